@@ -1,0 +1,46 @@
+# Every target sets up what it needs; `make run` and `make test` are all a fresh machine needs.
+PYTHON ?= python3
+BIN := .venv/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+.PHONY: setup setup-dev run test check bench conformance lock clean
+
+setup: .venv/.setup
+setup-dev: .venv/.setup-dev
+
+.venv/.setup: requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "authorizerd needs Python 3.11 or newer; set PYTHON=...")'
+	$(PYTHON) -m venv .venv
+	$(INSTALL) --require-hashes -r requirements.lock
+	$(INSTALL) --no-deps --no-build-isolation --no-index --editable .
+	@touch $@
+
+.venv/.setup-dev: .venv/.setup requirements-dev.lock
+	$(INSTALL) --require-hashes -r requirements-dev.lock
+	@touch $@
+
+run: setup
+	@$(BIN)/python -m ops.example
+
+test: setup-dev
+	$(BIN)/pytest
+
+check: setup-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: setup-dev
+	$(BIN)/python -m ops.bench
+
+# Rewrites both lock files; needs uv.
+lock:
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	  --custom-compile-command 'make lock' --output-file requirements.lock requirements.in
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	  --custom-compile-command 'make lock' --constraint requirements.lock \
+	  --output-file requirements-dev.lock requirements-dev.in
+
+clean:
+	rm -rf .venv .run build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
