@@ -1,0 +1,114 @@
+"""What one binding weighs in the index: every leaf is the sum of its bindings' weights.
+
+A leaf of the rules is an integer: 16 bits of ALLOW and 16 of DENY by operation code, then a
+16-bit count by operation of what denies without being a plain DENY. Kafka refuses a second id for
+the same binding, so a plain bit stands for exactly one binding and adding or taking away its
+weight cannot carry. What denies oddly (an unknown permission, an unknown pattern type) differs
+in raw codes that the index does not hold, so it is counted: at most 254 * 255 + 254 bindings share
+a lane, which fits 16 bits.
+
+Implications are spread over the question (``ALLOWS``, ``DENIES``), never over the rule: the sum
+could not be undone otherwise.
+
+Source: KIP-290; Kafka 4.3 StandardAuthorizerData.findResult.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from acl.model import OPERATIONS, Acl, Operation, PatternType, PermissionType
+
+OPERATION_CODES: Final = range(16)
+
+_DENY_SHIFT: Final = 16
+_ODD_DENY_SHIFT: Final = 32
+_ODD_DENY_LANE: Final = 16
+_HOST_DENY_LANE: Final = 48
+
+
+def weight(acl: Acl) -> int:
+    """Return what ``acl`` adds to its leaf: 0 where it can neither allow nor deny."""
+    if acl.operation not in OPERATION_CODES:
+        return 0
+    usual_pattern = acl.pattern_type in (PatternType.LITERAL, PatternType.PREFIXED)
+    if acl.permission_type == PermissionType.ALLOW:
+        return 1 << acl.operation if usual_pattern else 0
+    if acl.permission_type == PermissionType.DENY and usual_pattern:
+        return 1 << (_DENY_SHIFT + acl.operation)
+    return 1 << (_ODD_DENY_SHIFT + _ODD_DENY_LANE * acl.operation)
+
+
+def host_denial_weight(acl: Acl) -> int:
+    """Return what ``acl``, a rule for one host, adds to the denials counted over all hosts."""
+    if acl.operation not in OPERATION_CODES or acl.permission_type == PermissionType.ALLOW:
+        return 0
+    return 1 << (_HOST_DENY_LANE * acl.operation)
+
+
+def is_odd(acl: Acl) -> bool:
+    """Say whether no bit of the index stands for ``acl`` alone, so that it needs listing."""
+    return (
+        acl.operation not in OPERATION_CODES
+        or acl.permission_type not in (PermissionType.ALLOW, PermissionType.DENY)
+        or acl.pattern_type not in (PatternType.LITERAL, PatternType.PREFIXED)
+    )
+
+
+_IMPLYING: Final[dict[int, tuple[Operation, ...]]] = {
+    Operation.DESCRIBE: (Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER),
+    Operation.DESCRIBE_CONFIGS: (Operation.ALTER_CONFIGS,),
+}
+
+
+def _lane(shift: int, width: int, operation: int) -> int:
+    return ((1 << width) - 1) << (shift + width * operation)
+
+
+def allowing_operations(operation: int) -> tuple[int, ...]:
+    """Return the operations of ALLOW rules that allow ``operation``."""
+    own = (operation,) if operation in OPERATIONS and operation != Operation.ALL else ()
+    return (Operation.ALL, *own, *_IMPLYING.get(operation, ()))
+
+
+def denying_operations(operation: int) -> tuple[int, ...]:
+    """Return the operations of DENY rules that deny ``operation``; nothing is implied."""
+    own = (operation,) if operation in OPERATIONS and operation != Operation.ALL else ()
+    return (Operation.ALL, *own)
+
+
+def _any_of(*masks: int) -> int:
+    joined = 0
+    for mask in masks:
+        joined |= mask
+    return joined
+
+
+ALLOWS: Final = tuple(
+    _any_of(*(1 << rule for rule in allowing_operations(operation)))
+    for operation in OPERATION_CODES
+)
+"""By the question's operation code: the bits of a leaf that allow it."""
+
+DENIES: Final = tuple(
+    _any_of(
+        *(1 << (_DENY_SHIFT + rule) for rule in denying_operations(operation)),
+        *(_lane(_ODD_DENY_SHIFT, _ODD_DENY_LANE, rule) for rule in denying_operations(operation)),
+    )
+    for operation in OPERATION_CODES
+)
+"""By the question's operation code: the bits of a leaf that deny it."""
+
+HOST_DENIES: Final = tuple(
+    _any_of(*(_lane(0, _HOST_DENY_LANE, rule) for rule in denying_operations(operation)))
+    for operation in OPERATION_CODES
+)
+"""By the question's operation code: the lanes of the denials over all hosts that deny it."""
+
+
+def allow_bit(operation: int) -> int:
+    return 1 << operation
+
+
+def deny_bit(operation: int) -> int:
+    return 1 << (_DENY_SHIFT + operation)

@@ -1,0 +1,284 @@
+"""The decision: may this principal do this to this resource?
+
+Law: one call uses one snapshot. Deny wins; where nothing matches, the answer is deny unless
+allow.everyone.if.no.acl.found is set and no ACL's pattern matches the resource at all.
+
+Source: KIP-504; Kafka 4.3 StandardAuthorizerData.authorize.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Final
+
+import msgspec
+
+from acl.bits import (
+    ALLOWS,
+    DENIES,
+    HOST_DENIES,
+    allow_bit,
+    allowing_operations,
+    deny_bit,
+    denying_operations,
+    is_odd,
+)
+from acl.errors import InvalidQuestionError
+from acl.model import (
+    RESOURCE_TYPES,
+    WILDCARD,
+    WILDCARD_PRINCIPAL,
+    Acl,
+    Operation,
+    PatternType,
+    PermissionType,
+    Question,
+)
+from acl.patterns import (
+    AFTER_WILDCARD,
+    NO_PATTERNS,
+    Patterns,
+    found,
+    is_wildcard,
+    leaf,
+    matches,
+    misses_wildcard,
+)
+from acl.snapshot import NO_RULES, AclSnapshot, Rules, rules_of
+
+
+class AuthorizerSettings(msgspec.Struct, frozen=True, gc=False):
+    """``super.users``, as exact texts, and ``allow.everyone.if.no.acl.found``."""
+
+    super_users: frozenset[str] = frozenset()
+    allow_everyone_if_no_acl_found: bool = False
+
+
+class DefaultRule(Enum):
+    """A rule that is no ACL; the value is its name in the audit log."""
+
+    SUPER_USER = "SuperUser"
+    DEFAULT_ALLOW = "DefaultAllow"
+    DEFAULT_DENY = "DefaultDeny"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+class MatchingAcl(msgspec.Struct, frozen=True, gc=False):
+    acl: Acl
+
+    def __str__(self) -> str:
+        return f"MatchingAcl(acl={self.acl})"
+
+
+Rule = DefaultRule | MatchingAcl
+
+
+class Decision(msgspec.Struct, frozen=True, gc=False):
+    """An answer and the rule behind it, as the audit log names it."""
+
+    allowed: bool
+    rule: Rule
+
+
+SUPER_USER: Final = Decision(True, DefaultRule.SUPER_USER)
+DEFAULT_ALLOW: Final = Decision(True, DefaultRule.DEFAULT_ALLOW)
+DEFAULT_DENY: Final = Decision(False, DefaultRule.DEFAULT_DENY)
+
+
+def authorize(  # noqa: C901 - the hot path: ``found`` stands here once more, without its call
+    snapshot: AclSnapshot,
+    settings: AuthorizerSettings,
+    principal: str,
+    host: str | None,
+    operation: int,
+    resource_type: int,
+    resource_name: str,
+) -> bool:
+    """Return whether the question's principal is allowed; the fields are those of ``Question``.
+
+    ``operation`` is a code from 0 to 15 and ``resource_type`` one from 0 to 7.
+
+    Raises:
+        InvalidQuestionError: the principal is ``User:*``, which stands for everyone, not for one.
+    """
+    if principal in settings.super_users:
+        return True
+    if principal == WILDCARD_PRINCIPAL:
+        raise _wildcard_principal()
+    index = snapshot.types[resource_type]
+    bits = 0
+    rules = index.principals.get(principal)
+    if rules is not None:
+        patterns = rules.any_host
+        bits = patterns.literals.get(resource_name, 0)
+        if not (resource_name < AFTER_WILDCARD and resource_name > WILDCARD):
+            bits |= patterns.wildcard
+        if patterns.lengths:
+            size = len(resource_name)
+            get = patterns.prefixes.get
+            for length in patterns.lengths:
+                if length <= size:
+                    bits |= get(resource_name[:length], 0)
+        if rules.hosts:
+            bits |= _of_host(rules, host, operation, resource_name)
+    everyone = index.everyone
+    if everyone is not NO_RULES:
+        bits |= found(everyone.any_host, resource_name)
+        if everyone.hosts:
+            bits |= _of_host(everyone, host, operation, resource_name)
+    if bits & DENIES[operation]:
+        return False
+    if bits & ALLOWS[operation]:
+        return True
+    return settings.allow_everyone_if_no_acl_found and not found(index.resources, resource_name)
+
+
+def _of_host(rules: Rules, host: str | None, operation: int, name: str) -> int:
+    """Return the bits of the rules for single hosts; an unknown host meets every denial."""
+    if host is not None:
+        patterns = rules.hosts.get(host)
+        return 0 if patterns is None else found(patterns, name)
+    if found(rules.host_denials, name) & HOST_DENIES[operation]:
+        return DENIES[operation]
+    return 0
+
+
+def _wildcard_principal() -> InvalidQuestionError:
+    return InvalidQuestionError(
+        f"principal {WILDCARD_PRINCIPAL} stands for everyone and cannot itself be asked about"
+    )
+
+
+def explain(snapshot: AclSnapshot, settings: AuthorizerSettings, question: Question) -> Decision:
+    """Return the decision with the rule that Kafka's audit log names for it.
+
+    That is the first DENY in Kafka's scan order, otherwise its last matching ALLOW.
+
+    Raises:
+        InvalidQuestionError: as ``authorize``.
+    """
+    if question.principal in settings.super_users:
+        return SUPER_USER
+    if question.principal == WILDCARD_PRINCIPAL:
+        raise _wildcard_principal()
+    allowing: list[Acl] = []
+    denying: list[Acl] = []
+    for acl in matching_acls(snapshot, question):
+        (allowing if acl.permission_type == PermissionType.ALLOW else denying).append(acl)
+    name = question.resource_name
+    if denying:
+        wildcard_section = 1 if name != WILDCARD else 0
+        first = min(denying, key=lambda acl: _scan_key(acl, wildcard_section))
+        return Decision(False, MatchingAcl(first))
+    if allowing:
+        wildcard_section = (name > WILDCARD) - (name < WILDCARD)
+        last = max(allowing, key=lambda acl: _scan_key(acl, wildcard_section))
+        return Decision(True, MatchingAcl(last))
+    index = snapshot.types[question.resource_type]
+    if settings.allow_everyone_if_no_acl_found and not found(
+        index.resources, question.resource_name
+    ):
+        return DEFAULT_ALLOW
+    return DEFAULT_DENY
+
+
+def _scan_key(acl: Acl, wildcard_section: int) -> tuple[int, int, int, int, bytes, bytes, int]:
+    """Order ACLs that match one name as Kafka meets them.
+
+    It scans the name's own section (0), where a longer pattern stands before a shorter one, then
+    from the literal ``*`` on, downwards: for a name that sorts below ``*`` that meets the own
+    section a second time, so the last ALLOW then stands there (``wildcard_section`` -1). Within a
+    pattern StandardAcl.compareTo decides, whose texts compare by UTF-16 units.
+    """
+    is_in_wildcard_section = is_wildcard(acl.pattern_type, acl.resource_name)
+    return (
+        wildcard_section if is_in_wildcard_section else 0,
+        -len(acl.resource_name),
+        PatternType.read(acl.pattern_type),
+        Operation.read(acl.operation),
+        acl.principal.encode("utf-16-be", "surrogatepass"),
+        acl.host.encode("utf-16-be", "surrogatepass"),
+        acl.permission_type,
+    )
+
+
+def matching_acls(snapshot: AclSnapshot, question: Question) -> list[Acl]:
+    """Return every ACL that allows or denies the question, in no order.
+
+    The bits of the index give plain ACLs back; the odd ones, whose codes it does not hold, are
+    looked through.
+    """
+    index = snapshot.types[question.resource_type]
+    acls: list[Acl] = []
+    for principal in (question.principal, WILDCARD_PRINCIPAL):
+        rules = rules_of(index, principal)
+        if rules is NO_RULES:
+            continue
+        acls += _matching_at(rules.any_host, principal, WILDCARD, question)
+        if not rules.hosts:
+            continue
+        if question.host is not None:
+            patterns = rules.hosts.get(question.host, NO_PATTERNS)
+            acls += _matching_at(patterns, principal, question.host, question)
+        elif found(rules.host_denials, question.resource_name):
+            for host, patterns in rules.hosts.items():
+                acls += (
+                    acl
+                    for acl in _matching_at(patterns, principal, host, question)
+                    if acl.permission_type == PermissionType.DENY
+                )
+    if snapshot.odd:
+        acls += (acl for acl in snapshot.odd if _denies_oddly(acl, question))
+    return acls
+
+
+def _matching_at(patterns: Patterns, principal: str, host: str, question: Question) -> list[Acl]:
+    """Return the plain ACLs of one principal and host that allow or deny the question."""
+    name, operation = question.resource_name, question.operation
+    mask = ALLOWS[operation] | DENIES[operation]
+    if not found(patterns, name) & mask:
+        return []
+    places = [(PatternType.LITERAL, name)]
+    if name != WILDCARD and not misses_wildcard(name):
+        places.append((PatternType.LITERAL, WILDCARD))
+    places += [
+        (PatternType.PREFIXED, name[:length]) for length in patterns.lengths if length <= len(name)
+    ]
+    acls = []
+    for pattern_type, pattern_name in places:
+        bits = leaf(patterns, pattern_type, pattern_name) & mask
+        if not bits:
+            continue
+        for permission, operations, bit in (
+            (PermissionType.ALLOW, allowing_operations(operation), allow_bit),
+            (PermissionType.DENY, denying_operations(operation), deny_bit),
+        ):
+            acls += [
+                Acl(
+                    question.resource_type,
+                    pattern_name,
+                    pattern_type,
+                    principal,
+                    host,
+                    rule,
+                    permission,
+                )
+                for rule in operations
+                if bits & bit(rule)
+            ]
+    return acls
+
+
+def _denies_oddly(acl: Acl, question: Question) -> bool:
+    return (
+        is_odd(acl)
+        and acl.permission_type != PermissionType.ALLOW
+        and acl.resource_type == question.resource_type
+        and acl.resource_type in RESOURCE_TYPES
+        and acl.operation in denying_operations(question.operation)
+        and acl.principal in (question.principal, WILDCARD_PRINCIPAL)
+        and (question.host is None or acl.host in (WILDCARD, question.host))
+        and matches(acl.pattern_type, acl.resource_name, question.resource_name)
+    )

@@ -1,0 +1,46 @@
+"""Which ACLs a filter means.
+
+Source: KIP-140, KIP-290; Kafka 4.3 ResourcePatternFilter.matches, AccessControlEntryFilter.matches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from acl.model import WILDCARD, Acl, AclFilter, Operation, PatternType, PermissionType, ResourceType
+from acl.snapshot import AclSnapshot
+
+
+def accepts(filter: AclFilter, acl: Acl) -> bool:
+    """Say whether ``filter`` means ``acl``. Codes from the future count as UNKNOWN.
+
+    MATCH means every pattern that a resource of the filter's name would meet; ANY with a name
+    means exactly that name, in either pattern type.
+    """
+    return (
+        filter.resource_type in (ResourceType.ANY, ResourceType.read(acl.resource_type))
+        and filter.principal in (None, acl.principal)
+        and filter.host in (None, acl.host)
+        and filter.operation in (Operation.ANY, Operation.read(acl.operation))
+        and filter.permission_type in (PermissionType.ANY, PermissionType.read(acl.permission_type))
+        and _accepts_pattern(filter, acl)
+    )
+
+
+def _accepts_pattern(filter: AclFilter, acl: Acl) -> bool:
+    wanted, name, pattern_name = filter.pattern_type, filter.resource_name, acl.resource_name
+    stored = PatternType.read(acl.pattern_type)
+    if wanted not in (PatternType.ANY, PatternType.MATCH, stored):
+        return False
+    if name is None:
+        return True
+    if wanted != PatternType.MATCH:
+        return name == pattern_name
+    if stored == PatternType.LITERAL:
+        return pattern_name in (name, WILDCARD)
+    return name.startswith(pattern_name)
+
+
+def acls_of(snapshot: AclSnapshot, filter: AclFilter) -> Iterator[tuple[bytes, Acl]]:
+    """Yield the id and ACL of all that ``filter`` means, in no order."""
+    return (item for item in snapshot.acls.items() if accepts(filter, item[1]))

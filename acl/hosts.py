@@ -1,0 +1,34 @@
+"""Addresses as Java prints them, since ACLs match hosts by that text.
+
+Source: java.net.InetAddress.getHostAddress: IPv4 in decimal; IPv6 as eight groups without leading
+zeros and never compressed; an IPv4-mapped IPv6 address is the IPv4 one.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from ipaddress import AddressValueError, IPv4Address, IPv6Address
+
+HOSTS_CACHED = 4096
+
+
+@lru_cache(maxsize=HOSTS_CACHED)
+def host_address(text: str) -> str | None:
+    """Return the address in ``text`` as Kafka compares it, None where it is no IP address.
+
+    A zone (``fe80::1%eth0``) stays as it is.
+    """
+    if ":" not in text:
+        try:
+            return str(IPv4Address(text))
+        except AddressValueError:
+            return None
+    address_text, percent, zone = text.partition("%")
+    try:
+        address = IPv6Address(address_text)
+    except AddressValueError:
+        return None
+    if address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
+    groups = (format(int(group, 16), "x") for group in address.exploded.split(":"))
+    return ":".join(groups) + percent + zone

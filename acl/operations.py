@@ -1,0 +1,65 @@
+"""Which operations each resource type supports, and KIP-430's bit field of authorized ones.
+
+Source: KIP-430; Kafka 4.3 AclEntry.supportedOperations, whose newer rows win over the KIP's table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from acl.model import Operation, ResourceType
+
+NOT_REQUESTED: Final = -(2**31)
+"""The field's value where the client did not ask for authorized operations."""
+
+SUPPORTED: Final[dict[ResourceType, tuple[Operation, ...]]] = {
+    ResourceType.TOPIC: (
+        Operation.READ,
+        Operation.WRITE,
+        Operation.CREATE,
+        Operation.DELETE,
+        Operation.ALTER,
+        Operation.DESCRIBE,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.ALTER_CONFIGS,
+    ),
+    ResourceType.GROUP: (
+        Operation.READ,
+        Operation.DELETE,
+        Operation.DESCRIBE,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.ALTER_CONFIGS,
+    ),
+    ResourceType.CLUSTER: (
+        Operation.CREATE,
+        Operation.ALTER,
+        Operation.DESCRIBE,
+        Operation.CLUSTER_ACTION,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.ALTER_CONFIGS,
+        Operation.IDEMPOTENT_WRITE,
+    ),
+    ResourceType.TRANSACTIONAL_ID: (
+        Operation.WRITE,
+        Operation.DESCRIBE,
+        Operation.TWO_PHASE_COMMIT,
+    ),
+    ResourceType.DELEGATION_TOKEN: (Operation.DESCRIBE,),
+    ResourceType.USER: (Operation.CREATE_TOKENS, Operation.DESCRIBE_TOKENS),
+}
+
+
+def bit_field(operations: Iterable[Operation]) -> int:
+    """Return the int32 of KIP-430: bit n is set where the operation of code n is authorized."""
+    bits = 0
+    for operation in operations:
+        bits |= 1 << operation
+    return bits
+
+
+def authorized_operations(
+    resource_type: ResourceType, is_allowed: Callable[[Operation], bool]
+) -> int:
+    """Return the bit field of the supported operations for which ``is_allowed`` holds."""
+    return bit_field(op for op in SUPPORTED[resource_type] if is_allowed(op))

@@ -1,0 +1,214 @@
+"""The decision: the index beside a plain scan, and the cases that the scan cannot vouch for."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from acl.builder import build
+from acl.decision import (
+    AuthorizerSettings,
+    DefaultRule,
+    MatchingAcl,
+    authorize,
+    explain,
+    matching_acls,
+)
+from acl.errors import InvalidQuestionError
+from acl.model import (
+    Acl,
+    AclAdded,
+    Operation,
+    PatternType,
+    PermissionType,
+    Question,
+    ResourceType,
+)
+from acl.snapshot import AclSnapshot
+from tests.acl.questions import questions
+from tests.oracles import scan
+from tests.strategies import acls
+
+ALLOW, DENY = PermissionType.ALLOW, PermissionType.DENY
+LITERAL, PREFIXED = PatternType.LITERAL, PatternType.PREFIXED
+NOBODY = AuthorizerSettings()
+
+
+def snapshot_of(*held: Acl) -> AclSnapshot:
+    return build(AclAdded(n.to_bytes(16, "big"), acl) for n, acl in enumerate(held))
+
+
+def read(
+    name: str = "t",
+    pattern_type: int = LITERAL,
+    permission: int = ALLOW,
+    *,
+    principal: str = "User:a",
+    host: str = "*",
+    operation: int = Operation.READ,
+) -> Acl:
+    return Acl(ResourceType.TOPIC, name, pattern_type, principal, host, operation, permission)
+
+
+def ask(
+    name: str = "t",
+    *,
+    principal: str = "User:a",
+    host: str | None = "10.0.0.1",
+    operation: int = Operation.READ,
+) -> Question:
+    return Question(principal, host, operation, ResourceType.TOPIC, name)
+
+
+def fast(snapshot: AclSnapshot, settings: AuthorizerSettings, asked: Question) -> bool:
+    return authorize(
+        snapshot,
+        settings,
+        asked.principal,
+        asked.host,
+        asked.operation,
+        asked.resource_type,
+        asked.resource_name,
+    )
+
+
+@given(st.sets(acls(odd=True), max_size=8), questions(), st.booleans())
+@example({read("*", principal="User:*", permission=DENY)}, ask("*a"), True)
+@example({read(" "), read("*")}, ask(" "), False)
+@example({read("*"), read("*", PREFIXED)}, ask("*"), False)
+def test_the_index_agrees_with_a_scan(
+    held: set[Acl], asked: Question, allow_everyone: bool
+) -> None:
+    """Answer and named rule are those of reading every ACL."""
+    snapshot = snapshot_of(*held)
+    settings = AuthorizerSettings(allow_everyone_if_no_acl_found=allow_everyone)
+    allowed, named = scan.decide(held, allow_everyone, asked)
+    decision = explain(snapshot, settings, asked)
+    default = DefaultRule.DEFAULT_ALLOW if allowed else DefaultRule.DEFAULT_DENY
+    assert decision.allowed == allowed
+    assert decision.rule == (default if named is None else MatchingAcl(named))
+    assert fast(snapshot, settings, asked) == allowed
+
+
+@given(st.sets(acls(odd=True), max_size=8), questions())
+def test_the_acls_that_speak_are_those_of_a_scan(held: set[Acl], asked: Question) -> None:
+    """The bits of the index give every matching binding back, and no other."""
+    found = matching_acls(snapshot_of(*held), asked)
+    assert len(found) == len(set(found))
+    assert set(found) == {acl for acl in held if scan.speaks(acl, asked)}
+
+
+def test_a_super_user_is_allowed_whatever_is_denied() -> None:
+    """super.users come before every rule, ``User:*`` as a name among them."""
+    settings = AuthorizerSettings(frozenset({"User:a", "User:*"}))
+    snapshot = snapshot_of(read("*", permission=DENY, operation=Operation.ALL))
+    assert fast(snapshot, settings, ask())
+    assert explain(snapshot, settings, ask()).rule is DefaultRule.SUPER_USER
+    assert fast(snapshot, settings, ask(principal="User:*"))
+    assert not fast(snapshot, settings, ask(principal="User:b"))
+
+
+def test_everyone_cannot_be_asked_about() -> None:
+    """``User:*`` as a question's principal is refused, never answered."""
+    for decide in (fast, explain):
+        with pytest.raises(InvalidQuestionError, match=r"User:\*"):
+            decide(snapshot_of(read()), NOBODY, ask(principal="User:*"))
+
+
+def test_a_rule_for_everyone_speaks_of_principals_of_every_type() -> None:
+    """``User:*`` matches ``Group:x`` too; ``Group:*`` is a name like any other."""
+    snapshot = snapshot_of(read(principal="User:*"), read("u", principal="Group:*"))
+    assert fast(snapshot, NOBODY, ask(principal="Group:x"))
+    assert not fast(snapshot, NOBODY, ask("u", principal="Group:x"))
+    assert fast(snapshot, NOBODY, ask("u", principal="Group:*"))
+
+
+def test_an_unknown_host_is_allowed_only_by_rules_for_every_host() -> None:
+    """An ALLOW for one address cannot be claimed by somebody without an address."""
+    assert not fast(snapshot_of(read(host="10.0.0.1")), NOBODY, ask(host=None))
+    assert fast(snapshot_of(read()), NOBODY, ask(host=None))
+
+
+@pytest.mark.parametrize("principal", ["User:a", "User:*"])
+@pytest.mark.parametrize("operation", [Operation.READ, Operation.ALL])
+def test_an_unknown_host_meets_the_denials_of_every_host(principal: str, operation: int) -> None:
+    """A DENY for any address denies, and is named, until the last such DENY is gone."""
+    denied = read("t", permission=DENY, host="10.0.0.7", principal=principal, operation=operation)
+    decision = explain(snapshot_of(read(), denied), NOBODY, ask(host=None))
+    assert decision.rule == MatchingAcl(denied)
+    assert not fast(snapshot_of(read(), denied), NOBODY, ask(host=None))
+    other = read("t", permission=DENY, host="10.0.0.7", operation=Operation.WRITE)
+    assert fast(snapshot_of(read(), other), NOBODY, ask(host=None))
+
+
+@pytest.mark.parametrize("permission", [-128, 0, 1, 4, 127])
+def test_an_unknown_permission_denies(permission: int) -> None:
+    """What the future may mean by it is not taken for an ALLOW."""
+    odd = read(permission=permission)
+    assert explain(snapshot_of(read(), odd), NOBODY, ask()).rule == MatchingAcl(odd)
+    assert not fast(snapshot_of(read(), odd), NOBODY, ask())
+
+
+@pytest.mark.parametrize("pattern_type", [-1, 0, 1, 2, 5])
+def test_an_unknown_pattern_type_never_allows_but_its_denials_count(pattern_type: int) -> None:
+    """It is taken for a prefix, the widest that is known."""
+    assert not fast(snapshot_of(read("t", pattern_type)), NOBODY, ask("t"))
+    denied = read("t", pattern_type, DENY)
+    assert not fast(snapshot_of(read("*"), denied), NOBODY, ask("tx"))
+    assert not fast(snapshot_of(read("tx"), read("*", pattern_type, DENY)), NOBODY, ask("tx"))
+
+
+@pytest.mark.parametrize("code", [-1, 0, 1, 16, 127])
+def test_an_unknown_operation_or_type_matches_nothing(code: int) -> None:
+    """A rule that cannot be understood neither allows nor denies."""
+    for permission in (ALLOW, DENY):
+        odd = read("*", permission=permission, operation=code)
+        assert fast(snapshot_of(read(), odd), NOBODY, ask())
+        assert not matching_acls(snapshot_of(odd), ask(operation=max(code, 0) & 15))
+        other_type = Acl(code, "*", LITERAL, "User:a", "*", Operation.ALL, permission)
+        assert fast(snapshot_of(read(), other_type), NOBODY, ask())
+
+
+def test_many_odd_denials_of_one_leaf_do_not_carry_into_another() -> None:
+    """Every pattern type and permission that a byte can hold, and still WRITE is not denied."""
+    odd = [
+        read("t", pattern_type, permission)
+        for pattern_type in range(-128, 128)
+        for permission in range(-128, 128)
+        if permission != ALLOW and (pattern_type, permission) != (LITERAL, DENY)
+    ]
+    snapshot = snapshot_of(read("*", operation=Operation.WRITE), read(), *odd)
+    assert not fast(snapshot, NOBODY, ask())
+    assert fast(snapshot, NOBODY, ask(operation=Operation.WRITE))
+
+
+def test_any_acl_of_whomever_turns_the_default_to_deny() -> None:
+    """allow.everyone.if.no.acl.found looks at patterns alone: not at who, whence or what."""
+    settings = AuthorizerSettings(allow_everyone_if_no_acl_found=True)
+    other = read("t", PREFIXED, principal="User:z", host="10.9.9.9", operation=Operation.ALTER)
+    assert explain(snapshot_of(), settings, ask()).rule is DefaultRule.DEFAULT_ALLOW
+    assert explain(snapshot_of(other), settings, ask("tt")).rule is DefaultRule.DEFAULT_DENY
+    assert fast(snapshot_of(other), settings, ask("s"))
+    assert not fast(snapshot_of(other), settings, ask("tt"))
+
+
+def test_a_host_is_exact_text() -> None:
+    """``10.0.0.1`` says nothing of ``10.0.0.10``."""
+    snapshot = snapshot_of(read(host="10.0.0.1"))
+    assert fast(snapshot, NOBODY, ask(host="10.0.0.1"))
+    assert not fast(snapshot, NOBODY, ask(host="10.0.0.10"))
+
+
+def test_the_wildcard_misses_names_that_begin_with_it_as_in_kafka() -> None:
+    """StandardAuthorizer 4.3.1 answers so: literal ``*`` passes over ``*a``, a prefix does not."""
+    assert not fast(snapshot_of(read("*")), NOBODY, ask("*a"))
+    assert fast(snapshot_of(read("*")), NOBODY, ask("*"))
+    assert fast(snapshot_of(read("*", PREFIXED)), NOBODY, ask("*a"))
+    assert fast(snapshot_of(read("*a"), read("*", permission=DENY)), NOBODY, ask("*a"))
+
+
+@pytest.mark.parametrize("name", ["", " ", "!", ")", "+", "a", "é", "\U0001f600"])
+def test_the_wildcard_meets_every_other_name(name: str) -> None:
+    """Names on both sides of ``*`` in the order of texts."""
+    assert fast(snapshot_of(read("*")), NOBODY, ask(name))

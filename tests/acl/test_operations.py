@@ -1,0 +1,36 @@
+"""Supported operations and KIP-430's bit field."""
+
+from __future__ import annotations
+
+from acl.model import Operation, ResourceType
+from acl.operations import NOT_REQUESTED, SUPPORTED, authorized_operations, bit_field
+
+
+def test_the_bit_of_an_operation_is_its_code() -> None:
+    """KIP-430: a topic's READ, WRITE and DESCRIBE make 2^3 + 2^4 + 2^8."""
+    assert bit_field([Operation.READ, Operation.WRITE, Operation.DESCRIBE]) == 8 + 16 + 256
+    assert bit_field([]) == 0
+
+
+def test_only_supported_operations_are_reported() -> None:
+    """What a type does not support is not asked, whatever would be allowed."""
+    assert authorized_operations(ResourceType.TOPIC, lambda _: True) == 0b110111111000
+    assert authorized_operations(ResourceType.GROUP, lambda _: True) == 0b110101001000
+    assert authorized_operations(ResourceType.CLUSTER, lambda _: True) == 0b1111110100000
+    assert authorized_operations(ResourceType.TRANSACTIONAL_ID, lambda _: True) == (
+        1 << 4 | 1 << 8 | 1 << 15
+    )
+    assert authorized_operations(ResourceType.DELEGATION_TOKEN, lambda _: True) == 1 << 8
+    assert authorized_operations(ResourceType.USER, lambda _: True) == 1 << 13 | 1 << 14
+    assert authorized_operations(ResourceType.TOPIC, lambda op: op is Operation.READ) == 8
+
+
+def test_every_resource_type_has_its_operations() -> None:
+    """None is forgotten, and none of them is ALL."""
+    assert set(SUPPORTED) == set(ResourceType) - {ResourceType.UNKNOWN, ResourceType.ANY}
+    assert all(Operation.ALL not in operations for operations in SUPPORTED.values())
+
+
+def test_not_requested_is_the_least_int32() -> None:
+    """The value that no set of operations makes."""
+    assert NOT_REQUESTED == -2_147_483_648

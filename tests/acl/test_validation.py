@@ -1,0 +1,119 @@
+"""Validation: Kafka's refusals, to the letter."""
+
+from __future__ import annotations
+
+import pytest
+
+from acl.errors import InvalidAclError
+from acl.model import Acl, AclFilter, Operation, PatternType, PermissionType, ResourceType
+from acl.validation import validate_creation, validate_filter, validate_new_acl
+
+
+def creation(
+    resource_type: int = ResourceType.TOPIC,
+    name: str = "t",
+    pattern_type: int = PatternType.LITERAL,
+    principal: str = "User:a",
+    operation: int = Operation.READ,
+    permission_type: int = PermissionType.ALLOW,
+    host: str = "*",
+) -> Acl:
+    return Acl(resource_type, name, pattern_type, principal, host, operation, permission_type)
+
+
+@pytest.mark.parametrize(
+    ("acl", "text"),
+    [
+        (creation(resource_type=0), "Invalid resourceType UNKNOWN"),
+        (creation(resource_type=99), "Invalid resourceType UNKNOWN"),
+        (creation(resource_type=1), "Invalid resourceType ANY"),
+        (creation(pattern_type=1), "Invalid patternType ANY"),
+        (creation(pattern_type=2), "Invalid patternType MATCH"),
+        (creation(pattern_type=-7), "Invalid patternType UNKNOWN"),
+        (creation(operation=1), "Invalid operation ANY"),
+        (creation(operation=16), "Invalid operation UNKNOWN"),
+        (creation(permission_type=1), "Invalid permissionType ANY"),
+        (creation(permission_type=4), "Invalid permissionType UNKNOWN"),
+        (creation(name=""), "Resource name should not be empty"),
+        (
+            creation(principal="*"),
+            "Could not parse principal from `*` (no colon is present separating the principal "
+            "type from the principal name)",
+        ),
+    ],
+)
+def test_the_controller_refuses_with_its_own_text(acl: Acl, text: str) -> None:
+    """Each code, name and principal that cannot be stored."""
+    with pytest.raises(InvalidAclError) as error:
+        validate_new_acl(acl)
+    assert str(error.value) == text
+
+
+@pytest.mark.parametrize(
+    ("acl", "text"),
+    [
+        (
+            creation(ResourceType.CLUSTER, "other"),
+            "The only valid name for the CLUSTER resource is kafka-cluster",
+        ),
+        (
+            creation(ResourceType.CLUSTER, ""),
+            "The only valid name for the CLUSTER resource is kafka-cluster",
+        ),
+        (creation(name="", operation=1), "Invalid empty resource name"),
+        (creation(operation=1), "Invalid operation ANY"),
+    ],
+)
+def test_the_broker_looks_first(acl: Acl, text: str) -> None:
+    """Its checks come before the controller's."""
+    with pytest.raises(InvalidAclError) as error:
+        validate_creation(acl)
+    assert str(error.value) == text
+
+
+@pytest.mark.parametrize(
+    "acl",
+    [
+        creation(ResourceType.CLUSTER, "kafka-cluster", PatternType.PREFIXED),
+        creation(principal=":"),
+        creation(host=""),
+        creation(host="not an address"),
+        creation(name="no legal topic name!"),
+        creation(operation=Operation.CREATE_TOKENS),
+        creation(name="*", pattern_type=PatternType.PREFIXED),
+    ],
+)
+def test_what_kafka_accepts_is_accepted(acl: Acl) -> None:
+    """Odd, but Kafka takes it, so do we."""
+    validate_creation(acl)
+
+
+@pytest.mark.parametrize(
+    ("filter", "text"),
+    [
+        (AclFilter(resource_type=0), "Unknown patternFilter."),
+        (AclFilter(resource_type=99), "Unknown patternFilter."),
+        (AclFilter(pattern_type=0), "Unknown patternFilter."),
+        (AclFilter(pattern_type=5, operation=0), "Unknown patternFilter."),
+        (AclFilter(operation=0), "Unknown entryFilter."),
+        (AclFilter(operation=-1), "Unknown entryFilter."),
+        (AclFilter(permission_type=77), "Unknown entryFilter."),
+    ],
+)
+def test_unknown_codes_in_a_filter_are_refused(filter: AclFilter, text: str) -> None:
+    """0 or from the future."""
+    with pytest.raises(InvalidAclError) as error:
+        validate_filter(filter)
+    assert str(error.value) == text
+
+
+def test_every_known_code_may_stand_in_a_filter() -> None:
+    """ANY and MATCH, and all that can be stored."""
+    for resource_type in range(1, 8):
+        validate_filter(AclFilter(resource_type=resource_type))
+    for pattern_type in range(1, 5):
+        validate_filter(AclFilter(pattern_type=pattern_type))
+    for operation in range(1, 16):
+        validate_filter(AclFilter(operation=operation))
+    for permission_type in range(1, 4):
+        validate_filter(AclFilter(permission_type=permission_type))

@@ -1,0 +1,72 @@
+"""What Kafka 4.3.1's StandardAuthorizer and AclControlManager answered, 3,000 cases of it.
+
+``standard_authorizer.jsonl.xz`` holds a JSON object a line: ACLs, requests and filters, and in
+``expect`` the answers. ACLs and filters are ``[resourceType, name, patternType, principal, host,
+operation, permission]``, requests ``[principal, host, operation, resourceType, name]``.
+"""
+
+from __future__ import annotations
+
+import json
+import lzma
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from acl.hosts import host_address
+from acl.model import (
+    Acl,
+    AclFilter,
+    Operation,
+    PatternType,
+    PermissionType,
+    Question,
+    ResourceType,
+)
+
+Case = dict[str, Any]
+FILE = Path(__file__).with_name("standard_authorizer.jsonl.xz")
+
+
+@cache
+def cases() -> tuple[Case, ...]:
+    with lzma.open(FILE, "rt", encoding="utf-8") as lines:
+        return tuple(map(json.loads, lines))
+
+
+def decision_cases() -> list[Case]:
+    return [case for case in cases() if "mode" not in case]
+
+
+def control_cases() -> list[Case]:
+    return [case for case in cases() if case.get("mode") == "control"]
+
+
+def acl_of(row: list[str]) -> Acl:
+    return Acl(
+        ResourceType[row[0]],
+        row[1],
+        PatternType[row[2]],
+        row[3],
+        row[4],
+        Operation[row[5]],
+        PermissionType[row[6]],
+    )
+
+
+def filter_of(row: list[Any]) -> AclFilter:
+    return AclFilter(
+        ResourceType[row[0]],
+        row[1],
+        PatternType[row[2]],
+        row[3],
+        row[4],
+        Operation[row[5]],
+        PermissionType[row[6]],
+    )
+
+
+def question_of(row: list[str]) -> Question:
+    host = host_address(row[1])
+    assert host is not None
+    return Question(row[0], host, Operation[row[2]], ResourceType[row[3]], row[4])

@@ -1,0 +1,110 @@
+"""Hypothesis strategies: ACLs that collide, metadata records, and logs that Kafka could commit."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from acl.model import (
+    Acl,
+    AclAdded,
+    AclRemoved,
+    Change,
+    ChangeBatch,
+    Operation,
+    PatternType,
+    PermissionType,
+    ResourceType,
+)
+from protocol.metadata_records import (
+    AbortTransaction,
+    BeginTransaction,
+    EndTransaction,
+    FeatureLevel,
+    MetadataRecord,
+)
+
+PRINCIPALS = ("User:a", "User:b", "Group:a", "User:*")
+HOSTS = ("*", "10.0.0.1", "0:0:0:0:0:0:0:1")
+ODD_CODES = (-128, -1, 0, 1, 16, 127)
+"""Codes of nothing that a rule may say: UNKNOWN, ANY, the future's, and the ends of an int8."""
+
+resource_names = st.text("ab-._*!", max_size=3)
+ids = st.binary(min_size=16, max_size=16)
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+int8s = st.integers(-128, 127)
+
+
+def _codes(usual: tuple[int, ...], odd: bool) -> st.SearchStrategy[int]:
+    return st.sampled_from((*usual, *ODD_CODES) if odd else usual)
+
+
+def acls(*, odd: bool = False) -> st.SearchStrategy[Acl]:
+    """Return ACLs over few names, principals and hosts, so that they meet.
+
+    With ``odd``, codes may also be such as only another version could have written.
+    """
+    return st.builds(
+        Acl,
+        resource_type=_codes((ResourceType.TOPIC, ResourceType.GROUP, ResourceType.USER), odd),
+        resource_name=resource_names,
+        pattern_type=_codes((PatternType.LITERAL, PatternType.PREFIXED), odd),
+        principal=st.sampled_from(PRINCIPALS),
+        host=st.sampled_from(HOSTS),
+        operation=_codes(
+            (
+                Operation.ALL,
+                Operation.READ,
+                Operation.WRITE,
+                Operation.DESCRIBE,
+                Operation.ALTER_CONFIGS,
+                Operation.DESCRIBE_CONFIGS,
+                Operation.TWO_PHASE_COMMIT,
+            ),
+            odd,
+        ),
+        permission_type=_codes((PermissionType.ALLOW, PermissionType.DENY), odd),
+    )
+
+
+@st.composite
+def logs(draw: st.DrawFn, *, odd: bool = False) -> list[ChangeBatch]:
+    """Return batches in log order: ids never recur, no binding stands twice, removals are of what
+    is there. A batch may be empty, and offsets may leap over records that are no ACLs.
+    """
+    offset, next_id = -1, 0
+    live: dict[Acl, bytes] = {}
+    batches: list[ChangeBatch] = []
+    for size in draw(st.lists(st.integers(0, 4), max_size=6)):
+        changes: list[Change] = []
+        for _ in range(size):
+            if live != {} and draw(st.booleans()):
+                changes.append(AclRemoved(live.pop(draw(st.sampled_from(list(live))))))
+                continue
+            acl = draw(acls(odd=odd))
+            if acl in live:
+                changes.append(AclRemoved(live.pop(acl)))
+                continue
+            live[acl] = next_id.to_bytes(16, "big")
+            changes.append(AclAdded(live[acl], acl))
+            next_id += 1
+        offset += len(changes) + draw(st.integers(0 if changes else 1, 2))
+        batches.append(ChangeBatch(offset, tuple(changes)))
+    return batches
+
+
+def metadata_records() -> st.SearchStrategy[MetadataRecord]:
+    """Return records with any codes and texts that fit their fields, in no order that makes sense.
+
+    Strings pass the 126 bytes up to which their size takes one byte.
+    """
+    any_text = st.one_of(texts, resource_names, st.integers(100, 300).map("é".__mul__))
+    any_acl = st.builds(Acl, int8s, any_text, int8s, any_text, any_text, int8s, int8s)
+    optional_text = st.none() | any_text
+    return st.one_of(
+        st.builds(AclAdded, ids, st.one_of(acls(odd=True), any_acl)),
+        st.builds(AclRemoved, ids),
+        st.builds(FeatureLevel, any_text, st.integers(-(2**15), 2**15 - 1)),
+        st.builds(BeginTransaction, optional_text),
+        st.just(EndTransaction()),
+        st.builds(AbortTransaction, optional_text),
+    )
