@@ -1,0 +1,256 @@
+"""server.properties as one frozen, validated configuration, static and reloadable parts apart.
+
+Law: text in, value out. What is returned holds together, joined rules included; the first key
+that does not is a ConfigurationError, and nothing of a text with one bad key takes effect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+from acl.audit import AuditLevel
+from acl.model import ResourceType
+from config.endpoints import NONROUTABLE_HOST, Endpoint, HttpEndpoint, Listener
+from config.errors import ConfigurationError, InvalidValueError
+from config.keys import KEYS, KEYS_BY_NAME, OWN_PREFIX, Key
+from config.properties import Property, parse_override, parse_properties
+from config.values import AuditFormat, SecurityProtocol, trim
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reloadable:
+    """What a running daemon takes over from its file without a restart."""
+
+    super_users: frozenset[str]
+    allow_everyone_if_no_acl_found: bool
+    audit_level: AuditLevel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configuration:
+    """All settings. A field is named as its key, ours without ``authorizerd.``.
+
+    ``advertised_listeners`` are ``listeners`` where the key is absent. ``authzen_resource_types``
+    has lower-case names: a request's type matches in any case. ``ignored_keys`` are the keys that
+    mean nothing here, sorted, worth one warning.
+    """
+
+    node_id: int
+    metadata_log_dir: str
+    listeners: tuple[Endpoint, ...]
+    advertised_listeners: tuple[Endpoint, ...]
+    controller_listener_names: tuple[str, ...]
+    early_start_listeners: frozenset[str]
+    max_connections: int
+    connections_max_idle_ms: int
+    decision_http: HttpEndpoint
+    admin_http: HttpEndpoint
+    http_request_max_bytes: int
+    http_header_timeout_ms: int
+    http_drain_timeout_ms: int
+    audit_log: str | None
+    audit_format: AuditFormat
+    audit_queue_max: int
+    authzen_subject_types: Mapping[str, str]
+    authzen_resource_types: Mapping[str, ResourceType]
+    ignored_keys: tuple[str, ...]
+    reloadable: Reloadable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Settings:
+    """The value of every key by itself, and where each was set: what joined rules look at."""
+
+    source: str
+    properties: Mapping[str, Property]
+    values: Mapping[str, Any]
+
+    def refusal(self, key: str, reason: str) -> ConfigurationError:
+        place = self.properties.get(key)
+        if place is None:
+            return ConfigurationError(self.source, None, key, reason)
+        return ConfigurationError(place.source, place.line, key, reason)
+
+
+def parse(text: str, *, source: str, overrides: Sequence[str] = ()) -> Configuration:
+    """Return the configuration of a server.properties text; overrides win over it, the last most.
+
+    Args:    text: the file's bytes as ISO-8859-1, which is how Kafka reads them.
+             source: the file's name in errors. overrides: each ``KEY=VALUE``.
+    Raises:  ConfigurationError: the first key that is malformed, unknown, refused or missing.
+    """
+    properties = parse_properties(text, source=source)
+    for override in overrides:
+        overriding = parse_override(override)
+        properties[overriding.key] = overriding
+    settings = _Settings(
+        source=source, properties=properties, values=_read_values(properties, source)
+    )
+    return _configure(settings)
+
+
+def _read_values(properties: Mapping[str, Property], source: str) -> dict[str, Any]:
+    """Return each key's value: the text's, else the default's, else None."""
+    for name in properties:
+        if name.startswith(OWN_PREFIX) and name not in KEYS_BY_NAME:
+            place = properties[name]
+            raise ConfigurationError(place.source, place.line, name, _unknown_key(name))
+    return {key.name: _read_value(key, properties.get(key.name), source) for key in KEYS}
+
+
+def _read_value(key: Key, place: Property | None, source: str) -> Any:  # noqa: ANN401 - per key
+    if place is None:
+        if key.required:
+            raise ConfigurationError(source, None, key.name, "is required and has no default")
+        return None if key.default is None else key.parse(key.default)
+    try:
+        return key.parse(trim(place.value))
+    except InvalidValueError as error:
+        raise ConfigurationError(place.source, place.line, key.name, str(error)) from None
+
+
+def _unknown_key(name: str) -> str:
+    # The shared prefix is left out, or every key would look alike.
+    suffixes = [
+        key.name.removeprefix(OWN_PREFIX) for key in KEYS if key.name.startswith(OWN_PREFIX)
+    ]
+    close = get_close_matches(name.removeprefix(OWN_PREFIX), suffixes, n=1)
+    return f"unknown key; did you mean {OWN_PREFIX}{close[0]}?" if close else "unknown key"
+
+
+def _configure(settings: _Settings) -> Configuration:
+    values = settings.values
+    controller_listener_names = _read_controller_listener_names(settings)
+    protocols = _read_security_protocols(settings, controller_listener_names)
+    return Configuration(
+        node_id=values["node.id"],
+        metadata_log_dir=_read_metadata_log_dir(settings),
+        listeners=_secure(values["listeners"], protocols),
+        advertised_listeners=_secure(
+            _read_advertised_listeners(settings, controller_listener_names), protocols
+        ),
+        controller_listener_names=controller_listener_names,
+        early_start_listeners=_read_early_start_listeners(settings, controller_listener_names),
+        max_connections=values["max.connections"],
+        connections_max_idle_ms=values["connections.max.idle.ms"],
+        decision_http=values["authorizerd.decision.http"],
+        admin_http=_read_admin_http(settings),
+        http_request_max_bytes=values["authorizerd.http.request.max.bytes"],
+        http_header_timeout_ms=values["authorizerd.http.header.timeout.ms"],
+        http_drain_timeout_ms=values["authorizerd.http.drain.timeout.ms"],
+        audit_log=values["authorizerd.audit.log"],
+        audit_format=values["authorizerd.audit.format"],
+        audit_queue_max=values["authorizerd.audit.queue.max"],
+        authzen_subject_types=values["authorizerd.authzen.subject.types"],
+        authzen_resource_types=values["authorizerd.authzen.resource.types"],
+        ignored_keys=tuple(sorted(settings.properties.keys() - KEYS_BY_NAME.keys())),
+        reloadable=Reloadable(
+            super_users=values["super.users"],
+            allow_everyone_if_no_acl_found=values["allow.everyone.if.no.acl.found"],
+            audit_level=values["authorizerd.audit.level"],
+        ),
+    )
+
+
+def _read_metadata_log_dir(settings: _Settings) -> str:
+    values = settings.values
+    if values["metadata.log.dir"] is not None:
+        return str(values["metadata.log.dir"])
+    log_dirs: tuple[str, ...] | None = values["log.dirs"] or values["log.dir"]
+    if log_dirs is None:
+        raise settings.refusal("log.dirs", "is required where metadata.log.dir is absent")
+    return log_dirs[0]
+
+
+def _read_controller_listener_names(settings: _Settings) -> tuple[str, ...]:
+    """Return the controller's listeners, which a daemon that owns its log listens on itself."""
+    names = tuple(dict.fromkeys(settings.values["controller.listener.names"] or ()))
+    _check_named(settings, "controller.listener.names", names)
+    return names
+
+
+def _read_early_start_listeners(
+    settings: _Settings, controller_listener_names: tuple[str, ...]
+) -> frozenset[str]:
+    names = settings.values["early.start.listeners"]
+    if names is None:
+        return frozenset(controller_listener_names)
+    _check_named(settings, "early.start.listeners", names)
+    return frozenset(names)
+
+
+def _read_security_protocols(
+    settings: _Settings, controller_listener_names: tuple[str, ...]
+) -> Mapping[str, SecurityProtocol]:
+    """Return the security protocol of every listener.
+
+    Source:  Kafka 4.3 AbstractKafkaConfig.effectiveListenerSecurityProtocolMap.
+    """
+    protocols = dict(settings.values["listener.security.protocol.map"])
+    names = [listener.name for listener in settings.values["listeners"]]
+    unencrypted = all(
+        protocols.get(name, SecurityProtocol.PLAINTEXT) == "PLAINTEXT" for name in names
+    )
+    if "listener.security.protocol.map" not in settings.properties and unencrypted:
+        protocols |= dict.fromkeys(controller_listener_names, SecurityProtocol.PLAINTEXT)
+    for name in names:
+        if name not in protocols:
+            reason = f"listener.security.protocol.map has no security protocol for {name}"
+            raise settings.refusal("listeners", reason)
+    return protocols
+
+
+def _read_advertised_listeners(
+    settings: _Settings, controller_listener_names: tuple[str, ...]
+) -> tuple[Listener, ...]:
+    """Return what clients are told: never 0.0.0.0, to which nobody can connect."""
+    listeners: tuple[Listener, ...] = settings.values["listeners"]
+    advertised: tuple[Listener, ...] | None = settings.values["advertised.listeners"]
+    if advertised is None:
+        for listener in listeners:
+            if listener.host == NONROUTABLE_HOST and listener.name not in controller_listener_names:
+                reason = (
+                    f"{listener.name} cannot be advertised as 0.0.0.0: set advertised.listeners"
+                )
+                raise settings.refusal("listeners", reason)
+        return listeners
+    names = [listener.name for listener in advertised]
+    _check_named(settings, "advertised.listeners", names)
+    for listener in advertised:
+        if listener.host == NONROUTABLE_HOST:
+            reason = f"{listener.name} cannot be advertised as 0.0.0.0: give an address"
+            raise settings.refusal("advertised.listeners", reason)
+    return advertised
+
+
+def _check_named(settings: _Settings, key: str, names: Sequence[str]) -> None:
+    """Refuse a name that is not exactly, case included, the name of a listener."""
+    known = [listener.name for listener in settings.values["listeners"]]
+    for name in names:
+        if name not in known:
+            raise settings.refusal(key, f"{name} is not in listeners ({', '.join(known)})")
+
+
+def _secure(
+    listeners: Sequence[Listener], protocols: Mapping[str, SecurityProtocol]
+) -> tuple[Endpoint, ...]:
+    return tuple(
+        Endpoint(
+            listener_name=listener.name,
+            security_protocol=protocols[listener.name],
+            host=listener.host,
+            port=listener.port,
+        )
+        for listener in listeners
+    )
+
+
+def _read_admin_http(settings: _Settings) -> HttpEndpoint:
+    admin: HttpEndpoint = settings.values["authorizerd.admin.http"]
+    if admin.port != 0 and admin == settings.values["authorizerd.decision.http"]:
+        reason = "has the address of authorizerd.decision.http"
+        raise settings.refusal("authorizerd.admin.http", reason)
+    return admin

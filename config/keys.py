@@ -1,0 +1,230 @@
+"""Every key that the daemon reads, in one table: its parser, its default and what it means.
+
+Law: a default is text that goes through the key's own parser, so the reference shows what a file
+would say. A key outside this table is refused if it is ours and ignored if it is Kafka's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from config.endpoints import parse_advertised_listeners, parse_http_endpoint, parse_listeners
+from config.values import (
+    AuditFormat,
+    audit_level,
+    authorizer_class,
+    boolean,
+    choice,
+    integer,
+    path,
+    paths,
+    refused,
+    resource_types,
+    security_protocols,
+    some_words,
+    subject_types,
+    super_users,
+    words,
+)
+
+OWN_PREFIX = "authorizerd."
+
+_INT32_MAX = 2**31 - 1
+_INT64_MAX = 2**63 - 1
+_HOUR_MS = 3_600_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Key:
+    """A key: ``parse`` takes its trimmed text, ``default`` None leaves it without a value.
+
+    ``parse`` raises InvalidValueError. A reloadable key is read again on reload, any other one
+    only when the daemon starts.
+    """
+
+    name: str
+    parse: Callable[[str], Any]
+    doc: str
+    default: str | None = None
+    required: bool = False
+    reloadable: bool = False
+
+
+KEYS = (
+    Key(
+        name="node.id",
+        parse=integer(0, _INT32_MAX),
+        required=True,
+        doc="The id of this node in the metadata log. Required, as in Kafka.",
+    ),
+    Key(
+        name="metadata.log.dir",
+        parse=path,
+        doc="The directory that holds __cluster_metadata-0; without it the first of log.dirs.",
+    ),
+    Key(
+        name="log.dirs",
+        parse=paths,
+        doc="Comma list of directories; the first one holds the metadata log.",
+    ),
+    Key(
+        name="log.dir",
+        parse=paths,
+        doc="What log.dirs is, read only where log.dirs is absent.",
+    ),
+    Key(
+        name="listeners",
+        parse=parse_listeners,
+        default="PLAINTEXT://127.0.0.1:9092",
+        doc="Comma list of NAME://host:port to listen on; an empty host is every interface.",
+    ),
+    Key(
+        name="advertised.listeners",
+        parse=parse_advertised_listeners,
+        doc="Comma list of NAME://host:port that clients are told; without it, listeners.",
+    ),
+    Key(
+        name="listener.security.protocol.map",
+        parse=security_protocols,
+        default="PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL",
+        doc=(
+            "Comma list of NAME:PROTOCOL, one for each listener. Without it controller listeners"
+            " are PLAINTEXT, provided that no listener is named after an SSL or SASL protocol."
+        ),
+    ),
+    Key(
+        name="controller.listener.names",
+        parse=some_words,
+        doc="Comma list of the names, in upper case, of those listeners that are the controller's.",
+    ),
+    Key(
+        name="early.start.listeners",
+        parse=words,
+        doc=(
+            "Comma list of the names, in upper case, of the listeners that open before the ACLs"
+            " are loaded (KIP-801). Without it the controller listeners; empty: none."
+        ),
+    ),
+    Key(
+        name="super.users",
+        parse=super_users,
+        default="",
+        reloadable=True,
+        doc="Semicolon list of the principals, each Type:name, who are allowed everything.",
+    ),
+    Key(
+        name="allow.everyone.if.no.acl.found",
+        parse=boolean,
+        default="false",
+        reloadable=True,
+        doc="Whether a resource that no ACL's pattern matches is open to everyone.",
+    ),
+    Key(
+        name="authorizer.class.name",
+        parse=authorizer_class,
+        default="org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        doc="The authorizer; only the built-in one is available.",
+    ),
+    Key(
+        name="zookeeper.connect",
+        parse=refused("StandardAuthorizer does not run with ZooKeeper (KIP-801): remove this key"),
+        doc="Refused: StandardAuthorizer does not run with ZooKeeper (KIP-801).",
+    ),
+    Key(
+        name="controller.quorum.bootstrap.servers",
+        parse=refused(
+            "following a quorum is not available in this version: remove this key only if"
+            " this daemon is to own its metadata log",
+            unless_empty=True,
+        ),
+        doc="Refused unless empty: following a quorum is not available in this version.",
+    ),
+    Key(
+        name="max.connections",
+        parse=integer(1, _INT32_MAX),
+        default="1024",
+        doc=(
+            "How many HTTP connections may be open at once. Kafka's"
+            " default, 2147483647, is no bound; this one fits the usual limit of open files."
+        ),
+    ),
+    Key(
+        name="connections.max.idle.ms",
+        parse=integer(1, _INT64_MAX),
+        default="600000",
+        doc="How long a connection may stand idle before it is closed, in milliseconds.",
+    ),
+    Key(
+        name="authorizerd.decision.http",
+        parse=parse_http_endpoint,
+        default="http://127.0.0.1:8181",
+        doc="Where decisions are asked for over HTTP; a loopback address, port 0 for a free one.",
+    ),
+    Key(
+        name="authorizerd.admin.http",
+        parse=parse_http_endpoint,
+        default="http://127.0.0.1:8182",
+        doc="Where metrics and health are served over HTTP; a loopback address.",
+    ),
+    Key(
+        name="authorizerd.http.request.max.bytes",
+        parse=integer(1024, 16 * 1024 * 1024),
+        default="262144",
+        doc="The largest HTTP request that is read, in bytes.",
+    ),
+    Key(
+        name="authorizerd.http.header.timeout.ms",
+        parse=integer(1, _HOUR_MS),
+        default="10000",
+        doc="How long the head of an HTTP request may take to arrive, in milliseconds.",
+    ),
+    Key(
+        name="authorizerd.http.drain.timeout.ms",
+        parse=integer(0, _HOUR_MS),
+        default="10000",
+        doc="How long a shutdown waits for requests that are under way, in milliseconds.",
+    ),
+    Key(
+        name="authorizerd.audit.log",
+        parse=path,
+        doc="The file that audit lines are appended to; without it there are none.",
+    ),
+    Key(
+        name="authorizerd.audit.format",
+        parse=choice(AuditFormat),
+        default="kafka",
+        doc="The shape of an audit line: kafka, as Kafka's authorizer log, or json.",
+    ),
+    Key(
+        name="authorizerd.audit.level",
+        parse=audit_level,
+        default="INFO",
+        reloadable=True,
+        doc="What is audited: INFO denials only, as in Kafka; DEBUG and TRACE allowed ones too.",
+    ),
+    Key(
+        name="authorizerd.audit.queue.max",
+        parse=integer(1, 1_000_000),
+        default="10000",
+        doc="How many audit lines may wait to be written; what does not fit is dropped, counted.",
+    ),
+    Key(
+        name="authorizerd.authzen.subject.types",
+        parse=subject_types,
+        default="user=User",
+        doc="Comma list of AuthZEN subject type=Kafka principal type.",
+    ),
+    Key(
+        name="authorizerd.authzen.resource.types",
+        parse=resource_types,
+        default=(
+            "topic=TOPIC,group=GROUP,cluster=CLUSTER,transactional_id=TRANSACTIONAL_ID,"
+            "delegation_token=DELEGATION_TOKEN,user=USER"
+        ),
+        doc="Comma list of AuthZEN resource type (any case)=Kafka resource type.",
+    ),
+)
+
+KEYS_BY_NAME = {key.name: key for key in KEYS}

@@ -1,0 +1,115 @@
+"""The Java properties format: text to properties, read as java.util.Properties.load reads it.
+
+Law: every text gives Java's keys and values or a ConfigurationError with its line. It differs in
+two places: a half of a surrogate pair, which no principal or path can hold, is refused, and a lone
+backslash at the very end, to Java an empty key, sets nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from config.errors import ConfigurationError, InvalidValueError
+
+OVERRIDE_SOURCE = "--override"
+
+_BLANKS = " \t\f"
+_COMMENTS = ("#", "!")
+_LINE_END = re.compile(r"\r\n|\r|\n")  # str.splitlines would split at \v, \f and U+0085 too
+_SEPARATED = re.compile(r"(?P<key>(?:\\.|[^\\=: \t\f])*)[ \t\f]*[=:]?[ \t\f]*(?P<value>.*)")
+_ESCAPE = re.compile(r"\\(?:u(?P<code>[0-9A-Fa-f]{4})|(?P<character>.))")
+_CONTROLS = {"t": "\t", "r": "\r", "n": "\n", "f": "\f"}
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Property:
+    """A key, its value, and where it was set; an override has no line."""
+
+    key: str
+    value: str
+    source: str
+    line: int | None
+
+
+def parse_properties(text: str, *, source: str) -> dict[str, Property]:
+    """Return the properties of ``text`` by key; of equal keys the last one, as in Java.
+
+    Args:    source: the name of the text in errors. A property's line (from 1) is the first
+             physical line of its logical line.
+    Raises:  ConfigurationError: a malformed ``\\u`` escape, or a half of a surrogate pair.
+    Source:  java.util.Properties.load(Reader), OpenJDK 17.
+    """
+    properties = {}
+    for line, logical in _logical_lines(text):
+        separated = _SEPARATED.fullmatch(logical)
+        assert separated is not None
+        try:
+            key = _unescape(separated["key"])
+            value = _unescape(separated["value"])
+        except InvalidValueError as error:
+            raise ConfigurationError(source, line, "", str(error)) from None
+        properties[key] = Property(key=key, value=value, source=source, line=line)
+    return properties
+
+
+def parse_override(override: str) -> Property:
+    """Return the property of one ``KEY=VALUE`` of the command line; there are no escapes in it.
+
+    Raises:  ConfigurationError: no ``=``, no key, or bytes that are not UTF-8.
+    """
+    key, equals, value = override.partition("=")
+    key = key.strip()
+    if not (key and equals):
+        reason = f"{override or 'an empty value'} is not KEY=VALUE"
+        raise ConfigurationError(OVERRIDE_SOURCE, None, "", reason)
+    try:
+        value = _join_surrogates(value)
+        return Property(key=_join_surrogates(key), value=value, source=OVERRIDE_SOURCE, line=None)
+    except InvalidValueError:
+        # Python hands over bytes of the command line that it cannot decode as lone surrogates.
+        raise ConfigurationError(OVERRIDE_SOURCE, None, key, "is not valid UTF-8") from None
+
+
+def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Yield each logical line and the number of its first physical line."""
+    logical, first = "", 0
+    for number, physical in enumerate(_LINE_END.split(text), start=1):
+        piece = physical.lstrip(_BLANKS)
+        if not logical:
+            if not piece or piece.startswith(_COMMENTS):
+                continue
+            first = number
+        backslashes = len(piece) - len(piece.rstrip("\\"))
+        if backslashes % 2:
+            logical += piece[:-1]
+            continue
+        yield first, logical + piece
+        logical = ""
+    if logical:
+        yield first, logical
+
+
+def _unescape(text: str) -> str:
+    return _join_surrogates(_ESCAPE.sub(_unescaped, text))
+
+
+def _unescaped(escape: re.Match[str]) -> str:
+    if escape["code"] is not None:
+        return chr(int(escape["code"], 16))
+    character = escape["character"]
+    if character == "u":
+        raise InvalidValueError("malformed \\uxxxx escape: four hexadecimal digits must follow \\u")
+    return _CONTROLS.get(character, character)
+
+
+def _join_surrogates(text: str) -> str:
+    """Return ``text`` with each pair of surrogates as the character that it stands for."""
+    if _SURROGATE.search(text) is None:
+        return text
+    try:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
+    except UnicodeDecodeError:
+        raise InvalidValueError("a half of a surrogate pair stands alone") from None

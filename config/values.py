@@ -1,0 +1,227 @@
+"""One text to one typed value: the parsers that the table of keys names.
+
+Law: a parser returns a value within its bounds or raises InvalidValueError with the reason. It
+gets its text trimmed; what is blank is Java's notion, so that names compare as they do in Kafka.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from types import MappingProxyType
+from typing import TypeVar
+
+from acl.audit import AuditLevel
+from acl.model import ResourceType
+from config.errors import InvalidValueError
+
+STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+ZOOKEEPER_AUTHORIZERS = (
+    "kafka.security.authorizer.AclAuthorizer",
+    "kafka.security.auth.SimpleAclAuthorizer",
+)
+
+_BLANKS = "".join(map(chr, range(0x21)))
+_INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
+
+
+class SecurityProtocol(StrEnum):
+    """How a listener's connections are encrypted and authenticated."""
+
+    PLAINTEXT = "PLAINTEXT"
+    SSL = "SSL"
+    SASL_PLAINTEXT = "SASL_PLAINTEXT"
+    SASL_SSL = "SASL_SSL"
+
+
+class AuditFormat(StrEnum):
+    """The shape of an audit line."""
+
+    KAFKA = "kafka"
+    JSON = "json"
+
+
+Choice = TypeVar("Choice", bound=StrEnum)
+
+
+def trim(text: str) -> str:
+    """Return ``text`` as String.trim leaves it: a no-break space at an end stays, as in Kafka."""
+    return text.strip(_BLANKS)
+
+
+def shown(text: str) -> str:
+    """Return ``text`` as the subject of a reason."""
+    return text or "an empty value"
+
+
+def integer(minimum: int, maximum: int) -> Callable[[str], int]:
+    """Return the parser of decimal integers from ``minimum`` to ``maximum``, both included."""
+
+    def parse(text: str) -> int:
+        if _INTEGER.fullmatch(text) and minimum <= int(text) <= maximum:
+            return int(text)
+        raise InvalidValueError(f"{shown(text)} is not an integer from {minimum} to {maximum}")
+
+    return parse
+
+
+def boolean(text: str) -> bool:
+    """Return the truth of ``true`` or ``false`` in any case; Kafka would read all else as false."""
+    match text.lower():
+        case "true":
+            return True
+        case "false":
+            return False
+        case _:
+            raise InvalidValueError(f"{shown(text)} is not true or false")
+
+
+def choice(choices: type[Choice]) -> Callable[[str], Choice]:
+    """Return the parser of exactly the values of ``choices``."""
+
+    def parse(text: str) -> Choice:
+        try:
+            return choices(text)
+        except ValueError:
+            raise InvalidValueError(f"{shown(text)} is not one of {', '.join(choices)}") from None
+
+    return parse
+
+
+def audit_level(text: str) -> AuditLevel:
+    """Return the level of the audit log that is called exactly ``text``."""
+    level = AuditLevel.__members__.get(text)
+    if level is None:
+        names = ", ".join(reversed(AuditLevel.__members__))
+        raise InvalidValueError(f"{shown(text)} is not one of {names}")
+    return level
+
+
+def path(text: str) -> str:
+    """Return a path that an operating system can be asked to open."""
+    if not text:
+        raise InvalidValueError("must not be empty")
+    if "\0" in text:
+        raise InvalidValueError(f"{text} is not a path: it holds a NUL character")
+    return text
+
+
+def words(text: str) -> tuple[str, ...]:
+    """Return the entries of a comma list, trimmed; an empty text has none.
+
+    Source:  Kafka 4.3 ConfigDef, ValidList.anyNonDuplicateValues.
+    """
+    if not text:
+        return ()
+    entries = tuple(trim(entry) for entry in text.split(","))
+    if "" in entries:
+        raise InvalidValueError("an entry is empty")
+    return entries
+
+
+def some_words(text: str) -> tuple[str, ...]:
+    """Return the entries of a comma list that has at least one."""
+    if not text:
+        raise InvalidValueError("must not be empty")
+    return words(text)
+
+
+def paths(text: str) -> tuple[str, ...]:
+    """Return the paths of a comma list that has at least one."""
+    return tuple(path(entry) for entry in some_words(text))
+
+
+def super_users(text: str) -> frozenset[str]:
+    """Return the principals of a semicolon list; a name may hold commas and colons.
+
+    Source:  Kafka 4.3 StandardAuthorizer.getConfiguredSuperUsers.
+    """
+    principals = frozenset(filter(None, map(trim, text.split(";"))))
+    for principal in sorted(principals):
+        principal_type, _, name = principal.partition(":")
+        if not (principal_type and name):
+            raise InvalidValueError(
+                f"{principal} is not Type:name (semicolons separate the entries)"
+            )
+    return principals
+
+
+def authorizer_class(text: str) -> str:
+    """Return the one class name that is built in."""
+    if text == STANDARD_AUTHORIZER:
+        return text
+    if text in ZOOKEEPER_AUTHORIZERS:
+        raise InvalidValueError(f"{text} needs ZooKeeper: replace it by {STANDARD_AUTHORIZER}")
+    raise InvalidValueError(
+        f"{shown(text)} is not available: only the built-in {STANDARD_AUTHORIZER} is"
+    )
+
+
+def refused(reason: str, *, unless_empty: bool = False) -> Callable[[str], None]:
+    """Return the parser of a key that must not be set."""
+
+    def parse(text: str) -> None:
+        if text or not unless_empty:
+            raise InvalidValueError(reason)
+
+    return parse
+
+
+def security_protocols(text: str) -> Mapping[str, SecurityProtocol]:
+    """Return the security protocol of each listener name, both upper-cased as Kafka does it."""
+    protocols = {}
+    for name, protocol in _pairs(text, ":", "NAME:PROTOCOL"):
+        if name.upper() in protocols:
+            raise InvalidValueError(f"{name.upper()} is mapped twice")
+        protocols[name.upper()] = choice(SecurityProtocol)(protocol.upper())
+    return MappingProxyType(protocols)
+
+
+def subject_types(text: str) -> Mapping[str, str]:
+    """Return Kafka's principal type of each AuthZEN subject type, both exactly as written."""
+    types: dict[str, str] = {}
+    for subject_type, principal_type in _some_pairs(text, "type=PrincipalType"):
+        if subject_type in types:
+            raise InvalidValueError(f"{subject_type} is mapped twice")
+        if ":" in principal_type:
+            raise InvalidValueError(f"{principal_type} is not a principal type: it holds a colon")
+        types[subject_type] = principal_type
+    return MappingProxyType(types)
+
+
+def resource_types(text: str) -> Mapping[str, ResourceType]:
+    """Return Kafka's resource type of each AuthZEN resource type, whose name is lower-cased."""
+    types: dict[str, ResourceType] = {}
+    for name, kafka_name in _some_pairs(text, "type=RESOURCE_TYPE"):
+        if name.lower() in types:
+            raise InvalidValueError(f"{name.lower()} is mapped twice")
+        if kafka_name not in _RESOURCE_TYPES:
+            raise InvalidValueError(f"{kafka_name} is not one of {', '.join(_RESOURCE_TYPES)}")
+        types[name.lower()] = _RESOURCE_TYPES[kafka_name]
+    return MappingProxyType(types)
+
+
+_RESOURCE_TYPES = {
+    resource_type.name: resource_type
+    for resource_type in ResourceType
+    if resource_type not in (ResourceType.UNKNOWN, ResourceType.ANY)
+}
+
+
+def _some_pairs(text: str, shape: str) -> list[tuple[str, str]]:
+    if not text:
+        raise InvalidValueError("must not be empty")
+    return _pairs(text, "=", shape)
+
+
+def _pairs(text: str, separator: str, shape: str) -> list[tuple[str, str]]:
+    """Return the two sides of each entry of a comma list, split at the last separator as Kafka."""
+    pairs = []
+    for entry in words(text):
+        left, _, right = entry.rpartition(separator)
+        left, right = trim(left), trim(right)
+        if not (left and right):
+            raise InvalidValueError(f"{entry} is not {shape}")
+        pairs.append((left, right))
+    return pairs

@@ -1,0 +1,495 @@
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from acl.audit import AuditLevel
+from acl.model import ResourceType
+from config.configuration import Configuration, Reloadable, parse
+from config.endpoints import Endpoint, HttpEndpoint
+from config.errors import ConfigurationError
+from config.values import AuditFormat, SecurityProtocol
+
+SOURCE = "server.properties"
+BASE = "node.id=1\nlog.dirs=/var/lib/kafka\n"  # what a test adds begins on line 3
+STANDARD = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+
+
+def configure(*lines: str, overrides: tuple[str, ...] = ()) -> Configuration:
+    return parse(BASE + "\n".join(lines), source=SOURCE, overrides=overrides)
+
+
+def refuse(text: str, *, overrides: tuple[str, ...] = ()) -> str:
+    with pytest.raises(ConfigurationError) as refusal:
+        parse(text, source=SOURCE, overrides=overrides)
+    return str(refusal.value)
+
+
+def endpoint(
+    name: str,
+    host: str | None,
+    port: int,
+    protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT,
+) -> Endpoint:
+    return Endpoint(listener_name=name, security_protocol=protocol, host=host, port=port)
+
+
+def test_two_keys_make_a_configuration() -> None:
+    """Every other key has its default."""
+    assert configure() == Configuration(
+        node_id=1,
+        metadata_log_dir="/var/lib/kafka",
+        listeners=(endpoint("PLAINTEXT", "127.0.0.1", 9092),),
+        advertised_listeners=(endpoint("PLAINTEXT", "127.0.0.1", 9092),),
+        controller_listener_names=(),
+        early_start_listeners=frozenset(),
+        max_connections=1024,
+        connections_max_idle_ms=600000,
+        decision_http=HttpEndpoint(host="127.0.0.1", port=8181),
+        admin_http=HttpEndpoint(host="127.0.0.1", port=8182),
+        http_request_max_bytes=262144,
+        http_header_timeout_ms=10000,
+        http_drain_timeout_ms=10000,
+        audit_log=None,
+        audit_format=AuditFormat.KAFKA,
+        audit_queue_max=10000,
+        authzen_subject_types={"user": "User"},
+        authzen_resource_types={
+            "topic": ResourceType.TOPIC,
+            "group": ResourceType.GROUP,
+            "cluster": ResourceType.CLUSTER,
+            "transactional_id": ResourceType.TRANSACTIONAL_ID,
+            "delegation_token": ResourceType.DELEGATION_TOKEN,
+            "user": ResourceType.USER,
+        },
+        ignored_keys=(),
+        reloadable=Reloadable(
+            super_users=frozenset(),
+            allow_everyone_if_no_acl_found=False,
+            audit_level=AuditLevel.INFO,
+        ),
+    )
+
+
+def test_a_broker_s_own_file_is_taken() -> None:
+    """Lines copy over from a combined node: what means nothing here is listed, no more."""
+    text = """\
+# A combined node.
+process.roles=broker,controller
+node.id=3
+controller.quorum.voters=3@127.0.0.1:19093
+listeners=SASL_PLAINTEXT://127.0.0.1:19092,CONTROLLER://127.0.0.1:19093
+advertised.listeners=SASL_PLAINTEXT://broker.example.com:19092
+controller.listener.names=CONTROLLER
+inter.broker.listener.name=SASL_PLAINTEXT
+listener.security.protocol.map=CONTROLLER:SASL_PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT
+sasl.enabled.mechanisms=PLAIN
+listener.name.sasl_plaintext.plain.sasl.jaas.config=\\
+  org.apache.kafka.common.security.plain.PlainLoginModule required \\
+  username="admin" password="admin-secret" user_admin="admin-secret";
+authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
+super.users=User:admin;User:CN=kafka,O=Example
+allow.everyone.if.no.acl.found=false
+log.dirs=/data/1,/data/2
+num.partitions=1
+connections.max.idle.ms=540000
+
+authorizerd.decision.http = http://localhost:0
+authorizerd.audit.log = /var/log/authorizerd/audit.log
+authorizerd.audit.format = json
+authorizerd.audit.level = DEBUG
+"""
+    sasl = SecurityProtocol.SASL_PLAINTEXT
+    expected = dataclasses.replace(
+        configure(),
+        node_id=3,
+        metadata_log_dir="/data/1",
+        listeners=(
+            endpoint("SASL_PLAINTEXT", "127.0.0.1", 19092, sasl),
+            endpoint("CONTROLLER", "127.0.0.1", 19093, sasl),
+        ),
+        advertised_listeners=(endpoint("SASL_PLAINTEXT", "broker.example.com", 19092, sasl),),
+        controller_listener_names=("CONTROLLER",),
+        early_start_listeners=frozenset({"CONTROLLER"}),
+        connections_max_idle_ms=540000,
+        decision_http=HttpEndpoint(host="localhost", port=0),
+        audit_log="/var/log/authorizerd/audit.log",
+        audit_format=AuditFormat.JSON,
+        ignored_keys=(
+            "controller.quorum.voters",
+            "inter.broker.listener.name",
+            "listener.name.sasl_plaintext.plain.sasl.jaas.config",
+            "num.partitions",
+            "process.roles",
+            "sasl.enabled.mechanisms",
+        ),
+        reloadable=Reloadable(
+            super_users=frozenset({"User:admin", "User:CN=kafka,O=Example"}),
+            allow_everyone_if_no_acl_found=False,
+            audit_level=AuditLevel.DEBUG,
+        ),
+    )
+    assert parse(text, source=SOURCE) == expected
+
+
+def test_every_key_of_ours_reaches_its_field() -> None:
+    """No two fields are swapped."""
+    configuration = configure(
+        "max.connections=11",
+        "connections.max.idle.ms=9223372036854775807",
+        "authorizerd.decision.http=http://[::1]:1",
+        "authorizerd.admin.http=http://127.0.0.2:2",
+        "authorizerd.http.request.max.bytes=1024",
+        "authorizerd.http.header.timeout.ms=13",
+        "authorizerd.http.drain.timeout.ms=0",
+        "authorizerd.audit.queue.max=14",
+        "authorizerd.authzen.subject.types=person=User,team=Group",
+        "authorizerd.authzen.resource.types=stream=TOPIC",
+        "allow.everyone.if.no.acl.found= TRUE ",
+    )
+    assert configuration.max_connections == 11
+    assert configuration.connections_max_idle_ms == 2**63 - 1
+    assert configuration.decision_http == HttpEndpoint(host="::1", port=1)
+    assert configuration.admin_http == HttpEndpoint(host="127.0.0.2", port=2)
+    assert configuration.http_request_max_bytes == 1024
+    assert configuration.http_header_timeout_ms == 13
+    assert configuration.http_drain_timeout_ms == 0
+    assert configuration.audit_queue_max == 14
+    assert configuration.authzen_subject_types == {"person": "User", "team": "Group"}
+    assert configuration.authzen_resource_types == {"stream": 2}
+    assert configuration.reloadable.allow_everyone_if_no_acl_found is True
+
+
+def test_a_configuration_cannot_be_changed() -> None:
+    """Neither a field nor what a field holds; another one is made instead."""
+    configuration = configure()
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        configuration.node_id = 2  # type: ignore[misc]
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        configuration.reloadable.audit_level = AuditLevel.TRACE  # type: ignore[misc]
+    with pytest.raises(TypeError):
+        configuration.authzen_subject_types["x"] = "User"  # type: ignore[index]
+
+
+BAD_LINES = [
+    ("node.id=-1", "node.id: -1 is not an integer from 0 to 2147483647"),
+    ("node.id=2147483648", "node.id: 2147483648 is not an integer from 0 to 2147483647"),
+    ("node.id=", "node.id: an empty value is not an integer from 0 to 2147483647"),
+    ("log.dirs=", "log.dirs: must not be empty"),
+    ("log.dir=/a,", "log.dir: an entry is empty"),
+    ("metadata.log.dir=", "metadata.log.dir: must not be empty"),
+    (
+        "listeners=PLAINTXT",
+        "listeners: PLAINTXT is not NAME://host:port (an IPv6 host stands in brackets)",
+    ),
+    (
+        "listeners=PLAINTXT://:1",
+        "listeners: listener.security.protocol.map has no security protocol for PLAINTXT",
+    ),
+    ("listeners=SSL://h:1,PLAINTEXT://g:1", "listeners: SSL and PLAINTEXT have the same port 1"),
+    ("listeners=SSL://h:1,ssl://g:2", "listeners: SSL is named twice"),
+    (
+        "listeners=PLAINTEXT://0.0.0.0:9092",
+        "listeners: PLAINTEXT cannot be advertised as 0.0.0.0: set advertised.listeners",
+    ),
+    (
+        "advertised.listeners=PLAINTEXT://0.0.0.0:9092",
+        "advertised.listeners: PLAINTEXT cannot be advertised as 0.0.0.0: give an address",
+    ),
+    ("advertised.listeners=", "advertised.listeners: must not be empty"),
+    (
+        "advertised.listeners=SSL://h:9092",
+        "advertised.listeners: SSL is not in listeners (PLAINTEXT)",
+    ),
+    (
+        "listener.security.protocol.map=PLAINTEXT:PLAIN",
+        "listener.security.protocol.map: PLAIN is not one of PLAINTEXT, SSL, SASL_PLAINTEXT,"
+        " SASL_SSL",
+    ),
+    ("controller.listener.names=", "controller.listener.names: must not be empty"),
+    (
+        "controller.listener.names=CONTROLLER",
+        "controller.listener.names: CONTROLLER is not in listeners (PLAINTEXT)",
+    ),
+    (
+        "controller.listener.names=PLAINTEXT,plaintext",
+        "controller.listener.names: plaintext is not in listeners (PLAINTEXT)",
+    ),
+    ("early.start.listeners=,", "early.start.listeners: an entry is empty"),
+    (
+        "early.start.listeners=PLAINTEXT,NOPE",
+        "early.start.listeners: NOPE is not in listeners (PLAINTEXT)",
+    ),
+    (
+        "super.users=User:a;bob",
+        "super.users: bob is not Type:name (semicolons separate the entries)",
+    ),
+    (
+        "allow.everyone.if.no.acl.found=yes",
+        "allow.everyone.if.no.acl.found: yes is not true or false",
+    ),
+    (
+        "authorizer.class.name=",
+        f"authorizer.class.name: an empty value is not available: only the built-in {STANDARD} is",
+    ),
+    (
+        "authorizer.class.name=kafka.security.authorizer.AclAuthorizer",
+        "authorizer.class.name: kafka.security.authorizer.AclAuthorizer needs ZooKeeper:"
+        f" replace it by {STANDARD}",
+    ),
+    *(
+        (
+            f"zookeeper.connect={value}",
+            "zookeeper.connect: StandardAuthorizer does not run with ZooKeeper (KIP-801):"
+            " remove this key",
+        )
+        for value in ("localhost:2181", "")
+    ),
+    (
+        "controller.quorum.bootstrap.servers=localhost:9093",
+        "controller.quorum.bootstrap.servers: following a quorum is not available in this"
+        " version: remove this key only if this daemon is to own its metadata log",
+    ),
+    ("max.connections=0", "max.connections: 0 is not an integer from 1 to 2147483647"),
+    (
+        "connections.max.idle.ms=-1",
+        "connections.max.idle.ms: -1 is not an integer from 1 to 9223372036854775807",
+    ),
+    (
+        "authorizerd.decision.http=http://0.0.0.0:8181",
+        "authorizerd.decision.http: 0.0.0.0 is not a loopback address (127.0.0.0/8, ::1,"
+        " localhost): callers cannot be authenticated there yet",
+    ),
+    (
+        "authorizerd.admin.http=https://127.0.0.1:8182",
+        "authorizerd.admin.http: the scheme https is not served, only http is",
+    ),
+    (
+        "authorizerd.admin.http=http://127.0.0.1:8181",
+        "authorizerd.admin.http: has the address of authorizerd.decision.http",
+    ),
+    *(
+        (
+            f"authorizerd.http.request.max.bytes={number}",
+            f"authorizerd.http.request.max.bytes: {number} is not an integer from 1024 to 16777216",
+        )
+        for number in (1023, 16777217)
+    ),
+    (
+        "authorizerd.http.header.timeout.ms=0",
+        "authorizerd.http.header.timeout.ms: 0 is not an integer from 1 to 3600000",
+    ),
+    (
+        "authorizerd.http.drain.timeout.ms=3600001",
+        "authorizerd.http.drain.timeout.ms: 3600001 is not an integer from 0 to 3600000",
+    ),
+    ("authorizerd.audit.log=", "authorizerd.audit.log: must not be empty"),
+    ("authorizerd.audit.format=xml", "authorizerd.audit.format: xml is not one of kafka, json"),
+    (
+        "authorizerd.audit.level=WARN",
+        "authorizerd.audit.level: WARN is not one of INFO, DEBUG, TRACE",
+    ),
+    (
+        "authorizerd.audit.queue.max=0",
+        "authorizerd.audit.queue.max: 0 is not an integer from 1 to 1000000",
+    ),
+    (
+        "authorizerd.authzen.subject.types=user",
+        "authorizerd.authzen.subject.types: user is not type=PrincipalType",
+    ),
+    (
+        "authorizerd.authzen.resource.types=topic=QUEUE",
+        "authorizerd.authzen.resource.types: QUEUE is not one of TOPIC, GROUP, CLUSTER,"
+        " TRANSACTIONAL_ID, DELEGATION_TOKEN, USER",
+    ),
+    (
+        "authorizerd.audit.formats=json",
+        "authorizerd.audit.formats: unknown key; did you mean authorizerd.audit.format?",
+    ),
+    (
+        "authorizerd.decison.http=http://127.0.0.1:1",
+        "authorizerd.decison.http: unknown key; did you mean authorizerd.decision.http?",
+    ),
+    ("authorizerd.workers=2", "authorizerd.workers: unknown key"),
+    ("authorizerd.=2", "authorizerd.: unknown key"),
+]
+
+
+@pytest.mark.parametrize(("line", "expected"), BAD_LINES, ids=[line for line, _ in BAD_LINES])
+def test_a_bad_line_is_refused_by_place_and_key(line: str, expected: str) -> None:
+    """One line says where, which key and why; the same from the command line."""
+    assert refuse(f"{BASE}{line}\n") == f"server.properties:3: {expected}"
+    assert refuse(BASE, overrides=(line,)) == f"--override: {expected}"
+
+
+def test_a_malformed_file_is_refused_by_its_line() -> None:
+    """The format's own errors name no key."""
+    assert refuse(f"{BASE}a=\\uD") == (
+        "server.properties:3: malformed \\uxxxx escape: four hexadecimal digits must follow \\u"
+    )
+    assert refuse(BASE, overrides=("node.id",)) == "--override: node.id is not KEY=VALUE"
+
+
+def test_a_missing_key_has_no_line() -> None:
+    """A node id and a directory are never guessed."""
+    assert refuse("log.dirs=/a") == "server.properties: node.id: is required and has no default"
+    assert refuse("node.id=1") == (
+        "server.properties: log.dirs: is required where metadata.log.dir is absent"
+    )
+
+
+def test_overrides_win_over_the_file_and_the_last_over_all() -> None:
+    """An override even mends a line that would be refused."""
+    configuration = configure("node.id=x", overrides=("node.id=2", "node.id = 3 "))
+    assert configuration.node_id == 3
+    assert configure("super.users=User:a", overrides=("super.users=",)).reloadable == (
+        configure().reloadable
+    )
+    assert configure(overrides=("some.kafka.key=1",)).ignored_keys == ("some.kafka.key",)
+
+
+@pytest.mark.parametrize(
+    ("lines", "directory"),
+    [
+        (["log.dirs=/a , /b"], "/a"),
+        (["log.dir=/c"], "/c"),
+        (["log.dir=/c,/d"], "/c"),
+        (["log.dirs=/a", "log.dir=/c"], "/a"),
+        (["log.dirs=/a", "metadata.log.dir=/m,n "], "/m,n"),
+        (["metadata.log.dir=relative/dir"], "relative/dir"),
+    ],
+)
+def test_the_metadata_log_has_one_directory(lines: list[str], directory: str) -> None:
+    """metadata.log.dir, else the first of log.dirs, else the first of log.dir."""
+    text = "\n".join(["node.id=1", *lines])
+    configuration = parse(text, source=SOURCE)
+    assert configuration.metadata_log_dir == directory
+    assert configuration.ignored_keys == ()
+
+
+LISTENERS = "listeners=PLAINTEXT://:1,CONTROLLER://:2"
+CONTROLLERS = "controller.listener.names=CONTROLLER"
+
+
+def test_a_controller_listener_is_plaintext_where_nothing_says_otherwise() -> None:
+    """Kafka's default map grows by the controller's listeners."""
+    assert configure(LISTENERS, CONTROLLERS).listeners == (
+        endpoint("PLAINTEXT", None, 1),
+        endpoint("CONTROLLER", None, 2),
+    )
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [LISTENERS],
+        [LISTENERS, CONTROLLERS, "listener.security.protocol.map=PLAINTEXT:PLAINTEXT"],
+        ["listeners=PLAINTEXT://:1,SSL://:3,CONTROLLER://:2", CONTROLLERS],
+        ["listeners=SASL_PLAINTEXT://:1,CONTROLLER://:2", CONTROLLERS],
+    ],
+)
+def test_a_controller_listener_needs_a_mapping_where_encryption_is_in_play(
+    lines: list[str],
+) -> None:
+    """A map that is set is taken as it is, and no PLAINTEXT is assumed beside SSL or SASL."""
+    assert refuse(BASE + "\n".join(lines)) == (
+        "server.properties:3: listeners:"
+        " listener.security.protocol.map has no security protocol for CONTROLLER"
+    )
+
+
+def test_each_listener_has_the_protocol_of_the_map() -> None:
+    """Even one that is named after another protocol."""
+    configuration = configure(
+        "listeners=plaintext://:1,internal://:2",
+        "listener.security.protocol.map=internal:sasl_ssl,Plaintext:SSL,UNUSED:SSL",
+        "advertised.listeners=INTERNAL://h:1",
+    )
+    assert configuration.listeners == (
+        endpoint("PLAINTEXT", None, 1, SecurityProtocol.SSL),
+        endpoint("INTERNAL", None, 2, SecurityProtocol.SASL_SSL),
+    )
+    assert configuration.advertised_listeners == (
+        endpoint("INTERNAL", "h", 1, SecurityProtocol.SASL_SSL),
+    )
+
+
+def test_the_controller_s_own_listener_may_listen_on_every_address() -> None:
+    """It is not advertised to clients, so 0.0.0.0 does no harm there."""
+    configuration = configure("listeners=PLAINTEXT://h:1,CONTROLLER://0.0.0.0:2", CONTROLLERS)
+    assert configuration.listeners[1] == endpoint("CONTROLLER", "0.0.0.0", 2)
+    configuration = configure(
+        "listeners=PLAINTEXT://0.0.0.0:1", "advertised.listeners=PLAINTEXT://h:9"
+    )
+    assert configuration.listeners == (endpoint("PLAINTEXT", "0.0.0.0", 1),)
+    assert configuration.advertised_listeners == (endpoint("PLAINTEXT", "h", 9),)
+
+
+@pytest.mark.parametrize(
+    ("lines", "names"),
+    [
+        ([], {"CONTROLLER"}),
+        (["early.start.listeners="], set()),
+        (["early.start.listeners= PLAINTEXT, PLAINTEXT "], {"PLAINTEXT"}),
+        (["early.start.listeners=PLAINTEXT,CONTROLLER"], {"PLAINTEXT", "CONTROLLER"}),
+    ],
+)
+def test_early_start_listeners_are_the_controller_s_unless_set(
+    lines: list[str], names: set[str]
+) -> None:
+    """Set but empty is none."""
+    configuration = configure(LISTENERS, f"{CONTROLLERS},CONTROLLER", *lines)
+    assert configuration.early_start_listeners == names
+    assert configuration.controller_listener_names == ("CONTROLLER",)
+
+
+def test_a_quorum_that_is_not_named_is_not_followed() -> None:
+    """An empty value is unset, as in Kafka, and the voters of a combined node are no quorum."""
+    configuration = configure(
+        "controller.quorum.bootstrap.servers=", "controller.quorum.voters=1@h:1"
+    )
+    assert configuration.ignored_keys == ("controller.quorum.voters",)
+
+
+def test_ignored_keys_are_sorted_and_named_once() -> None:
+    """Whatever is not ours and not in the table is worth one warning, odd keys too."""
+    configuration = configure("z=1", "a=1", "z=2", "= x", "AUTHORIZERD.x=1", "authorizerd=1")
+    assert configuration.ignored_keys == ("", "AUTHORIZERD.x", "a", "authorizerd", "z")
+
+
+def test_both_http_ports_may_be_free_ones() -> None:
+    """Port 0 never collides."""
+    configuration = configure(
+        "authorizerd.decision.http=http://127.0.0.1:0", "authorizerd.admin.http=http://127.0.0.1:0"
+    )
+    assert configuration.decision_http == configuration.admin_http
+
+
+def test_a_reload_changes_the_reloadable_part_alone() -> None:
+    """What a restart would be needed for is told apart by comparing the rest."""
+    old = configure()
+    new = configure("super.users=User:a", "authorizerd.audit.level=TRACE")
+    assert new.reloadable != old.reloadable
+    assert dataclasses.replace(new, reloadable=old.reloadable) == old
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([line.partition("=")[0] for line, _ in BAD_LINES]),
+            st.text(alphabet="aA1:/[].,;=- \\\n", max_size=12),
+        ),
+        max_size=3,
+    )
+)
+def test_any_values_make_a_configuration_or_one_line(settings: list[tuple[str, str]]) -> None:
+    """Nothing but a ConfigurationError of one line comes out."""
+    error = ""
+    try:
+        configure(*(f"{key}={value}" for key, value in settings))
+    except ConfigurationError as refusal:
+        error = str(refusal)
+    assert len(error.splitlines()) <= 1

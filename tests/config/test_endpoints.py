@@ -1,0 +1,190 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from config.endpoints import (
+    HttpEndpoint,
+    Listener,
+    parse_advertised_listeners,
+    parse_http_endpoint,
+    parse_listeners,
+)
+from config.errors import InvalidValueError
+
+
+def reason(parse: Callable[[str], object], text: str) -> str:
+    with pytest.raises(InvalidValueError) as refusal:
+        parse(text)
+    return str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "host", "port"),
+    [
+        ("PLAINTEXT://127.0.0.1:9092", "PLAINTEXT", "127.0.0.1", 9092),
+        ("plaintext://:0", "PLAINTEXT", None, 0),
+        ("SSL://kafka-1.example.com:65535", "SSL", "kafka-1.example.com", 65535),
+        ("my_listener-1://h_x:1", "MY_LISTENER-1", "h_x", 1),
+        ("A://[::1]:9092", "A", "::1", 9092),
+        ("A://[fe80::1%eth0]:9092", "A", "fe80::1%eth0", 9092),
+        ("A://[::]:9092", "A", "::", 9092),
+        ("A://0.0.0.0:9092", "A", "0.0.0.0", 9092),
+        ("a:b://h:1", "A:B", "h", 1),
+    ],
+)
+def test_a_listener_is_a_name_a_host_and_a_port(
+    text: str, name: str, host: str | None, port: int
+) -> None:
+    """Names are upper-cased, brackets taken off, an empty host is every interface."""
+    listener = Listener(name=name, host=host, port=port)
+    assert parse_listeners(text) == parse_advertised_listeners(text) == (listener,)
+
+
+SHAPE = "is not NAME://host:port (an IPv6 host stands in brackets)"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", "must not be empty"),
+        ("A://h:1,,B://h:2", "an entry is empty"),
+        ("PLAINTEXT", f"PLAINTEXT {SHAPE}"),
+        ("A://h", f"A://h {SHAPE}"),
+        ("A:h:1", f"A:h:1 {SHAPE}"),
+        ("://h:1", f"://h:1 {SHAPE}"),
+        ("A://h x:1", f"A://h x:1 {SHAPE}"),
+        ("A://h:x", f"A://h:x {SHAPE}"),
+        ("A://h:", f"A://h: {SHAPE}"),
+        ("A://h:٣", f"A://h:٣ {SHAPE}"),
+        ("A://h:1/x", f"A://h:1/x {SHAPE}"),
+        ("A://::1:9092", f"A://::1:9092 {SHAPE}"),
+        ("A://[::1:9092", f"A://[::1:9092 {SHAPE}"),
+        ("A://h:99999999999", f"A://h:99999999999 {SHAPE}"),
+        ("A://[h]:1", "A://[h]:1: h is not an IPv6 address"),
+        ("A://[127.0.0.1]:1", "A://[127.0.0.1]:1: 127.0.0.1 is not an IPv6 address"),
+        ("A://[]:1", "A://[]:1:  is not an IPv6 address"),
+        ("A://h:-1", "A://h:-1: port -1 is not from 0 to 65535"),
+        ("A://h:65536", "A://h:65536: port 65536 is not from 0 to 65535"),
+        ("A://h:1,a://g:2", "A is named twice"),
+    ],
+)
+def test_a_bad_listener_is_refused(text: str, expected: str) -> None:
+    """The reason names the entry and what is wrong with it, advertised or not."""
+    assert reason(parse_listeners, text) == expected
+    assert reason(parse_advertised_listeners, text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("A://h:1,B://g:1", "A and B have the same port 1"),
+        ("A://h:1,B://:1", "A and B have the same port 1"),
+        ("A://127.0.0.1:1,B://127.0.0.2:1", "A and B have the same port 1"),
+        ("A://[::1]:1,B://:1", "A and B have the same port 1"),
+        ("A://[::1]:1,B://[::2]:1", "A and B have the same port 1"),
+        ("A://[::1]:1,B://1.2.3.4:1,C://h:1", "A and B and C have the same port 1"),
+        ("A://[::1]:1,B://1.2.3.4:1,C://1.2.3.5:1", "A and B and C have the same port 1"),
+        ("Z://h:2,A://h:1,B://h:1", "A and B have the same port 1"),
+    ],
+)
+def test_listeners_do_not_share_a_port(text: str, expected: str) -> None:
+    """Each needs its own; one may be advertised under another's address."""
+    assert reason(parse_listeners, text) == expected
+    assert len(parse_advertised_listeners(text)) == text.count(",") + 1
+
+
+@pytest.mark.parametrize(
+    "text", ["A://h:0,B://h:0,C://:0", "A://127.0.0.1:1,B://[::1]:1", "A://[::1]:1,B://1.2.3.4:1"]
+)
+def test_port_0_and_the_two_ip_versions_may_repeat(text: str) -> None:
+    """Port 0 is any free port, and IPv4 and IPv6 have ports of their own."""
+    assert len(parse_listeners(text)) == text.count(",") + 1
+
+
+@given(st.text(alphabet="aA:/[]%.01,- \n", max_size=20))
+def test_any_text_is_a_list_of_listeners_or_refused(text: str) -> None:
+    """Nothing but InvalidValueError comes out, and what passes is within bounds."""
+    try:
+        listeners = parse_listeners(text)
+    except InvalidValueError:
+        return
+    assert listeners
+    assert all(listener.name and 0 <= listener.port <= 65535 for listener in listeners)
+
+
+@pytest.mark.parametrize(
+    ("text", "host", "port"),
+    [
+        ("http://127.0.0.1:8181", "127.0.0.1", 8181),
+        ("HTTP://127.0.0.1:8181/", "127.0.0.1", 8181),
+        ("http://127.255.255.254:0", "127.255.255.254", 0),
+        ("http://[::1]:8181", "::1", 8181),
+        ("http://[0:0:0:0:0:0:0:1]:8181", "0:0:0:0:0:0:0:1", 8181),
+        ("http://localhost:8181", "localhost", 8181),
+        ("http://LocalHost:8181", "LocalHost", 8181),
+    ],
+)
+def test_an_http_endpoint_is_a_loopback_address(text: str, host: str, port: int) -> None:
+    """127.0.0.0/8, ::1 and localhost are."""
+    assert parse_http_endpoint(text) == HttpEndpoint(host=host, port=port)
+
+
+@pytest.mark.parametrize(
+    ("url_host", "host"),
+    [
+        ("0.0.0.0", "0.0.0.0"),
+        ("128.0.0.1", "128.0.0.1"),
+        ("126.255.255.255", "126.255.255.255"),
+        ("10.0.0.1", "10.0.0.1"),
+        ("127.1", "127.1"),
+        ("127.0.0.01", "127.0.0.01"),
+        ("2130706433", "2130706433"),
+        ("example.com", "example.com"),
+        ("localhost.example.com", "localhost.example.com"),
+        ("127.0.0.1.example.com", "127.0.0.1.example.com"),
+        ("", "every interface"),
+        ("[::]", "::"),
+        ("[::2]", "::2"),
+        ("[::1%eth0]", "::1%eth0"),
+        ("[::ffff:127.0.0.1]", "::ffff:127.0.0.1"),
+    ],
+)
+def test_http_on_any_other_host_is_refused(url_host: str, host: str) -> None:
+    """The reason says why: its callers cannot show who they are."""
+    assert reason(parse_http_endpoint, f"http://{url_host}:8181") == (
+        f"{host} is not a loopback address (127.0.0.0/8, ::1, localhost):"
+        " callers cannot be authenticated there yet"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("https://127.0.0.1:8181", "the scheme https is not served, only http is"),
+        ("unix://127.0.0.1:8181", "the scheme unix is not served, only http is"),
+        ("http://127.0.0.1:65536", "http://127.0.0.1:65536: port 65536 is not from 0 to 65535"),
+        *(
+            (
+                text,
+                f"{text or 'an empty value'} is not http://host:port"
+                " (an IPv6 host stands in brackets)",
+            )
+            for text in (
+                "",
+                "127.0.0.1:8181",
+                "http://127.0.0.1",
+                "http://::1:8181",
+                "http://127.0.0.1:8181/access",
+                "http://user@127.0.0.1:8181",
+                "http://127.0.0.1:8181?x",
+            )
+        ),
+    ],
+)
+def test_a_bad_http_endpoint_is_refused(text: str, expected: str) -> None:
+    """Scheme, host and port, and nothing more."""
+    assert reason(parse_http_endpoint, text) == expected

@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+import pytest
+
+from config.keys import KEYS, KEYS_BY_NAME, Key
+
+
+def test_every_key_stands_in_the_table_once() -> None:
+    """A second row of one name would never be read."""
+    assert len(KEYS_BY_NAME) == len(KEYS)
+
+
+@pytest.mark.parametrize("key", KEYS, ids=lambda key: key.name)
+def test_a_key_says_what_it_means_and_takes_its_own_default(key: Key) -> None:
+    """The reference shows defaults as a file would say them."""
+    assert key.doc.endswith(".")
+    if key.default is not None:
+        key.parse(key.default)
+        assert not key.required
+
+
+def test_the_reloadable_keys_are_those_that_a_running_daemon_takes_over() -> None:
+    """All others need a restart."""
+    assert [key.name for key in KEYS if key.reloadable] == [
+        "super.users",
+        "allow.everyone.if.no.acl.found",
+        "authorizerd.audit.level",
+    ]

@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from config.errors import ConfigurationError
+from config.properties import Property, parse_override, parse_properties
+
+
+def read(text: str) -> dict[str, str]:
+    return {key: entry.value for key, entry in parse_properties(text, source="file").items()}
+
+
+# What java.util.Properties.load of OpenJDK 17 gave for each text.
+JAVA = [
+    ("", {}),
+    ("   ", {}),
+    ("a=b", {"a": "b"}),
+    ("a", {"a": ""}),
+    ("a=", {"a": ""}),
+    ("=b", {"": "b"}),
+    (":", {"": ""}),
+    ("a \t=  b", {"a": "b"}),
+    ("\fa\f=\fb", {"a": "b"}),
+    ("a b=c", {"a": "b=c"}),
+    ("a = = b", {"a": "= b"}),
+    ("a:b", {"a": "b"}),
+    ("a=b  ", {"a": "b  "}),
+    ("a\\=b=c", {"a=b": "c"}),
+    ("a\\:b :c", {"a:b": "c"}),
+    ("a\\ b c", {"a b": "c"}),
+    ("a=\\t\\r\\n\\f", {"a": "\t\r\n\f"}),
+    ('a=x\\zy\\"\\0', {"a": 'xzy"0'}),
+    ("a=\\u0041\\u00e9\\u00E9", {"a": "Aéé"}),
+    ("a=\\u00411", {"a": "A1"}),
+    ("a=\\\\u0041", {"a": "\\u0041"}),
+    ("a=\\ud83d\\ude00", {"a": "😀"}),
+    ("a=😀", {"a": "😀"}),
+    ("\\u003d=b", {"=": "b"}),
+    ("\\u0023=b", {"#": "b"}),
+    ("\\#a=b", {"#a": "b"}),
+    ("# x\n! y=1\n \t#z\na!b=c#d", {"a!b": "c#d"}),
+    ("# c \\\na=b", {"a": "b"}),
+    ("a=b\rc=d\r\ne=f", {"a": "b", "c": "d", "e": "f"}),
+    ("a\x0bb=c\x85d", {"a\x0bb": "c\x85d"}),
+    ("a\xa0b=c\u2028d", {"a\xa0b": "c\u2028d"}),
+    ("a=1\nb=2\na=3", {"a": "3", "b": "2"}),
+    ("a=b\\", {"a": "b"}),
+    ("a=b\\\n", {"a": "b"}),
+    ("a=b\\\n  \t", {"a": "b"}),
+    ("a=b\\\n\n x", {"a": "b", "x": ""}),
+    ("a=b\\\n\\\nc", {"a": "bc"}),
+    ("a=b\\\n   # c", {"a": "b# c"}),
+    ("a=b\\\n!c\nd=e", {"a": "b!c", "d": "e"}),
+    ("a=b\\\r\n c", {"a": "bc"}),
+    ("a=b\\\r  c", {"a": "bc"}),
+    ("a=b\\\\\nc", {"a": "b\\", "c": ""}),
+    ("a=b\\\\\\\nc", {"a": "b\\c"}),
+    ("a\\\n=b", {"a": "b"}),
+    ("a\\\n b", {"ab": ""}),
+    ("a=b\\\n=c", {"a": "b=c"}),
+    ("\\\na=b", {"a": "b"}),
+    ("  \\\n  # x=y", {}),
+    ("a=\\u004\\\n1", {"a": "A"}),
+    ("k\\\n  e\\\n  y = v", {"key": "v"}),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), JAVA)
+def test_a_text_reads_as_java_reads_it(text: str, expected: dict[str, str]) -> None:
+    """Comments, separators, continuation lines and escapes are Java's."""
+    assert read(text) == expected
+
+
+@pytest.mark.parametrize("text", ["\\", "\\\n", "a=b\n\\"])
+def test_a_lone_backslash_at_the_end_sets_nothing(text: str) -> None:
+    """Java makes an empty key of it, depending on how the text ends; nobody can mean that."""
+    assert "" not in read(text)
+
+
+def test_a_property_knows_the_first_line_that_set_it() -> None:
+    """A logical line counts from its first physical line, of equal keys the last one holds."""
+    properties = parse_properties("#\r\na=1\rb=\\\n 2\n\\\n\nc=3\na=4", source="file")
+    assert list(properties.values()) == [
+        Property(key="a", value="4", source="file", line=8),
+        Property(key="b", value="2", source="file", line=3),
+        Property(key="c", value="3", source="file", line=7),
+    ]
+
+
+@pytest.mark.parametrize("escape", ["\\u", "\\u004", "\\u00zz", "\\u 041", "\\u٠٠٤١", "\\U0041\\u"])
+def test_a_malformed_unicode_escape_is_refused_with_its_line(escape: str) -> None:
+    """Four ASCII hexadecimal digits follow a backslash and u, in keys and in values."""
+    for text in (f"x=y\na={escape}", f"x=y\n{escape}=a"):
+        with pytest.raises(ConfigurationError) as refusal:
+            parse_properties(text, source="file")
+        assert str(refusal.value) == (
+            "file:2: malformed \\uxxxx escape: four hexadecimal digits must follow \\u"
+        )
+
+
+@pytest.mark.parametrize(
+    "text", ["a=\\ud83d", "a=\\ude00\\ud83d", "\\ud83dx\\ude00=a", "a=b\ud83d"]
+)
+def test_half_a_surrogate_pair_is_refused_with_its_line(text: str) -> None:
+    """No principal, name or path could hold it."""
+    with pytest.raises(ConfigurationError) as refusal:
+        parse_properties(text, source="file")
+    assert str(refusal.value) == "file:1: a half of a surrogate pair stands alone"
+
+
+def escape_all(text: str) -> str:
+    units = text.encode("utf-16-be")
+    return "".join(f"\\u{units[at]:02x}{units[at + 1]:02X}" for at in range(0, len(units), 2))
+
+
+@given(
+    properties=st.dictionaries(st.text(max_size=8), st.text(max_size=8), max_size=5),
+    seed=st.integers(0, 2**16),
+)
+def test_what_is_written_with_every_character_escaped_reads_back(
+    properties: dict[str, str], seed: int
+) -> None:
+    """Any key and value survive any separator, comment, line end and continuation line."""
+    dice = random.Random(seed)
+    text = ""
+    for key, value in properties.items():
+        text += dice.choice(["", "# x=y\n", " ! \\\r\n", "\n \f\n"])
+        separator = dice.choice(["=", ":", " = ", "\t:\f", "\\\n  = "])
+        folded = dice.choice(["", "\\\n \t"])
+        end = dice.choice(["\n", "\r", "\r\n"])
+        text += f" {escape_all(key)}{separator}{folded}{escape_all(value)}{end}"
+    assert read(text) == properties
+
+
+@given(st.text(alphabet="ab=: \t\f\\\n\r#!u0\x85", max_size=40))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    """Nothing but a ConfigurationError ever comes out, and lines are within the text."""
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").count("\n") + 1
+    try:
+        places = [entry.line for entry in parse_properties(text, source="file").values()]
+    except ConfigurationError as refusal:
+        places = [refusal.line]
+    assert all(place is not None and 1 <= place <= lines for place in places)
+
+
+def test_an_override_is_taken_literally() -> None:
+    """Only the first equals sign counts, and a backslash is a backslash."""
+    assert parse_override(" a.b =c=\\u0041 ") == Property(
+        key="a.b", value="c=\\u0041 ", source="--override", line=None
+    )
+    assert parse_override("a=").value == ""
+
+
+@pytest.mark.parametrize(
+    ("override", "text"),
+    [
+        ("super.users", "--override: super.users is not KEY=VALUE"),
+        ("", "--override: an empty value is not KEY=VALUE"),
+        (" =x", "--override:  =x is not KEY=VALUE"),
+        ("super.users=User:\udcff", "--override: super.users: is not valid UTF-8"),
+        ("\udcff=x", "--override: \\udcff: is not valid UTF-8"),
+    ],
+)
+def test_a_malformed_override_is_refused(override: str, text: str) -> None:
+    """Python's stand-ins for undecodable bytes of the command line are refused too."""
+    with pytest.raises(ConfigurationError) as refusal:
+        parse_override(override)
+    assert str(refusal.value) == text

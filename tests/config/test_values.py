@@ -1,0 +1,235 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from acl.audit import AuditLevel
+from acl.model import ResourceType
+from config.errors import InvalidValueError
+from config.values import (
+    audit_level,
+    authorizer_class,
+    boolean,
+    integer,
+    path,
+    paths,
+    refused,
+    resource_types,
+    security_protocols,
+    some_words,
+    subject_types,
+    super_users,
+    trim,
+    words,
+)
+
+STANDARD = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+
+
+def reason(parse: Callable[[str], object], text: str) -> str:
+    with pytest.raises(InvalidValueError) as refusal:
+        parse(text)
+    return str(refusal.value)
+
+
+def test_trimming_is_java_s() -> None:
+    """String.trim takes control characters and spaces, but not a no-break space."""
+    assert trim(" \t\x00\x1fa b\n ") == "a b"
+    assert trim("\xa0a\u2003") == "\xa0a\u2003"
+
+
+@given(st.integers(-300, 300))
+def test_an_integer_is_within_its_bounds(number: int) -> None:
+    """Both bounds are included, and the reason names them."""
+    parse = integer(-7, 250)
+    if -7 <= number <= 250:
+        assert parse(str(number)) == number
+    else:
+        assert reason(parse, str(number)) == f"{number} is not an integer from -7 to 250"
+
+
+@pytest.mark.parametrize("text", ["x", "1.0", "1_0", "٣", "0x1", "1 0", "--1", "9" * 5000])
+def test_only_decimal_digits_make_an_integer(text: str) -> None:
+    """Python's own forms of numbers are not Kafka's."""
+    assert reason(integer(0, 100), text) == f"{text} is not an integer from 0 to 100"
+    assert reason(integer(0, 100), "") == "an empty value is not an integer from 0 to 100"
+    assert integer(0, 100)("+007") == 7
+
+
+def test_a_boolean_is_true_or_false_in_any_case() -> None:
+    """What Kafka would quietly read as false is refused."""
+    assert boolean("true") is boolean("TRUE") is boolean("True") is True
+    assert boolean("false") is boolean("FaLsE") is False
+    for text in ("yes", "1", "on", "tru", "truе"):
+        assert reason(boolean, text) == f"{text} is not true or false"
+    assert reason(boolean, "") == "an empty value is not true or false"
+
+
+def test_a_choice_is_one_of_its_values() -> None:
+    """The reason lists them."""
+    assert audit_level("DEBUG") is AuditLevel.DEBUG
+    assert reason(audit_level, "debug") == "debug is not one of INFO, DEBUG, TRACE"
+    assert reason(audit_level, "") == "an empty value is not one of INFO, DEBUG, TRACE"
+
+
+def test_a_path_can_be_opened() -> None:
+    """An empty path and one with a NUL character cannot."""
+    assert path("/a, b/ü") == "/a, b/ü"
+    assert reason(path, "") == "must not be empty"
+    assert reason(path, "/a\0") == "/a\0 is not a path: it holds a NUL character"
+    assert paths("/a , /b") == ("/a", "/b")
+    assert reason(paths, "") == "must not be empty"
+    assert reason(paths, "/a,") == "an entry is empty"
+    assert reason(paths, "/a,/\0b") == "/\0b is not a path: it holds a NUL character"
+
+
+def test_a_comma_list_has_no_empty_entries() -> None:
+    """Kafka 4.3 refuses them too; whether the whole list may be empty depends on the key."""
+    assert words("a , b,c") == some_words("a , b,c") == ("a", "b", "c")
+    assert words("") == ()
+    assert reason(some_words, "") == "must not be empty"
+    for parse in (words, some_words):
+        for text in (",", "a,", ",a", "a, ,b"):
+            assert reason(parse, text) == "an entry is empty"
+
+
+@pytest.mark.parametrize(
+    ("text", "principals"),
+    [
+        ("", set()),
+        (" ; ;", set()),
+        ("User:a", {"User:a"}),
+        (" User:a ;;User:b; ", {"User:a", "User:b"}),
+        ("User:CN=a,OU=b;Group:x:y", {"User:CN=a,OU=b", "Group:x:y"}),
+        ("User : a ", {"User : a"}),
+        ("User:a\xa0", {"User:a\xa0"}),
+        ("User:*", {"User:*"}),
+        ("User:a;User:a", {"User:a"}),
+    ],
+)
+def test_super_users_are_separated_by_semicolons_only(text: str, principals: set[str]) -> None:
+    """Commas belong to names, blanks around an entry do not, empty entries are ignored."""
+    assert super_users(text) == principals
+
+
+@pytest.mark.parametrize(
+    ("text", "entry"),
+    [
+        ("User:a;b", "b"),
+        ("alice", "alice"),
+        ("alice,bob", "alice,bob"),
+        ("User:a; User: ", "User:"),
+        (":a", ":a"),
+        ("User:x;:", ":"),
+    ],
+)
+def test_a_super_user_without_type_or_name_is_refused_by_name(text: str, entry: str) -> None:
+    """Each entry is Type:name; the reason names the one that is not."""
+    assert reason(super_users, text) == (
+        f"{entry} is not Type:name (semicolons separate the entries)"
+    )
+
+
+def test_only_the_built_in_authorizer_is_taken() -> None:
+    """Kafka's old ones get their replacement named, all else is not available."""
+    assert authorizer_class(STANDARD) == STANDARD
+    for name in (
+        "kafka.security.authorizer.AclAuthorizer",
+        "kafka.security.auth.SimpleAclAuthorizer",
+    ):
+        assert reason(authorizer_class, name) == (
+            f"{name} needs ZooKeeper: replace it by {STANDARD}"
+        )
+    for name, subject in (("com.example.Mine", "com.example.Mine"), ("", "an empty value")):
+        assert reason(authorizer_class, name) == (
+            f"{subject} is not available: only the built-in {STANDARD} is"
+        )
+
+
+def test_a_refused_key_says_why() -> None:
+    """Where empty means unset, empty passes."""
+    assert reason(refused("no"), "x") == reason(refused("no"), "") == "no"
+    assert reason(refused("no", unless_empty=True), "x") == "no"
+    refused("no", unless_empty=True)("")
+
+
+def test_security_protocols_are_upper_cased() -> None:
+    """Names and protocols match in any case, and a name is split off at the last colon."""
+    assert security_protocols("internal:ssl, a:b : Sasl_Plaintext") == {
+        "INTERNAL": "SSL",
+        "A:B": "SASL_PLAINTEXT",
+    }
+    assert security_protocols("") == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("A", "A is not NAME:PROTOCOL"),
+        ("A:", "A: is not NAME:PROTOCOL"),
+        (":SSL", ":SSL is not NAME:PROTOCOL"),
+        ("A:SSL,,B:SSL", "an entry is empty"),
+        ("A:SSL,a:SSL", "A is mapped twice"),
+        ("A:PLAINTXT", "PLAINTXT is not one of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL"),
+    ],
+)
+def test_a_bad_security_protocol_is_refused(text: str, expected: str) -> None:
+    """The reason names the entry."""
+    assert reason(security_protocols, text) == expected
+
+
+def test_subject_types_are_taken_as_written() -> None:
+    """Types compare exactly, and the last equals sign separates."""
+    assert subject_types("user=User, Team = Group,urn:a=b=User") == {
+        "user": "User",
+        "Team": "Group",
+        "urn:a=b": "User",
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", "must not be empty"),
+        ("user", "user is not type=PrincipalType"),
+        ("user=", "user= is not type=PrincipalType"),
+        ("=User", "=User is not type=PrincipalType"),
+        ("user=User,", "an entry is empty"),
+        ("user=User,user=Group", "user is mapped twice"),
+        ("user=User:x", "User:x is not a principal type: it holds a colon"),
+    ],
+)
+def test_a_bad_subject_type_is_refused(text: str, expected: str) -> None:
+    """The reason names the entry."""
+    assert reason(subject_types, text) == expected
+
+
+def test_resource_types_are_kafka_s_codes_by_lower_case_name() -> None:
+    """Many names may mean one type."""
+    types = resource_types("Topic=TOPIC,stream = TOPIC,user=USER")
+    assert types == {"topic": 2, "stream": 2, "user": 7}
+    assert isinstance(types["topic"], ResourceType)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", "must not be empty"),
+        ("topic", "topic is not type=RESOURCE_TYPE"),
+        ("topic=TOPIC,Topic=GROUP", "topic is mapped twice"),
+        *(
+            (
+                f"x={name}",
+                f"{name} is not one of TOPIC, GROUP, CLUSTER, TRANSACTIONAL_ID,"
+                " DELEGATION_TOKEN, USER",
+            )
+            for name in ("ANY", "UNKNOWN", "topic", "QUEUE")
+        ),
+    ],
+)
+def test_a_bad_resource_type_is_refused(text: str, expected: str) -> None:
+    """ANY and UNKNOWN are no types that a question could have."""
+    assert reason(resource_types, text) == expected
