@@ -1,0 +1,217 @@
+"""The head of an HTTP/1.1 request: its request line, its headers, and how its body is framed.
+
+A head is given to llhttp whole and alone, so nothing of one request is left in a parser when the
+next comes, and a wish to upgrade, at which llhttp stops reading, is ignored: Java's HttpClient
+asks for h2c with every request.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Final
+
+import httptools
+import msgspec
+
+HEAD_END: Final = b"\r\n\r\n"
+CHUNKED: Final = -1
+REMEMBERED_HEADS_MAX: Final = 512
+REMEMBERED_HEAD_BYTES_MAX: Final = 1024
+
+_METHOD_SO_FAR: Final = re.compile(rb"[A-Z][A-Z-]{0,23}(?: |\Z)")
+_REQUEST_LINE: Final = re.compile(rb"([A-Z][A-Z-]{0,23}) ([!-~]+) HTTP/(\d\.\d)\r\n")
+_ABSOLUTE_TARGET: Final = re.compile(r"https?://([^/?#]+)(/.*)?", re.IGNORECASE)
+_LENGTH_DIGITS_MAX: Final = 18
+_NEVER_REPEATED: Final = frozenset({b"host", b"content-length", b"content-type"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpLimits:
+    """The most that one request may hold.
+
+    ``request_line_bytes_max`` is without the line's end; ``header_bytes_max`` is all from there
+    to the body, line ends and empty line included.
+    """
+
+    body_bytes_max: int
+    request_line_bytes_max: int = 8 * 1024
+    header_bytes_max: int = 16 * 1024
+    headers_max: int = 100
+
+
+class BadRequest(msgspec.Struct, frozen=True, gc=False):
+    """A request that no handler may see; the connection ends with the answer to it."""
+
+    status: int
+    reason: str
+
+
+class RefusedError(Exception):
+    """The peer's fault, on its way to becoming an event."""
+
+    def __init__(self, status: int, reason: str) -> None:
+        super().__init__(reason)
+        self.event = BadRequest(status, reason)
+
+
+class Head(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A request without its body, which has ``length`` bytes, or is ``CHUNKED``.
+
+    ``connection`` is the header line to answer with while the connection stays open.
+    """
+
+    method: str
+    path: str
+    query: str
+    headers: Mapping[bytes, bytes]
+    keep_alive: bool
+    connection: bytes
+    length: int
+    expects_continue: bool
+
+
+def check_beginning(head: bytes | bytearray, limits: HttpLimits) -> None:
+    """Refuse a head as soon as its first bytes cannot become a good one.
+
+    Each finding rests on the first bytes alone, so it is the same however much has come.
+    """
+    if not _METHOD_SO_FAR.match(head):
+        raise RefusedError(400, "malformed request line")
+    line_end = head.find(b"\n", 0, limits.request_line_bytes_max + 2)
+    if line_end < 0:
+        if len(head) > limits.request_line_bytes_max + 1:
+            raise RefusedError(414, "request line too long")
+        return
+    if not head.startswith(b"\r", line_end - 1):
+        raise RefusedError(400, "malformed request line")
+    if len(head) - line_end - 1 > limits.header_bytes_max:
+        raise RefusedError(431, "headers too large")
+
+
+def check_head(head: bytes, limits: HttpLimits) -> None:
+    """Refuse a whole head that passes the limits, before time is spent on parsing it."""
+    check_beginning(head, limits)
+    if header_lines(head) > limits.headers_max:
+        raise RefusedError(431, "too many headers")
+
+
+def header_lines(head: bytes) -> int:
+    return head.count(b"\r\n") - 2
+
+
+def parse_head(head: bytes) -> Head:
+    """Return what the head, complete with its empty line, says.
+
+    Raises:  RefusedError: it breaks the grammar, or wants what this server does not speak.
+    """
+    line = _REQUEST_LINE.match(head)
+    if line is None:
+        raise RefusedError(400, "malformed request line")
+    method, target, version = line.groups()
+    if version not in (b"1.1", b"1.0"):
+        raise RefusedError(505, "HTTP version not supported")
+    if method == b"CONNECT":
+        raise RefusedError(501, "method not implemented")
+    headers = _parse_headers(head)
+    newer = version == b"1.1"
+    if newer and b"host" not in headers:
+        raise RefusedError(400, "no Host header")
+    length = _body_length(headers, newer)
+    path, query = _split_target(target.decode(), headers)
+    return Head(
+        method=method.decode(),
+        path=path,
+        query=query,
+        headers=MappingProxyType(headers),
+        keep_alive=_keeps_alive(headers.get(b"connection"), newer),
+        connection=b"" if newer else b"Connection: keep-alive\r\n",
+        length=length,
+        expects_continue=newer and b"expect" in headers and _expects_continue(headers, length),
+    )
+
+
+remembered_head = lru_cache(maxsize=REMEMBERED_HEADS_MAX)(parse_head)
+"""``parse_head`` for small heads: what a client asks next differs in its body, seldom in its head.
+
+It holds a megabyte at the most, and makes half the difference between a slow and a quick answer.
+"""
+
+
+class _HeaderReader:
+    """What llhttp tells of a head's headers."""
+
+    __slots__ = ("headers", "repeated")
+
+    def __init__(self) -> None:
+        self.headers: dict[bytes, bytes] = {}
+        self.repeated: bytes | None = None
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        name = name.lower()
+        value = value.strip(b" \t")
+        if name in self.headers:
+            if name in _NEVER_REPEATED:
+                self.repeated = name
+            value = self.headers[name] + b", " + value
+        self.headers[name] = value
+
+
+def _parse_headers(head: bytes) -> dict[bytes, bytes]:
+    reader = _HeaderReader()
+    try:
+        httptools.HttpRequestParser(reader).feed_data(head)
+    except httptools.HttpParserUpgrade:
+        pass  # all headers were read; we go on in HTTP/1.1
+    except httptools.HttpParserInvalidMethodError:
+        raise RefusedError(501, "method not implemented") from None
+    except httptools.HttpParserError as error:
+        _body_length(reader.headers, newer=True)  # a coding that is unknown is no bad grammar
+        raise RefusedError(400, f"malformed request: {error}") from None
+    if reader.repeated is not None:
+        raise RefusedError(400, f"repeated header: {reader.repeated.decode()}")
+    return reader.headers
+
+
+def _body_length(headers: Mapping[bytes, bytes], newer: bool) -> int:
+    """Return the body's length in bytes; both ways to tell it at once are an attack."""
+    length = headers.get(b"content-length")
+    encoding = headers.get(b"transfer-encoding")
+    if encoding is None:
+        if length is None:
+            return 0
+        if not length.isdigit() or len(length) > _LENGTH_DIGITS_MAX:
+            raise RefusedError(400, "malformed Content-Length")
+        return int(length)
+    if length is not None or not newer:
+        raise RefusedError(400, "Transfer-Encoding out of place")
+    if encoding.lower() != b"chunked":
+        raise RefusedError(501, "transfer coding not implemented")
+    return CHUNKED
+
+
+def _split_target(target: str, headers: Mapping[bytes, bytes]) -> tuple[str, str]:
+    """Return path and query; a target with an authority must name the same one as Host."""
+    if not target.startswith("/") and target != "*":
+        absolute = _ABSOLUTE_TARGET.fullmatch(target)
+        if absolute is None or absolute[1].encode() != headers.get(b"host"):
+            raise RefusedError(400, "malformed request target")
+        target = absolute[2] or "/"
+    path, _, query = target.partition("?")
+    return path, query
+
+
+def _keeps_alive(connection: bytes | None, newer: bool) -> bool:
+    if connection is None:
+        return newer
+    options = [option.strip(b" \t") for option in connection.lower().split(b",")]
+    return b"close" not in options and (newer or b"keep-alive" in options)
+
+
+def _expects_continue(headers: Mapping[bytes, bytes], length: int) -> bool:
+    if headers[b"expect"].lower() != b"100-continue":
+        raise RefusedError(417, "expectation not met")
+    return length != 0

@@ -1,0 +1,241 @@
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from acl.decision import DEFAULT_DENY, SUPER_USER, Decision, MatchingAcl
+from acl.model import Acl, Operation, Question, ResourceType
+from protocol.authzen import (
+    EVALUATIONS_MAX,
+    AuthZenError,
+    Semantic,
+    Vocabulary,
+    decode_evaluation,
+    decode_evaluations,
+    encode_answer,
+    encode_answers,
+    encode_failed_answer,
+    question_of,
+    with_defaults,
+)
+
+VOCABULARY = Vocabulary(
+    {"user": "User", "app": "Service"}, {"topic": ResourceType.TOPIC, "Queue": ResourceType.GROUP}
+)
+GOOD: dict[str, Any] = {
+    "subject": {"type": "user", "id": "alice"},
+    "action": {"name": "read"},
+    "resource": {"type": "topic", "id": "orders"},
+    "context": {"host": "10.0.0.1"},
+}
+
+
+def asked(**changed: object) -> Question:
+    return question_of(decode_evaluation(json.dumps(GOOD | changed).encode()), VOCABULARY)
+
+
+def refused(**changed: object) -> str:
+    with pytest.raises(AuthZenError) as error:
+        asked(**changed)
+    return str(error.value)
+
+
+def test_an_evaluation_is_a_question_of_kafkas() -> None:
+    """Subject, action and resource by the configured names, host from the context."""
+    assert asked() == Question(
+        "User:alice", "10.0.0.1", Operation.READ, ResourceType.TOPIC, "orders"
+    )
+    assert asked(subject={"type": "app", "id": "a:b"}).principal == "Service:a:b"
+
+
+@pytest.mark.parametrize("name", ["READ", "Read", "rEaD"])
+def test_operations_and_resource_types_are_known_in_any_case(name: str) -> None:
+    """The configured names too."""
+    assert asked(action={"name": name}).operation == Operation.READ
+    assert asked(resource={"type": "QUEUE", "id": "g"}).resource_type == ResourceType.GROUP
+
+
+def test_the_host_may_be_a_property_of_the_subject() -> None:
+    """One place is enough, two must agree, none means that it is unknown."""
+    with_host = {"type": "user", "id": "alice", "properties": {"host": "::1"}}
+    assert asked(subject=with_host, context={}).host == "0:0:0:0:0:0:0:1"
+    assert asked(subject=with_host, context={"host": "0::1"}).host == "0:0:0:0:0:0:0:1"
+    assert asked(context=None).host is None
+    assert asked(context={"time": "now"}).host is None
+    assert "differ" in refused(subject=with_host)
+    assert "differ" in refused(subject=GOOD["subject"] | {"properties": {"host": "nonsense"}})
+
+
+def test_unknown_fields_are_ignored() -> None:
+    """The specification demands it of every receiver."""
+    assert (
+        asked(
+            more=[1],
+            subject=GOOD["subject"] | {"mail": {}},
+            resource=GOOD["resource"] | {"x": None},
+        )
+        == asked()
+    )
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"subject": None}, "subject is missing"),
+        ({"action": None}, "action is missing"),
+        ({"resource": None}, "resource is missing"),
+        ({"subject": {"id": "alice"}}, "`type`"),
+        ({"subject": {"type": "user"}}, "`id`"),
+        ({"action": {}}, "`name`"),
+        ({"resource": {"type": "topic"}}, "`id`"),
+        ({"subject": "alice"}, "$.subject"),
+        ({"subject": {"type": "user", "id": 1}}, "$.subject.id"),
+        ({"action": {"name": ["read"]}}, "$.action.name"),
+        ({"context": {"host": 1}}, "$.context.host"),
+        ({"context": []}, "$.context"),
+        ({"subject": {"type": "User", "id": "a"}}, "subject.type: 'User' is not known"),
+        ({"action": {"name": "can_read"}}, "action.name: 'can_read' is not a Kafka operation"),
+        ({"action": {"name": "any"}}, "action.name: 'any'"),
+        ({"action": {"name": "unknown"}}, "action.name: 'unknown'"),
+        ({"resource": {"type": "any", "id": "x"}}, "resource.type: 'any'"),
+        ({"resource": {"type": "account", "id": "x"}}, "resource.type: 'account'"),
+        ({"context": {"host": "localhost"}}, "host: 'localhost' is not an IP address"),
+        ({"context": {"host": "*"}}, "host: '*' is not an IP address"),
+    ],
+)
+def test_what_is_missing_unknown_or_of_the_wrong_type_is_named(
+    changed: dict[str, object], said: str
+) -> None:
+    """Nothing is guessed: a question made of half an evaluation could be allowed."""
+    assert said in refused(**changed)
+
+
+def test_an_error_never_repeats_what_would_break_its_line() -> None:
+    """Control characters are escaped, long names cut."""
+    said = refused(action={"name": "x\r\nSet-Cookie: a" + "y" * 500})
+    assert "\n" not in said
+    assert "\r" not in said
+    assert len(said) < 200
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"{", b"[]", b"null", b'"x"', b"\xff", b'{"subject":"\xff"}']
+)
+def test_what_is_no_json_object_is_refused(body: bytes) -> None:
+    """For one evaluation and for many."""
+    for decode in (decode_evaluation, decode_evaluations):
+        with pytest.raises(AuthZenError):
+            decode(body)
+
+
+@given(st.binary(max_size=60))
+def test_no_bytes_raise_anything_else(body: bytes) -> None:
+    """Whatever comes, it is an evaluation or an AuthZenError."""
+    with suppress(AuthZenError):
+        question_of(decode_evaluation(body), VOCABULARY)
+    with suppress(AuthZenError):
+        decode_evaluations(body)
+
+
+@given(st.text(max_size=5), st.text(max_size=5))
+def test_any_text_may_be_an_id(subject: str, resource: str) -> None:
+    """Texts come through unchanged, the empty one too; half a surrogate pair is no text."""
+    question = None
+    try:
+        question = asked(
+            subject={"type": "user", "id": subject}, resource={"type": "topic", "id": resource}
+        )
+    except AuthZenError:
+        assert any("\ud800" <= letter <= "\udfff" for letter in subject + resource)
+    if question is not None:
+        assert (question.principal, question.resource_name) == (f"User:{subject}", resource)
+        question.principal.encode()
+
+
+def test_defaults_stand_in_for_what_is_absent_as_a_whole() -> None:
+    """A field of an evaluation overrides the default wholly; nothing is merged within it."""
+    request = decode_evaluations(
+        json.dumps(
+            GOOD
+            | {
+                "evaluations": [
+                    {},
+                    {"resource": {"type": "topic", "id": "other"}},
+                    {"context": {"time": "now"}},
+                ]
+            }
+        ).encode()
+    )
+    assert request.evaluations is not None
+    questions = [
+        question_of(with_defaults(decode_evaluation(raw), request), VOCABULARY)
+        for raw in request.evaluations
+    ]
+    assert questions[0] == asked()
+    assert questions[1].resource_name == "other"
+    assert questions[2].host is None
+
+
+def test_evaluations_are_bounded() -> None:
+    """One request cannot ask for unbounded work."""
+    empty: dict[str, object] = {}
+    body = {"evaluations": [empty] * (EVALUATIONS_MAX + 1)}
+    with pytest.raises(AuthZenError, match="1000 at most"):
+        decode_evaluations(json.dumps(body).encode())
+
+
+@pytest.mark.parametrize(
+    ("semantic", "after_allow", "after_deny"),
+    [
+        ("execute_all", False, False),
+        ("deny_on_first_deny", False, True),
+        ("permit_on_first_permit", True, False),
+    ],
+)
+def test_each_semantic_ends_where_the_specification_says(
+    semantic: str, after_allow: bool, after_deny: bool
+) -> None:
+    """And no other semantic is taken for one of them."""
+    options: dict[str, object] = {"evaluations_semantic": semantic, "other": 1}
+    body: dict[str, object] = {"evaluations": [{}], "options": options}
+    read = decode_evaluations(json.dumps(body).encode()).semantic
+    assert (read.ends_after(allowed=True), read.ends_after(allowed=False)) == (
+        after_allow,
+        after_deny,
+    )
+    options["evaluations_semantic"] = "any_of"
+    with pytest.raises(AuthZenError, match="any_of"):
+        decode_evaluations(json.dumps(body).encode())
+    assert decode_evaluations(b"{}").semantic is Semantic.EXECUTE_ALL
+
+
+def test_an_answer_carries_rule_offset_and_reason() -> None:
+    """What an operator needs to see why."""
+    acl = Acl(2, "t", 3, "User:a", "*", 3, 2)
+    denied = json.loads(encode_answer(Decision(False, MatchingAcl(acl)), 17))
+    assert denied == {
+        "decision": False,
+        "context": {
+            "offset": 17,
+            "reason": "an ACL denies it",
+            "rule": f"MatchingAcl(acl={acl})",
+        },
+    }
+    assert json.loads(encode_answer(SUPER_USER, -1))["context"]["rule"] == "SuperUser"
+
+
+def test_many_answers_are_one_list_in_order() -> None:
+    """A failed evaluation is a denial that says why."""
+    answers = [encode_answer(DEFAULT_DENY, 1), encode_failed_answer(400, "why")]
+    assert json.loads(encode_answers(answers))["evaluations"] == [
+        {
+            "decision": False,
+            "context": {"offset": 1, "reason": "no ACL allows it", "rule": "DefaultDeny"},
+        },
+        {"decision": False, "context": {"error": {"status": 400, "message": "why"}}},
+    ]
