@@ -1,0 +1,179 @@
+"""One file of record batches, read in order, a batch at a time; and how its end may be torn.
+
+Law: the last batch of a log may be cut off by a crash, which is told from damage. Torn is: fewer
+bytes than the batch announces, unless its CRC holds for what is there; nothing but zeros to the
+end; or no good batch where a whole sector holds zeros (written to the file's size, never to its
+data). Anything else is corruption: a complete batch with a bad CRC may be an acknowledged DENY.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO, Final, Self
+
+from metadata.errors import CorruptLogError, LogDirectoryError
+from protocol.errors import DecodeError
+from protocol.record_batch import (
+    LENGTH_SIZE,
+    RecordBatch,
+    batch_size,
+    decode_batch,
+    sealed_size,
+)
+
+SECTOR_SIZE: Final = 512
+LAST_PIECE_MIN: Final = 64
+"""Bytes that the file's last piece of a sector must hold before its zeros count as a sector's."""
+
+_ZEROS_READ: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedBatch:
+    """A batch and the place in a file where it begins."""
+
+    batch: RecordBatch
+    path: Path
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class TornTail:
+    """An unfinished write at the end of the log: ``size`` bytes from ``position`` do not count."""
+
+    path: Path
+    position: int
+    size: int
+    reason: str
+
+
+class BatchFile:
+    """A file of batches. ``torn_tail`` is set once reading has met one; the file is not changed."""
+
+    def __init__(self, path: Path, next_offset: int) -> None:
+        """Open ``path``; ``next_offset`` is only what errors name before the first batch.
+
+        Raises:
+            LogDirectoryError: the file cannot be opened.
+        """
+        self.path = path
+        self.torn_tail: TornTail | None = None
+        self._next_offset = next_offset
+        self._position = 0
+        try:
+            self._file: BinaryIO = path.open("rb")
+            self._size = os.fstat(self._file.fileno()).st_size
+        except OSError as error:
+            raise LogDirectoryError(f"{path}: {error.strerror or error}") from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._file.close()
+
+    @property
+    def position(self) -> int:
+        """Where the next batch begins."""
+        return self._position
+
+    def read(self, *, may_be_torn: bool) -> PlacedBatch | None:
+        """Return the next batch, None at the end of the file.
+
+        Args:
+            may_be_torn: the file is the end of a log that was not shut down cleanly, so that a
+                torn tail is no corruption.
+
+        Raises:
+            CorruptLogError: bytes that are no batch, and no torn tail that may be there either.
+            LogDirectoryError: the file cannot be read.
+        """
+        try:
+            return self._read(may_be_torn)
+        except OSError as error:
+            raise LogDirectoryError(f"{self.path}: {error.strerror or error}") from error
+
+    def _read(self, may_be_torn: bool) -> PlacedBatch | None:
+        start = self._position
+        left = self._size - start
+        if not left:
+            return None
+        data = self._bytes_at(start, min(left, LENGTH_SIZE))
+        try:
+            torn = self._torn_start(data, left)
+            if torn is None:
+                data = self._bytes_at(start, batch_size(data))
+                batch = decode_batch(data)
+        except DecodeError as error:
+            if not self._is_torn_write(data):
+                raise self._corrupt(error.reason, error.position) from error
+            torn = "a batch with a sector of zeros"
+        if torn is not None:
+            self._cut(torn, may_be_torn)
+            return None
+        self._position += len(data)
+        self._next_offset = batch.last_offset + 1
+        return PlacedBatch(batch, self.path, start)
+
+    def _bytes_at(self, position: int, size: int) -> bytes:
+        self._file.seek(position)
+        return self._file.read(size)
+
+    def _torn_start(self, start: bytes, left: int) -> str | None:
+        """Return why the last ``left`` bytes of the file are no whole batch, None if they may be.
+
+        Raises:
+            DecodeError: the length that stands in ``start`` cannot be.
+        """
+        if not start.strip(b"\0") and self._only_zeros_from(self._position):
+            return "nothing but zeros to the end of the file"
+        if len(start) < LENGTH_SIZE:
+            return f"{left} bytes, less than the start of a batch"
+        size = batch_size(start)
+        if size <= left:
+            return None
+        sealed = sealed_size(self._bytes_at(self._position, left))
+        if sealed is not None:
+            raise DecodeError(f"a batch of {sealed} bytes announces {size}", LENGTH_SIZE - 4)
+        return f"a batch of {size} bytes of which {left} are there"
+
+    def _cut(self, reason: str, may_be_torn: bool) -> None:
+        """End reading here, at a torn tail."""
+        if not may_be_torn:
+            raise self._corrupt(
+                f"{reason}; only the end of a log that was not shut down cleanly may be unfinished"
+            )
+        self.torn_tail = TornTail(self.path, self._position, self._size - self._position, reason)
+        self._size = self._position
+
+    def _corrupt(self, reason: str, position: int = 0) -> CorruptLogError:
+        return CorruptLogError(self.path, self._position + position, self._next_offset, reason)
+
+    def _only_zeros_from(self, position: int) -> bool:
+        return not any(
+            self._bytes_at(start, min(_ZEROS_READ, self._size - start)).strip(b"\0")
+            for start in range(position, self._size, _ZEROS_READ)
+        )
+
+    def _is_torn_write(self, data: bytes) -> bool:
+        """Say whether ``data``, no batch, holds a sector of zeros and only zeros follow it.
+
+        What follows may complete the sector.
+        """
+        end = self._position + len(data)
+        if not self._only_zeros_from(end):
+            return False
+        data += bytes(min(self._size - end, SECTOR_SIZE))
+        for start in range(-self._position % SECTOR_SIZE, len(data), SECTOR_SIZE):
+            sector = data[start : start + SECTOR_SIZE]
+            if len(sector) >= LAST_PIECE_MIN and not sector.strip(b"\0"):
+                return True
+        return False

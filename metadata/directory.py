@@ -1,0 +1,99 @@
+"""What stands in a log directory, by Kafka's names.
+
+Source: KIP-630 (checkpoint names); Kafka 4.3 LogFileUtils, Snapshots,
+CleanShutdownFileHandler.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from metadata.errors import LogDirectoryError
+
+METADATA_TOPIC_DIRECTORY: Final = "__cluster_metadata-0"
+CLEAN_SHUTDOWN_NAME: Final = ".kafka_cleanshutdown"
+"""Stands in the log directory from a clean shutdown until the next start."""
+
+_SEGMENT_NAME: Final = re.compile(r"(\d{20})\.log", re.ASCII)
+_CHECKPOINT_NAME: Final = re.compile(r"(\d{20})-(\d{10})\.checkpoint", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Segment:
+    """A file of the log that begins at ``base_offset``."""
+
+    base_offset: int
+    path: Path
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Checkpoint:
+    """The state of everything below ``end_offset`` (exclusive), whose last record has ``epoch``."""
+
+    end_offset: int
+    epoch: int
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class LogFiles:
+    """Both lists rise by offset."""
+
+    segments: tuple[Segment, ...]
+    checkpoints: tuple[Checkpoint, ...]
+    was_shut_down_cleanly: bool = False
+
+
+def segment_name(base_offset: int) -> str:
+    return f"{base_offset:020d}.log"
+
+
+def checkpoint_name(end_offset: int, epoch: int) -> str:
+    return f"{end_offset:020d}-{epoch:010d}.checkpoint"
+
+
+def checkpoint_of(path: Path) -> Checkpoint:
+    """Return the checkpoint that a file's name says it is.
+
+    Raises:
+        LogDirectoryError: it is not named as Kafka names a checkpoint.
+    """
+    match = _CHECKPOINT_NAME.fullmatch(path.name)
+    if match is None:
+        raise LogDirectoryError(
+            f"{path}: not named like a checkpoint (20 digits of offset, '-', 10 of epoch, "
+            "'.checkpoint')"
+        )
+    return Checkpoint(int(match[1]), int(match[2]), path)
+
+
+def find_files(log_dir: Path) -> LogFiles:
+    """Return the segments and checkpoints of the metadata log below ``log_dir``.
+
+    Files that are being written or deleted, and all others, are passed over.
+
+    Raises:
+        LogDirectoryError: there is no metadata log.
+    """
+    directory = log_dir / METADATA_TOPIC_DIRECTORY
+    try:
+        paths = sorted(directory.iterdir())
+    except OSError as error:
+        raise LogDirectoryError(f"{directory}: {error.strerror or error}") from error
+    segments = [
+        Segment(int(match[1]), path)
+        for path in paths
+        if (match := _SEGMENT_NAME.fullmatch(path.name))
+    ]
+    checkpoints = [checkpoint_of(path) for path in paths if _CHECKPOINT_NAME.fullmatch(path.name)]
+    if not (segments or checkpoints):
+        raise LogDirectoryError(f"{directory}: holds neither a log segment nor a checkpoint")
+    return LogFiles(
+        tuple(sorted(segments)),
+        tuple(sorted(checkpoints)),
+        was_shut_down_cleanly=os.path.lexists(log_dir / CLEAN_SHUTDOWN_NAME),
+    )

@@ -1,0 +1,28 @@
+"""What can be wrong with a log directory. Each text names the file and says what is the matter."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class MetadataLogError(Exception):
+    """Base of the errors of this package."""
+
+
+class LogDirectoryError(MetadataLogError):
+    """The directory is missing, unreadable, or holds no metadata log."""
+
+
+class LogLockedError(MetadataLogError):
+    """Another process holds the directory's lock."""
+
+
+class CorruptLogError(MetadataLogError):
+    """Bytes of the log that cannot be believed: serving past them could serve a wrong allow."""
+
+    def __init__(self, path: Path, position: int, offset: int, reason: str) -> None:
+        super().__init__(f"{path}: at byte {position}, log offset {offset}: {reason}")
+        self.path = path
+        self.position = position
+        self.offset = offset
+        self.reason = reason

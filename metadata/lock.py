@@ -1,0 +1,44 @@
+"""Kafka's own lock on a log directory: a broker and this daemon exclude each other."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from metadata.errors import LogDirectoryError, LogLockedError
+
+LOCK_NAME: Final = ".lock"
+
+
+@contextmanager
+def locked(log_dir: Path) -> Iterator[None]:
+    """Hold ``<log_dir>/.lock`` until the block ends; the file stays, as Kafka leaves it.
+
+    Raises:
+        LogLockedError: another process holds it.
+        LogDirectoryError: the file cannot be opened for writing, or not be locked.
+
+    Source: Kafka 4.3 FileLock (java.nio FileChannel.tryLock, a POSIX record lock).
+    """
+    path = log_dir / LOCK_NAME
+    try:
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise LogDirectoryError(f"{path}: {error.strerror or error}") from error
+    try:
+        try:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except (BlockingIOError, PermissionError) as error:
+            raise LogLockedError(
+                f"{log_dir}: in use by another process (a broker or another authorizerd), "
+                f"which holds {path}"
+            ) from error
+        except OSError as error:
+            raise LogDirectoryError(f"{path}: {error.strerror or error}") from error
+        yield
+    finally:
+        os.close(file)

@@ -1,0 +1,134 @@
+"""From batches to what shows: decoded, with metadata transactions framed.
+
+Law: what stands between Begin and End shows all at once, when the batch that holds End is
+complete; what ends in Abort, or is still open at the end of the log, never shows.
+
+Source: KIP-868; Kafka 4.3 MetadataBatchLoader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from acl.model import AclAdded, AclRemoved, Change, ChangeBatch
+from metadata.log import LogBatch, MetadataLog, corrupt_record
+from protocol.errors import DecodeError
+from protocol.metadata_records import (
+    METADATA_VERSION_FEATURE,
+    AbortTransaction,
+    BeginTransaction,
+    EndTransaction,
+    FeatureLevel,
+    MetadataRecord,
+)
+from protocol.record_batch import HEADER_SIZE
+from protocol.record_reader import Texts, read_records
+
+ShownRecord = AclAdded | AclRemoved | FeatureLevel
+
+
+class TransactionFrame:
+    """Holds records back until they show."""
+
+    def __init__(self) -> None:
+        self._open: list[ShownRecord] | None = None
+        self._shown: list[ShownRecord] = []
+
+    @property
+    def is_open(self) -> bool:
+        return self._open is not None
+
+    def feed(self, records: list[MetadataRecord]) -> None:
+        """Take records in log order.
+
+        Raises:
+            DecodeError: a transaction begins within another, or one ends that never began.
+        """
+        for record in records:
+            match record:
+                case AclAdded() | AclRemoved() | FeatureLevel():
+                    (self._shown if self._open is None else self._open).append(record)
+                case BeginTransaction():
+                    if self._open is not None:
+                        raise DecodeError("a transaction begins within another", HEADER_SIZE)
+                    self._open = []
+                case EndTransaction():
+                    self._shown += self._close("ends")
+                case AbortTransaction():
+                    self._close("is aborted")
+
+    def _close(self, what: str) -> list[ShownRecord]:
+        held = self._open
+        if held is None:
+            raise DecodeError(f"a transaction {what} that never began", HEADER_SIZE)
+        self._open = None
+        return held
+
+    def take(self) -> list[ShownRecord]:
+        """Return what shows since the last call."""
+        shown, self._shown = self._shown, []
+        return shown
+
+
+class Replay:
+    """Turns log batches, in order, into batches of ACL changes; keeps the features."""
+
+    def __init__(self) -> None:
+        self._texts: Final = Texts()
+        self._frame: Final = TransactionFrame()
+        self.features: Final[dict[str, int]] = {}
+
+    @property
+    def metadata_version(self) -> int:
+        """The finalized level of metadata.version, -1 where the log has named none."""
+        return self.features.get(METADATA_VERSION_FEATURE, -1)
+
+    def steps(self, log_batch: LogBatch) -> Iterator[ChangeBatch | None]:
+        """Yield None after each small step of work, then what the batch shows.
+
+        Raises:
+            CorruptLogError: a record that cannot be read or may not stand where it does.
+        """
+        batch = log_batch.placed.batch
+        if not batch.is_control:
+            try:
+                for records in read_records(batch, self._texts):
+                    self._check_checkpoint(log_batch, records)
+                    self._frame.feed(records)
+                    yield None
+            except DecodeError as error:
+                raise corrupt_record(log_batch, error) from error
+        changes: list[Change] = []
+        for record in self._frame.take():
+            if not isinstance(record, FeatureLevel):
+                changes.append(record)
+            elif record.level:
+                self.features[record.name] = record.level
+            else:
+                self.features.pop(record.name, None)
+        yield ChangeBatch(log_batch.last_offset, tuple(changes))
+
+    @staticmethod
+    def _check_checkpoint(log_batch: LogBatch, records: list[MetadataRecord]) -> None:
+        if log_batch.is_checkpoint:
+            for record in records:
+                if not isinstance(record, AclAdded | FeatureLevel):
+                    raise DecodeError(
+                        f"{type(record).__name__} in a checkpoint, which holds only what exists",
+                        HEADER_SIZE,
+                    )
+
+
+def read_changes(path: Path) -> Iterator[ChangeBatch]:
+    """Yield every batch of changes of a log directory or of a checkpoint file; blocks.
+
+    Raises:
+        MetadataLogError: as ``MetadataLog.open`` and ``MetadataLog.batches``.
+    """
+    replay = Replay()
+    for log_batch in MetadataLog.open(path).batches():
+        for step in replay.steps(log_batch):
+            if step is not None:
+                yield step

@@ -1,0 +1,128 @@
+"""Metadata logs written byte by byte, to be read as they are or damaged first.
+
+``write_log`` is the short road; the others let a test place every batch, segment and checkpoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from crc32c import crc32c
+
+from acl.builder import SnapshotBuilder
+from acl.model import Acl, AclAdded, AclRemoved, Operation, PatternType, PermissionType
+from metadata.directory import METADATA_TOPIC_DIRECTORY, checkpoint_name, segment_name
+from metadata.replay import read_changes
+from protocol.control_records import leader_change, snapshot_footer, snapshot_header
+from protocol.metadata_records import (
+    METADATA_VERSION_FEATURE,
+    METADATA_VERSION_KNOWN,
+    FeatureLevel,
+    MetadataRecord,
+    encode_value,
+)
+from protocol.record_batch import ControlType, encode_batch
+
+EPOCH = 1
+TIME_MS = 1_792_000_000_000
+METADATA_VERSION = FeatureLevel(METADATA_VERSION_FEATURE, METADATA_VERSION_KNOWN)
+
+_CONTROL_RECORDS = {
+    ControlType.LEADER_CHANGE: leader_change(1),
+    ControlType.SNAPSHOT_HEADER: snapshot_header(TIME_MS),
+    ControlType.SNAPSHOT_FOOTER: snapshot_footer(),
+}
+
+
+def acl_id(number: int) -> bytes:
+    return number.to_bytes(16, "big")
+
+
+def added(number: int, acl: Acl | None = None) -> AclAdded:
+    """Return the creation of ``acl``; by default User:a may read topic-``number``."""
+    usual = Acl(
+        2, f"topic-{number}", PatternType.LITERAL, "User:a", "*",
+        Operation.READ, PermissionType.ALLOW,
+    )  # fmt: skip
+    return AclAdded(acl_id(number), usual if acl is None else acl)
+
+
+def removed(number: int) -> AclRemoved:
+    return AclRemoved(acl_id(number))
+
+
+def data_batch(
+    base_offset: int, records: Sequence[MetadataRecord | bytes], *, epoch: int = EPOCH
+) -> bytes:
+    """Return a batch of records, or of bytes that stand where a record's value should."""
+    values = [each if isinstance(each, bytes) else encode_value(each) for each in records]
+    return encode_batch(base_offset, epoch, TIME_MS, [(None, value) for value in values])
+
+
+def control_batch(base_offset: int, control_type: ControlType, *, epoch: int = EPOCH) -> bytes:
+    """Return a LeaderChange of node 1, or a checkpoint's header or footer."""
+    record = _CONTROL_RECORDS[control_type]
+    return encode_batch(base_offset, epoch, TIME_MS, [record], is_control=True)
+
+
+def checkpoint_batches(
+    records: Sequence[MetadataRecord | bytes], *, epoch: int = EPOCH
+) -> tuple[bytes, ...]:
+    """Return the header, one batch of ``records`` if there are any, and the footer."""
+    return (
+        control_batch(0, ControlType.SNAPSHOT_HEADER, epoch=epoch),
+        *([data_batch(1, records, epoch=epoch)] if records else []),
+        control_batch(1 + len(records), ControlType.SNAPSHOT_FOOTER, epoch=epoch),
+    )
+
+
+def resealed(batch: bytes) -> bytes:
+    """Return ``batch`` with the length and CRC of what it holds, whatever that is."""
+    length = (len(batch) - 12).to_bytes(4, "big")
+    crc = crc32c(batch[21:]).to_bytes(4, "big")
+    return batch[:8] + length + batch[12:17] + crc + batch[21:]
+
+
+def flipped(data: bytes, position: int, mask: int = 0x01) -> bytes:
+    return data[:position] + bytes((data[position] ^ mask,)) + data[position + 1 :]
+
+
+def write_file(log_dir: Path, name: str, *pieces: bytes) -> Path:
+    """Write one file of the log below ``log_dir``, which is made if it is missing."""
+    path = log_dir / METADATA_TOPIC_DIRECTORY / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"".join(pieces))
+    return path
+
+
+def write_segment(log_dir: Path, base_offset: int, *batches: bytes) -> Path:
+    return write_file(log_dir, segment_name(base_offset), *batches)
+
+
+def write_checkpoint(
+    log_dir: Path, end_offset: int, records: Sequence[MetadataRecord | bytes], *, epoch: int = EPOCH
+) -> Path:
+    name = checkpoint_name(end_offset, epoch)
+    return write_file(log_dir, name, *checkpoint_batches(records, epoch=epoch))
+
+
+def write_log(log_dir: Path, *batches: Sequence[MetadataRecord | bytes]) -> Path:
+    """Write a log of one segment: a LeaderChange at offset 0, metadata.version at 1, ``batches``.
+
+    Returns: the segment's path.
+    """
+    pieces = [control_batch(0, ControlType.LEADER_CHANGE)]
+    offset = 1
+    for records in ([METADATA_VERSION], *batches):
+        pieces.append(data_batch(offset, records))
+        offset += len(records)
+    return write_segment(log_dir, 0, *pieces)
+
+
+def read_acls(path: Path) -> dict[bytes, Acl]:
+    """Return the ACLs by id at the end of a log directory, or of a checkpoint."""
+    builder = SnapshotBuilder()
+    for batch in read_changes(path):
+        builder.apply_changes(batch.changes)
+    return dict(builder.freeze(0).acls.items())

@@ -1,0 +1,47 @@
+"""A small log, and what reading any log gives: its batches, its ACLs, or the error it ends in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from metadata.errors import CorruptLogError
+from metadata.log import LogBatch, MetadataLog, Progress
+from protocol.record_batch import ControlType
+from tests.log_files import (
+    METADATA_VERSION,
+    added,
+    control_batch,
+    data_batch,
+    read_acls,
+    removed,
+)
+
+BATCHES = (
+    control_batch(0, ControlType.LEADER_CHANGE),
+    data_batch(1, [METADATA_VERSION]),
+    data_batch(2, [added(1), added(2)]),
+    data_batch(4, [removed(1), added(3)]),
+)
+
+
+def read(path: Path) -> tuple[list[LogBatch], Progress]:
+    log = MetadataLog.open(path)
+    return list(log.batches()), log.progress
+
+
+def refusal(path: Path) -> CorruptLogError:
+    """Return the error that reading ends in; what came before it was in order."""
+    log = MetadataLog.open(path)
+    offsets = [-1]
+    with pytest.raises(CorruptLogError) as refused:
+        offsets.extend(each.last_offset for each in log.batches())
+    assert log.progress.torn_tail is None
+    assert offsets == sorted(offsets)
+    return refused.value
+
+
+def numbers(path: Path) -> set[int]:
+    """Return the numbers of the ACLs (``added``, ``removed``) at the end of a log."""
+    return {int.from_bytes(each) for each in read_acls(path)}

@@ -1,0 +1,244 @@
+"""One file of batches: how a write that a crash cut off is told from damage."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from metadata.batch_file import LAST_PIECE_MIN, SECTOR_SIZE, BatchFile, PlacedBatch, TornTail
+from metadata.errors import CorruptLogError, LogDirectoryError
+from tests.log_files import added, data_batch, flipped
+
+FIRST = data_batch(0, [added(0)])
+LAST = data_batch(1, [added(1), added(2)])
+LARGE = data_batch(1, [b"\1\2\0" + b"x" * 3000])
+SMALLEST = data_batch(1, [b"\1\x02\0"])
+
+Place = tuple[int, int]
+
+
+def read(path: Path, *, may_be_torn: bool = True) -> tuple[list[Place], TornTail | None]:
+    """Return the base offset and position of every batch of a file, and its torn tail."""
+    before = path.read_bytes()
+    found: list[PlacedBatch] = []
+    with BatchFile(path, 0) as file:
+        while (placed := file.read(may_be_torn=may_be_torn)) is not None:
+            found.append(placed)
+        assert file.read(may_be_torn=may_be_torn) is None
+        assert file.position == sum(len(each.batch.data) for each in found)
+        assert path.read_bytes() == before
+        assert {each.path for each in found} <= {path}
+        return [(each.batch.base_offset, each.position) for each in found], file.torn_tail
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "00000000000000000000.log"
+
+
+def refusal(path: Path, data: bytes, *, may_be_torn: bool = True) -> CorruptLogError:
+    path.write_bytes(data)
+    with pytest.raises(CorruptLogError) as refused:
+        read(path, may_be_torn=may_be_torn)
+    assert refused.value.path == path
+    return refused.value
+
+
+def torn(path: Path, data: bytes, *, whole: bytes = FIRST) -> str:
+    """Return why the tail of ``data`` behind the batch ``whole`` is torn, which it must be.
+
+    The same tail is corruption wherever none may be torn.
+    """
+    path.write_bytes(data)
+    places, tail = read(path)
+    assert places == ([(0, 0)] if whole else [])
+    assert tail is not None
+    assert tail == TornTail(path, len(whole), len(data) - len(whole), tail.reason)
+    error = refusal(path, data, may_be_torn=False)
+    assert error.reason == (
+        f"{tail.reason}; only the end of a log that was not shut down cleanly may be unfinished"
+    )
+    assert (error.position, error.offset) == (len(whole), len(places))
+    return tail.reason
+
+
+def sectors(size: int, start: int) -> range:
+    """Return where the whole sectors of a file begin from ``start`` to ``size``."""
+    return range(start + -start % SECTOR_SIZE, size - SECTOR_SIZE + 1, SECTOR_SIZE)
+
+
+def with_zeros(data: bytes, start: int, size: int) -> bytes:
+    return data[:start] + bytes(size) + data[start + size :]
+
+
+def test_batches_come_with_their_places(path: Path) -> None:
+    """In order, then None for good; an empty file has none and is not torn."""
+    path.write_bytes(FIRST + LAST)
+    assert read(path) == ([(0, 0), (1, len(FIRST))], None)
+    assert read(path, may_be_torn=False) == ([(0, 0), (1, len(FIRST))], None)
+    path.write_bytes(b"")
+    assert read(path, may_be_torn=False) == ([], None)
+
+
+def test_a_file_that_cannot_be_opened_or_read_is_named(path: Path) -> None:
+    """Missing, or a directory in a file's place."""
+    for problem in ("No such file or directory", "Is a directory"):
+        with pytest.raises(LogDirectoryError) as refused:
+            BatchFile(path, 0)
+        assert str(refused.value) == f"{path}: {problem}"
+        path.mkdir(exist_ok=True)
+
+
+def test_a_read_that_fails_is_named(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk's error is told with the file's name."""
+    path.write_bytes(FIRST)
+
+    def fail(file: BatchFile, position: int, size: int) -> bytes:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(BatchFile, "_bytes_at", fail)
+    with BatchFile(path, 0) as file, pytest.raises(LogDirectoryError) as refused:
+        file.read(may_be_torn=True)
+    assert str(refused.value) == f"{path}: Input/output error"
+
+
+@pytest.mark.parametrize("whole", [FIRST, b""], ids=["second", "first"])
+def test_a_batch_cut_at_any_byte_is_torn(path: Path, whole: bytes) -> None:
+    """Fewer bytes than it announces: the batches before it stand, and the cut is reported."""
+    for size in range(1, len(LAST)):
+        reason = torn(path, whole + LAST[:size], whole=whole)
+        if not LAST[:size].strip(b"\0"):
+            assert reason == "nothing but zeros to the end of the file"
+        elif size < 12:
+            assert reason == f"{size} bytes, less than the start of a batch"
+        else:
+            assert reason == f"a batch of {len(LAST)} bytes of which {size} are there"
+
+
+def test_zeros_to_the_end_are_torn(path: Path) -> None:
+    """However many: a file grown to a size that its data never reached."""
+    for size in (1, 11, 12, 61, SECTOR_SIZE, 5000, (1 << 20) + 1, (1 << 20) + 13):
+        assert torn(path, FIRST + bytes(size)) == "nothing but zeros to the end of the file"
+
+
+def test_zeros_that_something_follows_are_not_torn(path: Path) -> None:
+    """What follows may be an acknowledged batch."""
+    for size in (12, 13, 5000, (1 << 20) + 12, (1 << 21) + 12):
+        error = refusal(path, FIRST + bytes(size) + b"\1")
+        assert error.reason == "batch length 0 is less than a batch's header"
+        assert (error.position, error.offset) == (len(FIRST) + 8, 1)
+
+
+def test_a_batch_cut_at_any_byte_and_filled_with_zeros_is_torn(path: Path) -> None:
+    """A write of which a part arrived, in a file that was grown: by a sector of zeros at least."""
+    ends_in_zeros = len(LAST) - len(LAST.rstrip(b"\0"))
+    for size in range(len(LAST) - ends_in_zeros):
+        torn(path, (FIRST + LAST[:size]).ljust(4 * SECTOR_SIZE, b"\0"))
+    path.write_bytes((FIRST + LAST).ljust(4 * SECTOR_SIZE, b"\0"))
+    places, tail = read(path)
+    assert places == [(0, 0), (1, len(FIRST))]
+    assert tail is not None
+    assert tail.position == len(FIRST + LAST)
+
+
+def test_a_batch_that_lacks_a_sector_is_torn(path: Path) -> None:
+    """The last batch with zeros where a whole sector of the file stands, in its CRC's reach."""
+    data = FIRST + LARGE
+    starts = sectors(len(data), len(FIRST))
+    assert len(starts) > 4
+    for start in starts:
+        damaged = with_zeros(data, start, SECTOR_SIZE)
+        assert torn(path, damaged) == "a batch with a sector of zeros"
+        torn(path, damaged + bytes(3 * SECTOR_SIZE))
+
+
+def test_zeros_of_less_than_a_sector_are_damage(path: Path) -> None:
+    """A crash loses whole sectors of the file: zeros beside one that hold part of it do not count,
+    nor does the sector that the batch before already filled.
+    """
+    data = FIRST + LARGE
+    for start in sectors(len(data), len(FIRST))[:-1]:
+        refusal(path, with_zeros(data, start + 1, SECTOR_SIZE))
+        refusal(path, with_zeros(data, start - 1, SECTOR_SIZE))
+        refusal(path, with_zeros(data, start, SECTOR_SIZE - 1))
+    rest_of_first_sector = -len(FIRST) % SECTOR_SIZE
+    refusal(path, with_zeros(data, len(FIRST) + 12, rest_of_first_sector - 12))
+
+
+@pytest.mark.parametrize("piece", [5, LAST_PIECE_MIN - 1, LAST_PIECE_MIN, 65, 200, SECTOR_SIZE - 1])
+def test_the_last_piece_of_a_sector_counts_from_a_size_on(path: Path, piece: int) -> None:
+    """Below it a few zeros may be a record's own end; from it on they are a sector that is gone."""
+    missing = 2 * SECTOR_SIZE + piece - len(FIRST + data_batch(1, [bytes(600)]))
+    data = FIRST + data_batch(1, [b"\1\2\0" + b"x" * (597 + missing)])
+    assert len(data) % SECTOR_SIZE == piece
+    damaged = with_zeros(data, len(data) - piece, piece)
+    if piece >= LAST_PIECE_MIN:
+        assert torn(path, damaged) == "a batch with a sector of zeros"
+    else:
+        refusal(path, damaged)
+    assert (SECTOR_SIZE, LAST_PIECE_MIN) == (512, 64)
+
+
+def test_a_batch_that_lacks_a_sector_is_damage_unless_it_is_the_last(path: Path) -> None:
+    """What follows it was written later, so it had been whole."""
+    data = FIRST + LARGE
+    for start in sectors(len(data), len(FIRST)):
+        damaged = with_zeros(data, start, SECTOR_SIZE)
+        error = refusal(path, damaged + data_batch(2, [added(60)]))
+        assert error.reason.startswith("CRC-32C is ")
+        assert (error.position, error.offset) == (len(FIRST) + 17, 1)
+        refusal(path, damaged + b"\1")
+
+
+def test_a_complete_batch_with_a_bad_crc_is_damage(path: Path) -> None:
+    """Even the last: it may be an acknowledged DENY. The error names byte and offset."""
+    for position in range(12, len(LAST)):
+        damaged = FIRST + flipped(LAST, position)
+        if position in range(12, 16):
+            path.write_bytes(damaged)
+            assert read(path) == ([(0, 0), (1, len(FIRST))], None)
+        else:
+            error = refusal(path, damaged)
+            assert error.offset == 1
+            assert error.position == len(FIRST) + (16 if position == 16 else 17)
+
+
+@pytest.mark.parametrize("following", [b"", SMALLEST, LARGE], ids=["last", "small", "large"])
+def test_a_length_that_lies_is_damage(path: Path, following: bytes) -> None:
+    """A whole batch that announces more than the file has is not cut off: its CRC holds for what
+    is there. Nor may one that announces less take what follows with it.
+    """
+    for bit in range(32):
+        position = 8 + bit // 8
+        error = refusal(path, FIRST + flipped(LAST, position, 1 << bit % 8) + following)
+        assert error.offset == 1
+        assert error.position in (len(FIRST) + 8, len(FIRST) + 17)
+
+
+def test_a_lying_length_is_told(path: Path) -> None:
+    """Both sizes stand in the error."""
+    damaged = LAST[:8] + (10_000).to_bytes(4, "big") + LAST[12:]
+    assert refusal(path, FIRST + damaged).reason == f"a batch of {len(LAST)} bytes announces 10012"
+
+
+@pytest.mark.parametrize("size", [0, 5, 11, 12, 40, len(LAST) - 1])
+def test_a_file_cut_while_it_is_read_is_damage(path: Path, size: int) -> None:
+    """What was there when the file was opened and is not any more cannot be believed."""
+    path.write_bytes(LAST)
+    with BatchFile(path, 0) as file:
+        with path.open("r+b") as shrinking:
+            shrinking.truncate(size)
+        with pytest.raises(CorruptLogError):
+            file.read(may_be_torn=False)
+
+
+@pytest.mark.parametrize("size", [0, 5, 12, 70])
+def test_a_file_that_grows_while_it_is_read_ends_where_it_ended(path: Path, size: int) -> None:
+    """A log in use: what was appended since it was opened belongs to the next reading."""
+    path.write_bytes(LAST[:size])
+    with BatchFile(path, 0) as file:
+        with path.open("ab") as growing:
+            growing.write(LAST[size:])
+        assert file.read(may_be_torn=True) is None
+        assert (file.torn_tail is None) == (size == 0)

@@ -1,0 +1,105 @@
+"""What stands in a log directory: segments and checkpoints by their names, all else passed over."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from metadata.directory import (
+    Checkpoint,
+    Segment,
+    checkpoint_name,
+    checkpoint_of,
+    find_files,
+    segment_name,
+)
+from metadata.errors import LogDirectoryError
+from tests.log_files import write_file
+
+OTHERS = [
+    "00000000000000000007.log.deleted",
+    "00000000000000000007.index",
+    "00000000000000000007.timeindex",
+    "00000000000000000007.snapshot",
+    "00000000000000000009-0000000001.checkpoint.part",
+    "00000000000000000009-0000000001.checkpoint.deleted",
+    "00000000000000000009-0000000001.checkpoint~",
+    "0000000000000000009-0000000001.checkpoint",
+    "00000000000000000009-000000001.checkpoint",
+    "00000000000000000009_0000000001.checkpoint",
+    "٠٠٠٠٠٠٠٠٠٠٠٠٠٠٠٠٠٠٠٧.log",
+    "7.log",
+    "000000000000000000007.log",
+    "leader-epoch-checkpoint",
+    "partition.metadata",
+    "quorum-state",
+    ".lock",
+]
+
+
+def test_names_are_those_of_kafka() -> None:
+    """Twenty digits of offset, ten of epoch."""
+    assert segment_name(0) == "00000000000000000000.log"
+    assert segment_name(2**63 - 1) == "09223372036854775807.log"
+    assert checkpoint_name(925, 1) == "00000000000000000925-0000000001.checkpoint"
+    assert checkpoint_name(0, 2**31 - 1) == "00000000000000000000-2147483647.checkpoint"
+
+
+def test_a_checkpoint_is_what_its_name_says(tmp_path: Path) -> None:
+    """The end offset is exclusive, and the epoch that of the last record."""
+    path = tmp_path / checkpoint_name(925, 3)
+    assert checkpoint_of(path) == Checkpoint(end_offset=925, epoch=3, path=path)
+
+
+@pytest.mark.parametrize("name", [*OTHERS, segment_name(0)])
+def test_a_file_of_another_name_is_no_checkpoint(name: str) -> None:
+    """Its offset and epoch would be unknown."""
+    with pytest.raises(LogDirectoryError, match="not named like a checkpoint"):
+        checkpoint_of(Path(name))
+
+
+def test_segments_and_checkpoints_rise_by_offset(tmp_path: Path) -> None:
+    """In whatever order they were written; of one offset the higher epoch is the newer."""
+    segments = [write_file(tmp_path, segment_name(offset)) for offset in (900, 0, 30)]
+    places = [(40, 2), (7, 1), (40, 1), (1000, 1)]
+    checkpoints = {place: write_file(tmp_path, checkpoint_name(*place)) for place in places}
+    found = find_files(tmp_path)
+    assert found.segments == (
+        Segment(0, segments[1]), Segment(30, segments[2]), Segment(900, segments[0])
+    )  # fmt: skip
+    assert found.checkpoints == tuple(
+        Checkpoint(*place, checkpoints[place]) for place in [(7, 1), (40, 1), (40, 2), (1000, 1)]
+    )
+
+
+def test_files_being_written_or_deleted_and_all_others_are_passed_over(tmp_path: Path) -> None:
+    """Only whole names count, in plain digits."""
+    segment = write_file(tmp_path, segment_name(7))
+    for name in OTHERS:
+        write_file(tmp_path, name)
+    found = find_files(tmp_path)
+    assert found.segments == (Segment(7, segment),)
+    assert found.checkpoints == ()
+
+
+def test_a_clean_shutdown_is_known_by_kafka_s_own_file(tmp_path: Path) -> None:
+    """It stands in the log directory from the shutdown until the next start."""
+    write_file(tmp_path, segment_name(0))
+    assert not find_files(tmp_path).was_shut_down_cleanly
+    (tmp_path / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":9}')
+    assert find_files(tmp_path).was_shut_down_cleanly
+
+
+def test_a_directory_without_a_metadata_log_is_named(tmp_path: Path) -> None:
+    """Missing, empty, or a file: the error names the path that was looked at."""
+    directory = tmp_path / "__cluster_metadata-0"
+    with pytest.raises(LogDirectoryError) as missing:
+        find_files(tmp_path)
+    assert str(missing.value) == f"{directory}: No such file or directory"
+    write_file(tmp_path, "quorum-state")
+    with pytest.raises(LogDirectoryError) as empty:
+        find_files(tmp_path)
+    assert str(empty.value) == f"{directory}: holds neither a log segment nor a checkpoint"
+    with pytest.raises(LogDirectoryError, match="Not a directory"):
+        find_files(directory / "quorum-state")

@@ -1,0 +1,113 @@
+"""The lock on a log directory, which other processes hold and respect."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from metadata.errors import LogDirectoryError, LogLockedError
+from metadata.lock import locked
+
+HOLD = """
+import fcntl, sys
+file = open(sys.argv[1], "w")
+fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+TAKE = """
+import pathlib, sys
+from metadata.errors import LogLockedError
+from metadata.lock import locked
+try:
+    with locked(pathlib.Path(sys.argv[1])):
+        print("taken")
+except LogLockedError:
+    print("refused")
+"""
+
+
+@contextmanager
+def held_by_another_process(path: Path) -> Iterator[subprocess.Popen[str]]:
+    """Hold a POSIX lock on ``path``, as a broker does, until the block ends."""
+    command = [sys.executable, "-c", HOLD, str(path)]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        yield process
+
+
+def taken_by_another_process(log_dir: Path) -> str:
+    command = [sys.executable, "-c", TAKE, str(log_dir)]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_a_directory_that_another_process_holds_is_refused(tmp_path: Path) -> None:
+    """Kafka's own ``.lock`` is what counts, and its end is the lock's end, however it came."""
+    path = tmp_path / ".lock"
+    with held_by_another_process(path) as process:
+        with (
+            pytest.raises(LogLockedError, match="in use by another process") as refused,
+            locked(tmp_path),
+        ):
+            pass
+        assert str(path) in str(refused.value)
+        process.kill()
+    with locked(tmp_path):
+        pass
+
+
+def test_it_keeps_other_processes_out_until_its_block_ends(tmp_path: Path) -> None:
+    """The file stays afterwards, as Kafka leaves it; an error within the block ends it too."""
+    with locked(tmp_path):
+        assert taken_by_another_process(tmp_path) == "refused"
+    assert taken_by_another_process(tmp_path) == "taken"
+    with pytest.raises(ZeroDivisionError), locked(tmp_path):
+        _ = 1 / 0
+    assert taken_by_another_process(tmp_path) == "taken"
+    assert (tmp_path / ".lock").read_bytes() == b""
+
+
+def test_an_existing_lock_file_is_left_as_it_is(tmp_path: Path) -> None:
+    """Kafka's file may hold anything; only its lock is taken."""
+    (tmp_path / ".lock").write_text("left by a broker")
+    with locked(tmp_path):
+        pass
+    assert (tmp_path / ".lock").read_text() == "left by a broker"
+
+
+def test_a_directory_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    """Missing, or with something else in the lock's place."""
+    missing = tmp_path / "missing"
+    with (
+        pytest.raises(LogDirectoryError, match="No such file or directory") as refused,
+        locked(missing),
+    ):
+        pass
+    assert str(missing / ".lock") in str(refused.value)
+    (tmp_path / ".lock").mkdir()
+    with pytest.raises(LogDirectoryError, match="Is a directory"), locked(tmp_path):
+        pass
+
+
+def test_a_file_system_without_locks_is_not_taken_for_another_holder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its error is told as it is, or the operator would look for a process that is not there."""
+
+    def refuse(file: int, command: int) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "lockf", refuse)
+    with pytest.raises(LogDirectoryError, match="No locks available"), locked(tmp_path):
+        pass

@@ -1,0 +1,339 @@
+"""A whole log: checkpoint and segments in order, torn at its end at most, or not believed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from metadata.errors import LogDirectoryError
+from metadata.log import MetadataLog, Progress
+from protocol.control_records import snapshot_header
+from protocol.record_batch import ControlType, batch_size, control_key, encode_batch
+from tests.log_files import (
+    METADATA_VERSION,
+    TIME_MS,
+    acl_id,
+    added,
+    checkpoint_batches,
+    control_batch,
+    data_batch,
+    read_acls,
+    removed,
+    resealed,
+    write_checkpoint,
+    write_file,
+    write_log,
+    write_segment,
+)
+from tests.metadata.reading import BATCHES, numbers, read, refusal
+
+
+def offsets(path: Path) -> list[int]:
+    """Return the base offset of every batch read, none of which is of a checkpoint."""
+    batches, progress = read(path)
+    assert not any(each.is_checkpoint for each in batches)
+    assert progress.last_offset == batches[-1].last_offset
+    return [each.placed.batch.base_offset for each in batches]
+
+
+RECORDS = (METADATA_VERSION, added(1), added(2))
+HEADER = control_batch(0, ControlType.SNAPSHOT_HEADER)
+FOOTER = control_batch(1, ControlType.SNAPSHOT_FOOTER)
+
+
+def test_batches_come_in_order(tmp_path: Path) -> None:
+    """Control batches too: each with the offset up to which the log is known."""
+    path = write_segment(tmp_path, 0, *BATCHES)
+    batches, progress = read(tmp_path)
+    assert [each.last_offset for each in batches] == [0, 1, 3, 5]
+    assert {each.placed.path for each in batches} == {path}
+    assert progress == Progress(last_offset=5, last_epoch=1, torn_tail=None)
+
+
+def test_segments_follow_one_another(tmp_path: Path) -> None:
+    """A new, empty one at the end is none to miss."""
+    write_segment(tmp_path, 0, *BATCHES[:2])
+    write_segment(tmp_path, 2, BATCHES[2])
+    write_segment(tmp_path, 4, BATCHES[3])
+    assert offsets(tmp_path) == [0, 1, 2, 4]
+    write_segment(tmp_path, 6)
+    assert offsets(tmp_path) == [0, 1, 2, 4]
+
+
+def test_epochs_may_rise(tmp_path: Path) -> None:
+    """By any number, at any batch; the last is kept."""
+    epochs = [1, 1, 4, 9]
+    pieces = [data_batch(n, [added(n)], epoch=epoch) for n, epoch in enumerate(epochs)]
+    write_segment(tmp_path, 0, *pieces)
+    assert read(tmp_path)[1].last_epoch == 9
+
+
+@pytest.mark.parametrize("base_offset", [3, 5, 0, 2**40])
+def test_a_gap_or_an_overlap_is_refused(tmp_path: Path, base_offset: int) -> None:
+    """A batch begins where the one before ended."""
+    path = write_segment(tmp_path, 0, *BATCHES[:3], data_batch(base_offset, [added(9)]))
+    error = refusal(tmp_path)
+    assert str(error) == (
+        f"{path}: at byte {sum(map(len, BATCHES[:3]))}, log offset 4: base offset {base_offset}"
+    )
+
+
+@pytest.mark.parametrize("epoch", [6, 0, -1])
+def test_an_epoch_that_goes_back_is_refused(tmp_path: Path, epoch: int) -> None:
+    """What an older leader wrote cannot follow."""
+    path = write_segment(
+        tmp_path, 0, data_batch(0, [added(0)], epoch=7), data_batch(1, [added(1)], epoch=epoch)
+    )
+    error = refusal(tmp_path)
+    assert (error.path, error.offset) == (path, 1)
+    assert error.reason == f"epoch {epoch} after epoch 7"
+
+
+def test_an_epoch_below_0_is_refused(tmp_path: Path) -> None:
+    """No leader ever had one."""
+    write_segment(tmp_path, 0, data_batch(0, [added(0)], epoch=-1))
+    assert refusal(tmp_path).reason == "epoch -1 after epoch 0"
+
+
+def test_a_segment_holds_what_its_name_says(tmp_path: Path) -> None:
+    """Its first batch has the offset of its name, and its last the one before the next's."""
+    write_segment(tmp_path, 0, *BATCHES[:2])
+    misnamed = write_segment(tmp_path, 2, BATCHES[3])
+    error = refusal(tmp_path)
+    assert (error.path, error.position, error.offset) == (misnamed, 0, 2)
+    assert error.reason == "base offset 4"
+
+
+@pytest.mark.parametrize("name", [3, 5, 7])
+def test_a_segment_begins_where_the_one_before_ends(tmp_path: Path, name: int) -> None:
+    """A segment that is missing, or one too many, is told at the next one's start."""
+    write_segment(tmp_path, 0, *BATCHES[:3])
+    following = write_segment(tmp_path, name, data_batch(name, [added(9)]))
+    assert str(refusal(tmp_path)) == (
+        f"{following}: at byte 0, log offset 4: the segment begins at {name}"
+    )
+
+
+def test_an_empty_segment_that_another_follows_is_refused(tmp_path: Path) -> None:
+    """What it held is missing."""
+    write_segment(tmp_path, 0, *BATCHES[:2])
+    write_segment(tmp_path, 2)
+    write_segment(tmp_path, 4, BATCHES[3])
+    assert refusal(tmp_path).reason == "the segment begins at 4"
+
+
+def test_a_missing_first_segment_is_refused(tmp_path: Path) -> None:
+    """Without a checkpoint the log begins at offset 0."""
+    path = write_segment(tmp_path, 2, *BATCHES[2:])
+    assert str(refusal(tmp_path)) == (
+        f"{path}: at byte 0, log offset 0: the log begins at offset 2, and no checkpoint "
+        "covers offsets 0 to 1"
+    )
+
+
+def test_the_log_goes_on_from_its_end(tmp_path: Path) -> None:
+    """Batches that it covers are passed over, wherever the segments are cut."""
+    after = data_batch(6, [removed(2)])
+    write_checkpoint(tmp_path, 6, [METADATA_VERSION, added(2), added(3)])
+    write_segment(tmp_path, 0, *BATCHES, after)
+    batches, progress = read(tmp_path)
+    assert [(each.last_offset, each.is_checkpoint) for each in batches] == [
+        (5, True), (6, False)
+    ]  # fmt: skip
+    assert progress == Progress(last_offset=6, last_epoch=1, torn_tail=None)
+    assert numbers(tmp_path) == {3}
+    write_segment(tmp_path, 0, *BATCHES)
+    write_segment(tmp_path, 6, after)
+    assert numbers(tmp_path) == {3}
+
+
+def test_segments_below_its_end_need_not_be_there(tmp_path: Path) -> None:
+    """They may have been deleted, or be damaged: they are not opened."""
+    write_checkpoint(tmp_path, 4, RECORDS)
+    write_segment(tmp_path, 4, BATCHES[3])
+    assert numbers(tmp_path) == {2, 3}
+    write_segment(tmp_path, 0, b"damaged")
+    assert numbers(tmp_path) == {2, 3}
+
+
+def test_alone_it_is_the_state(tmp_path: Path) -> None:
+    """With no segment beside it, or opened by its own path."""
+    path = write_checkpoint(tmp_path, 90, RECORDS, epoch=3)
+    for each in (tmp_path, path):
+        batches, progress = read(each)
+        assert progress == Progress(last_offset=89, last_epoch=3, torn_tail=None)
+        assert [each.last_offset for each in batches] == [89]
+        assert numbers(each) == {1, 2}
+    path = write_checkpoint(tmp_path, 91, [])
+    assert numbers(path) == set()
+    assert read(path)[1].last_offset == 90
+
+
+def test_a_checkpoint_at_offset_0_covers_nothing(tmp_path: Path) -> None:
+    """Kafka's bootstrap checkpoint stands before the first offset."""
+    write_checkpoint(tmp_path, 0, [], epoch=0)
+    write_segment(tmp_path, 0, *BATCHES)
+    assert offsets(tmp_path) == [0, 1, 2, 4]
+
+
+def test_the_newest_wins(tmp_path: Path) -> None:
+    """Older ones, ones being written and ones being deleted are not looked at."""
+    write_file(tmp_path, "00000000000000000003-0000000001.checkpoint", b"damaged")
+    write_checkpoint(tmp_path, 6, [METADATA_VERSION, added(7)])
+    write_file(tmp_path, "00000000000000000007-0000000001.checkpoint.part", b"unfinished")
+    write_file(tmp_path, "00000000000000000008-0000000001.checkpoint.deleted", b"")
+    write_segment(tmp_path, 0, *BATCHES)
+    assert numbers(tmp_path) == {7}
+
+
+def test_it_may_be_newer_than_the_log_s_end(tmp_path: Path) -> None:
+    """What the log lacks, it holds; a torn tail below its end is told all the same."""
+    write_checkpoint(tmp_path, 90, RECORDS, epoch=3)
+    path = write_segment(tmp_path, 0, *BATCHES[:3], BATCHES[3][:-1])
+    batches, progress = read(tmp_path)
+    assert [each.is_checkpoint for each in batches] == [True]
+    assert (progress.last_offset, progress.last_epoch) == (89, 3)
+    assert progress.torn_tail is not None
+    assert progress.torn_tail.path == path
+    assert numbers(tmp_path) == {1, 2}
+
+
+def test_a_log_that_begins_after_its_end_is_refused(tmp_path: Path) -> None:
+    """What stood between them is missing."""
+    write_checkpoint(tmp_path, 4, RECORDS)
+    path = write_segment(tmp_path, 6, data_batch(6, [added(9)]))
+    assert str(refusal(tmp_path)) == (
+        f"{path}: at byte 0, log offset 4: the log begins at offset 6, and no checkpoint "
+        "covers offsets 4 to 5"
+    )
+
+
+def test_a_batch_across_its_end_is_refused(tmp_path: Path) -> None:
+    """A checkpoint ends at a batch's end, or half of what shows together would show twice."""
+    write_checkpoint(tmp_path, 5, RECORDS)
+    path = write_segment(tmp_path, 0, *BATCHES)
+    error = refusal(tmp_path)
+    assert (error.path, error.offset) == (path, 4)
+    assert error.position == sum(map(len, BATCHES[:3]))
+    assert error.reason == "straddles checkpoint end 5"
+
+
+def test_an_epoch_below_its_own_is_refused(tmp_path: Path) -> None:
+    """What follows it cannot be older."""
+    write_checkpoint(tmp_path, 4, RECORDS, epoch=2)
+    write_segment(tmp_path, 0, *BATCHES)
+    assert refusal(tmp_path).reason == "epoch 1 after epoch 2"
+
+
+def test_cut_at_any_byte_it_is_refused(tmp_path: Path) -> None:
+    """A checkpoint is renamed once it is whole: there is no torn one. Nothing may follow it."""
+    path = write_checkpoint(tmp_path, 90, RECORDS)
+    whole = path.read_bytes()
+    header, data, _ = checkpoint_batches(RECORDS)
+    for size in range(len(whole)):
+        path.write_bytes(whole[:size])
+        error = refusal(path)
+        assert error.path == path
+        assert error.position <= size
+        if size < len(header + data):
+            assert error.offset == (0 if size < len(header) else 1)
+    for following in (b"\0", b"\1", bytes(700), whole, FOOTER):
+        path.write_bytes(whole + following)
+        assert refusal(path).position >= len(whole)
+
+
+def test_without_its_header_or_footer_it_is_refused(tmp_path: Path) -> None:
+    """The frame vouches for nothing being left out at either end."""
+    header, data, footer = checkpoint_batches(RECORDS)
+    name = "00000000000000000090-0000000001.checkpoint"
+    path = write_file(tmp_path, name, data_batch(0, RECORDS), FOOTER)
+    assert refusal(path).reason == "a checkpoint that lacks its header"
+    path = write_file(tmp_path, name, control_batch(0, ControlType.LEADER_CHANGE), data, footer)
+    assert refusal(path).reason == "a checkpoint that lacks its header"
+    for pieces in ((), (header,), (header, data)):
+        path = write_file(tmp_path, name, *pieces)
+        error = refusal(path)
+        assert error.reason == "it lacks its footer"
+        assert error.position == sum(map(len, pieces))
+
+
+def test_after_its_footer_it_ends(tmp_path: Path) -> None:
+    """Data behind the footer is no part of the state."""
+    pieces = (HEADER, FOOTER, data_batch(2, [added(1)]))
+    path = write_file(tmp_path, "00000000000000000090-0000000001.checkpoint", *pieces)
+    assert refusal(path).reason == "a batch follows the checkpoint's footer"
+
+
+def test_other_control_records_are_passed_over(tmp_path: Path) -> None:
+    """A broker with dynamic voters writes two of them behind the header, in its batch or apart."""
+    name = "00000000000000000090-0000000001.checkpoint"
+    voters = [
+        (control_key(ControlType.KRAFT_VERSION), b""),
+        (control_key(ControlType.KRAFT_VOTERS), b""),
+    ]
+    ending = (data_batch(3, [added(1)]), control_batch(4, ControlType.SNAPSHOT_FOOTER))
+    apart = encode_batch(1, 1, TIME_MS, voters, is_control=True)
+    assert numbers(write_file(tmp_path, name, HEADER, apart, *ending)) == {1}
+    joined = encode_batch(0, 1, TIME_MS, [snapshot_header(TIME_MS), *voters], is_control=True)
+    assert numbers(write_file(tmp_path, name, joined, *ending)) == {1}
+
+
+@pytest.mark.parametrize("wrong", [0, 1, 2])
+def test_every_batch_has_the_epoch_of_its_name(tmp_path: Path, wrong: int) -> None:
+    """And offsets from 0 on without a gap."""
+    name = "00000000000000000090-0000000001.checkpoint"
+    pieces = list(checkpoint_batches(RECORDS))
+    other = checkpoint_batches(RECORDS, epoch=2)[wrong]
+    path = write_file(tmp_path, name, *pieces[:wrong], other, *pieces[wrong + 1 :])
+    assert refusal(path).reason == "epoch 2 in a checkpoint of epoch 1"
+    moved = resealed((77).to_bytes(8, "big") + pieces[wrong][8:])
+    path = write_file(tmp_path, name, *pieces[:wrong], moved, *pieces[wrong + 1 :])
+    assert refusal(path).reason == "base offset 77"
+
+
+def test_a_control_batch_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
+    """Its fault is placed in the file."""
+    bad = encode_batch(0, 1, TIME_MS, [(b"\0", b"")], is_control=True)
+    path = write_file(tmp_path, "00000000000000000090-0000000001.checkpoint", bad, FOOTER)
+    error = refusal(path)
+    assert error.reason.startswith("control record version")
+    assert 61 < error.position < len(bad)
+
+
+def test_what_is_no_log_is_named(tmp_path: Path) -> None:
+    """A missing directory, an empty one, a file that is no checkpoint, a name too long."""
+    missing = tmp_path / "missing"
+    segment = write_log(tmp_path / "log")
+    for path in (missing, tmp_path, segment, tmp_path / ("x" * 300)):
+        with pytest.raises(LogDirectoryError) as refused:
+            MetadataLog.open(path)
+        assert str(refused.value).startswith(str(path))
+
+
+def test_a_file_that_goes_away_is_named(tmp_path: Path) -> None:
+    """A segment may be deleted between the opening and the reading."""
+    path = write_log(tmp_path)
+    log = MetadataLog.open(tmp_path)
+    path.unlink()
+    with pytest.raises(LogDirectoryError, match="No such file or directory"):
+        list(log.batches())
+
+
+def test_nothing_is_known_before_the_first_batch(tmp_path: Path) -> None:
+    """Progress moves with the reading, a batch at a time."""
+    write_segment(tmp_path, 0, *BATCHES)
+    log = MetadataLog.open(tmp_path)
+    assert log.progress == Progress(last_offset=-1, last_epoch=0, torn_tail=None)
+    batches = log.batches()
+    next(batches)
+    next(batches)
+    assert log.progress.last_offset == 1
+
+
+def test_the_builder_of_logs_writes_dense_offsets(tmp_path: Path) -> None:
+    """LeaderChange at 0, metadata.version at 1, then each batch: what other tests rely on."""
+    path = write_log(tmp_path, [added(1), added(2)], [removed(1), added(3)])
+    assert path.read_bytes() == b"".join(BATCHES)
+    assert batch_size(path.read_bytes()) == len(BATCHES[0])
+    assert acl_id(3) in read_acls(tmp_path)

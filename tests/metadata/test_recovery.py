@@ -1,0 +1,175 @@
+"""A log after a crash or damage: torn at its end at most, or not believed; never a wrong ACL."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from metadata.batch_file import SECTOR_SIZE, TornTail
+from metadata.errors import CorruptLogError
+from protocol.metadata_records import BeginTransaction, EndTransaction, MetadataRecord
+from tests.log_files import (
+    METADATA_VERSION,
+    added,
+    data_batch,
+    flipped,
+    removed,
+    write_checkpoint,
+    write_log,
+    write_segment,
+)
+from tests.metadata.reading import BATCHES, numbers, read, refusal
+
+
+def test_the_last_batch_cut_at_any_byte_does_not_count(tmp_path: Path) -> None:
+    """The state is that of the batches before it; what is cut is told, the file left alone."""
+    start = sum(map(len, BATCHES[:3]))
+    for size in range(len(BATCHES[3])):
+        path = write_segment(tmp_path, 0, *BATCHES[:3], BATCHES[3][:size])
+        assert numbers(tmp_path) == {1, 2}
+        batches, progress = read(tmp_path)
+        assert [each.last_offset for each in batches] == [0, 1, 3]
+        assert (progress.last_offset, progress.last_epoch) == (3, 1)
+        tail = progress.torn_tail
+        if size == 0:
+            assert tail is None
+        else:
+            assert tail is not None
+            assert tail == TornTail(path, start, size, tail.reason)
+        assert path.read_bytes() == b"".join(BATCHES[:3]) + BATCHES[3][:size]
+
+
+@pytest.mark.parametrize("zeros", [1, 12, 100, 5000])
+def test_zeros_at_the_end_do_not_count(tmp_path: Path, zeros: int) -> None:
+    """Behind whole batches, or as all that a new segment holds."""
+    path = write_segment(tmp_path, 0, *BATCHES, bytes(zeros))
+    batches, progress = read(tmp_path)
+    assert [each.last_offset for each in batches] == [0, 1, 3, 5]
+    assert progress.torn_tail == TornTail(
+        path, sum(map(len, BATCHES)), zeros, "nothing but zeros to the end of the file"
+    )
+    write_segment(tmp_path, 0, *BATCHES)
+    path = write_segment(tmp_path, 6, bytes(zeros))
+    batches, progress = read(tmp_path)
+    assert len(batches) == 4
+    assert progress.torn_tail is not None
+    assert (progress.torn_tail.path, progress.torn_tail.position) == (path, 0)
+
+
+@pytest.mark.parametrize("piece", [b"\0", b"\1", bytes(700), BATCHES[3][:-1], BATCHES[3][:20]])
+def test_a_segment_that_another_follows_is_whole(tmp_path: Path, piece: bytes) -> None:
+    """The same tails there are corruption, with file, byte and log offset."""
+    path = write_segment(tmp_path, 0, *BATCHES[:3], piece)
+    write_segment(tmp_path, 4, BATCHES[3])
+    error = refusal(tmp_path)
+    assert (error.path, error.offset) == (path, 4)
+    assert error.position == sum(map(len, BATCHES[:3]))
+
+
+@pytest.mark.parametrize("piece", [b"\0", b"\1", bytes(700), BATCHES[3][:-1], BATCHES[3][:20]])
+def test_nothing_is_torn_after_a_clean_shutdown(tmp_path: Path, piece: bytes) -> None:
+    """No crash can have cut what a clean shutdown left, so it is damage."""
+    path = write_segment(tmp_path, 0, *BATCHES[:3])
+    (tmp_path / ".kafka_cleanshutdown").touch()
+    assert numbers(tmp_path) == {1, 2}
+    path.write_bytes(path.read_bytes() + piece)
+    error = refusal(tmp_path)
+    assert (error.path, error.offset) == (path, 4)
+    assert error.position == sum(map(len, BATCHES[:3]))
+
+
+def test_a_lost_sector_counts_only_at_the_end(tmp_path: Path) -> None:
+    """In the last batch it is a torn write; in one that another follows, damage."""
+    large = data_batch(4, [b"\1\2\0" + b"x" * 2000])
+    whole = b"".join(BATCHES[:3]) + large
+    data = whole[:SECTOR_SIZE] + bytes(SECTOR_SIZE) + whole[2 * SECTOR_SIZE :]
+    path = write_segment(tmp_path, 0, data)
+    batches, progress = read(tmp_path)
+    assert len(batches) == 3
+    assert progress.torn_tail is not None
+    assert progress.torn_tail.reason == "a batch with a sector of zeros"
+    write_segment(tmp_path, 0, data, data_batch(5, [added(9)]))
+    error = refusal(tmp_path)
+    assert (error.path, error.offset) == (path, 4)
+    assert error.reason.startswith("CRC-32C is ")
+
+
+def test_a_bad_crc_in_a_complete_batch_is_damage_anywhere(tmp_path: Path) -> None:
+    """In the last one too: it may hold an acknowledged DENY."""
+    for number, batch in enumerate(BATCHES):
+        damaged = [*BATCHES[:number], flipped(batch, len(batch) - 3), *BATCHES[number + 1 :]]
+        path = write_segment(tmp_path, 0, *damaged)
+        error = refusal(tmp_path)
+        start = sum(map(len, BATCHES[:number]))
+        assert (error.path, error.position) == (path, start + 17)
+        assert error.offset == [0, 1, 2, 4][number]
+
+
+def unnoticed_flips(path: Path, log: Path, expected: set[int]) -> set[tuple[int, int]]:
+    """Flip each bit of a file of ``log`` in turn; return byte and mask of what is not noticed.
+
+    Such a flip leaves the ACLs as they were: a wrong state fails here.
+    """
+    whole = path.read_bytes()
+    unnoticed = set()
+    with path.open("r+b", buffering=0) as file:
+        for position, mask in product(range(len(whole)), (1 << bit for bit in range(8))):
+            file.seek(position)
+            file.write(bytes((whole[position] ^ mask,)))
+            with suppress(CorruptLogError):
+                assert numbers(log) == expected, f"byte {position}, mask {mask:02x}"
+                unnoticed.add((position, mask))
+            file.seek(position)
+            file.write(whole[position : position + 1])
+    return unnoticed
+
+
+def test_of_a_log_only_an_epoch_can_change_unnoticed(tmp_path: Path) -> None:
+    """The epoch (bytes 12 to 15 of a batch) is not covered by the CRC. It is found to be wrong
+    unless it still stands between its neighbours' epochs; ACLs do not depend on it.
+    """
+    epochs = [1, 1, 4, 4, 6]
+    records: list[list[MetadataRecord]] = [
+        [METADATA_VERSION],
+        [added(1), added(2)],
+        [BeginTransaction(), removed(1)],
+        [added(3), EndTransaction(), added(4)],
+    ]
+    pieces, offset = [BATCHES[0]], 1
+    for epoch, batch in zip(epochs[1:], records, strict=True):
+        pieces.append(data_batch(offset, batch, epoch=epoch))
+        offset += len(batch)
+    path = write_segment(tmp_path, 0, *pieces)
+    expected, start = set(), 0
+    for number, piece in enumerate(pieces):
+        before = epochs[number - 1] if number else 0
+        after = epochs[number + 1] if number + 1 < len(epochs) else 2**31 - 1
+        for bit in range(32):
+            epoch = int.from_bytes(
+                (epochs[number] ^ 1 << bit).to_bytes(4, "big"), "big", signed=True
+            )
+            if before <= epoch <= after:
+                expected.add((start + 15 - bit // 8, 1 << bit % 8))
+        start += len(piece)
+    assert unnoticed_flips(path, tmp_path, {2, 3, 4}) == expected
+
+
+def test_of_a_checkpoint_none_can_change_unnoticed(tmp_path: Path) -> None:
+    """Its name vouches for the epoch, its own order for the offsets."""
+    path = write_checkpoint(tmp_path, 90, [METADATA_VERSION, added(1), added(2)], epoch=3)
+    assert unnoticed_flips(path, path, {1, 2}) == set()
+
+
+@pytest.mark.parametrize("size", [None, -1, -7, -70])
+def test_reading_changes_no_file(tmp_path: Path, size: int | None) -> None:
+    """Neither a whole log nor a torn one is touched: cutting is for who writes the log."""
+    path = write_log(tmp_path, [added(1)], [added(2)])
+    path.write_bytes(path.read_bytes()[:size])
+    before = {each: each.stat().st_mtime_ns for each in tmp_path.rglob("*")}
+    data = path.read_bytes()
+    assert numbers(tmp_path) == ({1, 2} if size is None else {1})
+    assert {each: each.stat().st_mtime_ns for each in tmp_path.rglob("*")} == before
+    assert path.read_bytes() == data

@@ -1,0 +1,337 @@
+"""From batches to what shows: transactions whole or not at all, and a real broker's own ACLs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from acl.builder import SnapshotBuilder
+from acl.model import Acl, ChangeBatch, Operation, PatternType, PermissionType
+from acl.model import ResourceType as Resource
+from metadata.directory import METADATA_TOPIC_DIRECTORY, find_files
+from metadata.errors import CorruptLogError
+from metadata.log import MetadataLog
+from metadata.replay import Replay, TransactionFrame, read_changes
+from protocol.errors import DecodeError
+from protocol.metadata_records import (
+    AbortTransaction,
+    BeginTransaction,
+    EndTransaction,
+    FeatureLevel,
+    MetadataRecord,
+)
+from tests.log_files import (
+    METADATA_VERSION,
+    added,
+    data_batch,
+    read_acls,
+    removed,
+    write_checkpoint,
+    write_log,
+    write_segment,
+)
+from tests.strategies import logs
+
+BEGIN, END, ABORT = BeginTransaction("t"), EndTransaction(), AbortTransaction("why")
+BEFORE_THE_FIRST = [ChangeBatch(0), ChangeBatch(1)]
+"""What LeaderChange and metadata.version show."""
+
+LISTED_PATTERN = re.compile(
+    r"Current ACLs for resource `ResourcePattern\(resourceType=(\w+), name=(.*), "
+    r"patternType=(\w+)\)`:"
+)
+LISTED_ENTRY = re.compile(r"\t\(principal=(.*), host=(.*), operation=(\w+), permissionType=(\w+)\)")
+
+
+def shown(log_dir: Path) -> list[ChangeBatch]:
+    """Return what the batches that a test gave to ``write_log`` show."""
+    batches = list(read_changes(log_dir))
+    assert batches[:2] == BEFORE_THE_FIRST
+    return batches[2:]
+
+
+def refusal(log_dir: Path) -> CorruptLogError:
+    with pytest.raises(CorruptLogError) as refused:
+        list(read_changes(log_dir))
+    return refused.value
+
+
+def features(path: Path) -> dict[str, int]:
+    replay = Replay()
+    for log_batch in MetadataLog.open(path).batches():
+        list(replay.steps(log_batch))
+    return replay.features
+
+
+def listed(path: Path) -> list[Acl]:
+    """Return the ACLs of what ``kafka-acls --list`` printed."""
+    found = []
+    for line in path.read_text("utf-8").splitlines():
+        if pattern := LISTED_PATTERN.fullmatch(line):
+            resource_type, name, pattern_type = pattern.groups()
+        elif entry := LISTED_ENTRY.fullmatch(line):
+            principal, host, operation, permission = entry.groups()
+            acl = Acl(
+                Resource[resource_type], name, PatternType[pattern_type], principal, host,
+                Operation[operation], PermissionType[permission],
+            )  # fmt: skip
+            found.append(acl)
+        else:
+            assert not line.strip()
+    return found
+
+
+def with_files(log_dir: Path, real: Path, *patterns: str) -> Path:
+    """Make a log directory of those files of the real log that match, as links."""
+    directory = log_dir / METADATA_TOPIC_DIRECTORY
+    directory.mkdir(parents=True)
+    for pattern in patterns:
+        for path in (real / METADATA_TOPIC_DIRECTORY).glob(pattern):
+            (directory / path.name).symlink_to(path)
+    return log_dir
+
+
+def test_records_without_a_transaction_show_with_their_batch(tmp_path: Path) -> None:
+    """In order, at the batch's last offset; one that is skipped moves the offset alone."""
+    write_log(tmp_path, [added(1), removed(1), added(2)], [b"\1\2\0"], [added(3), b"\1\2\0"])
+    assert shown(tmp_path) == [
+        ChangeBatch(4, (added(1), removed(1), added(2))),
+        ChangeBatch(5),
+        ChangeBatch(7, (added(3),)),
+    ]
+
+
+def test_a_transaction_in_one_batch_shows_with_it(tmp_path: Path) -> None:
+    """What stands before and behind it in the batch shows too, all in log order."""
+    write_log(tmp_path, [added(1), BEGIN, added(2), removed(1), END, added(3)])
+    assert shown(tmp_path) == [ChangeBatch(7, (added(1), added(2), removed(1), added(3)))]
+
+
+def test_a_transaction_over_several_batches_shows_at_its_end_only(tmp_path: Path) -> None:
+    """Nothing before the batch that holds End, then everything at once."""
+    write_log(
+        tmp_path, [added(1), BEGIN], [added(2)], [removed(1), added(3)], [added(4), END, added(5)]
+    )
+    assert shown(tmp_path) == [
+        ChangeBatch(3, (added(1),)),
+        ChangeBatch(4),
+        ChangeBatch(6),
+        ChangeBatch(9, (added(2), removed(1), added(3), added(4), added(5))),
+    ]
+
+
+def test_begin_and_end_may_be_batches_of_their_own(tmp_path: Path) -> None:
+    """As a controller's bootstrap writes them."""
+    write_log(tmp_path, [BEGIN], [added(1)], [END], [added(2)])
+    assert shown(tmp_path) == [
+        ChangeBatch(2), ChangeBatch(3), ChangeBatch(4, (added(1),)), ChangeBatch(5, (added(2),)),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("batches", [
+    [[BEGIN, added(1), ABORT, added(2)]],
+    [[BEGIN], [added(1), removed(9)], [ABORT, added(2)]],
+    [[BEGIN, added(1)], [ABORT], [BEGIN, added(2), END]],
+])  # fmt: skip
+def test_an_aborted_transaction_never_shows(
+    tmp_path: Path, batches: list[list[MetadataRecord]]
+) -> None:
+    """Neither its additions nor its removals; what comes after it does."""
+    write_log(tmp_path, *batches)
+    assert [change for batch in shown(tmp_path) for change in batch.changes] == [added(2)]
+
+
+def test_an_open_transaction_at_the_end_does_not_count(tmp_path: Path) -> None:
+    """The offset moves on, but what it holds never shows."""
+    write_log(tmp_path, [added(1), BEGIN, added(2)], [added(3)])
+    assert shown(tmp_path) == [ChangeBatch(4, (added(1),)), ChangeBatch(5)]
+
+
+def test_a_torn_end_leaves_the_transaction_open(tmp_path: Path) -> None:
+    """An End that was cut off was never written."""
+    path = write_log(tmp_path, [BEGIN, added(1)], [END])
+    path.write_bytes(path.read_bytes()[:-1])
+    assert read_acls(tmp_path) == {}
+
+
+@pytest.mark.parametrize(
+    ("batches", "offset", "reason"),
+    [
+        ([[BEGIN, added(1), BEGIN]], 2, "a transaction begins within another"),
+        ([[BEGIN], [added(1)], [BEGIN]], 4, "a transaction begins within another"),
+        ([[added(1), END]], 2, "a transaction ends that never began"),
+        ([[BEGIN, END], [added(1)], [END]], 5, "a transaction ends that never began"),
+        ([[BEGIN, ABORT], [END]], 4, "a transaction ends that never began"),
+        ([[ABORT]], 2, "a transaction is aborted that never began"),
+        ([[BEGIN, END, ABORT]], 2, "a transaction is aborted that never began"),
+    ],
+)
+def test_a_transaction_out_of_order_is_corruption(
+    tmp_path: Path, batches: list[list[MetadataRecord]], offset: int, reason: str
+) -> None:
+    """What shows would be a guess; the file and the batch's offset are named."""
+    path = write_log(tmp_path, *batches)
+    error = refusal(tmp_path)
+    assert (error.path, error.offset, error.reason) == (path, offset, reason)
+    assert f"log offset {offset}: {reason}" in str(error)
+    start = path.read_bytes().index(data_batch(offset, batches[-1]))
+    assert start <= error.position < path.stat().st_size
+
+
+def test_features_show_as_acls_do(tmp_path: Path) -> None:
+    """The newest level counts, 0 takes a feature away; within a transaction, from its end on."""
+    kraft, groups = FeatureLevel("kraft.version", 1), FeatureLevel("group.version", 1)
+    write_log(tmp_path, [kraft], [FeatureLevel("kraft.version", 2), groups])
+    assert features(tmp_path) == {"metadata.version": 30, "kraft.version": 2, "group.version": 1}
+    write_log(tmp_path, [kraft, groups], [FeatureLevel("group.version", 0)])
+    assert features(tmp_path) == {"metadata.version": 30, "kraft.version": 1}
+    write_log(tmp_path, [BEGIN, kraft], [END, BEGIN, groups])
+    assert features(tmp_path) == {"metadata.version": 30, "kraft.version": 1}
+    write_log(tmp_path, [BEGIN, kraft], [ABORT, groups])
+    assert features(tmp_path) == {"metadata.version": 30, "group.version": 1}
+    write_log(tmp_path, [FeatureLevel("group.version", 0)])
+    assert features(tmp_path) == {"metadata.version": 30}
+
+
+def test_the_metadata_version_is_known_once_it_shows(tmp_path: Path) -> None:
+    """Before the log names one it is -1."""
+    write_log(tmp_path, [BEGIN, FeatureLevel("metadata.version", 31)], [END])
+    replay = Replay()
+    versions = []
+    for log_batch in MetadataLog.open(tmp_path).batches():
+        list(replay.steps(log_batch))
+        versions.append(replay.metadata_version)
+    assert versions == [-1, 30, 30, 31]
+
+
+def test_a_checkpoint_shows_at_the_offset_that_it_covers(tmp_path: Path) -> None:
+    """Its features and ACLs, then the log's changes to them."""
+    write_checkpoint(tmp_path, 6, [METADATA_VERSION, added(1), added(2)])
+    write_segment(tmp_path, 6, data_batch(6, [removed(1)]))
+    assert list(read_changes(tmp_path)) == [
+        ChangeBatch(5, (added(1), added(2))), ChangeBatch(6, (removed(1),)),
+    ]  # fmt: skip
+    assert features(tmp_path) == {"metadata.version": 30}
+
+
+@pytest.mark.parametrize("record", [removed(1), BEGIN, END, ABORT], ids=lambda r: type(r).__name__)
+def test_a_checkpoint_holds_only_what_exists(tmp_path: Path, record: MetadataRecord) -> None:
+    """A removal or a part of a transaction in it is corruption, with its place."""
+    path = write_checkpoint(tmp_path, 90, [METADATA_VERSION, added(1), record])
+    error = refusal(path)
+    assert (error.path, error.offset) == (path, 1)
+    assert error.reason == (
+        f"{type(record).__name__} in a checkpoint, which holds only what exists"
+    )
+
+
+def test_a_record_that_cannot_be_read_is_placed_in_its_file(tmp_path: Path) -> None:
+    """The byte of the file and the log offset of the batch; nothing of the batch shows."""
+    path = write_log(tmp_path, [added(1)], [added(2), b"\1\x12\1"])
+    whole = path.read_bytes()
+    found: list[ChangeBatch] = []
+    with pytest.raises(CorruptLogError) as refused:
+        found.extend(read_changes(tmp_path))
+    assert found == [*BEFORE_THE_FIRST, ChangeBatch(2, (added(1),))]
+    assert refused.value.path == path
+    assert refused.value.offset == 3
+    assert refused.value.position == whole.rindex(b"\1\x12\1")
+
+
+def test_work_comes_in_small_steps(tmp_path: Path) -> None:
+    """A large batch yields None on its way, and shows at its end in one piece."""
+    write_log(tmp_path, [added(n) for n in range(1000)])
+    replay = Replay()
+    *_, large = MetadataLog.open(tmp_path).batches()
+    *pauses, last = replay.steps(large)
+    assert pauses == [None] * 4
+    assert last == ChangeBatch(1001, tuple(added(n) for n in range(1000)))
+
+
+def test_a_frame_says_whether_it_is_open() -> None:
+    """From Begin until End or Abort; what was taken is not given twice."""
+    frame = TransactionFrame()
+    frame.feed([added(1), BEGIN, added(2)])
+    assert frame.is_open
+    assert frame.take() == [added(1)]
+    assert frame.take() == []
+    frame.feed([END])
+    assert not frame.is_open
+    assert frame.take() == [added(2)]
+    frame.feed([BEGIN, ABORT])
+    assert not frame.is_open
+    with pytest.raises(DecodeError):
+        frame.feed([END])
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
+@given(logs(odd=True), st.data())
+def test_any_log_reads_back_however_transactions_frame_it(
+    tmp_path: Path, log: list[ChangeBatch], data: st.DataObject
+) -> None:
+    """The changes in order, each batch whole; a transaction around some batches only delays them,
+    an aborted or open one between them changes nothing.
+    """
+    written: list[list[MetadataRecord]] = []
+    for batch in log:
+        changes: list[MetadataRecord] = list(batch.changes)
+        match data.draw(st.sampled_from(["plain", "framed", "split", "after an abort"])):
+            case "framed":
+                changes = [BEGIN, *changes, END]
+            case "split" if changes:
+                written.append([BEGIN, changes.pop(0)])
+                changes.append(END)
+            case "after an abort":
+                written.append([BEGIN, added(2**64), removed(2**64 + 1), ABORT])
+        if changes:
+            written.append(changes)
+    written.append([BEGIN, added(2**64)])
+    write_log(tmp_path, *written)
+    expected = [batch.changes for batch in log if batch.changes]
+    assert [batch.changes for batch in shown(tmp_path) if batch.changes] == expected
+
+
+def test_the_real_log_ends_in_what_kafka_listed(tmp_path: Path, real_log_dir: Path) -> None:
+    """Binding by binding: from the newest checkpoint on, and from offset 0 by the log alone."""
+    listing = listed(real_log_dir / "acls-list.txt")
+    assert len(listing) == len(set(listing)) == 1751
+    from_checkpoint = read_acls(real_log_dir)
+    assert len(from_checkpoint) == 1751
+    assert set(from_checkpoint.values()) == set(listing)
+    log_alone = with_files(tmp_path, real_log_dir, "*.log")
+    assert find_files(log_alone).checkpoints == ()
+    assert read_acls(log_alone) == from_checkpoint
+    assert features(real_log_dir) == features(log_alone)
+    assert features(log_alone)["metadata.version"] == 30
+
+
+@pytest.mark.parametrize(
+    ("end_offset", "acls"),
+    [(925, 900), (1823, 1796), (2522, 1616), (2562, 1616), (2602, 1616), (2807, 1751)],
+)
+def test_each_real_checkpoint_is_the_log_up_to_it(
+    tmp_path: Path, real_log_dir: Path, end_offset: int, acls: int
+) -> None:
+    """Alone it holds what the log shows below its end; with the log behind it, the log's end."""
+    name = f"{end_offset:020d}-0000000001.checkpoint"
+    found = read_acls(real_log_dir / METADATA_TOPIC_DIRECTORY / name)
+    assert len(found) == acls
+    builder = SnapshotBuilder()
+    for batch in read_changes(with_files(tmp_path / "log alone", real_log_dir, "*.log")):
+        if batch.last_offset < end_offset:
+            builder.apply_changes(batch.changes)
+    assert dict(builder.freeze(0).acls.items()) == found
+    both = with_files(tmp_path / "both", real_log_dir, "*.log", name)
+    assert read_acls(both) == read_acls(real_log_dir)
+
+
+def test_names_of_the_real_log_are_not_only_plain_ones(real_log_dir: Path) -> None:
+    """It holds what is easily read wrongly: letters beyond ASCII, principals with commas."""
+    acls = read_acls(real_log_dir).values()
+    assert any(not acl.resource_name.isascii() for acl in acls)
+    assert any("," in acl.principal for acl in acls)
+    assert {acl.pattern_type for acl in acls} == {PatternType.LITERAL, PatternType.PREFIXED}
