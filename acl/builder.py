@@ -7,6 +7,7 @@ small steps, and keeps no large dict (growing one would hold the caller's thread
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable
+from functools import lru_cache
 from typing import Final
 
 from immutables import Map, MapMutation
@@ -26,6 +27,31 @@ from acl.patterns import NO_PATTERNS, NOTHING, Patterns, is_wildcard, sorted_len
 from acl.snapshot import NO_HOSTS, NO_PRINCIPALS, NO_RULES, AclSnapshot, Rules, TypeIndex
 
 ITEMS_PER_STEP: Final = 64
+WEIGHTS_KEPT: Final = 4096
+_LITERAL: Final = int(PatternType.LITERAL)
+
+
+@lru_cache(maxsize=WEIGHTS_KEPT)
+def _weights(
+    resource_type: int, pattern_type: int, operation: int, permission_type: int
+) -> tuple[int, int, bool]:
+    """Return the rule's weight, that among a host's denials, and whether the ACL is plain.
+
+    They hang on the codes alone, of which a log has few combinations.
+    """
+    acl = Acl(resource_type, "", pattern_type, "", "", operation, permission_type)
+    is_plain = resource_type in RESOURCE_TYPES and not is_odd(acl)
+    return weight(acl), host_denial_weight(acl), is_plain
+
+
+def _add_at(sums: MapMutation[str, int], name: str, weight: int) -> int:
+    before = sums.get(name, 0)
+    total = before + weight
+    if total:
+        sums[name] = total
+    else:
+        del sums[name]
+    return before
 
 
 class _PatternsBuilder:
@@ -39,26 +65,22 @@ class _PatternsBuilder:
 
     def add(self, pattern_type: int, name: str, weight: int) -> int:
         """Add ``weight`` at one pattern; return the sum that stood there before."""
-        if is_wildcard(pattern_type, name):
+        if name == WILDCARD and is_wildcard(pattern_type, name):
             before = self.wildcard
             self.wildcard = before + weight
             return before
-        if pattern_type == PatternType.LITERAL:
+        if pattern_type == _LITERAL:
             sums = self.literals
             if sums is None:
                 sums = self.literals = NOTHING.mutate()
-        else:
-            sums = self.prefixes
-            if sums is None:
-                sums = self.prefixes = NOTHING.mutate()
-        before = sums.get(name, 0)
-        total = before + weight
-        if total:
-            sums[name] = total
-        else:
-            del sums[name]
-        if sums is self.prefixes and not (before and total):
-            self.lengths[len(name)] = self.lengths.get(len(name), 0) + (1 if total else -1)
+            return _add_at(sums, name, weight)
+        sums = self.prefixes
+        if sums is None:
+            sums = self.prefixes = NOTHING.mutate()
+        before = _add_at(sums, name, weight)
+        if not before or not before + weight:
+            change = -1 if before else 1
+            self.lengths[len(name)] = self.lengths.get(len(name), 0) + change
         return before
 
     def freeze(self) -> Patterns:
@@ -77,11 +99,8 @@ class _RulesBuilder:
         self.hosts: dict[str, _PatternsBuilder] = {}
         self.host_denials: _PatternsBuilder | None = None
 
-    def add(self, acl: Acl, sign: int) -> int:
+    def add(self, acl: Acl, rule_weight: int, denial_weight: int) -> int:
         """Add the weights of ``acl``; return the sum that stood at its leaf before."""
-        rule_weight = weight(acl)
-        if not rule_weight:
-            return 0
         if acl.host == WILDCARD:
             patterns = self.any_host
             if patterns is None:
@@ -90,12 +109,11 @@ class _RulesBuilder:
             patterns = self.hosts.get(acl.host)
             if patterns is None:
                 patterns = self.hosts[acl.host] = _PatternsBuilder()
-            denial_weight = host_denial_weight(acl)
             if denial_weight:
                 if self.host_denials is None:
                     self.host_denials = _PatternsBuilder()
-                self.host_denials.add(acl.pattern_type, acl.resource_name, sign * denial_weight)
-        return patterns.add(acl.pattern_type, acl.resource_name, sign * rule_weight)
+                self.host_denials.add(acl.pattern_type, acl.resource_name, denial_weight)
+        return patterns.add(acl.pattern_type, acl.resource_name, rule_weight)
 
     def freeze_in_steps(self) -> Generator[None, None, Rules]:
         any_host = NO_PATTERNS if self.any_host is None else self.any_host.freeze()
@@ -127,7 +145,8 @@ class _TypeBuilder:
         self.everyone = _RulesBuilder()
         self.resources = _PatternsBuilder()
 
-    def add(self, acl: Acl, sign: int) -> int:
+    def add(self, acl: Acl, sign: int, rule_weight: int, denial_weight: int) -> int:
+        """Add (``sign`` 1) or take away (-1); return the sum that stood at the ACL's leaf."""
         principal = acl.principal
         if principal == WILDCARD_PRINCIPAL:
             rules = self.everyone
@@ -139,7 +158,7 @@ class _TypeBuilder:
             assert isinstance(held, _RulesBuilder)
             rules = held
         self.resources.add(acl.pattern_type, acl.resource_name, sign)
-        return rules.add(acl, sign)
+        return rules.add(acl, sign * rule_weight, sign * denial_weight) if rule_weight else 0
 
     def freeze_in_steps(self) -> Generator[None, None, TypeIndex]:
         principals = NO_PRINCIPALS.mutate()
@@ -180,28 +199,34 @@ class SnapshotBuilder:
 
     def _add(self, id: bytes, acl: Acl) -> None:
         acls = self._acls
-        if id in acls:
-            raise DuplicateIdError(id)
+        count = len(acls)
         acls[id] = acl
-        known_type = acl.resource_type in RESOURCE_TYPES
-        odd = is_odd(acl) or not known_type
-        if odd:
+        if len(acls) == count:
+            raise DuplicateIdError(id)
+        resource_type = acl.resource_type
+        rule_weight, denial_weight, is_plain = _weights(
+            resource_type, acl.pattern_type, acl.operation, acl.permission_type
+        )
+        if not is_plain:
             if acl in self._odd:
                 raise DuplicateAclError(id, acl)
             self._odd[acl] = id
-        if known_type:
-            before = self._types[acl.resource_type].add(acl, 1)
-            if not odd and before & weight(acl):
+        if resource_type in RESOURCE_TYPES:
+            before = self._types[resource_type].add(acl, 1, rule_weight, denial_weight)
+            if is_plain and before & rule_weight:
                 raise DuplicateAclError(id, acl)
 
     def _remove(self, id: bytes) -> None:
         acl = self._acls.pop(id, None)
         if acl is None:
             raise UnknownIdError(id)
-        if acl in self._odd:
+        rule_weight, denial_weight, is_plain = _weights(
+            acl.resource_type, acl.pattern_type, acl.operation, acl.permission_type
+        )
+        if not is_plain:
             del self._odd[acl]
         if acl.resource_type in RESOURCE_TYPES:
-            self._types[acl.resource_type].add(acl, -1)
+            self._types[acl.resource_type].add(acl, -1, rule_weight, denial_weight)
 
     def freeze_in_steps(self, offset: int) -> Generator[None, None, AclSnapshot]:
         """Yield between small steps of work; the generator's value is the snapshot."""

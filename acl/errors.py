@@ -13,6 +13,10 @@ class InvalidAclError(AclError):
     """A creation or filter that Kafka answers with INVALID_REQUEST; the text is Kafka's."""
 
 
+class PolicyViolationError(AclError):
+    """A request too large for one metadata batch (POLICY_VIOLATION); the text is Kafka's."""
+
+
 class InvalidQuestionError(AclError):
     """A question that cannot be asked; it is never answered with an allow."""
 

@@ -5,10 +5,14 @@ Source: KIP-140, KIP-290; Kafka 4.3 ResourcePatternFilter.matches, AccessControl
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from itertools import islice
+from typing import Final
 
 from acl.model import WILDCARD, Acl, AclFilter, Operation, PatternType, PermissionType, ResourceType
 from acl.snapshot import AclSnapshot
+
+ACLS_PER_STEP: Final = 512
 
 
 def accepts(filter: AclFilter, acl: Acl) -> bool:
@@ -39,6 +43,21 @@ def _accepts_pattern(filter: AclFilter, acl: Acl) -> bool:
     if stored == PatternType.LITERAL:
         return pattern_name in (name, WILDCARD)
     return name.startswith(pattern_name)
+
+
+def find_acls(
+    snapshot: AclSnapshot, filter: AclFilter
+) -> Generator[None, None, list[tuple[bytes, Acl]]]:
+    """Return, in steps, the id and ACL of all that ``filter`` means, in no order.
+
+    It yields between small pieces of work: a filter is laid over every ACL.
+    """
+    found: list[tuple[bytes, Acl]] = []
+    items = iter(snapshot.acls.items())
+    while piece := list(islice(items, ACLS_PER_STEP)):
+        found += [item for item in piece if accepts(filter, item[1])]
+        yield
+    return found
 
 
 def acls_of(snapshot: AclSnapshot, filter: AclFilter) -> Iterator[tuple[bytes, Acl]]:

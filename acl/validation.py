@@ -1,6 +1,6 @@
 """What Kafka refuses in a creation or a filter, with Kafka's own texts.
 
-Source: Kafka 4.3 AclApis.handleCreateAcls (``validate_creation``), AclControlManager.validateNewAcl
+Source: Kafka 4.3 AclApis.handleCreateAcls (``validate_resource``), AclControlManager.validateNewAcl
 and validateFilter.
 """
 
@@ -18,8 +18,8 @@ from acl.model import (
 )
 
 
-def validate_creation(acl: Acl) -> None:
-    """Check a binding as a broker and its controller do, in their order.
+def validate_resource(acl: Acl) -> None:
+    """Check what a broker checks of a creation before its authorizer sees it.
 
     Raises:
         InvalidAclError: Kafka's INVALID_REQUEST, with its text.
@@ -28,7 +28,6 @@ def validate_creation(acl: Acl) -> None:
         raise InvalidAclError(f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}")
     if not acl.resource_name:
         raise InvalidAclError("Invalid empty resource name")
-    validate_new_acl(acl)
 
 
 def validate_new_acl(acl: Acl) -> None:

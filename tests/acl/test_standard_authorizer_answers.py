@@ -15,6 +15,7 @@ from acl.filters import acls_of
 from acl.model import Acl, AclAdded, AclFilter, AclRemoved, ChangeBatch, Question
 from acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot, apply, apply_changes, holds
 from acl.validation import validate_filter, validate_new_acl
+from actors.authorizer import RequestContext
 from actors.published import Published
 from actors.standard_authorizer import DecisionCounts, StandardAuthorizer
 from tests.oracles.standard_authorizer import (
@@ -150,9 +151,9 @@ def test_every_answer_by_resource_type_is_kafkas() -> None:
             question = question_of([*row, ""])
             try:
                 allowed = authorizer.authorize_by_resource_type(
-                    authorizer.newest(),
-                    question.principal,
-                    question.host,
+                    RequestContext(
+                        principal=question.principal, host=question.host, request_name=REQUEST
+                    ),
                     question.operation,
                     question.resource_type,
                 )

@@ -1,0 +1,111 @@
+"""The RecordApplier: committed changes in, ACL snapshots out, in log order.
+
+Invariant: it alone replaces the snapshot. Nothing is published before the source says that it has
+handed on everything up to the high water mark; from then on every batch shows whole or not at all.
+A batch that does not fit what came before means the log or this code is wrong, so the error ends
+the daemon.
+
+It works in slices, with a checkpoint after each: the unit of what shows is the batch, the unit of
+what holds the event loop is the slice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import trio
+
+from acl.builder import SnapshotBuilder
+from acl.errors import ChangeError
+from acl.model import Change, ChangeBatch
+from acl.snapshot import AclSnapshot, apply_changes, at_offset
+from actors.errors import UnfitChangeError
+from actors.published import Published, View
+from actors.steps import finish_in_turns
+
+CHANGES_PER_SLICE: Final = 128
+
+
+@dataclass(frozen=True, slots=True)
+class CaughtUp:
+    """Said once by a source: everything up to the high water mark, ``offset``, was handed on."""
+
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class ApplierStatistics:
+    """``offset`` and ``acls`` are -1 until the snapshot is loaded."""
+
+    offset: int
+    acls: int
+    batches_waiting: int
+
+
+class RecordApplier:
+    def __init__(self, inbox: trio.MemoryReceiveChannel[ChangeBatch | CaughtUp]) -> None:
+        self._inbox = inbox
+        self._snapshot: Published[AclSnapshot | None] = Published(None)
+
+    @property
+    def snapshot(self) -> View[AclSnapshot | None]:
+        """The newest snapshot, None until it is loaded."""
+        return self._snapshot
+
+    def statistics(self) -> ApplierStatistics:
+        newest = self._snapshot.newest
+        return ApplierStatistics(
+            offset=-1 if newest is None else newest.offset,
+            acls=-1 if newest is None else len(newest.acls),
+            batches_waiting=self._inbox.statistics().current_buffer_used,
+        )
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Load, then apply batches until every sender has closed its end.
+
+        Raises:
+            UnfitChangeError: a batch that the ACLs before it do not allow.
+        """
+        async with self._inbox:
+            task_status.started()
+            snapshot = await self._load()
+            if snapshot is None:
+                return
+            self._snapshot.publish(snapshot)
+            async for message in self._inbox:
+                assert isinstance(message, ChangeBatch), "a source catches up once"
+                snapshot = await self._apply(snapshot, message)
+                self._snapshot.publish(snapshot)
+
+    async def _load(self) -> AclSnapshot | None:
+        """Return the first snapshot, None where the source ended before it had caught up."""
+        builder = SnapshotBuilder()
+        async for message in self._inbox:
+            if isinstance(message, CaughtUp):
+                return await finish_in_turns(builder.freeze_in_steps(message.offset))
+            try:
+                for changes in _slices(message.changes):
+                    builder.apply_changes(changes)
+                    await trio.lowlevel.checkpoint()
+            except ChangeError as error:
+                raise UnfitChangeError(message.last_offset, error) from error
+        return None
+
+    @staticmethod
+    async def _apply(snapshot: AclSnapshot, batch: ChangeBatch) -> AclSnapshot:
+        assert batch.last_offset > snapshot.offset, "batches are applied in log order"
+        try:
+            for changes in _slices(batch.changes):
+                snapshot = apply_changes(snapshot, changes)
+                await trio.lowlevel.checkpoint()
+        except ChangeError as error:
+            raise UnfitChangeError(batch.last_offset, error) from error
+        return at_offset(snapshot, batch.last_offset)
+
+
+def _slices(changes: tuple[Change, ...]) -> list[tuple[Change, ...]]:
+    return [
+        changes[start : start + CHANGES_PER_SLICE]
+        for start in range(0, len(changes), CHANGES_PER_SLICE)
+    ]

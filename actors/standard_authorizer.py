@@ -1,0 +1,232 @@
+"""The StandardAuthorizer: what surfaces ask, answered from the newest snapshot, counted, audited.
+
+Invariant: one request uses one ``Authority``, so one snapshot and one set of settings; a later one
+is never mixed in. Before the ACLs are loaded only super users are answered.
+
+Source: KIP-504 (Authorizer), KIP-801 (loading, AclCount).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from acl.by_resource_type import authorize_by_resource_type, check_by_resource_type
+from acl.decision import SUPER_USER, AuthorizerSettings, Decision, explain
+from acl.errors import InvalidQuestionError, NotReadyError
+from acl.filters import find_acls
+from acl.model import Acl, AclFilter, Question
+from acl.snapshot import AclSnapshot
+from acl.updates import Deleted
+from actors.audit_log import AuditEvent, AuditLog
+from actors.authorizer import Action, RequestContext
+from actors.completion import Completion
+from actors.published import View
+from actors.update_queue import UpdateQueue
+
+KAFKA_SURFACE: Final = "Kafka"
+
+
+class Authority(msgspec.Struct, frozen=True, gc=False):
+    """What one request is judged by; ``snapshot`` is None until the ACLs are loaded."""
+
+    snapshot: AclSnapshot | None
+    settings: AuthorizerSettings
+
+    @property
+    def offset(self) -> int:
+        return -1 if self.snapshot is None else self.snapshot.offset
+
+
+@dataclass(slots=True)
+class DecisionCounts:
+    """How many questions one surface has put, by how they ended."""
+
+    allowed: int = 0
+    denied: int = 0
+    invalid: int = 0
+    not_ready: int = 0
+
+
+class StandardAuthorizer:
+    """The built-in ``Authorizer``.
+
+    Args:
+        audit_log: None where nothing is audited.
+        now_s: seconds since 1970.
+        updates: where creations and deletions go, None where there are none.
+    """
+
+    def __init__(
+        self,
+        snapshot: View[AclSnapshot | None],
+        settings: View[AuthorizerSettings],
+        *,
+        audit_log: AuditLog | None,
+        now_s: Callable[[], float],
+        updates: UpdateQueue | None = None,
+    ) -> None:
+        self._snapshot = snapshot
+        self._settings = settings
+        self._audit_log = audit_log
+        self._now_s = now_s
+        self._updates = updates
+        self.counts: Final[dict[str, DecisionCounts]] = {}
+
+    def newest(self) -> Authority:
+        """Return what a request that begins now is judged by, to its end."""
+        return Authority(self._snapshot.newest, self._settings.newest)
+
+    def counts_of(self, surface: str) -> DecisionCounts:
+        return self.counts.setdefault(surface, DecisionCounts())
+
+    def serves(self, principal: str) -> bool:
+        """Say whether this principal is answered yet: before loading only super users are."""
+        return self._snapshot.newest is not None or (principal in self._settings.newest.super_users)
+
+    def authorize(self, context: RequestContext, actions: Sequence[Action]) -> list[bool]:
+        """Return whether each action is allowed, in order, all by one snapshot.
+
+        Raises:
+            NotReadyError, InvalidQuestionError: as ``decide``.
+        """
+        authority = self.newest()
+        counts = self.counts_of(KAFKA_SURFACE)
+        return [
+            self.decide(
+                authority,
+                Question(
+                    context.principal,
+                    context.host,
+                    action.operation,
+                    action.resource_type,
+                    action.resource_name,
+                ),
+                context.request_name,
+                counts,
+                action,
+            ).allowed
+            for action in actions
+        ]
+
+    def decide(
+        self,
+        authority: Authority,
+        question: Question,
+        request_name: str,
+        counts: DecisionCounts,
+        action: Action | None = None,
+    ) -> Decision:
+        """Return the decision and its rule; count it, and hand it to the audit log.
+
+        Args:
+            action: what the audit is to know beside the question.
+
+        Raises:
+            NotReadyError: the ACLs are not loaded, and the principal is no super user.
+            InvalidQuestionError: the principal is ``User:*``.
+        """
+        snapshot = authority.snapshot
+        try:
+            if snapshot is None:
+                decision = _before_loading(authority.settings, question.principal)
+            else:
+                decision = explain(snapshot, authority.settings, question)
+        except NotReadyError:
+            counts.not_ready += 1
+            raise
+        except InvalidQuestionError:
+            counts.invalid += 1
+            raise
+        if decision.allowed:
+            counts.allowed += 1
+        else:
+            counts.denied += 1
+        if self._audit_log is not None:
+            self._audit(self._audit_log, authority, question, decision, request_name, action)
+        return decision
+
+    def _audit(
+        self,
+        audit_log: AuditLog,
+        authority: Authority,
+        question: Question,
+        decision: Decision,
+        request_name: str,
+        action: Action | None,
+    ) -> None:
+        reference_count = 1
+        if action is None:
+            level = audit_log.level_of(decision.allowed)
+        else:
+            level = audit_log.level_of(
+                decision.allowed, action.log_if_allowed, action.log_if_denied
+            )
+            reference_count = action.resource_reference_count
+        if level is not None:
+            audit_log.record(
+                AuditEvent(
+                    self._now_s(),
+                    level,
+                    question,
+                    decision,
+                    request_name,
+                    authority.offset,
+                    reference_count,
+                )
+            )
+
+    def authorize_by_resource_type(
+        self, context: RequestContext, operation: int, resource_type: int
+    ) -> bool:
+        """Return whether the principal may do ``operation`` to some resource of the type.
+
+        Raises:
+            NotReadyError, InvalidQuestionError: as ``decide``.
+        """
+        snapshot, settings = self._snapshot.newest, self._settings.newest
+        if snapshot is None:
+            check_by_resource_type(operation, resource_type)
+            return _before_loading(settings, context.principal).allowed
+        return authorize_by_resource_type(
+            snapshot, settings, context.principal, context.host, operation, resource_type
+        )
+
+    def create_acls(
+        self, context: RequestContext, acls: Sequence[Acl]
+    ) -> Sequence[Completion[None]]:
+        """Create; one completion an item, in order, that fails with that item's error."""
+        assert self._updates is not None, "this authorizer takes no updates"
+        return self._updates.create(acls)
+
+    def delete_acls(
+        self, context: RequestContext, filters: Sequence[AclFilter]
+    ) -> Sequence[Completion[Deleted]]:
+        """Delete; one completion a filter, in order."""
+        assert self._updates is not None, "this authorizer takes no updates"
+        return self._updates.delete(filters)
+
+    def acls(self, filter: AclFilter) -> Generator[None, None, list[Acl]]:
+        """Return, in steps, the ACLs that ``filter`` means, all of one snapshot.
+
+        None before they are loaded.
+        """
+        snapshot = self._snapshot.newest
+        if snapshot is None:
+            return []
+        found = yield from find_acls(snapshot, filter)
+        return [acl for _, acl in found]
+
+    def acl_count(self) -> int:
+        """Return the number of ACLs, -1 until they are loaded."""
+        snapshot = self._snapshot.newest
+        return -1 if snapshot is None else len(snapshot.acls)
+
+
+def _before_loading(settings: AuthorizerSettings, principal: str) -> Decision:
+    if principal in settings.super_users:
+        return SUPER_USER
+    raise NotReadyError("the ACLs are not loaded yet")

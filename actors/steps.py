@@ -1,0 +1,21 @@
+"""Long work in short steps, with a turn for every other task between them."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import TypeVar
+
+import trio
+
+T = TypeVar("T")
+
+
+async def finish_in_turns(steps: Generator[None, None, T]) -> T:
+    """Run a generator to its end with a checkpoint after each yield; return its value."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as finished:
+            result: T = finished.value
+            return result
+        await trio.lowlevel.checkpoint()

@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import pytest
+import trio
+from trio.testing import MockClock, wait_all_tasks_blocked
+
+from actors.published import Published
+
+
+async def test_a_waiter_wakes_at_the_value_it_accepts(nursery: trio.Nursery) -> None:
+    """Values that it does not accept leave it waiting."""
+    numbers = Published(0)
+    seen: list[int] = []
+
+    async def wait() -> None:
+        seen.append(await numbers.wait_until(lambda number: number >= 2))
+
+    nursery.start_soon(wait)
+    await wait_all_tasks_blocked()
+    numbers.publish(1)
+    await wait_all_tasks_blocked()
+    assert seen == []
+    numbers.publish(5)
+    await wait_all_tasks_blocked()
+    assert seen == [5]
+
+
+async def test_a_value_that_is_there_is_not_waited_for() -> None:
+    """The newest value is looked at first."""
+    with trio.fail_after(1):
+        assert await Published(3).wait_until(lambda number: number == 3) == 3
+
+
+async def test_waiting_times_out_in_virtual_time(autojump_clock: MockClock) -> None:
+    """A value never published is waited for until the caller's deadline."""
+    with pytest.raises(trio.TooSlowError), trio.fail_after(3600):
+        await Published(0).wait_until(lambda number: number > 0)

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import trio
+from trio.testing import MockClock, wait_all_tasks_blocked
+
+from actors.completion import Completion
+from actors.purgatory import Purgatory
+
+
+async def test_what_is_done_already_is_never_counted() -> None:
+    """Such a request is answered in line; an error is an end as well."""
+    purgatory = Purgatory(1000)
+    failed: Completion[int] = Completion()
+    failed.fail(ValueError())
+    with trio.fail_after(1):
+        await purgatory.wait([Completion.of(1), failed])
+        await purgatory.wait([])
+    assert (purgatory.requests_waiting, purgatory.items_waiting) == (0, 0)
+
+
+async def test_a_request_waits_for_the_last_of_its_items(nursery: trio.Nursery) -> None:
+    """And is counted, with the items that are not done, as long as it does."""
+    purgatory = Purgatory(1_000_000)
+    first: Completion[int] = Completion()
+    second: Completion[int] = Completion()
+    done = trio.Event()
+
+    async def wait() -> None:
+        await purgatory.wait([Completion.of(0), first, second])
+        done.set()
+
+    nursery.start_soon(wait)
+    await wait_all_tasks_blocked()
+    assert (purgatory.requests_waiting, purgatory.items_waiting) == (1, 2)
+    first.fail(ValueError())
+    await wait_all_tasks_blocked()
+    assert (purgatory.requests_waiting, purgatory.items_waiting) == (1, 1)
+    assert not done.is_set()
+    second.succeed(2)
+    await done.wait()
+    assert (purgatory.requests_waiting, purgatory.items_waiting) == (0, 0)
+
+
+async def test_time_is_up_for_what_is_pending(autojump_clock: MockClock) -> None:
+    """The finished items keep their results, the others go on without anybody waiting."""
+    purgatory = Purgatory(30_000)
+    finished, pending = Completion[int](), Completion[int]()
+    finished.succeed(1)
+    before = trio.current_time()
+    await purgatory.wait([finished, pending])
+    assert trio.current_time() - before == 30
+    assert finished.result() == 1
+    assert not pending.is_done
+    assert (purgatory.requests_waiting, purgatory.items_waiting) == (0, 0)
+    pending.succeed(2)
+
+
+async def test_a_cancelled_caller_leaves_nothing_behind() -> None:
+    """Neither in the counts nor in the completions."""
+    purgatory = Purgatory(30_000)
+    pending = Completion[int]()
+    with trio.move_on_after(0):
+        await purgatory.wait([pending])
+    assert (purgatory.requests_waiting, purgatory.items_waiting) == (0, 0)
+    assert not pending.is_done

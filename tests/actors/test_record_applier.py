@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+import pytest
+import trio
+from hypothesis import given
+from hypothesis import strategies as st
+from trio.testing import wait_all_tasks_blocked
+
+from acl.builder import build
+from acl.errors import DuplicateIdError, UnknownIdError
+from acl.model import (
+    Acl,
+    AclAdded,
+    AclRemoved,
+    ChangeBatch,
+    Operation,
+    PatternType,
+    PermissionType,
+    ResourceType,
+)
+from acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot, apply
+from actors.errors import UnfitChangeError
+from actors.record_applier import CHANGES_PER_SLICE, CaughtUp, RecordApplier
+from tests.strategies import logs
+
+Feed = trio.MemorySendChannel[ChangeBatch | CaughtUp]
+
+
+def added(number: int) -> AclAdded:
+    return AclAdded(
+        number.to_bytes(16, "big"),
+        Acl(
+            ResourceType.TOPIC,
+            f"t{number}",
+            PatternType.LITERAL,
+            "User:a",
+            "*",
+            Operation.READ,
+            PermissionType.ALLOW,
+        ),
+    )
+
+
+async def start(nursery: trio.Nursery) -> tuple[Feed, RecordApplier]:
+    feed, inbox = trio.open_memory_channel[ChangeBatch | CaughtUp](0)
+    applier = RecordApplier(inbox)
+    await nursery.start(applier.run)
+    return feed, applier
+
+
+async def test_nothing_shows_before_the_source_has_caught_up(nursery: trio.Nursery) -> None:
+    """A half-loaded snapshot could lack a DENY."""
+    feed, applier = await start(nursery)
+    await feed.send(ChangeBatch(7, (added(1),)))
+    await wait_all_tasks_blocked()
+    assert applier.snapshot.newest is None
+    assert applier.statistics().offset == -1
+    await feed.send(CaughtUp(9))
+    with trio.fail_after(1):
+        snapshot = await applier.snapshot.wait_until(lambda newest: newest is not None)
+    assert snapshot == build([added(1)], offset=9)
+
+
+async def test_a_reader_keeps_the_snapshot_it_took(nursery: trio.Nursery) -> None:
+    """A request that took a snapshot is judged by it though a later one is published."""
+    feed, applier = await start(nursery)
+    await feed.send(CaughtUp(0))
+    await wait_all_tasks_blocked()
+    taken = applier.snapshot.newest
+    assert taken is not None
+    await feed.send(ChangeBatch(1, (added(1),)))
+    await wait_all_tasks_blocked()
+    assert len(taken.acls) == 0
+    assert applier.statistics().acls == 1
+
+
+async def test_a_batch_of_many_slices_shows_whole_or_not_at_all(nursery: trio.Nursery) -> None:
+    """The unit of what shows is the batch, however long the applier works on it."""
+    feed, applier = await start(nursery)
+    await feed.send(CaughtUp(0))
+    sizes = set()
+
+    async def watch() -> None:
+        while True:
+            newest = applier.snapshot.newest
+            sizes.add(-1 if newest is None else len(newest.acls))
+            await trio.lowlevel.checkpoint()
+
+    nursery.start_soon(watch)
+    count = CHANGES_PER_SLICE * 5
+    await feed.send(ChangeBatch(count, tuple(added(n) for n in range(count))))
+    with trio.fail_after(5):
+        await applier.snapshot.wait_until(lambda newest: newest is not None and newest.offset > 0)
+    assert sizes <= {-1, 0, count}
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("loaded", [False, True])
+async def test_a_batch_that_does_not_fit_ends_the_actor(loaded: bool) -> None:
+    """No snapshot is better than a wrong one; the error names offset and reason."""
+    for change, cause in ((added(1), DuplicateIdError), (AclRemoved(b"x" * 16), UnknownIdError)):
+        feed, inbox = trio.open_memory_channel[ChangeBatch | CaughtUp](4)
+        applier = RecordApplier(inbox)
+        feed.send_nowait(ChangeBatch(0, (added(1),)))
+        if loaded:
+            feed.send_nowait(CaughtUp(0))
+        feed.send_nowait(ChangeBatch(5, (change,)))
+        feed.close()
+        with pytest.raises(UnfitChangeError, match="log offset 5") as error:
+            await applier.run()
+        assert isinstance(error.value.__cause__, cause)
+
+
+async def test_a_source_that_ends_early_leaves_nothing_to_serve() -> None:
+    """Without the word that all was handed on, nothing is published."""
+    feed, inbox = trio.open_memory_channel[ChangeBatch | CaughtUp](1)
+    applier = RecordApplier(inbox)
+    feed.send_nowait(ChangeBatch(0, (added(1),)))
+    feed.close()
+    with trio.fail_after(1):
+        await applier.run()
+    assert applier.snapshot.newest is None
+
+
+async def test_senders_learn_that_the_applier_has_ended() -> None:
+    """A feed that sends to an ended applier is told so, rather than left to wait."""
+    feed, inbox = trio.open_memory_channel[ChangeBatch | CaughtUp](0)
+    applier = RecordApplier(inbox)
+    with trio.CancelScope() as scope:
+        scope.cancel()
+        await applier.run()
+    with pytest.raises(trio.BrokenResourceError), trio.fail_after(1):
+        await feed.send(ChangeBatch(0))
+
+
+@given(logs(odd=True), st.integers(0, 6))
+def test_whatever_is_loaded_first_the_end_is_the_same(log: list[ChangeBatch], loaded: int) -> None:
+    """Loading some batches in bulk and applying the others one by one is applying all."""
+
+    async def apply_log() -> AclSnapshot | None:
+        feed, inbox = trio.open_memory_channel[ChangeBatch | CaughtUp](len(log) + 1)
+        applier = RecordApplier(inbox)
+        for batch in log[:loaded]:
+            feed.send_nowait(batch)
+        feed.send_nowait(CaughtUp(log[:loaded][-1].last_offset if log[:loaded] else -1))
+        for batch in log[loaded:]:
+            feed.send_nowait(batch)
+        feed.close()
+        await applier.run()
+        return applier.snapshot.newest
+
+    expected = EMPTY_SNAPSHOT
+    for batch in log:
+        expected = apply(expected, batch)
+    assert trio.run(apply_log) == expected

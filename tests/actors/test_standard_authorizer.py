@@ -1,0 +1,161 @@
+"""The StandardAuthorizer. (Its answers are compared with Kafka's in tests/acl.)"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+import pytest
+
+from acl.audit import AuditLevel
+from acl.builder import build
+from acl.decision import AuthorizerSettings, DefaultRule
+from acl.errors import InvalidQuestionError, NotReadyError
+from acl.model import (
+    Acl,
+    AclAdded,
+    AclFilter,
+    Operation,
+    PatternType,
+    PermissionType,
+    Question,
+    ResourceType,
+)
+from acl.snapshot import AclSnapshot
+from actors.audit_log import AuditEvent, AuditLog
+from actors.authorizer import Action, RequestContext
+from actors.published import Published
+from actors.standard_authorizer import DecisionCounts, StandardAuthorizer
+from tests.actors.test_audit_log import Writer
+
+READ_T = Acl(
+    ResourceType.TOPIC,
+    "t",
+    PatternType.LITERAL,
+    "User:a",
+    "*",
+    Operation.READ,
+    PermissionType.ALLOW,
+)
+SUPER_USERS = AuthorizerSettings(super_users=frozenset({"User:root"}))
+
+
+def new_authorizer(
+    snapshot: AclSnapshot | None, audit_log: AuditLog | None = None
+) -> tuple[StandardAuthorizer, Published[AclSnapshot | None]]:
+    published = Published(snapshot)
+    authorizer = StandardAuthorizer(
+        published, Published(SUPER_USERS), audit_log=audit_log, now_s=lambda: 12.5
+    )
+    return authorizer, published
+
+
+def context(principal: str) -> RequestContext:
+    return RequestContext(principal=principal, host=None, request_name="Test")
+
+
+def finished(steps: Generator[None, None, list[Acl]]) -> list[Acl]:
+    try:
+        while True:
+            next(steps)
+    except StopIteration as end:
+        acls: list[Acl] = end.value
+        return acls
+
+
+def ask(principal: str, name: str = "t") -> Question:
+    return Question(principal, None, Operation.READ, ResourceType.TOPIC, name)
+
+
+def test_before_loading_only_super_users_are_answered() -> None:
+    """KIP-801: others get AUTHORIZER_NOT_READY, and the ACL count is -1."""
+    authorizer, _ = new_authorizer(None)
+    counts = authorizer.counts_of("Test")
+    now = authorizer.newest()
+    assert authorizer.decide(now, ask("User:root"), "Test", counts).rule is DefaultRule.SUPER_USER
+    with pytest.raises(NotReadyError):
+        authorizer.decide(now, ask("User:a"), "Test", counts)
+    with pytest.raises(NotReadyError):
+        authorizer.authorize_by_resource_type(context("User:a"), Operation.READ, 2)
+    assert authorizer.authorize_by_resource_type(context("User:root"), Operation.READ, 2)
+    assert authorizer.acl_count() == -1
+    assert finished(authorizer.acls(AclFilter())) == []
+    assert counts == DecisionCounts(allowed=1, not_ready=1)
+
+
+def test_a_request_keeps_the_authority_it_began_with() -> None:
+    """A snapshot published meanwhile is for later requests."""
+    authorizer, published = new_authorizer(build([AclAdded(b"1" * 16, READ_T)]))
+    counts = authorizer.counts_of("Test")
+    begun = authorizer.newest()
+    published.publish(build([], offset=5))
+    assert authorizer.decide(begun, ask("User:a"), "Test", counts).allowed
+    assert finished(authorizer.acls(AclFilter())) == []
+    assert not authorizer.decide(authorizer.newest(), ask("User:a"), "Test", counts).allowed
+    assert (begun.offset, authorizer.newest().offset) == (0, 5)
+    assert authorizer.acl_count() == 0
+
+
+def test_every_question_is_counted_by_how_it_ended() -> None:
+    """By surface, the refused ones too."""
+    authorizer, _ = new_authorizer(build([AclAdded(b"1" * 16, READ_T)]))
+    counts = authorizer.counts_of("Test")
+    authorizer.decide(authorizer.newest(), ask("User:a"), "Test", counts)
+    authorizer.decide(authorizer.newest(), ask("User:b"), "Test", counts)
+    with pytest.raises(InvalidQuestionError):
+        authorizer.decide(authorizer.newest(), ask("User:*"), "Test", counts)
+    assert authorizer.counts == {"Test": DecisionCounts(allowed=1, denied=1, invalid=1)}
+
+
+async def test_what_the_level_asks_for_reaches_the_audit_log() -> None:
+    """At INFO a denial does, with its time, offset and rule; an allow does not."""
+    seen: list[AuditEvent] = []
+
+    def keep(event: AuditEvent) -> bytes:
+        seen.append(event)
+        return b"line"
+
+    log = AuditLog(
+        Writer(),
+        level=AuditLevel.INFO,
+        format_event=keep,
+        events_max=10,
+        on_failure=lambda error: None,
+    )
+    authorizer, _ = new_authorizer(build([AclAdded(b"1" * 16, READ_T)], offset=9), log)
+    counts = authorizer.counts_of("Test")
+    authorizer.decide(authorizer.newest(), ask("User:a"), "Test", counts)
+    decision = authorizer.decide(authorizer.newest(), ask("User:b"), "Test", counts)
+    log.close()
+    await log.run()
+    assert [(event.time_s, event.offset, event.decision) for event in seen] == [(12.5, 9, decision)]
+
+
+async def test_kafkas_question_is_authorized_by_one_snapshot_and_audited_by_its_flags() -> None:
+    """KIP-504: results in order; what is only a filter is not worth an INFO line."""
+    seen: list[AuditEvent] = []
+
+    def keep(event: AuditEvent) -> bytes:
+        seen.append(event)
+        return b"line"
+
+    log = AuditLog(
+        Writer(),
+        level=AuditLevel.INFO,
+        format_event=keep,
+        events_max=10,
+        on_failure=lambda error: None,
+    )
+    authorizer, _ = new_authorizer(build([AclAdded(b"1" * 16, READ_T)], offset=9), log)
+    actions = [
+        Action(Operation.READ, ResourceType.TOPIC, "t"),
+        Action(Operation.READ, ResourceType.TOPIC, "u", resource_reference_count=3),
+        Action(Operation.READ, ResourceType.TOPIC, "v", log_if_denied=False),
+        Action(Operation.DESCRIBE, ResourceType.TOPIC, "t"),
+    ]
+    assert authorizer.authorize(context("User:a"), actions) == [True, False, False, True]
+    log.close()
+    await log.run()
+    assert [(event.question.resource_name, event.resource_reference_count) for event in seen] == [
+        ("u", 3)
+    ]
+    assert authorizer.counts["Kafka"] == DecisionCounts(allowed=2, denied=2)

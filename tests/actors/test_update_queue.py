@@ -1,0 +1,410 @@
+"""The UpdateQueue with the real RecordApplier, over a log in memory whose syncs the test holds."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+import trio
+from trio.testing import wait_all_tasks_blocked
+
+from acl.errors import InvalidAclError, PolicyViolationError
+from acl.filters import accepts
+from acl.model import (
+    Acl,
+    AclAdded,
+    AclFilter,
+    AclRemoved,
+    Change,
+    ChangeBatch,
+    Operation,
+    PatternType,
+    PermissionType,
+    ResourceType,
+)
+from acl.updates import RECORDS_PER_REQUEST_MAX, Deleted
+from actors.completion import Completion
+from actors.errors import LogWriteError, UpdateRefusedError
+from actors.record_applier import CaughtUp, RecordApplier
+from actors.update_queue import UpdateQueue
+from tests.oracles.standard_authorizer import acl_of, control_cases, filter_of
+
+
+def acl(name: str, principal: str = "User:a") -> Acl:
+    return Acl(
+        ResourceType.TOPIC,
+        name,
+        PatternType.LITERAL,
+        principal,
+        "*",
+        Operation.READ,
+        PermissionType.ALLOW,
+    )
+
+
+class MemoryLog:
+    """A log whose appends wait while ``held``, and fail once ``error`` is set."""
+
+    def __init__(self) -> None:
+        self.appends: list[list[tuple[Change, ...]]] = []
+        self.last_offset = 0
+        self.released = trio.Event()
+        self.released.set()
+        self.error: OSError | None = None
+
+    def hold(self) -> None:
+        self.released = trio.Event()
+
+    async def append(self, batches: Sequence[tuple[Change, ...]]) -> int:
+        with trio.CancelScope(shield=True):
+            await self.released.wait()
+        if self.error is not None:
+            raise self.error
+        self.appends.append(list(batches))
+        self.last_offset += sum(map(len, batches))
+        return self.last_offset
+
+    @property
+    def batches(self) -> list[tuple[Change, ...]]:
+        return list(itertools.chain.from_iterable(self.appends))
+
+
+class Running:
+    """A loaded queue; ``acls`` is what is published."""
+
+    def __init__(self, requests_max: int) -> None:
+        self.log = MemoryLog()
+        self.feed, inbox = trio.open_memory_channel[ChangeBatch | CaughtUp](1000)
+        self.applier = RecordApplier(inbox)
+        ids = itertools.count(1)
+        self.queue = UpdateQueue(
+            self.log,
+            self.feed,
+            self.applier.snapshot,
+            requests_max=requests_max,
+            new_id=lambda: next(ids).to_bytes(16, "big"),
+        )
+
+    @property
+    def acls(self) -> set[Acl]:
+        newest = self.applier.snapshot.newest
+        return set() if newest is None else set(newest.acls.values())
+
+
+async def start(nursery: trio.Nursery, requests_max: int = 5000, loaded: bool = True) -> Running:
+    running = Running(requests_max)
+    await nursery.start(running.applier.run)
+    await nursery.start(running.queue.run)
+    if loaded:
+        await running.feed.send(CaughtUp(0))
+        await wait_all_tasks_blocked()
+    return running
+
+
+async def results(completions: Sequence[Completion[Any]]) -> list[Any]:
+    """Return each item's value or error."""
+    ended: list[Any] = []
+    with trio.fail_after(30):
+        for completion in completions:
+            try:
+                ended.append(await completion)
+            except Exception as error:  # noqa: BLE001 - the error is the result
+                ended.append(error)
+    return ended
+
+
+async def test_a_creation_is_durable_and_applied_when_it_is_acknowledged(
+    nursery: trio.Nursery,
+) -> None:
+    """Not before the sync returned, and decisions know it from then on."""
+    running = await start(nursery)
+    running.log.hold()
+    (created,) = running.queue.create([acl("t")])
+    await wait_all_tasks_blocked()
+    assert not created.is_done
+    assert running.acls == set()
+    running.log.released.set()
+    assert await results([created]) == [None]
+    assert running.acls == {acl("t")}
+    nursery.cancel_scope.cancel()
+
+
+async def test_nothing_is_acknowledged_before_it_is_applied(nursery: trio.Nursery) -> None:
+    """A durable batch that the applier has not taken yet is not answered."""
+    running = Running(10)
+    await nursery.start(running.queue.run)
+    (created,) = running.queue.create([acl("t")])
+    running.feed.send_nowait(CaughtUp(0))
+    scope = trio.CancelScope()
+
+    async def load_only() -> None:
+        with scope:
+            await running.applier.run()
+
+    nursery.start_soon(load_only)
+    assert await results([created]) == [None]
+    assert running.acls == {acl("t")}
+    nursery.cancel_scope.cancel()
+
+
+async def test_a_thousand_equal_creations_write_one_record_and_all_succeed(
+    nursery: trio.Nursery,
+) -> None:
+    """Each is planned against what was queued before it."""
+    running = await start(nursery)
+    running.log.hold()
+    completions = [running.queue.create([acl("t")])[0] for _ in range(1000)]
+    running.log.released.set()
+    assert await results(completions) == [None] * 1000
+    assert [len(batch) for batch in running.log.batches] == [1]
+    nursery.cancel_scope.cancel()
+
+
+async def test_what_waits_is_written_together_one_batch_a_request(nursery: trio.Nursery) -> None:
+    """Group commit: one append for all that came while the last one was under way."""
+    running = await start(nursery)
+    running.log.hold()
+    first = running.queue.create([acl("0")])
+    await wait_all_tasks_blocked()
+    rest = [running.queue.create([acl(f"{n}a"), acl(f"{n}b")]) for n in range(1, 50)]
+    running.log.released.set()
+    assert await results([*first, *itertools.chain.from_iterable(rest)]) == [None] * 99
+    assert [len(append) for append in running.log.appends] == [1, 49]
+    assert {len(batch) for batch in running.log.appends[1]} == {2}
+    assert running.queue.statistics.flushes == 2
+    assert running.queue.statistics.requests_waiting == 0
+    nursery.cancel_scope.cancel()
+
+
+async def test_good_items_of_a_mixed_request_are_kept(nursery: trio.Nursery) -> None:
+    """Errors are per item; the batch holds the good ones, and a duplicate is a success."""
+    running = await start(nursery)
+    bad = Acl(2, "t", 1, "User:a", "*", 3, 3)
+    ended = await results(running.queue.create([acl("t"), bad, acl("t"), acl("u")]))
+    assert [type(each) for each in ended] == [
+        type(None),
+        InvalidAclError,
+        type(None),
+        type(None),
+    ]
+    assert running.acls == {acl("t"), acl("u")}
+    assert [len(batch) for batch in running.log.batches] == [2]
+    nursery.cancel_scope.cancel()
+
+
+async def test_a_request_that_changes_nothing_writes_nothing(nursery: trio.Nursery) -> None:
+    """Neither a duplicate nor a filter that means nothing makes a batch."""
+    running = await start(nursery)
+    await results(running.queue.create([acl("t")]))
+    assert await results(running.queue.create([acl("t")])) == [None]
+    none = running.queue.delete([AclFilter(resource_name="other")])
+    assert await results(none) == [Deleted(())]
+    assert await results(running.queue.create([])) == []
+    assert len(running.log.batches) == 1
+    nursery.cancel_scope.cancel()
+
+
+async def test_each_filter_sees_the_state_before_the_request(nursery: trio.Nursery) -> None:
+    """What two filters mean is reported twice and removed once; a bad filter stops no other."""
+    running = await start(nursery)
+    await results(running.queue.create([acl("t"), acl("u")]))
+    ended = await results(
+        running.queue.delete(
+            [AclFilter(resource_name="t"), AclFilter(operation=0), AclFilter(), AclFilter()]
+        )
+    )
+    assert ended[0] == Deleted((acl("t"),))
+    assert str(ended[1].error) == "Unknown entryFilter."
+    assert {frozenset(each.acls) for each in ended[2:]} == {frozenset({acl("t"), acl("u")})}
+    assert running.acls == set()
+    assert [type(change) for change in running.log.batches[-1]] == [AclRemoved, AclRemoved]
+    nursery.cancel_scope.cancel()
+
+
+async def test_a_deletion_sees_what_was_queued_before_it(nursery: trio.Nursery) -> None:
+    """Also where both are of one flush; and a creation after it comes back."""
+    running = await start(nursery)
+    running.log.hold()
+    running.queue.create([acl("0")])
+    await wait_all_tasks_blocked()
+    created = running.queue.create([acl("t")])
+    deleted = running.queue.delete([AclFilter(resource_name="t")])
+    again = running.queue.create([acl("t")])
+    running.log.released.set()
+    assert await results([*created, *deleted, *again]) == [None, Deleted((acl("t"),)), None]
+    assert running.acls == {acl("0"), acl("t")}
+    assert len(running.log.appends) == 2
+    nursery.cancel_scope.cancel()
+
+
+async def test_a_request_too_large_for_one_batch_is_refused_whole(nursery: trio.Nursery) -> None:
+    """More than 10,000 new records: POLICY_VIOLATION for every item; duplicates are free."""
+    running = await start(nursery)
+    many = [acl(f"t{n}") for n in range(RECORDS_PER_REQUEST_MAX)]
+    ended = await results(running.queue.create([*many, acl("one more")]))
+    assert {(type(each), str(each)) for each in ended} == {
+        (PolicyViolationError, "Unable to perform excessively large batch operation.")
+    }
+    assert running.acls == set()
+    assert set(await results(running.queue.create([*many, *many]))) == {None}
+    assert len(running.acls) == RECORDS_PER_REQUEST_MAX
+    nursery.cancel_scope.cancel()
+
+
+async def test_too_many_removals_delete_nothing(nursery: trio.Nursery) -> None:
+    """More than 10,000 distinct ones over all filters fail the whole request."""
+    running = await start(nursery)
+    half = RECORDS_PER_REQUEST_MAX // 2 + 1
+    for principal in ("User:a", "User:b"):
+        await results(running.queue.create([acl(f"t{n}", principal) for n in range(half)]))
+    filters = [AclFilter(principal="User:a"), AclFilter(principal="User:b")]
+    ended = await results(running.queue.delete(filters))
+    assert [str(each.error) for each in ended] == [
+        "Cannot remove more than 10000 acls in a single delete operation."
+    ] * 2
+    assert len(running.acls) == 2 * half
+    assert not (await results(running.queue.delete(filters[:1])))[0].error
+    assert len(running.acls) == half
+    nursery.cancel_scope.cancel()
+
+
+async def test_accepted_work_is_done_whatever_becomes_of_its_caller(nursery: trio.Nursery) -> None:
+    """A caller that gives up waiting does not undo what it asked for."""
+    running = await start(nursery)
+    running.log.hold()
+    (created,) = running.queue.create([acl("t")])
+    with trio.move_on_after(0):
+        await created
+    running.log.released.set()
+    assert await results([created]) == [None]
+    assert running.acls == {acl("t")}
+    nursery.cancel_scope.cancel()
+
+
+async def test_an_error_of_the_log_fails_all_that_waits_and_ends_the_actor() -> None:
+    """What is durable is not known: nobody is told "created", and nothing is written after."""
+    running = Running(100)
+    completions: list[Completion[None]] = []
+    with pytest.RaisesGroup(LogWriteError):
+        async with trio.open_nursery() as nursery:
+            await nursery.start(running.applier.run)
+            await nursery.start(running.queue.run)
+            await running.feed.send(CaughtUp(0))
+            running.log.hold()
+            running.log.error = OSError("input/output error")
+            completions += running.queue.create([acl("t")])
+            await wait_all_tasks_blocked()
+            completions += running.queue.create([acl("u")])
+            running.log.released.set()
+    assert [type(each) for each in await results(completions)] == [
+        LogWriteError,
+        UpdateRefusedError,
+    ]
+    late = await results(running.queue.create([acl("late")]))
+    assert [type(each) for each in late] == [UpdateRefusedError]
+    assert running.acls == set()
+
+
+async def test_a_closing_queue_finishes_what_it_accepted_and_refuses_the_rest(
+    nursery: trio.Nursery,
+) -> None:
+    """Nothing is left waiting for ever."""
+    running = await start(nursery)
+    running.log.hold()
+    accepted = running.queue.create([acl("t")])
+    await wait_all_tasks_blocked()
+    accepted += running.queue.create([acl("u")])
+    running.queue.close()
+    refused = running.queue.create([acl("v")])
+    assert [type(each) for each in await results(refused)] == [UpdateRefusedError]
+    running.log.released.set()
+    assert await results(accepted) == [None, None]
+    assert running.acls == {acl("t"), acl("u")}
+
+
+async def test_a_cancelled_queue_leaves_nobody_waiting() -> None:
+    """The append under way is finished; its callers are told that it may have been done."""
+    running = Running(100)
+    completions: list[Completion[None]] = []
+    async with trio.open_nursery() as nursery:
+        await nursery.start(running.applier.run)
+        await nursery.start(running.queue.run)
+        await running.feed.send(CaughtUp(0))
+        running.log.hold()
+        completions += running.queue.create([acl("t")])
+        await wait_all_tasks_blocked()
+        completions += running.queue.create([acl("u")])
+        nursery.cancel_scope.cancel()
+        running.log.released.set()
+    assert [type(each) for each in await results(completions)] == [
+        LogWriteError,
+        UpdateRefusedError,
+    ]
+
+
+async def test_the_queue_is_bounded(nursery: trio.Nursery) -> None:
+    """One more than may wait is refused at once, not kept."""
+    running = await start(nursery, requests_max=2, loaded=False)
+    await wait_all_tasks_blocked()
+    completions = [running.queue.create([acl(f"t{n}")])[0] for n in range(3)]
+    assert [completion.is_done for completion in completions] == [False, False, True]
+    with pytest.raises(UpdateRefusedError, match="too many"):
+        await completions[2]
+    await running.feed.send(CaughtUp(0))
+    assert await results(completions[:2]) == [None, None]
+    nursery.cancel_scope.cancel()
+
+
+async def replay(running: Running, step: dict[str, Any], expected: dict[str, Any]) -> None:
+    """Put one recorded step through the queue, and compare texts and records."""
+    before = len(running.log.batches)
+    if "create" in step:
+        ended = await results(running.queue.create([acl_of(row) for row in step["create"]]))
+        assert [None if each is None else str(each) for each in ended] == [
+            text and text["message"] for text in expected["results"]
+        ]
+        written = [change for batch in running.log.batches[before:] for change in batch]
+        assert [change.acl for change in written if isinstance(change, AclAdded)] == [
+            acl_of(step["create"][n])
+            for n, each in enumerate(ended)
+            if each is None and n in first_places(step["create"], running, written)
+        ]
+        assert len(written) == len(expected["records"])
+    else:
+        filters = [filter_of(row) for row in step["delete"]]
+        ended = await results(running.queue.delete(filters))
+        for used, each, result in zip(filters, ended, expected["results"], strict=True):
+            assert (each.error and str(each.error)) == (
+                result["error"] and result["error"]["message"]
+            )
+            assert set(each.acls) == {acl_of(row) for row in result["deleted"]}
+            assert not any(accepts(used, left) for left in running.acls if not each.error)
+        removed = [change for batch in running.log.batches[before:] for change in batch]
+        assert len(removed) == len(expected["removedIdOrdinals"])
+
+
+def first_places(rows: list[list[str]], running: Running, written: list[Change]) -> set[int]:
+    """Where in the request the ACLs stand that were new."""
+    new = {change.acl for change in written if isinstance(change, AclAdded)}
+    seen: set[Acl] = set()
+    places = set()
+    for place, row in enumerate(rows):
+        each = acl_of(row)
+        if each in new and each not in seen:
+            places.add(place)
+            seen.add(each)
+    return places
+
+
+async def test_the_recorded_cases_of_kafkas_controller_pass_through_the_queue() -> None:
+    """All 375: texts, records, what is reported deleted, and what is left."""
+    for case in control_cases():
+        async with trio.open_nursery() as nursery:
+            running = await start(nursery)
+            for step, expected in zip(case["steps"], case["expect"]["steps"], strict=True):
+                if not expected.get("skipped"):
+                    await replay(running, step, expected)
+            assert len(running.acls) == case["expect"]["aclCount"], case["id"]
+            nursery.cancel_scope.cancel()
