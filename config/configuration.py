@@ -6,18 +6,21 @@ that does not is a ConfigurationError, and nothing of a text with one bad key ta
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, TypeVar
 
 from acl.audit import AuditLevel
 from acl.model import ResourceType
 from config.endpoints import NONROUTABLE_HOST, Endpoint, HttpEndpoint, Listener
 from config.errors import ConfigurationError, InvalidValueError
+from config.jaas import PlainUsers, plain_users
 from config.keys import KEYS, KEYS_BY_NAME, OWN_PREFIX, Key
 from config.properties import Property, parse_override, parse_properties
-from config.values import AuditFormat, SecurityProtocol, trim
+from config.values import AuditFormat, SecurityProtocol, sasl_mechanisms, trim
+
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,8 +37,9 @@ class Configuration:
     """All settings. A field is named as its key, ours without ``authorizerd.``.
 
     ``advertised_listeners`` are ``listeners`` where the key is absent. ``authzen_resource_types``
-    has lower-case names: a request's type matches in any case. ``ignored_keys`` are the keys that
-    mean nothing here, sorted, worth one warning.
+    has lower-case names: a request's type matches in any case. ``sasl_users`` has each SASL
+    listener's users, by its name. ``ignored_keys`` are the keys that mean nothing here, sorted,
+    worth one warning.
     """
 
     node_id: int
@@ -44,8 +48,17 @@ class Configuration:
     advertised_listeners: tuple[Endpoint, ...]
     controller_listener_names: tuple[str, ...]
     early_start_listeners: frozenset[str]
+    sasl_users: Mapping[str, PlainUsers]
     max_connections: int
     connections_max_idle_ms: int
+    socket_request_max_bytes: int
+    queued_max_requests: int
+    update_timeout_ms: int
+    metadata_log_segment_bytes: int
+    metadata_log_max_record_bytes_between_snapshots: int
+    metadata_log_max_snapshot_interval_ms: int
+    metadata_max_retention_bytes: int
+    metadata_max_retention_ms: int
     decision_http: HttpEndpoint
     admin_http: HttpEndpoint
     http_request_max_bytes: int
@@ -134,8 +147,19 @@ def _configure(settings: _Settings) -> Configuration:
         ),
         controller_listener_names=controller_listener_names,
         early_start_listeners=_read_early_start_listeners(settings, controller_listener_names),
+        sasl_users=_read_sasl_users(settings, protocols),
         max_connections=values["max.connections"],
         connections_max_idle_ms=values["connections.max.idle.ms"],
+        socket_request_max_bytes=values["socket.request.max.bytes"],
+        queued_max_requests=values["queued.max.requests"],
+        update_timeout_ms=values["authorizerd.update.timeout.ms"],
+        metadata_log_segment_bytes=values["metadata.log.segment.bytes"],
+        metadata_log_max_record_bytes_between_snapshots=values[
+            "metadata.log.max.record.bytes.between.snapshots"
+        ],
+        metadata_log_max_snapshot_interval_ms=values["metadata.log.max.snapshot.interval.ms"],
+        metadata_max_retention_bytes=values["metadata.max.retention.bytes"],
+        metadata_max_retention_ms=values["metadata.max.retention.ms"],
         decision_http=values["authorizerd.decision.http"],
         admin_http=_read_admin_http(settings),
         http_request_max_bytes=values["authorizerd.http.request.max.bytes"],
@@ -146,7 +170,9 @@ def _configure(settings: _Settings) -> Configuration:
         audit_queue_max=values["authorizerd.audit.queue.max"],
         authzen_subject_types=values["authorizerd.authzen.subject.types"],
         authzen_resource_types=values["authorizerd.authzen.resource.types"],
-        ignored_keys=tuple(sorted(settings.properties.keys() - KEYS_BY_NAME.keys())),
+        ignored_keys=tuple(
+            sorted(settings.properties.keys() - KEYS_BY_NAME.keys() - _sasl_keys(settings))
+        ),
         reloadable=Reloadable(
             super_users=values["super.users"],
             allow_everyone_if_no_acl_found=values["allow.everyone.if.no.acl.found"],
@@ -246,6 +272,52 @@ def _secure(
         )
         for listener in listeners
     )
+
+
+def _read_sasl_users(
+    settings: _Settings, protocols: Mapping[str, SecurityProtocol]
+) -> Mapping[str, PlainUsers]:
+    """Return the users of every SASL listener, by its name; refuse what cannot be served yet."""
+    users: dict[str, PlainUsers] = {}
+    for listener in settings.values["listeners"]:
+        protocol = protocols[listener.name]
+        if protocol in (SecurityProtocol.SSL, SecurityProtocol.SASL_SSL):
+            reason = f"{listener.name} is {protocol}: only PLAINTEXT and SASL_PLAINTEXT are served"
+            raise settings.refusal("listeners", reason)
+        if protocol is SecurityProtocol.SASL_PLAINTEXT:
+            users[listener.name] = _read_plain_users(settings, listener.name)
+    return users
+
+
+def _read_plain_users(settings: _Settings, listener_name: str) -> PlainUsers:
+    mechanisms_key, users_key = _listener_keys(listener_name)
+    _read_place(settings, mechanisms_key, sasl_mechanisms)
+    users = _read_place(settings, users_key, plain_users)
+    if users is None:
+        raise settings.refusal(users_key, f"is required: {listener_name} is a SASL listener")
+    return users
+
+
+def _read_place(settings: _Settings, key: str, parse: Callable[[str], Value]) -> Value | None:
+    """Return the value of a key that is not in the table, None where it is absent."""
+    place = settings.properties.get(key)
+    if place is None:
+        return None
+    try:
+        return parse(trim(place.value))
+    except InvalidValueError as error:
+        raise settings.refusal(key, str(error)) from None
+
+
+def _listener_keys(listener_name: str) -> tuple[str, str]:
+    prefix = f"listener.name.{listener_name.lower()}."
+    return f"{prefix}sasl.enabled.mechanisms", f"{prefix}plain.sasl.jaas.config"
+
+
+def _sasl_keys(settings: _Settings) -> set[str]:
+    """Return the keys that are read for single listeners."""
+    listeners: tuple[Listener, ...] = settings.values["listeners"]
+    return {key for listener in listeners for key in _listener_keys(listener.name)}
 
 
 def _read_admin_http(settings: _Settings) -> HttpEndpoint:

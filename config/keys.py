@@ -22,6 +22,7 @@ from config.values import (
     paths,
     refused,
     resource_types,
+    sasl_mechanisms,
     security_protocols,
     some_words,
     subject_types,
@@ -155,6 +156,76 @@ KEYS = (
         parse=integer(1, _INT64_MAX),
         default="600000",
         doc="How long a connection may stand idle before it is closed, in milliseconds.",
+    ),
+    Key(
+        name="socket.request.max.bytes",
+        parse=integer(1024, _INT32_MAX),
+        default="16777216",
+        doc=(
+            "The largest Kafka request that is read, in bytes. Kafka's default is 104857600; no"
+            " request on ACLs comes near this one."
+        ),
+    ),
+    Key(
+        name="queued.max.requests",
+        parse=integer(1, 1_000_000),
+        default="500",
+        doc="How many creations and deletions may wait to be written; more are refused.",
+    ),
+    Key(
+        name="sasl.enabled.mechanisms",
+        parse=sasl_mechanisms,
+        default="PLAIN",
+        doc=(
+            "Comma list of the mechanisms of SASL listeners; PLAIN is the one there is. For one"
+            " listener: listener.name.NAME.sasl.enabled.mechanisms, NAME in lower case. Its users"
+            " stand in listener.name.NAME.plain.sasl.jaas.config, Kafka's JAAS line."
+        ),
+    ),
+    Key(
+        name="metadata.log.segment.bytes",
+        parse=integer(1024, _INT32_MAX),
+        default="1073741824",
+        doc="How large a segment of the log may grow before the next one is begun, in bytes.",
+    ),
+    Key(
+        name="metadata.log.max.record.bytes.between.snapshots",
+        parse=integer(1, _INT64_MAX),
+        default="20971520",
+        doc="How many bytes of log may follow a checkpoint before the next one is written.",
+    ),
+    Key(
+        name="metadata.log.max.snapshot.interval.ms",
+        parse=integer(0, _INT64_MAX),
+        default="3600000",
+        doc=(
+            "How long changes may stand in the log alone before a checkpoint is written, in"
+            " milliseconds; 0: no checkpoint is written for the time alone."
+        ),
+    ),
+    Key(
+        name="metadata.max.retention.bytes",
+        parse=integer(-1, _INT64_MAX),
+        default="104857600",
+        doc=(
+            "How much log and checkpoints may hold before the oldest checkpoint, and what only it"
+            " needed, is removed, in bytes; -1: no bound."
+        ),
+    ),
+    Key(
+        name="metadata.max.retention.ms",
+        parse=integer(-1, _INT64_MAX),
+        default="604800000",
+        doc="How old a checkpoint may be once a newer one stands, in milliseconds; -1: no bound.",
+    ),
+    Key(
+        name="authorizerd.update.timeout.ms",
+        parse=integer(1, _HOUR_MS),
+        default="30000",
+        doc=(
+            "How long a request of creations or deletions waits for its items, in milliseconds;"
+            " those not done then are answered REQUEST_TIMED_OUT, and may still apply."
+        ),
     ),
     Key(
         name="authorizerd.decision.http",

@@ -22,6 +22,8 @@ ZOOKEEPER_AUTHORIZERS = (
     "kafka.security.auth.SimpleAclAuthorizer",
 )
 
+SASL_MECHANISMS = ("PLAIN",)
+
 _BLANKS = "".join(map(chr, range(0x21)))
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
 
@@ -96,6 +98,15 @@ def audit_level(text: str) -> AuditLevel:
         names = ", ".join(reversed(AuditLevel.__members__))
         raise InvalidValueError(f"{shown(text)} is not one of {names}")
     return level
+
+
+def sasl_mechanisms(text: str) -> tuple[str, ...]:
+    """Return the mechanisms of a comma list, all of which are available."""
+    mechanisms = some_words(text)
+    for mechanism in mechanisms:
+        if mechanism not in SASL_MECHANISMS:
+            raise InvalidValueError(f"{mechanism} is not available, only PLAIN is")
+    return mechanisms
 
 
 def path(text: str) -> str:

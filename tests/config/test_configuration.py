@@ -11,6 +11,7 @@ from acl.model import ResourceType
 from config.configuration import Configuration, Reloadable, parse
 from config.endpoints import Endpoint, HttpEndpoint
 from config.errors import ConfigurationError
+from config.jaas import PlainUsers
 from config.values import AuditFormat, SecurityProtocol
 
 SOURCE = "server.properties"
@@ -46,8 +47,17 @@ def test_two_keys_make_a_configuration() -> None:
         advertised_listeners=(endpoint("PLAINTEXT", "127.0.0.1", 9092),),
         controller_listener_names=(),
         early_start_listeners=frozenset(),
+        sasl_users={},
         max_connections=1024,
         connections_max_idle_ms=600000,
+        socket_request_max_bytes=16777216,
+        queued_max_requests=500,
+        update_timeout_ms=30000,
+        metadata_log_segment_bytes=1073741824,
+        metadata_log_max_record_bytes_between_snapshots=20971520,
+        metadata_log_max_snapshot_interval_ms=3600000,
+        metadata_max_retention_bytes=104857600,
+        metadata_max_retention_ms=604800000,
         decision_http=HttpEndpoint(host="127.0.0.1", port=8181),
         admin_http=HttpEndpoint(host="127.0.0.1", port=8182),
         http_request_max_bytes=262144,
@@ -89,7 +99,10 @@ listener.security.protocol.map=CONTROLLER:SASL_PLAINTEXT,SASL_PLAINTEXT:SASL_PLA
 sasl.enabled.mechanisms=PLAIN
 listener.name.sasl_plaintext.plain.sasl.jaas.config=\\
   org.apache.kafka.common.security.plain.PlainLoginModule required \\
-  username="admin" password="admin-secret" user_admin="admin-secret";
+  username="admin" password="admin-secret" user_admin="admin-secret" user_broker="b c";
+listener.name.controller.plain.sasl.jaas.config=\\
+  org.apache.kafka.common.security.plain.PlainLoginModule required user_admin=other-secret;
+listener.name.controller.sasl.enabled.mechanisms=PLAIN
 authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
 super.users=User:admin;User:CN=kafka,O=Example
 allow.everyone.if.no.acl.found=false
@@ -114,6 +127,10 @@ authorizerd.audit.level = DEBUG
         advertised_listeners=(endpoint("SASL_PLAINTEXT", "broker.example.com", 19092, sasl),),
         controller_listener_names=("CONTROLLER",),
         early_start_listeners=frozenset({"CONTROLLER"}),
+        sasl_users={
+            "SASL_PLAINTEXT": PlainUsers({"admin": "admin-secret", "broker": "b c"}),
+            "CONTROLLER": PlainUsers({"admin": "other-secret"}),
+        },
         connections_max_idle_ms=540000,
         decision_http=HttpEndpoint(host="localhost", port=0),
         audit_log="/var/log/authorizerd/audit.log",
@@ -121,10 +138,8 @@ authorizerd.audit.level = DEBUG
         ignored_keys=(
             "controller.quorum.voters",
             "inter.broker.listener.name",
-            "listener.name.sasl_plaintext.plain.sasl.jaas.config",
             "num.partitions",
             "process.roles",
-            "sasl.enabled.mechanisms",
         ),
         reloadable=Reloadable(
             super_users=frozenset({"User:admin", "User:CN=kafka,O=Example"}),
@@ -403,18 +418,55 @@ def test_a_controller_listener_needs_a_mapping_where_encryption_is_in_play(
 
 def test_each_listener_has_the_protocol_of_the_map() -> None:
     """Even one that is named after another protocol."""
+    jaas = "org.apache.kafka.common.security.plain.PlainLoginModule required user_a=b;"
     configuration = configure(
-        "listeners=plaintext://:1,internal://:2",
-        "listener.security.protocol.map=internal:sasl_ssl,Plaintext:SSL,UNUSED:SSL",
+        "listeners=ssl://:1,internal://:2",
+        "listener.security.protocol.map=internal:sasl_plaintext,Ssl:PLAINTEXT,UNUSED:SSL",
         "advertised.listeners=INTERNAL://h:1",
+        f"listener.name.internal.plain.sasl.jaas.config={jaas}",
     )
     assert configuration.listeners == (
-        endpoint("PLAINTEXT", None, 1, SecurityProtocol.SSL),
-        endpoint("INTERNAL", None, 2, SecurityProtocol.SASL_SSL),
+        endpoint("SSL", None, 1, SecurityProtocol.PLAINTEXT),
+        endpoint("INTERNAL", None, 2, SecurityProtocol.SASL_PLAINTEXT),
     )
     assert configuration.advertised_listeners == (
-        endpoint("INTERNAL", "h", 1, SecurityProtocol.SASL_SSL),
+        endpoint("INTERNAL", "h", 1, SecurityProtocol.SASL_PLAINTEXT),
     )
+    assert configuration.sasl_users == {"INTERNAL": PlainUsers({"a": "b"})}
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (["listeners=SSL://h:1"], ":3: listeners: SSL is SSL: only PLAINTEXT and SASL_PLAINTEXT"),
+        (["listeners=SASL_SSL://h:1"], ":3: listeners: SASL_SSL is SASL_SSL"),
+        (
+            ["listeners=SASL_PLAINTEXT://h:1"],
+            ": listener.name.sasl_plaintext.plain.sasl.jaas.config: is required",
+        ),
+        (
+            [
+                "listeners=SASL_PLAINTEXT://h:1",
+                "listener.name.sasl_plaintext.plain.sasl.jaas.config=secret",
+            ],
+            ":4: listener.name.sasl_plaintext.plain.sasl.jaas.config: the login module is not",
+        ),
+        (["sasl.enabled.mechanisms=GSSAPI"], ":3: sasl.enabled.mechanisms: GSSAPI is not"),
+        (
+            [
+                "listeners=SASL_PLAINTEXT://h:1",
+                "listener.name.sasl_plaintext.sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256",
+            ],
+            ":4: listener.name.sasl_plaintext.sasl.enabled.mechanisms: SCRAM-SHA-256 is not",
+        ),
+    ],
+)
+def test_what_cannot_be_served_is_refused(lines: list[str], said: str) -> None:
+    """A listener is never opened with less protection than its file asks for."""
+    with pytest.raises(ConfigurationError) as error:
+        configure(*lines)
+    assert said in str(error.value)
+    assert "secret" not in str(error.value).partition("jaas.config: ")[2]
 
 
 def test_the_controller_s_own_listener_may_listen_on_every_address() -> None:

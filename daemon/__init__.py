@@ -1,0 +1,1 @@
+"""The process: lifespan, sources, HTTP, command line."""

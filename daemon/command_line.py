@@ -1,0 +1,246 @@
+"""The command ``authorizerd``: its arguments, its exit codes, and errors in one clear line.
+
+Exit codes: 0 done (``explain``: allowed), 1 a fault (one line on standard error), 2 wrong
+arguments, 3 ``explain``: denied.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Final, NoReturn
+
+from acl.decision import AuthorizerSettings
+from acl.errors import AclError
+from acl.hosts import host_address
+from acl.model import (
+    CLUSTER_NAME,
+    OPERATIONS,
+    AclFilter,
+    Operation,
+    PatternType,
+    Question,
+    ResourceType,
+)
+from actors.errors import UnfitChangeError
+from config.configuration import Configuration, parse
+from config.errors import ConfigurationError
+from daemon.errors import StartError
+from daemon.lifespan import run_daemon
+from daemon.offline import explained, listed_acls
+from metadata.errors import MetadataLogError
+from metadata.lock import locked
+
+EXIT_FAULT: Final = 1
+EXIT_DENIED: Final = 3
+
+_NAMED_ERRORS: Final = (
+    AclError,
+    ConfigurationError,
+    MetadataLogError,
+    StartError,
+    UnfitChangeError,
+)
+
+_RESOURCE_FLAGS: Final = {
+    "topic": ResourceType.TOPIC,
+    "group": ResourceType.GROUP,
+    "transactional-id": ResourceType.TRANSACTIONAL_ID,
+    "delegation-token": ResourceType.DELEGATION_TOKEN,
+    "user-principal": ResourceType.USER,
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code."""
+    parsed = _parser().parse_args(arguments)
+    try:
+        code: int = parsed.run(parsed)
+    except BaseExceptionGroup as group:
+        return _fault(group)
+    except _NAMED_ERRORS as error:
+        return _fault(error)
+    return code
+
+
+def _fault(error: BaseException) -> int:
+    """Print what is wrong in one line; what has no name here is a defect, and rises."""
+    named = [leaf for leaf in _leaves(error) if isinstance(leaf, _NAMED_ERRORS)]
+    if not named:
+        raise error
+    print(f"authorizerd: {named[0]}", file=sys.stderr)
+    return EXIT_FAULT
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            yield from _leaves(inner)
+    else:
+        yield error
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="authorizerd", description="Apache Kafka's ACL authorizer as a daemon."
+    )
+    parser.add_argument("--version", action="version", version=version("authorizerd"))
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    _add_serve(commands.add_parser("serve", help="run the daemon"))
+    _add_acls(commands.add_parser("acls", help="list the ACLs of a log or checkpoint"))
+    _add_explain(
+        commands.add_parser("explain", help="say what is decided, and why, by a log or checkpoint")
+    )
+    return parser
+
+
+def _add_serve(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(run=_serve)
+    parser.add_argument("--config", required=True, type=Path, help="server.properties")
+    parser.add_argument(
+        "--override",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a setting that wins over the file's; may be repeated",
+    )
+    parser.add_argument(
+        "--ready-file", type=Path, help="gets the bound addresses as JSON once the ACLs are loaded"
+    )
+
+
+def _serve(arguments: argparse.Namespace) -> int:
+    logging.basicConfig(
+        level=logging.INFO,
+        stream=sys.stderr,
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+    )
+    configuration = _read_configuration(arguments.config, arguments.override)
+    _warn(configuration)
+    with locked(Path(configuration.metadata_log_dir)):
+        run_daemon(configuration, arguments.ready_file)
+    return 0
+
+
+def _read_configuration(path: Path, overrides: Sequence[str]) -> Configuration:
+    try:
+        text = path.read_text(encoding="iso-8859-1")
+    except OSError as error:
+        raise StartError(f"--config: {path}: {error.strerror or error}") from error
+    return parse(text, source=str(path), overrides=overrides)
+
+
+def _warn(configuration: Configuration) -> None:
+    logger = logging.getLogger("authorizerd")
+    if configuration.ignored_keys:
+        logger.warning(
+            "keys that mean nothing here are ignored: %s", ", ".join(configuration.ignored_keys)
+        )
+
+
+def _add_log_dir(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--log-dir",
+        required=True,
+        type=Path,
+        help="a directory that holds __cluster_metadata-0, or one .checkpoint file",
+    )
+
+
+def _add_resources(parser: argparse.ArgumentParser) -> None:
+    for flag in _RESOURCE_FLAGS:
+        parser.add_argument(f"--{flag}", action="append", default=[], metavar="NAME")
+    parser.add_argument("--cluster", action="store_true", help=f"the resource {CLUSTER_NAME}")
+
+
+def _resources(arguments: argparse.Namespace) -> list[tuple[ResourceType, str]]:
+    """Return the resources that the flags name; a name may be several, joined by commas."""
+    named = [
+        (resource_type, name.strip())
+        for flag, resource_type in _RESOURCE_FLAGS.items()
+        for names in getattr(arguments, flag.replace("-", "_"))
+        for name in names.split(",")
+    ]
+    return named + [(ResourceType.CLUSTER, CLUSTER_NAME)] * arguments.cluster
+
+
+def _add_acls(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(run=_acls)
+    parser.add_argument("--list", action="store_true", required=True, help="list ACLs")
+    _add_log_dir(parser)
+    _add_resources(parser)
+    parser.add_argument(
+        "--principal", action="append", default=[], help="only the ACLs of this principal"
+    )
+    parser.add_argument(
+        "--resource-pattern-type",
+        choices=["any", "match", "literal", "prefixed"],
+        default="literal",
+        type=str.lower,
+        help="how the names of resources are meant (default: %(default)s)",
+    )
+
+
+def _acls(arguments: argparse.Namespace) -> int:
+    pattern_type = PatternType[arguments.resource_pattern_type.upper()]
+    filters = [
+        AclFilter(resource_type=resource_type, resource_name=name, pattern_type=pattern_type)
+        for resource_type, name in _resources(arguments)
+    ]
+    everything = [AclFilter()]
+    sys.stdout.write(listed_acls(arguments.log_dir, filters or everything, arguments.principal))
+    return 0
+
+
+def _add_explain(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(run=_explain, refuse=parser.error)
+    _add_log_dir(parser)
+    parser.add_argument("--principal", required=True, help="Type:name, for example User:alice")
+    parser.add_argument("--host", help="the client's IP address; unknown without it")
+    parser.add_argument("--operation", required=True, help="a Kafka operation, in any case")
+    _add_resources(parser)
+    parser.add_argument("--super-users", default="", help="as super.users: Type:name;Type:name")
+    parser.add_argument("--allow-everyone-if-no-acl-found", action="store_true")
+
+
+def _explain(arguments: argparse.Namespace) -> int:
+    decision, text = explained(
+        arguments.log_dir,
+        AuthorizerSettings(
+            super_users=frozenset(filter(None, map(str.strip, arguments.super_users.split(";")))),
+            allow_everyone_if_no_acl_found=arguments.allow_everyone_if_no_acl_found,
+        ),
+        _question(arguments),
+    )
+    sys.stdout.write(text)
+    return 0 if decision.allowed else EXIT_DENIED
+
+
+def _question(arguments: argparse.Namespace) -> Question:
+    refuse: Callable[[str], NoReturn] = arguments.refuse
+    resources = _resources(arguments)
+    if len(resources) != 1:
+        refuse("name one resource: --topic, --group, --cluster or another")
+    if ":" not in arguments.principal:
+        refuse(f"--principal: {arguments.principal!r} is not Type:name")
+    host = None if arguments.host is None else host_address(arguments.host)
+    if arguments.host is not None and host is None:
+        refuse(f"--host: {arguments.host!r} is not an IP address")
+    operation = Operation.named(arguments.operation.upper().replace("-", "_"))
+    if operation is None or operation not in OPERATIONS:
+        refuse(f"--operation: {arguments.operation!r} is not a Kafka operation")
+    resource_type, name = resources[0]
+    return Question(arguments.principal, host, operation, resource_type, name)
+
+
+def run_and_exit() -> NoReturn:
+    """Run as the console command."""
+    sys.exit(main())
+
+
+if __name__ == "__main__":
+    run_and_exit()

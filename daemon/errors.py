@@ -1,0 +1,7 @@
+"""Why the daemon does not start, or ends."""
+
+from __future__ import annotations
+
+
+class StartError(Exception):
+    """Something outside the daemon keeps it from starting; the text is one line that names it."""

@@ -1,0 +1,87 @@
+"""The source that owns a local log: every committed batch of it, in order, to the RecordApplier.
+
+Invariant: what is handed on is at or below the high water mark, which for the one writer of a log
+is its end. Files are read in a worker thread, decoded on the loop in slices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from itertools import islice
+from typing import Final
+
+import trio
+
+from acl.model import ChangeBatch
+from actors.record_applier import CaughtUp
+from metadata.batch_file import TornTail
+from metadata.log import LogBatch, MetadataLog, Progress
+from metadata.replay import Replay
+
+BATCHES_PER_READ: Final = 64
+"""Small enough that the thread's own work on them (CRC, headers) holds the interpreter shortly."""
+
+
+Begin = Callable[[Progress, Mapping[str, int]], Awaitable[int]]
+"""What begins writing where reading has ended; returns the last offset, its own included."""
+
+
+class LocalLogSource:
+    """Reads a log once, from its newest checkpoint to its end, then begins to write it.
+
+    Args:
+        begin: None where the log is only read.
+    """
+
+    def __init__(self, log: MetadataLog, begin: Begin | None = None) -> None:
+        self._log = log
+        self._begin = begin
+        self._begun_offset = -1
+        self._replay = Replay()
+        self.bytes_since_checkpoint = 0
+
+    @property
+    def high_watermark(self) -> int:
+        """The last offset read or begun with so far, -1 before the first."""
+        return max(self._log.progress.last_offset, self._begun_offset)
+
+    @property
+    def features(self) -> Mapping[str, int]:
+        """The finalized features that the log names, by name."""
+        return self._replay.features
+
+    @property
+    def metadata_version(self) -> int:
+        """The level of the feature metadata.version, -1 where the log has named none so far."""
+        return self._replay.metadata_version
+
+    @property
+    def torn_tail(self) -> TornTail | None:
+        """The unfinished write at the end of the log, known once ``run`` has ended."""
+        return self._log.progress.torn_tail
+
+    async def run(self, applier: trio.MemorySendChannel[ChangeBatch | CaughtUp]) -> None:
+        """Hand on the whole log, then that it is at its end; closes ``applier`` in any case.
+
+        Raises:
+            MetadataLogError: the log cannot be read or believed; nothing past it is handed on.
+            OSError: the log cannot be written.
+        """
+        async with applier:
+            batches = self._log.batches()
+            while read := await trio.to_thread.run_sync(_read_some, batches):
+                for log_batch in read:
+                    if not log_batch.is_checkpoint:
+                        self.bytes_since_checkpoint += len(log_batch.placed.batch.data)
+                    for step in self._replay.steps(log_batch):
+                        if step is None:
+                            await trio.lowlevel.checkpoint()
+                        else:
+                            await applier.send(step)
+            if self._begin is not None:
+                self._begun_offset = await self._begin(self._log.progress, self.features)
+            await applier.send(CaughtUp(self.high_watermark))
+
+
+def _read_some(batches: Iterator[LogBatch]) -> list[LogBatch]:
+    return list(islice(batches, BATCHES_PER_READ))

@@ -1,0 +1,1 @@
+"""Around the process: a worked example, benchmarks."""

@@ -1,0 +1,40 @@
+"""The reference of configuration keys, from the table that the daemon itself reads.
+
+``python -m ops.reference > docs/configuration.md`` writes it anew; a test compares the two.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from config.keys import KEYS, OWN_PREFIX, Key
+
+_HEAD = """\
+# Configuration
+
+`authorizerd serve --config FILE` reads a Java properties file in ISO-8859-1, as Kafka does;
+`--override KEY=VALUE` wins over it and may be repeated. A bad value is refused with file, line,
+key and reason. Keys that begin with `authorizerd.` are ours, and an unknown one is an error; any
+other key is Kafka's and, where it means nothing here, is ignored with one warning.
+"""
+
+
+def reference() -> str:
+    """Return the whole document."""
+    ours = [key for key in KEYS if key.name.startswith(OWN_PREFIX)]
+    kafkas = [key for key in KEYS if key not in ours]
+    return "\n".join(
+        [_HEAD, "## Kafka's keys\n", *_table(kafkas), "", "## Our own\n", *_table(ours), ""]
+    )
+
+
+def _table(keys: list[Key]) -> list[str]:
+    rows = ["| key | default | meaning |", "|---|---|---|"]
+    for key in sorted(keys, key=lambda key: key.name):
+        default = "required" if key.required else f"`{key.default}`" if key.default else ""
+        rows.append(f"| `{key.name}` | {default} | {key.doc} |")
+    return rows
+
+
+if __name__ == "__main__":
+    sys.stdout.write(reference())

@@ -1,0 +1,79 @@
+"""The AuthZEN handler before it is ready. (The rest is shown by tests/end_to_end/test_serve.)"""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import trio
+
+from acl.decision import AuthorizerSettings
+from acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot
+from actors.published import Published
+from actors.standard_authorizer import StandardAuthorizer
+from daemon.authzen import EVALUATION_PATH, EVALUATIONS_PATH, AuthZenHandler
+from protocol.authzen import Vocabulary
+from protocol.http import Request, Response
+
+VOCABULARY = Vocabulary({"user": "User"}, {"topic": 2})
+
+
+def new_handler(snapshot: Published[AclSnapshot | None]) -> AuthZenHandler:
+    settings = AuthorizerSettings(super_users=frozenset({"User:root"}))
+    authorizer = StandardAuthorizer(
+        snapshot, Published(settings), audit_log=None, now_s=lambda: 0.0
+    )
+    return AuthZenHandler(authorizer, VOCABULARY)
+
+
+def evaluation(name: str, count: int = 0) -> Request:
+    body: dict[str, object] = {
+        "subject": {"type": "user", "id": name},
+        "action": {"name": "read"},
+        "resource": {"type": "topic", "id": "t"},
+    }
+    one: dict[str, object] = {}
+    if count:
+        body["evaluations"] = [one] * count
+    return Request(
+        method="POST",
+        path=EVALUATIONS_PATH if count else EVALUATION_PATH,
+        query="",
+        headers={b"content-type": b"application/json"},
+        body=json.dumps(body).encode(),
+        keep_alive=True,
+    )
+
+
+@pytest.mark.parametrize("count", [0, 3])
+async def test_before_the_acls_are_loaded_only_super_users_are_answered(count: int) -> None:
+    """Others get 503 in plain text: JSON could be kept as a denial."""
+    handler = new_handler(Published(None))
+    refused = await handler(evaluation("alice", count))
+    assert refused.status == 503
+    assert refused.body == b"AUTHORIZER_NOT_READY: the ACLs are not loaded yet\n"
+    assert refused.content_type.startswith("text/plain")
+    assert (await handler(evaluation("root", count))).status == 200
+
+
+async def test_a_long_request_yields_and_keeps_its_snapshot() -> None:
+    """Other tasks run meanwhile; what they publish is for later requests."""
+    published: Published[AclSnapshot | None] = Published(EMPTY_SNAPSHOT)
+    handler = new_handler(published)
+    answers: list[Response] = []
+
+    async def ask() -> None:
+        answers.append(await handler(evaluation("root", 1000)))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ask)
+        await trio.lowlevel.checkpoint()
+        turns = 0
+        while not answers:
+            published.publish(None)
+            turns += 1
+            await trio.lowlevel.checkpoint()
+    assert turns >= 5
+    answered = json.loads(answers[0].body)["evaluations"]
+    assert {one["context"]["offset"] for one in answered} == {EMPTY_SNAPSHOT.offset}
+    assert len(answered) == 1000

@@ -1,0 +1,162 @@
+"""The commands that need no daemon, and what all commands have in common."""
+
+from __future__ import annotations
+
+import re
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+from daemon.command_line import main
+from metadata.directory import METADATA_TOPIC_DIRECTORY
+from tests.log_files import write_segment
+
+HEADER = re.compile(r"Current ACLs for resource `(ResourcePattern\(.*\))`:")
+
+
+@pytest.fixture
+def real(real_log_dir: Path) -> Path:
+    return real_log_dir
+
+
+def bindings(printed: str) -> set[tuple[str, str]]:
+    """Return every binding of kafka-acls' output: its pattern and its entry, as printed."""
+    found: set[tuple[str, str]] = set()
+    pattern = ""
+    for line in printed.splitlines():
+        if (header := HEADER.fullmatch(line)) is not None:
+            pattern = header[1]
+        elif line:
+            assert line.startswith("\t(principal=")
+            assert (pattern, line) not in found
+            found.add((pattern, line))
+    return found
+
+
+def listed(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> set[tuple[str, str]]:
+    assert main(["acls", "--list", *map(str, arguments)]) == 0
+    return bindings(capsys.readouterr().out)
+
+
+def test_the_acls_of_a_real_log_are_those_that_kafka_acls_lists(
+    real: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All 1,751, binding by binding, in kafka-acls' own format; from a checkpoint alone too."""
+    expected = bindings((real / "acls-list.txt").read_text())
+    assert len(expected) == 1751
+    assert listed(capsys, "--log-dir", real) == expected
+    newest = max((real / METADATA_TOPIC_DIRECTORY).glob("*.checkpoint"))
+    assert listed(capsys, "--log-dir", newest) == expected
+
+
+def test_a_list_can_be_narrowed(real: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """By resource, by how its name is meant, by principal; several flags are joined."""
+    everything = listed(capsys, "--log-dir", real)
+    pattern = "ResourcePattern(resourceType=TOPIC, name=fraud-out-228, patternType=LITERAL)"
+    exact = {each for each in everything if each[0] == pattern}
+    assert exact
+    assert listed(capsys, "--log-dir", real, "--topic", "fraud-out-228") == exact
+    met = listed(
+        capsys, "--log-dir", real, "--topic", "fraud-out-228", "--resource-pattern-type", "match"
+    )
+    assert exact < met < everything
+    both = listed(capsys, "--log-dir", real, "--topic", "fraud-out-228", "--cluster")
+    assert both == exact | {each for each in everything if "resourceType=CLUSTER" in each[0]}
+
+
+def test_a_list_by_principal_says_whose_it_is(
+    real: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each principal's ACLs follow its heading, as kafka-acls prints them."""
+    everything = listed(capsys, "--log-dir", real)
+    principals = ("User:orders-svc-27", "User:nobody")
+    flags = [part for principal in principals for part in ("--principal", principal)]
+    assert main(["acls", "--list", "--log-dir", str(real), *flags]) == 0
+    printed = capsys.readouterr().out
+    first, second = (f"ACLs for principal `{principal}`\n" for principal in principals)
+    assert printed.startswith(first)
+    assert printed.endswith(second)
+    assert bindings(printed.removeprefix(first).removesuffix(second)) == {
+        each for each in everything if f"(principal={principals[0]}," in each[1]
+    }
+
+
+def explain(*arguments: str | Path) -> int:
+    return main(["explain", *map(str, arguments)])
+
+
+def test_explain_says_what_is_decided_and_why(
+    real: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Exit code 0 where allowed, 3 where denied; the rule, all that speaks, and the offset."""
+    asked = ("--log-dir", real, "--principal", "User:orders-svc-27", "--topic", "fraud-out-228")
+    assert explain(*asked, "--operation", "create", "--host", "10.0.0.1") == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith(
+        "Principal = User:orders-svc-27 is Allowed operation = CREATE from host = 10.0.0.1"
+    )
+    assert printed.endswith("at log offset 3059, of 1751 ACLs\n")
+    assert printed.count("StandardAcl[") == 2
+    assert explain(*asked, "--operation", "Alter-Configs") == 3
+    assert "based on rule DefaultDeny" in capsys.readouterr().out
+    assert explain(*asked, "--operation", "write", "--super-users", "User:orders-svc-27") == 0
+    assert "based on rule SuperUser" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        (["--principal", "alice"], "--principal: 'alice' is not Type:name"),
+        (["--host", "localhost"], "--host: 'localhost' is not an IP address"),
+        (["--operation", "fly"], "--operation: 'fly' is not a Kafka operation"),
+        (["--operation", "any"], "--operation: 'any' is not a Kafka operation"),
+        (["--group", "g"], "name one resource"),
+    ],
+)
+def test_wrong_arguments_are_named(
+    real: Path, capsys: pytest.CaptureFixture[str], changed: list[str], said: str
+) -> None:
+    """Exit code 2, before anything is read."""
+    with pytest.raises(SystemExit) as error:
+        explain(
+            *("--log-dir", real, "--principal", "User:a", "--operation", "read", "--topic", "t"),
+            *changed,
+        )
+    assert error.value.code == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_fault_is_one_line_on_standard_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Exit code 1: no directory, no log, no sense."""
+    for path, said in (
+        (tmp_path / "none", "No such file or directory"),
+        (
+            write_segment(tmp_path, 0, bytes(10) + b"\0\5" + bytes(88)),
+            "not named like a checkpoint",
+        ),
+        (tmp_path, "batch length 5 is less than a batch's header"),
+    ):
+        assert main(["acls", "--list", "--log-dir", str(path)]) == 1
+        printed = capsys.readouterr()
+        assert printed.out == ""
+        assert printed.err.startswith("authorizerd: ")
+        assert printed.err.count("\n") == 1
+        assert said in printed.err
+
+
+def test_everyone_cannot_be_explained(real: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """``User:*`` is a fault of the question's, not a denial."""
+    asked = ("--principal", "User:*", "--operation", "read", "--topic", "t")
+    assert explain("--log-dir", real, *asked) == 1
+    assert "User:*" in capsys.readouterr().err
+
+
+def test_the_version_is_the_distributions(capsys: pytest.CaptureFixture[str]) -> None:
+    """One place says it."""
+    with pytest.raises(SystemExit) as error:
+        main(["--version"])
+    assert error.value.code == 0
+    assert capsys.readouterr().out.strip() == version("authorizerd")

@@ -1,0 +1,271 @@
+"""``authorizerd serve`` from the outside."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from acl.model import AclAdded
+from metadata.directory import METADATA_TOPIC_DIRECTORY, segment_name
+from metadata.lock import locked
+from ops.example.log import ACLS, write_log
+from protocol.metadata_records import encode_value
+from protocol.record_batch import encode_batch
+from tests.end_to_end.daemon_process import DaemonProcess, ask, run, running, write_config
+
+READ_ORDERS = {
+    "subject": {"type": "user", "id": "alice"},
+    "action": {"name": "read"},
+    "resource": {"type": "topic", "id": "orders"},
+    "context": {"host": "10.0.0.1"},
+}
+JSON = {"Content-Type": "application/json"}
+
+
+@pytest.fixture
+def log_dir(tmp_path: Path) -> Path:
+    write_log(tmp_path / "log")
+    return tmp_path / "log"
+
+
+def segment(log_dir: Path) -> Path:
+    return log_dir / METADATA_TOPIC_DIRECTORY / segment_name(0)
+
+
+def test_a_daemon_answers_counts_audits_and_ends_well(tmp_path: Path, log_dir: Path) -> None:
+    """The main job, from start to SIGTERM."""
+    audit = tmp_path / "audit.log"
+    with running(
+        tmp_path,
+        log_dir,
+        super_users="User:admin",
+        authorizerd_audit_log=str(audit),
+        authorizerd_audit_level="DEBUG",
+    ) as daemon:
+        assert daemon.ready["offset"] == 8
+        assert daemon.ready["listeners"] == {}
+        allowed = daemon.evaluate(READ_ORDERS)
+        assert (allowed.status, allowed.json["decision"]) == (200, True)
+        assert allowed.headers["Content-Type"] == "application/json"
+        assert allowed.json["context"]["offset"] == 8
+        denied = daemon.evaluate(READ_ORDERS | {"subject": {"type": "user", "id": "eve"}})
+        assert denied.json == {
+            "decision": False,
+            "context": {"offset": 8, "reason": "no ACL allows it", "rule": "DefaultDeny"},
+        }
+        admin = daemon.evaluate(READ_ORDERS | {"subject": {"type": "user", "id": "admin"}})
+        assert admin.json["context"]["rule"] == "SuperUser"
+        assert daemon.metric("authorizerd_acl_count") == len(ACLS)
+        assert daemon.metric("authorizerd_snapshot_offset") == 8
+        assert daemon.metric("authorizerd_high_watermark") == 8
+        assert daemon.metric("authorizerd_metadata_version") == 30
+        assert daemon.metric("authorizerd_audit_dropped_total") == 0
+        for result, count in (("allowed", 2), ("denied", 1), ("invalid", 0), ("not_ready", 0)):
+            labels = f'{{result="{result}",surface="AuthZEN"}}'
+            assert daemon.metric(f"authorizerd_decisions_total{labels}") == count
+        for endpoint in ("decision_http", "admin_http"):
+            assert daemon.metric(f'authorizerd_endpoint_open{{listener="{endpoint}"}}') == 1
+        code, errors = daemon.stop()
+    assert code == 0, errors
+    assert "ready: 7 ACLs at log offset 8" in errors
+    lines = audit.read_text().splitlines()
+    assert [line.partition("] ")[2].partition(" ")[0] for line in lines] == [
+        "DEBUG",
+        "INFO",
+        "DEBUG",
+    ]
+    assert "Principal = User:eve is Denied operation = READ from host = 10.0.0.1" in lines[1]
+
+
+def test_sigint_ends_it_as_sigterm_does(tmp_path: Path, log_dir: Path) -> None:
+    """Ctrl-C is a way to stop, not a fault."""
+    with running(tmp_path, log_dir) as daemon:
+        code, errors = daemon.stop(signal.SIGINT)
+    assert code == 0
+    assert "Traceback" not in errors
+
+
+def test_the_admin_port_says_how_it_is(tmp_path: Path, log_dir: Path) -> None:
+    """Alive, ready, and nothing else; only GET and HEAD."""
+    with running(tmp_path, log_dir) as daemon:
+        assert ask(daemon.admin, "GET", "/healthz").body == b"alive\n"
+        ready = ask(daemon.admin, "GET", "/readyz")
+        assert (ready.status, ready.body) == (200, b"ready: 7 ACLs at log offset 8\n")
+        assert ask(daemon.admin, "HEAD", "/readyz").body == b""
+        assert ask(daemon.admin, "GET", "/other").status == 404
+        refused = ask(daemon.admin, "POST", "/metrics", b"")
+        assert (refused.status, refused.headers["Allow"]) == (405, "GET, HEAD")
+
+
+@pytest.fixture
+def daemon(tmp_path: Path, log_dir: Path) -> Iterator[DaemonProcess]:
+    with running(tmp_path, log_dir) as daemon:
+        yield daemon
+
+
+def test_bad_requests_get_authzens_errors(daemon: DaemonProcess) -> None:
+    """A status and one line of text that names what is wrong; never JSON, never a decision."""
+    for body, said in (
+        (b"", "truncated"),
+        (b"{", "truncated"),
+        (b"[]", "Expected `object`"),
+        (READ_ORDERS | {"subject": None}, "subject is missing"),
+        (READ_ORDERS | {"action": {"name": "fly"}}, "action.name: 'fly'"),
+        (READ_ORDERS | {"resource": {"type": "topic", "id": 1}}, "$.resource.id"),
+        (READ_ORDERS | {"subject": {"type": "user", "id": "*"}}, "User:*"),
+        (READ_ORDERS | {"context": {"host": "h"}}, "host: 'h'"),
+    ):
+        answer = daemon.evaluate(body)
+        assert answer.status == 400, body
+        assert said in answer.body.decode(), answer.body
+        assert answer.headers["Content-Type"].startswith("text/plain")
+        assert answer.body.count(b"\n") == 1
+
+
+def test_what_a_browser_could_send_is_refused(daemon: DaemonProcess) -> None:
+    """Another content type (CSRF) or another host's name (DNS rebinding) is not answered."""
+    path, body = "/access/v1/evaluation", json.dumps(READ_ORDERS).encode()
+    for content_type in ("text/plain", "application/x-www-form-urlencoded", ""):
+        answer = ask(daemon.decision, "POST", path, body, {"Content-Type": content_type})
+        assert answer.status == 400
+        assert b"application/json" in answer.body
+    good = {"Content-Type": "Application/JSON; charset=utf-8"}
+    assert ask(daemon.decision, "POST", path, body, good).status == 200
+    foreign = JSON | {"Host": "evil.example:8181"}
+    assert ask(daemon.decision, "POST", path, body, foreign).status == 403
+
+
+def test_other_paths_and_methods_are_named(daemon: DaemonProcess) -> None:
+    """And a request's id is echoed, whatever the answer."""
+    headers = JSON | {"X-Request-ID": "r-17"}
+    assert ask(daemon.decision, "POST", "/other", b"{}", headers).status == 404
+    wrong = ask(daemon.decision, "GET", "/access/v1/evaluation", None, headers)
+    assert (wrong.status, wrong.headers["Allow"]) == (405, "POST")
+    good = json.dumps(READ_ORDERS).encode()
+    for body in (good, b"{"):
+        answer = ask(daemon.decision, "POST", "/access/v1/evaluation", body, headers)
+        assert answer.headers["X-Request-ID"] == "r-17"
+
+
+def test_many_evaluations_are_answered_in_order(daemon: DaemonProcess) -> None:
+    """With defaults, with errors of single ones, and as the semantic says."""
+
+    def decisions(semantic: str) -> list[bool]:
+        request = READ_ORDERS | {
+            "options": {"evaluations_semantic": semantic},
+            "evaluations": [
+                {"resource": {"type": "topic", "id": "status"}},
+                {"action": {"name": "fly"}},
+                {"resource": {"type": "topic", "id": "orders-secret"}},
+                {},
+            ],
+        }
+        answer = daemon.evaluate(request, path="/access/v1/evaluations")
+        assert answer.status == 200
+        return [one["decision"] for one in answer.json["evaluations"]]
+
+    assert decisions("execute_all") == [True, False, False, True]
+    assert decisions("deny_on_first_deny") == [True, False]
+    assert decisions("permit_on_first_permit") == [True]
+    assert daemon.evaluate(READ_ORDERS, path="/access/v1/evaluations").json["decision"] is True
+    failed = daemon.evaluate(
+        READ_ORDERS | {"evaluations": [{"action": {"name": "fly"}}]}, path="/access/v1/evaluations"
+    )
+    assert failed.json["evaluations"][0]["context"]["error"]["status"] == 400
+    many = daemon.evaluate(
+        READ_ORDERS | {"evaluations": [{}] * 1000}, path="/access/v1/evaluations"
+    )
+    assert [one["decision"] for one in many.json["evaluations"]] == [True] * 1000
+
+
+def fault(folder: Path, log_dir: Path, *arguments: str | Path, **settings: str) -> str:
+    """Return the one line with which a daemon refuses to start."""
+    config = write_config(folder, log_dir, **settings)
+    done = run("serve", "--config", config, *arguments)
+    assert done.returncode == 1, done.stderr
+    assert "Traceback" not in done.stderr
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("authorizerd: ")
+    assert done.stderr.count("authorizerd: ") - done.stderr.count(" authorizerd: ") == 1
+    return last
+
+
+def test_a_bad_setting_is_one_clear_line(tmp_path: Path, log_dir: Path) -> None:
+    """File, line, key and reason; an override names itself."""
+    said = fault(tmp_path, log_dir, super_users="alice")
+    assert f"{tmp_path}/server.properties:5: super.users: " in said
+    said = fault(tmp_path, log_dir, "--override", "authorizerd.decision.http=http://0.0.0.0:1")
+    assert "--override: authorizerd.decision.http: " in said
+    assert "loopback" in said
+    assert "--config: " in run("serve", "--config", tmp_path / "none").stderr
+
+
+def test_a_port_in_use_is_one_clear_line(tmp_path: Path, log_dir: Path) -> None:
+    """It names the key and the address."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        said = fault(tmp_path, log_dir, authorizerd_admin_http=f"http://{address}")
+    assert f"authorizerd.admin.http: {address}: Address already in use" in said
+
+
+def test_a_directory_in_use_is_one_clear_line(tmp_path: Path, log_dir: Path) -> None:
+    """A broker and a daemon, or two daemons, exclude each other."""
+    with locked(log_dir):
+        assert f"{log_dir}: in use by another process" in fault(tmp_path, log_dir)
+
+
+def test_a_missing_log_is_one_clear_line(tmp_path: Path, log_dir: Path) -> None:
+    """Neither a missing directory nor an empty one is taken for a log without ACLs."""
+    assert "No such file or directory" in fault(tmp_path, tmp_path / "none")
+    segment(log_dir).unlink()
+    assert "neither a log segment nor a checkpoint" in fault(tmp_path, log_dir)
+
+
+def test_an_audit_file_that_cannot_be_opened_is_one_clear_line(
+    tmp_path: Path, log_dir: Path
+) -> None:
+    """Before anything is answered unaudited."""
+    said = fault(tmp_path, log_dir, authorizerd_audit_log=str(tmp_path / "none" / "a.log"))
+    assert "authorizerd.audit.log: " in said
+
+
+def test_a_corrupt_log_stops_the_daemon_with_file_offset_and_reason(
+    tmp_path: Path, log_dir: Path
+) -> None:
+    """A bad CRC in a complete batch may be an acknowledged DENY: it is never served past."""
+    path = segment(log_dir)
+    data = bytearray(path.read_bytes())
+    data[-20] ^= 1
+    path.write_bytes(data)
+    said = fault(tmp_path, log_dir)
+    assert str(path) in said
+    assert "log offset 2" in said
+    assert "CRC" in said
+    assert not (tmp_path / "ready.json").exists()
+
+
+def test_changes_that_do_not_fit_stop_the_daemon(tmp_path: Path, log_dir: Path) -> None:
+    """A repeated id is named with its offset."""
+    again = AclAdded((1).to_bytes(16, "big"), ACLS[0])
+    with segment(log_dir).open("ab") as file:
+        file.write(encode_batch(9, 1, 0, [(None, encode_value(again))]))
+    said = fault(tmp_path, log_dir)
+    assert "ends at log offset 9 does not fit" in said
+    assert "already present" in said
+
+
+def test_an_unfinished_write_is_left_out_and_said(tmp_path: Path, log_dir: Path) -> None:
+    """The last batch was never acknowledged: the daemon starts without it, and says so."""
+    path = segment(log_dir)
+    data = path.read_bytes()
+    path.write_bytes(data[:-1])
+    with running(tmp_path, log_dir) as daemon:
+        assert daemon.metric("authorizerd_acl_count") == 0
+        _, errors = daemon.stop()
+    assert "unfinished write" in errors
+    assert path.read_bytes() == data[:-1]

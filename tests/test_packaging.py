@@ -1,0 +1,128 @@
+"""What is installed, and what the documents say of it."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from daemon.command_line import main
+from ops.example.log import write_log
+from ops.reference import reference
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = {"acl", "actors", "config", "daemon", "metadata", "ops", "protocol"}
+
+
+def test_the_wheel_holds_the_packages_and_nothing_else(tmp_path: Path) -> None:
+    """Every module of ours, no test, no data, one command."""
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+        check=True,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    ).stdout.splitlines()
+    source = tmp_path / "source"
+    for name in filter(lambda name: (ROOT / name).exists(), listed):
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, source / name)
+    subprocess.run(
+        [
+            *(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-index"),
+            *("--no-build-isolation", "--wheel-dir", tmp_path, source),
+        ],
+        check=True,
+        timeout=120,
+    )
+    (wheel,) = tmp_path.glob("authorizerd-*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        entry_points = archive.read(
+            next(name for name in names if name.endswith("entry_points.txt"))
+        )
+    modules = {name for name in names if ".dist-info/" not in name}
+    ours = {str(path.relative_to(source)) for path in source.rglob("*.py")}
+    assert modules == {name for name in ours if name.partition("/")[0] in PACKAGES}
+    assert entry_points.split() == (
+        b"[console_scripts] authorizerd = daemon.command_line:run_and_exit".split()
+    )
+
+
+def test_the_reference_of_keys_is_that_of_the_code() -> None:
+    """``python -m ops.reference > docs/configuration.md`` would change nothing."""
+    assert (ROOT / "docs/configuration.md").read_text() == reference()
+
+
+def readme_blocks(language: str) -> list[str]:
+    text = (ROOT / "README.md").read_text()
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+
+
+def test_the_readmes_make_targets_exist() -> None:
+    """Every ``make X`` that a document names can be made."""
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    for document in ("README.md", "ARCHITECTURE.md"):
+        named = re.findall(r"make ([a-z][a-z-]*)", (ROOT / document).read_text())
+        assert set(named) <= targets
+
+
+def test_the_readmes_links_lead_somewhere() -> None:
+    """Documents that are linked are there."""
+    for document in ("README.md", "ARCHITECTURE.md"):
+        for link in re.findall(r"\]\(([^)#:]+)\)", (ROOT / document).read_text()):
+            assert (ROOT / link).exists(), link
+
+
+def test_the_readmes_commands_print_what_it_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each command on the example log is run, and its output compared to the letter."""
+    write_log(tmp_path / ".run/example/log")
+    monkeypatch.chdir(tmp_path)
+    compared = 0
+    for block in readme_blocks("console"):
+        for command, expected in re.findall(
+            r"^\$ \.venv/bin/authorizerd (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE
+        ):
+            if ".run/example" in command:
+                main(shlex.split(command))
+                assert capsys.readouterr().out.rstrip("\n") == expected.rstrip("\n")
+                compared += 1
+    assert compared == 2
+
+
+def test_make_run_prints_what_the_readme_says(tmp_path: Path) -> None:
+    """The example starts a daemon, asks it what it shows, and ends with it."""
+    (shown,) = [block for block in readme_blocks("console") if "The daemon answers on" in block]
+    ports = [f"authorizerd.{name}.http=http://127.0.0.1:0" for name in ("decision", "admin")]
+    example = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "ops.example"),
+            *(part for port in ports for part in ("--override", port)),
+        ],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    assert example.stdout is not None
+    printed = ""
+    try:
+        while "Ctrl-C" not in printed:
+            line = example.stdout.readline()
+            assert line, printed
+            printed += line
+    finally:
+        example.terminate()
+        example.stdout.close()
+        assert example.wait(timeout=30) == 0
+    (address,) = set(re.findall(r"http://(127\.0\.0\.1:\d+)(?= |\.|/access)", printed))
+    assert shown.strip() in printed.replace(address, "127.0.0.1:8181")
