@@ -17,6 +17,7 @@ from acl.bits import (
     ALLOWS,
     DENIES,
     HOST_DENIES,
+    OPERATION_CODES,
     allow_bit,
     allowing_operations,
     deny_bit,
@@ -40,7 +41,6 @@ from acl.patterns import (
     Patterns,
     found,
     is_wildcard,
-    leaf,
     matches,
     misses_wildcard,
 )
@@ -85,6 +85,16 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
 SUPER_USER: Final = Decision(True, DefaultRule.SUPER_USER)
 DEFAULT_ALLOW: Final = Decision(True, DefaultRule.DEFAULT_ALLOW)
 DEFAULT_DENY: Final = Decision(False, DefaultRule.DEFAULT_DENY)
+
+
+_SPEAKING: Final = tuple(
+    (
+        *((allow_bit(rule), rule, PermissionType.ALLOW) for rule in allowing_operations(operation)),
+        *((deny_bit(rule), rule, PermissionType.DENY) for rule in denying_operations(operation)),
+    )
+    for operation in OPERATION_CODES
+)
+"""By the question's operation code: the bits of a leaf that speak of it, and their meaning."""
 
 
 def authorize(  # noqa: C901 - the hot path: ``found`` stands here once more, without its call
@@ -163,25 +173,29 @@ def explain(snapshot: AclSnapshot, settings: AuthorizerSettings, question: Quest
         return SUPER_USER
     if question.principal == WILDCARD_PRINCIPAL:
         raise _wildcard_principal()
-    allowing: list[Acl] = []
-    denying: list[Acl] = []
-    for acl in matching_acls(snapshot, question):
-        (allowing if acl.permission_type == PermissionType.ALLOW else denying).append(acl)
-    name = question.resource_name
-    if denying:
-        wildcard_section = 1 if name != WILDCARD else 0
-        first = min(denying, key=lambda acl: _scan_key(acl, wildcard_section))
-        return Decision(False, MatchingAcl(first))
-    if allowing:
-        wildcard_section = (name > WILDCARD) - (name < WILDCARD)
-        last = max(allowing, key=lambda acl: _scan_key(acl, wildcard_section))
-        return Decision(True, MatchingAcl(last))
+    acls = matching_acls(snapshot, question)
+    if acls:
+        return _decided_by(acls, question.resource_name)
     index = snapshot.types[question.resource_type]
     if settings.allow_everyone_if_no_acl_found and not found(
         index.resources, question.resource_name
     ):
         return DEFAULT_ALLOW
     return DEFAULT_DENY
+
+
+def _decided_by(acls: list[Acl], name: str) -> Decision:
+    """Return the decision of ``acls``, one or more that speak of ``name``."""
+    if len(acls) == 1:
+        return Decision(acls[0].permission_type == PermissionType.ALLOW, MatchingAcl(acls[0]))
+    denying = [acl for acl in acls if acl.permission_type != PermissionType.ALLOW]
+    if denying:
+        wildcard_section = 1 if name != WILDCARD else 0
+        first = min(denying, key=lambda acl: _scan_key(acl, wildcard_section))
+        return Decision(False, MatchingAcl(first))
+    wildcard_section = (name > WILDCARD) - (name < WILDCARD)
+    last = max(acls, key=lambda acl: _scan_key(acl, wildcard_section))
+    return Decision(True, MatchingAcl(last))
 
 
 def _scan_key(acl: Acl, wildcard_section: int) -> tuple[int, int, int, int, bytes, bytes, int]:
@@ -238,37 +252,25 @@ def _matching_at(patterns: Patterns, principal: str, host: str, question: Questi
     """Return the plain ACLs of one principal and host that allow or deny the question."""
     name, operation = question.resource_name, question.operation
     mask = ALLOWS[operation] | DENIES[operation]
-    if not found(patterns, name) & mask:
-        return []
-    places = [(PatternType.LITERAL, name)]
-    if name != WILDCARD and not misses_wildcard(name):
-        places.append((PatternType.LITERAL, WILDCARD))
-    places += [
-        (PatternType.PREFIXED, name[:length]) for length in patterns.lengths if length <= len(name)
+    leaves: list[tuple[int, PatternType, str]] = []
+    bits = patterns.literals.get(name, 0) & mask
+    if bits:
+        leaves.append((bits, PatternType.LITERAL, name))
+    bits = patterns.wildcard & mask
+    if bits and not misses_wildcard(name):
+        leaves.append((bits, PatternType.LITERAL, WILDCARD))
+    size = len(name)
+    for length in patterns.lengths:
+        if length <= size:
+            bits = patterns.prefixes.get(name[:length], 0) & mask
+            if bits:
+                leaves.append((bits, PatternType.PREFIXED, name[:length]))
+    return [
+        Acl(question.resource_type, pattern_name, pattern_type, principal, host, rule, permission)
+        for bits, pattern_type, pattern_name in leaves
+        for bit, rule, permission in _SPEAKING[operation]
+        if bits & bit
     ]
-    acls = []
-    for pattern_type, pattern_name in places:
-        bits = leaf(patterns, pattern_type, pattern_name) & mask
-        if not bits:
-            continue
-        for permission, operations, bit in (
-            (PermissionType.ALLOW, allowing_operations(operation), allow_bit),
-            (PermissionType.DENY, denying_operations(operation), deny_bit),
-        ):
-            acls += [
-                Acl(
-                    question.resource_type,
-                    pattern_name,
-                    pattern_type,
-                    principal,
-                    host,
-                    rule,
-                    permission,
-                )
-                for rule in operations
-                if bits & bit(rule)
-            ]
-    return acls
 
 
 def _denies_oddly(acl: Acl, question: Question) -> bool:

@@ -7,7 +7,7 @@ this version does not know reads as UNKNOWN and is written back as it came.
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Self
+from typing import Self, cast
 
 import msgspec
 
@@ -22,7 +22,8 @@ class Code(IntEnum):
     @classmethod
     def read(cls, code: int) -> Self:
         """Return the member of ``code``, UNKNOWN for a code from the future."""
-        return cls(code) if code in cls._value2member_map_ else cls(0)
+        members = cls._value2member_map_
+        return cast(Self, members.get(code) or members[0])
 
     @classmethod
     def named(cls, name: str) -> Self | None:
@@ -75,6 +76,17 @@ class PermissionType(Code):
     ALLOW = 3
 
 
+def _names(codes: type[Code]) -> dict[int, str]:
+    return {int(code): code.name for code in codes}
+
+
+# By code, since to ask a member for its name takes longer than to decide.
+_UNKNOWN = "UNKNOWN"
+_RESOURCE_TYPE_NAMES = _names(ResourceType)
+_PATTERN_TYPE_NAMES = _names(PatternType)
+_OPERATION_NAMES = _names(Operation)
+_PERMISSION_TYPE_NAMES = _names(PermissionType)
+
 # The first and last code that a stored ACL or a question may hold and still mean something.
 RESOURCE_TYPES = range(ResourceType.TOPIC, ResourceType.USER + 1)
 OPERATIONS = range(Operation.ALL, Operation.TWO_PHASE_COMMIT + 1)
@@ -97,12 +109,12 @@ class Acl(msgspec.Struct, frozen=True, gc=False):
     def __str__(self) -> str:
         """Return Kafka 4's ``StandardAcl[…]``, as it stands in the audit log."""
         return (
-            f"StandardAcl[resourceType={ResourceType.read(self.resource_type).name}, "
+            f"StandardAcl[resourceType={_RESOURCE_TYPE_NAMES.get(self.resource_type, _UNKNOWN)}, "
             f"resourceName={self.resource_name}, "
-            f"patternType={PatternType.read(self.pattern_type).name}, "
+            f"patternType={_PATTERN_TYPE_NAMES.get(self.pattern_type, _UNKNOWN)}, "
             f"principal={self.principal}, host={self.host}, "
-            f"operation={Operation.read(self.operation).name}, "
-            f"permissionType={PermissionType.read(self.permission_type).name}]"
+            f"operation={_OPERATION_NAMES.get(self.operation, _UNKNOWN)}, "
+            f"permissionType={_PERMISSION_TYPE_NAMES.get(self.permission_type, _UNKNOWN)}]"
         )
 
 
@@ -154,8 +166,10 @@ Change = AclAdded | AclRemoved
 class ChangeBatch(msgspec.Struct, frozen=True):
     """Changes that show together; ``last_offset`` is the log offset up to which they are complete.
 
-    ``changes`` may be empty: the log moved on without touching an ACL.
+    ``changes`` may be empty: the log moved on without touching an ACL. A long batch comes in
+    pieces, all of one ``last_offset``; none of them shows before the last one, ``is_end``.
     """
 
     last_offset: int
     changes: tuple[Change, ...] = ()
+    is_end: bool = True

@@ -24,7 +24,7 @@ from actors.errors import UnfitChangeError
 from actors.published import Published, View
 from actors.steps import finish_in_turns
 
-CHANGES_PER_SLICE: Final = 128
+CHANGES_PER_SLICE: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,9 @@ class RecordApplier:
             async for message in self._inbox:
                 assert isinstance(message, ChangeBatch), "a source catches up once"
                 snapshot = await self._apply(snapshot, message)
-                self._snapshot.publish(snapshot)
+                if message.is_end:
+                    snapshot = at_offset(snapshot, message.last_offset)
+                    self._snapshot.publish(snapshot)
 
     async def _load(self) -> AclSnapshot | None:
         """Return the first snapshot, None where the source ended before it had caught up."""
@@ -101,7 +103,7 @@ class RecordApplier:
                 await trio.lowlevel.checkpoint()
         except ChangeError as error:
             raise UnfitChangeError(batch.last_offset, error) from error
-        return at_offset(snapshot, batch.last_offset)
+        return snapshot
 
 
 def _slices(changes: tuple[Change, ...]) -> list[tuple[Change, ...]]:

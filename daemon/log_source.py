@@ -6,7 +6,7 @@ is its end. Files are read in a worker thread, decoded on the loop in slices.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator
 from itertools import islice
 from typing import Final
 
@@ -19,10 +19,12 @@ from metadata.log import LogBatch, MetadataLog, Progress
 from metadata.replay import Replay
 
 BATCHES_PER_READ: Final = 64
-"""Small enough that the thread's own work on them (CRC, headers) holds the interpreter shortly."""
+BYTES_PER_READ: Final = 1024 * 1024
+"""Small enough that the thread's own work on them (CRC, headers) holds the interpreter shortly, and
+that to free them holds the loop shortly. One batch may be larger: a checkpoint's has 8 MiB."""
 
 
-Begin = Callable[[Progress, Mapping[str, int]], Awaitable[int]]
+Begin = Callable[[Progress, Replay], Awaitable[int]]
 """What begins writing where reading has ended; returns the last offset, its own included."""
 
 
@@ -46,9 +48,9 @@ class LocalLogSource:
         return max(self._log.progress.last_offset, self._begun_offset)
 
     @property
-    def features(self) -> Mapping[str, int]:
-        """The finalized features that the log names, by name."""
-        return self._replay.features
+    def replay(self) -> Replay:
+        """What the log is read with: its features, and what else it holds."""
+        return self._replay
 
     @property
     def metadata_version(self) -> int:
@@ -79,9 +81,16 @@ class LocalLogSource:
                         else:
                             await applier.send(step)
             if self._begin is not None:
-                self._begun_offset = await self._begin(self._log.progress, self.features)
+                self._begun_offset = await self._begin(self._log.progress, self._replay)
             await applier.send(CaughtUp(self.high_watermark))
 
 
 def _read_some(batches: Iterator[LogBatch]) -> list[LogBatch]:
-    return list(islice(batches, BATCHES_PER_READ))
+    read: list[LogBatch] = []
+    size = 0
+    for log_batch in islice(batches, BATCHES_PER_READ):
+        read.append(log_batch)
+        size += len(log_batch.placed.batch.data)
+        if size >= BYTES_PER_READ:
+            break
+    return read

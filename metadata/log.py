@@ -36,11 +36,17 @@ class LogBatch:
 
 @dataclass(slots=True)
 class Progress:
-    """How far reading has come; ``torn_tail`` is known at the end."""
+    """How far reading has come.
+
+    Known at the end: ``torn_tail``, and ``segment``, the file in which the log goes on, of
+    ``segment_bytes`` bytes that count; None where it goes on in a new one.
+    """
 
     last_offset: int = -1
     last_epoch: int = 0
     torn_tail: TornTail | None = None
+    segment: Path | None = None
+    segment_bytes: int = 0
 
 
 class MetadataLog:
@@ -53,15 +59,18 @@ class MetadataLog:
         self.progress: Final = Progress()
 
     @classmethod
-    def open(cls, path: Path) -> MetadataLog:
+    def open(cls, path: Path, *, may_be_empty: bool = False) -> MetadataLog:
         """Open the log below a log directory, or one checkpoint file alone.
+
+        Args:
+            may_be_empty: the directory was formatted, and its log may not have begun yet.
 
         Raises:
             LogDirectoryError: there is no such thing.
         """
         if os.path.isfile(path):  # Path.is_file raises where it may not look
             return cls(LogFiles((), (checkpoint_of(path),)))
-        return cls(find_files(path))
+        return cls(find_files(path, may_be_empty=may_be_empty))
 
     def batches(self) -> Iterator[LogBatch]:
         """Yield every batch in order; blocks on the files.
@@ -119,6 +128,9 @@ class MetadataLog:
                 self.progress.last_offset = batch.last_offset
                 yield LogBatch(placed, batch.last_offset, is_checkpoint=False)
             self.progress.torn_tail = file.torn_tail
+            if following is None and expected == self.progress.last_offset + 1:
+                self.progress.segment = segment.path
+                self.progress.segment_bytes = file.position
         if following is not None and following.base_offset != expected:
             raise CorruptLogError(
                 following.path, 0, expected, f"the segment begins at {following.base_offset}"

@@ -17,6 +17,7 @@ from metadata.log import LogBatch, MetadataLog, corrupt_record
 from protocol.errors import DecodeError
 from protocol.metadata_records import (
     METADATA_VERSION_FEATURE,
+    NO_OP_TYPE,
     AbortTransaction,
     BeginTransaction,
     EndTransaction,
@@ -24,7 +25,7 @@ from protocol.metadata_records import (
     MetadataRecord,
 )
 from protocol.record_batch import HEADER_SIZE
-from protocol.record_reader import Texts, read_records
+from protocol.record_reader import RECORDS_PER_SLICE, Texts, read_records
 
 ShownRecord = AclAdded | AclRemoved | FeatureLevel
 
@@ -79,6 +80,17 @@ class Replay:
         self._texts: Final = Texts()
         self._frame: Final = TransactionFrame()
         self.features: Final[dict[str, int]] = {}
+        self._skipped_types: Final[set[int]] = set()
+
+    @property
+    def is_transaction_open(self) -> bool:
+        """A transaction has begun and has not ended, so far."""
+        return self._frame.is_open
+
+    @property
+    def foreign_types(self) -> frozenset[int]:
+        """The types of records read so far that say something which is not kept here."""
+        return frozenset(self._skipped_types - {NO_OP_TYPE})
 
     @property
     def metadata_version(self) -> int:
@@ -86,29 +98,50 @@ class Replay:
         return self.features.get(METADATA_VERSION_FEATURE, -1)
 
     def steps(self, log_batch: LogBatch) -> Iterator[ChangeBatch | None]:
-        """Yield None after each small step of work, then what the batch shows.
+        """Yield what the batch shows in pieces, None after a small step that adds none.
+
+        A checkpoint's batch holds some 100,000 ACLs: as one piece it could not be put together,
+        handed on or freed without holding the caller's thread for long.
 
         Raises:
-            CorruptLogError: a record that cannot be read or may not stand where it does.
+            CorruptLogError: a record that cannot be read or may not stand where it does; the
+                batch has no end then.
         """
-        batch = log_batch.placed.batch
-        if not batch.is_control:
-            try:
-                for records in read_records(batch, self._texts):
-                    self._check_checkpoint(log_batch, records)
-                    self._frame.feed(records)
-                    yield None
-            except DecodeError as error:
-                raise corrupt_record(log_batch, error) from error
-        changes: list[Change] = []
-        for record in self._frame.take():
-            if not isinstance(record, FeatureLevel):
-                changes.append(record)
-            elif record.level:
-                self.features[record.name] = record.level
+        held: tuple[Change, ...] = ()
+        for changes in self._shown(log_batch):
+            if changes and held:
+                yield ChangeBatch(log_batch.last_offset, held, is_end=False)
             else:
-                self.features.pop(record.name, None)
-        yield ChangeBatch(log_batch.last_offset, tuple(changes))
+                yield None
+            held = changes or held
+        yield ChangeBatch(log_batch.last_offset, held)
+
+    def _shown(self, log_batch: LogBatch) -> Iterator[tuple[Change, ...]]:
+        """Yield the changes that show, at most a slice at a time, and keep the features."""
+        batch = log_batch.placed.batch
+        if batch.is_control:
+            return
+        try:
+            for records in read_records(batch, self._texts, self._skipped_types):
+                self._check_checkpoint(log_batch, records)
+                self._frame.feed(records)
+                shown = self._frame.take()
+                for start in range(0, len(shown) or 1, RECORDS_PER_SLICE):
+                    yield self._without_features(shown[start : start + RECORDS_PER_SLICE])
+        except DecodeError as error:
+            raise corrupt_record(log_batch, error) from error
+
+    def _without_features(self, shown: list[ShownRecord]) -> tuple[Change, ...]:
+        changes: list[Change] = []
+        for record in shown:
+            match record:
+                case AclAdded() | AclRemoved():
+                    changes.append(record)
+                case FeatureLevel(name, 0):
+                    self.features.pop(name, None)
+                case FeatureLevel(name, level):
+                    self.features[name] = level
+        return tuple(changes)
 
     @staticmethod
     def _check_checkpoint(log_batch: LogBatch, records: list[MetadataRecord]) -> None:
@@ -122,7 +155,7 @@ class Replay:
 
 
 def read_changes(path: Path) -> Iterator[ChangeBatch]:
-    """Yield every batch of changes of a log directory or of a checkpoint file; blocks.
+    """Yield the changes of a log directory or of a checkpoint file, long batches in pieces; blocks.
 
     Raises:
         MetadataLogError: as ``MetadataLog.open`` and ``MetadataLog.batches``.

@@ -35,6 +35,10 @@ class RecordType(IntEnum):
     ABORT_TRANSACTION = 25
 
 
+NO_OP_TYPE: Final = 20
+"""The type of records that say nothing, which a controller writes from time to time."""
+
+
 class FeatureLevel(msgspec.Struct, frozen=True, gc=False):
     """A finalized feature; level 0 takes it away."""
 
@@ -63,6 +67,17 @@ MetadataRecord = (
 )
 
 
+def record_type(data: bytes, start: int, end: int) -> int:
+    """Return the type of the record in ``data[start:end]``, whether it is known or not.
+
+    Raises:
+        DecodeError: the bytes do not begin like a metadata record.
+    """
+    reader = WireReader(data, start, end)
+    reader.unsigned_varint("frame version")
+    return reader.unsigned_varint("record type")
+
+
 def decode_value(data: bytes, start: int, end: int) -> MetadataRecord | None:
     """Return the record in ``data[start:end]``, None where its type is one that is skipped.
 
@@ -73,14 +88,14 @@ def decode_value(data: bytes, start: int, end: int) -> MetadataRecord | None:
     frame_version = reader.unsigned_varint("frame version")
     if frame_version != FRAME_VERSION:
         raise DecodeError(f"frame version {frame_version}, only 1 is known", start)
-    record_type = reader.unsigned_varint("record type")
+    number = reader.unsigned_varint("record type")
     version = reader.unsigned_varint("record version")
-    decode = _DECODERS.get(record_type)
+    decode = _DECODERS.get(number)
     if decode is None:
         return None
     if version != 0:
         raise DecodeError(
-            f"{RecordType(record_type).name} record of version {version}, only 0 is known", start
+            f"{RecordType(number).name} record of version {version}, only 0 is known", start
         )
     return decode(reader)
 

@@ -12,11 +12,12 @@ from typing import Final
 
 from acl.model import Acl, AclAdded, AclRemoved
 from protocol.errors import DecodeError
-from protocol.metadata_records import ID_SIZE, MetadataRecord, RecordType, decode_value
+from protocol.metadata_records import ID_SIZE, MetadataRecord, RecordType, decode_value, record_type
 from protocol.record_batch import HEADER_SIZE, RecordBatch, read_record
 
-RECORDS_PER_SLICE: Final = 256
-_TEXTS_KEPT: Final = 16_384
+RECORDS_PER_SLICE: Final = 128
+_TEXTS_KEPT: Final = 4096
+"""Few enough that to forget them all, when there are more, takes a fraction of a millisecond."""
 
 _ADDED_START: Final = bytes((1, RecordType.ACCESS_CONTROL_ENTRY, 0))
 _REMOVED_START: Final = bytes((1, RecordType.REMOVE_ACCESS_CONTROL_ENTRY, 0))
@@ -41,10 +42,15 @@ class Texts:
         return text
 
 
-def read_records(batch: RecordBatch, texts: Texts) -> Iterator[list[MetadataRecord]]:
+def read_records(
+    batch: RecordBatch, texts: Texts, skipped_types: set[int] | None = None
+) -> Iterator[list[MetadataRecord]]:
     """Yield the batch's records in order, in slices of at most ``RECORDS_PER_SLICE``.
 
     Types that are skipped are left out, so a slice may be short or empty.
+
+    Args:
+        skipped_types: gets the types that were skipped.
 
     Raises:
         DecodeError: a record is not well formed; ``position`` counts from the batch's start.
@@ -57,14 +63,22 @@ def read_records(batch: RecordBatch, texts: Texts) -> Iterator[list[MetadataReco
         left -= size
         records: list[MetadataRecord] = []
         for _ in range(size):
-            position = _read_one(data, position, texts, records)
+            following = _read_one(data, position, texts, records)
+            if following < 0:
+                following = -following
+                if skipped_types is not None:
+                    skipped_types.add(_type_of(data, position))
+            position = following
         yield records
     if position != len(data):
         raise DecodeError("bytes follow the last record of the batch", position)
 
 
 def _read_one(data: bytes, position: int, texts: Texts, records: list[MetadataRecord]) -> int:
-    """Append the record at ``position``, unless it is skipped; return where the next one stands."""
+    """Append the record at ``position``, and return where the next one stands.
+
+    That is negative where the record's type is one that is skipped, and nothing was appended.
+    """
     found = _value_in_line(data, position)
     if found is None:
         record = read_record(data, position)
@@ -79,9 +93,15 @@ def _read_one(data: bytes, position: int, texts: Texts, records: list[MetadataRe
         acl = AclRemoved(data[start + 3 : start + 3 + ID_SIZE])
     if acl is None:
         acl = decode_value(data, start, end)
-    if acl is not None:
-        records.append(acl)
+    if acl is None:
+        return -following
+    records.append(acl)
     return following
+
+
+def _type_of(data: bytes, position: int) -> int:
+    record = read_record(data, position)
+    return record_type(data, record.value_start, record.value_end)
 
 
 def _value_in_line(  # noqa: C901 - the loader's hot path: two varints stand here in line

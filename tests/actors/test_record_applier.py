@@ -23,6 +23,7 @@ from actors.errors import UnfitChangeError
 from actors.record_applier import CHANGES_PER_SLICE, CaughtUp, RecordApplier
 from tests.strategies import logs
 
+EMPTY_SNAPSHOT_AT_0 = build([])
 Feed = trio.MemorySendChannel[ChangeBatch | CaughtUp]
 
 
@@ -93,6 +94,19 @@ async def test_a_batch_of_many_slices_shows_whole_or_not_at_all(nursery: trio.Nu
         await applier.snapshot.wait_until(lambda newest: newest is not None and newest.offset > 0)
     assert sizes <= {-1, 0, count}
     nursery.cancel_scope.cancel()
+
+
+async def test_a_batch_in_pieces_shows_with_its_last_one(nursery: trio.Nursery) -> None:
+    """A source may hand a long batch on piece by piece: still it shows whole or not at all."""
+    feed, applier = await start(nursery)
+    await feed.send(CaughtUp(0))
+    await feed.send(ChangeBatch(9, (added(1),), is_end=False))
+    await feed.send(ChangeBatch(9, (added(2),), is_end=False))
+    await wait_all_tasks_blocked()
+    assert applier.snapshot.newest == EMPTY_SNAPSHOT_AT_0
+    await feed.send(ChangeBatch(9, (added(3),)))
+    await wait_all_tasks_blocked()
+    assert applier.snapshot.newest == build([added(1), added(2), added(3)], offset=9)
 
 
 @pytest.mark.parametrize("loaded", [False, True])

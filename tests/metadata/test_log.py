@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from metadata.errors import LogDirectoryError
-from metadata.log import MetadataLog, Progress
+from metadata.log import MetadataLog
 from protocol.control_records import snapshot_header
 from protocol.record_batch import ControlType, batch_size, control_key, encode_batch
 from tests.log_files import (
@@ -48,7 +48,7 @@ def test_batches_come_in_order(tmp_path: Path) -> None:
     batches, progress = read(tmp_path)
     assert [each.last_offset for each in batches] == [0, 1, 3, 5]
     assert {each.placed.path for each in batches} == {path}
-    assert progress == Progress(last_offset=5, last_epoch=1, torn_tail=None)
+    assert (progress.last_offset, progress.last_epoch, progress.torn_tail) == (5, 1, None)
 
 
 def test_segments_follow_one_another(tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ def test_the_log_goes_on_from_its_end(tmp_path: Path) -> None:
     assert [(each.last_offset, each.is_checkpoint) for each in batches] == [
         (5, True), (6, False)
     ]  # fmt: skip
-    assert progress == Progress(last_offset=6, last_epoch=1, torn_tail=None)
+    assert (progress.last_offset, progress.last_epoch, progress.torn_tail) == (6, 1, None)
     assert numbers(tmp_path) == {3}
     write_segment(tmp_path, 0, *BATCHES)
     write_segment(tmp_path, 6, after)
@@ -162,7 +162,7 @@ def test_alone_it_is_the_state(tmp_path: Path) -> None:
     path = write_checkpoint(tmp_path, 90, RECORDS, epoch=3)
     for each in (tmp_path, path):
         batches, progress = read(each)
-        assert progress == Progress(last_offset=89, last_epoch=3, torn_tail=None)
+        assert (progress.last_offset, progress.last_epoch, progress.torn_tail) == (89, 3, None)
         assert [each.last_offset for each in batches] == [89]
         assert numbers(each) == {1, 2}
     path = write_checkpoint(tmp_path, 91, [])
@@ -324,7 +324,7 @@ def test_nothing_is_known_before_the_first_batch(tmp_path: Path) -> None:
     """Progress moves with the reading, a batch at a time."""
     write_segment(tmp_path, 0, *BATCHES)
     log = MetadataLog.open(tmp_path)
-    assert log.progress == Progress(last_offset=-1, last_epoch=0, torn_tail=None)
+    assert (log.progress.last_offset, log.progress.last_epoch) == (-1, 0)
     batches = log.batches()
     next(batches)
     next(batches)

@@ -24,6 +24,7 @@ from protocol.metadata_records import (
     FeatureLevel,
     MetadataRecord,
 )
+from protocol.record_reader import RECORDS_PER_SLICE
 from tests.log_files import (
     METADATA_VERSION,
     added,
@@ -243,13 +244,29 @@ def test_a_record_that_cannot_be_read_is_placed_in_its_file(tmp_path: Path) -> N
 
 
 def test_work_comes_in_small_steps(tmp_path: Path) -> None:
-    """A large batch yields None on its way, and shows at its end in one piece."""
+    """A large batch comes in pieces of a slice each, of which only the last one ends it."""
     write_log(tmp_path, [added(n) for n in range(1000)])
     replay = Replay()
     *_, large = MetadataLog.open(tmp_path).batches()
-    *pauses, last = replay.steps(large)
-    assert pauses == [None] * 4
-    assert last == ChangeBatch(1001, tuple(added(n) for n in range(1000)))
+    pause, *pieces = replay.steps(large)
+    assert pause is None
+    assert [piece and (piece.last_offset, piece.is_end) for piece in pieces] == [
+        *[(1001, False)] * (1000 // RECORDS_PER_SLICE),
+        (1001, True),
+    ]
+    changes = [change for piece in pieces if piece is not None for change in piece.changes]
+    assert changes == [added(n) for n in range(1000)]
+
+
+def test_a_long_transaction_shows_in_small_steps(tmp_path: Path) -> None:
+    """What was held back until its end is handed on a slice at a time, its last part with it."""
+    write_log(tmp_path, [BEGIN, *(added(n) for n in range(300))], [END, added(300)])
+    replay = Replay()
+    *_, held, last = MetadataLog.open(tmp_path).batches()
+    assert [step for step in replay.steps(held) if step is not None] == [ChangeBatch(302)]
+    pieces = [piece for piece in replay.steps(last) if piece is not None]
+    assert [len(piece.changes) for piece in pieces] == [RECORDS_PER_SLICE, RECORDS_PER_SLICE, 45]
+    assert [piece.is_end for piece in pieces] == [False, False, True]
 
 
 def test_a_frame_says_whether_it_is_open() -> None:

@@ -1,0 +1,123 @@
+"""Checkpoints, written aside; and what they make superfluous, retired.
+
+Law: a checkpoint has its name only once it is whole and durable. A segment goes only when a
+checkpoint at or above the new start of the log is durable, so what is left always holds all.
+
+Source: KIP-630; Kafka 4.3 RecordsSnapshotWriter, KafkaRaftLog.maybeClean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, suppress
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from acl.model import Acl, AclAdded
+from metadata.directory import METADATA_TOPIC_DIRECTORY, LogFiles, checkpoint_name
+from metadata.storage import Storage
+from protocol.control_records import Record, snapshot_footer, snapshot_header
+from protocol.metadata_records import FeatureLevel, MetadataRecord, encode_value
+from protocol.record_batch import encode_batch
+
+PART_SUFFIX: Final = ".part"
+RECORDS_PER_BATCH: Final = 1024
+
+
+class CheckpointState(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that a checkpoint holds: the state below ``end_offset``, which is exclusive.
+
+    ``epoch`` is that of the last record, ``timestamp_ms`` its time.
+    """
+
+    end_offset: int
+    epoch: int
+    timestamp_ms: int
+    features: Mapping[str, int]
+    acls: Mapping[bytes, Acl]
+
+
+def write_checkpoint(log_dir: Path, state: CheckpointState, storage: Storage) -> Path:
+    """Write a checkpoint and return its path; blocks, for long where there are many ACLs.
+
+    Raises:
+        OSError: it could not be written; what was begun counts for nothing.
+    """
+    directory = log_dir / METADATA_TOPIC_DIRECTORY
+    path = directory / checkpoint_name(state.end_offset, state.epoch)
+    part = path.with_name(path.name + PART_SUFFIX)
+    with suppress(FileNotFoundError):
+        storage.remove(part)
+    with closing(storage.append_to(part)) as file:
+        for batch in _batches(state):
+            file.append([batch])
+        file.sync()
+    storage.rename(part, path)
+    storage.sync_directory(directory)
+    return path
+
+
+def _batches(state: CheckpointState) -> Iterator[bytes]:
+    """Yield the batches; offsets count from 0, and every batch carries the state's epoch."""
+    offset = 0
+
+    def batch(records: list[Record], *, is_control: bool = False) -> bytes:
+        nonlocal offset
+        encoded = encode_batch(
+            offset, state.epoch, state.timestamp_ms, records, is_control=is_control
+        )
+        offset += len(records)
+        return encoded
+
+    yield batch([snapshot_header(state.timestamp_ms)], is_control=True)
+    records = _records(state)
+    while some := list(islice(records, RECORDS_PER_BATCH)):
+        yield batch([(None, encode_value(record)) for record in some])
+    yield batch([snapshot_footer()], is_control=True)
+
+
+def _records(state: CheckpointState) -> Iterator[MetadataRecord]:
+    for name, level in state.features.items():
+        yield FeatureLevel(name, level)
+    for acl_id, acl in state.acls.items():
+        yield AclAdded(acl_id, acl)
+
+
+def retire(files: LogFiles, *, bytes_max: int, oldest_ms: int, storage: Storage) -> list[Path]:
+    """Remove what the retention keys no longer keep; return what was removed.
+
+    Args:
+        files: what stands in the directory, its newest checkpoint durable.
+        bytes_max: how much may stay before the oldest checkpoint goes.
+        oldest_ms: checkpoints last written before (milliseconds since 1970) go as well.
+
+    The newest checkpoint stays, and with it every segment that holds what it does not.
+
+    Raises:
+        OSError: a file could not be removed.
+    """
+    checkpoints, segments = list(files.checkpoints), list(files.segments)
+    paths = [*(each.path for each in segments), *(each.path for each in checkpoints)]
+    stats = {path: path.stat() for path in paths}
+    removed: list[Path] = []
+    while len(checkpoints) > 1 and (
+        sum(stats[path].st_size for path in stats.keys() - removed) > bytes_max
+        or stats[checkpoints[0].path].st_mtime_ns < oldest_ms * 1_000_000
+    ):
+        removed.append(checkpoints.pop(0).path)
+        while len(segments) > 1 and segments[1].base_offset <= checkpoints[0].end_offset:
+            removed.append(segments.pop(0).path)
+    _remove(removed, storage)
+    return removed
+
+
+def _remove(paths: Iterable[Path], storage: Storage) -> None:
+    directories = set()
+    for path in paths:
+        storage.remove(path)
+        directories.add(path.parent)
+    for directory in directories:
+        storage.sync_directory(directory)

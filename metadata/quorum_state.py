@@ -1,0 +1,54 @@
+"""``quorum-state``: who votes on a log. Only a log of one voter, this node, may be written here.
+
+Law: a log that other nodes vote on is theirs. An epoch begun on a copy of it would, given back to
+them, cut off what they had committed.
+
+Source: KIP-595; Kafka 4.3 FileQuorumStateStore.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from metadata.directory import METADATA_TOPIC_DIRECTORY
+from metadata.errors import LogDirectoryError
+
+NAME: Final = "quorum-state"
+
+
+class _Voter(msgspec.Struct, rename="camel"):
+    voter_id: int
+
+
+class _QuorumState(msgspec.Struct, rename="camel"):
+    leader_id: int = -1
+    current_voters: list[_Voter] = []
+
+
+def check_sole_voter(log_dir: Path, node_id: int) -> None:
+    """Refuse a log that a quorum of other nodes has written.
+
+    Raises:
+        LogDirectoryError: another node votes on the log, or the file cannot be read.
+    """
+    path = log_dir / METADATA_TOPIC_DIRECTORY / NAME
+    try:
+        state = msgspec.json.decode(path.read_bytes(), type=_QuorumState)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise LogDirectoryError(f"{path}: {error.strerror or error}") from error
+    except msgspec.MsgspecError as error:
+        raise LogDirectoryError(f"{path}: {error}") from error
+    others = {voter.voter_id for voter in state.current_voters} - {node_id}
+    if state.leader_id not in (-1, node_id):
+        others.add(state.leader_id)
+    if others:
+        names = ", ".join(map(str, sorted(others)))
+        raise LogDirectoryError(
+            f"{path}: the log belongs to a quorum with node {names}; only a log whose one voter "
+            f"is node {node_id} may be written"
+        )

@@ -1,0 +1,98 @@
+"""The few file calls that a log is written with, behind one interface.
+
+Law: nothing else of this package changes a file. So what a crash, a full disk or a lying sync may
+do to a log can be played out by another implementation.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, Protocol
+
+_PIECES_PER_CALL: Final = 512
+_NEW_FILE_MODE: Final = 0o644
+
+
+class AppendFile(Protocol):
+    """A file that only grows."""
+
+    def append(self, pieces: Sequence[bytes]) -> None:
+        """Write all of ``pieces`` at the end; OSError where not all could be."""
+
+    def sync(self) -> None:
+        """Return once all that was appended is durable; OSError where that is not known."""
+
+    def close(self) -> None: ...
+
+
+class Storage(Protocol):
+    """Every call raises OSError where it fails."""
+
+    def append_to(self, path: Path) -> AppendFile:
+        """Open ``path`` for appending; it is made where it is missing."""
+
+    def truncate(self, path: Path, size: int) -> None:
+        """Cut ``path`` to ``size`` bytes, durably."""
+
+    def rename(self, source: Path, target: Path) -> None:
+        """Put ``source`` in the place of ``target``; durable once the directory is synced."""
+
+    def remove(self, path: Path) -> None:
+        """Remove a file; durable once the directory is synced."""
+
+    def sync_directory(self, directory: Path) -> None:
+        """Make the names in ``directory`` durable."""
+
+
+class _DiskFile:
+    def __init__(self, path: Path) -> None:
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+        self._descriptor = os.open(path, flags, _NEW_FILE_MODE)
+
+    def append(self, pieces: Sequence[bytes]) -> None:
+        for start in range(0, len(pieces), _PIECES_PER_CALL):
+            some = pieces[start : start + _PIECES_PER_CALL]
+            written = os.writev(self._descriptor, some)
+            if written < sum(map(len, some)):
+                self._append_rest(b"".join(some)[written:])
+
+    def _append_rest(self, data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(self._descriptor, view) :]
+
+    def sync(self) -> None:
+        os.fdatasync(self._descriptor)
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+
+class DiskStorage:
+    """The real thing."""
+
+    def append_to(self, path: Path) -> AppendFile:
+        return _DiskFile(path)
+
+    def truncate(self, path: Path, size: int) -> None:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            os.ftruncate(descriptor, size)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def rename(self, source: Path, target: Path) -> None:
+        source.replace(target)
+
+    def remove(self, path: Path) -> None:
+        path.unlink()
+
+    def sync_directory(self, directory: Path) -> None:
+        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
