@@ -203,8 +203,10 @@ def _scan_key(acl: Acl, wildcard_section: int) -> tuple[int, int, int, int, byte
 
     It scans the name's own section (0), where a longer pattern stands before a shorter one, then
     from the literal ``*`` on, downwards: for a name that sorts below ``*`` that meets the own
-    section a second time, so the last ALLOW then stands there (``wildcard_section`` -1). Within a
-    pattern StandardAcl.compareTo decides, whose texts compare by UTF-16 units.
+    section a second time, so the last ALLOW then stands there (``wildcard_section`` -1). (Where a
+    pattern of another name sorts between the two, Kafka's second scan ends before; which of two
+    ALLOWs it names then is not followed here.) Within a pattern StandardAcl.compareTo decides,
+    whose texts compare by UTF-16 units.
     """
     is_in_wildcard_section = is_wildcard(acl.pattern_type, acl.resource_name)
     return (
