@@ -34,6 +34,10 @@ check: setup-dev
 bench: setup-dev
 	$(BIN)/python -m ops.bench
 
+# Against the real Kafka, where Java and Maven are there; SEED=1234 repeats a run's random cases.
+conformance: setup-dev
+	$(BIN)/pytest tests/conformance $(if $(SEED),--seed $(SEED))
+
 # Rewrites both lock files; needs uv.
 lock:
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \

@@ -1,0 +1,87 @@
+package org.apache.kafka.controller;
+
+import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.errors.ApiException;
+import org.apache.kafka.common.metadata.AccessControlEntryRecord;
+import org.apache.kafka.common.metadata.RemoveAccessControlEntryRecord;
+import org.apache.kafka.common.protocol.Errors;
+import org.apache.kafka.server.authorizer.AclCreateResult;
+import org.apache.kafka.server.authorizer.AclDeleteResult;
+import org.apache.kafka.server.common.ApiMessageAndVersion;
+
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+
+/** Creations and deletions, step by step, on one AclControlManager; each step's records are replayed after it. */
+record AdministrationCase(List<Step> steps) {
+
+    /** One of the two is there. */
+    record Step(List<AclRow> create, List<AclRow> delete) { }
+
+    record Answer(List<Object> steps, int aclCount) { }
+
+    record Error(int code, String message) {
+        static Error of(ApiException exception) {
+            return new Error(Errors.forException(exception).code(), exception.getMessage());
+        }
+    }
+
+    /** An error or null for each ACL; the ACLs that were written. */
+    record Creation(List<Error> errors, List<AclRow> written) { }
+
+    /** For one filter: why it cannot be used, or the ACLs that it deletes. */
+    record Deleted(Error error, List<AclRow> acls) { }
+
+    /** An entry for each filter; of each ACL that is removed, the how manieth it was to be written. */
+    record Deletion(List<Deleted> results, List<Integer> removed) { }
+
+    Answer answer() {
+        Session session = new Session(new AclControlManager.Builder().build(), new HashMap<>());
+        List<Object> answers = new ArrayList<>();
+        for (Step step : steps) {
+            answers.add(step.create == null ? session.delete(step.delete) : session.create(step.create));
+        }
+        return new Answer(answers, session.manager.idToAcl().size());
+    }
+
+    private record Session(AclControlManager manager, Map<Uuid, Integer> places) {
+
+        Creation create(List<AclRow> rows) {
+            ControllerResult<List<AclCreateResult>> created =
+                manager.createAcls(rows.stream().map(AclRow::binding).toList());
+            List<Error> errors = new ArrayList<>();
+            for (AclCreateResult result : created.response()) {
+                errors.add(result.exception().map(Error::of).orElse(null));
+            }
+            List<AclRow> written = new ArrayList<>();
+            for (ApiMessageAndVersion message : created.records()) {
+                AccessControlEntryRecord record = (AccessControlEntryRecord) message.message();
+                places.put(record.id(), places.size() + 1);
+                manager.replay(record);
+                written.add(AclRow.of(manager.idToAcl().get(record.id()).toBinding()));
+            }
+            return new Creation(errors, written);
+        }
+
+        Deletion delete(List<AclRow> rows) {
+            ControllerResult<List<AclDeleteResult>> deleted =
+                manager.deleteAcls(rows.stream().map(AclRow::filter).toList());
+            List<Deleted> results = new ArrayList<>();
+            for (AclDeleteResult result : deleted.response()) {
+                results.add(new Deleted(
+                    result.exception().map(Error::of).orElse(null),
+                    result.aclBindingDeleteResults().stream().map(each -> AclRow.of(each.aclBinding())).toList()));
+            }
+            List<Integer> removed = new ArrayList<>();
+            for (ApiMessageAndVersion message : deleted.records()) {
+                RemoveAccessControlEntryRecord record = (RemoveAccessControlEntryRecord) message.message();
+                removed.add(places.get(record.id()));
+                manager.replay(record);
+            }
+            removed.sort(null);
+            return new Deletion(results, removed);
+        }
+    }
+}

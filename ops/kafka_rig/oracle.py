@@ -1,0 +1,34 @@
+"""Kafka's own StandardAuthorizer and AclControlManager, asked by the case.
+
+A case is a JSON object whose rows are arrays: ACLs and filters ``[resourceType, name, patternType,
+principal, host, operation, permission]`` (None in a filter is any), questions ``[principal, host,
+operation, resourceType, name]``. The Java records ``DecisionCase`` and ``AdministrationCase`` say
+what cases and answers hold.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any, Final
+
+from ops.kafka_rig.rig import Rig, RigError
+
+Case = dict[str, Any]
+Answer = dict[str, Any]
+
+_MAIN_CLASS: Final = "org.apache.kafka.controller.Oracle"
+_TIMEOUT_SECONDS: Final = 120.0
+
+
+def kafka_answers(rig: Rig, cases: Iterable[Case]) -> list[Answer]:
+    """Return Kafka's answer to each case, in order.
+
+    Raises:
+        RigError: the classes could not be asked, or did not understand a case.
+    """
+    written = "".join(f"{json.dumps(case)}\n" for case in cases)
+    done = rig.run_class(_MAIN_CLASS, written=written, timeout_seconds=_TIMEOUT_SECONDS)
+    if done.exit_code:
+        raise RigError(f"{_MAIN_CLASS}: exit code {done.exit_code}: {done.stderr[:1000]}")
+    return [json.loads(line) for line in done.stdout.splitlines()]

@@ -1,0 +1,256 @@
+"""Apache Kafka 4.3.1 as it comes from Maven: the class path, and its programs run to their end.
+
+Law: where Java, Maven or the jars cannot be had the rig is absent, with the reason. Nothing ever
+stands in for Kafka, and nothing is waited for without an end.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+VERSION: Final = "4.3.1"
+DIRECTORY: Final = Path(".run/kafka_rig")
+TOOL_TIMEOUT_SECONDS: Final = 60.0
+
+SOURCES: Final = Path(__file__).parent
+_RESOLVE: Final = "org.apache.maven.plugins:maven-dependency-plugin:2.8:build-classpath"
+_RESOLVE_TIMEOUT_SECONDS: Final = 300.0
+_COMPILE_TIMEOUT_SECONDS: Final = 60.0
+# The tools live for a second: compiling little and collecting simply is what suits them.
+_TOOL_OPTIONS: Final = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+_SAID_MAX: Final = 500
+
+Argument = str | Path
+
+
+class RigError(Exception):
+    """A program of the rig could not be run, or was not done in time; the text says which."""
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """Why there is no Kafka to run here."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What a program printed, and its exit code."""
+
+    exit_code: int
+    stdout: str
+    stderr: str
+
+
+class Program(StrEnum):
+    """Kafka's command line tools by their names; ``main_class`` is what their scripts run."""
+
+    ACLS = "kafka-acls"
+    CONFIGS = "kafka-configs"
+    TOPICS = "kafka-topics"
+    DUMP_LOG = "kafka-dump-log"
+    METADATA_SHELL = "kafka-metadata-shell"
+    STORAGE = "kafka-storage"
+
+    @property
+    def main_class(self) -> str:
+        return _MAIN_CLASSES[self]
+
+
+_MAIN_CLASSES: Final = {
+    Program.ACLS: "org.apache.kafka.tools.AclCommand",
+    Program.CONFIGS: "kafka.admin.ConfigCommand",
+    Program.TOPICS: "org.apache.kafka.tools.TopicCommand",
+    Program.DUMP_LOG: "org.apache.kafka.tools.DumpLogSegments",
+    Program.METADATA_SHELL: "org.apache.kafka.shell.MetadataShell",
+    Program.STORAGE: "kafka.tools.StorageTool",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Rig:
+    """Kafka's jars, and our classes that drive some of them, as a class path."""
+
+    classpath: str
+
+    def command(self, main_class: str, *arguments: Argument, options: Sequence[str]) -> list[str]:
+        """Return a command line that runs a class in a JVM of its own."""
+        return ["java", *options, "-cp", self.classpath, main_class, *map(str, arguments)]
+
+    def run(
+        self,
+        program: Program,
+        *arguments: Argument,
+        timeout_seconds: float = TOOL_TIMEOUT_SECONDS,
+    ) -> Output:
+        """Run one of Kafka's tools to its end.
+
+        Raises:
+            RigError: it could not be started, or was killed for taking too long.
+        """
+        return self.run_class(program.main_class, *arguments, timeout_seconds=timeout_seconds)
+
+    def run_class(
+        self,
+        main_class: str,
+        *arguments: Argument,
+        written: str = "",
+        timeout_seconds: float = TOOL_TIMEOUT_SECONDS,
+    ) -> Output:
+        """Run a class to its end, with ``written`` on its standard input.
+
+        Raises:
+            RigError: as ``run``.
+        """
+        logging = f"-Dlog4j2.configurationFile={SOURCES / 'tools-log4j2.properties'}"
+        command = self.command(main_class, *arguments, options=(*_TOOL_OPTIONS, logging))
+        return run_to_end(command, written=written, timeout_seconds=timeout_seconds)
+
+    def dump_log(self, *files: Path) -> Output:
+        """Print segments and checkpoints of metadata logs with kafka-dump-log."""
+        names = ",".join(map(str, files))
+        return self.run(Program.DUMP_LOG, "--cluster-metadata-decoder", "--files", names)
+
+    def metadata_shell(self, file: Path, *command: str) -> Output:
+        """Run a command of kafka-metadata-shell on a segment or a checkpoint.
+
+        On a copy: the shell takes the lock of the directory, which a broker or a daemon may hold.
+        """
+        with tempfile.TemporaryDirectory() as directory:
+            copy = Path(directory) / file.parent.name / file.name
+            copy.parent.mkdir()
+            shutil.copy(file, copy)
+            return self.run(Program.METADATA_SHELL, "--snapshot", copy, *command)
+
+
+def prepare(directory: Path = DIRECTORY) -> Rig | Absent:
+    """Return the rig, or why there is none; below ``directory`` the first call leaves what it made.
+
+    The first call asks Maven for the jars and compiles our classes: some seconds where Maven has
+    the jars already, some minutes where it must fetch them.
+    """
+    if shutil.which("java") is None:
+        return Absent("no java")
+    built = directory.absolute() / _digest()
+    try:
+        jars = _jars(built) or _build(built)
+    except RigError as error:
+        return Absent(str(error))
+    return Rig(os.pathsep.join((str(built / "classes"), jars)))
+
+
+def _java_sources() -> list[Path]:
+    return sorted((SOURCES / "java").rglob("*.java"))
+
+
+def _digest() -> str:
+    """Return a name for what is built from these very sources."""
+    digest = hashlib.sha256()
+    for path in (SOURCES / "pom.xml", *_java_sources()):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _jars(built: Path) -> str | None:
+    """Return the class path of the jars, None where it is not built or a jar has gone since."""
+    path = built / "classpath.txt"
+    if not path.exists():
+        return None
+    jars = path.read_text().strip()
+    is_whole = jars and all(Path(jar).exists() for jar in jars.split(os.pathsep))
+    return jars if is_whole else None
+
+
+def _build(built: Path) -> str:
+    """Resolve the jars, compile our classes, and return the class path of the jars.
+
+    ``built`` appears whole, or not at all.
+
+    Raises:
+        RigError: Maven or the compiler is missing or failed.
+    """
+    for program in ("mvn", "javac"):
+        if shutil.which(program) is None:
+            raise RigError(f"no {program}")
+    built.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=built.parent) as name:
+        directory = Path(name) / "built"
+        directory.mkdir()
+        _resolve(directory / "classpath.txt")
+        jars = _jars(directory)
+        if jars is None:
+            raise RigError("mvn: named no jars, or jars that are not there")
+        _compile(jars, directory / "classes")
+        shutil.rmtree(built, ignore_errors=True)
+        with suppress(OSError):  # somebody else was faster: theirs is the same
+            directory.rename(built)
+    return jars
+
+
+def _resolve(jars_path: Path) -> None:
+    _demand(
+        ["mvn", "-q", "-B", "-f", SOURCES / "pom.xml", _RESOLVE, f"-Dmdep.outputFile={jars_path}"],
+        timeout_seconds=_RESOLVE_TIMEOUT_SECONDS,
+    )
+
+
+def _compile(jars: str, classes: Path) -> None:
+    options = ("--release", "17", "-proc:none", "-cp", jars, "-d", str(classes))
+    _demand(
+        ["javac", *options, *map(str, _java_sources())], timeout_seconds=_COMPILE_TIMEOUT_SECONDS
+    )
+
+
+def _demand(command: Sequence[Argument], *, timeout_seconds: float) -> None:
+    done = run_to_end(command, timeout_seconds=timeout_seconds)
+    if done.exit_code:
+        said = (done.stdout + done.stderr).strip()
+        raise RigError(f"{command[0]}: exit code {done.exit_code}: {said[:_SAID_MAX]}")
+
+
+def run_to_end(command: Sequence[Argument], *, written: str = "", timeout_seconds: float) -> Output:
+    """Run a command and return what it printed, in UTF-8 whatever the locale.
+
+    Raises:
+        RigError: it could not be started, or was killed for taking too long.
+    """
+    try:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=java_environment(),
+            encoding="utf-8",
+            errors="replace",
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise RigError(f"{command[0]}: {error.strerror or error}") from error
+    with process:
+        try:
+            stdout, stderr = process.communicate(written, timeout_seconds)
+        except subprocess.TimeoutExpired as error:
+            raise RigError(f"{command[0]}: not done in {timeout_seconds:g} s") from error
+        finally:
+            if process.poll() is None:
+                # The whole group: Maven may be a script that waits for a JVM of its own.
+                os.killpg(process.pid, signal.SIGKILL)
+    return Output(process.returncode, stdout, stderr)
+
+
+def java_environment() -> dict[str, str]:
+    """Return the environment in which Java takes and prints names as UTF-8."""
+    return {**os.environ, "LC_ALL": "C.UTF-8"}

@@ -1,0 +1,1 @@
+"""Ours beside the real Kafka, run here and now; skipped, with the reason, where there is none."""

@@ -1,0 +1,244 @@
+"""Random cases for Kafka's classes and ours: each a small world whose names meet one another.
+
+Law: a seed and a number give the same case on any machine. Rows are those of
+``ops.kafka_rig.oracle``.
+
+Kafka 4.3 has trouble with names that sort below ``*``. Having looked through the names below the
+one that is asked for, its scan goes through those below ``*``, and at the first that is not a
+prefix of the asked one it takes up again at as many letters of ``*`` as the two have in common:
+none, and it ends early (``ends_early``); one, and it begins anew for ever; more, and it fails
+(``leads_astray``; such questions stand under ``astray``, not under ``requests``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import takewhile
+from random import Random
+from typing import Any, Final, TypeVar
+
+T = TypeVar("T")
+Row = list[Any]
+Case = dict[str, Any]
+
+ADMINISTRATION_EVERY: Final = 8
+
+RESOURCE_TYPES: Final = (
+    "TOPIC", "GROUP", "CLUSTER", "TRANSACTIONAL_ID", "DELEGATION_TOKEN", "USER",
+)  # fmt: skip
+# Operations that imply others, or are implied, come up more often.
+COMMON_OPERATIONS: Final = (
+    "ALL", "READ", "WRITE", "DELETE", "ALTER", "DESCRIBE", "DESCRIBE_CONFIGS", "ALTER_CONFIGS",
+)  # fmt: skip
+RARE_OPERATIONS: Final = (
+    "CREATE", "CLUSTER_ACTION", "IDEMPOTENT_WRITE", "CREATE_TOKENS", "DESCRIBE_TOKENS",
+    "TWO_PHASE_COMMIT",
+)  # fmt: skip
+IMPLIED: Final = {
+    "ALL": COMMON_OPERATIONS + RARE_OPERATIONS,
+    "READ": ("READ", "DESCRIBE"),
+    "WRITE": ("WRITE", "DESCRIBE"),
+    "DELETE": ("DELETE", "DESCRIBE"),
+    "ALTER": ("ALTER", "DESCRIBE"),
+    "ALTER_CONFIGS": ("ALTER_CONFIGS", "DESCRIBE_CONFIGS"),
+}
+
+PRINCIPALS: Final = (
+    "User:alice", "User:ali", "User:Alice", "user:alice", "User:bob", "User:ANONYMOUS", "User:",
+    "User:CN=a,OU=b,O=c", "User:a:b", "User:élan", "User:\U0001f600", "User:\uff5e", "Group:*",
+    "Group:x", "*:*", ":",
+)  # fmt: skip
+ACL_HOSTS: Final = (
+    "127.0.0.1", "10.0.0.1", "10.0.0.10", "0:0:0:0:0:0:0:1", "::1", "2001:db8:0:0:0:0:0:1",
+    "localhost", "10.0.0.0/8", "",
+)  # fmt: skip
+CLIENT_HOSTS: Final = (
+    "127.0.0.1", "10.0.0.1", "10.0.0.10", "::1", "2001:db8::1", "::ffff:10.0.0.1",
+)  # fmt: skip
+
+STEMS: Final = ("a", "orders", "é", "e\u0301", "日本", "_", "Z", "\ud7ff", "\ue000", "\U0001f600")
+TAILS: Final = ("a", "b", ".", "-", "0", "*", "!", "é", "\uff5e", "\U0001f600", "\x01")
+# Where Kafka's scan takes a turn: names that begin with the wildcard, names that sort below it,
+# and the name by which it asks about a whole resource type.
+STARS: Final = ("**", "*a", "*ab", "*!", "*é", "*\U0001f600")
+BELOW_STAR: Final = ("!", "!!a", "!!ab", " ", "(", ")", ")*", "\x01")
+PROBES: Final = ("hardcode", "hard", "hardcoded", "kafka-cluster", "kafka")
+
+
+def random_cases(seed: int, count: int) -> Iterator[Case]:
+    """Yield cases of decisions and, each eighth, of creations and deletions."""
+    for number in range(count):
+        maker = _CaseMaker(Random(f"{seed}/{number}"))
+        is_administration = number % ADMINISTRATION_EVERY == 0
+        yield maker.administration_case() if is_administration else maker.decision_case()
+
+
+def leads_astray(acls: Sequence[Row], question: Row) -> bool:
+    """Say whether Kafka's scan may fail, or never end, over this question."""
+    *_, resource_type, name = question
+    return any(
+        acl[0] == resource_type and acl[1] < "*" and 0 < _shared(acl[1], name) < len(acl[1])
+        for acl in acls
+    )
+
+
+def ends_early(acls: Sequence[Row], question: Row) -> bool:
+    """Say whether Kafka's scan may end before it meets the asked name's own ACLs again.
+
+    Then the rule that it names is another one; its decision is not.
+    """
+    *_, resource_type, name = question
+    return any(
+        acl[0] == resource_type and name < acl[1] <= "*" and acl[1:3] != ["*", "LITERAL"]
+        for acl in acls
+    )
+
+
+def _shared(first: str, second: str) -> int:
+    """Return with how many letters both begin."""
+    pairs = zip(first, second, strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+
+class _CaseMaker:
+    """The world of one case: few names, principals, hosts and operations, drawn again and again."""
+
+    def __init__(self, random: Random) -> None:
+        self._random = random
+        self._names = self._choose_names()
+        self._principals = [*random.sample(PRINCIPALS, 3), "User:alice", "User:*"]
+        self._hosts = ["*", "*", "*", *random.sample(ACL_HOSTS, 2)]
+        self._types = ["TOPIC", "TOPIC", *random.sample(RESOURCE_TYPES, 2)]
+        self._operations = [*random.sample(COMMON_OPERATIONS, 4), random.choice(RARE_OPERATIONS)]
+        self._denied_share = random.choice((0.0, 0.1, 0.25, 0.5))
+
+    def decision_case(self) -> Case:
+        """Return ACLs, questions of every kind, and a way to load the ACLs."""
+        acls = [self._acl() for _ in range(self._random.choice((0, 1, 3, 6, 8, 10, 14)))]
+        if acls and self._happens(0.1):
+            acls.append(list(self._random.choice(acls)))
+        questions = [self._question(acls) for _ in range(self._random.randint(8, 14))]
+        case: Case = {
+            "acls": acls,
+            "requests": [row for row in questions if not leads_astray(acls, row)],
+            "astray": [row for row in questions if leads_astray(acls, row)],
+            "filters": [self._filter(acls) for _ in range(self._random.randint(0, 3))],
+            "byResourceType": [self._question(acls)[:4] for _ in range(self._random.randint(0, 3))],
+            "allowEveryone": self._happens(0.3),
+        }
+        if self._happens(0.25):
+            named = self._random.sample(("User:admin", " User:alice ", "User:a:b", "User:*"), 2)
+            case["superUsers"] = ";".join(named)
+        if acls and self._happens(0.2):
+            case["load"] = "add"
+            ids = [place + 1 for place, acl in enumerate(acls) if acl not in acls[:place]]
+            case["removeIds"] = self._random.sample(ids, self._random.randint(0, len(ids)))
+        return case
+
+    def administration_case(self) -> Case:
+        """Return steps of creations and deletions, some of which Kafka refuses."""
+        created: list[Row] = []
+        steps: list[dict[str, list[Row]]] = []
+        for _ in range(self._random.randint(1, 4)):
+            if created and self._happens(0.45):
+                filters = [self._filter(created) for _ in range(self._random.randint(1, 3))]
+                steps.append({"delete": filters})
+                continue
+            acls = [self._creation(created) for _ in range(self._random.randint(1, 6))]
+            steps.append({"create": acls})
+            created += acls
+        return {"steps": steps}
+
+    def _choose_names(self) -> list[str]:
+        """Return chains of names that are prefixes of one another, and some of the hard ones."""
+        names = ["*"]
+        for stem in self._random.sample(STEMS, self._random.randint(1, 3)):
+            name = stem
+            names.append(name)
+            for _ in range(self._random.randint(1, 3)):
+                name += self._random.choice(TAILS)
+                names.append(name)
+        for hard, share in ((STARS, 0.4), (BELOW_STAR, 0.35), (PROBES, 0.25)):
+            if self._happens(share):
+                names += self._random.sample(hard, 3)
+        return names
+
+    def _happens(self, share: float) -> bool:
+        return self._random.random() < share
+
+    def _acl(self) -> Row:
+        resource_type = self._random.choice(self._types)
+        name = self._random.choice(self._names)
+        if resource_type == "CLUSTER" and self._happens(0.8):
+            name = "kafka-cluster"
+        return [
+            resource_type,
+            name,
+            "PREFIXED" if self._happens(0.4) else "LITERAL",
+            self._random.choice(self._principals),
+            self._random.choice(self._hosts),
+            self._random.choice(self._operations),
+            "DENY" if self._happens(self._denied_share) else "ALLOW",
+        ]
+
+    def _question(self, acls: Sequence[Row]) -> Row:
+        """Return a question that one of the ACLs should meet, or that misses it by one field."""
+        resource_type, name, pattern_type, principal, host, operation, _ = (
+            self._random.choice(acls) if acls else self._acl()
+        )
+        if pattern_type == "PREFIXED" and self._happens(0.7):
+            name += self._random.choice(TAILS)
+        if name == "*" and self._happens(0.8):
+            name = self._random.choice(self._names)
+        if principal == "User:*" and self._happens(0.95):
+            principal = self._random.choice(self._principals)
+        question = [
+            principal,
+            host if host in CLIENT_HOSTS else self._random.choice(CLIENT_HOSTS),
+            self._random.choice(IMPLIED.get(operation, (operation,))),
+            resource_type,
+            name,
+        ]
+        if self._happens(0.3):
+            place = self._random.randrange(len(question))
+            question[place] = self._random.choice(
+                (
+                    PRINCIPALS,
+                    CLIENT_HOSTS,
+                    (*COMMON_OPERATIONS, *RARE_OPERATIONS, "ANY", "UNKNOWN"),
+                    RESOURCE_TYPES,
+                    (*self._names, name[:-1]),
+                )[place]
+            )
+        return question
+
+    def _filter(self, acls: Sequence[Row]) -> Row:
+        """Return an ACL with fields left open, or near misses of one."""
+        row = list(self._random.choice(acls)) if acls and self._happens(0.7) else self._acl()
+        row[1] = self._random.choice((None, row[1], row[1], row[1] + self._random.choice(TAILS)))
+        row[2] = self._random.choice(("ANY", "MATCH", row[2], "LITERAL", "PREFIXED"))
+        for place, left_open in ((0, "ANY"), (3, None), (4, None), (5, "ANY"), (6, "ANY")):
+            if self._happens(0.5):
+                row[place] = left_open
+        if self._happens(0.03):
+            row[self._random.choice((0, 2, 5, 6))] = "UNKNOWN"
+        return row
+
+    def _creation(self, created: Sequence[Row]) -> Row:
+        """Return an ACL to create: new, there already, or one that is not to be."""
+        if created and self._happens(0.2):
+            return list(self._random.choice(created))
+        row = self._acl()
+        if self._happens(0.2):
+            place, wrong = self._random.choice(
+                (
+                    (0, ("UNKNOWN",)),
+                    (1, ("",)),
+                    (2, ("UNKNOWN",)),
+                    (3, ("alice", "", "User", "*", "::", "User\uff1a")),
+                    (5, ("UNKNOWN",)),
+                    (6, ("UNKNOWN",)),
+                )
+            )
+            row[place] = self._random.choice(wrong)
+        return row

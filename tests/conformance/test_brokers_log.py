@@ -1,0 +1,88 @@
+"""A log that a real broker wrote here and now: its ACLs and its decisions."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from ops.kafka_rig.broker import ADMIN, Broker, BrokerSettings, running_broker
+from ops.kafka_rig.rig import Program, Rig
+from tests.conformance.kafka_clients import create_topics, use_broker
+from tests.daemon.test_command_line import bindings
+from tests.end_to_end.daemon_process import run, running
+from tests.end_to_end.test_real_traffic import Recorded, recorded_of
+
+TOPICS = ["orders", "orders-secret", "status"]
+GROUP = "billing"
+USERS = [ADMIN, "alice", "bob", "zoé"]
+ADDED = """
+--allow-principal User:alice --operation Read --topic orders --group billing
+--allow-principal User:bob --operation All --topic ord --resource-pattern-type prefixed
+--deny-principal User:* --deny-host 127.0.0.1 --operation Write --topic orders-secret
+--allow-principal 'User:CN=Zoé 日本,O=x' --allow-host 10.0.0.7 --operation Alter --cluster
+--allow-principal User:zoé --operation DescribeConfigs --operation Write --topic *
+--deny-principal User:zoé --operation Describe --group *
+"""
+REMOVED = "--allow-principal User:zoé --operation DescribeConfigs --topic *"
+
+
+@dataclass(frozen=True)
+class Written:
+    """What a broker left behind, and what it said while it was there."""
+
+    log_dir: Path
+    listed: str
+    decisions: list[Recorded]
+
+
+@pytest.fixture(scope="module")
+def written(rig: Rig, formatted: Path, tmp_path_factory: pytest.TempPathFactory) -> Written:
+    directory = tmp_path_factory.mktemp("written")
+    log_dir = directory / "log"
+    shutil.copytree(formatted, log_dir)
+    users = {name: f"{name}-secret" for name in USERS}
+    with running_broker(rig, directory, log_dir, BrokerSettings(users=users)) as broker:
+        create_topics(broker, ADMIN, *TOPICS)
+        for arguments in ADDED.strip().splitlines():
+            acls(broker, "--add", *shlex.split(arguments))
+        acls(broker, "--remove", "--force", *shlex.split(REMOVED))
+        for user in (None, *USERS):
+            use_broker(broker, user, TOPICS, GROUP)
+        listed = acls(broker, "--list")
+    lines = broker.audit_log.read_text(encoding="utf-8").splitlines()
+    decisions = [recorded for line in lines if (recorded := recorded_of(line)) is not None]
+    return Written(log_dir, listed, decisions)
+
+
+def acls(broker: Broker, *arguments: str) -> str:
+    """Run kafka-acls and return what it printed."""
+    done = broker.run(Program.ACLS, *arguments)
+    assert done.exit_code == 0, done
+    return done.stdout
+
+
+def test_the_acls_are_those_that_kafka_acls_listed(written: Written) -> None:
+    """Binding by binding: literal, prefixed and wildcard, denied, of one host, not of ASCII."""
+    printed = run("acls", "--list", "--log-dir", written.log_dir)
+    assert printed.returncode == 0, printed.stderr
+    assert bindings(printed.stdout) == bindings(written.listed)
+    assert len(bindings(printed.stdout)) == 7
+
+
+def test_the_daemon_decides_as_the_broker_did(written: Written, tmp_path: Path) -> None:
+    """Every decision on a user other than the super user, and the rule behind it."""
+    met: Counter[bool] = Counter()
+    with running(tmp_path, written.log_dir, super_users="User:admin") as daemon:
+        for recorded in written.decisions:
+            answer = daemon.evaluate(recorded.evaluation)
+            assert answer.json["decision"] == recorded.decision, recorded
+            assert answer.json["context"]["rule"] == recorded.rule, recorded
+            met[recorded.decision] += 1
+    assert min(met.values()) > 10, met
+    rules = {recorded.rule for recorded in written.decisions}
+    assert len(rules) > 6, rules

@@ -1,0 +1,73 @@
+"""One log directory, one owner: a real Kafka node and the daemon keep each other out."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from metadata.directory import METADATA_TOPIC_DIRECTORY
+from ops.example.log import write_log
+from ops.kafka_rig.broker import Broker, BrokerSettings, running_broker
+from ops.kafka_rig.rig import Rig, RigError
+from tests.end_to_end.daemon_process import run, running, write_config
+
+
+def test_the_daemon_leaves_a_brokers_directory_alone(broker: Broker, tmp_path: Path) -> None:
+    """Exit code 1, and one line that says who may be in there."""
+    done = run("serve", "--config", write_config(tmp_path, broker.log_dir))
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"authorizerd: {broker.log_dir}: in use by another process")
+
+
+@pytest.fixture(scope="module")
+def daemons_log_dir(formatted: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A directory formatted for Kafka, with a log that we wrote, and the daemon at work on it."""
+    directory = tmp_path_factory.mktemp("daemon")
+    log_dir = directory / "log"
+    shutil.copytree(formatted, log_dir)
+    write_log(log_dir)
+    with running(directory, log_dir):
+        yield log_dir
+
+
+def refusal(rig: Rig, directory: Path, log_dir: Path, roles: str) -> str:
+    """Return why a node of Kafka's does not start."""
+    with (
+        pytest.raises(RigError, match="the broker ended") as error,
+        running_broker(rig, directory, log_dir, BrokerSettings(roles=roles)),
+    ):
+        pass
+    return str(error.value)
+
+
+def contents(log_dir: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in (log_dir / METADATA_TOPIC_DIRECTORY).iterdir()}
+
+
+def test_a_controller_leaves_the_daemons_directory_alone(
+    rig: Rig, daemons_log_dir: Path, tmp_path: Path
+) -> None:
+    """It ends at once, its log names the lock, and not a byte has changed."""
+    before = contents(daemons_log_dir)
+    said = refusal(rig, tmp_path, daemons_log_dir, "controller")
+    assert f"Failed to acquire lock on file .lock in {daemons_log_dir}" in said
+    assert contents(daemons_log_dir) == before
+
+
+def test_a_combined_node_ends_over_the_lock_but_has_written_before_it_looks(
+    rig: Rig, daemons_log_dir: Path, tmp_path: Path
+) -> None:
+    """Kafka 4.3 starts the controller of a combined node before the broker takes the lock.
+
+    Its batches stand behind ours, under a higher epoch: what we wrote is never written over.
+    """
+    before = contents(daemons_log_dir)
+    said = refusal(rig, tmp_path, daemons_log_dir, "broker,controller")
+    assert f"Failed to acquire lock on file .lock in {daemons_log_dir}" in said
+    after = contents(daemons_log_dir)
+    assert {name: after[name] for name in before} == before
+    assert [name for name in sorted(after.keys() - before) if name.endswith(".log")]

@@ -1,0 +1,126 @@
+"""Files that we wrote: Kafka's own tools read them, and a broker carries the log on."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from base64 import urlsafe_b64encode
+from pathlib import Path
+
+import pytest
+
+from acl.model import Acl, AclAdded, Operation, PatternType, PermissionType, ResourceType
+from metadata.directory import METADATA_TOPIC_DIRECTORY, segment_name
+from ops.example.log import ACLS
+from ops.example.log import write_log as write_example
+from ops.kafka_rig.broker import running_broker
+from ops.kafka_rig.rig import Output, Program, Rig
+from tests.daemon.test_command_line import bindings
+from tests.end_to_end.daemon_process import run
+from tests.log_files import METADATA_VERSION, added, removed, write_checkpoint, write_log
+
+PAYLOAD = re.compile(r"payload: (\{.*\})$", re.MULTILINE)
+ODD_NAMES = Acl(
+    ResourceType.TRANSACTIONAL_ID, "été 日本 \U0001f600", PatternType.PREFIXED, "User:CN=a,O=b",
+    "0:0:0:0:0:0:0:1", Operation.TWO_PHASE_COMMIT, PermissionType.DENY,
+)  # fmt: skip
+CHANGES = (added(1), added(2, ODD_NAMES), added(3))
+
+
+def uuid(acl_id: bytes) -> str:
+    """Return an id as Kafka prints it."""
+    return urlsafe_b64encode(acl_id).decode().rstrip("=")
+
+
+def dumped(rig: Rig, file: Path) -> list[tuple[str, dict[str, object]]]:
+    """Return type and data of every record that kafka-dump-log prints; all batches are whole."""
+    done = rig.dump_log(file)
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert "isvalid: true" in done.stdout
+    assert "isvalid: false" not in done.stdout
+    payloads = map(json.loads, PAYLOAD.findall(done.stdout))
+    return [(payload["type"], payload["data"]) for payload in payloads]
+
+
+def added_record(change: AclAdded) -> tuple[str, dict[str, object]]:
+    data = {
+        "id": uuid(change.id),
+        "resourceType": change.acl.resource_type,
+        "resourceName": change.acl.resource_name,
+        "patternType": change.acl.pattern_type,
+        "principal": change.acl.principal,
+        "host": change.acl.host,
+        "operation": change.acl.operation,
+        "permissionType": change.acl.permission_type,
+    }
+    return "ACCESS_CONTROL_ENTRY_RECORD", data
+
+
+VERSION_RECORD = ("FEATURE_LEVEL_RECORD", {"name": "metadata.version", "featureLevel": 30})
+
+
+def test_kafka_dump_log_reads_our_segments(rig: Rig, tmp_path: Path) -> None:
+    """Every batch is whole, and every record is the one that was written."""
+    segment = write_log(tmp_path, CHANGES, [removed(3)])
+    assert dumped(rig, segment) == [
+        VERSION_RECORD,
+        *map(added_record, CHANGES),
+        ("REMOVE_ACCESS_CONTROL_ENTRY_RECORD", {"id": uuid(removed(3).id)}),
+    ]
+
+
+def test_kafka_dump_log_reads_our_checkpoints(rig: Rig, tmp_path: Path) -> None:
+    """Header and footer are control records, and do not count."""
+    checkpoint = write_checkpoint(tmp_path, 7, [METADATA_VERSION, *CHANGES])
+    assert dumped(rig, checkpoint) == [VERSION_RECORD, *map(added_record, CHANGES)]
+
+
+def test_kafka_dump_log_notices_a_damaged_batch(rig: Rig, tmp_path: Path) -> None:
+    """So its silence above says something."""
+    segment = write_log(tmp_path, CHANGES)
+    segment.write_bytes(segment.read_bytes().replace(b"topic-1", b"topic-9"))
+    with pytest.raises(AssertionError, match="isvalid"):
+        dumped(rig, segment)
+
+
+def shown(done: Output) -> dict[str, str]:
+    """Return the ACLs by id that the metadata shell's tree of ``/image/acls`` shows."""
+    assert done.exit_code == 0, done
+    heading, *lines = done.stdout.splitlines()
+    assert heading == "byId:"
+    return {
+        uuid_line.strip().rstrip(":"): acl_line.strip()
+        for uuid_line, acl_line in zip(lines[::2], lines[1::2], strict=True)
+    }
+
+
+def test_the_metadata_shell_shows_the_acls_of_our_checkpoint(rig: Rig, tmp_path: Path) -> None:
+    """By id, each as our own audit lines would print it."""
+    checkpoint = write_checkpoint(tmp_path, 7, [METADATA_VERSION, *CHANGES])
+    found = shown(rig.metadata_shell(checkpoint, "tree", "/image/acls"))
+    assert found == {uuid(change.id): str(change.acl) for change in CHANGES}
+
+
+def test_the_metadata_shell_shows_the_acls_of_the_example(rig: Rig, tmp_path: Path) -> None:
+    """The log of ``make run``."""
+    write_example(tmp_path)
+    segment = tmp_path / METADATA_TOPIC_DIRECTORY / segment_name(0)
+    found = shown(rig.metadata_shell(segment, "tree", "/image/acls"))
+    assert sorted(found.values()) == sorted(map(str, ACLS))
+
+
+def test_a_broker_carries_our_log_on(rig: Rig, formatted: Path, tmp_path: Path) -> None:
+    """It starts on the example's log and lists its ACLs; we read what it wrote behind them."""
+    log_dir = tmp_path / "log"
+    shutil.copytree(formatted, log_dir)
+    write_example(log_dir)
+    ours = bindings(run("acls", "--list", "--log-dir", log_dir).stdout)
+    assert len(ours) == len(ACLS)
+    new = ("--allow-principal", "User:new", "--operation", "Read", "--topic", "new")
+    with running_broker(rig, tmp_path, log_dir) as broker:
+        assert broker.run(Program.ACLS, "--add", *new).exit_code == 0
+        theirs = bindings(broker.run(Program.ACLS, "--list").stdout)
+    assert len(theirs - ours) == 1
+    assert ours < theirs
+    assert bindings(run("acls", "--list", "--log-dir", log_dir).stdout) == theirs

@@ -1,0 +1,68 @@
+"""The rig by hand."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ops.kafka_rig import __main__ as command_line
+from ops.kafka_rig.rig import Absent, Rig
+from tests.ops.kafka_rig.programs import Programs
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_a_tools_exit_code_and_output_are_its_own(
+    programs: Programs, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As if it had been run by its script."""
+    programs.write("java", 'echo "$*"; echo wrong >&2; exit 3')
+    monkeypatch.setattr(command_line, "prepare", lambda: Rig("a.jar"))
+    assert command_line.main(["kafka-topics", "--list"]) == 3
+    printed = capsys.readouterr()
+    assert printed.out.endswith("org.apache.kafka.tools.TopicCommand --list\n")
+    assert printed.err == "wrong\n"
+
+
+def test_what_cannot_be_done_is_said(
+    programs: Programs, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No such command, no Kafka, no program."""
+    assert command_line.main(["kafka-nothing"]) == 2
+    assert "python -m ops.kafka_rig" in capsys.readouterr().err
+    monkeypatch.setattr(command_line, "prepare", lambda: Absent("no mvn"))
+    assert command_line.main(["kafka-acls"]) == 1
+    assert capsys.readouterr().err == "no Kafka: no mvn\n"
+    monkeypatch.setattr(command_line, "prepare", lambda: Rig(""))
+    assert command_line.main(["kafka-acls"]) == 1
+    assert capsys.readouterr().err == "java: No such file or directory\n"
+
+
+def test_a_broker_runs_until_a_signal_ends_it(programs: Programs, tmp_path: Path) -> None:
+    """A directory that is not there is formatted; the addresses are said."""
+    ready = "trap 'exit 0' TERM; echo 'Kafka Server started'; while :; do sleep 0.05; done"
+    programs.write("java", f'case "$*" in *kafka.Kafka*) {ready};; esac')
+    run = "import sys; from ops.kafka_rig import __main__ as m, rig; "
+    run += "m.prepare = lambda: rig.Rig(''); sys.exit(m.main(['run']))"
+    process = subprocess.Popen(
+        [sys.executable, "-c", run],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    said = [process.stdout.readline() for _ in range(4)]
+    process.send_signal(signal.SIGTERM)
+    process.stdout.close()
+    assert process.wait(timeout=30) == 0
+    assert said[0].startswith("PLAINTEXT 127.0.0.1:")
+    assert said[2].startswith("as alice: --command-config ")
+    formatted, started = programs.calls
+    assert "StorageTool format" in formatted
+    assert started.endswith(f"kafka.Kafka {tmp_path}/.run/kafka_rig/server.properties")
