@@ -135,6 +135,62 @@ def test_any_damage_reads_as_the_general_decoder_reads_it(
     assert fast(batch) == general(batch)
 
 
+@pytest.mark.parametrize("size", range(1, 13))
+def test_deltas_of_any_size_read_as_the_general_decoder_reads_them(size: int) -> None:
+    """A timestamp delta has at most ten bytes, an offset delta five; longer ones are refused."""
+    value = encode_value(added(1))
+    rest = b"\1" + varint(len(value)) + value + b"\0"
+    delta = b"\x80" * (size - 1) + b"\0"
+    too_large = b"\xff" * (size - 1) + b"\x7f"
+    for body, is_read in (
+        (delta + b"\0", size <= 10),
+        (b"\0" + delta, size <= 5),
+        (too_large + b"\0", size <= 9),
+        (b"\0" + too_large, size <= 4),
+    ):
+        record = b"\0" + body + rest
+        batch = with_body(1, varint(len(record)) + record)
+        assert fast(batch) == general(batch)
+        assert (fast(batch) == [added(1)]) == is_read
+
+
+def test_a_key_is_never_read_as_a_value() -> None:
+    """Read as two bytes, this record's size of three would move the rest by one: the key, which
+    looks like an ACL, would stand where the value, which is empty, does.
+    """
+    key = encode_value(AclAdded(acl_id(1), Acl(2, "x" * 8150, 3, "User:a", "*", 3, 3)))
+    record = b"\0\0\1" + varint(len(key)) + key + b"\0\0"
+    assert varint(len(record)) == b"\x80\x80\1"
+    batch = with_body(1, varint(len(record)) + record)
+    assert isinstance(general(batch), str)
+    assert fast(batch) == general(batch)
+
+
+SHIFTED = "User:".ljust(114, "x")
+"""A principal whose size is the code of its second letter: read from one byte too early, an ACL
+that holds it ends where it should, all the same."""
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        encode_value(AclAdded(acl_id(1), Acl(2, "x" * 127, 3, SHIFTED, "*", 3, 3))),
+        encode_value(
+            AclAdded(acl_id(1), Acl(2, "x", 3, "User:x".ljust(126, "x") + "*", "h" * 40, 3, 3))
+        ),
+        encode_value(AclAdded(acl_id(1), Acl(2, "", 3, SHIFTED, "*", 3, 3))).replace(
+            b"\2\1\3", b"\2\0\3"
+        ),
+        encode_value(AclAdded(acl_id(1), Acl(2, "x", 3, "User:a", "", 3, 0)))[:-4] + b"\0\3\0",
+    ],
+    ids=["long name", "long principal", "null name", "null host"],
+)
+def test_a_size_that_takes_no_single_byte_is_never_read_as_one(value: bytes) -> None:
+    """Each of these, read as if it did, would end where the record ends, as another ACL."""
+    batch = decode_batch(data_batch(0, [value]))
+    assert fast(batch) == general(batch)
+
+
 def test_every_byte_of_a_batch_may_lie() -> None:
     """Each byte of three records takes each value: both decoders see the same."""
     batch = data_batch(0, [added(1), removed(1), FeatureLevel("metadata.version", 30)])
@@ -216,7 +272,9 @@ def test_texts_are_shared_and_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Equal names are one string; what is kept is forgotten at its bound, and read all the same."""
     monkeypatch.setattr(record_reader, "_TEXTS_KEPT", 4)
     texts = Texts()
-    assert texts.decode(b"name") is texts.decode(b"name")
+    name = texts.decode(b"name")
+    assert texts.decode(b"host") is not name
+    assert texts.decode(b"name") is name
     batch = decode_batch(data_batch(0, [added(n) for n in range(20)]))
     assert [r for piece in read_records(batch, texts) for r in piece] == general(batch)
     assert len(texts._by_bytes) <= 4

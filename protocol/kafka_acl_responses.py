@@ -1,0 +1,194 @@
+"""The ACL responses, from results to bytes: in steps, since a describe may find every ACL.
+
+The bytes are those of a broker, down to its empty text where nothing went wrong (KIP-140 says
+null). Version 0 knows no pattern type: it is only ever told of what is LITERAL.
+
+Source: KIP-140, KIP-290; Kafka 4.3 AclApis, DescribeAclsResponse, DeleteAclsResponse.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+import msgspec
+
+from acl.model import Acl, PatternType
+from protocol.kafka_api import APIS, ApiKey
+from protocol.kafka_errors import ApiError
+from protocol.kafka_steps import ITEMS_PER_STEP, Steps
+from protocol.kafka_wire import array_length, nullable_string, string
+
+_NOT_THROTTLED: Final = bytes(4)
+_NO_ERROR: Final = bytes(2)
+_INT8: Final = struct.Struct(">b")
+_TWO_INT8: Final = struct.Struct(">bb")
+_INT16: Final = struct.Struct(">h")
+_SHARDS: Final = 256
+_PIECES_PER_STEP: Final = 2 * ITEMS_PER_STEP
+_JOINED_BYTES_MAX: Final = 4096
+_TEXT_CHARACTERS_MAX: Final = 4096
+"""How much of an error's text is sent: one that quotes a long name would be too long a string."""
+
+Piece = bytes | bytearray
+
+
+class MatchingAcl(msgspec.Struct, frozen=True, gc=False):
+    """An ACL that a filter met, and why it was not removed, if it was not."""
+
+    acl: Acl
+    error: ApiError | None = None
+
+
+class FilterResult(msgspec.Struct, frozen=True, gc=False):
+    """What became of one filter of a delete: its matches, or why it was not applied."""
+
+    matches: Sequence[MatchingAcl] = ()
+    error: ApiError | None = None
+
+
+class _Group(msgspec.Struct, gc=False):
+    """The encoded entries of one resource pattern."""
+
+    entries: bytearray
+    count: int = 1
+
+
+class DescribeAclsBody:
+    """The body of a DescribeAcls response, from the ACLs as they are found.
+
+    They are grouped by resource pattern, in no order. The groups are spread over many small
+    dictionaries, as a large one would stop the event loop to grow, and again to be freed; and they
+    are nothing that the garbage collector has to look at.
+    """
+
+    __slots__ = ("_flexible", "_shards", "_version")
+
+    def __init__(self, version: int) -> None:
+        self._version = version
+        self._flexible = APIS[ApiKey.DESCRIBE_ACLS].is_flexible(version)
+        self._shards: list[dict[bytes, _Group]] = [{} for _ in range(_SHARDS)]
+
+    def add(self, acls: Iterable[Acl]) -> None:
+        """Take ACLs to tell of, of which a few hundred take a millisecond.
+
+        Raises:
+            ValueError: a string is longer than Kafka's are.
+        """
+        version, flexible, shards = self._version, self._flexible, self._shards
+        for acl in acls:
+            resource = _resource(acl, version, flexible)
+            shard = shards[hash(resource) % _SHARDS]
+            group = shard.get(resource)
+            if group is None:
+                shard[resource] = _Group(bytearray(_entry(acl, flexible)))
+            else:
+                group.entries += _entry(acl, flexible)
+                group.count += 1
+
+    def encode(self) -> Steps[list[Piece]]:
+        """Return, in steps, the body in pieces; what was added is let go of on the way."""
+        return _gather(self._pieces())
+
+    def _pieces(self) -> Iterator[Piece]:
+        flexible, shards = self._flexible, self._shards
+        end = b"\0" if flexible else b""
+        yield _NOT_THROTTLED + _NO_ERROR + string("", flexible=flexible)
+        yield array_length(sum(map(len, shards)), flexible=flexible)
+        while shards:
+            for resource, group in shards.pop().items():
+                yield resource + array_length(group.count, flexible=flexible)
+                yield group.entries
+                yield end
+        yield end
+
+
+def encode_describe_acls_error(version: int, error: ApiError) -> bytes:
+    """Return the body of a DescribeAcls response that only says what went wrong."""
+    flexible = APIS[ApiKey.DESCRIBE_ACLS].is_flexible(version)
+    no_resources = array_length(0, flexible=flexible)
+    end = b"\0" if flexible else b""
+    return b"".join((_NOT_THROTTLED, _error(error, flexible), no_resources, end))
+
+
+def encode_create_acls(version: int, results: Sequence[ApiError | None]) -> Steps[list[Piece]]:
+    """Return, in steps, the body of a CreateAcls response in pieces.
+
+    Args:    results: for each creation in its order what went wrong, None where nothing did.
+    """
+    return _gather(_create_pieces(APIS[ApiKey.CREATE_ACLS].is_flexible(version), results))
+
+
+def encode_delete_acls(version: int, results: Sequence[FilterResult]) -> Steps[list[Piece]]:
+    """Return, in steps, the body of a DeleteAcls response in pieces.
+
+    Args:    results: one for each filter, in their order.
+    Raises:  ValueError: a string is longer than Kafka's are.
+    """
+    return _gather(_delete_pieces(version, results))
+
+
+def _create_pieces(flexible: bool, results: Sequence[ApiError | None]) -> Iterator[Piece]:
+    end = b"\0" if flexible else b""
+    created = _NO_ERROR + string("", flexible=flexible) + end
+    yield _NOT_THROTTLED + array_length(len(results), flexible=flexible)
+    for error in results:
+        yield created if error is None else _error(error, flexible) + end
+    yield end
+
+
+def _delete_pieces(version: int, results: Sequence[FilterResult]) -> Iterator[Piece]:
+    flexible = APIS[ApiKey.DELETE_ACLS].is_flexible(version)
+    end = b"\0" if flexible else b""
+    succeeded = _NO_ERROR + nullable_string(None, flexible=flexible)
+    yield _NOT_THROTTLED + array_length(len(results), flexible=flexible)
+    for result in results:
+        yield succeeded if result.error is None else _error(result.error, flexible)
+        yield array_length(len(result.matches), flexible=flexible)
+        for match in result.matches:
+            yield succeeded if match.error is None else _error(match.error, flexible)
+            yield _resource(match.acl, version, flexible) + _entry(match.acl, flexible)
+        yield end
+    yield end
+
+
+def _gather(pieces: Iterator[Piece]) -> Steps[list[Piece]]:
+    """Return, in steps, the pieces with the small ones joined to fewer."""
+    whole: list[Piece] = []
+    part: list[Piece] = []
+    for piece in pieces:
+        part.append(piece)
+        if len(piece) > _JOINED_BYTES_MAX:
+            whole.append(b"".join(part[:-1]))
+            whole.append(piece)
+        elif len(part) < _PIECES_PER_STEP:
+            continue
+        else:
+            whole.append(b"".join(part))
+        part.clear()
+        yield
+    whole.append(b"".join(part))
+    return whole
+
+
+def _error(error: ApiError, flexible: bool) -> bytes:
+    text = None if error.message is None else error.message[:_TEXT_CHARACTERS_MAX]
+    return _INT16.pack(error.code) + nullable_string(text, flexible=flexible)
+
+
+def _resource(acl: Acl, version: int, flexible: bool) -> bytes:
+    resource = _INT8.pack(acl.resource_type) + string(acl.resource_name, flexible=flexible)
+    if version:
+        return resource + _INT8.pack(acl.pattern_type)
+    assert acl.pattern_type == PatternType.LITERAL, "version 0 asks for nothing else"
+    return resource
+
+
+def _entry(acl: Acl, flexible: bool) -> bytes:
+    entry = (
+        string(acl.principal, flexible=flexible)
+        + string(acl.host, flexible=flexible)
+        + _TWO_INT8.pack(acl.operation, acl.permission_type)
+    )
+    return entry + b"\0" if flexible else entry

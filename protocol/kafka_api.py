@@ -1,0 +1,163 @@
+"""The APIs that are served: their versions, their headers, and their bodies to entities and back.
+
+The table below is the one place that says what is served. A version is listed here exactly if it
+can be read and answered.
+
+Source: Kafka 4.3 ApiKeys, ApiMessageType; KIP-140 for version 0 of the ACL requests, which Kafka
+4.0 dropped; KIP-511 for ApiVersions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from enum import IntEnum
+from functools import cache
+from typing import Final
+
+import msgspec
+from kio.index import load_request_schema, load_response_schema
+from kio.static.protocol import RequestPayload, ResponsePayload
+
+from protocol import kafka_acls_v0
+from protocol.kafka_entities import decode_entity, encode_entity
+from protocol.kafka_steps import Steps
+
+REQUEST_ITEMS_MAX: Final = 10_000
+"""How many topics, say, one request may ask for: each of them costs an answer."""
+NO_TAGS: Final = b"\0"
+"""What ends a flexible header that has no tagged fields."""
+
+
+class ApiKey(IntEnum):
+    METADATA = 3
+    FIND_COORDINATOR = 10
+    SASL_HANDSHAKE = 17
+    API_VERSIONS = 18
+    DESCRIBE_ACLS = 29
+    CREATE_ACLS = 30
+    DELETE_ACLS = 31
+    SASL_AUTHENTICATE = 36
+    DESCRIBE_CLUSTER = 60
+
+
+class Api(msgspec.Struct, frozen=True):
+    """An API: its name as requests are audited by, its versions, the first flexible one."""
+
+    name: str
+    last_version: int
+    flexible_version: int | None
+
+    def serves(self, version: int) -> bool:
+        return 0 <= version <= self.last_version
+
+    def is_flexible(self, version: int) -> bool:
+        """Say whether ``version``, known or not, has compact lengths and tagged fields."""
+        return self.flexible_version is not None and version >= self.flexible_version
+
+
+APIS: Final[Mapping[ApiKey, Api]] = {
+    ApiKey.METADATA: Api("Metadata", 13, 9),
+    ApiKey.FIND_COORDINATOR: Api("FindCoordinator", 6, 3),
+    ApiKey.SASL_HANDSHAKE: Api("SaslHandshake", 1, None),
+    ApiKey.API_VERSIONS: Api("ApiVersions", 4, 3),
+    ApiKey.DESCRIBE_ACLS: Api("DescribeAcls", 3, 2),
+    ApiKey.CREATE_ACLS: Api("CreateAcls", 3, 2),
+    ApiKey.DELETE_ACLS: Api("DeleteAcls", 3, 2),
+    ApiKey.SASL_AUTHENTICATE: Api("SaslAuthenticate", 2, 2),
+    ApiKey.DESCRIBE_CLUSTER: Api("DescribeCluster", 2, 0),
+}
+
+_REQUESTS_V0: Final[Mapping[int, type[RequestPayload]]] = {
+    ApiKey.DESCRIBE_ACLS: kafka_acls_v0.DescribeAclsRequest,
+    ApiKey.CREATE_ACLS: kafka_acls_v0.CreateAclsRequest,
+    ApiKey.DELETE_ACLS: kafka_acls_v0.DeleteAclsRequest,
+}
+_RESPONSES_V0: Final[Mapping[int, type[ResponsePayload]]] = {
+    ApiKey.DESCRIBE_ACLS: kafka_acls_v0.DescribeAclsResponse,
+    ApiKey.CREATE_ACLS: kafka_acls_v0.CreateAclsResponse,
+    ApiKey.DELETE_ACLS: kafka_acls_v0.DeleteAclsResponse,
+}
+
+_SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+
+
+def has_response_tags(api_key: ApiKey, version: int) -> bool:
+    """Say whether the header of a response has tagged fields.
+
+    That of ApiVersions never has: its reader does not know yet which version answers it.
+    """
+    return api_key is not ApiKey.API_VERSIONS and APIS[api_key].is_flexible(version)
+
+
+@cache
+def request_type(api_key: ApiKey, version: int) -> type[RequestPayload]:
+    """Return the entity of a request that is served."""
+    assert APIS[api_key].serves(version)
+    return (_REQUESTS_V0.get(api_key) if version == 0 else None) or load_request_schema(
+        api_key, version
+    )
+
+
+@cache
+def response_type(api_key: ApiKey, version: int) -> type[ResponsePayload]:
+    """Return the entity of the response to a request that is served."""
+    assert APIS[api_key].serves(version)
+    return (_RESPONSES_V0.get(api_key) if version == 0 else None) or load_response_schema(
+        api_key, version
+    )
+
+
+def decode_request(api_key: ApiKey, version: int, body: bytes | bytearray) -> Steps[RequestPayload]:
+    """Return, in steps, the request in ``body``; bytes after it are ignored, as Kafka does.
+
+    Large ACL requests are read by protocol.kafka_acl_requests.
+
+    Raises:
+        DecodeError: what Kafka answers by closing the connection, or more items than are taken.
+    """
+    return decode_entity(request_type(api_key, version), body, items_max=REQUEST_ITEMS_MAX)
+
+
+def decode_response(
+    api_key: ApiKey, version: int, body: bytes | bytearray
+) -> Steps[ResponsePayload]:
+    """Return, in steps, the response in ``body``; bytes after it are ignored, as Kafka does.
+
+    Raises:
+        DecodeError: the bytes are no such response.
+    """
+    return decode_entity(response_type(api_key, version), body)
+
+
+def encode_request(api_key: ApiKey, version: int, request: object) -> Steps[bytes]:
+    """Return, in steps, the body of ``request``: an entity, or what has its fields.
+
+    Raises:
+        ValueError: a string is longer than Kafka's are.
+    """
+    return encode_entity(request_type(api_key, version), request)
+
+
+def encode_response(api_key: ApiKey, version: int, response: object) -> Steps[bytes]:
+    """Return, in steps, the body of ``response``: an entity, or what has its fields.
+
+    Raises:
+        ValueError: a string is longer than Kafka's are.
+    """
+    return encode_entity(response_type(api_key, version), response)
+
+
+def names_software(name: str, version: str) -> bool:
+    """Say whether an ApiVersions request may name its client so; if not: INVALID_REQUEST.
+
+    Source: KIP-511, ApiVersionsRequest.isValid.
+    """
+    return bool(_SOFTWARE.fullmatch(name) and _SOFTWARE.fullmatch(version))
+
+
+# Loading all entities takes tens of milliseconds: now, not while a request waits.
+for _key, _api in APIS.items():
+    for _version in range(_api.last_version + 1):
+        request_type(_key, _version)
+        response_type(_key, _version)

@@ -1,0 +1,77 @@
+"""Kafka's error codes by name, number and text: those that are sent here, or understood.
+
+The texts are Kafka's, as its clients print them where an answer brings none of its own.
+
+Source: Kafka 4.3 Errors. AUTHORIZER_NOT_READY is KIP-801's; Kafka never gave it a number.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Final, Self
+
+import msgspec
+
+
+class ErrorCode(IntEnum):
+    """A Kafka error; ``text`` is what it means where nothing more is known."""
+
+    text: str
+
+    def __new__(cls, code: int, text: str) -> Self:
+        member = int.__new__(cls, code)
+        member._value_ = code
+        member.text = text
+        return member
+
+    UNKNOWN_SERVER_ERROR = (
+        -1,
+        "The server experienced an unexpected error when processing the request.",
+    )
+    NONE = 0, "NONE"
+    UNKNOWN_TOPIC_OR_PARTITION = 3, "This server does not host this topic-partition."
+    REQUEST_TIMED_OUT = 7, "The request timed out."
+    BROKER_NOT_AVAILABLE = 8, "The broker is not available."
+    COORDINATOR_NOT_AVAILABLE = 15, "The coordinator is not available."
+    INVALID_TOPIC_EXCEPTION = (
+        17,
+        "The request attempted to perform an operation on an invalid topic.",
+    )
+    TOPIC_AUTHORIZATION_FAILED = 29, "Topic authorization failed."
+    GROUP_AUTHORIZATION_FAILED = 30, "Group authorization failed."
+    CLUSTER_AUTHORIZATION_FAILED = 31, "Cluster authorization failed."
+    UNSUPPORTED_SASL_MECHANISM = 33, "The broker does not support the requested SASL mechanism."
+    ILLEGAL_SASL_STATE = 34, "Request is not valid given the current SASL state."
+    UNSUPPORTED_VERSION = 35, "The version of API is not supported."
+    NOT_CONTROLLER = 41, "This is not the correct controller for this cluster."
+    INVALID_REQUEST = (
+        42,
+        "This most likely occurs because of a request being malformed by the client library or "
+        "the message was sent to an incompatible broker. See the broker logs for more details.",
+    )
+    POLICY_VIOLATION = 44, "Request parameters do not satisfy the configured policy."
+    TRANSACTIONAL_ID_AUTHORIZATION_FAILED = 53, "Transactional Id authorization failed."
+    SECURITY_DISABLED = 54, "Security features are disabled."
+    KAFKA_STORAGE_ERROR = 56, "Disk error when trying to access log file on the disk."
+    SASL_AUTHENTICATION_FAILED = 58, "SASL Authentication failed."
+    UNKNOWN_TOPIC_ID = 100, "This server does not host this topic ID."
+    MISMATCHED_ENDPOINT_TYPE = 114, "The request was sent to an endpoint of the wrong type."
+    UNSUPPORTED_ENDPOINT_TYPE = 115, "This endpoint type is not supported yet."
+    AUTHORIZER_NOT_READY = 801, "The authorizer has not loaded its ACLs yet."
+
+
+class ApiError(msgspec.Struct, frozen=True, gc=False):
+    """What an answer says went wrong: a Kafka error code, known here or not, and its own text."""
+
+    code: int
+    message: str | None = None
+
+    def __str__(self) -> str:
+        """Return the error's name and text, as a person is to read them."""
+        known = _KNOWN.get(self.code)
+        if known is None:
+            return f"error {self.code}: {self.message or 'no text'}"
+        return f"{known.name}: {self.message or known.text}"
+
+
+_KNOWN: Final = {int(error): error for error in ErrorCode}
