@@ -11,7 +11,6 @@ from typing import Final
 
 import trio
 
-from config.endpoints import HttpEndpoint
 from daemon.errors import StartError
 
 BACKLOG: Final = 1024
@@ -29,6 +28,10 @@ class BoundEndpoint:
         """The first address as ``host:port``, an IPv6 host in brackets."""
         host, port = self._sockets[0].getsockname()[:2]
         return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+    @property
+    def port(self) -> int:
+        return int(self._sockets[0].getsockname()[1])
 
     def listen(self) -> list[trio.SocketListener]:
         """Start listening; the listeners own the sockets from here on.
@@ -48,17 +51,17 @@ class BoundEndpoint:
             bound.close()
 
 
-async def bind(endpoint: HttpEndpoint, key: str) -> BoundEndpoint:
-    """Bind every address of the endpoint's host, all to one port.
+async def bind(host: str | None, port: int, key: str) -> BoundEndpoint:
+    """Bind every address of ``host`` (None: every interface), all to one port.
 
     Raises:
         StartError: an address is in use, or is none of this machine; it names ``key``.
     """
     sockets: list[trio.socket.SocketType] = []
-    port = endpoint.port
+    wanted = port
     try:
         found = await trio.socket.getaddrinfo(
-            endpoint.host, port, type=trio.socket.SOCK_STREAM, flags=trio.socket.AI_PASSIVE
+            host, port, type=trio.socket.SOCK_STREAM, flags=trio.socket.AI_PASSIVE
         )
         for family, kind, protocol, _, address in found:
             bound = trio.socket.socket(family, kind, protocol)
@@ -71,7 +74,5 @@ async def bind(endpoint: HttpEndpoint, key: str) -> BoundEndpoint:
     except OSError as error:
         for bound in sockets:
             bound.close()
-        raise StartError(
-            f"{key}: {endpoint.host}:{endpoint.port}: {error.strerror or error}"
-        ) from error
+        raise StartError(f"{key}: {host or '*'}:{wanted}: {error.strerror or error}") from error
     return BoundEndpoint(key, sockets)

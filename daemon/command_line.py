@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import argparse
 import logging
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import version
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Final, NoReturn
 
@@ -20,20 +22,22 @@ from acl.hosts import host_address
 from acl.model import (
     CLUSTER_NAME,
     OPERATIONS,
-    AclFilter,
     Operation,
-    PatternType,
     Question,
     ResourceType,
 )
-from actors.errors import UnfitChangeError
+from actors.errors import LogWriteError, UnfitChangeError
 from config.configuration import Configuration, parse
 from config.errors import ConfigurationError
+from daemon.acl_command import run_acl_command
+from daemon.acl_command_execution import Terminal
 from daemon.errors import StartError
 from daemon.lifespan import run_daemon
-from daemon.offline import explained, listed_acls
+from daemon.log_directory import claim_log_directory, format_log_directory
+from daemon.offline import SnapshotAcls, explained, read_snapshot
 from metadata.errors import MetadataLogError
 from metadata.lock import locked
+from metadata.storage import DiskStorage
 
 EXIT_FAULT: Final = 1
 EXIT_DENIED: Final = 3
@@ -41,6 +45,7 @@ EXIT_DENIED: Final = 3
 _NAMED_ERRORS: Final = (
     AclError,
     ConfigurationError,
+    LogWriteError,
     MetadataLogError,
     StartError,
     UnfitChangeError,
@@ -57,8 +62,11 @@ _RESOURCE_FLAGS: Final = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
-    parsed = _parser().parse_args(arguments)
+    words = sys.argv[1:] if arguments is None else arguments
     try:
+        if words[:1] == ["acls"]:
+            return _acls(words[1:])
+        parsed = _parser().parse_args(words)
         code: int = parsed.run(parsed)
     except BaseExceptionGroup as group:
         return _fault(group)
@@ -91,7 +99,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=version("authorizerd"))
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_serve(commands.add_parser("serve", help="run the daemon"))
-    _add_acls(commands.add_parser("acls", help="list the ACLs of a log or checkpoint"))
+    _add_format(commands.add_parser("format", help="make an empty log directory"))
+    commands.add_parser("acls", help="list, add and remove ACLs, with the flags of kafka-acls")
     _add_explain(
         commands.add_parser("explain", help="say what is decided, and why, by a log or checkpoint")
     )
@@ -100,14 +109,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add_serve(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_serve)
-    parser.add_argument("--config", required=True, type=Path, help="server.properties")
-    parser.add_argument(
-        "--override",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="a setting that wins over the file's; may be repeated",
-    )
+    _add_config(parser)
     parser.add_argument(
         "--ready-file", type=Path, help="gets the bound addresses as JSON once the ACLs are loaded"
     )
@@ -121,8 +123,42 @@ def _serve(arguments: argparse.Namespace) -> int:
     )
     configuration = _read_configuration(arguments.config, arguments.override)
     _warn(configuration)
-    with locked(Path(configuration.metadata_log_dir)):
-        run_daemon(configuration, arguments.ready_file)
+    log_dir = Path(configuration.metadata_log_dir)
+    with locked(log_dir):
+        properties = claim_log_directory(
+            log_dir, node_id=configuration.node_id, storage=DiskStorage()
+        )
+        run_daemon(configuration, properties, arguments.ready_file)
+    return 0
+
+
+def _add_config(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--config", required=True, type=Path, help="server.properties")
+    parser.add_argument(
+        "--override",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a setting that wins over the file's; may be repeated",
+    )
+
+
+def _add_format(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(run=_format)
+    _add_config(parser)
+    parser.add_argument("--cluster-id", help="the cluster's id; a random one without it")
+
+
+def _format(arguments: argparse.Namespace) -> int:
+    configuration = _read_configuration(arguments.config, arguments.override)
+    log_dir = Path(configuration.metadata_log_dir)
+    properties = format_log_directory(
+        log_dir,
+        cluster_id=arguments.cluster_id,
+        node_id=configuration.node_id,
+        storage=DiskStorage(),
+    )
+    print(f"Formatted {log_dir}: cluster {properties.cluster_id}, node {properties.node_id}")
     return 0
 
 
@@ -168,32 +204,13 @@ def _resources(arguments: argparse.Namespace) -> list[tuple[ResourceType, str]]:
     return named + [(ResourceType.CLUSTER, CLUSTER_NAME)] * arguments.cluster
 
 
-def _add_acls(parser: argparse.ArgumentParser) -> None:
-    parser.set_defaults(run=_acls)
-    parser.add_argument("--list", action="store_true", required=True, help="list ACLs")
-    _add_log_dir(parser)
-    _add_resources(parser)
-    parser.add_argument(
-        "--principal", action="append", default=[], help="only the ACLs of this principal"
-    )
-    parser.add_argument(
-        "--resource-pattern-type",
-        choices=["any", "match", "literal", "prefixed"],
-        default="literal",
-        type=str.lower,
-        help="how the names of resources are meant (default: %(default)s)",
-    )
-
-
-def _acls(arguments: argparse.Namespace) -> int:
-    pattern_type = PatternType[arguments.resource_pattern_type.upper()]
-    filters = [
-        AclFilter(resource_type=resource_type, resource_name=name, pattern_type=pattern_type)
-        for resource_type, name in _resources(arguments)
-    ]
-    everything = [AclFilter()]
-    sys.stdout.write(listed_acls(arguments.log_dir, filters or everything, arguments.principal))
-    return 0
+def _acls(words: Sequence[str]) -> int:
+    """Run ``acls``, which takes kafka-acls' flags and reads them as kafka-acls does."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")  # as Java prints what the terminal has not
+    terminal = Terminal(answers=sys.stdin, out=sys.stdout, error=sys.stderr)
+    return run_acl_command(words, terminal, open_log=lambda path: SnapshotAcls(read_snapshot(path)))
 
 
 def _add_explain(parser: argparse.ArgumentParser) -> None:
@@ -239,7 +256,12 @@ def _question(arguments: argparse.Namespace) -> Question:
 
 def run_and_exit() -> NoReturn:
     """Run as the console command."""
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except BrokenPipeError:
+        # Whoever read has read enough; what is still buffered would be written once more.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(EXIT_FAULT)
 
 
 if __name__ == "__main__":

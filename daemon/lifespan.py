@@ -1,7 +1,8 @@
-"""The daemon's life: bind, load, open, serve, drain.
+"""The daemon's life: bind, load, begin to write, open, serve, drain.
 
-State actors live in the outer nursery, servers in the inner one. A signal ends the servers first,
-each with the requests it has under way answered, then what they asked; a fault anywhere ends all.
+State actors live in the outer nurseries, servers in the inner one. A signal ends the servers
+first, each with the requests it has under way answered, then the update queue with what it
+accepted, then the audit log with what is queued. A fault anywhere ends all.
 """
 
 from __future__ import annotations
@@ -9,42 +10,52 @@ from __future__ import annotations
 import gc
 import logging
 import os
-import re
 import signal
-import time
-from collections.abc import Mapping
+import socket
+import sys
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, closing
-from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 import trio
 
-from acl.decision import AuthorizerSettings
 from acl.model import ChangeBatch
-from actors.audit_log import AuditLog
 from actors.listener_gate import ListenerGate
-from actors.published import Published
+from actors.purgatory import Purgatory
 from actors.record_applier import CaughtUp, RecordApplier
-from actors.standard_authorizer import StandardAuthorizer
 from config.configuration import Configuration
 from daemon.admin import AdminHandler
-from daemon.audit_file import FORMATS, AuditFile
+from daemon.assembly import (
+    Log,
+    new_audit_log,
+    new_authorizer,
+    new_cluster,
+    new_http_server,
+    new_kafka_handlers,
+    new_kafka_listener,
+    new_update_queue,
+    open_audit_file,
+)
 from daemon.authzen import AuthZenHandler
 from daemon.binding import BoundEndpoint, bind
 from daemon.errors import StartError
-from daemon.http_server import Handler, HttpServer
-from daemon.log_source import LocalLogSource
+from daemon.http_server import HttpServer
+from daemon.kafka_listener import KafkaListener
 from daemon.metrics import Measured, new_registry
-from metadata.log import MetadataLog
+from daemon.request_times import RequestTimes
+from metadata.meta_properties import MetaProperties
+from metadata.storage import DiskStorage
 from protocol.authzen import Vocabulary
-from protocol.http import LOOPBACK_HOSTS, HttpLimits
 from protocol.metadata_records import METADATA_VERSION_KNOWN
 
 DECISION_HTTP: Final = "decision_http"
 ADMIN_HTTP: Final = "admin_http"
 BATCHES_WAITING_MAX: Final = 16
+SWITCH_INTERVAL_S: Final = 0.0005
+"""How long a worker thread may keep the loop waiting; Python's own 5 ms is too long."""
+
 _ADMIN_REQUEST_BYTES_MAX: Final = 4096
 
 _logger = logging.getLogger("authorizerd")
@@ -59,10 +70,20 @@ class ReadyFile(msgspec.Struct, frozen=True):
     offset: int
 
 
+class Server(Protocol):
+    """What accepts connections."""
+
+    async def serve(self, listeners: Sequence[trio.SocketListener]) -> None: ...
+
+    async def drain(self) -> None: ...
+
+
 class Daemon:
     """One run of the daemon; ``run`` once."""
 
-    def __init__(self, configuration: Configuration, ready_file: Path | None) -> None:
+    def __init__(
+        self, configuration: Configuration, properties: MetaProperties, ready_file: Path | None
+    ) -> None:
         """Open the log and the audit file.
 
         Raises:
@@ -70,82 +91,25 @@ class Daemon:
             StartError: the audit file cannot be opened.
         """
         self._configuration = configuration
+        self._properties = properties
         self._ready_file = ready_file
-        reloadable = configuration.reloadable
-        self._source = LocalLogSource(MetadataLog.open(Path(configuration.metadata_log_dir)))
+        self._log = Log(configuration, DiskStorage())
         self._feed, inbox = trio.open_memory_channel[ChangeBatch | CaughtUp](BATCHES_WAITING_MAX)
         self._applier = RecordApplier(inbox)
+        snapshot = self._applier.snapshot
+        self._kafka_names = [endpoint.listener_name for endpoint in configuration.listeners]
         self._gate = ListenerGate(
-            (DECISION_HTTP, ADMIN_HTTP), early=(ADMIN_HTTP,), snapshot=self._applier.snapshot
+            (DECISION_HTTP, ADMIN_HTTP, *self._kafka_names),
+            early=(ADMIN_HTTP, *configuration.early_start_listeners),
+            snapshot=snapshot,
         )
-        self._audit_file = _open_audit_file(configuration.audit_log)
-        self._audit_log = self._new_audit_log()
-        self._authorizer = StandardAuthorizer(
-            self._applier.snapshot,
-            Published(
-                AuthorizerSettings(
-                    super_users=reloadable.super_users,
-                    allow_everyone_if_no_acl_found=reloadable.allow_everyone_if_no_acl_found,
-                )
-            ),
-            audit_log=self._audit_log,
-            now_s=time.time,
-        )
-        self._servers = self._new_servers()
-
-    def _new_audit_log(self) -> AuditLog | None:
-        if self._audit_file is None:
-            return None
-        configuration = self._configuration
-        return AuditLog(
-            self._audit_file,
-            level=configuration.reloadable.audit_level,
-            format_event=FORMATS[configuration.audit_format],
-            events_max=configuration.audit_queue_max,
-            on_failure=partial(_logger.error, "audit log %s: %s", configuration.audit_log),
-        )
-
-    def _new_servers(self) -> dict[str, HttpServer]:
-        configuration = self._configuration
-        servers: dict[str, HttpServer] = {}
-        registry = new_registry(
-            Measured(
-                authorizer=self._authorizer,
-                applier=self._applier,
-                source=self._source,
-                gate=self._gate,
-                audit_log=self._audit_log,
-                servers=servers,
-            )
-        )
-        vocabulary = Vocabulary(
-            configuration.authzen_subject_types, configuration.authzen_resource_types
-        )
-        servers[DECISION_HTTP] = self._new_server(
-            DECISION_HTTP,
-            AuthZenHandler(self._authorizer, vocabulary),
-            configuration.http_request_max_bytes,
-        )
-        servers[ADMIN_HTTP] = self._new_server(
-            ADMIN_HTTP,
-            AdminHandler(registry, self._applier, lambda: self._source.high_watermark),
-            _ADMIN_REQUEST_BYTES_MAX,
-        )
-        return servers
-
-    def _new_server(self, name: str, handler: Handler, body_bytes_max: int) -> HttpServer:
-        configuration = self._configuration
-        allowed_hosts: re.Pattern[bytes] = LOOPBACK_HOSTS
-        return HttpServer(
-            name=name,
-            handler=handler,
-            limits=HttpLimits(body_bytes_max=body_bytes_max),
-            max_connections=configuration.max_connections,
-            header_timeout_ms=configuration.http_header_timeout_ms,
-            idle_timeout_ms=configuration.connections_max_idle_ms,
-            drain_timeout_ms=configuration.http_drain_timeout_ms,
-            allowed_hosts=allowed_hosts,
-        )
+        self._audit_file = open_audit_file(configuration.audit_log)
+        self._audit_log = new_audit_log(configuration, self._audit_file)
+        self._updates = new_update_queue(configuration, self._log, self._feed, snapshot)
+        self._checkpointer = self._log.new_checkpointer(snapshot)
+        self._authorizer = new_authorizer(configuration, snapshot, self._audit_log, self._updates)
+        self._purgatory = Purgatory(configuration.update_timeout_ms)
+        self._times = RequestTimes()
 
     async def run(self) -> None:
         """Serve until SIGTERM or SIGINT, then drain and return.
@@ -153,9 +117,11 @@ class Daemon:
         Raises (in a group, where the fault is one of several tasks'):
             StartError: an address is in use, or the ready file cannot be written.
             MetadataLogError, UnfitChangeError: the log cannot be believed.
+            LogWriteError: the log cannot be written.
         """
         async with AsyncExitStack() as stack:
             endpoints = await self._bind(stack)
+            servers = self._new_servers(endpoints)
             signals = stack.enter_context(trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT))
             async with trio.open_nursery() as lasting:
                 if self._audit_log is not None:
@@ -163,14 +129,20 @@ class Daemon:
                 async with trio.open_nursery() as actors:
                     await actors.start(self._applier.run)
                     await actors.start(self._gate.run)
-                    async with trio.open_nursery() as servers:
-                        for name, server in self._servers.items():
-                            servers.start_soon(self._serve, name, server, endpoints[name])
-                        servers.start_soon(self._load, endpoints)
-                        number = await anext(aiter(signals))
-                        _logger.info("%s: draining", signal.Signals(number).name)
-                        await self._drain()
-                        servers.cancel_scope.cancel()
+                    actors.start_soon(self._checkpointer.run)
+                    async with trio.open_nursery() as writing:
+                        await writing.start(self._updates.run)
+                        async with trio.open_nursery() as serving:
+                            for name, server in servers.items():
+                                serving.start_soon(self._serve, name, server, endpoints[name])
+                            serving.start_soon(self._load, endpoints)
+                            number = await anext(aiter(signals))
+                            _logger.info("%s: draining", signal.Signals(number).name)
+                            await _drain(servers.values())
+                            serving.cancel_scope.cancel()
+                        self._updates.close()
+                        if self._applier.snapshot.newest is None:
+                            writing.cancel_scope.cancel()
                     actors.cancel_scope.cancel()
                 if self._audit_log is not None:
                     self._audit_log.close()
@@ -178,26 +150,75 @@ class Daemon:
 
     async def _bind(self, stack: AsyncExitStack) -> dict[str, BoundEndpoint]:
         configuration = self._configuration
+        decision, admin = configuration.decision_http, configuration.admin_http
+        wanted: list[tuple[str, str | None, int, str]] = [
+            (DECISION_HTTP, decision.host, decision.port, "authorizerd.decision.http"),
+            (ADMIN_HTTP, admin.host, admin.port, "authorizerd.admin.http"),
+            *(
+                (each.listener_name, each.host, each.port, f"listeners: {each.listener_name}")
+                for each in configuration.listeners
+            ),
+        ]
         endpoints: dict[str, BoundEndpoint] = {}
-        for name, endpoint, key in (
-            (DECISION_HTTP, configuration.decision_http, "authorizerd.decision.http"),
-            (ADMIN_HTTP, configuration.admin_http, "authorizerd.admin.http"),
-        ):
-            endpoints[name] = await bind(endpoint, key)
+        for name, host, port, key in wanted:
+            endpoints[name] = await bind(host, port, key)
             stack.callback(endpoints[name].close)
             _logger.info("%s: bound to %s", name, endpoints[name].address)
         return endpoints
 
-    async def _drain(self) -> None:
-        async with trio.open_nursery() as nursery:
-            for server in self._servers.values():
-                nursery.start_soon(server.drain)
+    def _new_servers(self, endpoints: dict[str, BoundEndpoint]) -> dict[str, Server]:
+        configuration = self._configuration
+        cluster = new_cluster(
+            configuration, self._properties.cluster_id, endpoints, socket.gethostname()
+        )
+        handlers = new_kafka_handlers(self._authorizer, self._purgatory, cluster, self._times)
+        kafka: dict[str, KafkaListener] = {
+            endpoint.listener_name: new_kafka_listener(configuration, endpoint, handlers)
+            for endpoint in configuration.listeners
+        }
+        http: dict[str, HttpServer] = {}
+        registry = new_registry(
+            Measured(
+                authorizer=self._authorizer,
+                applier=self._applier,
+                source=self._log.source,
+                gate=self._gate,
+                audit_log=self._audit_log,
+                updates=self._updates,
+                checkpointer=self._checkpointer,
+                purgatory=self._purgatory,
+                times=self._times,
+                http_servers=http,
+                kafka_listeners=kafka,
+            )
+        )
+        vocabulary = Vocabulary(
+            configuration.authzen_subject_types, configuration.authzen_resource_types
+        )
+        http[DECISION_HTTP] = new_http_server(
+            configuration,
+            DECISION_HTTP,
+            AuthZenHandler(self._authorizer, vocabulary),
+            configuration.http_request_max_bytes,
+        )
+        http[ADMIN_HTTP] = new_http_server(
+            configuration,
+            ADMIN_HTTP,
+            AdminHandler(registry, self._applier, lambda: self._log.source.high_watermark),
+            _ADMIN_REQUEST_BYTES_MAX,
+        )
+        return {**http, **kafka}
 
     def close(self) -> None:
+        """Close the files; a log that is whole is marked so."""
+        try:
+            self._log.writer.close()
+        except OSError as error:
+            _logger.warning("the clean shutdown could not be marked: %s", error)
         if self._audit_file is not None:
             self._audit_file.close()
 
-    async def _serve(self, name: str, server: HttpServer, endpoint: BoundEndpoint) -> None:
+    async def _serve(self, name: str, server: Server, endpoint: BoundEndpoint) -> None:
         await self._gate.wait_until_open(name)
         await server.serve(endpoint.listen())
 
@@ -206,7 +227,7 @@ class Daemon:
         started = trio.current_time()
         gc.disable()
         try:
-            await self._source.run(self._feed)
+            await self._read_log()
             snapshot = await self._applier.snapshot.wait_until(lambda newest: newest is not None)
         finally:
             gc.freeze()
@@ -222,36 +243,41 @@ class Daemon:
         )
         if self._ready_file is not None:
             ready = ReadyFile(
-                listeners={},
+                listeners={name: endpoints[name].address for name in self._kafka_names},
                 decision_http=endpoints[DECISION_HTTP].address,
                 admin_http=endpoints[ADMIN_HTTP].address,
                 offset=snapshot.offset,
             )
             await trio.to_thread.run_sync(_write_ready_file, self._ready_file, ready)
 
+    async def _read_log(self) -> None:
+        try:
+            await self._log.source.run(self._feed.clone())
+        except OSError as error:
+            log_dir = self._configuration.metadata_log_dir
+            raise StartError(f"{log_dir}: {error.strerror or error}") from error
+
     def _report_log(self) -> None:
-        torn = self._source.torn_tail
+        source = self._log.source
+        torn = source.torn_tail
         if torn is not None:
             _logger.warning(
-                "%s: the last %d bytes, from byte %d, are an unfinished write and do not count: %s",
+                "%s: the last %d bytes, from byte %d, were an unfinished write and are cut off: %s",
                 torn.path, torn.size, torn.position, torn.reason,
             )  # fmt: skip
-        if self._source.metadata_version > METADATA_VERSION_KNOWN:
+        if source.metadata_version > METADATA_VERSION_KNOWN:
             _logger.warning(
                 "metadata.version %d is above %d, the newest known: records of new kinds are "
                 "passed over",
-                self._source.metadata_version,
+                source.metadata_version,
                 METADATA_VERSION_KNOWN,
             )
 
 
-def _open_audit_file(path: str | None) -> AuditFile | None:
-    if path is None:
-        return None
-    try:
-        return AuditFile(path)
-    except OSError as error:
-        raise StartError(f"authorizerd.audit.log: {path}: {error.strerror or error}") from error
+async def _drain(servers: Iterable[Server]) -> None:
+    async with trio.open_nursery() as nursery:
+        for server in servers:
+            nursery.start_soon(server.drain)
 
 
 def _write_ready_file(path: Path, ready: ReadyFile) -> None:
@@ -264,7 +290,20 @@ def _write_ready_file(path: Path, ready: ReadyFile) -> None:
         raise StartError(f"--ready-file: {path}: {error.strerror or error}") from error
 
 
-def run_daemon(configuration: Configuration, ready_file: Path | None) -> None:
+def _remove_stale(ready_file: Path) -> None:
+    """Remove what an earlier run has written, before anybody takes it for this one's."""
+    try:
+        ready_file.unlink(missing_ok=True)
+    except OSError as error:
+        raise StartError(f"--ready-file: {ready_file}: {error.strerror or error}") from error
+
+
+def run_daemon(
+    configuration: Configuration, properties: MetaProperties, ready_file: Path | None
+) -> None:
     """Run one daemon to its end; the caller holds the lock of its log directory."""
-    with closing(Daemon(configuration, ready_file)) as daemon:
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    if ready_file is not None:
+        _remove_stale(ready_file)
+    with closing(Daemon(configuration, properties, ready_file)) as daemon:
         trio.run(daemon.run)

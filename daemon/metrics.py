@@ -10,16 +10,21 @@ from dataclasses import dataclass, fields
 from typing import Final
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from actors.audit_log import AuditLog
 from actors.listener_gate import ListenerGate
+from actors.purgatory import Purgatory
 from actors.record_applier import RecordApplier
 from actors.standard_authorizer import DecisionCounts, StandardAuthorizer
+from actors.update_queue import UpdateQueue
 from daemon.http_server import HttpServer
+from daemon.kafka_listener import KafkaListener
 from daemon.log_source import LocalLogSource
+from daemon.own_log import Checkpointer
+from daemon.request_times import RequestTimes
 from protocol.metadata_records import METADATA_VERSION_KNOWN
 
 _LISTENER: Final = ["listener"]
@@ -34,7 +39,12 @@ class Measured:
     source: LocalLogSource
     gate: ListenerGate
     audit_log: AuditLog | None
-    servers: Mapping[str, HttpServer]
+    updates: UpdateQueue
+    checkpointer: Checkpointer
+    purgatory: Purgatory
+    times: RequestTimes
+    http_servers: Mapping[str, HttpServer]
+    kafka_listeners: Mapping[str, KafkaListener]
 
 
 class DaemonCollector(Collector):
@@ -72,7 +82,10 @@ class DaemonCollector(Collector):
         yield self._decisions()
         yield self._endpoints()
         yield from self._audit()
+        yield from self._updates()
+        yield from self._times()
         yield from self._http()
+        yield from self._kafka()
 
     def _decisions(self) -> Metric:
         family = CounterMetricFamily(
@@ -111,6 +124,86 @@ class DaemonCollector(Collector):
             audit_log.statistics.dropped,
         )
 
+    def _updates(self) -> Iterable[Metric]:
+        measured = self._measured
+        for name, help_text, value in (
+            (
+                "authorizerd_purgatory_size",
+                "Items of creations and deletions that are waited for.",
+                measured.purgatory.items_waiting,
+            ),
+            (
+                "authorizerd_delayed_operations",
+                "Requests of creations and deletions that wait for their items.",
+                measured.purgatory.requests_waiting,
+            ),
+        ):
+            family = GaugeMetricFamily(name, help_text, labels=["operation"])
+            family.add_metric(["acl-update"], value)
+            yield family
+        updates, checkpoints = measured.updates.statistics, measured.checkpointer.statistics
+        yield _gauge(
+            "authorizerd_updates_waiting",
+            "Requests that the update queue has accepted and not answered.",
+            updates.requests_waiting,
+        )
+        for name, help_text, value in (
+            ("authorizerd_log_flushes", "Appends to the log, each with one sync.", updates.flushes),
+            ("authorizerd_log_batches", "Batches written to the log.", updates.batches_written),
+            ("authorizerd_checkpoints", "Checkpoints written.", checkpoints.written),
+            (
+                "authorizerd_checkpoint_failures",
+                "Checkpoints that could not be written, to be tried again.",
+                checkpoints.failures,
+            ),
+        ):
+            yield CounterMetricFamily(name, help_text, value)
+
+    def _times(self) -> Iterable[Metric]:
+        times = self._measured.times
+        for name, help_text, histograms in (
+            (
+                "authorizerd_request_local_seconds",
+                "Kafka requests: the daemon's own time, in seconds (Kafka's LocalTimeMs).",
+                times.local,
+            ),
+            (
+                "authorizerd_request_remote_seconds",
+                "Kafka requests: time waited in purgatory, in seconds (Kafka's RemoteTimeMs).",
+                times.remote,
+            ),
+        ):
+            family = HistogramMetricFamily(name, help_text, labels=["request"])
+            for request, histogram in histograms.items():
+                family.add_metric([request], histogram.buckets(), histogram.sum_s)
+            yield family
+
+    def _kafka(self) -> Iterable[Metric]:
+        """Yield what each Kafka listener has seen."""
+        families = (
+            GaugeMetricFamily(
+                "authorizerd_kafka_connections", "Open connections.", labels=_LISTENER
+            ),
+            CounterMetricFamily(
+                "authorizerd_kafka_connections_ended",
+                "Connections refused for being too many, or closed for what was sent on them.",
+                labels=[*_LISTENER, "reason"],
+            ),
+            CounterMetricFamily("authorizerd_kafka_requests", "Requests read.", labels=_LISTENER),
+            CounterMetricFamily(
+                "authorizerd_kafka_logins_failed", "Log-ins that failed.", labels=_LISTENER
+            ),
+        )
+        connections, ended, requests, failed = families
+        for name, listener in self._measured.kafka_listeners.items():
+            seen = listener.statistics
+            connections.add_metric([name], seen.connections_open)
+            ended.add_metric([name, "refused"], seen.connections_refused)
+            ended.add_metric([name, "broken"], seen.connections_broken)
+            requests.add_metric([name], seen.requests)
+            failed.add_metric([name], seen.logins_failed)
+        return families
+
     def _http(self) -> Iterable[Metric]:
         """Yield what each HTTP server has seen, its name as the label ``listener``."""
         families = (
@@ -128,7 +221,7 @@ class DaemonCollector(Collector):
             ),
         )
         connections, ended, requests, bad = families
-        for name, server in self._measured.servers.items():
+        for name, server in self._measured.http_servers.items():
             seen = server.statistics
             connections.add_metric([name], seen.connections_open)
             ended.add_metric([name, "refused"], seen.connections_refused)

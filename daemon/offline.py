@@ -5,15 +5,13 @@ Nothing is locked and nothing is changed, so a directory in use can be read.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from acl.audit import audit_message
 from acl.builder import SnapshotBuilder
 from acl.decision import AuthorizerSettings, Decision, explain, matching_acls
 from acl.filters import acls_of
-from acl.model import Acl, AclFilter, Operation, PatternType, PermissionType, Question, ResourceType
+from acl.model import Acl, AclFilter, Question
 from acl.snapshot import AclSnapshot
 from metadata.replay import read_changes
 
@@ -33,53 +31,15 @@ def read_snapshot(path: Path) -> AclSnapshot:
     return builder.freeze(offset)
 
 
-def listed(acls: Iterable[Acl]) -> str:
-    """Return ACLs as ``kafka-acls --list`` prints them, in the order of their names.
+class SnapshotAcls:
+    """The ACLs of a snapshot, where ``authorizerd acls`` may read as it reads at a server."""
 
-    Source: Kafka 4.3 AclCommand.
-    """
-    by_pattern: dict[tuple[int, str, int], list[Acl]] = defaultdict(list)
-    for acl in acls:
-        by_pattern[acl.resource_type, acl.resource_name, acl.pattern_type].append(acl)
-    return "".join(_listed_pattern(by_pattern[pattern]) for pattern in sorted(by_pattern))
+    def __init__(self, snapshot: AclSnapshot) -> None:
+        self._snapshot = snapshot
 
-
-def _listed_pattern(acls: list[Acl]) -> str:
-    first = acls[0]
-    lines = [
-        f"Current ACLs for resource `ResourcePattern(resourceType="
-        f"{ResourceType.read(first.resource_type).name}, name={first.resource_name}, "
-        f"patternType={PatternType.read(first.pattern_type).name})`:"
-    ]
-    order = sorted(
-        acls, key=lambda acl: (acl.principal, acl.host, acl.operation, acl.permission_type)
-    )
-    lines += [
-        f"\t(principal={acl.principal}, host={acl.host}, "
-        f"operation={Operation.read(acl.operation).name}, "
-        f"permissionType={PermissionType.read(acl.permission_type).name})"
-        for acl in order
-    ]
-    return "\n".join(lines) + "\n\n"
-
-
-def listed_acls(path: Path, filters: Iterable[AclFilter], principals: Sequence[str]) -> str:
-    """Return the ACLs that any of ``filters`` means, as ``kafka-acls --list`` prints them.
-
-    With ``principals``, each one's ACLs under a heading.
-
-    Raises:
-        MetadataLogError, ChangeError: as ``read_snapshot``.
-    """
-    snapshot = read_snapshot(path)
-    meant = dict(item for each in filters for item in acls_of(snapshot, each)).values()
-    if not principals:
-        return listed(meant)
-    return "".join(
-        f"ACLs for principal `{principal}`\n"
-        + listed(acl for acl in meant if acl.principal == principal)
-        for principal in principals
-    )
+    async def describe(self, filter: AclFilter) -> list[Acl]:
+        """Return the ACLs that ``filter`` means; nothing is waited for."""
+        return [acl for _, acl in acls_of(self._snapshot, filter)]
 
 
 def explained(path: Path, settings: AuthorizerSettings, question: Question) -> tuple[Decision, str]:

@@ -49,13 +49,18 @@ def write_checkpoint(log_dir: Path, state: CheckpointState, storage: Storage) ->
     directory = log_dir / METADATA_TOPIC_DIRECTORY
     path = directory / checkpoint_name(state.end_offset, state.epoch)
     part = path.with_name(path.name + PART_SUFFIX)
-    with suppress(FileNotFoundError):
-        storage.remove(part)
-    with closing(storage.append_to(part)) as file:
-        for batch in _batches(state):
-            file.append([batch])
-        file.sync()
-    storage.rename(part, path)
+    for leftover in directory.glob(f"*.checkpoint{PART_SUFFIX}"):
+        storage.remove(leftover)
+    try:
+        with closing(storage.append_to(part)) as file:
+            for batch in _batches(state):
+                file.append([batch])
+            file.sync()
+        storage.rename(part, path)
+    except OSError:
+        with suppress(OSError):  # on a full disk it takes the room that the log needs
+            storage.remove(part)
+        raise
     storage.sync_directory(directory)
     return path
 

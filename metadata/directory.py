@@ -71,13 +71,10 @@ def checkpoint_of(path: Path) -> Checkpoint:
     return Checkpoint(int(match[1]), int(match[2]), path)
 
 
-def find_files(log_dir: Path, *, may_be_empty: bool = False) -> LogFiles:
+def find_files(log_dir: Path) -> LogFiles:
     """Return the segments and checkpoints of the metadata log below ``log_dir``.
 
     Files that are being written or deleted, and all others, are passed over.
-
-    Args:
-        may_be_empty: a directory without a log is one whose log has not begun yet.
 
     Raises:
         LogDirectoryError: there is no metadata log.
@@ -93,7 +90,7 @@ def find_files(log_dir: Path, *, may_be_empty: bool = False) -> LogFiles:
         if (match := _SEGMENT_NAME.fullmatch(path.name))
     ]
     checkpoints = [checkpoint_of(path) for path in paths if _CHECKPOINT_NAME.fullmatch(path.name)]
-    if not (segments or checkpoints or may_be_empty):
+    if not (segments or checkpoints):
         raise LogDirectoryError(f"{directory}: holds neither a log segment nor a checkpoint")
     return LogFiles(
         tuple(sorted(segments)),

@@ -59,18 +59,15 @@ class MetadataLog:
         self.progress: Final = Progress()
 
     @classmethod
-    def open(cls, path: Path, *, may_be_empty: bool = False) -> MetadataLog:
+    def open(cls, path: Path) -> MetadataLog:
         """Open the log below a log directory, or one checkpoint file alone.
-
-        Args:
-            may_be_empty: the directory was formatted, and its log may not have begun yet.
 
         Raises:
             LogDirectoryError: there is no such thing.
         """
         if os.path.isfile(path):  # Path.is_file raises where it may not look
             return cls(LogFiles((), (checkpoint_of(path),)))
-        return cls(find_files(path, may_be_empty=may_be_empty))
+        return cls(find_files(path))
 
     def batches(self) -> Iterator[LogBatch]:
         """Yield every batch in order; blocks on the files.

@@ -5,6 +5,7 @@ Source: Kafka 4.3 MetaProperties, MetaPropertiesEnsemble (version 1, KRaft).
 
 from __future__ import annotations
 
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -61,21 +62,36 @@ def format_directory(log_dir: Path, properties: MetaProperties, storage: Storage
         LogDirectoryError: it is formatted already, holds a log, or cannot be written.
     """
     directory = log_dir / METADATA_TOPIC_DIRECTORY
-    path = log_dir / NAME
     try:
-        if path.exists() or directory.exists():
+        if (log_dir / NAME).exists() or directory.exists():
             raise LogDirectoryError(f"{log_dir}: is formatted already")
+        made = [path for path in (directory, *directory.parents) if not path.exists()]
         directory.mkdir(parents=True)
-        storage.sync_directory(log_dir)
-        file = storage.append_to(path)
-        try:
-            file.append([_encoded(properties)])
-            file.sync()
-        finally:
-            file.close()
-        storage.sync_directory(log_dir)
+        for path in made:
+            storage.sync_directory(path.parent)
     except OSError as error:
         raise LogDirectoryError(f"{log_dir}: {error.strerror or error}") from error
+    write_meta_properties(log_dir, properties, storage)
+
+
+def write_meta_properties(log_dir: Path, properties: MetaProperties, storage: Storage) -> None:
+    """Write the file, where there is none, whole or not at all.
+
+    Raises:
+        LogDirectoryError: it cannot be written.
+    """
+    path = log_dir / NAME
+    part = path.with_name(f"{NAME}.part")
+    try:
+        with suppress(FileNotFoundError):
+            storage.remove(part)
+        with closing(storage.append_to(part)) as file:
+            file.append([_encoded(properties)])
+            file.sync()
+        storage.rename(part, path)
+        storage.sync_directory(log_dir)
+    except OSError as error:
+        raise LogDirectoryError(f"{path}: {error.strerror or error}") from error
 
 
 def _encoded(properties: MetaProperties) -> bytes:

@@ -17,6 +17,10 @@ from metadata.directory import METADATA_TOPIC_DIRECTORY
 from metadata.errors import LogDirectoryError
 
 NAME: Final = "quorum-state"
+STATIC_VOTERS_VERSION: Final = 0
+"""The data_version of the file where ``controller.quorum.voters`` names the voters."""
+
+NOBODY: Final = -1
 
 
 class _Voter(msgspec.Struct, rename="camel"):
@@ -24,7 +28,9 @@ class _Voter(msgspec.Struct, rename="camel"):
 
 
 class _QuorumState(msgspec.Struct, rename="camel"):
+    data_version: int = msgspec.field(name="data_version")
     leader_id: int = -1
+    voted_id: int = -1
     current_voters: list[_Voter] = []
 
 
@@ -32,7 +38,8 @@ def check_sole_voter(log_dir: Path, node_id: int) -> None:
     """Refuse a log that a quorum of other nodes has written.
 
     Raises:
-        LogDirectoryError: another node votes on the log, or the file cannot be read.
+        LogDirectoryError: another node votes on the log, its voters stand elsewhere, or the file
+            cannot be read.
     """
     path = log_dir / METADATA_TOPIC_DIRECTORY / NAME
     try:
@@ -43,9 +50,14 @@ def check_sole_voter(log_dir: Path, node_id: int) -> None:
         raise LogDirectoryError(f"{path}: {error.strerror or error}") from error
     except msgspec.MsgspecError as error:
         raise LogDirectoryError(f"{path}: {error}") from error
-    others = {voter.voter_id for voter in state.current_voters} - {node_id}
-    if state.leader_id not in (-1, node_id):
-        others.add(state.leader_id)
+    if state.data_version != STATIC_VOTERS_VERSION:
+        raise LogDirectoryError(
+            f"{path}: data_version is {state.data_version}: the voters of the log stand in the log "
+            f"itself (KIP-853); only a log with static voters may be written"
+        )
+    others = {voter.voter_id for voter in state.current_voters}
+    others |= {state.leader_id, state.voted_id} - {NOBODY}
+    others -= {node_id}
     if others:
         names = ", ".join(map(str, sorted(others)))
         raise LogDirectoryError(

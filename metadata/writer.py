@@ -101,6 +101,7 @@ class LogWriter:
         else:
             self._file = self._storage.append_to(progress.segment)
             self._segment_bytes = progress.segment_bytes
+            self._sync_what_was_read()
         self._add([leader_change(node_id)], is_control=True)
         if replay.is_transaction_open:
             aborted = AbortTransaction("the node that began it has ended")
@@ -144,7 +145,13 @@ class LogWriter:
         """Durable before anything is written: an end that a crash tears must not look clean."""
         with suppress(FileNotFoundError):
             self._storage.remove(self._log_dir / CLEAN_SHUTDOWN_NAME)
-            self._storage.sync_directory(self._log_dir)
+        self._storage.sync_directory(self._log_dir)
+
+    def _sync_what_was_read(self) -> None:
+        """A killed process may have written what it never synced; it is built on from now on."""
+        assert self._file is not None
+        self._file.sync()
+        self._storage.sync_directory(self._directory)
 
     def _close_segment(self) -> None:
         if self._file is not None:

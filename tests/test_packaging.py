@@ -103,6 +103,7 @@ def test_make_run_prints_what_the_readme_says(tmp_path: Path) -> None:
     """The example starts a daemon, asks it what it shows, and ends with it."""
     (shown,) = [block for block in readme_blocks("console") if "The daemon answers on" in block]
     ports = [f"authorizerd.{name}.http=http://127.0.0.1:0" for name in ("decision", "admin")]
+    ports.append("listeners=PLAINTEXT://127.0.0.1:0")
     example = subprocess.Popen(
         [
             *(sys.executable, "-m", "ops.example"),
@@ -124,5 +125,5 @@ def test_make_run_prints_what_the_readme_says(tmp_path: Path) -> None:
         example.terminate()
         example.stdout.close()
         assert example.wait(timeout=30) == 0
-    (address,) = set(re.findall(r"http://(127\.0\.0\.1:\d+)(?= |\.|/access)", printed))
+    (address,) = set(re.findall(r"http://(127\.0\.0\.1:\d+)(?=\. |/access)", printed))
     assert shown.strip() in printed.replace(address, "127.0.0.1:8181")

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http.client import HTTPConnection
@@ -74,25 +74,33 @@ def ask(
     return Answer(response.status, dict(response.getheaders()), response.read())
 
 
-def write_config(folder: Path, log_dir: Path, **settings: str) -> Path:
+def write_config(
+    folder: Path, log_dir: Path, config: Mapping[str, str] | None = None, **settings: str
+) -> Path:
     """Write a server.properties; keyword ``a_b`` stands for the key ``a.b``."""
     lines = {
         "node.id": "1",
         "log.dirs": str(log_dir),
+        "listeners": "PLAINTEXT://127.0.0.1:0",
         "authorizerd.decision.http": "http://127.0.0.1:0",
         "authorizerd.admin.http": "http://127.0.0.1:0",
-    } | {key.replace("_", "."): value for key, value in settings.items()}
+    }
+    lines |= {key.replace("_", "."): value for key, value in settings.items()} | dict(config or {})
     path = folder / "server.properties"
     path.write_text("".join(f"{key}={value}\n" for key, value in lines.items()))
     return path
 
 
 @contextmanager
-def running(folder: Path, log_dir: Path, **settings: str) -> Iterator[DaemonProcess]:
+def running(
+    folder: Path, log_dir: Path, config: Mapping[str, str] | None = None, **settings: str
+) -> Iterator[DaemonProcess]:
     """Start a daemon on ``log_dir`` and wait until it is ready; end it, if it has not, after."""
-    config, ready_file = write_config(folder, log_dir, **settings), folder / "ready.json"
+    config_file = write_config(folder, log_dir, config, **settings)
+    ready_file = folder / "ready.json"
+    ready_file.unlink(missing_ok=True)
     process = subprocess.Popen(
-        [*COMMAND, "serve", "--config", config, "--ready-file", ready_file],
+        [*COMMAND, "serve", "--config", config_file, "--ready-file", ready_file],
         cwd=ROOT,
         stderr=subprocess.PIPE,
         text=True,
@@ -111,6 +119,7 @@ def running(folder: Path, log_dir: Path, **settings: str) -> Iterator[DaemonProc
     finally:
         if process.poll() is None:
             process.kill()
+        if process.stderr is not None and not process.stderr.closed:
             process.communicate()
 
 

@@ -24,6 +24,9 @@ READ_ORDERS = {
     "resource": {"type": "topic", "id": "orders"},
     "context": {"host": "10.0.0.1"},
 }
+OFFSET = len(ACLS) + 2
+"""Two records stand before the ACLs of the example's log, and a start adds one."""
+
 JSON = {"Content-Type": "application/json"}
 
 
@@ -47,32 +50,32 @@ def test_a_daemon_answers_counts_audits_and_ends_well(tmp_path: Path, log_dir: P
         authorizerd_audit_log=str(audit),
         authorizerd_audit_level="DEBUG",
     ) as daemon:
-        assert daemon.ready["offset"] == 8
-        assert daemon.ready["listeners"] == {}
+        assert daemon.ready["offset"] == OFFSET
+        assert set(daemon.ready["listeners"]) == {"PLAINTEXT"}
         allowed = daemon.evaluate(READ_ORDERS)
         assert (allowed.status, allowed.json["decision"]) == (200, True)
         assert allowed.headers["Content-Type"] == "application/json"
-        assert allowed.json["context"]["offset"] == 8
+        assert allowed.json["context"]["offset"] == OFFSET
         denied = daemon.evaluate(READ_ORDERS | {"subject": {"type": "user", "id": "eve"}})
         assert denied.json == {
             "decision": False,
-            "context": {"offset": 8, "reason": "no ACL allows it", "rule": "DefaultDeny"},
+            "context": {"offset": OFFSET, "reason": "no ACL allows it", "rule": "DefaultDeny"},
         }
         admin = daemon.evaluate(READ_ORDERS | {"subject": {"type": "user", "id": "admin"}})
         assert admin.json["context"]["rule"] == "SuperUser"
         assert daemon.metric("authorizerd_acl_count") == len(ACLS)
-        assert daemon.metric("authorizerd_snapshot_offset") == 8
-        assert daemon.metric("authorizerd_high_watermark") == 8
+        assert daemon.metric("authorizerd_snapshot_offset") == OFFSET
+        assert daemon.metric("authorizerd_high_watermark") == OFFSET
         assert daemon.metric("authorizerd_metadata_version") == 30
         assert daemon.metric("authorizerd_audit_dropped_total") == 0
         for result, count in (("allowed", 2), ("denied", 1), ("invalid", 0), ("not_ready", 0)):
             labels = f'{{result="{result}",surface="AuthZEN"}}'
             assert daemon.metric(f"authorizerd_decisions_total{labels}") == count
-        for endpoint in ("decision_http", "admin_http"):
+        for endpoint in ("decision_http", "admin_http", "PLAINTEXT"):
             assert daemon.metric(f'authorizerd_endpoint_open{{listener="{endpoint}"}}') == 1
         code, errors = daemon.stop()
     assert code == 0, errors
-    assert "ready: 7 ACLs at log offset 8" in errors
+    assert f"ready: 7 ACLs at log offset {OFFSET}" in errors
     lines = audit.read_text().splitlines()
     assert [line.partition("] ")[2].partition(" ")[0] for line in lines] == [
         "DEBUG",
@@ -95,7 +98,7 @@ def test_the_admin_port_says_how_it_is(tmp_path: Path, log_dir: Path) -> None:
     with running(tmp_path, log_dir) as daemon:
         assert ask(daemon.admin, "GET", "/healthz").body == b"alive\n"
         ready = ask(daemon.admin, "GET", "/readyz")
-        assert (ready.status, ready.body) == (200, b"ready: 7 ACLs at log offset 8\n")
+        assert (ready.status, ready.body) == (200, b"ready: 7 ACLs at log offset %d\n" % OFFSET)
         assert ask(daemon.admin, "HEAD", "/readyz").body == b""
         assert ask(daemon.admin, "GET", "/other").status == 404
         refused = ask(daemon.admin, "POST", "/metrics", b"")
@@ -185,7 +188,7 @@ def test_many_evaluations_are_answered_in_order(daemon: DaemonProcess) -> None:
 
 def fault(folder: Path, log_dir: Path, *arguments: str | Path, **settings: str) -> str:
     """Return the one line with which a daemon refuses to start."""
-    config = write_config(folder, log_dir, **settings)
+    config = write_config(folder, log_dir, None, **settings)
     done = run("serve", "--config", config, *arguments)
     assert done.returncode == 1, done.stderr
     assert "Traceback" not in done.stderr
@@ -198,7 +201,7 @@ def fault(folder: Path, log_dir: Path, *arguments: str | Path, **settings: str) 
 def test_a_bad_setting_is_one_clear_line(tmp_path: Path, log_dir: Path) -> None:
     """File, line, key and reason; an override names itself."""
     said = fault(tmp_path, log_dir, super_users="alice")
-    assert f"{tmp_path}/server.properties:5: super.users: " in said
+    assert f"{tmp_path}/server.properties:6: super.users: " in said
     said = fault(tmp_path, log_dir, "--override", "authorizerd.decision.http=http://0.0.0.0:1")
     assert "--override: authorizerd.decision.http: " in said
     assert "loopback" in said
@@ -260,7 +263,7 @@ def test_changes_that_do_not_fit_stop_the_daemon(tmp_path: Path, log_dir: Path) 
 
 
 def test_an_unfinished_write_is_left_out_and_said(tmp_path: Path, log_dir: Path) -> None:
-    """The last batch was never acknowledged: the daemon starts without it, and says so."""
+    """The last batch was never acknowledged: the daemon cuts it off, says so, and goes on."""
     path = segment(log_dir)
     data = path.read_bytes()
     path.write_bytes(data[:-1])
@@ -268,4 +271,7 @@ def test_an_unfinished_write_is_left_out_and_said(tmp_path: Path, log_dir: Path)
         assert daemon.metric("authorizerd_acl_count") == 0
         _, errors = daemon.stop()
     assert "unfinished write" in errors
-    assert path.read_bytes() == data[:-1]
+    with running(tmp_path, log_dir) as daemon:
+        assert daemon.metric("authorizerd_high_watermark") == 3
+        _, errors = daemon.stop()
+    assert "unfinished write" not in errors

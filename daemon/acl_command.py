@@ -1,0 +1,104 @@
+"""``authorizerd acls``: kafka-acls, to its exit codes and, where it has one, its order of lines.
+
+Three things differ on purpose. Where standard input is no terminal kafka-acls fails at its first
+question; here the answers are read from it. Nothing is logged: of a connection that failed and is
+tried again a line is told on standard error. And with ``--log-dir`` the ACLs of a log are listed,
+without a server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from importlib.metadata import version
+from pathlib import Path
+from typing import Final, TypeAlias
+
+import trio
+
+from daemon.acl_command_admin import KafkaAclAdmin
+from daemon.acl_command_arguments import (
+    HELP,
+    Arguments,
+    check_arguments,
+    help_text,
+    parse_arguments,
+)
+from daemon.acl_command_errors import CommandError, UsageError, refused_configuration
+from daemon.acl_command_execution import AclAdmin, AclReader, Terminal, execute, execute_listing
+from daemon.acl_command_plan import Listing, make_plan
+from daemon.acl_command_settings import read_settings
+from daemon.kafka_client import ClientSettings, KafkaClient
+
+EXIT_FAULT: Final = 1
+EXIT_INTERRUPTED: Final = 130
+
+OpenServer: TypeAlias = Callable[
+    [ClientSettings, Callable[[str], None]], AbstractAsyncContextManager[AclAdmin]
+]
+
+
+@asynccontextmanager
+async def open_kafka(
+    settings: ClientSettings, warn: Callable[[str], None]
+) -> AsyncIterator[AclAdmin]:
+    """Open a Kafka server, to which nothing is sent before it is asked something.
+
+    Raises:
+        CommandError: no host is known.
+    """
+    async with KafkaClient(settings, warn) as client:
+        if not await client.can_resolve():
+            raise refused_configuration("No resolvable bootstrap urls given in bootstrap.servers")
+        yield KafkaAclAdmin(client)
+
+
+def run_acl_command(
+    words: Sequence[str],
+    terminal: Terminal,
+    *,
+    open_log: Callable[[Path], AclReader],
+    open_server: OpenServer = open_kafka,
+) -> int:
+    """Run ``acls`` with the words that follow it, and return its exit code.
+
+    Raises whatever ``open_log`` raises.
+    """
+    try:
+        given = parse_arguments(words)
+        if not words or given.has("help"):
+            raise UsageError(HELP)
+        if given.has("version"):
+            terminal.tell(f"{version('authorizerd')}\n")
+            return 0
+        check_arguments(given)
+        if given.has("log-dir"):
+            _list_log(given, terminal, open_log)
+        else:
+            trio.run(_execute_remotely, given, terminal, read_settings(given), open_server)
+    except UsageError as error:
+        terminal.complain(f"{error}\n{help_text()}")
+        return EXIT_FAULT
+    except CommandError as error:
+        terminal.tell(str(error))
+        return EXIT_FAULT
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    return 0
+
+
+def _list_log(given: Arguments, terminal: Terminal, open_log: Callable[[Path], AclReader]) -> None:
+    path, plan = given.value("log-dir"), make_plan(given)
+    assert path is not None
+    assert isinstance(plan, Listing)
+    trio.run(execute_listing, plan, open_log(Path(path)), terminal)
+
+
+async def _execute_remotely(
+    given: Arguments, terminal: Terminal, settings: ClientSettings, open_server: OpenServer
+) -> None:
+    def warn(text: str) -> None:
+        terminal.complain(f"authorizerd: {text}\n")
+
+    async with open_server(settings, warn) as admin:
+        await execute(make_plan(given), admin, terminal)

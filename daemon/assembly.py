@@ -1,0 +1,200 @@
+"""The daemon's parts made from its configuration, each in one place; nothing here runs them."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import trio
+
+from acl.decision import AuthorizerSettings
+from acl.model import ChangeBatch
+from acl.snapshot import AclSnapshot
+from actors.audit_log import AuditLog
+from actors.published import Published, View
+from actors.purgatory import Purgatory
+from actors.record_applier import CaughtUp
+from actors.standard_authorizer import StandardAuthorizer
+from actors.update_queue import UpdateQueue
+from config.configuration import Configuration
+from config.endpoints import Endpoint
+from daemon.audit_file import FORMATS, AuditFile
+from daemon.binding import BoundEndpoint
+from daemon.errors import StartError
+from daemon.http_server import Handler, HttpServer
+from daemon.kafka_answers import Cluster, Node
+from daemon.kafka_handlers import KafkaHandlers
+from daemon.kafka_listener import KafkaListener
+from daemon.log_directory import now_ms
+from daemon.log_source import LocalLogSource
+from daemon.own_log import Checkpointer, CheckpointPolicy, OwnLog
+from daemon.request_times import RequestTimes
+from metadata.log import MetadataLog
+from metadata.storage import Storage
+from metadata.writer import LogWriter
+from protocol.http import LOOPBACK_HOSTS, HttpLimits
+
+ACL_ID_BYTES: Final = 16
+
+_logger = logging.getLogger("authorizerd")
+
+
+class Log:
+    """What belongs to the log that the daemon owns: reading, writing, checkpoints."""
+
+    def __init__(self, configuration: Configuration, storage: Storage) -> None:
+        """Open the log.
+
+        Raises:
+            LogDirectoryError: there is none.
+        """
+        log_dir = Path(configuration.metadata_log_dir)
+        self.writer: Final = LogWriter(
+            log_dir,
+            storage=storage,
+            segment_bytes_max=configuration.metadata_log_segment_bytes,
+            now_ms=now_ms,
+        )
+        self.own: Final = OwnLog(self.writer, node_id=configuration.node_id)
+        self.source: Final = LocalLogSource(MetadataLog.open(log_dir), self.own.begin)
+        self._configuration = configuration
+        self._storage = storage
+
+    def new_checkpointer(self, snapshot: View[AclSnapshot | None]) -> Checkpointer:
+        configuration = self._configuration
+        return Checkpointer(
+            Path(configuration.metadata_log_dir),
+            self.writer,
+            snapshot,
+            CheckpointPolicy(
+                bytes_between=configuration.metadata_log_max_record_bytes_between_snapshots,
+                interval_ms=configuration.metadata_log_max_snapshot_interval_ms,
+                retention_bytes=configuration.metadata_max_retention_bytes,
+                retention_ms=configuration.metadata_max_retention_ms,
+            ),
+            replay=self.source.replay,
+            storage=self._storage,
+            bytes_read=lambda: self.source.bytes_since_checkpoint,
+        )
+
+
+def open_audit_file(path: str | None) -> AuditFile | None:
+    """Open the audit log's file, where one is wanted.
+
+    Raises:
+        StartError: it cannot be opened.
+    """
+    if path is None:
+        return None
+    try:
+        return AuditFile(path)
+    except OSError as error:
+        raise StartError(f"authorizerd.audit.log: {path}: {error.strerror or error}") from error
+
+
+def new_audit_log(configuration: Configuration, file: AuditFile | None) -> AuditLog | None:
+    if file is None:
+        return None
+    return AuditLog(
+        file,
+        level=configuration.reloadable.audit_level,
+        format_event=FORMATS[configuration.audit_format],
+        events_max=configuration.audit_queue_max,
+        on_failure=partial(_logger.error, "audit log %s: %s", configuration.audit_log),
+    )
+
+
+def new_update_queue(
+    configuration: Configuration,
+    log: Log,
+    feed: trio.MemorySendChannel[ChangeBatch | CaughtUp],
+    snapshot: View[AclSnapshot | None],
+) -> UpdateQueue:
+    return UpdateQueue(
+        log.own,
+        feed,
+        snapshot,
+        requests_max=configuration.queued_max_requests,
+        new_id=lambda: os.urandom(ACL_ID_BYTES),
+    )
+
+
+def new_authorizer(
+    configuration: Configuration,
+    snapshot: View[AclSnapshot | None],
+    audit_log: AuditLog | None,
+    updates: UpdateQueue,
+) -> StandardAuthorizer:
+    reloadable = configuration.reloadable
+    settings = AuthorizerSettings(
+        super_users=reloadable.super_users,
+        allow_everyone_if_no_acl_found=reloadable.allow_everyone_if_no_acl_found,
+    )
+    return StandardAuthorizer(
+        snapshot, Published(settings), audit_log=audit_log, now_s=time.time, updates=updates
+    )
+
+
+def new_http_server(
+    configuration: Configuration, name: str, handler: Handler, body_bytes_max: int
+) -> HttpServer:
+    return HttpServer(
+        name=name,
+        handler=handler,
+        limits=HttpLimits(body_bytes_max=body_bytes_max),
+        max_connections=configuration.max_connections,
+        header_timeout_ms=configuration.http_header_timeout_ms,
+        idle_timeout_ms=configuration.connections_max_idle_ms,
+        drain_timeout_ms=configuration.http_drain_timeout_ms,
+        allowed_hosts=LOOPBACK_HOSTS,
+    )
+
+
+def new_kafka_handlers(
+    authorizer: StandardAuthorizer, purgatory: Purgatory, cluster: Cluster, times: RequestTimes
+) -> KafkaHandlers:
+    return KafkaHandlers(authorizer=authorizer, purgatory=purgatory, cluster=cluster, times=times)
+
+
+def new_kafka_listener(
+    configuration: Configuration, endpoint: Endpoint, handlers: KafkaHandlers
+) -> KafkaListener:
+    return KafkaListener(
+        name=endpoint.listener_name,
+        handlers=handlers,
+        users=configuration.sasl_users.get(endpoint.listener_name),
+        request_bytes_max=configuration.socket_request_max_bytes,
+        max_connections=configuration.max_connections,
+        idle_timeout_ms=configuration.connections_max_idle_ms,
+        drain_timeout_ms=configuration.http_drain_timeout_ms,
+    )
+
+
+def new_cluster(
+    configuration: Configuration, cluster_id: str, bound: dict[str, BoundEndpoint], host_name: str
+) -> Cluster:
+    """Return what clients are told: advertised addresses, and bound ports where port 0 was asked.
+
+    Args:
+        host_name: what a listener on every interface is advertised as.
+    """
+    advertised = {
+        endpoint.listener_name: endpoint
+        for endpoint in (*configuration.listeners, *configuration.advertised_listeners)
+    }
+    return Cluster(
+        cluster_id=cluster_id,
+        nodes={
+            name: Node(
+                node_id=configuration.node_id,
+                host=endpoint.host or host_name,
+                port=endpoint.port or bound[name].port,
+            )
+            for name, endpoint in advertised.items()
+        },
+        controller_listeners=frozenset(configuration.controller_listener_names),
+    )

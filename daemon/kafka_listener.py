@@ -1,0 +1,291 @@
+"""A Kafka listener: connections in, logged in where the listener asks for it, requests answered.
+
+Law: the requests of one connection are answered in order, one at a time, so what it sends next is
+judged by what it did before. Whatever a peer does costs it its own connection and no more.
+
+Source: Kafka 4.3 SocketServer, SaslServerAuthenticator; KIP-43, KIP-152 (SASL), KIP-511.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import trio
+
+from acl.hosts import host_address
+from config.jaas import PlainUsers
+from daemon.kafka_answers import ApiVersion, ApiVersionsAnswer
+from daemon.kafka_bodies import read_body, write_body
+from daemon.kafka_handlers import Session
+from daemon.sasl_exchange import OutOfTurnError, SaslExchange
+from protocol.errors import DecodeError
+from protocol.kafka_acl_responses import Piece
+from protocol.kafka_api import APIS, ApiKey, names_software
+from protocol.kafka_connection import (
+    KafkaRequest,
+    KafkaServerConnection,
+    frame_response,
+    frame_token,
+    unsupported_api_versions,
+)
+from protocol.kafka_errors import ErrorCode
+
+RECEIVE_BYTES: Final = 64 * 1024
+SEND_BYTES: Final = 64 * 1024
+LOGIN_REQUEST_BYTES_MAX: Final = 512 * 1024
+"""What a request may hold before its client has logged in: Kafka's sasl.server.max.receive.size."""
+FAILED_LOGIN_DELAY_S: Final = 0.1
+"""How long a failed log-in waits for its answer: Kafka's connection.failed.authentication.delay."""
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class KafkaStatistics:
+    """What one listener has seen so far; only it writes here."""
+
+    connections_open: int = 0
+    connections_refused: int = 0
+    connections_broken: int = 0
+    logins_failed: int = 0
+    requests: int = 0
+
+
+class _ClosingError(Exception):
+    """The connection is to be closed; the text says why, for the log."""
+
+
+class Handlers(Protocol):
+    """What answers the requests of whoever has logged in."""
+
+    async def answer(self, request: KafkaRequest, session: Session) -> list[Piece]:
+        """Return the body of the response, in pieces.
+
+        Raises:
+            DecodeError: the connection is to be closed.
+        """
+
+
+class KafkaListener:
+    """Args:
+    users: who may log in with PLAIN; None where nobody has to, and everyone is ANONYMOUS.
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        handlers: Handlers,
+        users: PlainUsers | None,
+        request_bytes_max: int,
+        max_connections: int,
+        idle_timeout_ms: int,
+        drain_timeout_ms: int,
+    ) -> None:
+        self.name = name
+        self.statistics: Final = KafkaStatistics()
+        self._handlers = handlers
+        self._users = users
+        self._request_bytes_max = request_bytes_max
+        self._max_connections = max_connections
+        self._idle_timeout = idle_timeout_ms / 1000
+        self._drain_timeout = drain_timeout_ms / 1000
+        self._accepting = trio.CancelScope()
+        self._waiting: set[trio.CancelScope] = set()
+        self._draining = False
+        self._drained = trio.Event()
+
+    async def serve(
+        self,
+        listeners: Sequence[trio.abc.Listener[trio.SocketStream]],
+        *,
+        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+    ) -> None:
+        """Serve until drained or cancelled; the listeners are closed then."""
+        async with trio.open_nursery() as nursery:
+            task_status.started()
+            with self._accepting:
+                await trio.serve_listeners(
+                    self._serve_stream, list(listeners), handler_nursery=nursery
+                )
+            await self._drained.wait()
+            nursery.cancel_scope.cancel()
+
+    async def drain(self) -> None:
+        """Accept no more, close who waits, and return when the last request is answered."""
+        self._accepting.cancel()
+        # Two turns of the loop, so that what had arrived before is no longer taken for idle.
+        await trio.lowlevel.checkpoint()
+        await trio.lowlevel.checkpoint()
+        self._draining = True
+        for waiting in self._waiting:
+            waiting.cancel()
+        self._notice_drained()
+        with trio.move_on_after(self._drain_timeout):
+            await self._drained.wait()
+        self._drained.set()
+
+    def _notice_drained(self) -> None:
+        if self._draining and not self.statistics.connections_open:
+            self._drained.set()
+
+    async def _serve_stream(self, stream: trio.SocketStream) -> None:
+        async with stream:
+            if self.statistics.connections_open >= self._max_connections:
+                self.statistics.connections_refused += 1
+                return
+            self.statistics.connections_open += 1
+            try:
+                await _Conversation(self, stream).run()
+            except (trio.BrokenResourceError, trio.ClosedResourceError):
+                pass  # the peer went away, which is its right
+            except (DecodeError, OutOfTurnError, _ClosingError) as error:
+                self.statistics.connections_broken += 1
+                _logger.info("%s: connection closed: %s", self.name, error)
+            except Exception:
+                self.statistics.connections_broken += 1
+                _logger.exception("%s: connection closed", self.name)
+            finally:
+                self.statistics.connections_open -= 1
+                self._notice_drained()
+
+    async def receive(self, stream: trio.SocketStream) -> bytes:
+        """Return what the peer sends next; nothing where it is idle too long, or drained."""
+        if self._draining:
+            return b""
+        with trio.move_on_after(self._idle_timeout) as scope:
+            self._waiting.add(scope)
+            try:
+                return bytes(await stream.receive_some(RECEIVE_BYTES))
+            finally:
+                self._waiting.discard(scope)
+        return b""
+
+    async def send(self, stream: trio.SocketStream, data: bytes | bytearray) -> None:
+        """Send ``data``, unless the peer takes none for as long as it may be idle."""
+        with trio.move_on_after(self._idle_timeout) as scope:
+            await stream.send_all(data)
+        if scope.cancelled_caught:
+            raise _ClosingError("the client does not read its answers")
+
+    @property
+    def users(self) -> PlainUsers | None:
+        return self._users
+
+    @property
+    def request_bytes_max(self) -> int:
+        return self._request_bytes_max
+
+    async def answer(self, request: KafkaRequest, session: Session) -> list[Piece]:
+        return await self._handlers.answer(request, session)
+
+
+class _Conversation:
+    """One connection, from its first byte to its last."""
+
+    def __init__(self, listener: KafkaListener, stream: trio.SocketStream) -> None:
+        self._listener = listener
+        self._stream = stream
+        self._host = _peer_host(stream)
+        self._sasl = SaslExchange(listener.users)
+        limit = listener.request_bytes_max
+        self._connection = KafkaServerConnection(
+            limit if listener.users is None else min(limit, LOGIN_REQUEST_BYTES_MAX)
+        )
+
+    async def run(self) -> None:
+        """Read and answer by turns until the peer, or what it sends, ends the connection."""
+        while data := await self._listener.receive(self._stream):
+            self._connection.receive_data(data)
+            while (pieces := await self._answer_next()) is not None:
+                await self._send(pieces)
+                if self._sasl.has_failed:
+                    raise _ClosingError(f"log-in failed from {self._host}")
+
+    async def _answer_next(self) -> list[Piece] | None:
+        """Return what answers the next frame that was received, None until all of it has come."""
+        if self._sasl.expects_raw_token:
+            token = self._connection.next_token()
+            return None if token is None else await self._take_raw_token(token)
+        request = self._connection.next_request()
+        return None if request is None else await self._answer(request)
+
+    async def _answer(self, request: KafkaRequest) -> list[Piece]:
+        self._listener.statistics.requests += 1
+        if not request.is_served:
+            return unsupported_api_versions(request)
+        match request.api_key:
+            case ApiKey.API_VERSIONS:
+                body = await _api_versions(request)
+            case ApiKey.SASL_HANDSHAKE:
+                asked = await read_body(request)
+                chosen = self._sasl.choose_mechanism(asked.mechanism, request.api_version)
+                await self._note_login()
+                body = await write_body(request, chosen)
+            case ApiKey.SASL_AUTHENTICATE:
+                asked = await read_body(request)
+                taken = self._sasl.authenticate(asked.auth_bytes)
+                await self._note_login()
+                body = await write_body(request, taken)
+            case _:
+                principal = self._sasl.principal
+                if principal is None:
+                    raise _ClosingError(f"{request.api_key.name} before the client has logged in")
+                session = Session(
+                    listener_name=self._listener.name, principal=principal, host=self._host
+                )
+                body = await self._listener.answer(request, session)
+        return frame_response(request, body)
+
+    async def _take_raw_token(self, token: bytes) -> list[Piece]:
+        """Log in as clients did before SaslAuthenticate: an empty token answers a good one."""
+        self._sasl.authenticate(token)
+        await self._note_login()
+        return [] if self._sasl.has_failed else [frame_token(b"")]
+
+    async def _note_login(self) -> None:
+        """Let who failed wait for the answer; take larger requests from who is known."""
+        if self._sasl.has_failed:
+            self._listener.statistics.logins_failed += 1
+            await trio.sleep(FAILED_LOGIN_DELAY_S)
+        elif self._sasl.principal is not None:
+            self._connection.request_bytes_max = self._listener.request_bytes_max
+
+    async def _send(self, pieces: Sequence[Piece]) -> None:
+        """Send pieces one after the other, small ones together."""
+        together = bytearray()
+        for piece in pieces:
+            together += piece
+            if len(together) >= SEND_BYTES:
+                await self._listener.send(self._stream, together)
+                together = bytearray()
+        if together:
+            await self._listener.send(self._stream, together)
+
+
+async def _api_versions(request: KafkaRequest) -> list[Piece]:
+    asked = await read_body(request)
+    name = getattr(asked, "client_software_name", None)
+    error = ErrorCode.NONE
+    if name is not None and not names_software(name, asked.client_software_version):
+        error = ErrorCode.INVALID_REQUEST
+    keys = [ApiVersion(key, 0, api.last_version) for key, api in sorted(APIS.items())]
+    answer = ApiVersionsAnswer(() if error else keys, error)
+    return await write_body(request, answer)
+
+
+def _peer_host(stream: trio.SocketStream) -> str:
+    """Return the peer's address as Kafka compares it.
+
+    Raises:
+        BrokenResourceError: the peer has gone already.
+    """
+    try:
+        text = str(stream.socket.getpeername()[0])
+    except OSError as error:
+        raise trio.BrokenResourceError from error
+    host = host_address(text)
+    return text if host is None else host

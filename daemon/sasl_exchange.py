@@ -1,0 +1,90 @@
+"""One connection's way from a stranger to a principal, without the connection.
+
+Law: first the mechanism, then one token, once. What comes out of turn ends the connection, and so
+does what fails, once it is answered; nobody who is logged in becomes somebody else.
+
+Source: KIP-43, KIP-152; Kafka 4.3 SaslServerAuthenticator.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from typing import Final
+
+from config.jaas import PlainUsers
+from daemon.kafka_answers import SaslAuthenticateAnswer, SaslHandshakeAnswer
+from daemon.sasl import MECHANISM, AuthenticationError, authenticate_plain
+from protocol.kafka_errors import ErrorCode
+
+ANONYMOUS: Final = "User:ANONYMOUS"
+_LOGGED_IN_ALREADY: Final = "SaslAuthenticate request received after successful authentication"
+_RAW_TOKENS: Final = 0
+"""The version of SaslHandshake after which tokens come bare, in no request."""
+
+
+class OutOfTurnError(Exception):
+    """A request that the connection is not ready for: it is closed, unanswered."""
+
+
+class _State(Enum):
+    STRANGER = auto()
+    REQUEST_EXPECTED = auto()
+    RAW_TOKEN_EXPECTED = auto()
+    LOGGED_IN = auto()
+    FAILED = auto()
+
+
+class SaslExchange:
+    """Args:
+    users: who may log in with PLAIN; None where nobody has to, and everyone is ANONYMOUS.
+    """
+
+    def __init__(self, users: PlainUsers | None) -> None:
+        self._users = users
+        self._state = _State.LOGGED_IN if users is None else _State.STRANGER
+        self.principal: str | None = ANONYMOUS if users is None else None
+
+    @property
+    def expects_raw_token(self) -> bool:
+        return self._state is _State.RAW_TOKEN_EXPECTED
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the connection is to be closed once its last request is answered."""
+        return self._state is _State.FAILED
+
+    def choose_mechanism(self, mechanism: str, version: int) -> SaslHandshakeAnswer:
+        """Answer a SaslHandshake.
+
+        Raises:
+            OutOfTurnError: a mechanism is chosen already.
+        """
+        if self._state is _State.LOGGED_IN:
+            return SaslHandshakeAnswer(ErrorCode.ILLEGAL_SASL_STATE, ())
+        if self._state is not _State.STRANGER:
+            raise OutOfTurnError("a second SaslHandshake")
+        if mechanism != MECHANISM:
+            self._state = _State.FAILED
+            return SaslHandshakeAnswer(ErrorCode.UNSUPPORTED_SASL_MECHANISM, (MECHANISM,))
+        is_raw = version == _RAW_TOKENS
+        self._state = _State.RAW_TOKEN_EXPECTED if is_raw else _State.REQUEST_EXPECTED
+        return SaslHandshakeAnswer(ErrorCode.NONE, (MECHANISM,))
+
+    def authenticate(self, token: bytes) -> SaslAuthenticateAnswer:
+        """Answer a SaslAuthenticate, or a raw token: where it succeeds, ``principal`` is known.
+
+        Raises:
+            OutOfTurnError: no mechanism is chosen yet.
+        """
+        if self._state is _State.LOGGED_IN:
+            return SaslAuthenticateAnswer(ErrorCode.ILLEGAL_SASL_STATE, _LOGGED_IN_ALREADY)
+        if self._state not in (_State.REQUEST_EXPECTED, _State.RAW_TOKEN_EXPECTED):
+            raise OutOfTurnError("SaslAuthenticate before SaslHandshake")
+        assert self._users is not None, "nobody is a stranger where nobody has to log in"
+        try:
+            self.principal = f"User:{authenticate_plain(token, self._users)}"
+        except AuthenticationError as error:
+            self._state = _State.FAILED
+            return SaslAuthenticateAnswer(ErrorCode.SASL_AUTHENTICATION_FAILED, str(error))
+        self._state = _State.LOGGED_IN
+        return SaslAuthenticateAnswer()

@@ -1,0 +1,152 @@
+"""Stories of ``acl_command_cases`` run by a tool, compared, and kept as text.
+
+``tests/data/kafka-acls`` holds what kafka-acls 4.3.1 printed. To record it again, on a server
+without ACLs, with flags of connection behind the tool::
+
+    python -m tests.conformance.acl_command_stories DIRECTORY kafka-acls.sh \\
+        --bootstrap-server localhost:9092 --command-config admin.properties
+"""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+import termios
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+
+from tests.conformance.acl_command_cases import STORIES, Case
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Printed:
+    """What a command printed, and its exit code."""
+
+    out: str
+    error: str
+    code: int
+
+
+_PATTERN = re.compile(r"ResourcePattern\(resourceType=.*?, patternType=[A-Z]+\)")
+_ENTRY = re.compile(r" ?(\t\(principal=.*\)\n)")
+_OPERATIONS = re.compile(r"(.* only supports operations )\[(.*)\]")
+_LOGGED = ("[", "authorizerd: ")
+_FRAME = re.compile(r"\t(at |\.\.\. )")
+
+
+def comparable(printed: Printed) -> Printed:
+    """Return what two tools must agree on.
+
+    Kafka's order comes from hash tables whose keys hash by identity: it differs from run to run.
+    So ACLs are ordered within their block, and blocks that follow one another by their pattern.
+    The frames of a stack trace, logged lines and the help are nobody's output but their own.
+    """
+    lines = [line for line in printed.out.splitlines(keepends=True) if not _FRAME.match(line)]
+    said = printed.error.split("\n", 1)[0]
+    if said.startswith(_LOGGED):
+        said = ""
+    out = "".join(_ordered(lines))
+    return Printed(out=out, error=_OPERATIONS.sub(_ordered_operations, said), code=printed.code)
+
+
+def _ordered_operations(match: re.Match[str]) -> str:
+    return f"{match[1]}[{', '.join(sorted(match[2].split(', ')))}]"
+
+
+def _ordered(lines: Iterable[str]) -> list[str]:
+    """Return the lines, runs of ACLs in order, then runs of blocks in the order of patterns."""
+    blocks: list[list[str]] = [[]]
+    for entries, run in groupby(lines, key=lambda line: bool(_ENTRY.fullmatch(line))):
+        for line in sorted(_ENTRY.sub(r"\1", line) for line in run) if entries else run:
+            if line.startswith(("Acl (", "Adding ", "Are you ", "Current ", "ACLs for ", "Error ")):
+                blocks.append([])
+            blocks[-1].append(line)
+    ordered: list[str] = []
+    for patterned, group in groupby(blocks, key=lambda block: bool(_pattern(block))):
+        beside = list(group)
+        if patterned:
+            beside.sort(key=lambda block: (_pattern(block), block))
+        for block in beside:
+            ordered += block
+    return ordered
+
+
+def _pattern(block: list[str]) -> str:
+    found = _PATTERN.search("".join(block))
+    return "" if found is None else found[0]
+
+
+def run_on_terminal(command: Sequence[str], answers: str) -> Printed:
+    """Run a command on a terminal, as its prompts need, that neither echoes nor changes bytes."""
+    master, slave = pty.openpty()
+    attributes = termios.tcgetattr(slave)
+    attributes[1] &= ~termios.OPOST
+    attributes[3] &= ~termios.ECHO
+    termios.tcsetattr(slave, termios.TCSANOW, attributes)
+    with tempfile.TemporaryFile() as errors:
+        with subprocess.Popen(command, stdin=slave, stdout=slave, stderr=errors) as process:
+            os.close(slave)
+            os.write(master, answers.encode())
+            out = b"".join(iter(lambda: _read(master), b""))
+        os.close(master)
+        errors.seek(0)
+        return Printed(out=out.decode(), error=errors.read().decode(), code=process.returncode)
+
+
+def _read(master: int) -> bytes:
+    try:
+        return os.read(master, 65536)
+    except OSError:  # the terminal's other side is closed
+        return b""
+
+
+def story_text(cases: Iterable[Case], printed: Iterable[Printed]) -> str:
+    """Return a story as text: ``$`` command, ``<`` answer, ``>`` out, ``!`` error, ``=`` code."""
+    lines: list[str] = []
+    for case, each in zip(cases, printed, strict=True):
+        lines.append(f"$ {case.arguments}")
+        lines += [f"< {line}" for line in case.answers.split("\n")[:-1]]
+        lines += [f"> {line}" for line in each.out.split("\n")[:-1] if not _FRAME.match(line)]
+        said = comparable(each).error
+        lines += [f"! {said}"] if said else []
+        lines.append(f"= {each.code}")
+    return "\n".join(lines) + "\n"
+
+
+def recorded(text: str) -> list[Printed]:
+    """Return what each command of a story's text printed."""
+    found: list[Printed] = []
+    out, error = "", ""
+    for line in text.split("\n")[:-1]:
+        kind, content = line[:1], line[2:]
+        if kind == ">":
+            out += content + "\n"
+        elif kind == "!":
+            error = content
+        elif kind == "=":
+            found.append(Printed(out=out, error=error, code=int(content)))
+            out, error = "", ""
+    return found
+
+
+def command(case: Case, tool: str, connection: Sequence[str]) -> list[str]:
+    """Return the command line of a case."""
+    return [tool, *(connection if case.connected else ()), *shlex.split(case.arguments)]
+
+
+def main(directory: str, tool: str, *connection: str) -> None:
+    """Write each story's text, as ``tool`` prints it, into ``directory``."""
+    for name, cases in STORIES.items():
+        printed = [run_on_terminal(command(each, tool, connection), each.answers) for each in cases]
+        Path(directory, f"{name}.txt").write_text(story_text(cases, printed), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,208 @@
+"""The handlers of Kafka requests over a real authorizer, queue and applier, the log in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import trio
+from trio.testing import wait_all_tasks_blocked
+
+from acl.audit import AuditLevel
+from acl.decision import AuthorizerSettings
+from acl.model import (
+    Acl,
+    AclAdded,
+    AclFilter,
+    ChangeBatch,
+    Operation,
+    PatternType,
+    PermissionType,
+    ResourceType,
+)
+from actors.audit_log import AuditEvent, AuditLog
+from actors.published import Published
+from actors.purgatory import Purgatory
+from actors.record_applier import CaughtUp
+from actors.standard_authorizer import StandardAuthorizer
+from daemon.kafka_answers import Cluster, Node
+from daemon.kafka_handlers import KafkaHandlers, Session
+from daemon.request_times import RequestTimes
+from protocol.kafka_acl_client import (
+    decode_create_acls_response,
+    decode_delete_acls_response,
+    decode_describe_acls_response,
+    encode_create_acls_request,
+    encode_delete_acls_request,
+    encode_describe_acls_request,
+)
+from protocol.kafka_acl_responses import FilterResult
+from protocol.kafka_api import ApiKey, decode_response, encode_request
+from protocol.kafka_connection import KafkaRequest
+from protocol.kafka_errors import ApiError
+from protocol.kafka_steps import finish
+from tests.actors.test_audit_log import Writer
+from tests.actors.test_update_queue import Running
+
+ROOT = "User:root"
+ALICE = "User:alice"
+CLUSTER_NAME = "kafka-cluster"
+TIMEOUT_MS = 30_000
+ANYTHING = AclFilter()
+CLUSTER = Cluster(
+    cluster_id="cluster-1",
+    nodes={"BROKER": Node(7, "broker.example", 9092), "CONTROLLER": Node(7, "in.example", 9093)},
+    controller_listeners=frozenset({"CONTROLLER"}),
+)
+
+
+def acl(
+    name: str = "orders",
+    *,
+    resource_type: int = ResourceType.TOPIC,
+    pattern_type: int = PatternType.LITERAL,
+    principal: str = ALICE,
+    operation: int = Operation.READ,
+    permission_type: int = PermissionType.ALLOW,
+) -> Acl:
+    return Acl(resource_type, name, pattern_type, principal, "*", operation, permission_type)
+
+
+def on_cluster(operation: Operation, permission: PermissionType = PermissionType.ALLOW) -> Acl:
+    return acl(
+        CLUSTER_NAME,
+        resource_type=ResourceType.CLUSTER,
+        operation=operation,
+        permission_type=permission,
+    )
+
+
+class AuditEvents(AuditLog):
+    """Keeps what it is given, at DEBUG."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            Writer(),
+            level=AuditLevel.DEBUG,
+            format_event=lambda event: b"",
+            events_max=0,
+            on_failure=lambda error: None,
+        )
+        self.events: list[AuditEvent] = []
+
+    def record(self, event: AuditEvent) -> None:
+        self.events.append(event)
+
+
+class KafkaService:
+    """``events`` are what the audit log was given, at DEBUG; ROOT is a super user."""
+
+    def __init__(self, running: Running) -> None:
+        self.running = running
+        audit_log = AuditEvents()
+        self.events = audit_log.events
+        self.purgatory = Purgatory(TIMEOUT_MS)
+        self.times = RequestTimes()
+        self.authorizer = StandardAuthorizer(
+            running.applier.snapshot,
+            Published(AuthorizerSettings(super_users=frozenset({ROOT}))),
+            audit_log=audit_log,
+            now_s=lambda: 0.0,
+            updates=running.queue,
+        )
+        self.handlers = KafkaHandlers(
+            authorizer=self.authorizer,
+            purgatory=self.purgatory,
+            cluster=CLUSTER,
+            times=self.times,
+        )
+
+    @property
+    def acls(self) -> set[Acl]:
+        return self.running.acls
+
+    @contextmanager
+    def log_held(self) -> Iterator[None]:
+        """Let no append end within the block; then all, lest a test that fails wait for ever."""
+        self.running.log.hold()
+        try:
+            yield
+        finally:
+            self.running.log.released.set()
+
+    async def load(self, *acls: Acl) -> None:
+        """Publish what is as if it had stood in the log."""
+        added = tuple(AclAdded(b"loaded" + n.to_bytes(10, "big"), a) for n, a in enumerate(acls))
+        if added:
+            self.running.log.last_offset = len(added)
+            await self.running.feed.send(ChangeBatch(len(added), added))
+        await self.running.feed.send(CaughtUp(len(added)))
+        await wait_all_tasks_blocked()
+
+    async def raw(
+        self,
+        api_key: ApiKey,
+        version: int,
+        body: bytes,
+        *,
+        principal: str = ROOT,
+        listener_name: str = "BROKER",
+    ) -> bytes:
+        """Return the body that answers ``body``."""
+        request = KafkaRequest(
+            api_key=api_key, api_version=version, correlation_id=1, client_id="tests", body=body
+        )
+        session = Session(listener_name=listener_name, principal=principal, host="10.0.0.1")
+        return b"".join(await self.handlers.answer(request, session))
+
+    async def ask(
+        self,
+        api_key: ApiKey,
+        version: int,
+        *,
+        principal: str = ROOT,
+        listener_name: str = "BROKER",
+        **fields: object,
+    ) -> Any:  # noqa: ANN401 - an entity of any version
+        body = finish(encode_request(api_key, version, SimpleNamespace(**fields)))
+        answered = await self.raw(
+            api_key, version, body, principal=principal, listener_name=listener_name
+        )
+        return finish(decode_response(api_key, version, answered))
+
+    async def create(
+        self, acls: Sequence[Acl], *, version: int = 3, principal: str = ROOT
+    ) -> list[ApiError | None]:
+        body = encode_create_acls_request(version, acls)
+        answered = await self.raw(ApiKey.CREATE_ACLS, version, body, principal=principal)
+        return decode_create_acls_response(version, answered)
+
+    async def describe(
+        self, wanted: AclFilter = ANYTHING, *, version: int = 3, principal: str = ROOT
+    ) -> set[Acl] | ApiError:
+        body = encode_describe_acls_request(version, wanted)
+        answered = await self.raw(ApiKey.DESCRIBE_ACLS, version, body, principal=principal)
+        found = decode_describe_acls_response(version, answered)
+        return found if isinstance(found, ApiError) else set(found)
+
+    async def delete(
+        self, filters: Sequence[AclFilter], *, version: int = 3, principal: str = ROOT
+    ) -> list[FilterResult]:
+        body = encode_delete_acls_request(version, filters)
+        answered = await self.raw(ApiKey.DELETE_ACLS, version, body, principal=principal)
+        return decode_delete_acls_response(version, answered)
+
+
+async def start(
+    nursery: trio.Nursery, *acls: Acl, is_loaded: bool = True, requests_max: int = 100
+) -> KafkaService:
+    """Return a service that has loaded ``acls``."""
+    running = Running(requests_max)
+    await nursery.start(running.applier.run)
+    await nursery.start(running.queue.run)
+    service = KafkaService(running)
+    if is_loaded:
+        await service.load(*acls)
+    return service

@@ -1,0 +1,298 @@
+"""The OwnLog in its thread; the Checkpointer over a real log, with time and failures by hand."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+from trio.testing import MockClock
+
+from acl.builder import build
+from acl.model import AclAdded, Change
+from acl.snapshot import AclSnapshot, apply_changes, at_offset
+from actors.published import Published
+from daemon import own_log
+from daemon.own_log import (
+    CHECK_SECONDS,
+    RETRY_SECONDS,
+    Checkpointer,
+    CheckpointPolicy,
+    OwnLog,
+)
+from metadata.directory import METADATA_TOPIC_DIRECTORY, find_files
+from metadata.log import MetadataLog, Progress
+from metadata.replay import Replay
+from metadata.storage import DiskStorage
+from metadata.writer import LogWriter
+from tests.log_files import added, read_acls, removed, write_log
+from tests.metadata.reading import numbers
+from tests.recording_storage import RecordingStorage
+
+NEVER = 2**62
+TOPIC_RECORD = bytes.fromhex("01 02 00 00")
+"""The start of a record of type 2, which says nothing of ACLs."""
+
+
+def new_writer(log_dir: Path) -> LogWriter:
+    return LogWriter(log_dir, storage=DiskStorage(), segment_bytes_max=300, now_ms=lambda: 1)
+
+
+def read_whole(log_dir: Path) -> tuple[Progress, Replay]:
+    log, replay = MetadataLog.open(log_dir), Replay()
+    for batch in log.batches():
+        list(replay.steps(batch))
+    return log.progress, replay
+
+
+async def test_batches_are_appended_in_a_thread(tmp_path: Path) -> None:
+    """The loop never waits for the disk; what is returned is the last offset."""
+    write_log(tmp_path, [added(1)])
+    own = OwnLog(new_writer(tmp_path), node_id=1)
+    assert await own.begin(*read_whole(tmp_path)) == 3
+    assert await own.append([(added(2), added(3)), (removed(1),)]) == 6
+    assert numbers(tmp_path) == {2, 3}
+
+
+async def test_a_cancelled_append_is_finished(tmp_path: Path) -> None:
+    """What may be on the disk already is known to be."""
+    write_log(tmp_path, [added(1)])
+    writer = new_writer(tmp_path)
+    own = OwnLog(writer, node_id=1)
+    await own.begin(*read_whole(tmp_path))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(own.append, [(added(2),)])
+        await trio.testing.wait_all_tasks_blocked()
+        nursery.cancel_scope.cancel()
+    assert writer.last_offset == 4
+    assert numbers(tmp_path) == {1, 2}
+
+
+class Running:
+    """A checkpointer at work on a log that ``append`` makes longer."""
+
+    def __init__(self, log_dir: Path, storage: RecordingStorage, policy: CheckpointPolicy) -> None:
+        self.log_dir = log_dir
+        self.storage = storage
+        self.writer = new_writer(log_dir)
+        progress, replay = read_whole(log_dir)
+        self.writer.start(progress, replay, node_id=1)
+        records = [AclAdded(*each) for each in read_acls(log_dir).items()]
+        self.published: Published[AclSnapshot | None] = Published(
+            build(records, self.writer.last_offset)
+        )
+        self.bytes_read = 0
+        self.checkpointer = Checkpointer(
+            log_dir,
+            self.writer,
+            self.published,
+            policy,
+            replay=replay,
+            storage=storage,
+            bytes_read=lambda: self.bytes_read,
+        )
+        self.statistics = self.checkpointer.statistics
+
+    def append(self, *changes: Change) -> None:
+        self.writer.append([changes])
+        newest = self.published.newest
+        assert newest is not None
+        self.published.publish(at_offset(apply_changes(newest, changes), self.writer.last_offset))
+
+    @property
+    def end_offsets(self) -> list[int]:
+        return [each.end_offset for each in find_files(self.log_dir).checkpoints]
+
+
+Start = Callable[..., Running]
+
+
+@pytest.fixture
+def start(tmp_path: Path, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch) -> Start:
+    """Return what starts a checkpointer; its thread's work is done at once, as time stands still.
+
+    Else the clock would jump while the thread works.
+    """
+
+    async def run_sync(function: Callable[..., Any], *arguments: object) -> object:
+        await trio.lowlevel.checkpoint()
+        return function(*arguments)
+
+    monkeypatch.setattr(own_log.trio.to_thread, "run_sync", run_sync)
+
+    def start(
+        *,
+        bytes_between: int = NEVER,
+        interval_s: float = 0,
+        retention_bytes: int = -1,
+        retention_ms: int = -1,
+        bytes_read: int = 0,
+        batches: tuple[Any, ...] = ([added(1)],),
+    ) -> Running:
+        write_log(tmp_path, *batches)
+        policy = CheckpointPolicy(
+            bytes_between=bytes_between,
+            interval_ms=int(interval_s * 1000),
+            retention_bytes=retention_bytes,
+            retention_ms=retention_ms,
+        )
+        running = Running(tmp_path, RecordingStorage(), policy)
+        running.bytes_read = bytes_read
+        nursery.start_soon(running.checkpointer.run)
+        return running
+
+    return start
+
+
+async def looked() -> None:
+    """Let the checkpointer look once, and be at rest again."""
+    await trio.sleep(1.5 * CHECK_SECONDS)
+
+
+async def test_a_checkpoint_is_due_after_so_many_bytes(
+    autojump_clock: MockClock, start: Start
+) -> None:
+    """It holds what is published, up to the last offset; then the count begins anew."""
+    running = start(bytes_between=1000)
+    await looked()
+    assert running.end_offsets == []
+    while running.writer.bytes_written < 1000:
+        running.append(added(running.writer.last_offset))
+    end_offset = running.writer.last_offset + 1
+    await looked()
+    assert running.end_offsets == [end_offset]
+    assert running.statistics.last_end_offset == end_offset
+    [checkpoint] = find_files(running.log_dir).checkpoints
+    assert checkpoint.epoch == running.writer.epoch
+    assert read_acls(checkpoint.path) == read_acls(running.log_dir)
+    running.append(added(1000))
+    await looked()
+    assert running.statistics.written == 1
+    while running.writer.bytes_written < 2200:
+        running.append(added(running.writer.last_offset))
+    await looked()
+    assert running.statistics.written == 2
+
+
+async def test_what_was_read_behind_the_last_checkpoint_counts(
+    autojump_clock: MockClock, start: Start
+) -> None:
+    """Or a daemon that is often restarted would never write one."""
+    running = start(bytes_between=1000, bytes_read=900)
+    running.append(added(2))
+    await looked()
+    assert len(running.end_offsets) == 1
+    await trio.sleep(1000)
+    assert running.statistics.written == 1
+
+
+async def test_a_checkpoint_is_due_after_so_long(autojump_clock: MockClock, start: Start) -> None:
+    """Where there was a change, and not before its time."""
+    running = start(interval_s=100)
+    await trio.sleep(98)
+    assert running.end_offsets == []
+    await trio.sleep(4)
+    assert running.end_offsets == [4]
+    running.append(added(2))
+    await trio.sleep(50)
+    assert running.end_offsets == [4]
+    await trio.sleep(54)
+    assert running.end_offsets == [4, 5]
+
+
+async def test_without_a_change_none_is_due(autojump_clock: MockClock, start: Start) -> None:
+    """Nothing that a checkpoint holds is written a second time."""
+    running = start(interval_s=100)
+    await trio.sleep(1000)
+    assert running.statistics.written == 1
+    assert len(running.storage.named("rename")) == 1
+
+
+async def test_an_interval_of_0_is_none(autojump_clock: MockClock, start: Start) -> None:
+    """Only the bytes count then."""
+    running = start(interval_s=0)
+    running.append(added(2))
+    await trio.sleep(4000)
+    assert running.end_offsets == []
+
+
+async def test_a_log_with_records_of_other_kinds_gets_none(
+    autojump_clock: MockClock, start: Start, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A checkpoint would lose its topics, say; the operator is told."""
+    running = start(bytes_between=1, interval_s=1, batches=([added(1)], [TOPIC_RECORD]))
+    running.append(added(2))
+    await trio.sleep(100)
+    assert running.storage.calls == []
+    assert "no checkpoints are written" in caplog.text
+    assert "of types 2" in caplog.text
+
+
+@pytest.mark.parametrize("failing", ["append_to", "append", "sync", "rename", "sync_directory"])
+async def test_a_failure_is_counted_and_tried_again(
+    autojump_clock: MockClock, start: Start, failing: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Not at once: each try may fill the disk. The log goes on meanwhile."""
+    running = start(bytes_between=1)
+    running.storage.failing = failing
+    await looked()
+    assert (running.statistics.written, running.statistics.failures) == (0, 1)
+    assert "checkpoint at offset 4" in caplog.text
+    running.append(added(2))
+    await trio.sleep(RETRY_SECONDS / 2)
+    assert running.statistics.written == 0
+    await trio.sleep(RETRY_SECONDS)
+    assert (running.statistics.written, running.statistics.failures) == (1, 1)
+    assert running.end_offsets[-1] == 5
+    assert numbers(running.log_dir) == {1, 2}
+
+
+async def test_what_cannot_be_removed_does_not_undo_the_checkpoint(
+    autojump_clock: MockClock, start: Start
+) -> None:
+    """It counts as a failure, and goes with the next one."""
+    running = start(bytes_between=1, retention_bytes=0)
+    await looked()
+    running.append(added(2))
+    running.storage.failing = "remove"
+    await looked()
+    assert (running.statistics.written, running.statistics.failures) == (2, 1)
+    assert running.end_offsets == [4, 5]
+    await trio.sleep(2 * RETRY_SECONDS)
+    assert running.statistics.written == 2, "the same is not written again"
+    running.append(added(3))
+    await looked()
+    assert running.end_offsets == [6]
+
+
+@pytest.mark.parametrize(("retention_bytes", "kept"), [(-1, 3), (0, 1), (NEVER, 3)])
+async def test_retention_by_bytes(
+    autojump_clock: MockClock, start: Start, retention_bytes: int, kept: int
+) -> None:
+    """-1 keeps all; 0 keeps what the newest checkpoint needs."""
+    running = start(bytes_between=1, retention_bytes=retention_bytes)
+    for number in (2, 3, 4):
+        running.append(added(number))
+        await looked()
+    assert len(running.end_offsets) == kept
+    assert numbers(running.log_dir) == {1, 2, 3, 4}
+    assert len(find_files(running.log_dir).segments) == (1 if kept == 1 else 3)
+
+
+@pytest.mark.parametrize(("retention_ms", "kept"), [(-1, 2), (3_600_000, 1), (0, 1)])
+async def test_retention_by_age(
+    autojump_clock: MockClock, start: Start, retention_ms: int, kept: int
+) -> None:
+    """By the clock on the wall, as the file says when it was written."""
+    running = start(bytes_between=1, retention_ms=retention_ms)
+    await looked()
+    [path] = (running.log_dir / METADATA_TOPIC_DIRECTORY).glob("*.checkpoint")
+    os.utime(path, (1000, 1000))
+    running.append(added(2))
+    await looked()
+    assert len(running.end_offsets) == kept
+    assert running.end_offsets[-1] == 5

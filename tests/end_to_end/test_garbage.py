@@ -1,0 +1,143 @@
+"""Thousands of connections that send no request, and a daemon that is none the worse for it.
+
+AUTHORIZERD_GARBAGE_CONNECTIONS says how many, where 10,000 are too many.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import struct
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from random import Random
+from threading import Thread
+
+from confluent_kafka.admin import AdminClient
+
+from protocol.kafka_api import APIS, ApiKey
+from tests.end_to_end.daemon_process import SECONDS_MAX, DaemonProcess, running
+from tests.end_to_end.test_admin_clients import binding, created, described, new_log
+
+CONNECTIONS = int(os.environ.get("AUTHORIZERD_GARBAGE_CONNECTIONS", "10000"))
+AT_ONCE = 4
+RSS_GROWTH_BYTES_MAX = 50 * 1024 * 1024
+HEADER = struct.Struct(">hhih")
+RESET = struct.pack("ii", 1, 0)
+"""Linger for no time: close by a reset."""
+
+
+def framed(content: bytes) -> bytes:
+    return len(content).to_bytes(4, "big") + content
+
+
+def nothing(random: Random) -> bytes:
+    return b""
+
+
+def noise(random: Random) -> bytes:
+    return random.randbytes(random.randrange(1, 400))
+
+
+def half_frame(random: Random) -> bytes:
+    return random.randrange(5000).to_bytes(4, "big") + random.randbytes(random.randrange(40))
+
+
+def bad_size(random: Random) -> bytes:
+    return random.choice((b"\xff\xff\xff\xff", b"\x7f\xff\xff\xff", b"\x80\0\0\0"))
+
+
+def noise_in_a_frame(random: Random) -> bytes:
+    return framed(random.randbytes(random.randrange(60)))
+
+
+def noise_in_a_body(random: Random) -> bytes:
+    """Return a request of an API that is served, and nonsense for its body."""
+    api_key = random.choice(list(ApiKey))
+    version = random.randint(0, APIS[api_key].last_version)
+    head = HEADER.pack(api_key, version, 1, -1)
+    return framed(head + b"\0" + random.randbytes(random.randrange(80)))
+
+
+KINDS = (nothing, noise, half_frame, bad_size, noise_in_a_frame, noise_in_a_body)
+
+
+def send_garbage(address: tuple[str, int], seed: int, count: int) -> None:
+    random = Random(seed)
+    for number in range(count):
+        kind = KINDS[number % len(KINDS)]
+        with socket.create_connection(address, timeout=SECONDS_MAX) as connection:
+            try:
+                connection.sendall(kind(random))
+                if kind is bad_size:  # the daemon closes it: so this keeps its pace
+                    assert connection.recv(1) == b""
+            except (BrokenPipeError, ConnectionResetError):
+                pass
+            if random.random() < 0.3:
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+
+
+def rss_bytes(daemon: DaemonProcess) -> int:
+    status = Path(f"/proc/{daemon.process.pid}/status").read_text()
+    found = re.search(r"VmRSS:\s+(\d+) kB", status)
+    assert found is not None
+    return int(found[1]) * 1024
+
+
+@contextmanager
+def reading_errors(daemon: DaemonProcess) -> Iterator[list[str]]:
+    """Gather standard error, which would fill its pipe, until the daemon has ended."""
+    assert daemon.process.stderr is not None
+    lines: list[str] = []
+    reader = Thread(target=lines.extend, args=(daemon.process.stderr,), daemon=True)
+    reader.start()
+    try:
+        yield lines
+    finally:
+        daemon.process.send_signal(signal.SIGTERM)
+        reader.join(SECONDS_MAX)
+
+
+def see_that_it_is_well(daemon: DaemonProcess, name: str) -> None:
+    """Manage an ACL through a client, and be judged by it over AuthZEN."""
+    admin = AdminClient({"bootstrap.servers": daemon.ready["listeners"]["PLAINTEXT"]})
+    assert created(admin, binding(name)) == [None]
+    assert binding(name) in described(admin)
+    question = {
+        "subject": {"type": "user", "id": "alice"},
+        "action": {"name": "read"},
+        "resource": {"type": "topic", "id": name},
+        "context": {"host": "10.0.0.1"},
+    }
+    assert daemon.evaluate(question).json["decision"] is True
+
+
+def test_garbage_leaves_the_daemon_well(tmp_path: Path) -> None:
+    """It answers as before, in as much memory; no fault in its log, no ACL that it was not told."""
+    with (
+        running(tmp_path, new_log(tmp_path), super_users="User:ANONYMOUS") as daemon,
+        reading_errors(daemon) as errors,
+    ):
+        host, _, port = daemon.ready["listeners"]["PLAINTEXT"].partition(":")
+        see_that_it_is_well(daemon, "before")
+        before = rss_bytes(daemon)
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            share = CONNECTIONS // AT_ONCE
+            for done in [
+                pool.submit(send_garbage, (host, int(port)), seed, share) for seed in range(AT_ONCE)
+            ]:
+                done.result()
+        see_that_it_is_well(daemon, "after")
+        assert rss_bytes(daemon) - before < RSS_GROWTH_BYTES_MAX
+        assert daemon.metric("authorizerd_acl_count") == 2
+        broken = daemon.metric(
+            'authorizerd_kafka_connections_ended_total{listener="PLAINTEXT",reason="broken"}'
+        )
+        assert broken >= CONNECTIONS // len(KINDS) - AT_ONCE
+    assert daemon.process.wait(SECONDS_MAX) == 0
+    assert errors
+    assert not [line for line in errors if "Traceback" in line or " ERROR " in line]

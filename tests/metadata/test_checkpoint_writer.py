@@ -1,0 +1,260 @@
+"""Checkpoints written through a recording Storage, read back, and what they let go."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from acl.model import Acl
+from metadata.checkpoint_writer import (
+    RECORDS_PER_BATCH,
+    CheckpointState,
+    retire,
+    write_checkpoint,
+)
+from metadata.directory import METADATA_TOPIC_DIRECTORY, checkpoint_name, find_files
+from metadata.log import MetadataLog
+from metadata.replay import Replay
+from metadata.storage import DiskStorage, Storage
+from protocol.metadata_records import FeatureLevel
+from tests import strategies
+from tests.log_files import (
+    METADATA_VERSION,
+    TIME_MS,
+    acl_id,
+    added,
+    checkpoint_batches,
+    data_batch,
+    read_acls,
+    write_file,
+    write_log,
+    write_segment,
+)
+from tests.log_files import write_checkpoint as write_checkpoint_file
+from tests.metadata.reading import numbers
+from tests.recording_storage import PowerFailure, RecordingStorage
+
+FEATURES = {"metadata.version": 30, "group.version": 1}
+NO_BYTES_MAX = 2**63
+NAME = "00000000000000000005-0000000003.checkpoint"
+
+
+def state(acls: Mapping[bytes, Acl], *, end_offset: int = 5) -> CheckpointState:
+    return CheckpointState(
+        end_offset=end_offset, epoch=3, timestamp_ms=TIME_MS, features=FEATURES, acls=acls
+    )
+
+
+def numbered(*wanted: int) -> dict[bytes, Acl]:
+    return {acl_id(number): added(number).acl for number in wanted}
+
+
+def directory_of(log_dir: Path) -> Path:
+    directory = log_dir / METADATA_TOPIC_DIRECTORY
+    directory.mkdir(parents=True, exist_ok=True)
+    return directory
+
+
+def written(log_dir: Path, acls: Mapping[bytes, Acl], storage: Storage | None = None) -> Path:
+    directory_of(log_dir)
+    return write_checkpoint(log_dir, state(acls), storage or DiskStorage())
+
+
+@given(
+    st.dictionaries(strategies.ids, strategies.acls(odd=True), max_size=20),
+    st.dictionaries(st.text("abc.", min_size=1, max_size=9), st.integers(1, 2**15 - 1)),
+)
+def test_a_checkpoint_holds_what_was_in_force(
+    acls: dict[bytes, Acl], others: dict[str, int]
+) -> None:
+    """Ids, ACLs with codes of other versions, and features; the checkpoint alone, or its log."""
+    features = FEATURES | others
+    with tempfile.TemporaryDirectory() as folder:
+        log_dir = Path(folder)
+        directory_of(log_dir)
+        wanted = CheckpointState(
+            end_offset=5, epoch=3, timestamp_ms=TIME_MS, features=features, acls=acls
+        )
+        path = write_checkpoint(log_dir, wanted, DiskStorage())
+        assert read_acls(path) == read_acls(log_dir) == acls
+        log, replay = MetadataLog.open(log_dir), Replay()
+        for batch in log.batches():
+            list(replay.steps(batch))
+        assert replay.features == features
+        assert (log.progress.last_offset, log.progress.last_epoch) == (4, 3)
+
+
+def test_a_checkpoint_is_written_as_kafka_writes_it(tmp_path: Path) -> None:
+    """Header, metadata.version first, ACLs, footer; offsets from 0, each batch of its epoch."""
+    path = written(tmp_path, numbered(1, 2))
+    others = [FeatureLevel("group.version", 1), added(1), added(2)]
+    assert path.read_bytes() == b"".join(checkpoint_batches([METADATA_VERSION, *others], epoch=3))
+    assert path.name == NAME
+
+
+def test_many_acls_are_many_batches(tmp_path: Path) -> None:
+    """No batch grows with the log."""
+    acls = numbered(*range(3 * RECORDS_PER_BATCH))
+    path = written(tmp_path, acls)
+    assert read_acls(path) == acls
+    counts = [each.placed.batch.count for each in MetadataLog.open(path).batches()]
+    assert counts == [*[RECORDS_PER_BATCH] * 3, len(FEATURES)]
+
+
+def test_no_acls_are_a_checkpoint_too(tmp_path: Path) -> None:
+    """Where all were removed."""
+    path = written(tmp_path, {})
+    assert read_acls(path) == {}
+    [batch] = MetadataLog.open(path).batches()
+    assert batch.placed.batch.count == len(FEATURES)
+
+
+def test_it_gets_its_name_once_it_is_whole_and_durable(tmp_path: Path) -> None:
+    """Appended, synced, renamed, the directory synced: in that order."""
+    storage = RecordingStorage()
+    written(tmp_path, numbered(1), storage)
+    part = f"{NAME}.part"
+    assert storage.calls == [
+        ("append_to", part),
+        *[("append", part)] * 3,
+        ("sync", part),
+        ("rename", NAME),
+        ("sync_directory", METADATA_TOPIC_DIRECTORY),
+    ]
+    assert [each.name for each in directory_of(tmp_path).iterdir()] == [NAME]
+
+
+def test_what_a_crash_has_left_is_replaced(tmp_path: Path) -> None:
+    """Under the same name, or under that of any checkpoint that was never finished."""
+    write_file(tmp_path, f"{NAME}.part", b"half of one")
+    write_file(tmp_path, f"{checkpoint_name(3, 1)}.part", b"half of another")
+    path = written(tmp_path, numbered(1))
+    assert read_acls(path) == numbered(1)
+    assert [each.name for each in directory_of(tmp_path).iterdir()] == [NAME]
+
+
+@pytest.mark.parametrize("what", ["append_to", "append", "sync", "rename"])
+def test_a_crash_before_the_name_leaves_what_was(tmp_path: Path, what: str) -> None:
+    """What was begun counts for nothing; the next checkpoint is written as if it never was."""
+    write_log(tmp_path, [added(1)], [added(2)])
+    with pytest.raises(PowerFailure):
+        written(tmp_path, numbered(1, 2, 3), RecordingStorage(what, is_crash=True))
+    assert find_files(tmp_path).checkpoints == ()
+    assert numbers(tmp_path) == {1, 2}
+    write_checkpoint(tmp_path, state(numbered(7), end_offset=4), DiskStorage())
+    assert numbers(tmp_path) == {7}
+
+
+@pytest.mark.parametrize("what", ["append", "sync", "rename"])
+def test_a_failure_leaves_nothing_that_takes_room(tmp_path: Path, what: str) -> None:
+    """On a full disk, half a checkpoint would take what the log needs."""
+    with pytest.raises(OSError, match="Input/output error"):
+        written(tmp_path, numbered(1), RecordingStorage(what))
+    assert list(directory_of(tmp_path).iterdir()) == []
+
+
+def log_of_checkpoints(log_dir: Path) -> list[str]:
+    """Write segments 0, 3, 5, 7 and checkpoints 3, 6, 7; return their names, sorted."""
+    write_log(log_dir, [added(1)])
+    write_segment(log_dir, 3, data_batch(3, [added(2)]), data_batch(4, [added(3)]))
+    write_segment(log_dir, 5, data_batch(5, [added(4)]), data_batch(6, [added(5)]))
+    write_segment(log_dir, 7, data_batch(7, [added(6)]))
+    write_checkpoint_file(log_dir, 3, [METADATA_VERSION, added(1)])
+    write_checkpoint_file(log_dir, 6, [METADATA_VERSION, *map(added, (1, 2, 3, 4))])
+    write_checkpoint_file(log_dir, 7, [METADATA_VERSION, *map(added, (1, 2, 3, 4, 5))])
+    return names(log_dir)
+
+
+def names(log_dir: Path) -> list[str]:
+    return sorted(each.name for each in directory_of(log_dir).iterdir())
+
+
+def retired(log_dir: Path, *, bytes_max: int = NO_BYTES_MAX, oldest_ms: int = 0) -> list[str]:
+    before = names(log_dir)
+    paths = retire(
+        find_files(log_dir), bytes_max=bytes_max, oldest_ms=oldest_ms, storage=DiskStorage()
+    )
+    assert set(before) - set(names(log_dir)) == {each.name for each in paths}
+    return names(log_dir)
+
+
+def test_without_a_bound_all_is_kept(tmp_path: Path) -> None:
+    """-1, as the daemon passes it on."""
+    everything = log_of_checkpoints(tmp_path)
+    assert retired(tmp_path) == everything
+
+
+def test_the_newest_checkpoint_and_what_follows_it_stay(tmp_path: Path) -> None:
+    """Whatever the bound is."""
+    log_of_checkpoints(tmp_path)
+    assert retired(tmp_path, bytes_max=0) == [
+        "00000000000000000007-0000000001.checkpoint",
+        "00000000000000000007.log",
+    ]
+    assert numbers(tmp_path) == {1, 2, 3, 4, 5, 6}
+
+
+def test_only_as_much_goes_as_the_bound_asks_for(tmp_path: Path) -> None:
+    """A segment that holds what the oldest checkpoint kept does not, stays with it."""
+    everything = log_of_checkpoints(tmp_path)
+    directory = directory_of(tmp_path)
+    size = sum((directory / name).stat().st_size for name in everything)
+    assert retired(tmp_path, bytes_max=size) == everything
+    assert retired(tmp_path, bytes_max=size - 1) == [
+        "00000000000000000005.log",
+        "00000000000000000006-0000000001.checkpoint",
+        "00000000000000000007-0000000001.checkpoint",
+        "00000000000000000007.log",
+    ]
+    assert numbers(tmp_path) == {1, 2, 3, 4, 5, 6}
+
+
+def test_what_is_too_old_goes(tmp_path: Path) -> None:
+    """By when it was last written; the newest never."""
+    log_of_checkpoints(tmp_path)
+    directory = directory_of(tmp_path)
+    for end_offset, age_ms in ((3, 1000), (6, 2000), (7, 3000)):
+        path = directory / checkpoint_name(end_offset, 1)
+        os.utime(path, ns=(0, (TIME_MS + age_ms) * 1_000_000))
+    assert checkpoint_name(3, 1) in retired(tmp_path, oldest_ms=TIME_MS + 1000)
+    assert checkpoint_name(3, 1) not in retired(tmp_path, oldest_ms=TIME_MS + 1001)
+    assert checkpoint_name(6, 1) in names(tmp_path)
+    assert retired(tmp_path, oldest_ms=TIME_MS + 10_000) == [
+        checkpoint_name(7, 1),
+        "00000000000000000007.log",
+    ]
+
+
+def test_without_a_second_checkpoint_nothing_goes(tmp_path: Path) -> None:
+    """The newest must hold all that is removed; where none stands, the log is all there is."""
+    write_log(tmp_path, [added(1)])
+    write_segment(tmp_path, 3, data_batch(3, [added(2)]))
+    everything = names(tmp_path)
+    assert retired(tmp_path, bytes_max=0, oldest_ms=TIME_MS * 2) == everything
+
+
+@pytest.mark.parametrize("skip", range(5))
+def test_a_crash_while_files_go_loses_nothing(tmp_path: Path, skip: int) -> None:
+    """After any removal the log is readable, and the next round removes the rest."""
+    log_of_checkpoints(tmp_path)
+    storage = RecordingStorage("remove", skip=skip, is_crash=True)
+    with pytest.raises(PowerFailure):
+        retire(find_files(tmp_path), bytes_max=0, oldest_ms=0, storage=storage)
+    assert numbers(tmp_path) == {1, 2, 3, 4, 5, 6}
+    write_checkpoint(tmp_path, state(numbered(1, 9), end_offset=8), DiskStorage())
+    assert checkpoint_name(8, 3) in retired(tmp_path, bytes_max=0)
+    assert numbers(tmp_path) == {1, 9}
+
+
+def test_removals_are_made_durable(tmp_path: Path) -> None:
+    """The directory is synced once, behind the last of them."""
+    log_of_checkpoints(tmp_path)
+    storage = RecordingStorage()
+    retire(find_files(tmp_path), bytes_max=0, oldest_ms=0, storage=storage)
+    assert [what for what, _ in storage.calls] == [*["remove"] * 5, "sync_directory"]

@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from metadata.directory import METADATA_TOPIC_DIRECTORY
+from metadata.errors import LogDirectoryError
+from metadata.meta_properties import (
+    NAME,
+    MetaProperties,
+    format_directory,
+    read_meta_properties,
+    write_meta_properties,
+)
+from metadata.storage import DiskStorage
+from tests.recording_storage import PowerFailure, RecordingStorage
+
+PROPERTIES = MetaProperties("AAAAAAAAQACAAAAAAAAAAQ", 1, "RMHudr8a9rrGxQEf6k-QdA")
+
+
+def test_what_is_written_is_read(tmp_path: Path) -> None:
+    """Cluster, node and directory."""
+    write_meta_properties(tmp_path, PROPERTIES, DiskStorage())
+    assert read_meta_properties(tmp_path) == PROPERTIES
+    assert [each.name for each in tmp_path.iterdir()] == [NAME]
+
+
+def test_what_kafka_wrote_is_read(real_log_dir: Path) -> None:
+    """In any order, with comments of a date."""
+    assert read_meta_properties(real_log_dir) == PROPERTIES
+
+
+def test_javas_escapes_are_read(tmp_path: Path) -> None:
+    """Properties.store puts a backslash before what could end a key."""
+    text = "! a comment\n\nversion = 1\ncluster.id=a\\=b\\:c\nnode.id=1\n"
+    (tmp_path / NAME).write_text(text)
+    assert read_meta_properties(tmp_path) == MetaProperties("a=b:c", 1, "")
+
+
+def test_a_directory_may_say_nothing(tmp_path: Path) -> None:
+    """A log alone is readable."""
+    assert read_meta_properties(tmp_path) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "version is None, only 1 is known"),
+        ("version=0\nbroker.id=1\ncluster.id=c\n", "version is 0, only 1 is known"),
+        ("version=1\nnode.id=1\n", "cluster.id is missing"),
+        ("version=1\ncluster.id=c\n", "node.id is missing"),
+        ("version=1\ncluster.id=c\nnode.id=one\n", "node.id is no number"),
+    ],
+)
+def test_another_files_text_is_refused(tmp_path: Path, text: str, reason: str) -> None:
+    """The error names the file, and what is wrong in it."""
+    (tmp_path / NAME).write_text(text)
+    with pytest.raises(LogDirectoryError) as refused:
+        read_meta_properties(tmp_path)
+    assert str(refused.value) == f"{tmp_path / NAME}: {reason}"
+
+
+def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
+    """A directory of that name, say."""
+    (tmp_path / NAME).mkdir()
+    with pytest.raises(LogDirectoryError, match="Is a directory"):
+        read_meta_properties(tmp_path)
+
+
+def test_a_directory_is_formatted_once(tmp_path: Path) -> None:
+    """A second time might give a log away to another cluster."""
+    log_dir = tmp_path / "log"
+    format_directory(log_dir, PROPERTIES, DiskStorage())
+    assert (log_dir / METADATA_TOPIC_DIRECTORY).is_dir()
+    assert read_meta_properties(log_dir) == PROPERTIES
+    other = MetaProperties("other", 2, "")
+    with pytest.raises(LogDirectoryError, match="is formatted already"):
+        format_directory(log_dir, other, DiskStorage())
+    (log_dir / NAME).unlink()
+    with pytest.raises(LogDirectoryError, match="is formatted already"):
+        format_directory(log_dir, other, DiskStorage())
+
+
+def test_each_directory_that_was_made_is_durable(tmp_path: Path) -> None:
+    """A name is durable once the directory that it stands in is synced."""
+    storage = RecordingStorage()
+    format_directory(tmp_path / "outer" / "log", PROPERTIES, storage)
+    made = {name for _, name in storage.named("sync_directory")}
+    assert made == {tmp_path.name, "outer", "log"}
+
+
+@pytest.mark.parametrize("what", ["append", "sync", "rename"])
+def test_the_file_is_whole_or_not_there(tmp_path: Path, what: str) -> None:
+    """A crash leaves nothing under its name, and the next one is whole again."""
+    with pytest.raises(PowerFailure):
+        write_meta_properties(tmp_path, PROPERTIES, RecordingStorage(what, is_crash=True))
+    assert read_meta_properties(tmp_path) is None
+    write_meta_properties(tmp_path, PROPERTIES, DiskStorage())
+    assert read_meta_properties(tmp_path) == PROPERTIES
+
+
+def test_the_file_is_synced_before_it_has_its_name(tmp_path: Path) -> None:
+    """And the directory after."""
+    storage = RecordingStorage()
+    write_meta_properties(tmp_path, PROPERTIES, storage)
+    assert [what for what, _ in storage.calls][-4:] == [
+        "append",
+        "sync",
+        "rename",
+        "sync_directory",
+    ]
+
+
+def test_a_failing_disk_is_named(tmp_path: Path) -> None:
+    """Not a traceback."""
+    with pytest.raises(LogDirectoryError, match=r"meta\.properties: Input/output error"):
+        write_meta_properties(tmp_path, PROPERTIES, RecordingStorage("sync"))
+    (tmp_path / "file").touch()
+    with pytest.raises(LogDirectoryError, match="Not a directory"):
+        format_directory(tmp_path / "file" / "log", PROPERTIES, DiskStorage())

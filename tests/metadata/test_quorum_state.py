@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from metadata.errors import LogDirectoryError
+from metadata.quorum_state import NAME, check_sole_voter
+from tests.log_files import write_file
+
+OF_NODE_1 = (
+    '{"clusterId":"","leaderId":1,"leaderEpoch":1,"votedId":-1,"appliedOffset":0,'
+    '"currentVoters":[{"voterId":1}],"data_version":0}'
+)
+
+
+def check(log_dir: Path, text: str, node_id: int = 1) -> None:
+    write_file(log_dir, NAME, text.encode())
+    check_sole_voter(log_dir, node_id)
+
+
+def test_the_sole_voter_may_write(tmp_path: Path, real_log_dir: Path) -> None:
+    """What a node of its own cluster of one has left, elected or not."""
+    check(tmp_path, OF_NODE_1)
+    check(tmp_path, OF_NODE_1.replace('"leaderId":1', '"leaderId":-1'))
+    check_sole_voter(real_log_dir, 1)
+
+
+def test_a_log_that_no_node_has_voted_on_may_be_written(tmp_path: Path) -> None:
+    """What this daemon writes has no such file."""
+    check_sole_voter(tmp_path, 1)
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "named"),
+    [
+        ('{"voterId":1}', '{"voterId":1},{"voterId":3},{"voterId":2}', "2, 3"),
+        ('{"voterId":1}', '{"voterId":2}', "2"),
+        ('"leaderId":1', '"leaderId":2', "2"),
+        ('"votedId":-1', '"votedId":3', "3"),
+    ],
+)
+def test_another_voters_log_is_refused(tmp_path: Path, was: str, now: str, named: str) -> None:
+    """Given back to its quorum, an epoch begun here would cut off what was committed there."""
+    with pytest.raises(LogDirectoryError) as refused:
+        check(tmp_path, OF_NODE_1.replace(was, now))
+    assert f"a quorum with node {named};" in str(refused.value)
+    assert str(tmp_path) in str(refused.value)
+
+
+def test_another_nodes_log_is_refused(tmp_path: Path) -> None:
+    """The sole voter is another."""
+    with pytest.raises(LogDirectoryError, match="with node 1; only a log whose one voter is node"):
+        check(tmp_path, OF_NODE_1, node_id=2)
+
+
+def test_a_log_with_voters_of_its_own_is_refused(tmp_path: Path) -> None:
+    """KIP-853: the file names none then, and a checkpoint written here would lose them."""
+    text = (
+        '{"leaderId":1,"leaderEpoch":1,"votedId":-1,'
+        '"votedDirectoryId":"AAAAAAAAAAAAAAAAAAAAAA","data_version":1}'
+    )
+    with pytest.raises(LogDirectoryError, match=r"data_version is 1: .*KIP-853"):
+        check(tmp_path, text)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", OF_NODE_1.replace("[", "").replace("]", "")])
+def test_what_cannot_be_read_is_refused(tmp_path: Path, text: str) -> None:
+    """In doubt the log is somebody's."""
+    with pytest.raises(LogDirectoryError, match=NAME):
+        check(tmp_path, text)
+
+
+def test_a_file_that_cannot_be_opened_is_refused(tmp_path: Path) -> None:
+    """A directory of that name, say."""
+    write_file(tmp_path, "segment").with_name(NAME).mkdir()
+    with pytest.raises(LogDirectoryError, match="Is a directory"):
+        check_sole_voter(tmp_path, 1)

@@ -1,0 +1,403 @@
+"""The LogWriter on real files, through a Storage that keeps the order of calls and may fail."""
+
+from __future__ import annotations
+
+import itertools
+import struct
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from acl.model import AclAdded, AclRemoved
+from metadata.directory import (
+    CLEAN_SHUTDOWN_NAME,
+    METADATA_TOPIC_DIRECTORY,
+    find_files,
+    segment_name,
+)
+from metadata.log import LogBatch, MetadataLog, Progress
+from metadata.replay import Replay
+from metadata.storage import DiskStorage
+from metadata.writer import CLEAN_SHUTDOWN_MARK, LogWriter
+from protocol.metadata_records import AbortTransaction, BeginTransaction, FeatureLevel
+from protocol.record_batch import HEADER_SIZE, ControlType
+from protocol.record_reader import Texts, read_records
+from tests.log_files import (
+    METADATA_VERSION,
+    acl_id,
+    added,
+    control_batch,
+    data_batch,
+    read_acls,
+    removed,
+    write_checkpoint,
+    write_log,
+    write_segment,
+)
+from tests.metadata.reading import numbers, read
+from tests.recording_storage import PowerFailure, RecordingStorage
+
+NODE_ID = 7
+NOW_MS = 1_792_000_000_000
+FIRST_SEGMENT = segment_name(0)
+
+
+def started(
+    log_dir: Path,
+    storage: RecordingStorage | DiskStorage | None = None,
+    *,
+    segment_bytes_max: int = 1 << 30,
+) -> LogWriter:
+    """Return a writer that has begun where the log ends; a new log where there is none."""
+    clock = itertools.count(NOW_MS)
+    writer = LogWriter(
+        log_dir,
+        storage=storage or DiskStorage(),
+        segment_bytes_max=segment_bytes_max,
+        now_ms=lambda: next(clock),
+    )
+    progress, replay = Progress(), Replay()
+    directory = log_dir / METADATA_TOPIC_DIRECTORY
+    if directory.exists():
+        log = MetadataLog.open(log_dir)
+        for batch in log.batches():
+            list(replay.steps(batch))
+        progress = log.progress
+    directory.mkdir(parents=True, exist_ok=True)
+    writer.start(progress, replay, node_id=NODE_ID)
+    return writer
+
+
+def epochs(log_dir: Path) -> list[tuple[int, int, bool]]:
+    """Return base offset, epoch and kind (control) of each batch."""
+    return [
+        (
+            each.placed.batch.base_offset,
+            each.placed.batch.leader_epoch,
+            each.placed.batch.is_control,
+        )
+        for each in read(log_dir)[0]
+    ]
+
+
+def record_types(batch: LogBatch) -> list[str]:
+    records = itertools.chain.from_iterable(read_records(batch.placed.batch, Texts()))
+    return [type(record).__name__ for record in records]
+
+
+def test_what_was_acknowledged_is_what_is_read_again(tmp_path: Path) -> None:
+    """Creations and deletions of several appends, through a clean end and a new start."""
+    writer = started(tmp_path)
+    assert writer.append([[added(1), added(2)], [removed(1)]]) == 4
+    assert writer.append([[added(3)]]) == writer.last_offset == 5
+    writer.close()
+    assert numbers(tmp_path) == {2, 3}
+    writer = started(tmp_path)
+    assert writer.append([[removed(3), added(4)]]) == 8
+    writer.close()
+    assert numbers(tmp_path) == {2, 4}
+    assert read_acls(tmp_path)[acl_id(2)] == added(2).acl
+
+
+def test_a_log_begins_with_a_leader_and_a_metadata_version(tmp_path: Path) -> None:
+    """Offset 0 is Kafka's LeaderChange, epoch 1; then metadata.version 30, before any ACL."""
+    started(tmp_path).append([[added(1)]])
+    batches, _ = read(tmp_path)
+    leader, feature, acls = (each.placed.batch for each in batches)
+    voter = b"\2" + struct.pack(">i", NODE_ID) + b"\0"
+    key, value = b"\0\0\0\2", b"\0\0" + struct.pack(">i", NODE_ID) + voter + voter + b"\0"
+    record = b"\0\0\0" + bytes([2 * len(key)]) + key + bytes([2 * len(value)]) + value + b"\0"
+    assert leader.data[HEADER_SIZE:] == bytes([2 * len(record)]) + record
+    attributes = leader.data[21:23]
+    assert attributes == b"\0\x20"
+    assert leader.data[43:57] == b"\xff" * 14, "producer id, epoch and sequence: none"
+    assert [each.base_offset for each in (leader, feature, acls)] == [0, 1, 2]
+    assert {each.leader_epoch for each in (leader, feature, acls)} == {1}
+    assert list(itertools.chain.from_iterable(read_records(feature, Texts()))) == [
+        FeatureLevel("metadata.version", 30)
+    ]
+
+
+def test_each_start_begins_the_next_epoch(tmp_path: Path) -> None:
+    """The last epoch + 1, and one LeaderChange; the metadata.version stands there already."""
+    for _ in range(3):
+        started(tmp_path).close()
+    assert epochs(tmp_path) == [(0, 1, True), (1, 1, False), (2, 2, True), (3, 3, True)]
+    write_segment(tmp_path, 0, control_batch(0, ControlType.LEADER_CHANGE, epoch=41))
+    assert started(tmp_path).epoch == 42
+    assert epochs(tmp_path) == [(0, 41, True), (1, 42, True), (2, 42, False)]
+
+
+def test_one_request_is_one_batch_and_several_share_one_sync(tmp_path: Path) -> None:
+    """Group commit never merges requests; it writes them together."""
+    storage = RecordingStorage()
+    writer = started(tmp_path, storage)
+    storage.calls.clear()
+    writer.append([[added(1), added(2)], [added(3)], [removed(1), removed(2), removed(3)]])
+    assert storage.calls == [("append", FIRST_SEGMENT), ("sync", FIRST_SEGMENT)]
+    batches, _ = read(tmp_path)
+    assert [record_types(each) for each in batches[2:]] == [
+        ["AclAdded"] * 2,
+        ["AclAdded"],
+        ["AclRemoved"] * 3,
+    ]
+
+
+def test_nothing_to_append_is_not_synced(tmp_path: Path) -> None:
+    """An empty append returns the last offset."""
+    storage = RecordingStorage()
+    writer = started(tmp_path, storage)
+    storage.calls.clear()
+    assert writer.append([]) == 1
+    assert storage.calls == []
+
+
+def test_a_full_segment_is_left_for_one_named_by_its_base_offset(tmp_path: Path) -> None:
+    """A segment never passes its bound; offsets go on without a gap."""
+    bytes_max = 400
+    writer = started(tmp_path, segment_bytes_max=bytes_max)
+    for number in range(20):
+        writer.append([[added(number)]])
+    writer.close()
+    segments = find_files(tmp_path).segments
+    assert len(segments) > 5
+    assert all(each.path.stat().st_size <= bytes_max for each in segments)
+    batches, progress = read(tmp_path)
+    first_of = {each.placed.path: each.placed.batch.base_offset for each in reversed(batches)}
+    assert {each.path: each.base_offset for each in segments} == first_of
+    assert progress.last_offset == 21
+    assert numbers(tmp_path) == set(range(20))
+
+
+def test_a_batch_above_the_segments_bound_has_one_of_its_own(tmp_path: Path) -> None:
+    """A request is never divided."""
+    writer = started(tmp_path, segment_bytes_max=300)
+    writer.append([[added(number) for number in range(50)], [added(50)]])
+    assert [each.base_offset for each in find_files(tmp_path).segments] == [0, 2, 52]
+    assert numbers(tmp_path) == set(range(51))
+
+
+def test_a_segments_name_is_durable_before_anything_stands_in_it(tmp_path: Path) -> None:
+    """What came before is synced, the new file named, the directory synced; then it is written."""
+    storage = RecordingStorage()
+    writer = started(tmp_path, storage, segment_bytes_max=300)
+    storage.calls.clear()
+    writer.append([[added(1)], [added(2)]])
+    new = segment_name(3)
+    assert storage.calls == [
+        ("append", FIRST_SEGMENT),
+        ("sync", FIRST_SEGMENT),
+        ("append_to", new),
+        ("sync_directory", METADATA_TOPIC_DIRECTORY),
+        ("append", new),
+        ("sync", new),
+    ]
+
+
+def test_a_rolled_log_goes_on_in_its_last_segment(tmp_path: Path) -> None:
+    """A start counts what stands in the segment, so that the bound holds across starts."""
+    for number in range(12):
+        writer = started(tmp_path, segment_bytes_max=400)
+        writer.append([[added(number)]])
+        writer.close()
+    segments = find_files(tmp_path).segments
+    assert len(segments) > 3
+    assert all(each.path.stat().st_size <= 400 for each in segments)
+    assert numbers(tmp_path) == set(range(12))
+
+
+def test_a_torn_tail_is_cut_before_anything_is_written(tmp_path: Path) -> None:
+    """Cut at every length, the log goes on behind its last whole batch."""
+    last = data_batch(3, [added(2), added(3)])
+    for kept in range(1, len(last)):
+        path = write_log(tmp_path, [added(1)])
+        whole = path.read_bytes()
+        path.write_bytes(whole + last[:kept])
+        storage = RecordingStorage()
+        writer = started(tmp_path, storage)
+        written = storage.named("truncate", "append")
+        assert written == [("truncate", path.name), ("append", path.name)]
+        assert path.read_bytes().startswith(whole)
+        writer.append([[added(4)]])
+        assert numbers(tmp_path) == {1, 4}
+        assert read(tmp_path)[1].torn_tail is None
+
+
+def test_a_tail_of_zeros_is_cut_too(tmp_path: Path) -> None:
+    """What a file's size reached, and its data never."""
+    path = write_log(tmp_path, [added(1)])
+    path.write_bytes(path.read_bytes() + bytes(5000))
+    started(tmp_path).append([[added(2)]])
+    assert numbers(tmp_path) == {1, 2}
+    assert path.stat().st_size < 1000
+
+
+def test_an_empty_segment_at_the_end_is_written_on(tmp_path: Path) -> None:
+    """A crash right after a segment began leaves nothing in it."""
+    write_log(tmp_path, [added(1)])
+    write_segment(tmp_path, 3)
+    started(tmp_path).append([[added(2)]])
+    assert [each.base_offset for each in find_files(tmp_path).segments] == [0, 3]
+    assert numbers(tmp_path) == {1, 2}
+
+
+def test_an_open_transaction_is_aborted(tmp_path: Path) -> None:
+    """Or what is written next would be held back with it."""
+    write_log(tmp_path, [added(1)], [BeginTransaction("t"), added(2)])
+    writer = started(tmp_path)
+    writer.append([[added(3)]])
+    assert numbers(tmp_path) == {1, 3}
+    assert [record_types(each) for each in read(tmp_path)[0][-2:]] == [
+        [AbortTransaction.__name__],
+        [AclAdded.__name__],
+    ]
+    writer.close()
+    started(tmp_path).close()
+    assert record_types(read(tmp_path)[0][-2]) == [AclAdded.__name__], "once"
+
+
+def test_a_checkpoint_above_the_logs_end_begins_a_new_segment(tmp_path: Path) -> None:
+    """It is named by the checkpoint's end offset, and its epoch follows the checkpoint's."""
+    write_log(tmp_path, [added(1)])
+    write_checkpoint(tmp_path, 10, [METADATA_VERSION, added(5)], epoch=4)
+    writer = started(tmp_path)
+    assert writer.append([[added(6)]]) == 11
+    assert [each.base_offset for each in find_files(tmp_path).segments] == [0, 10]
+    assert epochs(tmp_path)[-2:] == [(10, 5, True), (11, 5, False)]
+    writer.close()
+    started(tmp_path).append([[removed(5)]])
+    assert numbers(tmp_path) == {6}
+
+
+def test_a_checkpoint_alone_is_a_log_that_goes_on(tmp_path: Path) -> None:
+    """Nothing below it is needed."""
+    write_checkpoint(tmp_path, 10, [METADATA_VERSION, added(5)])
+    started(tmp_path).append([[added(6)]])
+    assert numbers(tmp_path) == {5, 6}
+
+
+def test_the_clean_mark_goes_before_the_first_write(tmp_path: Path) -> None:
+    """And durably: a tail that a crash tears later must not stand beside it."""
+    started(tmp_path).close()
+    assert (tmp_path / CLEAN_SHUTDOWN_NAME).read_bytes() == CLEAN_SHUTDOWN_MARK
+    storage = RecordingStorage()
+    writer = started(tmp_path, storage)
+    assert storage.calls[:2] == [
+        ("remove", CLEAN_SHUTDOWN_NAME),
+        ("sync_directory", tmp_path.name),
+    ]
+    assert not (tmp_path / CLEAN_SHUTDOWN_NAME).exists()
+    storage.calls.clear()
+    writer.close()
+    assert storage.calls == [
+        ("append_to", CLEAN_SHUTDOWN_NAME),
+        ("append", CLEAN_SHUTDOWN_NAME),
+        ("sync", CLEAN_SHUTDOWN_NAME),
+        ("sync_directory", tmp_path.name),
+    ]
+
+
+def test_a_removal_that_another_process_did_not_sync_is_synced(tmp_path: Path) -> None:
+    """Killed in between, a start leaves a mark that is gone, but might come back."""
+    started(tmp_path).close()
+    with pytest.raises(PowerFailure):
+        started(tmp_path, RecordingStorage("sync_directory", is_crash=True))
+    assert not (tmp_path / CLEAN_SHUTDOWN_NAME).exists()
+    storage = RecordingStorage()
+    started(tmp_path, storage)
+    before_writing = storage.calls[: storage.calls.index(("append", FIRST_SEGMENT))]
+    assert ("sync_directory", tmp_path.name) in before_writing
+
+
+def test_what_a_killed_process_left_is_synced_before_the_log_goes_on(tmp_path: Path) -> None:
+    """It was read as written: its bytes, and the name of its file, must not vanish any more.
+
+    Here the new epoch's first batch stands in a new segment, which would be durable alone.
+    """
+    path = write_log(tmp_path, [added(1)])
+    storage = RecordingStorage()
+    started(tmp_path, storage, segment_bytes_max=path.stat().st_size)
+    new = segment_name(3)
+    before = storage.calls[: storage.calls.index(("append_to", new))]
+    assert ("sync", FIRST_SEGMENT) in before
+    assert ("sync_directory", METADATA_TOPIC_DIRECTORY) in before
+
+
+def test_a_writer_that_never_started_marks_nothing(tmp_path: Path) -> None:
+    """A daemon ended while it loads has not looked at the whole log."""
+    write_log(tmp_path, [added(1)])
+    storage = RecordingStorage()
+    LogWriter(tmp_path, storage=storage, segment_bytes_max=1024, now_ms=lambda: 0).close()
+    assert storage.calls == []
+    with pytest.raises(OSError, match="not written"):
+        LogWriter(tmp_path, storage=storage, segment_bytes_max=1024, now_ms=lambda: 0).append([])
+
+
+@pytest.mark.parametrize("failing", ["append", "sync", "append_to", "sync_directory"])
+def test_after_an_error_nothing_more_is_written(tmp_path: Path, failing: str) -> None:
+    """Each later append fails, nothing reaches the disk, and the end is not marked clean."""
+    storage = RecordingStorage()
+    writer = started(tmp_path, storage, segment_bytes_max=300)
+    storage.failing = failing
+    with pytest.raises(OSError, match="Input/output error"):
+        writer.append([[added(1)], [added(2)]])
+    storage.calls.clear()
+    contents = {each: each.read_bytes() for each in tmp_path.rglob("*.log")}
+    for _ in range(2):
+        with pytest.raises(OSError, match="not written any more"):
+            writer.append([[added(3)]])
+    writer.close()
+    assert storage.calls == []
+    assert {each: each.read_bytes() for each in tmp_path.rglob("*.log")} == contents
+    assert not (tmp_path / CLEAN_SHUTDOWN_NAME).exists()
+    started(tmp_path).append([[added(4)]])
+    assert 4 in numbers(tmp_path)
+
+
+@pytest.mark.parametrize("failing", ["remove", "truncate", "append", "sync", "sync_directory"])
+def test_a_start_that_fails_writes_no_more(tmp_path: Path, failing: str) -> None:
+    """It raises; what is on the disk is read by the next start."""
+    if failing == "truncate":
+        path = write_log(tmp_path, [added(1)])
+        path.write_bytes(path.read_bytes() + b"\0\0\0")
+    else:
+        started(tmp_path).close()
+    storage = RecordingStorage(failing)
+    with pytest.raises(OSError, match="Input/output error"):
+        started(tmp_path, storage)
+    assert numbers(tmp_path) <= {1}
+    started(tmp_path).append([[added(2)]])
+    assert 2 in numbers(tmp_path)
+
+
+STEPS: Sequence[list[AclAdded | AclRemoved]] = (
+    [added(1), added(2)],
+    [removed(1)],
+    [added(3)],
+    [removed(2), added(4)],
+)
+STATES = [set(), {1, 2}, {2}, {2, 3}, {3, 4}]
+
+
+@pytest.mark.parametrize("what", ["append_to", "append", "sync", "sync_directory", "remove"])
+def test_a_crash_at_any_call_loses_nothing_acknowledged(tmp_path: Path, what: str) -> None:
+    """What is read then is what was acknowledged, or one request more; and the log goes on."""
+    for skip in itertools.count():
+        log_dir = tmp_path / str(skip)
+        started(log_dir).close()
+        storage = RecordingStorage(what, skip=skip, is_crash=True)
+        acknowledged = 0
+        try:
+            writer = started(log_dir, storage, segment_bytes_max=300)
+            for step in STEPS:
+                writer.append([step])
+                acknowledged += 1
+        except PowerFailure:
+            pass
+        else:
+            assert skip, "nothing of this kind is ever called"
+            return
+        assert numbers(log_dir) in STATES[acknowledged : acknowledged + 2]
+        started(log_dir).append([[added(9)]])
+        assert 9 in numbers(log_dir)
