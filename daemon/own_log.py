@@ -130,7 +130,8 @@ class Checkpointer:
             await trio.sleep(CHECK_SECONDS)
             newest = self._snapshot.newest
             assert newest is not None, "a snapshot stays loaded"
-            if newest.offset < self.statistics.last_end_offset or not self._is_due(newest, last):
+            has_changed = newest.offset >= self.statistics.last_end_offset
+            if not (has_changed and self._is_due(last)):
                 continue
             failures = self.statistics.failures
             await self._write(newest)
@@ -138,13 +139,12 @@ class Checkpointer:
             if self.statistics.failures > failures:
                 await trio.sleep(RETRY_SECONDS)
 
-    def _is_due(self, newest: AclSnapshot, last: float) -> bool:
+    def _is_due(self, last: float) -> bool:
         bytes_since = self._writer.bytes_written - self._bytes_at_checkpoint
         if bytes_since >= self._policy.bytes_between:
             return True
-        has_changed = newest.offset + 1 > max(self.statistics.last_end_offset, 0)
         interval_s = self._policy.interval_ms / 1000
-        return bool(interval_s) and has_changed and trio.current_time() - last >= interval_s
+        return bool(interval_s) and trio.current_time() - last >= interval_s
 
     async def _write(self, snapshot: AclSnapshot) -> None:
         bytes_written = self._writer.bytes_written

@@ -16,7 +16,6 @@ from acl.builder import build
 from acl.model import AclAdded, Change
 from acl.snapshot import AclSnapshot, apply_changes, at_offset
 from actors.published import Published
-from daemon import own_log
 from daemon.own_log import (
     CHECK_SECONDS,
     RETRY_SECONDS,
@@ -122,7 +121,7 @@ def start(tmp_path: Path, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
         await trio.lowlevel.checkpoint()
         return function(*arguments)
 
-    monkeypatch.setattr(own_log.trio.to_thread, "run_sync", run_sync)
+    monkeypatch.setattr(trio.to_thread, "run_sync", run_sync)
 
     def start(
         *,

@@ -263,7 +263,7 @@ def described(daemon: DaemonProcess) -> list[Acl]:
 def test_kills_at_any_moment_lose_nothing_acknowledged(tmp_path: Path) -> None:
     """Nor bring anything deleted back, nor leave a request half done; checkpoints being written.
 
-    A checkpoint is begun a second after the start, so every fifth life ends about then.
+    A checkpoint is begun a second after the start, so every seventh life ends about then.
     """
     log_dir = new_log(tmp_path)
     chance = random.Random(6)
@@ -277,7 +277,7 @@ def test_kills_at_any_moment_lose_nothing_acknowledged(tmp_path: Path) -> None:
                 if kill == KILLS:
                     break
                 ended = [threads.submit(client.work, daemon) for client in clients]
-                time.sleep(chance.uniform(0, 0.15) + (1.0 if kill % 5 == 4 else 0))
+                time.sleep(chance.uniform(0, 0.15) + (1.0 if kill % 7 == 6 else 0))
                 daemon.process.kill()
                 daemon.process.wait()
                 for each in ended:

@@ -93,8 +93,8 @@ def test_a_checkpoint_holds_what_was_in_force(
 def test_a_checkpoint_is_written_as_kafka_writes_it(tmp_path: Path) -> None:
     """Header, metadata.version first, ACLs, footer; offsets from 0, each batch of its epoch."""
     path = written(tmp_path, numbered(1, 2))
-    others = [FeatureLevel("group.version", 1), added(1), added(2)]
-    assert path.read_bytes() == b"".join(checkpoint_batches([METADATA_VERSION, *others], epoch=3))
+    records = (METADATA_VERSION, FeatureLevel("group.version", 1), added(1), added(2))
+    assert path.read_bytes() == b"".join(checkpoint_batches(records, epoch=3))
     assert path.name == NAME
 
 

@@ -1,0 +1,90 @@
+"""A Storage that writes real files, keeps the order of its calls, and fails when it is told to."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Sequence
+from pathlib import Path
+
+from metadata.storage import AppendFile, DiskStorage
+
+Call = tuple[str, str]
+"""What was called, and the name of the file or directory that it was called for."""
+
+
+class PowerFailure(BaseException):
+    """The process has ended here: nothing that stands in an ``except`` runs on a disk."""
+
+
+class RecordingStorage:
+    """``calls`` grow in order; the first call named ``failing`` for which ``skip`` is 0 fails.
+
+    Args:
+        failing: ``append``, ``sync``, ``sync_directory``, and so on; None: nothing fails.
+        skip: how many calls of that name succeed first.
+        is_crash: the call is not done, and nor is any after it.
+    """
+
+    def __init__(
+        self, failing: str | None = None, *, skip: int = 0, is_crash: bool = False
+    ) -> None:
+        self.calls: list[Call] = []
+        self.failing = failing
+        self.skip = skip
+        self._is_crash = is_crash
+        self._is_down = False
+        self._disk = DiskStorage()
+
+    def call(self, what: str, path: Path) -> None:
+        """Record a call, or fail it."""
+        if self._is_down:
+            raise PowerFailure
+        if what == self.failing:
+            if not self.skip:
+                if self._is_crash:
+                    self._is_down = True
+                    raise PowerFailure
+                self.failing = None
+                raise OSError(errno.EIO, "Input/output error", str(path))
+            self.skip -= 1
+        self.calls.append((what, path.name))
+
+    def named(self, *names: str) -> list[Call]:
+        """Return the calls of these names, in order."""
+        return [call for call in self.calls if call[0] in names]
+
+    def append_to(self, path: Path) -> AppendFile:
+        self.call("append_to", path)
+        return _RecordedFile(self, path, self._disk.append_to(path))
+
+    def truncate(self, path: Path, size: int) -> None:
+        self.call("truncate", path)
+        self._disk.truncate(path, size)
+
+    def rename(self, source: Path, target: Path) -> None:
+        self.call("rename", target)
+        self._disk.rename(source, target)
+
+    def remove(self, path: Path) -> None:
+        self.call("remove", path)
+        self._disk.remove(path)
+
+    def sync_directory(self, directory: Path) -> None:
+        self.call("sync_directory", directory)
+
+
+class _RecordedFile:
+    def __init__(self, storage: RecordingStorage, path: Path, file: AppendFile) -> None:
+        self._storage = storage
+        self._path = path
+        self._file = file
+
+    def append(self, pieces: Sequence[bytes]) -> None:
+        self._storage.call("append", self._path)
+        self._file.append(pieces)
+
+    def sync(self) -> None:
+        self._storage.call("sync", self._path)
+
+    def close(self) -> None:
+        self._file.close()
