@@ -30,6 +30,12 @@ class AppendFile(Protocol):
 class Storage(Protocol):
     """Every call raises OSError where it fails."""
 
+    def names(self, directory: Path) -> list[str]:
+        """Return the names of what stands in ``directory``."""
+
+    def size(self, path: Path) -> int:
+        """Return how many bytes ``path`` holds."""
+
     def append_to(self, path: Path) -> AppendFile:
         """Open ``path`` for appending; it is made where it is missing."""
 
@@ -72,6 +78,12 @@ class _DiskFile:
 
 class DiskStorage:
     """The real thing."""
+
+    def names(self, directory: Path) -> list[str]:
+        return os.listdir(directory)
+
+    def size(self, path: Path) -> int:
+        return path.stat().st_size
 
     def append_to(self, path: Path) -> AppendFile:
         return _DiskFile(path)

@@ -14,7 +14,12 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Final
 
-from metadata.directory import CLEAN_SHUTDOWN_NAME, METADATA_TOPIC_DIRECTORY, segment_name
+from metadata.directory import (
+    CLEAN_SHUTDOWN_NAME,
+    METADATA_TOPIC_DIRECTORY,
+    is_segment_name,
+    segment_name,
+)
 from metadata.log import Progress
 from metadata.replay import Replay
 from metadata.storage import AppendFile, Storage
@@ -52,6 +57,7 @@ class LogWriter:
         self._storage = storage
         self._segment_bytes_max = segment_bytes_max
         self._now_ms = now_ms
+        self._path = self._directory
         self._file: AppendFile | None = None
         self._segment_bytes = 0
         self._pieces: list[bytes] = []
@@ -99,7 +105,8 @@ class LogWriter:
         if progress.segment is None:
             self._begin_segment()
         else:
-            self._file = self._storage.append_to(progress.segment)
+            self._path = progress.segment
+            self._file = self._storage.append_to(self._path)
             self._segment_bytes = progress.segment_bytes
             self._sync_what_was_read()
         self._add([leader_change(node_id)], is_control=True)
@@ -121,6 +128,7 @@ class LogWriter:
         if not self._is_whole:
             raise OSError("the log could not be written before, and is not written any more")
         self._is_whole = False
+        self._check_alone()
         for records in batches:
             self._add([(None, encode_value(record)) for record in records])
         self._sync()
@@ -152,6 +160,17 @@ class LogWriter:
         assert self._file is not None
         self._file.sync()
         self._storage.sync_directory(self._directory)
+
+    def _check_alone(self) -> None:
+        """Refuse to go on where another process has written: a lock binds only who looks at it.
+
+        (A combined node of Kafka's begins its controller, which writes, before it finds that its
+        log directory is locked.)
+        """
+        names = filter(is_segment_name, self._storage.names(self._directory))
+        size = self._storage.size(self._path)
+        if max(names) != self._path.name or size != self._segment_bytes:
+            raise OSError(f"{self._directory}: another process has written to the log")
 
     def _close_segment(self) -> None:
         if self._file is not None:
@@ -187,6 +206,7 @@ class LogWriter:
     def _begin_segment(self) -> None:
         """Go on in a new file, whose name is durable before anything stands in it."""
         self._close_segment()
-        self._file = self._storage.append_to(self._directory / segment_name(self._next_offset))
+        self._path = self._directory / segment_name(self._next_offset)
+        self._file = self._storage.append_to(self._path)
         self._storage.sync_directory(self._directory)
         self._segment_bytes = 0

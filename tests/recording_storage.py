@@ -53,6 +53,12 @@ class RecordingStorage:
         """Return the calls of these names, in order."""
         return [call for call in self.calls if call[0] in names]
 
+    def names(self, directory: Path) -> list[str]:
+        return self._disk.names(directory)
+
+    def size(self, path: Path) -> int:
+        return self._disk.size(path)
+
     def append_to(self, path: Path) -> AppendFile:
         self.call("append_to", path)
         return _RecordedFile(self, path, self._disk.append_to(path))

@@ -334,6 +334,22 @@ def test_a_writer_that_never_started_marks_nothing(tmp_path: Path) -> None:
         LogWriter(tmp_path, storage=storage, segment_bytes_max=1024, now_ms=lambda: 0).append([])
 
 
+@pytest.mark.parametrize("name", ["00000000000000000000.log", "00000000000000000099.log"])
+def test_nothing_is_written_where_another_process_has_written(tmp_path: Path, name: str) -> None:
+    """A Kafka node may have begun its own epoch before it found the directory locked."""
+    writer = started(tmp_path)
+    writer.append([[added(1)]])
+    with (tmp_path / METADATA_TOPIC_DIRECTORY / name).open("ab") as file:
+        file.write(b"other")
+    before = {each: each.read_bytes() for each in tmp_path.rglob("*.log")}
+    for _ in range(2):
+        with pytest.raises(OSError, match="written"):
+            writer.append([[added(2)]])
+    writer.close()
+    assert {each: each.read_bytes() for each in tmp_path.rglob("*.log")} == before
+    assert not (tmp_path / CLEAN_SHUTDOWN_NAME).exists()
+
+
 @pytest.mark.parametrize("failing", ["append", "sync", "append_to", "sync_directory"])
 def test_after_an_error_nothing_more_is_written(tmp_path: Path, failing: str) -> None:
     """Each later append fails, nothing reaches the disk, and the end is not marked clean."""
