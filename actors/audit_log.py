@@ -18,7 +18,8 @@ from acl.audit import AuditLevel, audit_level
 from acl.decision import Decision
 from acl.model import Question
 
-EVENTS_PER_SLICE: Final = 128
+EVENTS_PER_SLICE: Final = 256
+EVENTS_PER_WRITE_MAX: Final = 4096
 
 
 class AuditEvent(msgspec.Struct, frozen=True, gc=False):
@@ -98,16 +99,25 @@ class AuditLog:
             await self._arrived.wait()
             self._arrived = trio.Event()
             while self._events:
-                await self._write_slice()
+                await self._write_some()
             if self._closing:
                 return
 
-    async def _write_slice(self) -> None:
-        events = [self._events.popleft() for _ in range(min(len(self._events), EVENTS_PER_SLICE))]
+    async def _write_some(self) -> None:
+        """Format in slices what is queued, and write it all at once.
+
+        A write waits for a thread that waits for the interpreter: while the loop is busy that
+        takes several of its turns, however little is written.
+        """
+        lines: list[bytes] = []
+        while self._events and len(lines) < EVENTS_PER_WRITE_MAX:
+            size = min(len(self._events), EVENTS_PER_SLICE)
+            lines += [self._format_event(self._events.popleft()) for _ in range(size)]
+            await trio.lowlevel.checkpoint()
         try:
-            await self._writer.write([self._format_event(event) for event in events])
+            await self._writer.write(lines)
         except OSError as error:
-            self.statistics.dropped += len(events)
+            self.statistics.dropped += len(lines)
             self._on_failure(error)
         else:
-            self.statistics.written += len(events)
+            self.statistics.written += len(lines)

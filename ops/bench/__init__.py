@@ -1,0 +1,1 @@
+"""What authorizerd costs, beside its peers, in one run: ``make bench``."""

@@ -1,0 +1,151 @@
+"""``make bench``: one command, one table, each figure of ours beside the peer's of the same run.
+
+    python -m ops.bench [--quick] [--directory DIRECTORY]
+
+The table goes to standard output, the same lines to ``DIRECTORY/bench.json``; what is being done
+goes to standard error. ``--quick`` runs every part of it on small sets, without a JVM.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from acl.builder import build
+from ops.bench.authzen import measure_http
+from ops.bench.changes import measure_changes
+from ops.bench.checkpoint import write_checkpoint
+from ops.bench.decisions import DisagreementError, answers, measure_decisions
+from ops.bench.event_loop import measure_event_loop
+from ops.bench.figures import Absent, Line, table
+from ops.bench.kafka_peer import KafkaPeer, prepare
+from ops.bench.loading import measure_loading
+from ops.bench.machine import Machine, this_machine
+from ops.bench.processes import ProcessError
+from ops.bench.sets import AclSet, kind, wide, write_lines
+
+_RUN_DIRECTORY: Final = Path(".run")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """How much is measured. The last of ``sets`` is the one that is loaded and updated."""
+
+    sets: tuple[AclSet, ...]
+    decision_seconds: float
+    http_seconds: float
+    updates: int
+    crowd: int
+    loads: int
+
+
+FULL: Final = Plan(
+    sets=(kind(), wide(5000, 10), wide(50_000, 10)),
+    decision_seconds=3.0,
+    http_seconds=5.0,
+    updates=10_000,
+    crowd=100_000,
+    loads=3,
+)
+QUICK: Final = Plan(
+    sets=(kind(), wide(1000, 2)),
+    decision_seconds=0.02,
+    http_seconds=0.1,
+    updates=100,
+    crowd=100,
+    loads=1,
+)
+
+
+class Report(msgspec.Struct, frozen=True):
+    """What ``bench.json`` holds."""
+
+    machine: Machine
+    began: str
+    seconds: float
+    lines: list[Line]
+
+
+def measure(plan: Plan, peer: KafkaPeer, directory: Path) -> Iterator[Line]:
+    """Yield every line, in the table's order; files go below ``directory``.
+
+    Raises:
+        DisagreementError: two authorizers answer one question differently.
+        ProcessError: a process of ours failed; a peer's failure makes it absent.
+    """
+    for acl_set in plan.sets:
+        _say(f"{acl_set.name}: decisions")
+        write_lines(acl_set, directory)
+        snapshot = build(acl_set.added())
+        gc.freeze()  # as the daemon does once it has loaded
+        yield from measure_decisions(acl_set, snapshot, peer, directory, plan.decision_seconds)
+    _say(f"{acl_set.name}: the peer's state")
+    theirs = peer.state(directory, acl_set.name)
+    _say(f"{acl_set.name}: updates")
+    yield from measure_changes(
+        snapshot, list(acl_set.added()), theirs, updates=plan.updates, crowd=plan.crowd
+    )
+    del snapshot
+    _say(f"{acl_set.name}: loading")
+    log_dir = directory / acl_set.name
+    write_checkpoint(log_dir, acl_set.added())
+    yield from measure_loading(log_dir, theirs, plan.loads)
+    yield from measure_event_loop(log_dir, directory / "event-loop")
+    yield from _http(plan, directory)
+
+
+def _http(plan: Plan, directory: Path) -> Iterator[Line]:
+    acl_set = plan.sets[0]
+    _say(f"{acl_set.name}: HTTP")
+    log_dir = directory / acl_set.name
+    write_checkpoint(log_dir, acl_set.added())
+    expected = answers(build(acl_set.added()), list(acl_set.questions()))
+    yield from measure_http(acl_set, expected, log_dir, directory, plan.http_seconds)
+
+
+def _say(what: str) -> None:
+    print(f"bench: {what}", file=sys.stderr, flush=True)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m ops.bench", description="Measure authorizerd.")
+    parser.add_argument("--quick", action="store_true", help="small sets, no JVM, a few seconds")
+    parser.add_argument(
+        "--directory", type=Path, default=_RUN_DIRECTORY, help="for files (default: %(default)s)"
+    )
+    return parser.parse_args()
+
+
+def main() -> int:
+    arguments = _arguments()
+    began, started = time.strftime("%Y-%m-%dT%H:%M:%S%z"), time.monotonic()
+    machine = this_machine()
+    directory = arguments.directory.absolute() / "bench"
+    directory.mkdir(parents=True, exist_ok=True)
+    if arguments.quick:
+        plan, peer = QUICK, KafkaPeer(Absent("not in a quick run"))
+    else:
+        _say("Kafka's jars")
+        plan, peer = FULL, prepare(arguments.directory.absolute() / "jvm")
+    try:
+        lines = list(measure(plan, peer, directory))
+    except (DisagreementError, ProcessError) as error:
+        print(f"bench: {error}", file=sys.stderr)
+        return 1
+    report = Report(machine, began, time.monotonic() - started, lines)
+    encoded = msgspec.json.format(msgspec.json.encode(report))
+    (arguments.directory / "bench.json").write_bytes(encoded + b"\n")
+    print(f"{machine}\n\n{table(lines)}\n{report.seconds:.0f} s")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

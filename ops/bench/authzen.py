@@ -1,0 +1,153 @@
+"""Decisions over HTTP: the daemon's AuthZEN endpoints beside Open Policy Agent on the same ACLs.
+
+Law: before anything is timed, each server has answered every question as ``acl.decision`` does.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, Final
+
+from acl.model import Operation, Question, ResourceType
+from ops.bench import opa_peer
+from ops.bench.daemon_process import DaemonProcess, ready_daemon
+from ops.bench.figures import Absent, Line, peer_of
+from ops.bench.http_surface import Driven, Load, Server, Surface
+from ops.bench.opa_peer import ready_opa
+from ops.bench.processes import ProcessError
+from ops.bench.sets import AclSet
+
+BATCH: Final = 100
+LOADS: Final = tuple(
+    Load(connections=connections, each=each) for each in (1, BATCH) for connections in (1, 16)
+)
+AUDITED: Final = tuple(Load(connections=16, each=each) for each in (1, BATCH))
+
+_DRAIN_SECONDS: Final = 0.1
+_DROPPED: Final = "authorizerd_audit_dropped_total"
+_WRITTEN: Final = "authorizerd_audit_written_total"
+
+
+def _worded(question: Question) -> dict[str, Any]:
+    return {
+        "subject": {"type": "user", "id": question.principal.removeprefix("User:")},
+        "action": {"name": Operation(question.operation).name},
+        "resource": {
+            "type": ResourceType(question.resource_type).name.lower(),
+            "id": question.resource_name,
+        },
+        "context": {"host": question.host},
+    }
+
+
+SURFACE: Final = Surface(
+    name="AuthZEN",
+    one_path="/access/v1/evaluation",
+    many_path="/access/v1/evaluations",
+    one=_worded,
+    many=lambda evaluations: {"evaluations": evaluations},
+    is_allowed=lambda answer: answer["decision"] is True,
+)
+
+
+def measure_http(
+    acl_set: AclSet, expected: str, log_dir: Path, directory: Path, seconds: float
+) -> list[Line]:
+    """Return the lines of HTTP, ``seconds`` for each load.
+
+    Args:
+        expected: an A or a D for each question of the set.
+        log_dir: holds a checkpoint of the set.
+
+    Raises:
+        DisagreementError: a server answers a question differently.
+        ProcessError: the daemon did not serve as it should.
+    """
+    questions = list(acl_set.questions())
+    lines: list[Line] = []
+    with ready_opa(directory, acl_set.acls()) as opa:
+        if isinstance(opa, Server):
+            opa.check(questions, expected)
+        theirs = [_driven_peer(opa, questions, load, directory, seconds) for load in LOADS]
+    with ready_daemon(directory, log_dir, {}) as daemon:
+        server = _checked(daemon, questions, expected)
+        for load, their in zip(LOADS, theirs, strict=True):
+            driven = server.drive(questions, load, directory, seconds)
+            lines += _lines(f"AuthZEN, {load}", driven, their)
+    return lines + _measure_audited(questions, expected, log_dir, directory, seconds)
+
+
+def _measure_audited(
+    questions: Sequence[Question], expected: str, log_dir: Path, directory: Path, seconds: float
+) -> list[Line]:
+    """Return the lines of a daemon that audits every decision."""
+    audit_log = directory / "audit.log"
+    settings = {"authorizerd.audit.log": str(audit_log), "authorizerd.audit.level": "DEBUG"}
+    lines: list[Line] = []
+    with ready_daemon(directory, log_dir, settings) as daemon:
+        server = _checked(daemon, questions, expected)
+        for load in AUDITED:
+            before = _audited(daemon)
+            what = f"AuthZEN, {load}, all audited"
+            lines += _lines(what, server.drive(questions, load, directory, seconds), None)
+            after = _audited(daemon)
+            lines += [
+                Line(what=f"{what}: audit lines {outcome}", unit="", ours=after[at] - before[at])
+                for at, outcome in enumerate(("written", "dropped"))
+            ]
+    audit_log.unlink()
+    return lines
+
+
+def _audited(daemon: DaemonProcess) -> tuple[float, float]:
+    """Return how many audit lines were written and dropped, once none waits any longer."""
+    counts = (-1.0, -1.0)
+    while counts != (now := (daemon.metric(_WRITTEN), daemon.metric(_DROPPED))):
+        counts = now
+        time.sleep(_DRAIN_SECONDS)
+    return counts
+
+
+def _driven_peer(
+    peer: Server | Absent,
+    questions: Sequence[Question],
+    load: Load,
+    directory: Path,
+    seconds: float,
+) -> Driven | Absent:
+    if isinstance(peer, Absent):
+        return peer
+    try:
+        return peer.drive(questions, load, directory, seconds)
+    except ProcessError as error:
+        return Absent(str(error))
+
+
+def _checked(daemon: DaemonProcess, questions: Sequence[Question], expected: str) -> Server:
+    server = Server(surface=SURFACE, host=daemon.decision_http, process_id=daemon.process_id)
+    server.check(questions, expected)
+    return server
+
+
+def _lines(what: str, ours: Driven, theirs: Driven | Absent | None) -> list[Line]:
+    lines = []
+    for field, shown, unit in (
+        ("decisions_per_second", "decisions", "/s"),
+        ("p50_ms", "p50", "ms"),
+        ("p99_ms", "p99", "ms"),
+        ("cpu_us", "CPU for a decision", "µs"),
+    ):
+        pick = attrgetter(field)
+        lines.append(
+            Line(
+                what=f"{what}: {shown}",
+                unit=unit,
+                ours=pick(ours),
+                peer=None if theirs is None else peer_of(opa_peer.NAME, theirs, pick),
+                more_is_better=unit == "/s",
+            )
+        )
+    return lines

@@ -1,0 +1,81 @@
+"""The daemon as anybody runs it: a process, a configuration file, a ready file, /metrics."""
+
+from __future__ import annotations
+
+import http.client
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from ops.bench.processes import running, wait_for_file
+
+READY_TIMEOUT_SECONDS: Final = 60.0
+_METRICS_TIMEOUT_SECONDS: Final = 5.0
+
+_SETTINGS: Final = {
+    "node.id": "1",
+    "listeners": "PLAINTEXT://127.0.0.1:0",
+    "authorizerd.decision.http": "http://127.0.0.1:0",
+    "authorizerd.admin.http": "http://127.0.0.1:0",
+}
+
+
+class _ReadyFile(msgspec.Struct):
+    decision_http: str
+    admin_http: str
+
+
+@dataclass(frozen=True, slots=True)
+class DaemonProcess:
+    """A daemon that is ready; addresses are ``host:port``."""
+
+    process_id: int
+    decision_http: str
+    admin_http: str
+
+    def metric(self, name: str) -> float:
+        """Return the value of a metric without labels, 0 where there is none."""
+        connection = http.client.HTTPConnection(self.admin_http, timeout=_METRICS_TIMEOUT_SECONDS)
+        try:
+            connection.request("GET", "/metrics")
+            text = connection.getresponse().read().decode()
+        finally:
+            connection.close()
+        values = (line.split()[1] for line in text.splitlines() if line.startswith(f"{name} "))
+        return float(next(values, 0))
+
+
+def serve_command(
+    directory: Path, log_dir: Path, settings: Mapping[str, str]
+) -> tuple[list[str | Path], Path]:
+    """Write a configuration; return the arguments of ``authorizerd`` and the ready file's path."""
+    directory.mkdir(parents=True, exist_ok=True)
+    config, ready = directory / "server.properties", directory / "ready.json"
+    ready.unlink(missing_ok=True)
+    lines = {**_SETTINGS, "metadata.log.dir": str(log_dir), **settings}
+    config.write_text("".join(f"{key}={value}\n" for key, value in lines.items()))
+    return ["serve", "--config", config, "--ready-file", ready], ready
+
+
+@contextmanager
+def ready_daemon(
+    directory: Path,
+    log_dir: Path,
+    settings: Mapping[str, str],
+    program: Sequence[str | Path] = (Path(sys.executable).with_name("authorizerd"),),
+) -> Iterator[DaemonProcess]:
+    """Run a daemon on ``log_dir``, with its files below ``directory``, until the block ends.
+
+    Raises:
+        ProcessError: it did not become ready; its own words are in ``daemon.log``.
+    """
+    arguments, ready = serve_command(directory, log_dir, settings)
+    with running([*program, *arguments], directory / "daemon.log") as process:
+        contents = wait_for_file(ready, process, READY_TIMEOUT_SECONDS)
+        bound = msgspec.json.decode(contents, type=_ReadyFile)
+        yield DaemonProcess(process.pid, bound.decision_http, bound.admin_http)

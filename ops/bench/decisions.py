@@ -1,0 +1,129 @@
+"""Decisions in process: ``acl.decision`` beside Kafka's StandardAuthorizer, on the same set.
+
+Law: before anything is timed, both have given the same answer to every question.
+
+Both are timed in rounds over all questions of a set, by the CPU time of the thread that asks, so
+that what else runs on the machine lengthens neither.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from operator import attrgetter
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from acl.decision import AuthorizerSettings, authorize, explain
+from acl.model import Question
+from acl.snapshot import AclSnapshot
+from ops.bench.figures import Absent, Line, peer_of
+from ops.bench.kafka_peer import NAME, Decisions, KafkaPeer
+from ops.bench.sets import AclSet
+
+ROUNDS_MIN: Final = 5
+_SETTINGS: Final = AuthorizerSettings()
+
+
+class DisagreementError(Exception):
+    """Two authorizers answer one question differently: no figure is worth anything then."""
+
+
+class Timing(msgspec.Struct, frozen=True):
+    """CPU time of one decision, in ns, over many rounds."""
+
+    ns_min: float
+    ns_median: float
+
+
+def answers(snapshot: AclSnapshot, questions: Sequence[Question]) -> str:
+    """Return an A or a D for each question.
+
+    Raises:
+        DisagreementError: the decision and its explanation differ.
+    """
+    given = ""
+    for question in questions:
+        allowed = authorize(snapshot, _SETTINGS, *msgspec.structs.astuple(question))
+        if explain(snapshot, _SETTINGS, question).allowed != allowed:
+            raise DisagreementError(f"authorize and explain differ on {question}")
+        given += "A" if allowed else "D"
+    return given
+
+
+def check_agreement(ours: str, theirs: str, questions: Sequence[Question], peer_name: str) -> None:
+    """Raise DisagreementError at the first question that is not answered alike."""
+    assert len(ours) == len(questions)
+    if ours == theirs:
+        return
+    first = next(
+        (place for place, pair in enumerate(zip(ours, theirs, strict=False)) if len(set(pair)) > 1),
+        min(len(ours), len(theirs)),
+    )
+    raise DisagreementError(
+        f"{peer_name} answers {theirs[first : first + 1]!r}, we {ours[first]}: {questions[first]}"
+    )
+
+
+def measure_decisions(
+    acl_set: AclSet, snapshot: AclSnapshot, peer: KafkaPeer, directory: Path, seconds: float
+) -> list[Line]:
+    """Return the lines of one set, whose own lines stand in ``directory``.
+
+    Raises:
+        DisagreementError: the peer answers a question differently.
+    """
+    questions = list(acl_set.questions())
+    given = answers(snapshot, questions)
+    theirs = peer.decisions(directory, acl_set.name, seconds)
+    if isinstance(theirs, Decisions):
+        check_agreement(given, theirs.answers, questions, NAME)
+    asked = [msgspec.structs.astuple(question) for question in questions]
+
+    def decide_all() -> None:
+        for principal, host, operation, resource_type, name in asked:
+            authorize(snapshot, _SETTINGS, principal, host, operation, resource_type, name)
+
+    def explain_all() -> None:
+        for question in questions:
+            explain(snapshot, _SETTINGS, question)
+
+    decided = timed(decide_all, len(questions), seconds)
+    explained = timed(explain_all, len(questions), seconds / 2)
+    where = f"{acl_set.name} ({len(snapshot.acls):,} ACLs)"
+    return [
+        Line(
+            what=f"{where}: allowed, of {len(questions):,} questions",
+            unit="",
+            ours=given.count("A"),
+            peer=peer_of(NAME, theirs, lambda measured: measured.answers.count("A")),
+        ),
+        _line(f"{where}: authorize, median", decided.ns_median, theirs, "cpu_ns_median"),
+        _line(f"{where}: authorize, best", decided.ns_min, theirs, "cpu_ns_min"),
+        _line(f"{where}: with its rule, median", explained.ns_median, theirs, "cpu_ns_median"),
+    ]
+
+
+def _line(what: str, ns: float, theirs: Decisions | Absent, field: str) -> Line:
+    return Line(what=what, unit="ns", ours=ns, peer=peer_of(NAME, theirs, attrgetter(field)))
+
+
+def timed(ask_all: Callable[[], None], questions: int, seconds: float) -> Timing:
+    """Repeat ``ask_all``, which asks ``questions``, for so much CPU time, warmed up before."""
+    _rounds(ask_all, seconds / 5)
+    rounds = _rounds(ask_all, seconds)
+    return Timing(rounds[0] / questions, rounds[len(rounds) // 2] / questions)
+
+
+def _rounds(ask_all: Callable[[], None], seconds: float) -> list[int]:
+    """Return the CPU time of each round in ns, the shortest first."""
+    rounds: list[int] = []
+    begun = time.thread_time()
+    while len(rounds) < ROUNDS_MIN or time.thread_time() - begun < seconds:
+        start = time.thread_time_ns()
+        ask_all()
+        rounds.append(time.thread_time_ns() - start)
+    rounds.sort()
+    return rounds

@@ -1,0 +1,187 @@
+"""How long the daemon's event loop goes without a turn for others, measured from within it.
+
+It runs the daemon itself, unchanged, and looks on as a trio instrument. A *stretch* is what lies
+between two waits for IO, a *step* one task's turn in it; both in wall time, and in the loop
+thread's own CPU time, which what else runs on the machine cannot lengthen. A ticking task feels
+what neither shows: the wait for an interpreter that a worker thread holds.
+
+    python -m ops.bench.event_loop REPORT.json serve --config server.properties …
+"""
+
+from __future__ import annotations
+
+import runpy
+import sys
+import time
+from array import array
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, Final
+from unittest import mock
+
+import msgspec
+import trio
+
+from ops.bench.daemon_process import ready_daemon
+from ops.bench.figures import Line, percentile
+
+LAW_MS: Final = 2.0
+SETTLE_SECONDS: Final = 0.5
+TICK_SECONDS: Final = 0.001
+
+
+class Spans(msgspec.Struct, frozen=True):
+    """What many spans come to, in ms; the CPU times are the loop thread's."""
+
+    count: int
+    wall_max: float
+    wall_p999: float
+    cpu_max: float
+    cpu_p999: float
+
+
+class LoopReport(msgspec.Struct, frozen=True):
+    """``longest_task`` names the task that had the longest step, in CPU time."""
+
+    stretches: Spans
+    steps: Spans
+    longest_task: str
+    tick_delay_max: float
+    tick_delay_p999: float
+
+
+class _Spans:
+    """Spans as they come in, in seconds."""
+
+    def __init__(self) -> None:
+        self._wall: Final = array("d")
+        self._cpu: Final = array("d")
+        self._wall_start = time.perf_counter()
+        self._cpu_start = time.thread_time()
+
+    def start(self) -> None:
+        self._wall_start = time.perf_counter()
+        self._cpu_start = time.thread_time()
+
+    def end(self) -> float:
+        """Keep the span; return its CPU time."""
+        cpu = time.thread_time() - self._cpu_start
+        self._wall.append(time.perf_counter() - self._wall_start)
+        self._cpu.append(cpu)
+        return cpu
+
+    def summary(self) -> Spans:
+        wall, cpu = sorted(self._wall), sorted(self._cpu)
+        return Spans(
+            count=len(wall),
+            wall_max=wall[-1] * 1000,
+            wall_p999=percentile(wall, 99.9) * 1000,
+            cpu_max=cpu[-1] * 1000,
+            cpu_p999=percentile(cpu, 99.9) * 1000,
+        )
+
+
+class LoopWatch(trio.abc.Instrument):
+    """Measures every stretch and step of one ``trio.run``."""
+
+    def __init__(self) -> None:
+        self._stretches = _Spans()
+        self._steps = _Spans()
+        self._delays = array("d")
+        self._longest_step = 0.0
+        self._longest_task = ""
+
+    def before_run(self) -> None:
+        self._stretches.start()
+
+    def after_io_wait(self, timeout: float) -> None:
+        self._stretches.start()
+
+    def before_io_wait(self, timeout: float) -> None:
+        self._stretches.end()
+
+    def before_task_step(self, task: trio.lowlevel.Task) -> None:
+        self._steps.start()
+
+    def after_task_step(self, task: trio.lowlevel.Task) -> None:
+        cpu = self._steps.end()
+        if cpu > self._longest_step:
+            self._longest_step = cpu
+            self._longest_task = task.name
+
+    async def tick(self) -> None:
+        """Keep how late this task wakes up, until cancelled."""
+        while True:
+            due = time.perf_counter() + TICK_SECONDS
+            await trio.sleep(TICK_SECONDS)
+            self._delays.append(time.perf_counter() - due)
+
+    def report(self) -> LoopReport:
+        delays = sorted(self._delays) or [0.0]
+        return LoopReport(
+            stretches=self._stretches.summary(),
+            steps=self._steps.summary(),
+            longest_task=self._longest_task,
+            tick_delay_max=delays[-1] * 1000,
+            tick_delay_p999=percentile(delays, 99.9) * 1000,
+        )
+
+
+def run_watched(
+    watch: LoopWatch, run: Callable[..., Any], main: Callable[[], Awaitable[None]]
+) -> None:
+    """Do what ``run`` (``trio.run``) does with ``main``, watched."""
+
+    async def watched() -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(watch.tick)
+            await main()
+            nursery.cancel_scope.cancel()
+
+    run(watched, instruments=[watch])
+
+
+def measure_event_loop(log_dir: Path, directory: Path) -> list[Line]:
+    """Return the lines of a daemon that loads ``log_dir``.
+
+    Raises:
+        ProcessError: the daemon did not become ready.
+    """
+    report_path = directory / "event-loop.json"
+    report_path.unlink(missing_ok=True)
+    program = (sys.executable, "-m", "ops.bench.event_loop", report_path)
+    with ready_daemon(directory, log_dir, {}, program):
+        time.sleep(SETTLE_SECONDS)
+    report = msgspec.json.decode(report_path.read_bytes(), type=LoopReport)
+    stretches, steps = report.stretches, report.steps
+    return [
+        _line("longest stretch, CPU", stretches.cpu_max),
+        _line("stretch, CPU, p99.9", stretches.cpu_p999),
+        _line("longest stretch, wall", stretches.wall_max),
+        _line("stretch, wall, p99.9", stretches.wall_p999),
+        _line("longest step of one task, CPU", steps.cpu_max),
+        _line("a ticking task's longest delay, wall", report.tick_delay_max),
+        _line("a ticking task's delay, wall, p99.9", report.tick_delay_p999),
+    ]
+
+
+def _line(what: str, ms: float) -> Line:
+    return Line(what=f"event loop while loading: {what}", unit="ms", ours=ms, law=LAW_MS)
+
+
+def main() -> None:
+    """Run the daemon's command with the arguments that follow the report's path."""
+    report_path = Path(sys.argv[1])
+    sys.argv[:] = ["authorizerd", *sys.argv[2:]]
+    watch = LoopWatch()
+    run = trio.run
+    with mock.patch.object(trio, "run", lambda main: run_watched(watch, run, main)):
+        try:
+            # By name: nothing here depends on how the daemon is put together inside.
+            runpy.run_module("daemon.command_line", run_name="__main__")
+        finally:
+            report_path.write_bytes(msgspec.json.encode(watch.report()))
+
+
+if __name__ == "__main__":
+    main()

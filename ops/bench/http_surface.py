@@ -1,0 +1,111 @@
+"""A server that decides over HTTP, however it words it: asked for its answers, then under load."""
+
+from __future__ import annotations
+
+import http.client
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from acl.model import Question
+from ops.bench.decisions import check_agreement
+from ops.bench.http_load import LoadReport
+from ops.bench.processes import Command, cpu_seconds, json_of
+
+_TIMEOUT_SECONDS: Final = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surface:
+    """What a server understands: ``one`` words a question, ``many`` joins several so worded."""
+
+    name: str
+    one_path: str
+    many_path: str
+    one: Callable[[Question], Any]
+    many: Callable[[Sequence[Any]], Any]
+    is_allowed: Callable[[Any], bool]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """One way to ask: so many connections, so many questions a request."""
+
+    connections: int
+    each: int
+
+    def __str__(self) -> str:
+        plural = "" if self.connections == 1 else "s"
+        return f"{self.each} a request, {self.connections} connection{plural}"
+
+
+class Driven(msgspec.Struct, frozen=True):
+    """What a load came to; times are a request's, ``cpu_us`` the server's for one decision."""
+
+    decisions_per_second: float
+    p50_ms: float
+    p99_ms: float
+    cpu_us: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """A server that is up at ``host`` (``host:port``)."""
+
+    surface: Surface
+    host: str
+    process_id: int
+
+    def check(self, questions: Sequence[Question], expected: str) -> None:
+        """Ask each question once.
+
+        Raises:
+            DisagreementError: an answer is not the ``expected`` one, an A or a D for each.
+        """
+        surface = self.surface
+        connection = http.client.HTTPConnection(self.host, timeout=_TIMEOUT_SECONDS)
+        given = ""
+        for question in questions:
+            body = msgspec.json.encode(surface.one(question))
+            connection.request("POST", surface.one_path, body, {"Content-Type": "application/json"})
+            answer = msgspec.json.decode(connection.getresponse().read())
+            given += "A" if surface.is_allowed(answer) else "D"
+        connection.close()
+        check_agreement(expected, given, questions, surface.name)
+
+    def drive(
+        self, questions: Sequence[Question], load: Load, directory: Path, seconds: float
+    ) -> Driven:
+        """Put the questions for so many seconds, from a process of its own.
+
+        Raises:
+            ProcessError: a request was not answered as it should be.
+        """
+        surface = self.surface
+        worded = [surface.one(question) for question in questions]
+        path = surface.one_path
+        if load.each > 1:
+            path = surface.many_path
+            worded = [
+                surface.many(worded[start : start + load.each])
+                for start in range(0, len(worded), load.each)
+            ]
+        bodies = directory / f"{surface.name}-{load.each}.bodies"
+        bodies.write_bytes(b"\n".join(msgspec.json.encode(body) for body in worded))
+        command: Command = [
+            sys.executable, "-m", "ops.bench.http_load",
+            self.host, path, bodies, str(load.connections), str(seconds),
+        ]  # fmt: skip
+        before = cpu_seconds(self.process_id)
+        report = json_of(command, LoadReport, timeout_seconds=_TIMEOUT_SECONDS)
+        used = cpu_seconds(self.process_id) - before
+        return Driven(
+            decisions_per_second=report.requests_per_second * load.each,
+            p50_ms=report.p50_ms,
+            p99_ms=report.p99_ms,
+            cpu_us=used / (report.requests * load.each) * 1e6,
+        )

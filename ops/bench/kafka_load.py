@@ -1,0 +1,234 @@
+"""A load generator for createAcls: so many clients, each with one request under way.
+
+It is a process of its own on raw sockets. Every request creates ACLs that nothing has created
+before, by a number in their names, so that a request costs the generator next to nothing. What
+answers anything but success ends the load.
+
+    python -m ops.bench.kafka_load HOST:PORT CLIENTS BINDINGS SECONDS PREFIX
+
+A line ``begun`` tells that the warm-up is over; the report follows as JSON.
+"""
+
+from __future__ import annotations
+
+import select
+import socket
+import sys
+import time
+from contextlib import ExitStack
+from itertools import count
+from typing import Final
+
+import msgspec
+
+from acl.model import WILDCARD, Acl, AclFilter, Operation, PatternType, PermissionType, ResourceType
+from ops.bench.figures import percentile
+from protocol.errors import DecodeError
+from protocol.kafka_acl_client import (
+    decode_create_acls_response,
+    decode_describe_acls_response,
+    encode_create_acls_request,
+    encode_describe_acls_request,
+)
+from protocol.kafka_api import ApiKey
+from protocol.kafka_client import KafkaClientConnection
+
+VERSION: Final = 3
+"""Of both requests: the last that Kafka 4.3 has."""
+
+BEGUN: Final = b"begun\n"
+WARM_UP_SHARE: Final = 0.2
+STALLED_SECONDS: Final = 10.0
+
+_CLIENT_ID: Final = "bench"
+_RESPONSE_BYTES_MAX: Final = 100 << 20
+_RECEIVE_BYTES: Final = 256 * 1024
+_NUMBER: Final = "#" * 10
+_PRINCIPAL: Final = "User:bench-update"
+_EVERYTHING: Final = AclFilter(pattern_type=PatternType.ANY)
+
+
+class LoadError(Exception):
+    """The server did not answer, or did not do what it was asked."""
+
+
+class UpdateReport(msgspec.Struct, frozen=True):
+    """What came after the warm-up; times are a request's, from its sending to its answer."""
+
+    requests: int
+    requests_per_second: float
+    p50_ms: float
+    p99_ms: float
+
+
+class Creations:
+    """Bodies of createAcls, ``bindings`` new ACLs in each."""
+
+    def __init__(self, prefix: str, bindings: int) -> None:
+        self._numbers: Final = count()
+        acls = [_acl(f"{prefix}-{binding}-{_NUMBER}") for binding in range(bindings)]
+        self._template: Final = encode_create_acls_request(VERSION, acls)
+        self._bindings: Final = bindings
+        self._success: bytes | bytearray | None = None
+
+    def body(self) -> bytes:
+        """Return a body that was never returned before."""
+        return self._template.replace(_NUMBER.encode(), b"%010d" % next(self._numbers))
+
+    def check(self, response: bytes | bytearray) -> None:
+        """Decode the first answer; the others have to equal it.
+
+        Raises:
+            LoadError: an ACL was not created.
+        """
+        if response == self._success:
+            return
+        results = decode_create_acls_response(VERSION, response)
+        if results != [None] * self._bindings:
+            raise LoadError(f"createAcls was answered with {results[:1]}")
+        self._success = response
+
+
+def _acl(name: str) -> Acl:
+    return Acl(
+        ResourceType.TOPIC,
+        name,
+        PatternType.LITERAL,
+        _PRINCIPAL,
+        WILDCARD,
+        Operation.READ,
+        PermissionType.ALLOW,
+    )
+
+
+class Client:
+    """One connection to ``address`` (``host:port``)."""
+
+    def __init__(self, address: str) -> None:
+        host, _, port = address.rpartition(":")
+        self.socket: Final = socket.create_connection((host, int(port)), STALLED_SECONDS)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.asked_ns = 0
+        self._connection: Final = KafkaClientConnection(_CLIENT_ID, _RESPONSE_BYTES_MAX)
+
+    def send(self, api_key: ApiKey, body: bytes) -> None:
+        frame = self._connection.frame_request(api_key, VERSION, body)
+        self.asked_ns = time.perf_counter_ns()
+        self.socket.sendall(frame)
+
+    def take(self) -> bytes | bytearray | None:
+        """Wait for something to come; return the answer's body once all of it has.
+
+        Raises:
+            LoadError: the server closed the connection.
+            DecodeError: what came is no answer.
+        """
+        data = self.socket.recv(_RECEIVE_BYTES)
+        if not data:
+            raise LoadError("the server closed a connection")
+        self._connection.receive_data(data)
+        response = self._connection.next_response()
+        return None if response is None else response.body
+
+    def ask(self, api_key: ApiKey, body: bytes) -> bytes | bytearray:
+        """Return the answer's body.
+
+        Raises:
+            LoadError, DecodeError, OSError: there is none.
+        """
+        self.send(api_key, body)
+        while (answer := self.take()) is None:
+            pass
+        return answer
+
+
+def create_acls(client: Client, prefix: str, acls: int, bindings: int) -> None:
+    """Create so many ACLs, ``bindings`` a request.
+
+    Raises:
+        LoadError, DecodeError, OSError: they were not all created.
+    """
+    creations = Creations(prefix, bindings)
+    for _ in range(acls // bindings):
+        creations.check(client.ask(ApiKey.CREATE_ACLS, creations.body()))
+
+
+def describe_ms(client: Client, acls: int) -> float:
+    """Describe everything; return how long that took to the answer's last byte.
+
+    Raises:
+        LoadError, DecodeError, OSError: the answer is not ``acls`` ACLs.
+    """
+    body = encode_describe_acls_request(VERSION, _EVERYTHING)
+    answer = client.ask(ApiKey.DESCRIBE_ACLS, body)
+    taken_ms = (time.perf_counter_ns() - client.asked_ns) / 1e6
+    described = decode_describe_acls_response(VERSION, answer)
+    if not isinstance(described, list) or len(described) != acls:
+        found = len(described) if isinstance(described, list) else described
+        raise LoadError(f"describeAcls found {found}, not {acls} ACLs")
+    return taken_ms
+
+
+def drive(address: str, clients: int, bindings: int, seconds: float, prefix: str) -> UpdateReport:
+    """Create ACLs for so many seconds.
+
+    Raises:
+        LoadError, DecodeError, OSError: the server does not answer as it should.
+    """
+    creations = Creations(prefix, bindings)
+    with ExitStack() as stack:
+        poll = stack.enter_context(select.epoll())
+        by_descriptor = {}
+        for _ in range(clients):
+            client = Client(address)
+            stack.enter_context(client.socket)
+            poll.register(client.socket, select.EPOLLIN)
+            by_descriptor[client.socket.fileno()] = client
+        start_ns = time.perf_counter_ns()
+        timed_from_ns = start_ns + int(seconds * WARM_UP_SHARE * 1e9)
+        end_ns = start_ns + int(seconds * 1e9)
+        for client in by_descriptor.values():
+            client.send(ApiKey.CREATE_ACLS, creations.body())
+        latencies_ns: list[int] = []
+        now_ns, has_begun = start_ns, False
+        while now_ns < end_ns or not latencies_ns:
+            if not has_begun and now_ns >= timed_from_ns:
+                has_begun = True
+                _tell(BEGUN)
+            ready = poll.poll(STALLED_SECONDS)
+            if not ready:
+                raise LoadError(f"no answer in {STALLED_SECONDS:.0f} s")
+            for descriptor, _ in ready:
+                client = by_descriptor[descriptor]
+                if (answer := client.take()) is None:
+                    continue
+                now_ns = time.perf_counter_ns()
+                creations.check(answer)
+                if client.asked_ns >= timed_from_ns:
+                    latencies_ns.append(now_ns - client.asked_ns)
+                client.send(ApiKey.CREATE_ACLS, creations.body())
+    latencies_ns.sort()
+    return UpdateReport(
+        requests=len(latencies_ns),
+        requests_per_second=len(latencies_ns) / ((now_ns - timed_from_ns) / 1e9),
+        p50_ms=percentile(latencies_ns, 50) / 1e6,
+        p99_ms=percentile(latencies_ns, 99) / 1e6,
+    )
+
+
+def _tell(line: bytes) -> None:
+    sys.stdout.buffer.write(line)
+    sys.stdout.buffer.flush()
+
+
+def main() -> None:
+    address, clients, bindings, seconds, prefix = sys.argv[1:]
+    try:
+        report = drive(address, int(clients), int(bindings), float(seconds), prefix)
+    except (LoadError, DecodeError, OSError) as error:
+        sys.exit(f"{type(error).__name__}: {error}")
+    _tell(msgspec.json.encode(report) + b"\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,93 @@
+"""A checkpoint's ACLs read into a snapshot, without an event loop: time, and memory that stays.
+
+python -m ops.bench.loading LOG_DIRECTORY
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+import time
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from acl.builder import SnapshotBuilder
+from metadata.replay import read_changes
+from ops.bench.figures import Absent, Line, peer_of
+from ops.bench.kafka_peer import NAME, State
+from ops.bench.processes import Command, json_of, resident_bytes
+
+RUNS: Final = 3
+_TIMEOUT_SECONDS: Final = 60.0
+
+
+class LoadReport(msgspec.Struct, frozen=True):
+    """``resident_bytes_per_acl`` is what the process grew by, for good."""
+
+    acls: int
+    seconds: float
+    resident_bytes_per_acl: float
+
+
+def load(log_dir: Path) -> LoadReport:
+    """Load the log below ``log_dir`` in this process, as the daemon does: collector at rest."""
+    before = resident_bytes()
+    gc.disable()
+    start = time.perf_counter()
+    builder = SnapshotBuilder()
+    offset = -1
+    for batch in read_changes(log_dir):
+        builder.apply_changes(batch.changes)
+        offset = batch.last_offset
+    snapshot = builder.freeze(offset)
+    seconds = time.perf_counter() - start
+    del builder, batch
+    gc.enable()
+    gc.collect()
+    acls = len(snapshot.acls)
+    return LoadReport(acls, seconds, (resident_bytes() - before) / acls)
+
+
+def measure_loading(log_dir: Path, theirs: State | Absent, runs: int = RUNS) -> list[Line]:
+    """Return the lines of loading, the best of ``runs`` fresh processes.
+
+    Raises:
+        ProcessError: a process failed.
+    """
+    command: Command = [sys.executable, "-m", "ops.bench.loading", log_dir]
+    reports = [json_of(command, LoadReport, timeout_seconds=_TIMEOUT_SECONDS) for _ in range(runs)]
+    best = min(reports, key=lambda report: report.seconds)
+    count = best.acls
+    where = f"load of {count:,} ACLs"
+    return [
+        Line(
+            what=f"{where}, best of {runs} (peer: warm)",
+            unit="s",
+            ours=best.seconds,
+            peer=peer_of(NAME, theirs, lambda state: state.load_seconds_warm),
+        ),
+        Line(
+            what=f"{where}, for each ACL",
+            unit="µs",
+            ours=best.seconds / count * 1e6,
+            peer=peer_of(NAME, theirs, lambda state: state.load_seconds_warm / count * 1e6),
+        ),
+        Line(
+            what=f"{where}, worst of {runs} (peer: cold)",
+            unit="s",
+            ours=max(report.seconds for report in reports),
+            peer=peer_of(NAME, theirs, lambda state: state.load_seconds_cold),
+        ),
+        Line(
+            what=f"memory for each of {count:,} ACLs",
+            unit="B",
+            ours=best.resident_bytes_per_acl,
+            peer=peer_of(NAME, theirs, lambda state: state.heap_bytes_per_acl),
+        ),
+    ]
+
+
+if __name__ == "__main__":
+    sys.stdout.buffer.write(msgspec.json.encode(load(Path(sys.argv[1]))) + b"\n")

@@ -1,0 +1,120 @@
+"""Open Policy Agent as the peer over HTTP: the same ACLs as data, Kafka's rules as a policy.
+
+Where there is no ``opa`` on the path, the peer is absent and says so.
+"""
+
+from __future__ import annotations
+
+import http.client
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from acl.model import Acl, Operation, PatternType, PermissionType, Question, ResourceType
+from ops.bench.figures import Absent
+from ops.bench.http_surface import Server, Surface
+from ops.bench.processes import Command, ProcessError, running
+
+NAME: Final = "OPA"
+
+_POLICY: Final = Path(__file__).parent / "opa" / "policy.rego"
+_READY_TIMEOUT_SECONDS: Final = 30.0
+_POLL_SECONDS: Final = 0.05
+
+
+def _worded(question: Question) -> dict[str, Any]:
+    return {
+        "input": {
+            "principal": question.principal,
+            "host": question.host,
+            "operation": Operation(question.operation).name,
+            "type": ResourceType(question.resource_type).name,
+            "name": question.resource_name,
+        }
+    }
+
+
+SURFACE: Final = Surface(
+    name=NAME,
+    one_path="/v1/data/kafka/authz/allow",
+    many_path="/v1/data/kafka/authz/allows",
+    one=_worded,
+    many=lambda inputs: {"input": {"questions": [each["input"] for each in inputs]}},
+    is_allowed=lambda answer: answer["result"] is True,
+)
+
+
+def policy_data(acls: Iterable[Acl]) -> dict[str, Any]:
+    """Return the ACLs as the policy looks them up."""
+    indexed: dict[str, Any] = {}
+    lengths: dict[str, set[int]] = {}
+    for acl in acls:
+        resource_type = ResourceType(acl.resource_type).name
+        pattern_type = PatternType(acl.pattern_type).name
+        place = indexed
+        for key in (
+            PermissionType(acl.permission_type).name,
+            pattern_type,
+            resource_type,
+            acl.resource_name,
+            acl.principal,
+            Operation(acl.operation).name,
+        ):
+            place = place.setdefault(key, {})
+        place[acl.host] = True
+        if acl.pattern_type == PatternType.PREFIXED:
+            lengths.setdefault(resource_type, set()).add(len(acl.resource_name))
+    return {
+        "acls": indexed,
+        "prefix_lengths": {name: sorted(found) for name, found in lengths.items()},
+    }
+
+
+@contextmanager
+def ready_opa(directory: Path, acls: Iterable[Acl]) -> Iterator[Server | Absent]:
+    """Run OPA on the ACLs until the block ends."""
+    if shutil.which("opa") is None:
+        yield Absent("no opa")
+        return
+    data = directory / "opa.json"
+    data.write_bytes(msgspec.json.encode(policy_data(acls)))
+    host = f"127.0.0.1:{_free_port()}"
+    command: Command = [
+        "opa", "run", "--server", "--addr", host, "--log-level", "error",
+        "--skip-version-check", data, _POLICY,
+    ]  # fmt: skip
+    with running(command, directory / "opa.log") as process:
+        try:
+            _wait_until_healthy(host, process)
+        except ProcessError as error:
+            yield Absent(str(error))
+            return
+        yield Server(surface=SURFACE, host=host, process_id=process.pid)
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port: int = free.getsockname()[1]
+        return port
+
+
+def _wait_until_healthy(host: str, process: subprocess.Popen[bytes]) -> None:
+    give_up = time.monotonic() + _READY_TIMEOUT_SECONDS
+    while time.monotonic() < give_up and process.poll() is None:
+        connection = http.client.HTTPConnection(host, timeout=_READY_TIMEOUT_SECONDS)
+        try:
+            connection.request("GET", "/health")
+            if connection.getresponse().status == http.client.OK:
+                return
+        except OSError:
+            time.sleep(_POLL_SECONDS)
+        finally:
+            connection.close()
+    raise ProcessError("opa did not become healthy")

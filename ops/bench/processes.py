@@ -1,0 +1,122 @@
+"""Other programs, started and ended: each by its own process id, none left behind, none waited on
+without an end.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, TypeVar
+
+import msgspec
+
+T = TypeVar("T")
+Command = Sequence[str | Path]
+
+STOP_SECONDS: Final = 15.0
+_POLL_SECONDS: Final = 0.02
+_OUTPUT_SHOWN: Final = 300
+_TICKS_PER_SECOND: Final = os.sysconf("SC_CLK_TCK")
+
+
+class ProcessError(Exception):
+    """A program failed, or was not done in time; the text says which and how."""
+
+
+def output_of(command: Command, *, timeout_seconds: float, directory: Path | None = None) -> bytes:
+    """Run ``command`` to its end and return what it printed.
+
+    Raises:
+        ProcessError: it could not be started, failed, or was killed for taking too long.
+    """
+    name = Path(command[0]).name
+    try:
+        done = subprocess.run(
+            command, cwd=directory, capture_output=True, timeout=timeout_seconds, check=False
+        )
+    except OSError as error:
+        raise ProcessError(f"{name}: {error.strerror or error}") from error
+    except subprocess.TimeoutExpired as error:
+        raise ProcessError(f"{name}: not done in {timeout_seconds:.0f} s") from error
+    if done.returncode:
+        said = (done.stderr or done.stdout).decode(errors="replace").strip()
+        raise ProcessError(f"{name}: exit code {done.returncode}: {said[-_OUTPUT_SHOWN:]}")
+    return done.stdout
+
+
+def json_of(command: Command, kind: type[T], *, timeout_seconds: float) -> T:
+    """Run ``command`` and return the JSON that it prints.
+
+    Raises:
+        ProcessError: as ``output_of``, or it printed something else.
+    """
+    printed = output_of(command, timeout_seconds=timeout_seconds)
+    try:
+        return msgspec.json.decode(printed, type=kind)
+    except msgspec.MsgspecError as error:
+        raise ProcessError(f"{Path(command[0]).name}: {error}") from error
+
+
+@contextmanager
+def running(
+    command: Command, log: Path, environment: Mapping[str, str] | None = None
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Run ``command`` until the block ends: SIGTERM then, and SIGKILL if that is not heard.
+
+    Raises:
+        ProcessError: it could not be started.
+    """
+    with log.open("wb") as log_file:
+        try:
+            process = subprocess.Popen(
+                command, stdout=log_file, stderr=log_file, stdin=subprocess.DEVNULL, env=environment
+            )
+        except OSError as error:
+            raise ProcessError(f"{command[0]}: {error.strerror or error}") from error
+    try:
+        yield process
+    finally:
+        process.terminate()
+        try:
+            process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def wait_for_file(path: Path, process: subprocess.Popen[bytes], timeout_seconds: float) -> bytes:
+    """Return the file's contents as soon as ``process`` has written it.
+
+    Raises:
+        ProcessError: the process ended first, or the time did.
+    """
+    give_up = time.monotonic() + timeout_seconds
+    while not path.exists():
+        if process.poll() is not None:
+            raise ProcessError(f"{process.args!r}: ended with {process.returncode}, not ready")
+        if time.monotonic() > give_up:
+            raise ProcessError(f"{process.args!r}: not ready in {timeout_seconds:.0f} s")
+        time.sleep(_POLL_SECONDS)
+    return path.read_bytes()
+
+
+def cpu_seconds(process_id: int) -> float:
+    """Return the CPU time, user and system, that all threads of a process have used.
+
+    Source: proc(5), ``/proc/<pid>/stat``, fields 14 and 15.
+    """
+    after_name = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()
+    return (int(after_name[11]) + int(after_name[12])) / _TICKS_PER_SECOND
+
+
+def resident_bytes() -> int:
+    """Return the memory of this process that is resident, in bytes.
+
+    Source: proc(5), ``/proc/<pid>/statm``, second field.
+    """
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")

@@ -1,0 +1,206 @@
+"""The sets that everything here is measured on: ACLs and the questions put to them.
+
+Law: a set is the same on every machine and in every run; nothing in it is random. Its shape
+decides what it shows: ``kind`` has many principals and few rules on a name, ``wide`` has few
+principals, and a tenth as many rules on the literal ``*`` as there are resources.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from acl.model import (
+    WILDCARD,
+    WILDCARD_PRINCIPAL,
+    Acl,
+    AclAdded,
+    Operation,
+    PatternType,
+    PermissionType,
+    Question,
+    ResourceType,
+)
+from protocol.metadata_records import ID_SIZE
+
+QUESTIONS: Final = 1000
+HOST: Final = "127.0.0.1"
+
+_TOPICS: Final = 10_000
+_PREFIXES: Final = 200
+_USERS: Final = 500
+_STRIDE: Final = 7919
+"""A prime: its multiples visit the topics out of order, and none twice."""
+
+_encode: Final = msgspec.json.Encoder().encode
+
+
+@dataclass(frozen=True, slots=True)
+class AclSet:
+    """``acls`` and ``questions`` begin anew at each call."""
+
+    name: str
+    acls: Callable[[], Iterator[Acl]]
+    questions: Callable[[], Iterator[Question]]
+
+    def added(self) -> Iterator[AclAdded]:
+        """Yield the ACLs with their ids, which look as random as Kafka's."""
+        for number, acl in enumerate(self.acls()):
+            yield AclAdded(hashlib.blake2b(b"%d" % number, digest_size=ID_SIZE).digest(), acl)
+
+    def acl_lines(self) -> Iterator[bytes]:
+        """Yield a JSON list for each ACL; its fields in Kafka's order, codes by name."""
+        for acl in self.acls():
+            yield _encode(
+                (
+                    ResourceType(acl.resource_type).name,
+                    acl.resource_name,
+                    PatternType(acl.pattern_type).name,
+                    acl.principal,
+                    acl.host,
+                    Operation(acl.operation).name,
+                    PermissionType(acl.permission_type).name,
+                )
+            )
+
+    def question_lines(self) -> Iterator[bytes]:
+        """Yield a JSON list for each question; its fields in their order, codes by name."""
+        for question in self.questions():
+            yield _encode(
+                (
+                    question.principal,
+                    question.host,
+                    Operation(question.operation).name,
+                    ResourceType(question.resource_type).name,
+                    question.resource_name,
+                )
+            )
+
+
+def lines_digest(lines: Iterator[bytes]) -> str:
+    """Return the SHA-256, in hexadecimal, of lines that each end in a line feed."""
+    digest = hashlib.sha256()
+    for line in lines:
+        digest.update(line + b"\n")
+    return digest.hexdigest()
+
+
+def write_lines(acl_set: AclSet, directory: Path) -> None:
+    """Write ``NAME.acls.jsonl`` and ``NAME.questions.jsonl``, which peers read."""
+    for part, lines in (("acls", acl_set.acl_lines()), ("questions", acl_set.question_lines())):
+        with (directory / f"{acl_set.name}.{part}.jsonl").open("wb") as file:
+            file.writelines(line + b"\n" for line in lines)
+
+
+def kind() -> AclSet:
+    """Return 10,000 topics with two literal ACLs each, and 200 prefixes.
+
+    Prefixes ``topic-000`` to ``topic-099`` cover a hundred topics each, the others none. Of ten
+    questions four meet a literal, one an implied operation, two a prefix; three are denied.
+    """
+    return AclSet("kind", _kind_acls, _kind_questions)
+
+
+def _allow(
+    name: str, principal: str, operation: Operation, pattern_type: PatternType = PatternType.LITERAL
+) -> Acl:
+    return Acl(
+        ResourceType.TOPIC,
+        name,
+        pattern_type,
+        principal,
+        WILDCARD,
+        operation,
+        PermissionType.ALLOW,
+    )
+
+
+def _kind_acls() -> Iterator[Acl]:
+    for topic in range(_TOPICS):
+        user = topic % _USERS
+        yield _allow(f"topic-{topic:05d}", f"User:u{user}", Operation.READ)
+        yield _allow(f"topic-{topic:05d}", f"User:w{user}", Operation.WRITE)
+    for prefix in range(_PREFIXES):
+        yield _allow(f"topic-{prefix:03d}", f"User:p{prefix}", Operation.READ, PatternType.PREFIXED)
+
+
+def _kind_questions() -> Iterator[Question]:
+    for number in range(QUESTIONS):
+        topic = number * _STRIDE % _TOPICS
+        name = f"topic-{topic:05d}"
+        reader = f"User:u{topic % _USERS}"
+        operation = Operation.READ
+        match number % 10:
+            case 0 | 1 | 2 | 3:
+                principal = reader
+            case 4:
+                principal, operation = f"User:w{topic % _USERS}", Operation.DESCRIBE
+            case 5 | 6:
+                principal = f"User:p{topic // 100}"
+            case 7 | 8:
+                principal = f"User:u{(topic + 1) % _USERS}"
+            case _:
+                principal, name = reader, f"nope-{topic:05d}"
+        yield Question(principal, HOST, operation, ResourceType.TOPIC, name)
+
+
+def wide(resources: int, acls_each: int) -> AclSet:
+    """Return ``resources`` resources with ``acls_each`` ACLs, and a tenth as many on ``*``.
+
+    One principal asks everything. Half of the rules on ``*`` are for everyone from one other
+    host, half for one other principal, so none of them ever applies.
+    """
+    assert resources >= QUESTIONS, "each question is about a resource of its own"
+    return AclSet(
+        f"wide-{resources}-{acls_each}",
+        partial(_wide_acls, resources, acls_each),
+        partial(_wide_questions, resources),
+    )
+
+
+def _wide_name(resource: int) -> str:
+    return f"foo-bar35_resource-{resource}"
+
+
+def _wide_acls(resources: int, acls_each: int) -> Iterator[Acl]:
+    for resource in range(resources):
+        resource_type = ResourceType.TOPIC if resource % 10 else ResourceType.GROUP
+        pattern_type = PatternType.LITERAL if resource % 5 else PatternType.PREFIXED
+        for user in range(acls_each):
+            yield Acl(
+                resource_type,
+                _wide_name(resource),
+                pattern_type,
+                f"User:test-user{user or ''}",
+                WILDCARD,
+                Operation.READ,
+                PermissionType.ALLOW,
+            )
+    for other in range(resources // 10):
+        if other % 2:
+            principal, host = f"User:wild-{other}", WILDCARD
+        else:
+            principal = WILDCARD_PRINCIPAL
+            host = f"10.{other >> 16 & 255}.{other >> 8 & 255}.{other & 255}"
+        yield Acl(
+            ResourceType.TOPIC,
+            WILDCARD,
+            PatternType.LITERAL,
+            principal,
+            host,
+            Operation.READ,
+            PermissionType.ALLOW,
+        )
+
+
+def _wide_questions(resources: int) -> Iterator[Question]:
+    step = resources // QUESTIONS
+    for number in range(QUESTIONS):
+        name = _wide_name(number * step + number % step)
+        yield Question("User:test-user", HOST, Operation.READ, ResourceType.TOPIC, name)

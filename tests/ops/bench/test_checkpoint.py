@@ -1,0 +1,52 @@
+"""The checkpoints that loading is measured on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from acl.builder import build
+from acl.model import AclAdded
+from metadata.log import MetadataLog
+from metadata.replay import read_changes
+from ops.bench import checkpoint
+from ops.bench.checkpoint import write_checkpoint
+from ops.bench.loading import load
+from ops.bench.sets import wide
+
+SET = wide(1000, 2)
+
+
+def test_what_was_written_is_what_is_read(tmp_path: Path) -> None:
+    """The daemon reads the checkpoint as one of Kafka's, and finds each ACL once."""
+    write_checkpoint(tmp_path, SET.added())
+    read = [change for batch in read_changes(tmp_path) for change in batch.changes]
+    assert sorted(read, key=lambda change: change.id) == sorted(
+        SET.added(), key=lambda added: added.id
+    )
+    assert all(isinstance(change, AclAdded) for change in read)
+
+
+def test_no_batch_is_larger_than_kafka_makes_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A batch is full before it passes the bound, and not long before."""
+    monkeypatch.setattr(checkpoint, "BATCH_BYTES_MAX", 10_000)
+    write_checkpoint(tmp_path, SET.added())
+    sizes = [len(each.placed.batch.data) for each in MetadataLog.open(tmp_path).batches()]
+    assert len(sizes) > 10
+    assert all(9_000 < size <= 10_000 for size in sizes[:-1])
+
+
+def test_a_second_checkpoint_takes_the_place_of_the_first(tmp_path: Path) -> None:
+    """A run of the benchmark may find what an earlier one left."""
+    write_checkpoint(tmp_path, wide(2000, 2).added())
+    path = write_checkpoint(tmp_path, SET.added())
+    assert [each.name for each in path.parent.iterdir()] == [path.name]
+
+
+def test_loading_counts_the_acls_that_the_set_has(tmp_path: Path) -> None:
+    """A figure for each ACL is worth what their number is."""
+    write_checkpoint(tmp_path, SET.added())
+    assert load(tmp_path).acls == len(build(SET.added()).acls) == 2100
