@@ -1,0 +1,138 @@
+"""kafka-acls and ``authorizerd acls`` on our daemon: the same bytes from either, and from Kafka's.
+
+Each tool works on a daemon and a log of its own, so that neither sees what the other did.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from daemon.acl_command import run_acl_command
+from daemon.acl_command_execution import AclReader, Terminal
+from ops.kafka_rig.broker import client_properties, write_properties
+from ops.kafka_rig.rig import Program, Rig
+from tests.conformance.acl_command_cases import ADD, LIST, REFUSED, REMOVE, STORIES, Case
+from tests.conformance.acl_command_stories import (
+    Printed,
+    command,
+    comparable,
+    recorded,
+    run_on_terminal,
+)
+from tests.end_to_end.daemon_process import run, running, write_config
+
+RECORDED = Path(__file__).parents[1] / "data" / "kafka-acls"
+LISTENERS = "PLAINTEXT://127.0.0.1:0,SASL_PLAINTEXT://127.0.0.1:0"
+JAAS = (
+    "org.apache.kafka.common.security.plain.PlainLoginModule required "
+    'user_admin="admin-secret" user_bob="bob-secret";'
+)
+OURS = (sys.executable, "-m", "daemon.command_line", "acls")
+
+PICKED = (
+    *(ADD[number] for number in (3, 6, 9, 13, 16, 18, 21)),
+    *(LIST[number] for number in (1, 3, 12, 21, 0)),
+)
+"""Some of each kind, since a JVM for every command takes its time: prefixed, denied, refused in
+part; names with blanks, commas and quotes or of no letter; principals not of ASCII."""
+
+
+def kafka_acls(rig: Rig) -> tuple[str, ...]:
+    """Return the words that run kafka-acls, with command lines and output in UTF-8."""
+    options = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+    return ("env", "LC_ALL=C.UTF-8", *rig.command(Program.ACLS.main_class, options=options))
+
+
+def new_log(folder: Path) -> Path:
+    folder.mkdir(exist_ok=True)
+    done = run("format", "--config", write_config(folder, folder / "log"))
+    assert done.returncode == 0, done.stderr
+    return folder / "log"
+
+
+def printed_by(
+    tool: Sequence[str], folder: Path, cases: Sequence[Case], *, user: str | None = None
+) -> list[Printed]:
+    """Return what a tool prints for each command on a daemon without ACLs.
+
+    ``user`` logs in with SASL PLAIN, None comes without a name and may do anything.
+    """
+    config = {
+        "listeners": LISTENERS,
+        "super.users": "User:ANONYMOUS;User:admin",
+        "listener.name.sasl_plaintext.plain.sasl.jaas.config": JAAS,
+    }
+    with running(folder, new_log(folder), config) as daemon:
+        listener = "PLAINTEXT" if user is None else "SASL_PLAINTEXT"
+        connection = ["--bootstrap-server", daemon.ready["listeners"][listener]]
+        if user is not None:
+            path = folder / "client.properties"
+            write_properties(path, client_properties(user, f"{user}-secret"))
+            connection += ["--command-config", str(path)]
+        words = [command(case, "", connection)[1:] for case in cases]
+        found = [
+            run_on_terminal([*tool, *each], case.answers)
+            for case, each in zip(cases, words, strict=True)
+        ]
+        code, errors = daemon.stop()
+        assert code == 0, errors
+        return found
+
+
+@pytest.mark.parametrize(
+    ("cases", "user"),
+    [
+        pytest.param(PICKED, None, id="add and list"),
+        pytest.param(REMOVE[:8], "admin", id="remove, logged in"),
+        pytest.param(REFUSED, "bob", id="refused, logged in"),
+    ],
+)
+def test_both_tools_print_the_same_of_our_daemon(
+    rig: Rig, tmp_path: Path, cases: Sequence[Case], user: str | None
+) -> None:
+    """Exit code and bytes, command by command, answers typed at a terminal included."""
+    theirs = printed_by(kafka_acls(rig), tmp_path / "theirs", cases, user=user)
+    ours = printed_by(OURS, tmp_path / "ours", cases, user=user)
+    for case, their, our in zip(cases, theirs, ours, strict=True):
+        assert comparable(our) == comparable(their), case.arguments
+    assert len({printed.out for printed in theirs}) > len(cases) / 2
+
+
+def test_who_has_no_rights_is_told_so(tmp_path: Path) -> None:
+    """So that the agreement on refusals above is one on refusals."""
+    for printed in printed_by(OURS, tmp_path, REFUSED, user="bob"):
+        assert printed.code == 1
+        assert "ClusterAuthorizationException: " in printed.out
+
+
+def no_log(path: Path) -> AclReader:
+    raise AssertionError(f"{path} was opened")
+
+
+def printed_here(words: Sequence[str], answers: str) -> Printed:
+    """Return what ``authorizerd acls`` prints, without a process for each command."""
+    out, error = io.StringIO(), io.StringIO()
+    terminal = Terminal(answers=io.StringIO(answers), out=out, error=error)
+    code = run_acl_command(words, terminal, open_log=no_log)
+    return Printed(out=out.getvalue(), error=error.getvalue(), code=code)
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_our_daemon_answers_as_a_broker_did(name: str, tmp_path: Path) -> None:
+    """Every story, as kafka-acls told it of a real broker; no ACL is left behind."""
+    cases = STORIES[name]
+    expected = recorded((RECORDED / f"{name}.txt").read_text(encoding="utf-8"))
+    client = tmp_path / "client.properties"
+    client.write_text("security.protocol=PLAINTEXT\n")
+    with running(tmp_path, new_log(tmp_path), super_users="User:ANONYMOUS") as daemon:
+        address = daemon.ready["listeners"]["PLAINTEXT"]
+        connection = ("--bootstrap-server", address, "--command-config", str(client))
+        for case, printed in zip(cases, expected, strict=True):
+            ours = printed_here(command(case, "", connection)[1:], case.answers)
+            assert comparable(ours) == comparable(printed), case.arguments
+        assert daemon.metric("authorizerd_acl_count") == 0
