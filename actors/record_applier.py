@@ -6,11 +6,13 @@ A batch that does not fit what came before means the log or this code is wrong, 
 the daemon.
 
 It works in slices, with a checkpoint after each: the unit of what shows is the batch, the unit of
-what holds the event loop is the slice.
+what holds the event loop is the slice. Once it has loaded, and after each slice from then on, it
+calls ``settle``: the objects that now exist will stay.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -44,8 +46,14 @@ class ApplierStatistics:
 
 
 class RecordApplier:
-    def __init__(self, inbox: trio.MemoryReceiveChannel[ChangeBatch | CaughtUp]) -> None:
+    def __init__(
+        self,
+        inbox: trio.MemoryReceiveChannel[ChangeBatch | CaughtUp],
+        *,
+        settle: Callable[[], None] = lambda: None,
+    ) -> None:
         self._inbox = inbox
+        self._settle = settle
         self._snapshot: Published[AclSnapshot | None] = Published(None)
 
     @property
@@ -72,6 +80,7 @@ class RecordApplier:
             snapshot = await self._load()
             if snapshot is None:
                 return
+            self._settle()
             self._snapshot.publish(snapshot)
             async for message in self._inbox:
                 assert isinstance(message, ChangeBatch), "a source catches up once"
@@ -94,12 +103,12 @@ class RecordApplier:
                 raise UnfitChangeError(message.last_offset, error) from error
         return None
 
-    @staticmethod
-    async def _apply(snapshot: AclSnapshot, batch: ChangeBatch) -> AclSnapshot:
+    async def _apply(self, snapshot: AclSnapshot, batch: ChangeBatch) -> AclSnapshot:
         assert batch.last_offset > snapshot.offset, "batches are applied in log order"
         try:
             for changes in _slices(batch.changes):
                 snapshot = apply_changes(snapshot, changes)
+                self._settle()
                 await trio.lowlevel.checkpoint()
         except ChangeError as error:
             raise UnfitChangeError(batch.last_offset, error) from error

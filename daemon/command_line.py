@@ -34,6 +34,7 @@ from daemon.acl_command_execution import Terminal
 from daemon.errors import StartError
 from daemon.lifespan import run_daemon
 from daemon.log_directory import claim_log_directory, format_log_directory
+from daemon.log_limit import LogLimit
 from daemon.offline import SnapshotAcls, explained, read_snapshot
 from metadata.errors import MetadataLogError
 from metadata.lock import locked
@@ -121,6 +122,7 @@ def _serve(arguments: argparse.Namespace) -> int:
         stream=sys.stderr,
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
     )
+    logging.getLogger().handlers[0].addFilter(LogLimit())
     configuration = _read_configuration(arguments.config, arguments.override)
     _warn(configuration)
     log_dir = Path(configuration.metadata_log_dir)

@@ -7,7 +7,6 @@ accepted, then the audit log with what is queued. A fault anywhere ends all.
 
 from __future__ import annotations
 
-import gc
 import logging
 import os
 import signal
@@ -41,6 +40,7 @@ from daemon.assembly import (
 from daemon.authzen import AuthZenHandler
 from daemon.binding import BoundEndpoint, bind
 from daemon.errors import StartError
+from daemon.garbage import Collector, automatic_collection_off
 from daemon.http_server import HttpServer
 from daemon.kafka_listener import KafkaListener
 from daemon.metrics import Measured, new_registry
@@ -94,8 +94,9 @@ class Daemon:
         self._properties = properties
         self._ready_file = ready_file
         self._log = Log(configuration, DiskStorage())
+        self._collector = Collector()
         self._feed, inbox = trio.open_memory_channel[ChangeBatch | CaughtUp](BATCHES_WAITING_MAX)
-        self._applier = RecordApplier(inbox)
+        self._applier = RecordApplier(inbox, settle=self._collector.settle)
         snapshot = self._applier.snapshot
         self._kafka_names = [endpoint.listener_name for endpoint in configuration.listeners]
         self._gate = ListenerGate(
@@ -120,6 +121,7 @@ class Daemon:
             LogWriteError: the log cannot be written.
         """
         async with AsyncExitStack() as stack:
+            stack.enter_context(automatic_collection_off())
             endpoints = await self._bind(stack)
             servers = self._new_servers(endpoints)
             signals = stack.enter_context(trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT))
@@ -129,6 +131,7 @@ class Daemon:
                 async with trio.open_nursery() as actors:
                     await actors.start(self._applier.run)
                     await actors.start(self._gate.run)
+                    actors.start_soon(self._collector.run)
                     actors.start_soon(self._checkpointer.run)
                     async with trio.open_nursery() as writing:
                         await writing.start(self._updates.run)
@@ -223,15 +226,10 @@ class Daemon:
         await server.serve(endpoint.listen())
 
     async def _load(self, endpoints: Mapping[str, BoundEndpoint]) -> None:
-        """Load the log with the garbage collector at rest, then say that the daemon is ready."""
+        """Load the log, then say that the daemon is ready."""
         started = trio.current_time()
-        gc.disable()
-        try:
-            await self._read_log()
-            snapshot = await self._applier.snapshot.wait_until(lambda newest: newest is not None)
-        finally:
-            gc.freeze()
-            gc.enable()
+        await self._read_log()
+        snapshot = await self._applier.snapshot.wait_until(lambda newest: newest is not None)
         assert snapshot is not None
         await self._gate.wait_until_open(DECISION_HTTP)
         self._report_log()
