@@ -20,6 +20,7 @@ from typing import Final
 import msgspec
 
 from acl.builder import build
+from ops.bench import updates
 from ops.bench.authzen import measure_http
 from ops.bench.changes import measure_changes
 from ops.bench.checkpoint import write_checkpoint
@@ -31,6 +32,7 @@ from ops.bench.loading import measure_loading
 from ops.bench.machine import Machine, this_machine
 from ops.bench.processes import ProcessError
 from ops.bench.sets import AclSet, kind, wide, write_lines
+from ops.bench.updates import measure_updates
 
 _RUN_DIRECTORY: Final = Path(".run")
 
@@ -100,6 +102,7 @@ def measure(plan: Plan, peer: KafkaPeer, directory: Path) -> Iterator[Line]:
     yield from measure_loading(log_dir, theirs, plan.loads)
     yield from measure_event_loop(log_dir, directory / "event-loop")
     yield from _http(plan, directory)
+    yield from measure_updates(directory, updates.FULL if plan is FULL else updates.QUICK)
 
 
 def _http(plan: Plan, directory: Path) -> Iterator[Line]:
