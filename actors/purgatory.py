@@ -39,7 +39,8 @@ class Purgatory:
         try:
             with trio.move_on_after(self._timeout_s):
                 for completion in pending:
-                    await completion.wait_until_done()
+                    if not completion.is_done:  # they are mostly done together, and a wait costs
+                        await completion.wait_until_done()
                     self.items_waiting -= 1
                     left -= 1
         finally:
