@@ -60,7 +60,7 @@ class Log:
             now_ms=now_ms,
         )
         self.own: Final = OwnLog(self.writer, node_id=configuration.node_id)
-        self.source: Final = LocalLogSource(MetadataLog.open(log_dir), self.own.begin)
+        self.source: Final = LocalLogSource(MetadataLog.open(log_dir, storage), self.own.begin)
         self._configuration = configuration
         self._storage = storage
 

@@ -38,7 +38,7 @@ from daemon.log_limit import LogLimit
 from daemon.offline import SnapshotAcls, explained, read_snapshot
 from metadata.errors import MetadataLogError
 from metadata.lock import locked
-from metadata.storage import DiskStorage
+from metadata.storage import DISK
 
 EXIT_FAULT: Final = 1
 EXIT_DENIED: Final = 3
@@ -127,9 +127,7 @@ def _serve(arguments: argparse.Namespace) -> int:
     _warn(configuration)
     log_dir = Path(configuration.metadata_log_dir)
     with locked(log_dir):
-        properties = claim_log_directory(
-            log_dir, node_id=configuration.node_id, storage=DiskStorage()
-        )
+        properties = claim_log_directory(log_dir, node_id=configuration.node_id, storage=DISK)
         run_daemon(configuration, properties, arguments.ready_file)
     return 0
 
@@ -158,7 +156,7 @@ def _format(arguments: argparse.Namespace) -> int:
         log_dir,
         cluster_id=arguments.cluster_id,
         node_id=configuration.node_id,
-        storage=DiskStorage(),
+        storage=DISK,
     )
     print(f"Formatted {log_dir}: cluster {properties.cluster_id}, node {properties.node_id}")
     return 0

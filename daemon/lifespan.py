@@ -46,7 +46,7 @@ from daemon.kafka_listener import KafkaListener
 from daemon.metrics import Measured, new_registry
 from daemon.request_times import RequestTimes
 from metadata.meta_properties import MetaProperties
-from metadata.storage import DiskStorage
+from metadata.storage import DISK
 from protocol.authzen import Vocabulary
 from protocol.metadata_records import METADATA_VERSION_KNOWN
 
@@ -93,7 +93,7 @@ class Daemon:
         self._configuration = configuration
         self._properties = properties
         self._ready_file = ready_file
-        self._log = Log(configuration, DiskStorage())
+        self._log = Log(configuration, DISK)
         self._collector = Collector()
         self._feed, inbox = trio.open_memory_channel[ChangeBatch | CaughtUp](BATCHES_WAITING_MAX)
         self._applier = RecordApplier(inbox, settle=self._collector.settle)

@@ -171,7 +171,7 @@ class Checkpointer:
     def _retire(self) -> None:
         bytes_max, keep_ms = self._policy.retention_bytes, self._policy.retention_ms
         retire(
-            find_files(self._log_dir),
+            find_files(self._log_dir, self._storage),
             bytes_max=bytes_max if bytes_max >= 0 else 2**63,
             oldest_ms=int(time.time() * 1000) - keep_ms if keep_ms >= 0 else 0,
             storage=self._storage,

@@ -8,13 +8,13 @@ data). Anything else is corruption: a complete batch with a bad CRC may be an ac
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, Final, Self
+from typing import Final, Self
 
 from metadata.errors import CorruptLogError, LogDirectoryError
+from metadata.storage import DISK, Storage
 from protocol.errors import DecodeError
 from protocol.record_batch import (
     LENGTH_SIZE,
@@ -53,7 +53,7 @@ class TornTail:
 class BatchFile:
     """A file of batches. ``torn_tail`` is set once reading has met one; the file is not changed."""
 
-    def __init__(self, path: Path, next_offset: int) -> None:
+    def __init__(self, path: Path, next_offset: int, storage: Storage = DISK) -> None:
         """Open ``path``; ``next_offset`` is only what errors name before the first batch.
 
         Raises:
@@ -64,8 +64,8 @@ class BatchFile:
         self._next_offset = next_offset
         self._position = 0
         try:
-            self._file: BinaryIO = path.open("rb")
-            self._size = os.fstat(self._file.fileno()).st_size
+            self._size = storage.size(path)
+            self._file = storage.open(path)
         except OSError as error:
             raise LogDirectoryError(f"{path}: {error.strerror or error}") from error
 

@@ -49,8 +49,9 @@ def write_checkpoint(log_dir: Path, state: CheckpointState, storage: Storage) ->
     directory = log_dir / METADATA_TOPIC_DIRECTORY
     path = directory / checkpoint_name(state.end_offset, state.epoch)
     part = path.with_name(path.name + PART_SUFFIX)
-    for leftover in directory.glob(f"*.checkpoint{PART_SUFFIX}"):
-        storage.remove(leftover)
+    for name in storage.names(directory):
+        if name.endswith(f".checkpoint{PART_SUFFIX}"):
+            storage.remove(directory / name)
     try:
         with closing(storage.append_to(part)) as file:
             for batch in _batches(state):
@@ -106,11 +107,11 @@ def retire(files: LogFiles, *, bytes_max: int, oldest_ms: int, storage: Storage)
     """
     checkpoints, segments = list(files.checkpoints), list(files.segments)
     paths = [*(each.path for each in segments), *(each.path for each in checkpoints)]
-    stats = {path: path.stat() for path in paths}
+    sizes = {path: storage.size(path) for path in paths}
     removed: list[Path] = []
     while len(checkpoints) > 1 and (
-        sum(stats[path].st_size for path in stats.keys() - removed) > bytes_max
-        or stats[checkpoints[0].path].st_mtime_ns < oldest_ms * 1_000_000
+        sum(sizes[path] for path in sizes.keys() - removed) > bytes_max
+        or storage.modified_ms(checkpoints[0].path) < oldest_ms
     ):
         removed.append(checkpoints.pop(0).path)
         while len(segments) > 1 and segments[1].base_offset <= checkpoints[0].end_offset:

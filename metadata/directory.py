@@ -6,13 +6,13 @@ CleanShutdownFileHandler.
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from metadata.errors import LogDirectoryError
+from metadata.storage import DISK, Storage
 
 METADATA_TOPIC_DIRECTORY: Final = "__cluster_metadata-0"
 CLEAN_SHUTDOWN_NAME: Final = ".kafka_cleanshutdown"
@@ -75,7 +75,7 @@ def checkpoint_of(path: Path) -> Checkpoint:
     return Checkpoint(int(match[1]), int(match[2]), path)
 
 
-def find_files(log_dir: Path) -> LogFiles:
+def find_files(log_dir: Path, storage: Storage = DISK) -> LogFiles:
     """Return the segments and checkpoints of the metadata log below ``log_dir``.
 
     Files that are being written or deleted, and all others, are passed over.
@@ -85,7 +85,8 @@ def find_files(log_dir: Path) -> LogFiles:
     """
     directory = log_dir / METADATA_TOPIC_DIRECTORY
     try:
-        paths = sorted(directory.iterdir())
+        paths = sorted(directory / name for name in storage.names(directory))
+        was_shut_down_cleanly = CLEAN_SHUTDOWN_NAME in storage.names(log_dir)
     except OSError as error:
         raise LogDirectoryError(f"{directory}: {error.strerror or error}") from error
     segments = [
@@ -99,5 +100,5 @@ def find_files(log_dir: Path) -> LogFiles:
     return LogFiles(
         tuple(sorted(segments)),
         tuple(sorted(checkpoints)),
-        was_shut_down_cleanly=os.path.lexists(log_dir / CLEAN_SHUTDOWN_NAME),
+        was_shut_down_cleanly=was_shut_down_cleanly,
     )

@@ -17,6 +17,7 @@ from typing import Final
 from metadata.batch_file import BatchFile, PlacedBatch, TornTail
 from metadata.directory import Checkpoint, LogFiles, Segment, checkpoint_of, find_files
 from metadata.errors import CorruptLogError
+from metadata.storage import DISK, Storage
 from protocol.errors import DecodeError
 from protocol.record_batch import ControlType, control_types
 
@@ -52,22 +53,23 @@ class Progress:
 class MetadataLog:
     """The files of one log, as they were when it was opened."""
 
-    def __init__(self, files: LogFiles) -> None:
+    def __init__(self, files: LogFiles, storage: Storage = DISK) -> None:
+        self._storage: Final = storage
         self._checkpoint: Final = files.checkpoints[-1] if files.checkpoints else None
         self._segments: Final = files.segments
         self._may_be_torn: Final = not files.was_shut_down_cleanly
         self.progress: Final = Progress()
 
     @classmethod
-    def open(cls, path: Path) -> MetadataLog:
+    def open(cls, path: Path, storage: Storage = DISK) -> MetadataLog:
         """Open the log below a log directory, or one checkpoint file alone.
 
         Raises:
             LogDirectoryError: there is no such thing.
         """
         if os.path.isfile(path):  # Path.is_file raises where it may not look
-            return cls(LogFiles((), (checkpoint_of(path),)))
-        return cls(find_files(path))
+            return cls(LogFiles((), (checkpoint_of(path),)), storage)
+        return cls(find_files(path, storage), storage)
 
     def batches(self) -> Iterator[LogBatch]:
         """Yield every batch in order; blocks on the files.
@@ -105,7 +107,7 @@ class MetadataLog:
     ) -> Iterator[LogBatch]:
         expected = segment.base_offset
         may_be_torn = following is None and self._may_be_torn
-        with BatchFile(segment.path, expected) as file:
+        with BatchFile(segment.path, expected, self._storage) as file:
             while (placed := file.read(may_be_torn=may_be_torn)) is not None:
                 batch = placed.batch
                 if batch.base_offset != expected:
@@ -137,7 +139,7 @@ class MetadataLog:
         """Yield the data batches, between the header and the footer that must frame them."""
         expected = 0
         is_ended = False
-        with BatchFile(checkpoint.path, 0) as file:
+        with BatchFile(checkpoint.path, 0, self._storage) as file:
             while (placed := file.read(may_be_torn=False)) is not None:
                 batch = placed.batch
                 if batch.base_offset != expected:

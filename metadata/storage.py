@@ -1,6 +1,6 @@
-"""The few file calls that a log is written with, behind one interface.
+"""The few file calls that a log is read and written with, behind one interface.
 
-Law: nothing else of this package changes a file. So what a crash, a full disk or a lying sync may
+Law: the log's files are touched by nothing else. So what a crash, a full disk or a lying sync may
 do to a log can be played out by another implementation.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final, Protocol
+from typing import BinaryIO, Final, Protocol
 
 _PIECES_PER_CALL: Final = 512
 _NEW_FILE_MODE: Final = 0o644
@@ -35,6 +35,12 @@ class Storage(Protocol):
 
     def size(self, path: Path) -> int:
         """Return how many bytes ``path`` holds."""
+
+    def modified_ms(self, path: Path) -> int:
+        """Return when ``path`` was last written, in milliseconds since 1970."""
+
+    def open(self, path: Path) -> BinaryIO:
+        """Open ``path`` for reading."""
 
     def append_to(self, path: Path) -> AppendFile:
         """Open ``path`` for appending; it is made where it is missing."""
@@ -85,6 +91,12 @@ class DiskStorage:
     def size(self, path: Path) -> int:
         return path.stat().st_size
 
+    def modified_ms(self, path: Path) -> int:
+        return path.stat().st_mtime_ns // 1_000_000
+
+    def open(self, path: Path) -> BinaryIO:
+        return path.open("rb")
+
     def append_to(self, path: Path) -> AppendFile:
         return _DiskFile(path)
 
@@ -108,3 +120,6 @@ class DiskStorage:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+DISK: Final = DiskStorage()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Sequence
 from pathlib import Path
+from typing import BinaryIO
 
 from metadata.storage import AppendFile, DiskStorage
 
@@ -58,6 +59,12 @@ class RecordingStorage:
 
     def size(self, path: Path) -> int:
         return self._disk.size(path)
+
+    def modified_ms(self, path: Path) -> int:
+        return self._disk.modified_ms(path)
+
+    def open(self, path: Path) -> BinaryIO:
+        return self._disk.open(path)
 
     def append_to(self, path: Path) -> AppendFile:
         self.call("append_to", path)

@@ -32,6 +32,10 @@ from actors.update_queue import UpdateQueue
 from tests.oracles.standard_authorizer import acl_of, control_cases, filter_of
 
 
+APPEND_SECONDS_MAX = 10.0
+"""After so long a held append goes on by itself, or a failed assertion would hang the test."""
+
+
 def acl(name: str, principal: str = "User:a") -> Acl:
     return Acl(
         ResourceType.TOPIC,
@@ -58,7 +62,7 @@ class MemoryLog:
         self.released = trio.Event()
 
     async def append(self, batches: Sequence[tuple[Change, ...]]) -> int:
-        with trio.CancelScope(shield=True):
+        with trio.move_on_after(APPEND_SECONDS_MAX, shield=True):
             await self.released.wait()
         if self.error is not None:
             raise self.error
