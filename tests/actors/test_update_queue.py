@@ -31,7 +31,6 @@ from actors.record_applier import CaughtUp, RecordApplier
 from actors.update_queue import UpdateQueue
 from tests.oracles.standard_authorizer import acl_of, control_cases, filter_of
 
-
 APPEND_SECONDS_MAX = 10.0
 """After so long a held append goes on by itself, or a failed assertion would hang the test."""
 
