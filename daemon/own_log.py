@@ -23,7 +23,7 @@ from metadata.directory import find_files
 from metadata.log import Progress
 from metadata.replay import Replay
 from metadata.storage import Storage
-from metadata.writer import FEATURES_WRITTEN, LogWriter
+from metadata.writer import LogWriter
 
 CHECK_SECONDS: Final = 1.0
 """How often it is looked at whether a checkpoint is due."""
@@ -152,7 +152,7 @@ class Checkpointer:
             end_offset=snapshot.offset + 1,
             epoch=self._writer.epoch,
             timestamp_ms=self._writer.last_timestamp_ms,
-            features=FEATURES_WRITTEN | self._replay.features,
+            features=self._writer.features,
             acls=snapshot.acls,
         )
         try:

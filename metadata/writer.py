@@ -9,7 +9,7 @@ Source: KIP-595; Kafka 4.3 KafkaRaftLog, BatchAccumulator.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Final
@@ -34,8 +34,18 @@ from protocol.metadata_records import (
 )
 from protocol.record_batch import encode_batch
 
-FEATURES_WRITTEN: Final = {METADATA_VERSION_FEATURE: METADATA_VERSION_KNOWN}
-"""What a log that names no metadata.version gets before anything else: a node dies without it."""
+FEATURES_WRITTEN: Final = {
+    METADATA_VERSION_FEATURE: METADATA_VERSION_KNOWN,
+    "eligible.leader.replicas.version": 1,
+    "group.version": 1,
+    "share.version": 1,
+    "streams.version": 1,
+    "transaction.version": 2,
+}
+"""What a log that names no metadata.version gets before anything else: a node dies without it.
+
+They are those of a log that Kafka 4.3 formats.
+"""
 
 CLEAN_SHUTDOWN_MARK: Final = b'{"version":0,"brokerEpoch":-1}'
 """What Kafka writes into the mark of a clean shutdown, where it knows no broker epoch."""
@@ -64,6 +74,7 @@ class LogWriter:
         self._bytes_written = 0
         self._next_offset = 0
         self._epoch = 0
+        self._features: dict[str, int] = {}
         self._last_timestamp_ms = 0
         self._is_whole = False
 
@@ -74,6 +85,11 @@ class LogWriter:
     @property
     def epoch(self) -> int:
         return self._epoch
+
+    @property
+    def features(self) -> Mapping[str, int]:
+        """The finalized features that the log names, once it is begun."""
+        return self._features
 
     @property
     def last_timestamp_ms(self) -> int:
@@ -113,7 +129,9 @@ class LogWriter:
         if replay.is_transaction_open:
             aborted = AbortTransaction("the node that began it has ended")
             self._add([(None, encode_value(aborted))])
-        if METADATA_VERSION_FEATURE not in replay.features:
+        self._features = dict(replay.features)
+        if METADATA_VERSION_FEATURE not in self._features:
+            self._features |= FEATURES_WRITTEN
             named = [FeatureLevel(*feature) for feature in FEATURES_WRITTEN.items()]
             self._add([(None, encode_value(feature)) for feature in named])
         self._sync()

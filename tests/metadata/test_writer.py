@@ -19,7 +19,7 @@ from metadata.directory import (
 from metadata.log import LogBatch, MetadataLog, Progress
 from metadata.replay import Replay
 from metadata.storage import DiskStorage
-from metadata.writer import CLEAN_SHUTDOWN_MARK, LogWriter
+from metadata.writer import CLEAN_SHUTDOWN_MARK, FEATURES_WRITTEN, LogWriter
 from protocol.metadata_records import AbortTransaction, BeginTransaction, FeatureLevel
 from protocol.record_batch import HEADER_SIZE, ControlType
 from protocol.record_reader import Texts, read_records
@@ -41,6 +41,10 @@ from tests.recording_storage import PowerFailure, RecordingStorage
 NODE_ID = 7
 NOW_MS = 1_792_000_000_000
 FIRST_SEGMENT = segment_name(0)
+
+
+BEGUN = 1 + len(FEATURES_WRITTEN)
+"""How many records a new log begins with."""
 
 
 def started(
@@ -89,12 +93,12 @@ def record_types(batch: LogBatch) -> list[str]:
 def test_what_was_acknowledged_is_what_is_read_again(tmp_path: Path) -> None:
     """Creations and deletions of several appends, through a clean end and a new start."""
     writer = started(tmp_path)
-    assert writer.append([[added(1), added(2)], [removed(1)]]) == 4
-    assert writer.append([[added(3)]]) == writer.last_offset == 5
+    assert writer.append([[added(1), added(2)], [removed(1)]]) == BEGUN + 2
+    assert writer.append([[added(3)]]) == writer.last_offset == BEGUN + 3
     writer.close()
     assert numbers(tmp_path) == {2, 3}
     writer = started(tmp_path)
-    assert writer.append([[removed(3), added(4)]]) == 8
+    assert writer.append([[removed(3), added(4)]]) == BEGUN + 6
     writer.close()
     assert numbers(tmp_path) == {2, 4}
     assert read_acls(tmp_path)[acl_id(2)] == added(2).acl
@@ -112,18 +116,23 @@ def test_a_log_begins_with_a_leader_and_a_metadata_version(tmp_path: Path) -> No
     attributes = leader.data[21:23]
     assert attributes == b"\0\x20"
     assert leader.data[43:57] == b"\xff" * 14, "producer id, epoch and sequence: none"
-    assert [each.base_offset for each in (leader, feature, acls)] == [0, 1, 2]
+    assert [each.base_offset for each in (leader, feature, acls)] == [0, 1, BEGUN]
     assert {each.leader_epoch for each in (leader, feature, acls)} == {1}
-    assert list(itertools.chain.from_iterable(read_records(feature, Texts()))) == [
-        FeatureLevel("metadata.version", 30)
-    ]
+    named = list(itertools.chain.from_iterable(read_records(feature, Texts())))
+    assert named[0] == FeatureLevel("metadata.version", 30)
+    assert named == [FeatureLevel(*each) for each in FEATURES_WRITTEN.items()]
 
 
 def test_each_start_begins_the_next_epoch(tmp_path: Path) -> None:
     """The last epoch + 1, and one LeaderChange; the metadata.version stands there already."""
     for _ in range(3):
         started(tmp_path).close()
-    assert epochs(tmp_path) == [(0, 1, True), (1, 1, False), (2, 2, True), (3, 3, True)]
+    assert epochs(tmp_path) == [
+        (0, 1, True),
+        (1, 1, False),
+        (BEGUN, 2, True),
+        (BEGUN + 1, 3, True),
+    ]
     write_segment(tmp_path, 0, control_batch(0, ControlType.LEADER_CHANGE, epoch=41))
     assert started(tmp_path).epoch == 42
     assert epochs(tmp_path) == [(0, 41, True), (1, 42, True), (2, 42, False)]
@@ -149,7 +158,7 @@ def test_nothing_to_append_is_not_synced(tmp_path: Path) -> None:
     storage = RecordingStorage()
     writer = started(tmp_path, storage)
     storage.calls.clear()
-    assert writer.append([]) == 1
+    assert writer.append([]) == BEGUN - 1
     assert storage.calls == []
 
 
@@ -166,25 +175,25 @@ def test_a_full_segment_is_left_for_one_named_by_its_base_offset(tmp_path: Path)
     batches, progress = read(tmp_path)
     first_of = {each.placed.path: each.placed.batch.base_offset for each in reversed(batches)}
     assert {each.path: each.base_offset for each in segments} == first_of
-    assert progress.last_offset == 21
+    assert progress.last_offset == BEGUN + 19
     assert numbers(tmp_path) == set(range(20))
 
 
 def test_a_batch_above_the_segments_bound_has_one_of_its_own(tmp_path: Path) -> None:
     """A request is never divided."""
-    writer = started(tmp_path, segment_bytes_max=300)
+    writer = started(tmp_path, segment_bytes_max=500)
     writer.append([[added(number) for number in range(50)], [added(50)]])
-    assert [each.base_offset for each in find_files(tmp_path).segments] == [0, 2, 52]
+    assert [each.base_offset for each in find_files(tmp_path).segments] == [0, BEGUN, BEGUN + 50]
     assert numbers(tmp_path) == set(range(51))
 
 
 def test_a_segments_name_is_durable_before_anything_stands_in_it(tmp_path: Path) -> None:
     """What came before is synced, the new file named, the directory synced; then it is written."""
     storage = RecordingStorage()
-    writer = started(tmp_path, storage, segment_bytes_max=300)
+    writer = started(tmp_path, storage, segment_bytes_max=550)
     storage.calls.clear()
     writer.append([[added(1)], [added(2)]])
-    new = segment_name(3)
+    new = segment_name(BEGUN + 1)
     assert storage.calls == [
         ("append", FIRST_SEGMENT),
         ("sync", FIRST_SEGMENT),
