@@ -6,7 +6,7 @@ small steps, and keeps no large dict (growing one would hold the caller's thread
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
@@ -25,6 +25,7 @@ from acl.model import (
 )
 from acl.patterns import NO_PATTERNS, NOTHING, Patterns, is_wildcard, sorted_lengths
 from acl.snapshot import NO_HOSTS, NO_PRINCIPALS, NO_RULES, AclSnapshot, Rules, TypeIndex
+from acl.steps import Steps, finish
 
 ITEMS_PER_STEP: Final = 64
 WEIGHTS_KEPT: Final = 4096
@@ -115,7 +116,7 @@ class _RulesBuilder:
                 self.host_denials.add(acl.pattern_type, acl.resource_name, denial_weight)
         return patterns.add(acl.pattern_type, acl.resource_name, rule_weight)
 
-    def freeze_in_steps(self) -> Generator[None, None, Rules]:
+    def freeze_in_steps(self) -> Steps[Rules]:
         any_host = NO_PATTERNS if self.any_host is None else self.any_host.freeze()
         hosts = NO_HOSTS.mutate()
         while self.hosts:
@@ -133,14 +134,12 @@ class _RulesBuilder:
 
 
 class _TypeBuilder:
-    """The index of one resource type; ``rules`` turns from builders to frozen rules in place."""
+    """The index of one resource type; ``names`` are the keys of ``rules``."""
 
     __slots__ = ("everyone", "names", "resources", "rules")
 
     def __init__(self) -> None:
-        self.rules: MapMutation[str, _RulesBuilder | Rules] = Map[
-            str, _RulesBuilder | Rules
-        ]().mutate()
+        self.rules: MapMutation[str, _RulesBuilder] = Map[str, _RulesBuilder]().mutate()
         self.names: list[str] = []
         self.everyone = _RulesBuilder()
         self.resources = _PatternsBuilder()
@@ -155,19 +154,16 @@ class _TypeBuilder:
             if held is None:
                 held = self.rules[principal] = _RulesBuilder()
                 self.names.append(principal)
-            assert isinstance(held, _RulesBuilder)
             rules = held
         self.resources.add(acl.pattern_type, acl.resource_name, sign)
         return rules.add(acl, sign * rule_weight, sign * denial_weight) if rule_weight else 0
 
-    def freeze_in_steps(self) -> Generator[None, None, TypeIndex]:
+    def freeze_in_steps(self) -> Steps[TypeIndex]:
         principals = NO_PRINCIPALS.mutate()
         while self.names:
             for name in self.names[-ITEMS_PER_STEP:]:
                 # Taken out one by one: a map of builders freed at once would hold the thread.
-                builder = self.rules.pop(name)
-                assert isinstance(builder, _RulesBuilder)
-                rules = yield from builder.freeze_in_steps()
+                rules = yield from self.rules.pop(name).freeze_in_steps()
                 if rules is not NO_RULES:
                     principals[name] = rules
             del self.names[-ITEMS_PER_STEP:]
@@ -228,7 +224,7 @@ class SnapshotBuilder:
         if acl.resource_type in RESOURCE_TYPES:
             self._types[acl.resource_type].add(acl, -1, rule_weight, denial_weight)
 
-    def freeze_in_steps(self, offset: int) -> Generator[None, None, AclSnapshot]:
+    def freeze_in_steps(self, offset: int) -> Steps[AclSnapshot]:
         """Yield between small steps of work; the generator's value is the snapshot."""
         types = []
         for builder in self._types:
@@ -238,13 +234,7 @@ class SnapshotBuilder:
 
     def freeze(self, offset: int) -> AclSnapshot:
         """Return the snapshot of everything applied, at log offset ``offset``."""
-        steps = self.freeze_in_steps(offset)
-        while True:
-            try:
-                next(steps)
-            except StopIteration as finished:
-                snapshot: AclSnapshot = finished.value
-                return snapshot
+        return finish(self.freeze_in_steps(offset))
 
 
 def build(added: Iterable[AclAdded], offset: int = 0) -> AclSnapshot:

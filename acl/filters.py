@@ -5,12 +5,13 @@ Source: KIP-140, KIP-290; Kafka 4.3 ResourcePatternFilter.matches, AccessControl
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
 from acl.model import WILDCARD, Acl, AclFilter, Operation, PatternType, PermissionType, ResourceType
 from acl.snapshot import AclSnapshot
+from acl.steps import Steps
 
 ACLS_PER_STEP: Final = 512
 
@@ -45,9 +46,7 @@ def _accepts_pattern(filter: AclFilter, acl: Acl) -> bool:
     return name.startswith(pattern_name)
 
 
-def find_acls(
-    snapshot: AclSnapshot, filter: AclFilter
-) -> Generator[None, None, list[tuple[bytes, Acl]]]:
+def find_acls(snapshot: AclSnapshot, filter: AclFilter) -> Steps[list[tuple[bytes, Acl]]]:
     """Return, in steps, the id and ACL of all that ``filter`` means, in no order.
 
     It yields between small pieces of work: a filter is laid over every ACL.

@@ -11,7 +11,7 @@ Source: KIP-140; Kafka 4.3 AclControlManager.createAcls and deleteAcls.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,6 +20,7 @@ from acl.errors import AclError, InvalidAclError, PolicyViolationError
 from acl.filters import find_acls
 from acl.model import Acl, AclAdded, AclFilter, AclRemoved
 from acl.snapshot import AclSnapshot, holds, with_acl, without_acl
+from acl.steps import Steps
 from acl.validation import validate_filter, validate_new_acl
 
 RECORDS_PER_REQUEST_MAX: Final = 10_000
@@ -63,7 +64,7 @@ class DeletionPlan:
 
 def plan_creations(
     before: AclSnapshot, acls: Sequence[Acl], new_id: Callable[[], bytes]
-) -> Generator[None, None, CreationPlan]:
+) -> Steps[CreationPlan]:
     """Plan one request of creations.
 
     Args:
@@ -107,9 +108,7 @@ def _is_present(snapshot: AclSnapshot, acl: Acl) -> bool:
     return holds(snapshot.types[acl.resource_type], acl)
 
 
-def plan_deletions(
-    before: AclSnapshot, filters: Sequence[AclFilter]
-) -> Generator[None, None, DeletionPlan]:
+def plan_deletions(before: AclSnapshot, filters: Sequence[AclFilter]) -> Steps[DeletionPlan]:
     """Plan one request of deletions."""
     removed: dict[bytes, None] = {}
     results: list[Deleted] = []

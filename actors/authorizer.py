@@ -11,12 +11,13 @@ Source: KIP-504; KIP-679 (authorizeByResourceType), KIP-801 (aclCount).
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 import msgspec
 
 from acl.model import Acl, AclFilter, PatternType
+from acl.steps import Steps
 from acl.updates import Deleted
 from actors.completion import Completion
 
@@ -73,7 +74,7 @@ class Authorizer(Protocol):
     ) -> Sequence[Completion[Deleted]]:
         """Delete; one completion a filter, in order."""
 
-    def acls(self, filter: AclFilter) -> Generator[None, None, list[Acl]]:
+    def acls(self, filter: AclFilter) -> Steps[list[Acl]]:
         """Return, in steps, the ACLs that ``filter`` means, all of one state."""
 
     def acl_count(self) -> int:

@@ -8,7 +8,7 @@ Source: KIP-504 (Authorizer), KIP-801 (loading, AclCount).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,6 +20,7 @@ from acl.errors import InvalidQuestionError, NotReadyError
 from acl.filters import find_acls
 from acl.model import Acl, AclFilter, Question
 from acl.snapshot import AclSnapshot
+from acl.steps import Steps
 from acl.updates import Deleted
 from actors.audit_log import AuditEvent, AuditLog
 from actors.authorizer import Action, RequestContext
@@ -209,7 +210,7 @@ class StandardAuthorizer:
         assert self._updates is not None, "this authorizer takes no updates"
         return self._updates.delete(filters)
 
-    def acls(self, filter: AclFilter) -> Generator[None, None, list[Acl]]:
+    def acls(self, filter: AclFilter) -> Steps[list[Acl]]:
         """Return, in steps, the ACLs that ``filter`` means, all of one snapshot.
 
         None before they are loaded.

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from typing import TypeVar
 
 import trio
 
+from acl.steps import Steps
+
 T = TypeVar("T")
 
 
-async def finish_in_turns(steps: Generator[None, None, T]) -> T:
+async def finish_in_turns(steps: Steps[T]) -> T:
     """Run a generator to its end with a checkpoint after each yield; return its value."""
     while True:
         try:

@@ -16,7 +16,6 @@ from acl.model import ChangeBatch
 from acl.snapshot import AclSnapshot
 from actors.audit_log import AuditLog
 from actors.published import Published, View
-from actors.purgatory import Purgatory
 from actors.record_applier import CaughtUp
 from actors.standard_authorizer import StandardAuthorizer
 from actors.update_queue import UpdateQueue
@@ -32,7 +31,6 @@ from daemon.kafka_listener import KafkaListener
 from daemon.log_directory import now_ms
 from daemon.log_source import LocalLogSource
 from daemon.own_log import Checkpointer, CheckpointPolicy, OwnLog
-from daemon.request_times import RequestTimes
 from metadata.log import MetadataLog
 from metadata.storage import Storage
 from metadata.writer import LogWriter
@@ -152,12 +150,6 @@ def new_http_server(
         drain_timeout_ms=configuration.http_drain_timeout_ms,
         allowed_hosts=LOOPBACK_HOSTS,
     )
-
-
-def new_kafka_handlers(
-    authorizer: StandardAuthorizer, purgatory: Purgatory, cluster: Cluster, times: RequestTimes
-) -> KafkaHandlers:
-    return KafkaHandlers(authorizer=authorizer, purgatory=purgatory, cluster=cluster, times=times)
 
 
 def new_kafka_listener(

@@ -21,11 +21,11 @@ from kio.schema.api_versions.v4.response import ApiVersionsResponse
 from kio.schema.sasl_authenticate.v2.response import SaslAuthenticateResponse
 from kio.schema.sasl_handshake.v1.response import SaslHandshakeResponse
 
+from acl.steps import finish
 from protocol.errors import DecodeError
 from protocol.kafka_api import APIS, ApiKey, decode_response, encode_request
 from protocol.kafka_client import KafkaClientConnection, KafkaResponse
 from protocol.kafka_errors import ApiError, ErrorCode
-from protocol.kafka_steps import finish
 
 T = TypeVar("T")
 

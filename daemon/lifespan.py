@@ -32,7 +32,6 @@ from daemon.assembly import (
     new_authorizer,
     new_cluster,
     new_http_server,
-    new_kafka_handlers,
     new_kafka_listener,
     new_update_queue,
     open_audit_file,
@@ -42,6 +41,7 @@ from daemon.binding import BoundEndpoint, bind
 from daemon.errors import StartError
 from daemon.garbage import Collector, automatic_collection_off
 from daemon.http_server import HttpServer
+from daemon.kafka_handlers import KafkaHandlers
 from daemon.kafka_listener import KafkaListener
 from daemon.metrics import Measured, new_registry
 from daemon.request_times import RequestTimes
@@ -174,7 +174,12 @@ class Daemon:
         cluster = new_cluster(
             configuration, self._properties.cluster_id, endpoints, socket.gethostname()
         )
-        handlers = new_kafka_handlers(self._authorizer, self._purgatory, cluster, self._times)
+        handlers = KafkaHandlers(
+            authorizer=self._authorizer,
+            purgatory=self._purgatory,
+            cluster=cluster,
+            times=self._times,
+        )
         kafka: dict[str, KafkaListener] = {
             endpoint.listener_name: new_kafka_listener(configuration, endpoint, handlers)
             for endpoint in configuration.listeners

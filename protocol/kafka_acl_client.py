@@ -13,10 +13,10 @@ from typing import Any, Protocol
 import msgspec
 
 from acl.model import Acl, AclFilter, PatternType
+from acl.steps import finish
 from protocol.kafka_acl_responses import FilterResult, MatchingAcl
 from protocol.kafka_api import ApiKey, decode_response, encode_request
 from protocol.kafka_errors import ApiError, ErrorCode
-from protocol.kafka_steps import finish
 
 
 class _Filter(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,8 +11,8 @@ from __future__ import annotations
 from functools import partial
 
 from acl.model import Acl, AclFilter, PatternType
+from acl.steps import Steps
 from protocol.kafka_api import APIS, ApiKey
-from protocol.kafka_steps import Steps
 from protocol.kafka_wire import BodyReader
 
 

@@ -15,9 +15,10 @@ from typing import Final
 import msgspec
 
 from acl.model import Acl, PatternType
+from acl.steps import Steps
 from protocol.kafka_api import APIS, ApiKey
 from protocol.kafka_errors import ApiError
-from protocol.kafka_steps import ITEMS_PER_STEP, Steps
+from protocol.kafka_steps import ITEMS_PER_STEP
 from protocol.kafka_wire import array_length, nullable_string, string
 
 _NOT_THROTTLED: Final = bytes(4)

@@ -19,9 +19,9 @@ import msgspec
 from kio.index import load_request_schema, load_response_schema
 from kio.static.protocol import RequestPayload, ResponsePayload
 
+from acl.steps import Steps
 from protocol import kafka_acls_v0
 from protocol.kafka_entities import decode_entity, encode_entity
-from protocol.kafka_steps import Steps
 
 REQUEST_ITEMS_MAX: Final = 10_000
 """How many topics, say, one request may ask for: each of them costs an answer."""

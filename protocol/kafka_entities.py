@@ -22,9 +22,10 @@ from uuid import UUID
 
 from kio.static.protocol import Entity
 
+from acl.steps import Steps, finish
 from protocol import wire
 from protocol.errors import DecodeError
-from protocol.kafka_steps import ITEMS_PER_STEP, Steps, finish
+from protocol.kafka_steps import ITEMS_PER_STEP
 from protocol.kafka_wire import (
     ARRAY_ITEMS_MAX,
     UUID_ZERO,

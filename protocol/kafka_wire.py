@@ -16,9 +16,10 @@ from collections.abc import Callable, Iterator
 from typing import Final, TypeVar, cast
 from uuid import UUID
 
+from acl.steps import Steps
 from protocol import wire
 from protocol.errors import DecodeError
-from protocol.kafka_steps import BYTES_PER_STEP, ITEMS_PER_STEP, Steps
+from protocol.kafka_steps import BYTES_PER_STEP, ITEMS_PER_STEP
 from protocol.wire import VARINT_BITS, WireReader
 
 T = TypeVar("T")

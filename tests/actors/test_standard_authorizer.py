@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-
 import pytest
 
 from acl.audit import AuditLevel
@@ -21,6 +19,7 @@ from acl.model import (
     ResourceType,
 )
 from acl.snapshot import AclSnapshot
+from acl.steps import finish
 from actors.audit_log import AuditEvent, AuditLog
 from actors.authorizer import Action, RequestContext
 from actors.published import Published
@@ -53,15 +52,6 @@ def context(principal: str) -> RequestContext:
     return RequestContext(principal=principal, host=None, request_name="Test")
 
 
-def finished(steps: Generator[None, None, list[Acl]]) -> list[Acl]:
-    try:
-        while True:
-            next(steps)
-    except StopIteration as end:
-        acls: list[Acl] = end.value
-        return acls
-
-
 def ask(principal: str, name: str = "t") -> Question:
     return Question(principal, None, Operation.READ, ResourceType.TOPIC, name)
 
@@ -78,7 +68,7 @@ def test_before_loading_only_super_users_are_answered() -> None:
         authorizer.authorize_by_resource_type(context("User:a"), Operation.READ, 2)
     assert authorizer.authorize_by_resource_type(context("User:root"), Operation.READ, 2)
     assert authorizer.acl_count() == -1
-    assert finished(authorizer.acls(AclFilter())) == []
+    assert finish(authorizer.acls(AclFilter())) == []
     assert counts == DecisionCounts(allowed=1, not_ready=1)
 
 
@@ -89,7 +79,7 @@ def test_a_request_keeps_the_authority_it_began_with() -> None:
     begun = authorizer.newest()
     published.publish(build([], offset=5))
     assert authorizer.decide(begun, ask("User:a"), "Test", counts).allowed
-    assert finished(authorizer.acls(AclFilter())) == []
+    assert finish(authorizer.acls(AclFilter())) == []
     assert not authorizer.decide(authorizer.newest(), ask("User:a"), "Test", counts).allowed
     assert (begun.offset, authorizer.newest().offset) == (0, 5)
     assert authorizer.acl_count() == 0

@@ -11,12 +11,12 @@ from typing import Final
 import trio
 from trio.testing import memory_stream_pair
 
+from acl.steps import finish
 from daemon.kafka_node import Address, ConnectionFailedError
 from protocol.errors import DecodeError
 from protocol.kafka_api import ApiKey, encode_response
 from protocol.kafka_connection import KafkaRequest, KafkaServerConnection, frame_response
 from protocol.kafka_errors import ErrorCode
-from protocol.kafka_steps import finish
 
 REQUEST_BYTES_MAX: Final = 1 << 20
 NOT_THROTTLED: Final = timedelta()

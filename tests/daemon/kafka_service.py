@@ -22,6 +22,7 @@ from acl.model import (
     PermissionType,
     ResourceType,
 )
+from acl.steps import finish
 from actors.audit_log import AuditEvent, AuditLog
 from actors.published import Published
 from actors.purgatory import Purgatory
@@ -42,7 +43,6 @@ from protocol.kafka_acl_responses import FilterResult
 from protocol.kafka_api import ApiKey, decode_response, encode_request
 from protocol.kafka_connection import KafkaRequest
 from protocol.kafka_errors import ApiError
-from protocol.kafka_steps import finish
 from tests.actors.test_audit_log import Writer
 from tests.actors.test_update_queue import Running
 

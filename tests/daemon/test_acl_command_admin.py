@@ -9,6 +9,7 @@ import pytest
 import trio
 
 from acl.model import Acl, AclFilter, Operation, PatternType, PermissionType, ResourceType
+from acl.steps import finish
 from daemon.acl_command_admin import KafkaAclAdmin
 from daemon.acl_command_errors import CommandError
 from daemon.kafka_client import ClientSettings, KafkaClient
@@ -18,7 +19,6 @@ from protocol.kafka_acl_requests import (
     decode_describe_acls,
 )
 from protocol.kafka_errors import ErrorCode
-from protocol.kafka_steps import finish
 from tests.daemon.kafka_cluster import KafkaCluster, KafkaNode, addresses, answer, described
 
 [ADDRESS] = addresses(1)

@@ -10,6 +10,7 @@ import trio
 from trio.testing import MockClock
 
 from acl.model import AclFilter
+from acl.steps import finish
 from daemon.kafka_client import ClientSettings, KafkaClient
 from daemon.kafka_node import Address, Call, PlainCredentials, RequestFailedError
 from protocol.kafka_acl_client import decode_describe_acls_response, encode_describe_acls_request
@@ -17,7 +18,6 @@ from protocol.kafka_api import ApiKey, decode_request
 from protocol.kafka_connection import KafkaRequest
 from protocol.kafka_errors import ApiError
 from protocol.kafka_frames import frame
-from protocol.kafka_steps import finish
 from tests.daemon.kafka_cluster import (
     HANG_UP,
     SERVED,

@@ -15,6 +15,7 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
+from acl.steps import finish
 from config.jaas import PlainUsers
 from daemon.kafka_handlers import Session
 from daemon.kafka_listener import (
@@ -29,7 +30,6 @@ from protocol.kafka_api import APIS, ApiKey, decode_response, encode_request, ha
 from protocol.kafka_connection import KafkaRequest
 from protocol.kafka_errors import ErrorCode
 from protocol.kafka_frames import frame
-from protocol.kafka_steps import finish
 
 USERS = PlainUsers({"alice": "alice-secret"})
 GOOD_TOKEN = b"\0alice\0alice-secret"

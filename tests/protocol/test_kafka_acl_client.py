@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from acl.model import Acl, AclFilter, PatternType
+from acl.steps import finish
 from protocol.errors import DecodeError
 from protocol.kafka_acl_client import (
     decode_create_acls_response,
@@ -28,7 +29,6 @@ from protocol.kafka_acl_responses import (
     encode_describe_acls_error,
 )
 from protocol.kafka_errors import ApiError
-from protocol.kafka_steps import finish
 from tests.strategies import acls, int8s, texts
 
 some_examples = settings(max_examples=25)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from kio.serial import entity_writer
 
 from acl.model import Acl, AclFilter, PatternType
+from acl.steps import finish
 from protocol.errors import DecodeError
 from protocol.kafka_acl_requests import (
     count_items,
@@ -18,7 +19,6 @@ from protocol.kafka_acl_requests import (
     decode_describe_acls,
 )
 from protocol.kafka_api import ApiKey, request_type
-from protocol.kafka_steps import finish
 from tests.strategies import acls, int8s, texts
 
 VERSIONS = range(4)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from kio.serial import entity_reader, entity_writer
 
 from acl.model import Acl, PatternType
+from acl.steps import finish
 from protocol.kafka_acl_responses import (
     DescribeAclsBody,
     FilterResult,
@@ -21,7 +22,6 @@ from protocol.kafka_acl_responses import (
 )
 from protocol.kafka_api import ApiKey, response_type
 from protocol.kafka_errors import ApiError, ErrorCode
-from protocol.kafka_steps import finish
 from tests.strategies import acls, texts
 
 some_examples = settings(max_examples=25)

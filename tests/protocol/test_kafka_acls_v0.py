@@ -10,9 +10,9 @@ from kio.schema.errors import ErrorCode
 from kio.static.primitive import i8, i32Timedelta
 from kio.static.protocol import Payload
 
+from acl.steps import finish
 from protocol import kafka_acls_v0 as v0
 from protocol.kafka_entities import decode_entity, encode_entity
-from protocol.kafka_steps import finish
 
 NOT_THROTTLED = i32Timedelta.parse(timedelta(0))
 

@@ -4,6 +4,7 @@ import pytest
 from kio.index import load_request_schema
 from kio.schema.index import api_key_map
 
+from acl.steps import finish
 from protocol.errors import DecodeError
 from protocol.kafka_api import (
     APIS,
@@ -18,7 +19,6 @@ from protocol.kafka_api import (
     request_type,
     response_type,
 )
-from protocol.kafka_steps import finish
 
 SERVED = [(key, version) for key, api in APIS.items() for version in range(api.last_version + 1)]
 

@@ -12,6 +12,7 @@ import pytest
 from kio.static.protocol import Entity
 
 from acl.model import Acl, AclFilter, Operation, PatternType, PermissionType, ResourceType
+from acl.steps import finish
 from protocol.kafka_acl_client import (
     decode_create_acls_response,
     decode_delete_acls_response,
@@ -29,7 +30,6 @@ from protocol.kafka_acl_responses import (
 from protocol.kafka_api import ApiKey, decode_request, encode_response, names_software
 from protocol.kafka_connection import KafkaRequest, KafkaServerConnection, frame_response
 from protocol.kafka_errors import ApiError, ErrorCode
-from protocol.kafka_steps import finish
 
 LITERAL, PREFIXED = PatternType.LITERAL, PatternType.PREFIXED
 ALLOW, DENY = PermissionType.ALLOW, PermissionType.DENY

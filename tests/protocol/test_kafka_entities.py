@@ -18,10 +18,11 @@ from kio.static.constants import EntityType
 from kio.static.primitive import i16
 from kio.static.protocol import Entity
 
+from acl.steps import finish
 from protocol.errors import DecodeError
 from protocol.kafka_api import APIS, request_type, response_type
 from protocol.kafka_entities import decode_entity, encode_entity
-from protocol.kafka_steps import ITEMS_PER_STEP, finish
+from protocol.kafka_steps import ITEMS_PER_STEP
 from tests.strategies import int8s, texts
 
 MESSAGES: list[type[Entity]] = [

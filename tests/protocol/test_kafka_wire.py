@@ -7,8 +7,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from acl.steps import finish
 from protocol.errors import DecodeError
-from protocol.kafka_steps import BYTES_PER_STEP, ITEMS_PER_STEP, finish
+from protocol.kafka_steps import BYTES_PER_STEP, ITEMS_PER_STEP
 from protocol.kafka_wire import (
     ARRAY_ITEMS_MAX,
     STRING_BYTES_MAX,

@@ -1,6 +1,6 @@
 """Work that is done in steps."""
 
-from protocol.kafka_steps import Steps, finish
+from acl.steps import Steps, finish
 
 
 def test_finish_returns_what_the_steps_come_to() -> None:

@@ -1,0 +1,23 @@
+"""Long work done in short steps: a generator that yields between them, its result its value.
+
+Whoever runs it may let others go first between two steps; who need not, runs them all at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import TypeAlias, TypeVar
+
+T = TypeVar("T")
+
+Steps: TypeAlias = Generator[None, None, T]
+
+
+def finish(steps: Steps[T]) -> T:
+    """Return the result at once, all steps in one: for small work, and off the event loop."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: T = end.value
+            return result
