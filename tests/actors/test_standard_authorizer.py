@@ -52,6 +52,24 @@ def context(principal: str) -> RequestContext:
     return RequestContext(principal=principal, host=None, request_name="Test")
 
 
+def keeping_log() -> tuple[AuditLog, list[AuditEvent]]:
+    """Return a log at INFO, and the events that it has written."""
+    seen: list[AuditEvent] = []
+
+    def keep(event: AuditEvent) -> bytes:
+        seen.append(event)
+        return b"line"
+
+    log = AuditLog(
+        Writer(),
+        level=AuditLevel.INFO,
+        format_event=keep,
+        events_max=10,
+        on_failure=lambda error: None,
+    )
+    return log, seen
+
+
 def ask(principal: str, name: str = "t") -> Question:
     return Question(principal, None, Operation.READ, ResourceType.TOPIC, name)
 
@@ -98,19 +116,7 @@ def test_every_question_is_counted_by_how_it_ended() -> None:
 
 async def test_what_the_level_asks_for_reaches_the_audit_log() -> None:
     """At INFO a denial does, with its time, offset and rule; an allow does not."""
-    seen: list[AuditEvent] = []
-
-    def keep(event: AuditEvent) -> bytes:
-        seen.append(event)
-        return b"line"
-
-    log = AuditLog(
-        Writer(),
-        level=AuditLevel.INFO,
-        format_event=keep,
-        events_max=10,
-        on_failure=lambda error: None,
-    )
+    log, seen = keeping_log()
     authorizer, _ = new_authorizer(build([AclAdded(b"1" * 16, READ_T)], offset=9), log)
     counts = authorizer.counts_of("Test")
     authorizer.decide(authorizer.newest(), ask("User:a"), "Test", counts)
@@ -122,19 +128,7 @@ async def test_what_the_level_asks_for_reaches_the_audit_log() -> None:
 
 async def test_kafkas_question_is_authorized_by_one_snapshot_and_audited_by_its_flags() -> None:
     """KIP-504: results in order; what is only a filter is not worth an INFO line."""
-    seen: list[AuditEvent] = []
-
-    def keep(event: AuditEvent) -> bytes:
-        seen.append(event)
-        return b"line"
-
-    log = AuditLog(
-        Writer(),
-        level=AuditLevel.INFO,
-        format_event=keep,
-        events_max=10,
-        on_failure=lambda error: None,
-    )
+    log, seen = keeping_log()
     authorizer, _ = new_authorizer(build([AclAdded(b"1" * 16, READ_T)], offset=9), log)
     actions = [
         Action(Operation.READ, ResourceType.TOPIC, "t"),
