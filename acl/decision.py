@@ -72,7 +72,16 @@ class MatchingAcl(msgspec.Struct, frozen=True, gc=False):
         return f"MatchingAcl(acl={self.acl})"
 
 
-Rule = DefaultRule | MatchingAcl
+class NamedRule(msgspec.Struct, frozen=True, gc=False):
+    """Where no rule is known: the name of what decides, which is not this module."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+Rule = DefaultRule | MatchingAcl | NamedRule
 
 
 class Decision(msgspec.Struct, frozen=True, gc=False):

@@ -11,8 +11,8 @@ Source: KIP-140; Kafka 4.3 AclControlManager.createAcls and deleteAcls.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from acl.bits import is_odd
@@ -47,10 +47,14 @@ class CreationPlan:
 
 @dataclass(frozen=True, slots=True)
 class Deleted:
-    """What one filter is answered: the ACLs that it meant, or why it could not be used."""
+    """What one filter is answered: the ACLs that it meant, or why it could not be used.
+
+    ``failures``: those of ``acls`` that were not deleted, and why; here there are none.
+    """
 
     acls: tuple[Acl, ...] = ()
     error: AclError | None = None
+    failures: Mapping[Acl, Exception] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

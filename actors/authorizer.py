@@ -3,21 +3,27 @@
 Law: a listener knows an authorizer by this protocol alone. ``authorize`` is synchronous and never
 blocks; what has to be written or fetched is an awaitable an item.
 
-Of KIP-504's methods ``start`` is the ListenerGate's, which opens endpoints; ``close`` is the
-UpdateQueue's, which refuses what can no longer complete.
+A class that ``authorizer.class.name`` names derives from it, and inherits what it need not say
+otherwise. It is made with one argument, the built-in authorizer over this daemon's log, so that it
+may wrap it. All of its methods are called in the event loop's thread.
 
 Source: KIP-504; KIP-679 (authorizeByResourceType), KIP-801 (aclCount).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
 
-from acl.model import Acl, AclFilter, PatternType
-from acl.steps import Steps
+from acl.builder import build
+from acl.by_resource_type import PROBE_NAME, authorize_by_resource_type, check_by_resource_type
+from acl.decision import AuthorizerSettings
+from acl.model import Acl, AclAdded, AclFilter, PatternType
+from acl.snapshot import AclSnapshot
+from acl.steps import Steps, finish
 from acl.updates import Deleted
 from actors.completion import Completion
 
@@ -45,12 +51,42 @@ class Action(msgspec.Struct, frozen=True, gc=False):
     log_if_denied: bool = True
 
 
+class ServerInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """Where an authorizer runs.
+
+    ``endpoints`` are the advertised addresses, as ``host:port``, by listener name, those of the
+    decision ports among them.
+    """
+
+    cluster_id: str
+    node_id: int
+    endpoints: Mapping[str, str]
+    early_start_listeners: frozenset[str]
+
+
 class Authorizer(Protocol):
     """Decides, and keeps the ACLs that it decides by."""
 
+    def configure(self, configs: Mapping[str, str]) -> None:
+        """Take over the settings: every key of the configuration, as text; called first, once.
+
+        Raises:
+            ValueError: a value that cannot be used; the text names it. The daemon does not start.
+        """
+        return
+
+    def start(self, server_info: ServerInfo) -> Mapping[str, Completion[None]]:
+        """Return for each endpoint when it may be opened; called once.
+
+        One that fails ends the daemon.
+        """
+        return {name: Completion.of(None) for name in server_info.endpoints}
+
     def serves(self, principal: str) -> bool:
         """Say whether this principal is answered yet: all are once the ACLs are loaded."""
+        return True
 
+    @abstractmethod
     def authorize(self, context: RequestContext, actions: Sequence[Action]) -> list[bool]:
         """Return whether each action is allowed, in order, all by one state of the ACLs.
 
@@ -62,20 +98,63 @@ class Authorizer(Protocol):
     def authorize_by_resource_type(
         self, context: RequestContext, operation: int, resource_type: int
     ) -> bool:
-        """Return whether some resource of the type may be used so; raises as ``authorize``."""
+        """Return whether some resource of the type may be used so; raises as ``authorize``.
 
+        By itself it asks ``authorize`` about one resource, then reads ``acls``, all at once.
+        """
+        check_by_resource_type(operation, resource_type)
+        if self.authorize(context, [Action(operation, resource_type, PROBE_NAME)]) == [True]:
+            return True
+        return authorize_by_resource_type(
+            _snapshot_of(finish(self.acls(AclFilter(resource_type)))),
+            AuthorizerSettings(),
+            context.principal,
+            context.host,
+            operation,
+            resource_type,
+        )
+
+    @abstractmethod
     def create_acls(
         self, context: RequestContext, acls: Sequence[Acl]
     ) -> Sequence[Completion[None]]:
         """Create; one completion an item, in order, that fails with that item's error."""
 
+    @abstractmethod
     def delete_acls(
         self, context: RequestContext, filters: Sequence[AclFilter]
     ) -> Sequence[Completion[Deleted]]:
         """Delete; one completion a filter, in order."""
 
+    @abstractmethod
     def acls(self, filter: AclFilter) -> Steps[list[Acl]]:
         """Return, in steps, the ACLs that ``filter`` means, all of one state."""
 
     def acl_count(self) -> int:
         """Return the number of ACLs, -1 where it is not known."""
+        return -1
+
+    @property
+    def reconfigurable_configs(self) -> frozenset[str]:
+        """The keys that ``reconfigure`` takes while the daemon runs."""
+        return frozenset()
+
+    def validate_reconfiguration(self, configs: Mapping[str, str]) -> None:
+        """Say whether ``reconfigure`` would take ``configs``, and change nothing.
+
+        Raises:
+            ValueError: a value that cannot be used; the text names it.
+        """
+        return
+
+    def reconfigure(self, configs: Mapping[str, str]) -> None:
+        """Take over ``configs``, validated before: all keys, of which some have changed."""
+        return
+
+    def close(self) -> None:
+        """End: what ``start`` has not completed fails."""
+        return
+
+
+def _snapshot_of(acls: Iterable[Acl]) -> AclSnapshot:
+    return build(AclAdded(number.to_bytes(16, "big"), acl) for number, acl in enumerate(acls))

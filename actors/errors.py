@@ -19,3 +19,15 @@ class UpdateRefusedError(Exception):
 
 class LogWriteError(Exception):
     """The log could not be written, so it is not known what of it is durable."""
+
+
+class SecurityDisabledError(Exception):
+    """There is no authorizer, so there are no ACLs (SECURITY_DISABLED); the text is Kafka's."""
+
+
+class AuthorizerFaultError(Exception):
+    """An authorizer that is not the built-in one has failed, or broken the protocol."""
+
+
+class EndpointStartError(Exception):
+    """The authorizer could not start an endpoint, which therefore never opens."""

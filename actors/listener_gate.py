@@ -1,37 +1,43 @@
 """The ListenerGate: which endpoints are open.
 
-Invariant: an endpoint that may start early is open from the beginning; every other one opens when
-the ACLs are loaded, and none ever closes again while the daemon runs.
+Invariant: an endpoint opens when the authorizer has started it, which for the built-in one means
+once the ACLs are loaded, or at once where it may start early. None closes again while the daemon
+runs.
 
-Source: KIP-801, "Early Start Listeners"; KIP-504, Authorizer.start.
+Source: KIP-504, Authorizer.start; KIP-801, "Early Start Listeners".
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 import trio
 
-from acl.snapshot import AclSnapshot
-from actors.published import Published, View
+from actors.completion import Completion
+from actors.errors import EndpointStartError
+from actors.published import Published
 
 
 class ListenerGate:
+    """Args:
+    started: of each endpoint, when the authorizer has started it.
+    free: endpoints that no authorizer is asked about.
+    """
+
     def __init__(
-        self,
-        endpoints: Collection[str],
-        *,
-        early: Collection[str],
-        snapshot: View[AclSnapshot | None],
+        self, started: Mapping[str, Completion[None]], *, free: Collection[str] = ()
     ) -> None:
-        assert set(early) <= set(endpoints), "only what exists can start early"
-        self._endpoints = frozenset(endpoints)
-        self._snapshot = snapshot
-        self._open: Published[frozenset[str]] = Published(frozenset(early))
+        self._started = started
+        self._endpoints = frozenset((*started, *free))
+        self._open: Published[frozenset[str]] = Published(frozenset(free))
 
     @property
     def endpoints(self) -> frozenset[str]:
         return self._endpoints
+
+    @property
+    def is_wide_open(self) -> bool:
+        return self._open.newest == self._endpoints
 
     def is_open(self, endpoint: str) -> bool:
         return endpoint in self._open.newest
@@ -41,8 +47,24 @@ class ListenerGate:
         assert endpoint in self._endpoints, endpoint
         await self._open.wait_until(lambda open_now: endpoint in open_now)
 
+    async def wait_until_wide_open(self) -> None:
+        """Return as soon as every endpoint is open."""
+        await self._open.wait_until(lambda open_now: open_now == self._endpoints)
+
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Open what waits once the snapshot is loaded, then end."""
-        task_status.started()
-        await self._snapshot.wait_until(lambda snapshot: snapshot is not None)
-        self._open.publish(self._endpoints)
+        """Open each endpoint when it is started, then end.
+
+        Raises (in a group):
+            EndpointStartError: an endpoint that never will be.
+        """
+        async with trio.open_nursery() as nursery:
+            for endpoint, completion in self._started.items():
+                nursery.start_soon(self._open_when_started, endpoint, completion)
+            task_status.started()
+
+    async def _open_when_started(self, endpoint: str, completion: Completion[None]) -> None:
+        try:
+            await completion.wait()
+        except Exception as error:  # whatever an authorizer ends it with, it never opens
+            raise EndpointStartError(f"{endpoint} cannot be opened: {error}") from error
+        self._open.publish(self._open.newest | {endpoint})

@@ -1,18 +1,15 @@
 """The StandardAuthorizer: what surfaces ask, answered from the newest snapshot, counted, audited.
 
-Invariant: one request uses one ``Authority``, so one snapshot and one set of settings; a later one
-is never mixed in. Before the ACLs are loaded only super users are answered.
+Invariant: before the ACLs are loaded only super users are answered, and only the endpoints that
+may start early are open.
 
-Source: KIP-504 (Authorizer), KIP-801 (loading, AclCount).
+Source: KIP-504 (Authorizer), KIP-801 (loading, early start listeners, AclCount).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
-
-import msgspec
 
 from acl.by_resource_type import authorize_by_resource_type, check_by_resource_type
 from acl.decision import SUPER_USER, AuthorizerSettings, Decision, explain
@@ -23,37 +20,20 @@ from acl.snapshot import AclSnapshot
 from acl.steps import Steps
 from acl.updates import Deleted
 from actors.audit_log import AuditEvent, AuditLog
-from actors.authorizer import Action, RequestContext
+from actors.authorizer import Action, RequestContext, ServerInfo
 from actors.completion import Completion
+from actors.decider import KAFKA_SURFACE, Authority, Decider, DecisionCounts
+from actors.errors import EndpointStartError
 from actors.published import View
 from actors.update_queue import UpdateQueue
+from config.values import boolean, super_users
 
-KAFKA_SURFACE: Final = "Kafka"
-
-
-class Authority(msgspec.Struct, frozen=True, gc=False):
-    """What one request is judged by; ``snapshot`` is None until the ACLs are loaded."""
-
-    snapshot: AclSnapshot | None
-    settings: AuthorizerSettings
-
-    @property
-    def offset(self) -> int:
-        return -1 if self.snapshot is None else self.snapshot.offset
+SUPER_USERS: Final = "super.users"
+ALLOW_EVERYONE: Final = "allow.everyone.if.no.acl.found"
 
 
-@dataclass(slots=True)
-class DecisionCounts:
-    """How many questions one surface has put, by how they ended."""
-
-    allowed: int = 0
-    denied: int = 0
-    invalid: int = 0
-    not_ready: int = 0
-
-
-class StandardAuthorizer:
-    """The built-in ``Authorizer``.
+class StandardAuthorizer(Decider):
+    """The built-in authorizer.
 
     Args:
         audit_log: None where nothing is audited.
@@ -64,29 +44,78 @@ class StandardAuthorizer:
     def __init__(
         self,
         snapshot: View[AclSnapshot | None],
-        settings: View[AuthorizerSettings],
         *,
         audit_log: AuditLog | None,
         now_s: Callable[[], float],
         updates: UpdateQueue | None = None,
     ) -> None:
         self._snapshot = snapshot
-        self._settings = settings
+        self._settings = AuthorizerSettings()
+        self._starting: list[Completion[None]] = []
         self._audit_log = audit_log
         self._now_s = now_s
         self._updates = updates
-        self.counts: Final[dict[str, DecisionCounts]] = {}
+        self._counts: Final[dict[str, DecisionCounts]] = {}
+
+    def configure(self, configs: Mapping[str, str]) -> None:
+        """Take over ``super.users`` and ``allow.everyone.if.no.acl.found``.
+
+        Raises:
+            ValueError: a value that cannot be used.
+        """
+        self._settings = _settings_of(configs)
+
+    def start(self, server_info: ServerInfo) -> Mapping[str, Completion[None]]:
+        """Return when each endpoint may open: at once if it may start early, else once loaded."""
+        started = {name: Completion[None]() for name in server_info.endpoints}
+        for name, completion in started.items():
+            if name in server_info.early_start_listeners or self._snapshot.newest is not None:
+                completion.succeed(None)
+            else:
+                self._starting.append(completion)
+        return started
+
+    def complete_initial_load(self, error: Exception | None = None) -> None:
+        """Say that the ACLs are loaded, or why they never will be."""
+        starting, self._starting = self._starting, []
+        for completion in starting:
+            if error is None:
+                completion.succeed(None)
+            else:
+                completion.fail(error)
+
+    def close(self) -> None:
+        """End: what waits for the ACLs waits in vain."""
+        self.complete_initial_load(
+            EndpointStartError("the authorizer was closed before the ACLs were loaded")
+        )
+
+    @property
+    def reconfigurable_configs(self) -> frozenset[str]:
+        return frozenset((SUPER_USERS, ALLOW_EVERYONE))
+
+    def validate_reconfiguration(self, configs: Mapping[str, str]) -> None:
+        """Raise ValueError where ``reconfigure`` would."""
+        _settings_of(configs)
+
+    def reconfigure(self, configs: Mapping[str, str]) -> None:
+        """Judge requests that begin from now on by other settings; raises as ``configure``."""
+        self._settings = _settings_of(configs)
+
+    @property
+    def counts(self) -> Mapping[str, DecisionCounts]:
+        return self._counts
 
     def newest(self) -> Authority:
         """Return what a request that begins now is judged by, to its end."""
-        return Authority(self._snapshot.newest, self._settings.newest)
+        return Authority(self._snapshot.newest, self._settings)
 
     def counts_of(self, surface: str) -> DecisionCounts:
-        return self.counts.setdefault(surface, DecisionCounts())
+        return self._counts.setdefault(surface, DecisionCounts())
 
     def serves(self, principal: str) -> bool:
         """Say whether this principal is answered yet: before loading only super users are."""
-        return self._snapshot.newest is not None or (principal in self._settings.newest.super_users)
+        return self._snapshot.newest is not None or principal in self._settings.super_users
 
     def authorize(self, context: RequestContext, actions: Sequence[Action]) -> list[bool]:
         """Return whether each action is allowed, in order, all by one snapshot.
@@ -188,7 +217,7 @@ class StandardAuthorizer:
         Raises:
             NotReadyError, InvalidQuestionError: as ``decide``.
         """
-        snapshot, settings = self._snapshot.newest, self._settings.newest
+        snapshot, settings = self._snapshot.newest, self._settings
         if snapshot is None:
             check_by_resource_type(operation, resource_type)
             return _before_loading(settings, context.principal).allowed
@@ -225,6 +254,13 @@ class StandardAuthorizer:
         """Return the number of ACLs, -1 until they are loaded."""
         snapshot = self._snapshot.newest
         return -1 if snapshot is None else len(snapshot.acls)
+
+
+def _settings_of(configs: Mapping[str, str]) -> AuthorizerSettings:
+    return AuthorizerSettings(
+        super_users=super_users(configs.get(SUPER_USERS, "")),
+        allow_everyone_if_no_acl_found=boolean(configs.get(ALLOW_EVERYONE, "false")),
+    )
 
 
 def _before_loading(settings: AuthorizerSettings, principal: str) -> Decision:

@@ -7,7 +7,7 @@ that does not is a ConfigurationError, and nothing of a text with one bad key ta
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any, TypeVar
 
@@ -18,7 +18,13 @@ from config.errors import ConfigurationError, InvalidValueError
 from config.jaas import PlainUsers, plain_users
 from config.keys import KEYS, KEYS_BY_NAME, OWN_PREFIX, Key
 from config.properties import Property, parse_override, parse_properties
-from config.values import AuditFormat, SecurityProtocol, sasl_mechanisms, trim
+from config.values import (
+    STANDARD_AUTHORIZER,
+    AuditFormat,
+    SecurityProtocol,
+    sasl_mechanisms,
+    trim,
+)
 
 Value = TypeVar("Value")
 
@@ -38,8 +44,9 @@ class Configuration:
 
     ``advertised_listeners`` are ``listeners`` where the key is absent. ``authzen_resource_types``
     has lower-case names: a request's type matches in any case. ``sasl_users`` has each SASL
-    listener's users, by its name. ``ignored_keys`` are the keys that mean nothing here, sorted,
-    worth one warning.
+    listener's users, by its name. ``authorizer_class_name`` is empty where there is to be none.
+    ``originals`` are all keys as text, defaults among them: what an authorizer is configured with.
+    ``ignored_keys`` are those that mean nothing here, sorted, worth one warning.
     """
 
     node_id: int
@@ -69,6 +76,8 @@ class Configuration:
     audit_queue_max: int
     authzen_subject_types: Mapping[str, str]
     authzen_resource_types: Mapping[str, ResourceType]
+    authorizer_class_name: str
+    originals: Mapping[str, str] = field(repr=False, compare=False)  # passwords among them
     ignored_keys: tuple[str, ...]
     reloadable: Reloadable
 
@@ -170,15 +179,27 @@ def _configure(settings: _Settings) -> Configuration:
         audit_queue_max=values["authorizerd.audit.queue.max"],
         authzen_subject_types=values["authorizerd.authzen.subject.types"],
         authzen_resource_types=values["authorizerd.authzen.resource.types"],
-        ignored_keys=tuple(
-            sorted(settings.properties.keys() - KEYS_BY_NAME.keys() - _sasl_keys(settings))
-        ),
+        authorizer_class_name=values["authorizer.class.name"],
+        originals=_read_originals(settings),
+        ignored_keys=_read_ignored_keys(settings),
         reloadable=Reloadable(
             super_users=values["super.users"],
             allow_everyone_if_no_acl_found=values["allow.everyone.if.no.acl.found"],
             audit_level=values["authorizerd.audit.level"],
         ),
     )
+
+
+def _read_originals(settings: _Settings) -> Mapping[str, str]:
+    defaults = {key.name: key.default for key in KEYS if key.default is not None}
+    return defaults | {name: trim(place.value) for name, place in settings.properties.items()}
+
+
+def _read_ignored_keys(settings: _Settings) -> tuple[str, ...]:
+    """Return the keys that nobody reads; an authorizer that is not built in may read any."""
+    if settings.values["authorizer.class.name"] not in (STANDARD_AUTHORIZER, ""):
+        return ()
+    return tuple(sorted(settings.properties.keys() - KEYS_BY_NAME.keys() - _sasl_keys(settings)))
 
 
 def _read_metadata_log_dir(settings: _Settings) -> str:

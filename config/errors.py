@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-class InvalidValueError(Exception):
+class InvalidValueError(ValueError):
     """A value that its key does not take; the text is the reason, without place or key."""
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from config.endpoints import parse_advertised_listeners, parse_http_endpoint, parse_listeners
 from config.values import (
+    STANDARD_AUTHORIZER,
     AuditFormat,
     audit_level,
     authorizer_class,
@@ -125,8 +126,12 @@ KEYS = (
     Key(
         name="authorizer.class.name",
         parse=authorizer_class,
-        default="org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        doc="The authorizer; only the built-in one is available.",
+        default=STANDARD_AUTHORIZER,
+        doc=(
+            "The authorizer: the built-in one by Kafka's name for it, or a class in Python with"
+            " KIP-504's protocol (actors.authorizer), as module.Class. Empty: none, and every check"
+            " passes."
+        ),
     ),
     Key(
         name="zookeeper.connect",

@@ -12,6 +12,7 @@ import msgspec
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
+from actors.listener_gate import ListenerGate
 from actors.record_applier import RecordApplier
 from protocol.http import Request, Response, text_response
 
@@ -25,10 +26,12 @@ class AdminHandler:
         self,
         registry: CollectorRegistry,
         applier: RecordApplier,
+        gate: ListenerGate,
         high_watermark: Callable[[], int],
     ) -> None:
         self._registry = registry
         self._applier = applier
+        self._gate = gate
         self._high_watermark = high_watermark
         self._paths: Final = {
             "/metrics": self._metrics,
@@ -54,10 +57,12 @@ class AdminHandler:
         return text_response(200, "alive")
 
     def _readyz(self) -> Response:
-        """Answer 200 once the ACLs are loaded: only then is anybody but a super user answered."""
+        """Answer 200 once the ACLs are loaded and every endpoint is open."""
         statistics = self._applier.statistics()
         if statistics.offset < 0:
             return text_response(503, f"loading: read up to log offset {self._high_watermark()}")
+        if not self._gate.is_wide_open:
+            return text_response(503, "waiting for the authorizer to start every endpoint")
         return text_response(
             200, f"ready: {statistics.acls} ACLs at log offset {statistics.offset}"
         )

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import logging
 import os
-import time
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 import trio
 
-from acl.decision import AuthorizerSettings
 from acl.model import ChangeBatch
 from acl.snapshot import AclSnapshot
 from actors.audit_log import AuditLog
-from actors.published import Published, View
+from actors.authorizer import Authorizer, ServerInfo
+from actors.published import View
 from actors.record_applier import CaughtUp
-from actors.standard_authorizer import StandardAuthorizer
 from actors.update_queue import UpdateQueue
 from config.configuration import Configuration
 from config.endpoints import Endpoint
@@ -37,6 +35,8 @@ from metadata.writer import LogWriter
 from protocol.http import LOOPBACK_HOSTS, HttpLimits
 
 ACL_ID_BYTES: Final = 16
+DECISION_HTTP: Final = "decision_http"
+ADMIN_HTTP: Final = "admin_http"
 
 _logger = logging.getLogger("authorizerd")
 
@@ -121,20 +121,17 @@ def new_update_queue(
     )
 
 
-def new_authorizer(
-    configuration: Configuration,
-    snapshot: View[AclSnapshot | None],
-    audit_log: AuditLog | None,
-    updates: UpdateQueue,
-) -> StandardAuthorizer:
-    reloadable = configuration.reloadable
-    settings = AuthorizerSettings(
-        super_users=reloadable.super_users,
-        allow_everyone_if_no_acl_found=reloadable.allow_everyone_if_no_acl_found,
-    )
-    return StandardAuthorizer(
-        snapshot, Published(settings), audit_log=audit_log, now_s=time.time, updates=updates
-    )
+def configure(authorizer: Authorizer, configuration: Configuration) -> None:
+    """Let the authorizer take over its settings.
+
+    Raises:
+        StartError: it does not want to.
+    """
+    try:
+        authorizer.configure(configuration.originals)
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise StartError(f"{configuration.authorizer_class_name}: {reason}") from error
 
 
 def new_http_server(
@@ -163,6 +160,7 @@ def new_kafka_listener(
         max_connections=configuration.max_connections,
         idle_timeout_ms=configuration.connections_max_idle_ms,
         drain_timeout_ms=configuration.http_drain_timeout_ms,
+        is_controller=endpoint.listener_name in configuration.controller_listener_names,
     )
 
 
@@ -189,4 +187,19 @@ def new_cluster(
             for name, endpoint in advertised.items()
         },
         controller_listeners=frozenset(configuration.controller_listener_names),
+    )
+
+
+def new_server_info(configuration: Configuration, cluster: Cluster, decision: str) -> ServerInfo:
+    """Return what an authorizer is told of where it runs.
+
+    Args:
+        decision: the bound address of the decision port, as ``host:port``.
+    """
+    kafka = {name: f"{node.host}:{node.port}" for name, node in cluster.nodes.items()}
+    return ServerInfo(
+        cluster_id=cluster.cluster_id,
+        node_id=configuration.node_id,
+        endpoints={DECISION_HTTP: decision, **kafka},
+        early_start_listeners=configuration.early_start_listeners,
     )

@@ -14,7 +14,7 @@ import msgspec
 import trio
 
 from acl.errors import InvalidQuestionError, NotReadyError
-from actors.standard_authorizer import Authority, StandardAuthorizer
+from actors.decider import Authority, Decider
 from protocol.authzen import (
     AuthZenError,
     Evaluation,
@@ -40,7 +40,7 @@ _EVALUATIONS_PER_SLICE: Final = 64
 
 
 class AuthZenHandler:
-    def __init__(self, authorizer: StandardAuthorizer, vocabulary: Vocabulary) -> None:
+    def __init__(self, authorizer: Decider, vocabulary: Vocabulary) -> None:
         self._authorizer = authorizer
         self._vocabulary = vocabulary
         self._counts = authorizer.counts_of(SURFACE)

@@ -26,7 +26,7 @@ from acl.model import (
     Question,
     ResourceType,
 )
-from actors.errors import LogWriteError, UnfitChangeError
+from actors.errors import EndpointStartError, LogWriteError, UnfitChangeError
 from config.configuration import Configuration, parse
 from config.errors import ConfigurationError
 from daemon.acl_command import run_acl_command
@@ -46,6 +46,7 @@ EXIT_DENIED: Final = 3
 _NAMED_ERRORS: Final = (
     AclError,
     ConfigurationError,
+    EndpointStartError,
     LogWriteError,
     MetadataLogError,
     StartError,

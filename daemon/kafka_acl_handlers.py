@@ -8,19 +8,25 @@ Source: KIP-140, KIP-504, KIP-801; Kafka 4.3 AclApis.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Sequence
 from typing import Any, Final, TypeVar
 
 import trio
 
-from acl.errors import AclError, InvalidAclError, PolicyViolationError
+from acl.errors import InvalidAclError, PolicyViolationError
 from acl.model import Acl, Operation
 from acl.updates import Deleted
 from acl.validation import validate_filter, validate_resource
 from actors.authorizer import Authorizer, RequestContext
 from actors.completion import Completion
-from actors.errors import LogWriteError, UpdateRefusedError
+from actors.errors import (
+    AuthorizerFaultError,
+    LogWriteError,
+    SecurityDisabledError,
+    UpdateRefusedError,
+)
 from actors.purgatory import Purgatory
 from actors.steps import finish_in_turns
 from daemon.kafka_bodies import Answer
@@ -56,9 +62,12 @@ _CODES: Final[tuple[tuple[type[Exception], ErrorCode], ...]] = (
     (InvalidAclError, ErrorCode.INVALID_REQUEST),
     (UpdateRefusedError, ErrorCode.BROKER_NOT_AVAILABLE),
     (LogWriteError, ErrorCode.KAFKA_STORAGE_ERROR),
+    (SecurityDisabledError, ErrorCode.SECURITY_DISABLED),
 )
 
 Value = TypeVar("Value")
+
+_logger = logging.getLogger(__name__)
 
 
 class AclHandlers:
@@ -81,8 +90,11 @@ class AclHandlers:
             validate_filter(wanted)
         except InvalidAclError as error:
             return [encode_describe_acls_error(version, _api_error(error))], 0.0
+        try:
+            found = await finish_in_turns(self._authorizer.acls(wanted))
+        except (SecurityDisabledError, AuthorizerFaultError) as error:
+            return [encode_describe_acls_error(version, _api_error(error))], 0.0
         body = DescribeAclsBody(version)
-        found = await finish_in_turns(self._authorizer.acls(wanted))
         for start in range(0, len(found), _ITEMS_PER_TURN):
             body.add(found[start : start + _ITEMS_PER_TURN])
             await trio.lowlevel.checkpoint()
@@ -101,7 +113,10 @@ class AclHandlers:
             if number % _ITEMS_PER_TURN == 0:
                 await trio.lowlevel.checkpoint()
         good = [number for number, error in enumerate(results) if error is None]
-        completions = self._authorizer.create_acls(context, [acls[number] for number in good])
+        try:
+            completions = self._authorizer.create_acls(context, [acls[number] for number in good])
+        except SecurityDisabledError as error:
+            return await _refuse_creations(request, _api_error(error)), 0.0
         remote_s = await self._wait(completions)
         for number, completion in zip(good, completions, strict=True):
             _, results[number] = _ended(completion)
@@ -114,7 +129,10 @@ class AclHandlers:
         if not self._rights.may(context, Operation.ALTER):
             return await _refuse_deletions(request, _NOT_AUTHORIZED), 0.0
         filters = await finish_in_turns(decode_delete_acls(request.api_version, request.body))
-        completions = self._authorizer.delete_acls(context, filters)
+        try:
+            completions = self._authorizer.delete_acls(context, filters)
+        except SecurityDisabledError as error:
+            return await _refuse_deletions(request, _api_error(error)), 0.0
         remote_s = await self._wait(completions)
         results = [_filter_result(*_ended(completion)) for completion in completions]
         return await finish_in_turns(encode_delete_acls(request.api_version, results)), remote_s
@@ -154,7 +172,7 @@ def _ended(completion: Completion[Value]) -> tuple[Value | None, ApiError | None
         return None, _TIMED_OUT
     try:
         return completion.result(), None
-    except (AclError, UpdateRefusedError, LogWriteError) as error:
+    except Exception as error:  # noqa: BLE001 - an authorizer may fail an item with any
         return None, _api_error(error)
 
 
@@ -162,7 +180,8 @@ def _api_error(error: Exception) -> ApiError:
     for kind, code in _CODES:
         if isinstance(error, kind):
             return ApiError(code, str(error))
-    raise error
+    _logger.error("an item has failed", exc_info=error)
+    return ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.UNKNOWN_SERVER_ERROR.text)
 
 
 def _filter_result(deleted: Deleted | None, error: ApiError | None) -> FilterResult:
@@ -170,4 +189,10 @@ def _filter_result(deleted: Deleted | None, error: ApiError | None) -> FilterRes
         return FilterResult(error=error)
     if deleted.error is not None:
         return FilterResult(error=_api_error(deleted.error))
-    return FilterResult([MatchingAcl(acl) for acl in deleted.acls])
+    failures = deleted.failures
+    return FilterResult(
+        [
+            MatchingAcl(acl, _api_error(failures[acl]) if acl in failures else None)
+            for acl in deleted.acls
+        ]
+    )

@@ -12,6 +12,7 @@ import os
 import signal
 import socket
 import sys
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, closing
 from pathlib import Path
@@ -24,15 +25,19 @@ from acl.model import ChangeBatch
 from actors.listener_gate import ListenerGate
 from actors.purgatory import Purgatory
 from actors.record_applier import CaughtUp, RecordApplier
+from actors.standard_authorizer import StandardAuthorizer
 from config.configuration import Configuration
 from daemon.admin import AdminHandler
 from daemon.assembly import (
+    ADMIN_HTTP,
+    DECISION_HTTP,
     Log,
+    configure,
     new_audit_log,
-    new_authorizer,
     new_cluster,
     new_http_server,
     new_kafka_listener,
+    new_server_info,
     new_update_queue,
     open_audit_file,
 )
@@ -41,17 +46,17 @@ from daemon.binding import BoundEndpoint, bind
 from daemon.errors import StartError
 from daemon.garbage import Collector, automatic_collection_off
 from daemon.http_server import HttpServer
+from daemon.kafka_answers import Cluster
 from daemon.kafka_handlers import KafkaHandlers
 from daemon.kafka_listener import KafkaListener
 from daemon.metrics import Measured, new_registry
+from daemon.plug_in import choose_authorizer
 from daemon.request_times import RequestTimes
 from metadata.meta_properties import MetaProperties
 from metadata.storage import DISK
 from protocol.authzen import Vocabulary
 from protocol.metadata_records import METADATA_VERSION_KNOWN
 
-DECISION_HTTP: Final = "decision_http"
-ADMIN_HTTP: Final = "admin_http"
 BATCHES_WAITING_MAX: Final = 16
 SWITCH_INTERVAL_S: Final = 0.0005
 """How long a worker thread may keep the loop waiting; Python's own 5 ms is too long."""
@@ -84,11 +89,11 @@ class Daemon:
     def __init__(
         self, configuration: Configuration, properties: MetaProperties, ready_file: Path | None
     ) -> None:
-        """Open the log and the audit file.
+        """Open the log and the audit file, and make the authorizer.
 
         Raises:
             MetadataLogError: there is no log.
-            StartError: the audit file cannot be opened.
+            StartError: the audit file cannot be opened, or the authorizer cannot be used.
         """
         self._configuration = configuration
         self._properties = properties
@@ -99,16 +104,18 @@ class Daemon:
         self._applier = RecordApplier(inbox, settle=self._collector.settle)
         snapshot = self._applier.snapshot
         self._kafka_names = [endpoint.listener_name for endpoint in configuration.listeners]
-        self._gate = ListenerGate(
-            (DECISION_HTTP, ADMIN_HTTP, *self._kafka_names),
-            early=(ADMIN_HTTP, *configuration.early_start_listeners),
-            snapshot=snapshot,
-        )
         self._audit_file = open_audit_file(configuration.audit_log)
         self._audit_log = new_audit_log(configuration, self._audit_file)
         self._updates = new_update_queue(configuration, self._log, self._feed, snapshot)
         self._checkpointer = self._log.new_checkpointer(snapshot)
-        self._authorizer = new_authorizer(configuration, snapshot, self._audit_log, self._updates)
+        self._standard = StandardAuthorizer(
+            snapshot, audit_log=self._audit_log, now_s=time.time, updates=self._updates
+        )
+        self._authorizer = choose_authorizer(
+            configuration.authorizer_class_name, self._standard, snapshot
+        )
+        for authorizer in dict.fromkeys((self._standard, self._authorizer)):
+            configure(authorizer, configuration)
         self._purgatory = Purgatory(configuration.update_timeout_ms)
         self._times = RequestTimes()
 
@@ -123,22 +130,26 @@ class Daemon:
         async with AsyncExitStack() as stack:
             stack.enter_context(automatic_collection_off())
             endpoints = await self._bind(stack)
-            servers = self._new_servers(endpoints)
+            cluster = new_cluster(
+                self._configuration, self._properties.cluster_id, endpoints, socket.gethostname()
+            )
+            gate = self._start_authorizer(cluster, endpoints)
+            servers = self._new_servers(cluster, gate)
             signals = stack.enter_context(trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT))
             async with trio.open_nursery() as lasting:
                 if self._audit_log is not None:
                     await lasting.start(self._audit_log.run)
                 async with trio.open_nursery() as actors:
                     await actors.start(self._applier.run)
-                    await actors.start(self._gate.run)
+                    await actors.start(gate.run)
                     actors.start_soon(self._collector.run)
                     actors.start_soon(self._checkpointer.run)
                     async with trio.open_nursery() as writing:
                         await writing.start(self._updates.run)
                         async with trio.open_nursery() as serving:
                             for name, server in servers.items():
-                                serving.start_soon(self._serve, name, server, endpoints[name])
-                            serving.start_soon(self._load, endpoints)
+                                serving.start_soon(_serve, server, endpoints[name], gate, name)
+                            serving.start_soon(self._load, endpoints, gate)
                             number = await anext(aiter(signals))
                             _logger.info("%s: draining", signal.Signals(number).name)
                             await _drain(servers.values())
@@ -169,11 +180,15 @@ class Daemon:
             _logger.info("%s: bound to %s", name, endpoints[name].address)
         return endpoints
 
-    def _new_servers(self, endpoints: dict[str, BoundEndpoint]) -> dict[str, Server]:
+    def _start_authorizer(
+        self, cluster: Cluster, endpoints: Mapping[str, BoundEndpoint]
+    ) -> ListenerGate:
+        decision = endpoints[DECISION_HTTP].address
+        server_info = new_server_info(self._configuration, cluster, decision)
+        return ListenerGate(self._authorizer.start(server_info), free=(ADMIN_HTTP,))
+
+    def _new_servers(self, cluster: Cluster, gate: ListenerGate) -> dict[str, Server]:
         configuration = self._configuration
-        cluster = new_cluster(
-            configuration, self._properties.cluster_id, endpoints, socket.gethostname()
-        )
         handlers = KafkaHandlers(
             authorizer=self._authorizer,
             purgatory=self._purgatory,
@@ -190,7 +205,7 @@ class Daemon:
                 authorizer=self._authorizer,
                 applier=self._applier,
                 source=self._log.source,
-                gate=self._gate,
+                gate=gate,
                 audit_log=self._audit_log,
                 updates=self._updates,
                 checkpointer=self._checkpointer,
@@ -212,13 +227,15 @@ class Daemon:
         http[ADMIN_HTTP] = new_http_server(
             configuration,
             ADMIN_HTTP,
-            AdminHandler(registry, self._applier, lambda: self._log.source.high_watermark),
+            AdminHandler(registry, self._applier, gate, lambda: self._log.source.high_watermark),
             _ADMIN_REQUEST_BYTES_MAX,
         )
         return {**http, **kafka}
 
     def close(self) -> None:
-        """Close the files; a log that is whole is marked so."""
+        """Close the authorizer and the files; a log that is whole is marked so."""
+        for authorizer in dict.fromkeys((self._authorizer, self._standard)):
+            authorizer.close()
         try:
             self._log.writer.close()
         except OSError as error:
@@ -226,17 +243,14 @@ class Daemon:
         if self._audit_file is not None:
             self._audit_file.close()
 
-    async def _serve(self, name: str, server: Server, endpoint: BoundEndpoint) -> None:
-        await self._gate.wait_until_open(name)
-        await server.serve(endpoint.listen())
-
-    async def _load(self, endpoints: Mapping[str, BoundEndpoint]) -> None:
+    async def _load(self, endpoints: Mapping[str, BoundEndpoint], gate: ListenerGate) -> None:
         """Load the log, then say that the daemon is ready."""
         started = trio.current_time()
         await self._read_log()
         snapshot = await self._applier.snapshot.wait_until(lambda newest: newest is not None)
         assert snapshot is not None
-        await self._gate.wait_until_open(DECISION_HTTP)
+        self._standard.complete_initial_load()
+        await gate.wait_until_wide_open()
         self._report_log()
         _logger.info(
             "ready: %d ACLs at log offset %d, loaded in %.3f s",
@@ -258,7 +272,12 @@ class Daemon:
             await self._log.source.run(self._feed.clone())
         except OSError as error:
             log_dir = self._configuration.metadata_log_dir
-            raise StartError(f"{log_dir}: {error.strerror or error}") from error
+            fault = StartError(f"{log_dir}: {error.strerror or error}")
+            self._standard.complete_initial_load(fault)
+            raise fault from error
+        except Exception as error:
+            self._standard.complete_initial_load(error)
+            raise
 
     def _report_log(self) -> None:
         source = self._log.source
@@ -275,6 +294,11 @@ class Daemon:
                 source.metadata_version,
                 METADATA_VERSION_KNOWN,
             )
+
+
+async def _serve(server: Server, endpoint: BoundEndpoint, gate: ListenerGate, name: str) -> None:
+    await gate.wait_until_open(name)
+    await server.serve(endpoint.listen())
 
 
 async def _drain(servers: Iterable[Server]) -> None:

@@ -15,10 +15,10 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from actors.audit_log import AuditLog
+from actors.decider import Decider, DecisionCounts
 from actors.listener_gate import ListenerGate
 from actors.purgatory import Purgatory
 from actors.record_applier import RecordApplier
-from actors.standard_authorizer import DecisionCounts, StandardAuthorizer
 from actors.update_queue import UpdateQueue
 from daemon.http_server import HttpServer
 from daemon.kafka_listener import KafkaListener
@@ -34,7 +34,7 @@ _LISTENER: Final = ["listener"]
 class Measured:
     """What the metrics are read from."""
 
-    authorizer: StandardAuthorizer
+    authorizer: Decider
     applier: RecordApplier
     source: LocalLogSource
     gate: ListenerGate

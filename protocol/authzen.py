@@ -234,10 +234,11 @@ _REASONS: Final = {
 def encode_answer(decision: Decision, offset: int) -> bytes:
     """Return the JSON of one decision; its context carries rule, log offset and reason."""
     rule = decision.rule
-    if isinstance(rule, MatchingAcl):
-        reason = "an ACL allows it" if decision.allowed else "an ACL denies it"
-    else:
+    if isinstance(rule, DefaultRule):
         reason = _REASONS[rule]
+    else:
+        teller = "an ACL" if isinstance(rule, MatchingAcl) else "the authorizer"
+        reason = f"{teller} allows it" if decision.allowed else f"{teller} denies it"
     return _encode(_Answer(decision.allowed, _DecisionContext(offset, reason, str(rule))))
 
 

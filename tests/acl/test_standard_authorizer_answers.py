@@ -9,15 +9,16 @@ import pytest
 
 from acl.audit import audit_level, audit_message
 from acl.builder import build
-from acl.decision import AuthorizerSettings, Decision, authorize, explain
+from acl.decision import Decision, authorize, explain
 from acl.errors import InvalidAclError, InvalidQuestionError, NotReadyError
 from acl.filters import acls_of
 from acl.model import Acl, AclAdded, AclFilter, AclRemoved, ChangeBatch, Question
 from acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot, apply, apply_changes, holds
 from acl.validation import validate_filter, validate_new_acl
 from actors.authorizer import RequestContext
+from actors.decider import DecisionCounts
 from actors.published import Published
-from actors.standard_authorizer import DecisionCounts, StandardAuthorizer
+from actors.standard_authorizer import StandardAuthorizer
 from tests.oracles.standard_authorizer import (
     Case,
     acl_of,
@@ -36,9 +37,11 @@ def acl_id(number: int) -> bytes:
     return number.to_bytes(16, "big")
 
 
-def settings_of(case: Case) -> AuthorizerSettings:
-    named = (name.strip() for name in case.get("superUsers", "").split(";"))
-    return AuthorizerSettings(frozenset(filter(None, named)), bool(case.get("allowEveryone")))
+def configs_of(case: Case) -> dict[str, str]:
+    return {
+        "super.users": case.get("superUsers", ""),
+        "allow.everyone.if.no.acl.found": str(bool(case.get("allowEveryone"))),
+    }
 
 
 def numbered(case: Case) -> dict[Acl, int]:
@@ -61,9 +64,9 @@ def snapshot_of(case: Case) -> AclSnapshot:
 
 def authorizer_of(case: Case) -> StandardAuthorizer:
     snapshot = None if case.get("loading") else snapshot_of(case)
-    return StandardAuthorizer(
-        Published(snapshot), Published(settings_of(case)), audit_log=None, now_s=lambda: 0.0
-    )
+    authorizer = StandardAuthorizer(Published(snapshot), audit_log=None, now_s=lambda: 0.0)
+    authorizer.configure(configs_of(case))
+    return authorizer
 
 
 def answer(authorizer: StandardAuthorizer, question: Question) -> str | Decision:
@@ -97,7 +100,7 @@ def test_every_decision_is_kafkas() -> None:
 def test_the_fast_decision_is_the_explained_one() -> None:
     """``authorize`` and ``explain`` never differ."""
     for case in decision_cases():
-        snapshot, settings = snapshot_of(case), settings_of(case)
+        snapshot, settings = snapshot_of(case), authorizer_of(case).newest().settings
         for row in case["requests"]:
             asked = question_of(row)
             fields = (asked.principal, asked.host, asked.operation, asked.resource_type)

@@ -4,34 +4,40 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot
+from actors.completion import Completion
+from actors.errors import EndpointStartError
 from actors.listener_gate import ListenerGate
-from actors.published import Published
 
 
-def new_gate(snapshot: Published[AclSnapshot | None]) -> ListenerGate:
-    return ListenerGate(("EARLY", "LATE"), early=("EARLY",), snapshot=snapshot)
+def new_gate() -> tuple[ListenerGate, Completion[None]]:
+    """Return a gate of an endpoint that is started, one that is not yet, and a free one."""
+    late = Completion[None]()
+    gate = ListenerGate({"EARLY": Completion.of(None), "LATE": late}, free=("FREE",))
+    return gate, late
 
 
-async def test_only_early_endpoints_are_open_before_loading(
+async def test_only_what_is_started_is_open(
     nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
-    """However long loading takes, what waits for it stays closed."""
-    gate = new_gate(Published(None))
+    """However long an endpoint takes to be started, it stays closed meanwhile."""
+    gate, _ = new_gate()
+    assert gate.is_open("FREE")
+    assert not gate.is_open("EARLY")
     await nursery.start(gate.run)
-    assert gate.is_open("EARLY")
-    assert not gate.is_open("LATE")
     with trio.fail_after(1):
         await gate.wait_until_open("EARLY")
+    assert not gate.is_open("LATE")
+    assert not gate.is_wide_open
     with pytest.raises(trio.TooSlowError), trio.fail_after(3600):
         await gate.wait_until_open("LATE")
+    with pytest.raises(trio.TooSlowError), trio.fail_after(3600):
+        await gate.wait_until_wide_open()
     nursery.cancel_scope.cancel()
 
 
-async def test_the_others_open_when_the_acls_are_loaded(nursery: trio.Nursery) -> None:
+async def test_an_endpoint_opens_when_it_is_started(nursery: trio.Nursery) -> None:
     """Waiters are woken once, and whoever asks later does not wait."""
-    snapshot: Published[AclSnapshot | None] = Published(None)
-    gate = new_gate(snapshot)
+    gate, late = new_gate()
     await nursery.start(gate.run)
     opened: list[str] = []
 
@@ -42,15 +48,21 @@ async def test_the_others_open_when_the_acls_are_loaded(nursery: trio.Nursery) -
     nursery.start_soon(wait)
     await wait_all_tasks_blocked()
     assert opened == []
-    snapshot.publish(EMPTY_SNAPSHOT)
+    late.succeed(None)
     await wait_all_tasks_blocked()
     assert opened == ["LATE"]
     assert gate.is_open("LATE")
+    assert gate.is_wide_open
     with trio.fail_after(1):
-        await gate.wait_until_open("LATE")
+        await gate.wait_until_wide_open()
 
 
-def test_an_early_endpoint_must_exist() -> None:
-    """A name that is no endpoint is a fault of the caller."""
-    with pytest.raises(AssertionError):
-        ListenerGate(("LATE",), early=("EARLY",), snapshot=Published(None))
+async def test_an_endpoint_that_cannot_be_started_never_opens() -> None:
+    """The error names it, and ends the daemon."""
+    gate, late = new_gate()
+    late.fail(OSError("no ACLs"))
+    with pytest.RaisesGroup(
+        pytest.RaisesExc(EndpointStartError, match="^LATE cannot be .* no ACLs$")
+    ):
+        await gate.run()
+    assert not gate.is_open("LATE")

@@ -21,9 +21,11 @@ from acl.model import (
 from acl.snapshot import AclSnapshot
 from acl.steps import finish
 from actors.audit_log import AuditEvent, AuditLog
-from actors.authorizer import Action, RequestContext
+from actors.authorizer import Action, RequestContext, ServerInfo
+from actors.decider import DecisionCounts
+from actors.errors import EndpointStartError
 from actors.published import Published
-from actors.standard_authorizer import DecisionCounts, StandardAuthorizer
+from actors.standard_authorizer import StandardAuthorizer
 from tests.actors.test_audit_log import Writer
 
 READ_T = Acl(
@@ -35,16 +37,14 @@ READ_T = Acl(
     Operation.READ,
     PermissionType.ALLOW,
 )
-SUPER_USERS = AuthorizerSettings(super_users=frozenset({"User:root"}))
 
 
 def new_authorizer(
     snapshot: AclSnapshot | None, audit_log: AuditLog | None = None
 ) -> tuple[StandardAuthorizer, Published[AclSnapshot | None]]:
     published = Published(snapshot)
-    authorizer = StandardAuthorizer(
-        published, Published(SUPER_USERS), audit_log=audit_log, now_s=lambda: 12.5
-    )
+    authorizer = StandardAuthorizer(published, audit_log=audit_log, now_s=lambda: 12.5)
+    authorizer.configure({"super.users": "User:root"})
     return authorizer, published
 
 
@@ -143,3 +143,61 @@ async def test_kafkas_question_is_authorized_by_one_snapshot_and_audited_by_its_
         ("u", 3)
     ]
     assert authorizer.counts["Kafka"] == DecisionCounts(allowed=2, denied=2)
+
+
+SERVER = ServerInfo(
+    cluster_id="c",
+    node_id=1,
+    endpoints={"EARLY": "h:1", "LATE": "h:2"},
+    early_start_listeners=frozenset({"EARLY", "ELSEWHERE"}),
+)
+
+
+def test_early_endpoints_start_at_once_the_others_when_loaded() -> None:
+    """Each completion ends exactly once, however often the end is told."""
+    authorizer, _ = new_authorizer(None)
+    started = authorizer.start(SERVER)
+    assert {name: each.is_done for name, each in started.items()} == {"EARLY": True, "LATE": False}
+    authorizer.complete_initial_load()
+    authorizer.complete_initial_load(ValueError("later"))
+    authorizer.close()
+    assert [each.result() for each in started.values()] == [None, None]
+
+
+def test_what_is_loaded_starts_every_endpoint() -> None:
+    """There is nothing to wait for."""
+    authorizer, _ = new_authorizer(build([]))
+    assert all(each.is_done for each in authorizer.start(SERVER).values())
+
+
+@pytest.mark.parametrize("closes", [True, False])
+def test_endpoints_that_wait_fail_when_loading_does_or_the_authorizer_closes(closes: bool) -> None:
+    """Early ones have started, and stay so."""
+    authorizer, _ = new_authorizer(None)
+    started = authorizer.start(SERVER)
+    if closes:
+        authorizer.close()
+    else:
+        authorizer.complete_initial_load(EndpointStartError("the log is broken"))
+    assert started["EARLY"].result() is None
+    with pytest.raises(EndpointStartError, match=r"closed before" if closes else "broken"):
+        started["LATE"].result()
+
+
+def test_it_is_reconfigured_between_requests() -> None:
+    """A request that has begun keeps its settings; what cannot be taken changes nothing."""
+    authorizer, _ = new_authorizer(build([]))
+    begun = authorizer.newest()
+    settings = {"super.users": "User:new", "allow.everyone.if.no.acl.found": "true"}
+    authorizer.validate_reconfiguration(settings)
+    assert authorizer.newest() == begun
+    authorizer.reconfigure(settings)
+    assert begun.settings == AuthorizerSettings(super_users=frozenset({"User:root"}))
+    assert authorizer.newest().settings == AuthorizerSettings(
+        super_users=frozenset({"User:new"}), allow_everyone_if_no_acl_found=True
+    )
+    for take in (authorizer.validate_reconfiguration, authorizer.reconfigure):
+        with pytest.raises(ValueError, match="root is not Type:name"):
+            take({"super.users": "root"})
+    assert authorizer.newest().settings.allow_everyone_if_no_acl_found
+    assert authorizer.reconfigurable_configs == set(settings)

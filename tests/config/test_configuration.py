@@ -75,6 +75,8 @@ def test_two_keys_make_a_configuration() -> None:
             "delegation_token": ResourceType.DELEGATION_TOKEN,
             "user": ResourceType.USER,
         },
+        authorizer_class_name=STANDARD,
+        originals={},
         ignored_keys=(),
         reloadable=Reloadable(
             super_users=frozenset(),
@@ -247,8 +249,8 @@ BAD_LINES = [
         "allow.everyone.if.no.acl.found: yes is not true or false",
     ),
     (
-        "authorizer.class.name=",
-        f"authorizer.class.name: an empty value is not available: only the built-in {STANDARD} is",
+        "authorizer.class.name=Mine",
+        "authorizer.class.name: Mine is no class: name its module, a dot, and the class",
     ),
     (
         "authorizer.class.name=kafka.security.authorizer.AclAuthorizer",
@@ -545,3 +547,15 @@ def test_any_values_make_a_configuration_or_one_line(settings: list[tuple[str, s
     except ConfigurationError as refusal:
         error = str(refusal)
     assert len(error.splitlines()) <= 1
+
+
+def test_an_authorizer_is_configured_with_every_key() -> None:
+    """Those set, whoever's they are, and the defaults of the others; all as text."""
+    configuration = configure("authorizer.class.name=mine.Authorizer\nmine.key = a b \n")
+    originals = configuration.originals
+    assert configuration.authorizer_class_name == "mine.Authorizer"
+    assert originals["mine.key"] == "a b"
+    assert originals["super.users"] == ""
+    assert originals["node.id"] == "1"
+    assert configuration.ignored_keys == ()
+    assert "mine.key" not in repr(configuration)

@@ -133,9 +133,10 @@ def test_a_super_user_without_type_or_name_is_refused_by_name(text: str, entry: 
     )
 
 
-def test_only_the_built_in_authorizer_is_taken() -> None:
-    """Kafka's old ones get their replacement named, all else is not available."""
-    assert authorizer_class(STANDARD) == STANDARD
+def test_an_authorizer_is_a_class_or_none() -> None:
+    """Kafka's old ones get their replacement named; what cannot be a class is refused."""
+    for name in (STANDARD, "mine.Authorizer", "com.example.mine.Authorizer", ""):
+        assert authorizer_class(name) == name
     for name in (
         "kafka.security.authorizer.AclAuthorizer",
         "kafka.security.auth.SimpleAclAuthorizer",
@@ -143,9 +144,9 @@ def test_only_the_built_in_authorizer_is_taken() -> None:
         assert reason(authorizer_class, name) == (
             f"{name} needs ZooKeeper: replace it by {STANDARD}"
         )
-    for name, subject in (("com.example.Mine", "com.example.Mine"), ("", "an empty value")):
+    for name in ("Mine", ".Mine", "mine.", "mine..Mine", "mine/Mine", "mine.1"):
         assert reason(authorizer_class, name) == (
-            f"{subject} is not available: only the built-in {STANDARD} is"
+            f"{name} is no class: name its module, a dot, and the class"
         )
 
 

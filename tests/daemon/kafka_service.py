@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
@@ -11,7 +11,6 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from acl.audit import AuditLevel
-from acl.decision import AuthorizerSettings
 from acl.model import (
     Acl,
     AclAdded,
@@ -24,7 +23,9 @@ from acl.model import (
 )
 from acl.steps import finish
 from actors.audit_log import AuditEvent, AuditLog
-from actors.published import Published
+from actors.authorizer import Authorizer
+from actors.decider import Decider
+from actors.plugged_authorizer import PluggedAuthorizer
 from actors.purgatory import Purgatory
 from actors.record_applier import CaughtUp
 from actors.standard_authorizer import StandardAuthorizer
@@ -79,6 +80,10 @@ def on_cluster(operation: Operation, permission: PermissionType = PermissionType
     )
 
 
+PlugIn = Callable[[Authorizer], Authorizer]
+"""Makes an authorizer of another's making over the built-in one."""
+
+
 class AuditEvents(AuditLog):
     """Keeps what it is given, at DEBUG."""
 
@@ -97,9 +102,12 @@ class AuditEvents(AuditLog):
 
 
 class KafkaService:
-    """``events`` are what the audit log was given, at DEBUG; ROOT is a super user."""
+    """``events`` are what the audit log was given, at DEBUG; ROOT is a super user.
 
-    def __init__(self, running: Running) -> None:
+    ``faults`` are what a plugged-in authorizer did that it may not.
+    """
+
+    def __init__(self, running: Running, plug_in: PlugIn | None = None) -> None:
         self.running = running
         audit_log = AuditEvents()
         self.events = audit_log.events
@@ -107,13 +115,23 @@ class KafkaService:
         self.times = RequestTimes()
         self.authorizer = StandardAuthorizer(
             running.applier.snapshot,
-            Published(AuthorizerSettings(super_users=frozenset({ROOT}))),
             audit_log=audit_log,
             now_s=lambda: 0.0,
             updates=running.queue,
         )
+        self.authorizer.configure({"super.users": ROOT})
+        self.faults: list[Exception] = []
+        decider: Decider = self.authorizer
+        if plug_in is not None:
+            decider = PluggedAuthorizer(
+                plug_in(self.authorizer),
+                name="Plugged",
+                snapshot=running.applier.snapshot,
+                on_failure=self.faults.append,
+            )
+        self.decider = decider
         self.handlers = KafkaHandlers(
-            authorizer=self.authorizer,
+            authorizer=decider,
             purgatory=self.purgatory,
             cluster=CLUSTER,
             times=self.times,
@@ -196,13 +214,17 @@ class KafkaService:
 
 
 async def start(
-    nursery: trio.Nursery, *acls: Acl, is_loaded: bool = True, requests_max: int = 100
+    nursery: trio.Nursery,
+    *acls: Acl,
+    is_loaded: bool = True,
+    requests_max: int = 100,
+    plug_in: PlugIn | None = None,
 ) -> KafkaService:
     """Return a service that has loaded ``acls``."""
     running = Running(requests_max)
     await nursery.start(running.applier.run)
     await nursery.start(running.queue.run)
-    service = KafkaService(running)
+    service = KafkaService(running, plug_in)
     if is_loaded:
         await service.load(*acls)
     return service

@@ -7,7 +7,6 @@ import json
 import pytest
 import trio
 
-from acl.decision import AuthorizerSettings
 from acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot
 from actors.published import Published
 from actors.standard_authorizer import StandardAuthorizer
@@ -19,10 +18,8 @@ VOCABULARY = Vocabulary({"user": "User"}, {"topic": 2})
 
 
 def new_handler(snapshot: Published[AclSnapshot | None]) -> AuthZenHandler:
-    settings = AuthorizerSettings(super_users=frozenset({"User:root"}))
-    authorizer = StandardAuthorizer(
-        snapshot, Published(settings), audit_log=None, now_s=lambda: 0.0
-    )
+    authorizer = StandardAuthorizer(snapshot, audit_log=None, now_s=lambda: 0.0)
+    authorizer.configure({"super.users": "User:root"})
     return AuthZenHandler(authorizer, VOCABULARY)
 
 

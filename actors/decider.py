@@ -1,0 +1,73 @@
+"""What a decision surface asks: an authorizer that names the rule behind each of its answers.
+
+Invariant: one request uses one ``Authority``, so one snapshot and one set of settings; a later one
+is never mixed in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import msgspec
+
+from acl.decision import AuthorizerSettings, Decision
+from acl.model import Question
+from acl.snapshot import AclSnapshot
+from actors.authorizer import Action, Authorizer
+
+KAFKA_SURFACE: Final = "Kafka"
+
+
+class Authority(msgspec.Struct, frozen=True, gc=False):
+    """What one request is judged by; ``snapshot`` is None until the ACLs are loaded."""
+
+    snapshot: AclSnapshot | None
+    settings: AuthorizerSettings
+
+    @property
+    def offset(self) -> int:
+        return -1 if self.snapshot is None else self.snapshot.offset
+
+
+@dataclass(slots=True)
+class DecisionCounts:
+    """How many questions one surface has put, by how they ended."""
+
+    allowed: int = 0
+    denied: int = 0
+    invalid: int = 0
+    not_ready: int = 0
+
+
+class Decider(Authorizer, Protocol):
+    """An authorizer as decision surfaces use it."""
+
+    @property
+    def counts(self) -> Mapping[str, DecisionCounts]:
+        """The counts by surface."""
+
+    def counts_of(self, surface: str) -> DecisionCounts:
+        """Return the counts that one surface has its questions counted in."""
+
+    def newest(self) -> Authority:
+        """Return what a request that begins now is judged by, to its end."""
+
+    def decide(
+        self,
+        authority: Authority,
+        question: Question,
+        request_name: str,
+        counts: DecisionCounts,
+        action: Action | None = None,
+    ) -> Decision:
+        """Return the decision and its rule; count it, and have it audited.
+
+        Args:
+            action: what the audit is to know beside the question.
+
+        Raises:
+            NotReadyError: the ACLs are not loaded, and the principal is no super user.
+            InvalidQuestionError: no question can be about this principal.
+        """

@@ -1,0 +1,45 @@
+"""No authorizer: what an empty ``authorizer.class.name`` means.
+
+Law: every check passes, and there are no ACLs to be managed. Whoever can connect may do anything,
+as with a broker of Kafka's that has no authorizer.
+
+Source: Kafka 4.3 AuthHelper, AclApis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from acl.model import Acl, AclFilter
+from acl.steps import Steps
+from acl.updates import Deleted
+from actors.authorizer import Action, Authorizer, RequestContext
+from actors.completion import Completion
+from actors.errors import SecurityDisabledError
+
+_NOT_CONFIGURED = "No Authorizer is configured"
+
+
+class NoAuthorizer(Authorizer):
+    """Raises (all that manages ACLs): SecurityDisabledError."""
+
+    def authorize(self, context: RequestContext, actions: Sequence[Action]) -> list[bool]:
+        return [True] * len(actions)
+
+    def authorize_by_resource_type(
+        self, context: RequestContext, operation: int, resource_type: int
+    ) -> bool:
+        return True
+
+    def create_acls(
+        self, context: RequestContext, acls: Sequence[Acl]
+    ) -> Sequence[Completion[None]]:
+        raise SecurityDisabledError(f"{_NOT_CONFIGURED}.")
+
+    def delete_acls(
+        self, context: RequestContext, filters: Sequence[AclFilter]
+    ) -> Sequence[Completion[Deleted]]:
+        raise SecurityDisabledError(f"{_NOT_CONFIGURED}.")
+
+    def acls(self, filter: AclFilter) -> Steps[list[Acl]]:
+        raise SecurityDisabledError(f"{_NOT_CONFIGURED} on the broker")

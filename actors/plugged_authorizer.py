@@ -1,0 +1,205 @@
+"""An authorizer that somebody else wrote, as decision surfaces and listeners may trust it.
+
+Invariant: its faults are its own. Where it raises what it may not, or answers too few or too many,
+nobody is let in and the item fails; the daemon lives.
+
+Source: KIP-504 (Authorizer), "Implementations are expected to be robust" left to nobody's word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, TypeVar
+
+from acl.decision import AuthorizerSettings, Decision, NamedRule
+from acl.errors import InvalidQuestionError, NotReadyError
+from acl.model import Acl, AclFilter, Question
+from acl.snapshot import AclSnapshot
+from acl.steps import Steps
+from acl.updates import Deleted
+from actors.authorizer import Action, Authorizer, RequestContext, ServerInfo
+from actors.completion import Completion
+from actors.decider import KAFKA_SURFACE, Authority, Decider, DecisionCounts
+from actors.errors import AuthorizerFaultError, EndpointStartError, SecurityDisabledError
+from actors.published import View
+
+Value = TypeVar("Value")
+
+_NO_SETTINGS: Final = AuthorizerSettings()
+
+
+class PluggedAuthorizer(Decider):
+    """Args:
+    name: what its decisions are said to rest on.
+    snapshot: whose offset its answers carry.
+    on_failure: told what it did that it may not.
+    """
+
+    def __init__(
+        self,
+        authorizer: Authorizer,
+        *,
+        name: str,
+        snapshot: View[AclSnapshot | None],
+        on_failure: Callable[[Exception], None],
+    ) -> None:
+        self._authorizer = authorizer
+        self._snapshot = snapshot
+        self._on_failure = on_failure
+        self._allowed = Decision(True, NamedRule(name))
+        self._denied = Decision(False, NamedRule(name))
+        self._counts: Final[dict[str, DecisionCounts]] = {}
+
+    @property
+    def counts(self) -> Mapping[str, DecisionCounts]:
+        return self._counts
+
+    def counts_of(self, surface: str) -> DecisionCounts:
+        return self._counts.setdefault(surface, DecisionCounts())
+
+    def newest(self) -> Authority:
+        return Authority(self._snapshot.newest, _NO_SETTINGS)
+
+    def configure(self, configs: Mapping[str, str]) -> None:
+        """Raises: whatever the authorizer does; the daemon does not start then."""
+        self._authorizer.configure(configs)
+
+    def start(self, server_info: ServerInfo) -> Mapping[str, Completion[None]]:
+        """Raises: EndpointStartError, where an endpoint is forgotten."""
+        started = self._authorizer.start(server_info)
+        for name in server_info.endpoints:
+            if name not in started:
+                raise EndpointStartError(f"the authorizer said nothing of endpoint {name}")
+        return {name: started[name] for name in server_info.endpoints}
+
+    def serves(self, principal: str) -> bool:
+        try:
+            return self._authorizer.serves(principal) is True
+        except Exception as error:  # noqa: BLE001 - in doubt nobody is served
+            self._on_failure(error)
+            return False
+
+    def authorize(self, context: RequestContext, actions: Sequence[Action]) -> list[bool]:
+        """As ``Authorizer.authorize``; what fails is denied."""
+        return self._authorize(context, actions, self.counts_of(KAFKA_SURFACE))
+
+    def decide(
+        self,
+        authority: Authority,
+        question: Question,
+        request_name: str,
+        counts: DecisionCounts,
+        action: Action | None = None,
+    ) -> Decision:
+        """As ``Decider.decide``; what fails is denied. ``authority`` has no say."""
+        if action is None:
+            action = Action(question.operation, question.resource_type, question.resource_name)
+        context = RequestContext(
+            principal=question.principal, host=question.host, request_name=request_name
+        )
+        answer = self._authorize(context, [action], counts)
+        return self._allowed if answer == [True] else self._denied
+
+    def _authorize(
+        self, context: RequestContext, actions: Sequence[Action], counts: DecisionCounts
+    ) -> list[bool]:
+        try:
+            answers = [each is True for each in self._authorizer.authorize(context, actions)]
+            _check_count(answers, actions)
+        except NotReadyError:
+            counts.not_ready += len(actions)
+            raise
+        except InvalidQuestionError:
+            counts.invalid += len(actions)
+            raise
+        except Exception as error:  # noqa: BLE001 - in doubt nobody is let in
+            self._on_failure(error)
+            answers = [False] * len(actions)
+        allowed = sum(answers)
+        counts.allowed += allowed
+        counts.denied += len(answers) - allowed
+        return answers
+
+    def authorize_by_resource_type(
+        self, context: RequestContext, operation: int, resource_type: int
+    ) -> bool:
+        """As ``Authorizer.authorize_by_resource_type``; what fails is denied."""
+        try:
+            answer = self._authorizer.authorize_by_resource_type(context, operation, resource_type)
+        except (NotReadyError, InvalidQuestionError):
+            raise
+        except Exception as error:  # noqa: BLE001 - in doubt nobody is let in
+            self._on_failure(error)
+            return False
+        return answer is True
+
+    def create_acls(
+        self, context: RequestContext, acls: Sequence[Acl]
+    ) -> Sequence[Completion[None]]:
+        return self._begin(lambda: self._authorizer.create_acls(context, acls), acls)
+
+    def delete_acls(
+        self, context: RequestContext, filters: Sequence[AclFilter]
+    ) -> Sequence[Completion[Deleted]]:
+        return self._begin(lambda: self._authorizer.delete_acls(context, filters), filters)
+
+    def _begin(
+        self, begin: Callable[[], Sequence[Completion[Value]]], items: Sequence[object]
+    ) -> Sequence[Completion[Value]]:
+        try:
+            completions = begin()
+            _check_count(completions, items)
+        except SecurityDisabledError:
+            raise
+        except Exception as error:  # noqa: BLE001 - it costs this request's items, no more
+            self._on_failure(error)
+            completions = [Completion() for _ in items]
+            for completion in completions:
+                completion.fail(error)
+        return completions
+
+    def acls(self, filter: AclFilter) -> Steps[list[Acl]]:
+        """As ``Authorizer.acls``.
+
+        Raises:
+            AuthorizerFaultError: they cannot be told.
+        """
+        try:
+            return (yield from self._authorizer.acls(filter))
+        except SecurityDisabledError:
+            raise
+        except Exception as error:
+            self._on_failure(error)
+            raise AuthorizerFaultError("the authorizer could not tell its ACLs") from error
+
+    def acl_count(self) -> int:
+        try:
+            return self._authorizer.acl_count()
+        except Exception as error:  # noqa: BLE001 - a scrape must not fail for it
+            self._on_failure(error)
+            return -1
+
+    @property
+    def reconfigurable_configs(self) -> frozenset[str]:
+        return self._authorizer.reconfigurable_configs
+
+    def validate_reconfiguration(self, configs: Mapping[str, str]) -> None:
+        """Raises: whatever the authorizer does; nothing is changed then."""
+        self._authorizer.validate_reconfiguration(configs)
+
+    def reconfigure(self, configs: Mapping[str, str]) -> None:
+        try:
+            self._authorizer.reconfigure(configs)
+        except Exception as error:  # noqa: BLE001 - it had agreed; what it does now is its own
+            self._on_failure(error)
+
+    def close(self) -> None:
+        try:
+            self._authorizer.close()
+        except Exception as error:  # noqa: BLE001 - the daemon ends all the same
+            self._on_failure(error)
+
+
+def _check_count(answers: Sequence[object], items: Sequence[object]) -> None:
+    if len(answers) != len(items):
+        raise AuthorizerFaultError(f"{len(answers)} answers to {len(items)} items")

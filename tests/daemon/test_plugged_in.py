@@ -1,0 +1,285 @@
+"""Kafka requests to an authorizer of somebody else's making, well-behaved or not."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+import trio
+from trio.testing import MockClock, wait_all_tasks_blocked
+
+from acl.errors import InvalidAclError
+from acl.model import Acl, AclFilter
+from acl.snapshot import AclSnapshot
+from acl.steps import Steps
+from acl.updates import Deleted
+from actors.authorizer import Action, Authorizer, RequestContext
+from actors.completion import Completion
+from actors.no_authorizer import NoAuthorizer
+from actors.plugged_authorizer import PluggedAuthorizer
+from actors.published import Published
+from actors.standard_authorizer import StandardAuthorizer
+from config.values import STANDARD_AUTHORIZER
+from daemon.errors import StartError
+from daemon.plug_in import choose_authorizer
+from ops.example.quarantine import QuarantineAuthorizer
+from protocol.kafka_errors import ApiError, ErrorCode
+from tests.daemon.kafka_service import ALICE, ROOT, TIMEOUT_MS, KafkaService, acl, start
+
+FIRST, SECOND = acl("first"), acl("second")
+TIMED_OUT = ErrorCode.REQUEST_TIMED_OUT
+FAILED = ApiError(
+    ErrorCode.UNKNOWN_SERVER_ERROR,
+    "The server experienced an unexpected error when processing the request.",
+)
+
+
+class Slow(Authorizer):
+    """Allows everything; ends what it is asked to change only when the test does."""
+
+    def __init__(self, standard: Authorizer) -> None:
+        self.creations: list[Completion[None]] = []
+        self.deletions: list[Completion[Deleted]] = []
+
+    def authorize(self, context: RequestContext, actions: Sequence[Action]) -> list[bool]:
+        return [True] * len(actions)
+
+    def create_acls(
+        self, context: RequestContext, acls: Sequence[Acl]
+    ) -> Sequence[Completion[None]]:
+        self.creations = [Completion() for _ in acls]
+        return self.creations
+
+    def delete_acls(
+        self, context: RequestContext, filters: Sequence[AclFilter]
+    ) -> Sequence[Completion[Deleted]]:
+        self.deletions = [Completion() for _ in filters]
+        return self.deletions
+
+    def acls(self, filter: AclFilter) -> Steps[list[Acl]]:
+        yield
+        return [FIRST]
+
+
+async def start_slow(nursery: trio.Nursery) -> tuple[KafkaService, Slow]:
+    made: list[Slow] = []
+
+    def plug_in(standard: Authorizer) -> Slow:
+        made.append(Slow(standard))
+        return made[0]
+
+    service = await start(nursery, plug_in=plug_in)
+    return service, made[0]
+
+
+def waiting(service: KafkaService) -> tuple[int, int]:
+    return service.purgatory.requests_waiting, service.purgatory.items_waiting
+
+
+async def create(service: KafkaService, results: list[ApiError | None]) -> None:
+    results += await service.create([FIRST, SECOND])
+
+
+async def test_one_that_never_completes_costs_its_request_a_time_out(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    """What has ended keeps its result; purgatory is empty afterwards."""
+    service, slow = await start_slow(nursery)
+    results: list[ApiError | None] = []
+    nursery.start_soon(create, service, results)
+    await trio.sleep(TIMEOUT_MS / 1000 - 1)
+    assert waiting(service) == (1, 2)
+    slow.creations[1].succeed(None)
+    await trio.sleep(2)
+    assert [result and result.code for result in results] == [TIMED_OUT, None]
+    assert waiting(service) == (0, 0)
+    assert await service.describe() == {FIRST}
+    nursery.cancel_scope.cancel()
+
+
+async def test_one_that_completes_late_is_waited_for(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    """Within the time-out it is an answer like any other."""
+    service, slow = await start_slow(nursery)
+    results: list[ApiError | None] = []
+    nursery.start_soon(create, service, results)
+    await trio.sleep(TIMEOUT_MS / 1000 - 1)
+    slow.creations[0].succeed(None)
+    slow.creations[1].fail(InvalidAclError("no such thing"))
+    await wait_all_tasks_blocked()
+    assert results == [None, ApiError(ErrorCode.INVALID_REQUEST, "no such thing")]
+    assert waiting(service) == (0, 0)
+    nursery.cancel_scope.cancel()
+
+
+async def test_one_that_fails_after_its_time_out_fails_unheard(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    """The answer is gone by then; nothing else happens."""
+    service, slow = await start_slow(nursery)
+    results: list[ApiError | None] = []
+    nursery.start_soon(create, service, results)
+    await trio.sleep(TIMEOUT_MS / 1000 + 1)
+    for completion in slow.creations:
+        completion.fail(RuntimeError("too late"))
+    await wait_all_tasks_blocked()
+    assert [result and result.code for result in results] == [TIMED_OUT] * 2
+    assert waiting(service) == (0, 0)
+    assert await service.describe() == {FIRST}
+    nursery.cancel_scope.cancel()
+
+
+async def test_one_that_raises_at_once_fails_every_item(nursery: trio.Nursery) -> None:
+    """The error's text stays in the daemon's own log."""
+
+    class Raising(Slow):
+        def create_acls(
+            self, context: RequestContext, acls: Sequence[Acl]
+        ) -> Sequence[Completion[None]]:
+            raise RuntimeError("a secret")
+
+        def delete_acls(
+            self, context: RequestContext, filters: Sequence[AclFilter]
+        ) -> Sequence[Completion[Deleted]]:
+            raise RuntimeError("a secret")
+
+        def acls(self, filter: AclFilter) -> Steps[list[Acl]]:
+            raise RuntimeError("a secret")
+
+    service = await start(nursery, plug_in=Raising)
+    assert await service.create([FIRST, SECOND]) == [FAILED, FAILED]
+    (deleted,) = await service.delete([AclFilter()])
+    assert (deleted.error, list(deleted.matches)) == (FAILED, [])
+    described = await service.describe()
+    assert isinstance(described, ApiError)
+    assert described.code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert "secret" not in str(described)
+    assert len(service.faults) == 3
+    assert waiting(service) == (0, 0)
+    nursery.cancel_scope.cancel()
+
+
+async def test_one_may_fail_single_matches(nursery: trio.Nursery) -> None:
+    """The filter is answered, and so is each match."""
+    service, slow = await start_slow(nursery)
+    results: list[object] = []
+
+    async def delete() -> None:
+        (result,) = await service.delete([AclFilter()])
+        results.append([(match.acl, match.error) for match in result.matches])
+
+    nursery.start_soon(delete)
+    await wait_all_tasks_blocked()
+    failures = {SECOND: InvalidAclError("is kept")}
+    slow.deletions[0].succeed(Deleted((FIRST, SECOND), failures=failures))
+    await wait_all_tasks_blocked()
+    kept = ApiError(ErrorCode.INVALID_REQUEST, "is kept")
+    assert results == [[(FIRST, None), (SECOND, kept)]]
+    assert waiting(service) == (0, 0)
+    nursery.cancel_scope.cancel()
+
+
+async def test_one_that_fails_to_decide_lets_nobody_in(nursery: trio.Nursery) -> None:
+    """The right to see the ACLs is denied, to super users as well: it is theirs to say."""
+
+    class Undecided(Slow):
+        def authorize(self, context: RequestContext, actions: Sequence[Action]) -> list[bool]:
+            raise RuntimeError
+
+    service = await start(nursery, plug_in=Undecided)
+    described = await service.describe(principal=ROOT)
+    assert isinstance(described, ApiError)
+    assert described.code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    nursery.cancel_scope.cancel()
+
+
+async def test_without_an_authorizer_the_acl_requests_say_so(nursery: trio.Nursery) -> None:
+    """SECURITY_DISABLED, with Kafka's texts: at the top, for each item, for each filter."""
+    service = await start(nursery, plug_in=lambda standard: NoAuthorizer())
+    disabled = ApiError(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
+    assert await service.create([FIRST, acl("")], principal=ALICE) == [disabled] * 2
+    deleted = await service.delete([AclFilter(), AclFilter()], principal=ALICE)
+    assert [(each.error, list(each.matches)) for each in deleted] == [(disabled, [])] * 2
+    assert await service.describe(principal=ALICE) == ApiError(
+        ErrorCode.SECURITY_DISABLED, "No Authorizer is configured on the broker"
+    )
+    assert service.acls == set()
+    nursery.cancel_scope.cancel()
+
+
+async def test_the_example_wraps_the_built_in_one(nursery: trio.Nursery) -> None:
+    """Quarantine wins over super.users; ACLs are kept as ever, and keys of its own taken."""
+    made: list[QuarantineAuthorizer] = []
+
+    def plug_in(standard: Authorizer) -> Authorizer:
+        made.append(QuarantineAuthorizer(standard))
+        return made[0]
+
+    service = await start(nursery, plug_in=plug_in)
+    assert await service.create([FIRST]) == [None]
+    assert service.acls == {FIRST}
+    with pytest.raises(ValueError, match="mallory is not Type:name"):
+        made[0].validate_reconfiguration({"quarantine.principals": "mallory"})
+    settings = {"super.users": ROOT, "quarantine.principals": ROOT}
+    made[0].validate_reconfiguration(settings)
+    made[0].reconfigure(settings)
+    (refused,) = await service.create([SECOND])
+    assert refused is not None
+    assert refused.code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    assert service.acls == {FIRST}
+    nursery.cancel_scope.cancel()
+
+
+def choose(class_name: str) -> Authorizer:
+    snapshot: Published[AclSnapshot | None] = Published(None)
+    standard = StandardAuthorizer(snapshot, audit_log=None, now_s=lambda: 0.0)
+    return choose_authorizer(class_name, standard, snapshot)
+
+
+def test_the_class_that_is_named_decides() -> None:
+    """Kafka's name means the built-in one, unwrapped."""
+    assert isinstance(choose(STANDARD_AUTHORIZER), StandardAuthorizer)
+    assert isinstance(choose("ops.example.quarantine.QuarantineAuthorizer"), PluggedAuthorizer)
+    assert isinstance(choose(""), PluggedAuthorizer)
+
+
+@pytest.mark.parametrize(
+    ("class_name", "reason"),
+    [
+        ("com.example.Mine", "there is no module com"),
+        ("ops.example.nothing.Mine", "there is no module ops.example.nothing"),
+        ("ops.example.quarantine.Mine", "has no attribute 'Mine'"),
+        ("ops.example.quarantine.PRINCIPALS", "'str' object is not callable"),
+        ("pathlib.Path", "TypeError: "),
+        ("builtins.id", "it lacks acl_count, acls, authorize, "),
+        ("tests.daemon.test_plugged_in.Abstract", "TypeError: Can't instantiate abstract class"),
+    ],
+)
+def test_a_class_that_cannot_be_used_keeps_the_daemon_from_starting(
+    class_name: str, reason: str
+) -> None:
+    """One line that names key, class and reason; the built-in one never takes its place."""
+    with pytest.raises(StartError) as refusal:
+        choose(class_name)
+    assert str(refusal.value).startswith(f"authorizer.class.name: {class_name}: ")
+    assert reason in str(refusal.value)
+
+
+class Abstract(Authorizer):
+    """Lacks what an authorizer cannot do without."""
+
+    def __init__(self, standard: Authorizer) -> None: ...
+
+
+def test_a_module_that_lacks_another_says_which(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The class's own module was found; what it imports was not."""
+    (tmp_path / "lacking_plug.py").write_text("import not_installed_anywhere\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(StartError, match="No module named 'not_installed_anywhere'"):
+        choose("lacking_plug.Mine")
+    sys.modules.pop("lacking_plug", None)
