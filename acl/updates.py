@@ -12,14 +12,14 @@ Source: KIP-140; Kafka 4.3 AclControlManager.createAcls and deleteAcls.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
-from acl.bits import is_odd
-from acl.errors import AclError, InvalidAclError, PolicyViolationError
+from acl.errors import AclError, DuplicateAclError, InvalidAclError, PolicyViolationError
 from acl.filters import find_acls
 from acl.model import Acl, AclAdded, AclFilter, AclRemoved
-from acl.snapshot import AclSnapshot, holds, with_acl, without_acl
+from acl.snapshot import AclSnapshot, with_acl, without_acl
 from acl.steps import Steps
 from acl.validation import validate_filter, validate_new_acl
 
@@ -28,7 +28,7 @@ BYTES_PER_REQUEST_MAX: Final = 8 * 1024 * 1024 - 1024
 """One request is one batch: 8 MiB at most, its header included."""
 
 _RECORD_BYTES_BESIDE_TEXTS: Final = 64
-_CREATIONS_PER_STEP: Final = 64
+_CREATIONS_PER_STEP: Final = 16
 
 TOO_MANY_CREATED: Final = "Unable to perform excessively large batch operation."
 TOO_MANY_REMOVED: Final = (
@@ -80,11 +80,12 @@ def plan_creations(
     size = 0
     for number, acl in enumerate(acls, 1):
         error = _creation_error(acl)
-        if error is None and not _is_present(tail, acl):
+        if error is None:
             change = AclAdded(new_id(), acl)
-            tail = with_acl(tail, change.id, acl)
-            changes.append(change)
-            size += _record_bytes_max(acl)
+            with suppress(DuplicateAclError):
+                tail = with_acl(tail, change.id, acl)
+                changes.append(change)
+                size += _record_bytes_max(acl)
             if len(changes) > RECORDS_PER_REQUEST_MAX or size > BYTES_PER_REQUEST_MAX:
                 refused = PolicyViolationError(TOO_MANY_CREATED)
                 return CreationPlan(before, (), (refused,) * len(acls))
@@ -105,11 +106,6 @@ def _creation_error(acl: Acl) -> AclError | None:
     except InvalidAclError as error:
         return error
     return None
-
-
-def _is_present(snapshot: AclSnapshot, acl: Acl) -> bool:
-    assert not is_odd(acl), "validated"
-    return holds(snapshot.types[acl.resource_type], acl)
 
 
 def plan_deletions(before: AclSnapshot, filters: Sequence[AclFilter]) -> Steps[DeletionPlan]:

@@ -6,6 +6,9 @@ and validateFilter.
 
 from __future__ import annotations
 
+from enum import IntEnum
+from typing import Final
+
 from acl.errors import InvalidAclError
 from acl.model import (
     CLUSTER_NAME,
@@ -16,6 +19,11 @@ from acl.model import (
     PermissionType,
     ResourceType,
 )
+
+_RESOURCE_TYPES: Final = frozenset(ResourceType) - {ResourceType.UNKNOWN, ResourceType.ANY}
+_PATTERN_TYPES: Final = frozenset((PatternType.LITERAL, PatternType.PREFIXED))
+_OPERATIONS: Final = frozenset(Operation) - {Operation.UNKNOWN, Operation.ANY}
+_PERMISSION_TYPES: Final = frozenset((PermissionType.DENY, PermissionType.ALLOW))
 
 
 def validate_resource(acl: Acl) -> None:
@@ -36,18 +44,14 @@ def validate_new_acl(acl: Acl) -> None:
     Raises:
         InvalidAclError: Kafka's INVALID_REQUEST, with its text.
     """
-    resource_type = ResourceType.read(acl.resource_type)
-    if resource_type in (ResourceType.UNKNOWN, ResourceType.ANY):
-        raise InvalidAclError(f"Invalid resourceType {resource_type.name}")
-    pattern_type = PatternType.read(acl.pattern_type)
-    if pattern_type not in (PatternType.LITERAL, PatternType.PREFIXED):
-        raise InvalidAclError(f"Invalid patternType {pattern_type.name}")
-    operation = Operation.read(acl.operation)
-    if operation in (Operation.UNKNOWN, Operation.ANY):
-        raise InvalidAclError(f"Invalid operation {operation.name}")
-    permission_type = PermissionType.read(acl.permission_type)
-    if permission_type not in (PermissionType.DENY, PermissionType.ALLOW):
-        raise InvalidAclError(f"Invalid permissionType {permission_type.name}")
+    if acl.resource_type not in _RESOURCE_TYPES:
+        raise _invalid("resourceType", ResourceType.read(acl.resource_type))
+    if acl.pattern_type not in _PATTERN_TYPES:
+        raise _invalid("patternType", PatternType.read(acl.pattern_type))
+    if acl.operation not in _OPERATIONS:
+        raise _invalid("operation", Operation.read(acl.operation))
+    if acl.permission_type not in _PERMISSION_TYPES:
+        raise _invalid("permissionType", PermissionType.read(acl.permission_type))
     if not acl.resource_name:
         raise InvalidAclError("Resource name should not be empty")
     if ":" not in acl.principal:
@@ -55,6 +59,10 @@ def validate_new_acl(acl: Acl) -> None:
             f"Could not parse principal from `{acl.principal}` (no colon is present separating "
             "the principal type from the principal name)"
         )
+
+
+def _invalid(field: str, code: IntEnum) -> InvalidAclError:
+    return InvalidAclError(f"Invalid {field} {code.name}")
 
 
 def validate_filter(filter: AclFilter) -> None:
