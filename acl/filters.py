@@ -15,6 +15,11 @@ from acl.steps import Steps
 
 ACLS_PER_STEP: Final = 512
 
+_ANY: Final = 1
+"""What leaves a field open, whichever of Kafka's enumerations its codes are of."""
+_OPEN: Final = (AclFilter(), AclFilter(pattern_type=PatternType.MATCH))
+"""The filters that mean every ACL."""
+
 
 def accepts(filter: AclFilter, acl: Acl) -> bool:
     """Say whether ``filter`` means ``acl``. Codes from the future count as UNKNOWN.
@@ -23,11 +28,11 @@ def accepts(filter: AclFilter, acl: Acl) -> bool:
     means exactly that name, in either pattern type.
     """
     return (
-        filter.resource_type in (ResourceType.ANY, ResourceType.read(acl.resource_type))
-        and filter.principal in (None, acl.principal)
-        and filter.host in (None, acl.host)
-        and filter.operation in (Operation.ANY, Operation.read(acl.operation))
-        and filter.permission_type in (PermissionType.ANY, PermissionType.read(acl.permission_type))
+        (filter.principal is None or filter.principal == acl.principal)
+        and (filter.host is None or filter.host == acl.host)
+        and filter.resource_type in (_ANY, ResourceType.read(acl.resource_type))
+        and filter.operation in (_ANY, Operation.read(acl.operation))
+        and filter.permission_type in (_ANY, PermissionType.read(acl.permission_type))
         and _accepts_pattern(filter, acl)
     )
 
@@ -53,8 +58,9 @@ def find_acls(snapshot: AclSnapshot, filter: AclFilter) -> Steps[list[tuple[byte
     """
     found: list[tuple[bytes, Acl]] = []
     items = iter(snapshot.acls.items())
+    means_all = filter in _OPEN
     while piece := list(islice(items, ACLS_PER_STEP)):
-        found += [item for item in piece if accepts(filter, item[1])]
+        found += piece if means_all else [item for item in piece if accepts(filter, item[1])]
         yield
     return found
 
