@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: setup setup-dev run test check bench conformance lock clean
+.PHONY: setup setup-dev run test faults check bench conformance lock clean
 
 setup: .venv/.setup
 setup-dev: .venv/.setup-dev
@@ -24,6 +24,10 @@ run: setup
 
 test: setup-dev
 	$(BIN)/pytest
+
+# The log over a disk that crashes and fails, at random; SEED=1234 begins elsewhere.
+faults: setup-dev
+	$(BIN)/python -m tests.faults --schedules $(or $(SCHEDULES),20000) --seed $(or $(SEED),1)
 
 check: setup-dev
 	$(BIN)/ruff check .

@@ -10,16 +10,18 @@ import logging
 import os
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
+from acl.cluster_changes import CredentialAdded
 from daemon.errors import StartError
 from metadata.directory import find_files
 from metadata.errors import LogDirectoryError
 from metadata.log import Progress
 from metadata.meta_properties import (
     MetaProperties,
+    check_format_is_finished,
     format_directory,
     read_meta_properties,
     write_meta_properties,
@@ -54,11 +56,20 @@ def new_uuid(random_bytes: Callable[[int], bytes] = os.urandom) -> str:
 
 
 def format_log_directory(
-    log_dir: Path, *, cluster_id: str | None, node_id: int, storage: Storage
+    log_dir: Path,
+    *,
+    cluster_id: str | None,
+    node_id: int,
+    storage: Storage,
+    credentials: Sequence[CredentialAdded] = (),
 ) -> MetaProperties:
     """Make a log directory for this node, with a log that holds no ACL; return what it is.
 
     The log begins here, so that a start never has to take a log that is lost for an empty one.
+    Cut off or failed, it can be tried again.
+
+    Args:
+        credentials: of the first users; they stand behind the features, as one batch.
 
     Raises:
         LogDirectoryError: it is formatted already, or cannot be written.
@@ -69,11 +80,18 @@ def format_log_directory(
     if not _CLUSTER_ID.fullmatch(cluster_id):
         raise StartError(f"--cluster-id: {cluster_id!r} is not printable ASCII without spaces")
     properties = MetaProperties(cluster_id, node_id, new_uuid())
-    format_directory(log_dir, properties, storage)
-    writer = LogWriter(log_dir, storage=storage, segment_bytes_max=2**31, now_ms=now_ms)
+
+    def begin_log() -> None:
+        writer = LogWriter(log_dir, storage=storage, segment_bytes_max=2**31, now_ms=now_ms)
+        try:
+            writer.start(Progress(), Replay(), node_id=node_id)
+            if credentials:
+                writer.append([credentials])
+        finally:
+            writer.close()
+
     try:
-        writer.start(Progress(), Replay(), node_id=node_id)
-        writer.close()
+        format_directory(log_dir, properties, storage, begin_log)
     except OSError as error:
         raise LogDirectoryError(f"{log_dir}: {error.strerror or error}") from error
     return properties
@@ -85,13 +103,14 @@ def claim_log_directory(log_dir: Path, *, node_id: int, storage: Storage) -> Met
     A log that says nothing is given a cluster of its own.
 
     Raises:
-        LogDirectoryError: there is no log, a quorum of other nodes votes on it, or files cannot
-            be read.
+        LogDirectoryError: there is no log or it is not wholly formatted, a quorum of other nodes
+            votes on it, or files cannot be read.
         StartError: it is another node's.
     """
-    find_files(log_dir)  # or a directory that is not formatted yet would look as if it were
-    check_sole_voter(log_dir, node_id)
-    properties = read_meta_properties(log_dir)
+    check_format_is_finished(log_dir, storage)
+    find_files(log_dir, storage)  # or a directory that is not formatted would look as if it were
+    check_sole_voter(log_dir, node_id, storage)
+    properties = read_meta_properties(log_dir, storage)
     if properties is None:
         properties = MetaProperties(new_uuid(), node_id, new_uuid())
         write_meta_properties(log_dir, properties, storage)

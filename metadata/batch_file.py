@@ -3,7 +3,10 @@
 Law: the last batch of a log may be cut off by a crash, which is told from damage. Torn is: fewer
 bytes than the batch announces, unless its CRC holds for what is there; nothing but zeros to the
 end; or no good batch where a whole sector holds zeros (written to the file's size, never to its
-data). Anything else is corruption: a complete batch with a bad CRC may be an acknowledged DENY.
+data). Torn is also, with all that follows it, a batch whose first sector is as it was before the
+batch was written: zeros from where it should begin, behind the end of the batch before. No sync can
+have made durable what is not in that sector, so nothing from there on was acknowledged. Anything
+else is corruption: a complete batch with a bad CRC may be an acknowledged DENY.
 """
 
 from __future__ import annotations
@@ -53,8 +56,13 @@ class TornTail:
 class BatchFile:
     """A file of batches. ``torn_tail`` is set once reading has met one; the file is not changed."""
 
-    def __init__(self, path: Path, next_offset: int, storage: Storage = DISK) -> None:
+    def __init__(
+        self, path: Path, next_offset: int, storage: Storage = DISK, *, from_disk: bool = False
+    ) -> None:
         """Open ``path``; ``next_offset`` is only what errors name before the first batch.
+
+        Args:
+            from_disk: what the kernel's memory holds is not believed (``Storage.forget``).
 
         Raises:
             LogDirectoryError: the file cannot be opened.
@@ -64,6 +72,8 @@ class BatchFile:
         self._next_offset = next_offset
         self._position = 0
         try:
+            if from_disk:
+                storage.forget(path)
             self._size = storage.size(path)
             self._file = storage.open(path)
         except OSError as error:
@@ -135,6 +145,8 @@ class BatchFile:
         """
         if not start.strip(b"\0") and self._only_zeros_from(self._position):
             return "nothing but zeros to the end of the file"
+        if len(start) == LENGTH_SIZE and not any(start) and self._is_sector_stale():
+            return "a batch whose first sector was never written"
         if len(start) < LENGTH_SIZE:
             return f"{left} bytes, less than the start of a batch"
         size = batch_size(start)
@@ -144,6 +156,15 @@ class BatchFile:
         if sealed is not None:
             raise DecodeError(f"a batch of {sealed} bytes announces {size}", LENGTH_SIZE - 4)
         return f"a batch of {size} bytes of which {left} are there"
+
+    def _is_sector_stale(self) -> bool:
+        """Say whether zeros end the sector in which the next batch should begin.
+
+        The batch before fills the sector's other part, so the sector itself is not lost: it is as
+        it was when the log ended here. Less than a batch's length of it would be no evidence.
+        """
+        size = -self._position % SECTOR_SIZE
+        return size >= LENGTH_SIZE and not any(self._bytes_at(self._position, size))
 
     def _cut(self, reason: str, may_be_torn: bool) -> None:
         """End reading here, at a torn tail."""
@@ -166,12 +187,15 @@ class BatchFile:
     def _is_torn_write(self, data: bytes) -> bool:
         """Say whether ``data``, no batch, holds a sector of zeros and only zeros follow it.
 
-        What follows may complete the sector.
+        Those complete the sector only where the batch itself ends in more zeros than a record
+        does. Else they are what a later write left, and the batch had been whole before it.
         """
         end = self._position + len(data)
         if not self._only_zeros_from(end):
             return False
-        data += bytes(min(self._size - end, SECTOR_SIZE))
+        zeros = len(data) - len(data.rstrip(b"\0"))
+        if zeros >= LAST_PIECE_MIN or len(data) == LENGTH_SIZE:
+            data += bytes(min(self._size - end, SECTOR_SIZE))
         for start in range(-self._position % SECTOR_SIZE, len(data), SECTOR_SIZE):
             sector = data[start : start + SECTOR_SIZE]
             if len(sector) >= LAST_PIECE_MIN and not sector.strip(b"\0"):

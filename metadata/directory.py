@@ -18,6 +18,9 @@ METADATA_TOPIC_DIRECTORY: Final = "__cluster_metadata-0"
 CLEAN_SHUTDOWN_NAME: Final = ".kafka_cleanshutdown"
 """Stands in the log directory from a clean shutdown until the next start."""
 
+CORRUPT_SUFFIX: Final = ".corrupt"
+"""Behind the name of a checkpoint that was found damaged, which nothing takes for one then."""
+
 _SEGMENT_NAME: Final = re.compile(r"(\d{20})\.log", re.ASCII)
 _CHECKPOINT_NAME: Final = re.compile(r"(\d{20})-(\d{10})\.checkpoint", re.ASCII)
 

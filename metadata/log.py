@@ -1,22 +1,23 @@
 """The batches of a metadata log in order: the newest checkpoint, then the log from its end.
 
 Law: offsets have no gap and epochs never go back, from the first batch to the last. Neither is
-covered by a batch's CRC, so the order of the batches is what vouches for them.
+covered by a batch's CRC, so the order of the batches is what vouches for them. Of a checkpoint
+nothing is handed on before all of it was found whole; one that is not is passed over where the log,
+with an older checkpoint or alone, holds what it held.
 
 Source: KIP-595, KIP-630; Kafka 4.3 KafkaRaftLog.
 """
 
 from __future__ import annotations
 
-import os.path
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from metadata.batch_file import BatchFile, PlacedBatch, TornTail
 from metadata.directory import Checkpoint, LogFiles, Segment, checkpoint_of, find_files
-from metadata.errors import CorruptLogError
+from metadata.errors import CorruptLogError, MetadataLogError
 from metadata.storage import DISK, Storage
 from protocol.errors import DecodeError
 from protocol.record_batch import ControlType, control_types
@@ -35,12 +36,21 @@ class LogBatch:
     is_checkpoint: bool
 
 
+@dataclass(frozen=True, slots=True)
+class DamagedCheckpoint:
+    """A checkpoint that was passed over; ``error`` names the file and what is wrong with it."""
+
+    checkpoint: Checkpoint
+    error: MetadataLogError
+
+
 @dataclass(slots=True)
 class Progress:
     """How far reading has come.
 
-    Known at the end: ``torn_tail``, and ``segment``, the file in which the log goes on, of
-    ``segment_bytes`` bytes that count; None where it goes on in a new one.
+    Known from the first batch on: ``damaged_checkpoints``, newest first. Known at the end:
+    ``torn_tail``, and ``segment``, the file in which the log goes on, of ``segment_bytes`` bytes
+    that count; None where it goes on in a new one.
     """
 
     last_offset: int = -1
@@ -48,6 +58,7 @@ class Progress:
     torn_tail: TornTail | None = None
     segment: Path | None = None
     segment_bytes: int = 0
+    damaged_checkpoints: list[DamagedCheckpoint] = field(default_factory=list)
 
 
 class MetadataLog:
@@ -55,7 +66,7 @@ class MetadataLog:
 
     def __init__(self, files: LogFiles, storage: Storage = DISK) -> None:
         self._storage: Final = storage
-        self._checkpoint: Final = files.checkpoints[-1] if files.checkpoints else None
+        self._checkpoints: Final = files.checkpoints
         self._segments: Final = files.segments
         self._may_be_torn: Final = not files.was_shut_down_cleanly
         self.progress: Final = Progress()
@@ -67,7 +78,7 @@ class MetadataLog:
         Raises:
             LogDirectoryError: there is no such thing.
         """
-        if os.path.isfile(path):  # Path.is_file raises where it may not look
+        if storage.is_file(path):
             return cls(LogFiles((), (checkpoint_of(path),)), storage)
         return cls(find_files(path, storage), storage)
 
@@ -79,13 +90,42 @@ class MetadataLog:
             LogDirectoryError: a file cannot be read.
         """
         end = 0
-        if self._checkpoint is not None:
-            yield from self._of_checkpoint(self._checkpoint)
-            end = self._checkpoint.end_offset
+        checkpoint = self._newest_whole_checkpoint()
+        if checkpoint is not None:
+            yield from self._of_checkpoint(checkpoint)
+            end = checkpoint.end_offset
+            self.progress.last_offset = end - 1
+            self.progress.last_epoch = checkpoint.epoch
         segments = self._segments_from(end)
         for number, segment in enumerate(segments, 1):
             following = segments[number] if number < len(segments) else None
             yield from self._of_segment(segment, following, end)
+        self._check_damaged_are_covered()
+
+    def _newest_whole_checkpoint(self) -> Checkpoint | None:
+        for checkpoint in reversed(self._checkpoints):
+            try:
+                for _ in self._of_checkpoint(checkpoint):
+                    pass
+            except MetadataLogError as error:
+                if not self._segments:
+                    raise
+                self.progress.damaged_checkpoints.append(DamagedCheckpoint(checkpoint, error))
+            else:
+                return checkpoint
+        return None
+
+    def _check_damaged_are_covered(self) -> None:
+        """Refuse a log that ends before a checkpoint that cannot be believed: what is between?"""
+        end = self.progress.last_offset + 1
+        for damaged in self.progress.damaged_checkpoints:
+            if damaged.checkpoint.end_offset > end:
+                raise CorruptLogError(
+                    damaged.checkpoint.path,
+                    0,
+                    end,
+                    f"the log ends here, below the checkpoint's end, and {damaged.error}",
+                )
 
     def _segments_from(self, end: int) -> tuple[Segment, ...]:
         """Return the segments that may hold offset ``end`` and what follows it."""
@@ -98,16 +138,19 @@ class MetadataLog:
                 0,
                 end,
                 f"the log begins at offset {segments[0].base_offset}, and no checkpoint covers "
-                f"offsets {end} to {segments[0].base_offset - 1}",
+                f"offsets {end} to {segments[0].base_offset - 1}{self._damage()}",
             )
         return segments
+
+    def _damage(self) -> str:
+        return "".join(f"; {damaged.error}" for damaged in self.progress.damaged_checkpoints)
 
     def _of_segment(
         self, segment: Segment, following: Segment | None, end: int
     ) -> Iterator[LogBatch]:
         expected = segment.base_offset
         may_be_torn = following is None and self._may_be_torn
-        with BatchFile(segment.path, expected, self._storage) as file:
+        with BatchFile(segment.path, expected, self._storage, from_disk=may_be_torn) as file:
             while (placed := file.read(may_be_torn=may_be_torn)) is not None:
                 batch = placed.batch
                 if batch.base_offset != expected:
@@ -132,7 +175,10 @@ class MetadataLog:
                 self.progress.segment_bytes = file.position
         if following is not None and following.base_offset != expected:
             raise CorruptLogError(
-                following.path, 0, expected, f"the segment begins at {following.base_offset}"
+                following.path,
+                0,
+                expected,
+                f"the segment begins at {following.base_offset}{self._damage()}",
             )
 
     def _of_checkpoint(self, checkpoint: Checkpoint) -> Iterator[LogBatch]:
@@ -161,8 +207,6 @@ class MetadataLog:
                     yield LogBatch(placed, checkpoint.end_offset - 1, is_checkpoint=True)
         if not is_ended:
             raise CorruptLogError(checkpoint.path, file.position, expected, "it lacks its footer")
-        self.progress.last_offset = checkpoint.end_offset - 1
-        self.progress.last_epoch = checkpoint.epoch
 
 
 def _controls(placed: PlacedBatch) -> list[int]:

@@ -1,20 +1,28 @@
 """``meta.properties``: which cluster and node a log directory belongs to.
 
+Law: a directory that is being formatted has the file under another name, so that a formatting which
+was cut off is known as such: it can be begun again, and nothing else takes it for a log.
+
 Source: Kafka 4.3 MetaProperties, MetaPropertiesEnsemble (version 1, KRaft).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import Final
 
-from metadata.directory import METADATA_TOPIC_DIRECTORY
+from metadata.directory import CLEAN_SHUTDOWN_NAME, METADATA_TOPIC_DIRECTORY
 from metadata.errors import LogDirectoryError
-from metadata.storage import Storage
+from metadata.storage import DISK, Storage
 
 NAME: Final = "meta.properties"
+UNFINISHED_NAME: Final = "meta.properties.format"
+"""Stands in the log directory while it is formatted, in the place of ``meta.properties``."""
+
 VERSION: Final = "1"
 
 
@@ -25,7 +33,7 @@ class MetaProperties:
     directory_id: str
 
 
-def read_meta_properties(log_dir: Path) -> MetaProperties | None:
+def read_meta_properties(log_dir: Path, storage: Storage = DISK) -> MetaProperties | None:
     """Return what the directory says of itself, None where it says nothing.
 
     Raises:
@@ -33,7 +41,8 @@ def read_meta_properties(log_dir: Path) -> MetaProperties | None:
     """
     path = log_dir / NAME
     try:
-        lines = path.read_text(encoding="iso-8859-1").splitlines()
+        with storage.open(path) as file:
+            lines = file.read().decode("iso-8859-1").splitlines()
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -55,23 +64,77 @@ def read_meta_properties(log_dir: Path) -> MetaProperties | None:
         raise LogDirectoryError(f"{path}: node.id is no number") from None
 
 
-def format_directory(log_dir: Path, properties: MetaProperties, storage: Storage) -> None:
-    """Make an empty log directory, whose log a first start begins.
+def format_directory(
+    log_dir: Path,
+    properties: MetaProperties,
+    storage: Storage,
+    begin_log: Callable[[], None] = lambda: None,
+) -> None:
+    """Make a log directory, and its log; what an earlier try left unfinished is begun anew.
+
+    Args:
+        begin_log: writes the log's beginning, durably, into the empty directory made for it.
 
     Raises:
         LogDirectoryError: it is formatted already, holds a log, or cannot be written.
+        OSError: ``begin_log`` failed.
     """
     directory = log_dir / METADATA_TOPIC_DIRECTORY
     try:
-        if (log_dir / NAME).exists() or directory.exists():
+        is_unfinished = storage.exists(log_dir / UNFINISHED_NAME)
+        if storage.exists(log_dir / NAME) or (storage.exists(directory) and not is_unfinished):
             raise LogDirectoryError(f"{log_dir}: is formatted already")
-        made = [path for path in (directory, *directory.parents) if not path.exists()]
-        directory.mkdir(parents=True)
-        for path in made:
-            storage.sync_directory(path.parent)
+        _make_directories(log_dir, storage)
+        if is_unfinished:
+            _remove_unfinished(log_dir, storage)
+        _write_whole(log_dir / UNFINISHED_NAME, _encoded(properties), storage)
+        _make_directories(directory, storage)
     except OSError as error:
         raise LogDirectoryError(f"{log_dir}: {error.strerror or error}") from error
-    write_meta_properties(log_dir, properties, storage)
+    begin_log()
+    try:
+        storage.rename(log_dir / UNFINISHED_NAME, log_dir / NAME)
+        storage.sync_directory(log_dir)
+    except OSError as error:
+        raise LogDirectoryError(f"{log_dir / NAME}: {error.strerror or error}") from error
+
+
+def check_format_is_finished(log_dir: Path, storage: Storage) -> None:
+    """Refuse a directory whose formatting was cut off.
+
+    Raises:
+        LogDirectoryError: it was, or the directory cannot be looked at.
+    """
+    try:
+        is_unfinished = storage.exists(log_dir / UNFINISHED_NAME)
+    except OSError as error:
+        raise LogDirectoryError(f"{log_dir}: {error.strerror or error}") from error
+    if is_unfinished:
+        raise LogDirectoryError(
+            f"{log_dir}: its formatting was cut off ({UNFINISHED_NAME} stands in it); "
+            "run `authorizerd format` again"
+        )
+
+
+def _make_directories(path: Path, storage: Storage) -> None:
+    """Make ``path`` and what it stands in, each durable before anything is put into it."""
+    missing = list(takewhile(lambda each: not storage.exists(each), (path, *path.parents)))
+    made_before = missing[-1].parent if missing else path
+    with suppress(PermissionError):  # it is another's then, not one that a killed try had made
+        storage.sync_directory(made_before.parent)
+    for each in reversed(missing):
+        storage.make_directory(each)
+        storage.sync_directory(each.parent)
+
+
+def _remove_unfinished(log_dir: Path, storage: Storage) -> None:
+    """Remove the log that a formatting began: it was never in use, and holds nothing."""
+    directory = log_dir / METADATA_TOPIC_DIRECTORY
+    if storage.exists(directory):
+        for name in storage.names(directory):
+            storage.remove(directory / name)
+    with suppress(FileNotFoundError):
+        storage.remove(log_dir / CLEAN_SHUTDOWN_NAME)
 
 
 def write_meta_properties(log_dir: Path, properties: MetaProperties, storage: Storage) -> None:
@@ -81,17 +144,21 @@ def write_meta_properties(log_dir: Path, properties: MetaProperties, storage: St
         LogDirectoryError: it cannot be written.
     """
     path = log_dir / NAME
-    part = path.with_name(f"{NAME}.part")
     try:
-        with suppress(FileNotFoundError):
-            storage.remove(part)
-        with closing(storage.append_to(part)) as file:
-            file.append([_encoded(properties)])
-            file.sync()
-        storage.rename(part, path)
-        storage.sync_directory(log_dir)
+        _write_whole(path, _encoded(properties), storage)
     except OSError as error:
         raise LogDirectoryError(f"{path}: {error.strerror or error}") from error
+
+
+def _write_whole(path: Path, data: bytes, storage: Storage) -> None:
+    part = path.with_name(f"{path.name}.part")
+    with suppress(FileNotFoundError):
+        storage.remove(part)
+    with closing(storage.append_to(part)) as file:
+        file.append([data])
+        file.sync()
+    storage.rename(part, path)
+    storage.sync_directory(path.parent)
 
 
 def _encoded(properties: MetaProperties) -> bytes:

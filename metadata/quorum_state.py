@@ -15,6 +15,7 @@ import msgspec
 
 from metadata.directory import METADATA_TOPIC_DIRECTORY
 from metadata.errors import LogDirectoryError
+from metadata.storage import DISK, Storage
 
 NAME: Final = "quorum-state"
 STATIC_VOTERS_VERSION: Final = 0
@@ -34,7 +35,7 @@ class _QuorumState(msgspec.Struct, rename="camel"):
     current_voters: list[_Voter] = []
 
 
-def check_sole_voter(log_dir: Path, node_id: int) -> None:
+def check_sole_voter(log_dir: Path, node_id: int, storage: Storage = DISK) -> None:
     """Refuse a log that a quorum of other nodes has written.
 
     Raises:
@@ -43,7 +44,8 @@ def check_sole_voter(log_dir: Path, node_id: int) -> None:
     """
     path = log_dir / METADATA_TOPIC_DIRECTORY / NAME
     try:
-        state = msgspec.json.decode(path.read_bytes(), type=_QuorumState)
+        with storage.open(path) as file:
+            state = msgspec.json.decode(file.read(), type=_QuorumState)
     except FileNotFoundError:
         return
     except OSError as error:

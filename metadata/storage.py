@@ -7,6 +7,7 @@ do to a log can be played out by another implementation.
 from __future__ import annotations
 
 import os
+import os.path
 from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO, Final, Protocol
@@ -30,6 +31,12 @@ class AppendFile(Protocol):
 class Storage(Protocol):
     """Every call raises OSError where it fails."""
 
+    def exists(self, path: Path) -> bool:
+        """Say whether anything stands at ``path``."""
+
+    def is_file(self, path: Path) -> bool:
+        """Say whether ``path`` is a file; it is none where nobody may look, and never fails."""
+
     def names(self, directory: Path) -> list[str]:
         """Return the names of what stands in ``directory``."""
 
@@ -41,6 +48,16 @@ class Storage(Protocol):
 
     def open(self, path: Path) -> BinaryIO:
         """Open ``path`` for reading."""
+
+    def forget(self, path: Path) -> None:
+        """Let the next reading of ``path`` come from the disk, but for what is still to be written.
+
+        After a sync that failed, the kernel's memory may hold what the disk never got, and will
+        never try to write it again; a later sync succeeds all the same.
+        """
+
+    def make_directory(self, path: Path) -> None:
+        """Make a directory; durable once the one that it stands in is synced."""
 
     def append_to(self, path: Path) -> AppendFile:
         """Open ``path`` for appending; it is made where it is missing."""
@@ -85,6 +102,12 @@ class _DiskFile:
 class DiskStorage:
     """The real thing."""
 
+    def exists(self, path: Path) -> bool:
+        return path.exists()
+
+    def is_file(self, path: Path) -> bool:
+        return os.path.isfile(path)  # Path.is_file raises where it may not look
+
     def names(self, directory: Path) -> list[str]:
         return os.listdir(directory)
 
@@ -96,6 +119,16 @@ class DiskStorage:
 
     def open(self, path: Path) -> BinaryIO:
         return path.open("rb")
+
+    def forget(self, path: Path) -> None:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+        finally:
+            os.close(descriptor)
+
+    def make_directory(self, path: Path) -> None:
+        path.mkdir()
 
     def append_to(self, path: Path) -> AppendFile:
         return _DiskFile(path)

@@ -14,8 +14,10 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Final
 
+from acl.cluster_changes import FeatureLevel
 from metadata.directory import (
     CLEAN_SHUTDOWN_NAME,
+    CORRUPT_SUFFIX,
     METADATA_TOPIC_DIRECTORY,
     is_segment_name,
     segment_name,
@@ -28,7 +30,6 @@ from protocol.metadata_records import (
     METADATA_VERSION_FEATURE,
     METADATA_VERSION_KNOWN,
     AbortTransaction,
-    FeatureLevel,
     MetadataRecord,
     encode_value,
 )
@@ -104,6 +105,7 @@ class LogWriter:
     def start(self, progress: Progress, replay: Replay, *, node_id: int) -> None:
         """Cut an unfinished write off, begin an epoch, and name the features of a new log.
 
+        Damaged checkpoints are renamed, so that nothing is retired on the strength of them.
         A transaction that is still open is aborted, or what is written next would be part of it.
 
         Args:
@@ -114,6 +116,7 @@ class LogWriter:
             OSError: the log cannot be written.
         """
         self._remove_clean_shutdown_mark()
+        self._set_damaged_aside(progress)
         if progress.torn_tail is not None:
             self._storage.truncate(progress.torn_tail.path, progress.torn_tail.position)
         self._next_offset = progress.last_offset + 1
@@ -172,6 +175,14 @@ class LogWriter:
         with suppress(FileNotFoundError):
             self._storage.remove(self._log_dir / CLEAN_SHUTDOWN_NAME)
         self._storage.sync_directory(self._log_dir)
+
+    def _set_damaged_aside(self, progress: Progress) -> None:
+        for damaged in progress.damaged_checkpoints:
+            path = damaged.checkpoint.path
+            with suppress(FileNotFoundError):
+                self._storage.rename(path, path.with_name(path.name + CORRUPT_SUFFIX))
+        if progress.damaged_checkpoints:
+            self._storage.sync_directory(self._directory)
 
     def _sync_what_was_read(self) -> None:
         """A killed process may have written what it never synced; it is built on from now on."""

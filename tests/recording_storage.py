@@ -54,6 +54,20 @@ class RecordingStorage:
         """Return the calls of these names, in order."""
         return [call for call in self.calls if call[0] in names]
 
+    def exists(self, path: Path) -> bool:
+        return self._disk.exists(path)
+
+    def is_file(self, path: Path) -> bool:
+        return self._disk.is_file(path)
+
+    def forget(self, path: Path) -> None:
+        self.call("forget", path)
+        self._disk.forget(path)
+
+    def make_directory(self, path: Path) -> None:
+        self.call("make_directory", path)
+        self._disk.make_directory(path)
+
     def names(self, directory: Path) -> list[str]:
         return self._disk.names(directory)
 

@@ -13,7 +13,7 @@ from metadata.errors import LogDirectoryError
 from metadata.meta_properties import NAME, MetaProperties, read_meta_properties
 from metadata.storage import DiskStorage
 from tests.log_files import added, read_acls, write_file, write_log
-from tests.recording_storage import RecordingStorage
+from tests.recording_storage import PowerFailure, RecordingStorage
 
 ID = re.compile(r"[A-Za-z0-9_-]{22}")
 
@@ -119,6 +119,31 @@ def test_a_failing_disk_is_named(tmp_path: Path, failing: str, skip: int) -> Non
     """Not a traceback, whichever file it fails on."""
     with pytest.raises(LogDirectoryError, match="Input/output error"):
         formatted(tmp_path / "log", storage=RecordingStorage(failing, skip=skip))
+
+
+@pytest.mark.parametrize(
+    "failing",
+    ["append", "sync", "sync_directory", "append_to", "rename", "make_directory"],
+)
+@pytest.mark.parametrize("skip", range(6))
+@pytest.mark.parametrize("is_crash", [False, True])
+def test_a_formatting_that_fails_can_be_tried_again(
+    tmp_path: Path, failing: str, skip: int, is_crash: bool
+) -> None:
+    """At whatever call: until it is done the directory is refused, and then it is as new."""
+    log_dir = tmp_path / "log"
+    storage = RecordingStorage(failing, skip=skip, is_crash=is_crash)
+    try:
+        formatted(log_dir, cluster_id="first", storage=storage)
+    except (LogDirectoryError, PowerFailure):
+        if read_meta_properties(log_dir) is None:
+            with pytest.raises(LogDirectoryError):
+                claimed(log_dir)
+            formatted(log_dir, cluster_id="second")
+    assert claimed(log_dir).cluster_id in ("first", "second")
+    assert read_acls(log_dir) == {}
+    names = {each.name for each in log_dir.iterdir()}
+    assert names == {NAME, METADATA_TOPIC_DIRECTORY, ".kafka_cleanshutdown"}
 
 
 def test_ids_are_kafkas() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -122,19 +123,73 @@ def test_zeros_to_the_end_are_torn(path: Path) -> None:
         assert torn(path, FIRST + bytes(size)) == "nothing but zeros to the end of the file"
 
 
+def batch_of_size(offset: int, size: int) -> bytes:
+    """Return a batch of one record, of ``size`` bytes (a few hundred or more)."""
+    other = data_batch(offset, [bytes(size - 100)])
+    batch = data_batch(offset, [bytes(2 * size - 100 - len(other))])
+    assert len(batch) == size
+    return batch
+
+
 def test_zeros_that_something_follows_are_not_torn(path: Path) -> None:
-    """What follows may be an acknowledged batch."""
-    for size in (12, 13, 5000, (1 << 20) + 12, (1 << 21) + 12):
+    """Where they end within the sector that the batch before has begun, or stand in a sector of
+    their own: what follows may be an acknowledged batch.
+    """
+    for size in (12, 13, SECTOR_SIZE - len(FIRST) - 1):
         error = refusal(path, FIRST + bytes(size) + b"\1")
         assert error.reason == "batch length 0 is less than a batch's header"
         assert (error.position, error.offset) == (len(FIRST) + 8, 1)
+    aligned = batch_of_size(0, 2 * SECTOR_SIZE)
+    for size in (12, SECTOR_SIZE, 5000, (1 << 20) + 12, (1 << 21) + 12):
+        assert refusal(path, aligned + bytes(size) + b"\1").position == len(aligned) + 8
+        assert refusal(path, aligned + bytes(size) + LAST).position == len(aligned) + 8
+
+
+@pytest.mark.parametrize("following", [b"\1", LAST, LARGE], ids=["bytes", "batch", "large"])
+def test_a_sector_as_it_was_before_the_write_is_torn(path: Path, following: bytes) -> None:
+    """Zeros from the end of the last batch to the end of its sector: no sync has passed there, so
+    whatever stands behind was never acknowledged. (Sectors are written in any order.)
+    """
+    stale = SECTOR_SIZE - len(FIRST)
+    for size in (stale, stale + 1, stale + SECTOR_SIZE, 5000, (1 << 20) + 12):
+        reason = torn(path, FIRST + bytes(size) + following)
+        assert reason == "a batch whose first sector was never written"
+
+
+@pytest.mark.parametrize("left", [8, 9, 11, 12, 13, 100])
+def test_a_stale_sector_tells_by_more_than_a_few_zeros(path: Path, left: int) -> None:
+    """Where the rest of the sector is shorter than an offset and a length, it is damage."""
+    data = batch_of_size(0, 2 * SECTOR_SIZE - left) + bytes(left) + LAST[left:]
+    if left < 12:
+        path.write_bytes(data)
+        with BatchFile(path, 0) as file:
+            assert file.read(may_be_torn=True) is not None
+            with suppress(CorruptLogError):
+                batch = file.read(may_be_torn=True)
+                assert batch is not None
+                assert batch.batch.base_offset == 0, "which the log refuses"
+    else:
+        reason = torn(path, data, whole=batch_of_size(0, 2 * SECTOR_SIZE - left))
+        assert reason == "a batch whose first sector was never written"
+
+
+@pytest.mark.parametrize("zeros", [1, 63, 64, 511, 512, 600, 5000])
+def test_zeros_behind_a_damaged_batch_do_not_make_it_torn(path: Path, zeros: int) -> None:
+    """They are what is left of a later write, so the batch had been whole: no zeros stand in it."""
+    for position in range(21, len(LAST)):
+        refusal(path, FIRST + flipped(LAST, position) + bytes(zeros))
 
 
 def test_a_batch_cut_at_any_byte_and_filled_with_zeros_is_torn(path: Path) -> None:
-    """A write of which a part arrived, in a file that was grown: by a sector of zeros at least."""
-    ends_in_zeros = len(LAST) - len(LAST.rstrip(b"\0"))
-    for size in range(len(LAST) - ends_in_zeros):
+    """A write of which a part arrived, in a file that was grown: by a sector of zeros at least.
+
+    Where it lacks its last bytes alone, those may be its own, and other bytes damaged.
+    """
+    for size in range(len(LAST) - LAST_PIECE_MIN + 1):
         torn(path, (FIRST + LAST[:size]).ljust(4 * SECTOR_SIZE, b"\0"))
+    ends_in_zeros = len(LAST) - len(LAST.rstrip(b"\0"))
+    for size in range(len(LAST) - LAST_PIECE_MIN + ends_in_zeros, len(LAST) - ends_in_zeros):
+        refusal(path, (FIRST + LAST[:size]).ljust(4 * SECTOR_SIZE, b"\0"))
     path.write_bytes((FIRST + LAST).ljust(4 * SECTOR_SIZE, b"\0"))
     places, tail = read(path)
     assert places == [(0, 0), (1, len(FIRST))]

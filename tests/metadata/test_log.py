@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from metadata.errors import LogDirectoryError
+from metadata.directory import CLEAN_SHUTDOWN_NAME, checkpoint_name, segment_name
+from metadata.errors import CorruptLogError, LogDirectoryError
 from metadata.log import MetadataLog
 from protocol.control_records import snapshot_header
 from protocol.record_batch import ControlType, batch_size, control_key, encode_batch
@@ -27,6 +28,7 @@ from tests.log_files import (
     write_segment,
 )
 from tests.metadata.reading import BATCHES, numbers, read, refusal
+from tests.recording_storage import RecordingStorage
 
 
 def offsets(path: Path) -> list[int]:
@@ -263,6 +265,108 @@ def test_after_its_footer_it_ends(tmp_path: Path) -> None:
     pieces = (HEADER, FOOTER, data_batch(2, [added(1)]))
     path = write_file(tmp_path, "00000000000000000090-0000000001.checkpoint", *pieces)
     assert refusal(path).reason == "a batch follows the checkpoint's footer"
+
+
+HALF_A_CHECKPOINT = b"".join(checkpoint_batches(RECORDS))[:-1]
+
+
+def written_with_damage(log_dir: Path, *, is_older_whole: bool = True) -> Path:
+    """Write BATCHES, a checkpoint of all of them that is damaged, and one of the first ones."""
+    write_segment(log_dir, 0, *BATCHES)
+    if is_older_whole:
+        write_checkpoint(log_dir, 4, RECORDS)
+    else:
+        write_file(log_dir, checkpoint_name(4, 1), HALF_A_CHECKPOINT)
+    return write_file(log_dir, checkpoint_name(6, 1), HALF_A_CHECKPOINT)
+
+
+@pytest.mark.parametrize("is_older_whole", [True, False])
+def test_a_damaged_checkpoint_is_passed_over(tmp_path: Path, *, is_older_whole: bool) -> None:
+    """The one before serves, or the log alone from its beginning; what is wrong is told."""
+    path = written_with_damage(tmp_path, is_older_whole=is_older_whole)
+    assert numbers(tmp_path) == {2, 3}
+    batches, progress = read(tmp_path)
+    assert [each.is_checkpoint for each in batches].count(True) == is_older_whole
+    assert (progress.last_offset, progress.last_epoch) == (5, 1)
+    ends = [each.checkpoint.end_offset for each in progress.damaged_checkpoints]
+    assert ends == ([6] if is_older_whole else [6, 4])
+    told = str(progress.damaged_checkpoints[0].error)
+    assert told.startswith(f"{path}: at byte ")
+    assert "a batch of 75 bytes of which 74 are there" in told
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [b"", HALF_A_CHECKPOINT, HEADER, HEADER + FOOTER + FOOTER, b"".join(BATCHES), bytes(2000)],
+    ids=["empty", "half", "without footer", "two footers", "a log", "zeros"],
+)
+def test_nothing_of_a_damaged_checkpoint_is_handed_on(tmp_path: Path, damaged: bytes) -> None:
+    """It is read to its end before its first batch is believed."""
+    write_segment(tmp_path, 0, *BATCHES)
+    write_file(tmp_path, checkpoint_name(6, 1), damaged)
+    assert offsets(tmp_path) == [0, 1, 2, 4]
+    assert len(read(tmp_path)[1].damaged_checkpoints) == 1
+
+
+def test_a_checkpoint_that_cannot_be_read_is_passed_over(tmp_path: Path) -> None:
+    """Its sectors are lost, say; here a directory has its name."""
+    write_segment(tmp_path, 0, *BATCHES)
+    (write_segment(tmp_path, 0, *BATCHES).parent / checkpoint_name(6, 1)).mkdir()
+    _, progress = read(tmp_path)
+    assert "Is a directory" in str(progress.damaged_checkpoints[0].error)
+
+
+def test_a_log_that_does_not_reach_back_is_refused(tmp_path: Path) -> None:
+    """The error says from where on it does, and what is wrong with the checkpoint."""
+    checkpoint = write_file(tmp_path, checkpoint_name(6, 1), HALF_A_CHECKPOINT)
+    segment = write_segment(tmp_path, 4, BATCHES[3])
+    with pytest.raises(CorruptLogError) as refused:
+        read(tmp_path)
+    assert str(refused.value) == (
+        f"{segment}: at byte 0, log offset 0: the log begins at offset 4, and no checkpoint "
+        f"covers offsets 0 to 3; {checkpoint}: at byte {len(HALF_A_CHECKPOINT) - 74}, log offset "
+        "4: a batch of 75 bytes of which 74 are there; only the end of a log that was not shut "
+        "down cleanly may be unfinished"
+    )
+
+
+def test_a_log_that_ends_before_a_damaged_checkpoint_is_refused(tmp_path: Path) -> None:
+    """What stood between its end and the checkpoint's is nowhere else."""
+    write_segment(tmp_path, 0, *BATCHES)
+    path = write_file(tmp_path, checkpoint_name(90, 1), HALF_A_CHECKPOINT)
+    with pytest.raises(CorruptLogError, match="the log ends here, below the checkpoint's") as error:
+        read(tmp_path)
+    assert (error.value.path, error.value.offset) == (path, 6)
+    write_file(tmp_path, checkpoint_name(90, 1)).rename(path.with_name(checkpoint_name(6, 1)))
+    assert numbers(tmp_path) == {2, 3}
+
+
+def test_without_a_log_a_damaged_checkpoint_is_refused(tmp_path: Path) -> None:
+    """An older one holds less."""
+    write_checkpoint(tmp_path, 4, RECORDS)
+    path = write_file(tmp_path, checkpoint_name(6, 1), HALF_A_CHECKPOINT)
+    assert refusal(tmp_path).path == path
+
+
+def test_a_record_that_may_not_stand_in_a_checkpoint_is_refused(tmp_path: Path) -> None:
+    """Its CRC is good, so it was written so: nothing older is taken for the truth."""
+    write_segment(tmp_path, 0, *BATCHES)
+    path = write_checkpoint(tmp_path, 6, [METADATA_VERSION, removed(1)])
+    with pytest.raises(CorruptLogError) as refused:
+        numbers(tmp_path)
+    assert refused.value.path == path
+
+
+def test_the_end_of_a_log_in_use_is_read_from_the_disk(tmp_path: Path) -> None:
+    """After a sync that failed, memory may hold what the disk never got, and later lose it."""
+    for base_offset, batches in ((0, BATCHES[:2]), (2, BATCHES[2:3]), (4, BATCHES[3:])):
+        write_segment(tmp_path, base_offset, *batches)
+    storage = RecordingStorage()
+    list(MetadataLog.open(tmp_path, storage).batches())
+    assert storage.named("forget") == [("forget", segment_name(4))]
+    (tmp_path / CLEAN_SHUTDOWN_NAME).touch()
+    list(MetadataLog.open(tmp_path, storage).batches())
+    assert len(storage.named("forget")) == 1
 
 
 def test_other_control_records_are_passed_over(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from metadata.errors import LogDirectoryError
 from metadata.meta_properties import (
     NAME,
     MetaProperties,
+    check_format_is_finished,
     format_directory,
     read_meta_properties,
     write_meta_properties,
@@ -87,7 +89,61 @@ def test_each_directory_that_was_made_is_durable(tmp_path: Path) -> None:
     storage = RecordingStorage()
     format_directory(tmp_path / "outer" / "log", PROPERTIES, storage)
     made = {name for _, name in storage.named("sync_directory")}
-    assert made == {tmp_path.name, "outer", "log"}
+    assert made == {tmp_path.parent.name, tmp_path.name, "outer", "log"}
+
+
+@pytest.mark.parametrize("what", ["make_directory", "sync_directory"])
+@pytest.mark.parametrize("skip", range(4))
+def test_a_directory_that_a_killed_try_made_is_durable(
+    tmp_path: Path, what: str, skip: int
+) -> None:
+    """It is there for the next try, and yet may vanish: its name was never synced."""
+    log_dir = tmp_path / "outer" / "log"
+    made = {"outer": tmp_path, "log": tmp_path / "outer", METADATA_TOPIC_DIRECTORY: log_dir}
+    first = RecordingStorage(what, skip=skip, is_crash=True)
+    with suppress(PowerFailure):
+        format_directory(log_dir, PROPERTIES, first)
+    durable = _durable(first, made)
+    second = RecordingStorage()
+    if read_meta_properties(log_dir) is None:
+        format_directory(log_dir, PROPERTIES, second)
+        assert durable | _durable(second, made) == made.keys()
+
+
+def _durable(storage: RecordingStorage, made: dict[str, Path]) -> set[str]:
+    """Return which directories' names were synced while they stood there."""
+    there = {name for name, parent in made.items() if (parent / name).is_dir()}
+    synced = {name for _, name in storage.named("sync_directory")}
+    return {name for name in there if made[name].name in synced}
+
+
+def test_a_formatting_that_was_cut_off_is_known(tmp_path: Path) -> None:
+    """Until it is done, at its last step, the directory is nobody's; then it is formatted."""
+    log_dir = tmp_path / "log"
+    with pytest.raises(PowerFailure):
+        format_directory(log_dir, PROPERTIES, RecordingStorage("rename", skip=1, is_crash=True))
+    assert read_meta_properties(log_dir) is None
+    with pytest.raises(LogDirectoryError, match=r"cut off .*run `authorizerd format` again"):
+        check_format_is_finished(log_dir, DiskStorage())
+    format_directory(log_dir, PROPERTIES, DiskStorage())
+    check_format_is_finished(log_dir, DiskStorage())
+    assert read_meta_properties(log_dir) == PROPERTIES
+
+
+def test_what_an_unfinished_formatting_began_is_begun_anew(tmp_path: Path) -> None:
+    """No file of its log is left, and its properties are those of the later try."""
+
+    def fail() -> None:
+        (tmp_path / METADATA_TOPIC_DIRECTORY / "half.log").write_bytes(b"half")
+        raise OSError("full")
+
+    with pytest.raises(OSError, match="full"):
+        format_directory(tmp_path, PROPERTIES, DiskStorage(), fail)
+    other = MetaProperties("other", 2, "")
+    format_directory(tmp_path, other, DiskStorage())
+    assert read_meta_properties(tmp_path) == other
+    assert list((tmp_path / METADATA_TOPIC_DIRECTORY).iterdir()) == []
+    assert {each.name for each in tmp_path.iterdir()} == {NAME, METADATA_TOPIC_DIRECTORY}
 
 
 @pytest.mark.parametrize("what", ["append", "sync", "rename"])

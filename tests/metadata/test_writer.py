@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from acl.cluster_changes import FeatureLevel
 from acl.model import AclAdded, AclRemoved
 from metadata.directory import (
     CLEAN_SHUTDOWN_NAME,
@@ -20,7 +21,7 @@ from metadata.log import LogBatch, MetadataLog, Progress
 from metadata.replay import Replay
 from metadata.storage import DiskStorage
 from metadata.writer import CLEAN_SHUTDOWN_MARK, FEATURES_WRITTEN, LogWriter
-from protocol.metadata_records import AbortTransaction, BeginTransaction, FeatureLevel
+from protocol.metadata_records import AbortTransaction, BeginTransaction
 from protocol.record_batch import HEADER_SIZE, ControlType
 from protocol.record_reader import Texts, read_records
 from tests.log_files import (
@@ -331,6 +332,24 @@ def test_what_a_killed_process_left_is_synced_before_the_log_goes_on(tmp_path: P
     before = storage.calls[: storage.calls.index(("append_to", new))]
     assert ("sync", FIRST_SEGMENT) in before
     assert ("sync_directory", METADATA_TOPIC_DIRECTORY) in before
+
+
+def test_a_damaged_checkpoint_is_set_aside_before_anything_is_written(tmp_path: Path) -> None:
+    """Or it would be taken for one by who retires what it covers. It stays to be looked at."""
+    write_log(tmp_path, [added(1)])
+    path = write_checkpoint(tmp_path, 3, [METADATA_VERSION, added(1)])
+    path.write_bytes(path.read_bytes()[:-1])
+    whole = write_checkpoint(tmp_path, 2, [METADATA_VERSION])
+    storage = RecordingStorage()
+    started(tmp_path, storage).append([[added(2)]])
+    aside = path.name + ".corrupt"
+    before_writing = storage.calls[: storage.calls.index(("append", FIRST_SEGMENT))]
+    assert before_writing.index(("rename", aside)) < before_writing.index(
+        ("sync_directory", METADATA_TOPIC_DIRECTORY)
+    )
+    assert [each.path for each in find_files(tmp_path).checkpoints] == [whole]
+    assert (path.parent / aside).is_file()
+    assert numbers(tmp_path) == {1, 2}
 
 
 def test_a_writer_that_never_started_marks_nothing(tmp_path: Path) -> None:

@@ -1,0 +1,312 @@
+"""The whole of a log directory looked at: every segment, every checkpoint, each against the others.
+
+Law: what a start would refuse is found here, and what a start need not look at as well: older
+segments and checkpoints, epochs that no LeaderChange begins, checkpoints that differ from the log.
+Nothing is changed or locked. Of one fault in a segment the rest of that file is a consequence: it
+is not judged; the log goes on with the next segment, its ACLs with the next checkpoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from acl.builder import SnapshotBuilder
+from acl.errors import ChangeError
+from acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot, apply_changes
+from metadata.batch_file import BatchFile, PlacedBatch
+from metadata.directory import Checkpoint, Segment, find_files
+from metadata.errors import CorruptLogError, LogDirectoryError, MetadataLogError
+from metadata.findings import Fault, FaultKind, Finding, Note, Summary, directory_fault
+from metadata.known_names import OFFSET_MAX, name_findings
+from metadata.log import LogBatch, MetadataLog
+from metadata.meta_properties import NAME as META_PROPERTIES_NAME
+from metadata.meta_properties import check_format_is_finished, read_meta_properties
+from metadata.replay import Replay
+from metadata.storage import DISK, Storage
+from protocol.errors import DecodeError
+from protocol.leader_change import decode_leader_change
+from protocol.record_batch import ControlType, control_types
+from protocol.record_reader import Texts, read_records
+
+
+class Inspection:
+    """One look at a log directory: ``findings`` once, then the rest tells what there is."""
+
+    def __init__(self, log_dir: Path, storage: Storage = DISK) -> None:
+        self._log_dir: Final = log_dir
+        self._storage: Final = storage
+        self.summary: Final = Summary()
+        self.sound_checkpoints: Final[list[Checkpoint]] = []
+        self._pending: list[Checkpoint] = []
+        self._base_offsets: frozenset[int] = frozenset()
+        # The run of offsets, without a gap, that was read last.
+        self._start = 0
+        self._end = 0
+        self._epoch: int | None = 0
+        self._is_interrupted = False
+        self._snapshot: AclSnapshot | None = EMPTY_SNAPSHOT
+        self._replay = Replay()
+        self._texts: Final = Texts()
+        self._uncovered: Segment | None = None
+
+    @property
+    def snapshot(self) -> AclSnapshot | None:
+        """The ACLs at the end of the log, None where they are not known."""
+        return self._snapshot
+
+    @property
+    def end_offset(self) -> int:
+        """The offset behind the last one that was believed."""
+        return self._end
+
+    @property
+    def last_epoch(self) -> int | None:
+        return self._epoch
+
+    def findings(self) -> Iterator[Finding]:
+        """Yield what is found, in the order of the log; blocks on the files.
+
+        Raises:
+            LogDirectoryError: there is no log to look at.
+        """
+        files = find_files(self._log_dir, self._storage)
+        self.summary.was_shut_down_cleanly = files.was_shut_down_cleanly
+        self.summary.segments = len(files.segments)
+        self.summary.checkpoints = len(files.checkpoints)
+        if files.segments:
+            self.summary.first_offset = files.segments[0].base_offset
+        for path, reason, is_fault in name_findings(self._log_dir, self._storage):
+            yield directory_fault(path, reason) if is_fault else Note(path, reason)
+        yield from self._of_meta_properties()
+        segments = [each for each in files.segments if each.base_offset <= OFFSET_MAX]
+        self._pending = [each for each in files.checkpoints if each.end_offset <= OFFSET_MAX]
+        self._base_offsets = frozenset(segment.base_offset for segment in segments)
+        for segment in segments:
+            yield from self._of_checkpoints_to(segment.base_offset)
+            yield from self._of_beginning(segment, is_first=segment == segments[0])
+            is_last = segment == segments[-1]
+            may_be_torn = is_last and not files.was_shut_down_cleanly
+            yield from self._of_segment(segment, may_be_torn=may_be_torn)
+        yield from self._of_checkpoints_to(None)
+        if self._uncovered is not None:
+            reason = (
+                f"the log begins at offset {self._uncovered.base_offset}, "
+                "and no sound checkpoint says what was before"
+            )
+            yield Fault(FaultKind.UNCOVERED, self._uncovered.path, 0, 0, reason)
+
+    def _of_meta_properties(self) -> Iterator[Finding]:
+        path = self._log_dir / META_PROPERTIES_NAME
+        try:
+            check_format_is_finished(self._log_dir, self._storage)
+            properties = read_meta_properties(self._log_dir, self._storage)
+        except LogDirectoryError as error:
+            yield directory_fault(path, str(error).removeprefix(f"{path}: "))
+            return
+        if properties is None:
+            yield Note(path, "missing; a start gives the log a cluster id of its own")
+        elif properties.node_id < 0 or not properties.cluster_id:
+            ids = f"node.id is {properties.node_id}, cluster.id {properties.cluster_id!r}"
+            yield directory_fault(path, ids)
+
+    def _of_beginning(self, segment: Segment, *, is_first: bool) -> Iterator[Finding]:
+        """Yield a fault where ``segment`` does not go on where the log before it ended."""
+        base_offset = segment.base_offset
+        if self._end != base_offset:
+            if is_first:
+                self._uncovered = segment
+            elif not self._is_interrupted:
+                reason = f"the segment begins at {base_offset}"
+                yield Fault(FaultKind.GAP, segment.path, 0, self._end, reason)
+            self._begin_run(base_offset, epoch=None, snapshot=None)
+        self._is_interrupted = False
+
+    def _begin_run(self, offset: int, *, epoch: int | None, snapshot: AclSnapshot | None) -> None:
+        self._start = self._end = offset
+        self._epoch = epoch
+        self._snapshot = snapshot
+        self._replay = Replay()
+
+    def _of_segment(self, segment: Segment, *, may_be_torn: bool) -> Iterator[Finding]:
+        position = 0
+        try:
+            with BatchFile(segment.path, segment.base_offset, self._storage) as file:
+                while (placed := file.read(may_be_torn=may_be_torn)) is not None:
+                    self._check_order(placed)
+                    yield from self._of_batch(placed)
+                    yield from self._of_checkpoints_to(self._end)
+                    position = file.position
+        except MetadataLogError as error:
+            self._is_interrupted = True
+            self._snapshot = None
+            at, reason = position, str(error)
+            if isinstance(error, CorruptLogError):
+                at, reason = error.position, error.reason
+            kind = FaultKind.DAMAGE
+            yield Fault(kind, segment.path, at, self._end, reason, batch_position=position)
+            return
+        if file.torn_tail is not None:
+            tail = self.summary.torn_tail = file.torn_tail
+            yield Note(
+                tail.path,
+                f"at byte {tail.position}, log offset {self._end}: unfinished write of {tail.size} "
+                f"bytes, will be cut at the next start: {tail.reason}",
+            )
+
+    def _check_order(self, placed: PlacedBatch) -> None:
+        """Raise CorruptLogError where the batch cannot follow: no CRC covers what says so."""
+        batch = placed.batch
+        reason = None
+        if batch.base_offset != self._end:
+            reason = f"base offset {batch.base_offset}"
+        elif batch.leader_epoch < (self._epoch or 0):
+            reason = f"epoch {batch.leader_epoch} after epoch {self._epoch or 0}"
+        if reason is not None:
+            raise CorruptLogError(placed.path, placed.position, self._end, reason)
+
+    def _of_batch(self, placed: PlacedBatch) -> Iterator[Finding]:
+        batch = placed.batch
+        self.summary.batches += 1
+        self.summary.records += batch.count
+        try:
+            if batch.is_control:
+                yield from self._of_control_batch(placed)
+            else:
+                yield from self._of_epoch(placed, begins_epoch=False)
+                self._apply(placed)
+        except DecodeError as error:
+            yield self._unfit(placed, error.reason, placed.position + error.position)
+        except CorruptLogError as error:
+            yield self._unfit(placed, error.reason, error.position)
+        except ChangeError as error:
+            yield self._unfit(placed, str(error), placed.position)
+        self._epoch = batch.leader_epoch
+        self._end = batch.last_offset + 1
+
+    def _unfit(self, placed: PlacedBatch, reason: str, position: int) -> Fault:
+        """Return the fault of a batch whose records cannot be; the ACLs are not known after it."""
+        self._snapshot = None
+        self._replay = Replay()
+        return Fault(
+            FaultKind.DAMAGE, placed.path, position, self._end, reason,
+            batch_position=placed.position,
+        )  # fmt: skip
+
+    def _of_control_batch(self, placed: PlacedBatch) -> Iterator[Finding]:
+        begins_epoch = ControlType.LEADER_CHANGE in list(control_types(placed.batch))
+        yield from self._of_epoch(placed, begins_epoch=begins_epoch)
+        change = decode_leader_change(placed.batch)
+        if change is not None and change.leader_id not in change.voters:
+            reason = f"a LeaderChange to node {change.leader_id}, which has no vote"
+            yield self._unfit(placed, reason, placed.position)
+
+    def _of_epoch(self, placed: PlacedBatch, *, begins_epoch: bool) -> Iterator[Finding]:
+        """Yield a fault where an epoch begins without a LeaderChange, or one begins none."""
+        epoch, before = placed.batch.leader_epoch, self._epoch
+        if before is None or (epoch > before) == begins_epoch:
+            return
+        if begins_epoch:
+            reason, right_epoch = f"a LeaderChange in epoch {epoch}, which has begun", before + 1
+        else:
+            reason, right_epoch = f"epoch {epoch} after {before}, with no LeaderChange", before
+        yield Fault(
+            FaultKind.EPOCH, placed.path, placed.position + 12, self._end, reason,
+            batch_position=placed.position, right_epoch=right_epoch,
+        )  # fmt: skip
+
+    def _apply(self, placed: PlacedBatch) -> None:
+        """Make the batch's changes; where the ACLs are not known its records are only read.
+
+        (A log may begin within a transaction that a checkpoint covers.)
+        """
+        if self._snapshot is None:
+            for _ in read_records(placed.batch, self._texts):
+                pass
+            return
+        log_batch = LogBatch(placed, placed.batch.last_offset, is_checkpoint=False)
+        for step in self._replay.steps(log_batch):
+            if step is not None:
+                self._snapshot = apply_changes(self._snapshot, step.changes)
+
+    def _of_checkpoints_to(self, end: int | None) -> Iterator[Finding]:
+        """Look at the checkpoints that end at or before ``end``; None: at all that are left."""
+        while self._pending and (end is None or self._pending[0].end_offset <= end):
+            checkpoint = self._pending.pop(0)
+            fault = self._checkpoint_fault(checkpoint)
+            if fault is None:
+                self.sound_checkpoints.append(checkpoint)
+            else:
+                yield fault
+
+    def _checkpoint_fault(self, checkpoint: Checkpoint) -> Fault | None:
+        """Return what is wrong with a checkpoint; a sound one may be where the ACLs go on from."""
+        path, position = checkpoint.path, 0
+        builder, replay = SnapshotBuilder(), Replay()
+        try:
+            for log_batch in MetadataLog.open(path, self._storage).batches():
+                position = log_batch.placed.position
+                for step in replay.steps(log_batch):
+                    if step is not None:
+                        builder.apply_changes(step.changes)
+        except CorruptLogError as error:
+            reason = error.reason
+            return Fault(FaultKind.CHECKPOINT, path, error.position, error.offset, reason)
+        except (LogDirectoryError, ChangeError) as error:
+            return Fault(FaultKind.CHECKPOINT, path, position, checkpoint.end_offset, str(error))
+        snapshot = builder.freeze(checkpoint.end_offset - 1)
+        disagreement = self._disagreement(checkpoint, snapshot)
+        if disagreement is not None:
+            return Fault(FaultKind.CHECKPOINT, path, 0, checkpoint.end_offset, disagreement)
+        if self._is_ahead(checkpoint):
+            reason = f"the log ends before it, at offset {self._end}: a name or an end is wrong"
+            return Fault(FaultKind.AHEAD, path, 0, self._end, reason)
+        self._adopt(checkpoint, snapshot)
+        return None
+
+    def _disagreement(self, checkpoint: Checkpoint, snapshot: AclSnapshot) -> str | None:
+        """Return in what the checkpoint differs from the log, where the log reaches back to it."""
+        end = checkpoint.end_offset
+        if self._is_interrupted or not self._start <= end <= self._end:
+            return None
+        if end < self._end:
+            return "it ends within a batch of the log, or where another checkpoint should"
+        if (end > self._start or not end) and checkpoint.epoch != self._epoch:
+            return f"its epoch is {checkpoint.epoch}, the log's at offset {end - 1} {self._epoch}"
+        if self._replay.is_transaction_open:
+            return "it ends within a transaction"
+        return None if self._snapshot is None else _difference(snapshot, self._snapshot)
+
+    def _is_ahead(self, checkpoint: Checkpoint) -> bool:
+        """Say whether it ends where no log is, though there is log before it.
+
+        (A node that fetches a checkpoint begins its log anew, at the checkpoint's end.)
+        """
+        end = checkpoint.end_offset
+        is_behind_log = self._end < end and self.summary.batches > 0 and not self._is_interrupted
+        return is_behind_log and end not in self._base_offsets
+
+    def _adopt(self, checkpoint: Checkpoint, snapshot: AclSnapshot) -> None:
+        """Go on from a checkpoint, where the log does not say itself what the ACLs are."""
+        end = checkpoint.end_offset
+        if end > self._end or self._is_interrupted:
+            self._begin_run(end, epoch=checkpoint.epoch, snapshot=snapshot)
+        elif end == self._end and self._snapshot is None:
+            self._snapshot = snapshot
+            self._epoch = checkpoint.epoch
+            self._replay = Replay()
+        if self._uncovered is not None and end >= self._uncovered.base_offset:
+            self._uncovered = None
+
+
+def _difference(checkpoint: AclSnapshot, log: AclSnapshot) -> str | None:
+    if checkpoint.acls == log.acls:
+        return None
+    for acl_id, acl in log.acls.items():
+        if checkpoint.acls.get(acl_id) != acl:
+            return f"its ACLs are not the log's: it lacks {acl} with id {acl_id.hex()}"
+    for acl_id, acl in checkpoint.acls.items():
+        if acl_id not in log.acls:
+            return f"its ACLs are not the log's: it has {acl} with id {acl_id.hex()}"
+    return None

@@ -1,0 +1,51 @@
+"""The names that may stand in a log directory: those that are not known, and those that look wrong.
+
+Law: a name that is almost a segment's or a checkpoint's is a fault. The file behind it is not read
+at a start, so the log would go back, without a word, to what it was before that file.
+
+Source: Kafka 4.3 LogFileUtils, LogManager, KafkaRaftLog.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from metadata.directory import METADATA_TOPIC_DIRECTORY
+from metadata.storage import Storage
+
+REPAIR_PREFIX: Final = "repair-"
+
+_OF_THE_LOG: Final = re.compile(
+    r"\d{20}\.(log|index|timeindex|txnindex|snapshot)(\.(deleted|cleaned|swap|part))?"
+    r"|\d{20}-\d{10}\.checkpoint(\.(deleted|part|corrupt))?"
+    r"|leader-epoch-checkpoint(\.tmp)?|quorum-state(\.tmp)?|partition\.metadata(\.tmp)?",
+    re.ASCII,
+)
+_OF_THE_DIRECTORY: Final = re.compile(
+    r"meta\.properties(\.tmp|\.part|\.format(\.part)?)?|\.lock|\.kafka_cleanshutdown|bootstrap\.checkpoint"
+    r"|__cluster_metadata-0|(cleaner-offset|log-start-offset|recovery-point-offset"
+    r"|replication-offset)-checkpoint(\.tmp)?|repair-\d{8}T\d{6}Z"
+    r"|[\w.-]+-\d+(\.[\w-]+-(delete|future|stray))?",  # a topic's partition
+    re.ASCII,
+)
+OFFSET_MAX: Final = 2**63 - 1
+_ALMOST: Final = re.compile(r"\d{20}.*|.*\.log|.*\.checkpoint", re.DOTALL)
+
+
+def name_findings(log_dir: Path, storage: Storage) -> Iterator[tuple[Path, str, bool]]:
+    """Yield each file whose name is not known, what is to be said, and whether it is a fault."""
+    directory = log_dir / METADATA_TOPIC_DIRECTORY
+    for name in sorted(storage.names(directory)):
+        if name[:20].isdecimal() and int(name[:20]) > OFFSET_MAX:
+            yield directory / name, "named by an offset that cannot be", True
+        elif not _OF_THE_LOG.fullmatch(name):
+            if _ALMOST.fullmatch(name):
+                yield directory / name, "named almost like a file of the log: it is not read", True
+            else:
+                yield directory / name, "not known", False
+    for name in sorted(storage.names(log_dir)):
+        if not _OF_THE_DIRECTORY.fullmatch(name):
+            yield log_dir / name, "not known", False

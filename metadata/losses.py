@@ -1,0 +1,112 @@
+"""What a repair takes from a log, in plain words: offsets, records, and ACLs by their text.
+
+What is lost is read as far as it can be, batch by batch, over what is damaged; nothing but these
+words depends on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+from acl.model import Acl, AclAdded, AclRemoved
+from acl.snapshot import AclSnapshot
+from metadata.salvage import readable_batches
+from metadata.storage import Storage
+from protocol.errors import DecodeError
+from protocol.record_batch import RecordBatch
+from protocol.record_reader import Texts, read_records
+
+ACLS_TOLD_MAX: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class LostRegion:
+    """Bytes of a segment that will be gone: all from ``position`` on.
+
+    ``from_offset``: what is below stands in a checkpoint, and is not lost.
+    """
+
+    path: Path
+    position: int
+    from_offset: int = 0
+
+
+@dataclass(slots=True)
+class Losses:
+    """``gone`` and ``back``: ACLs whose creation, or whose removal, is lost, by id."""
+
+    first_offset: int
+    last_offset: int = -1
+    records: int = 0
+    unreadable_bytes: int = 0
+    gone: dict[bytes, Acl] = field(default_factory=dict)
+    back: dict[bytes, Acl] = field(default_factory=dict)
+
+    def lines(self) -> Iterator[str]:
+        """Yield what is to be told."""
+        if not (self.records or self.unreadable_bytes):
+            yield "nothing is lost: what is left holds every record that could be read"
+            return
+        if self.records:
+            yield (
+                f"lost: offsets {self.first_offset} to {self.last_offset}, of which "
+                f"{self.records} records can still be read"
+            )
+        if self.unreadable_bytes:
+            yield (
+                f"lost: {self.unreadable_bytes} bytes from offset {self.first_offset} on that "
+                "cannot be read; which ACLs they made or removed is not known"
+            )
+        yield from _told("would be gone", self.gone.values())
+        yield from _told("would come back", self.back.values())
+
+
+def _told(what: str, acls: Iterable[Acl]) -> Iterator[str]:
+    every = list(acls)
+    yield from (f"{what}: {acl}" for acl in islice(every, ACLS_TOLD_MAX))
+    if len(every) > ACLS_TOLD_MAX:
+        yield f"{what}: {len(every) - ACLS_TOLD_MAX} more ACLs"
+
+
+def find_losses(
+    regions: Iterable[LostRegion], kept: AclSnapshot, end_offset: int, storage: Storage
+) -> Losses:
+    """Return what is lost with ``regions``, where ``kept`` is what is left below ``end_offset``.
+
+    Raises:
+        OSError: a file cannot be read.
+    """
+    losses = Losses(end_offset)
+    texts = Texts()
+    for region in regions:
+        for batch in readable_batches(region.path, region.position, storage):
+            if isinstance(batch, int):
+                losses.unreadable_bytes += batch
+            elif batch.last_offset >= region.from_offset:
+                losses.records += batch.count
+                losses.last_offset = max(losses.last_offset, batch.last_offset)
+                _add_changes(batch, losses, kept, texts)
+    return losses
+
+
+def _add_changes(batch: RecordBatch, losses: Losses, kept: AclSnapshot, texts: Texts) -> None:
+    if batch.is_control:
+        return
+    try:
+        for records in read_records(batch, texts):
+            for record in records:
+                match record:
+                    case AclAdded(acl_id, acl) if kept.acls.get(acl_id) != acl:
+                        losses.gone[acl_id] = acl
+                    case AclAdded(acl_id):
+                        losses.back.pop(acl_id, None)
+                    case AclRemoved(acl_id):
+                        losses.gone.pop(acl_id, None)
+                        if acl_id in kept.acls:
+                            losses.back[acl_id] = kept.acls[acl_id]
+    except DecodeError:
+        losses.unreadable_bytes += len(batch.data)

@@ -1,0 +1,227 @@
+"""The repair of a log: the least that a start, and an inspection, can believe again.
+
+Law: the steps are those that cure the first fault, then the first of what is left then, and so on;
+a step is made only when every file that any step touches has a durable copy. So a repair that ends
+half-way leaves what the next one takes up where it was, and the copy always holds the original.
+What no step cures is left untouched, all of it.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, assert_never
+
+from acl.snapshot import AclSnapshot
+from metadata.directory import Checkpoint, LogFiles, Segment, find_files, segment_name
+from metadata.errors import LogDirectoryError, MetadataLogError
+from metadata.findings import Fault, FaultKind
+from metadata.inspection import Inspection
+from metadata.losses import Losses, LostRegion, find_losses
+from metadata.repair_steps import Cut, Drop, MoveTail, PlannedStorage, SetEpoch, Step, copy, make
+from metadata.salvage import find_batch
+from metadata.storage import Storage
+
+STEPS_MAX: Final = 1000
+
+
+class UnrepairableLogError(MetadataLogError):
+    """A fault that no step cures: only a copy of the directory made elsewhere can."""
+
+    def __init__(self, fault: Fault, reason: str) -> None:
+        super().__init__(f"{fault}; {reason}; nothing was changed")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepairPlan:
+    """What will be done, and why: ``faults`` in the order in which the steps cure them.
+
+    ``files`` are those that are there and will be changed. ``snapshot`` and ``end_offset`` are
+    what the log holds afterwards.
+    """
+
+    faults: tuple[Fault, ...]
+    steps: tuple[Step, ...]
+    files: tuple[Path, ...]
+    snapshot: AclSnapshot
+    end_offset: int
+    losses: Losses
+
+
+def plan_repair(log_dir: Path, storage: Storage) -> RepairPlan:
+    """Return what makes the log sound, no step where it is; nothing is changed.
+
+    Raises:
+        UnrepairableLogError: nothing can.
+        LogDirectoryError: there is no log, or a file cannot be read.
+    """
+    try:
+        return _Planning(log_dir, storage).plan()
+    except OSError as error:
+        raise LogDirectoryError(f"{log_dir}: {error.strerror or error}") from error
+
+
+class _Planning:
+    def __init__(self, log_dir: Path, storage: Storage) -> None:
+        self._log_dir = log_dir
+        self._storage = storage
+        self._planned = PlannedStorage(storage)
+        self._steps: list[Step] = []
+        self._lost: dict[Path, tuple[int, bool]] = {}
+
+    def plan(self) -> RepairPlan:
+        faults: list[Fault] = []
+        while True:
+            inspection = Inspection(self._log_dir, self._planned)
+            fault = _first_fault(inspection)
+            if fault is None:
+                break
+            if len(self._steps) >= STEPS_MAX:
+                reason = f"{STEPS_MAX} steps do not cure all that is wrong"
+                raise UnrepairableLogError(fault, reason)
+            faults.append(fault)
+            files = find_files(self._log_dir, self._planned)
+            for step in _cure(fault, files, inspection.sound_checkpoints, self._planned):
+                self._take(step)
+        assert inspection.snapshot is not None, "a log without a fault says what its ACLs are"
+        end = inspection.end_offset
+        regions = [
+            LostRegion(path, position, 0 if is_cut else end)
+            for path, (position, is_cut) in self._lost.items()
+        ]
+        return RepairPlan(
+            faults=tuple(faults),
+            steps=tuple(self._steps),
+            files=self._files(),
+            snapshot=inspection.snapshot,
+            end_offset=end,
+            losses=find_losses(regions, inspection.snapshot, end, self._storage),
+        )
+
+    def _take(self, step: Step) -> None:
+        lost_from = None
+        match step:
+            case Drop(_, is_covered=False):
+                lost_from = 0
+            case Cut(_, position):
+                lost_from = position
+        if lost_from is not None:
+            path, start = self._planned.place(step.path, lost_from)
+            before, _ = self._lost.get(path, (start, False))
+            self._lost[path] = min(before, start), isinstance(step, Cut)
+        self._planned.plan(step)
+        self._steps.append(step)
+
+    def _files(self) -> tuple[Path, ...]:
+        """Return the files that are there and that a step changes."""
+        paths = dict.fromkeys(step.path for step in self._steps)
+        return tuple(path for path in paths if path.name in self._storage.names(path.parent))
+
+
+def _first_fault(inspection: Inspection) -> Fault | None:
+    """Look at everything, so that it is known which checkpoints are sound."""
+    first = None
+    for finding in inspection.findings():
+        if isinstance(finding, Fault) and first is None:
+            first = finding
+    return first
+
+
+def _cure(
+    fault: Fault, files: LogFiles, sound: Sequence[Checkpoint], storage: Storage
+) -> list[Step]:
+    """Return the steps that cure ``fault``; where a crash may come between two, they go backwards.
+
+    Raises:
+        UnrepairableLogError: none can.
+    """
+    match fault.kind:
+        case FaultKind.CHECKPOINT:
+            return [Drop(fault.path, is_covered=True)]
+        case FaultKind.EPOCH:
+            return [SetEpoch(fault.path, fault.batch_position, fault.right_epoch)]
+        case FaultKind.DAMAGE | FaultKind.GAP:
+            covering = [each for each in sound if each.end_offset > fault.offset]
+            if covering:
+                return _go_on_from(max(covering).end_offset, fault, files.segments, storage)
+            return _end_before(fault, files, sound)
+        case FaultKind.UNCOVERED:
+            reason = "what was before has to come from a copy of the directory"
+        case FaultKind.AHEAD | FaultKind.DIRECTORY:
+            reason = "it has to be set right by hand"
+        case _ as never:
+            assert_never(never)
+    raise UnrepairableLogError(fault, reason)
+
+
+def _go_on_from(
+    offset: int, fault: Fault, segments: Sequence[Segment], storage: Storage
+) -> list[Step]:
+    """Return what leaves only the log from ``offset`` on, where a sound checkpoint ends.
+
+    It may go on within the damaged segment: what follows there becomes a segment of its own.
+    """
+    at = [segment.path for segment in segments].index(fault.path)
+    first_left = at if fault.kind is FaultKind.GAP else at + 1
+    before, after = segments[:first_left], segments[first_left:]
+    if after and after[0].base_offset <= offset:
+        return [Drop(segment.path, is_covered=True) for segment in reversed(before)]
+    if fault.kind is FaultKind.DAMAGE:
+        tail = find_batch(storage, fault.path, fault.batch_position, offset)
+        if tail is not None:
+            path = fault.path.with_name(segment_name(offset))
+            drops = [Drop(segment.path, is_covered=True) for segment in reversed(before)]
+            return [MoveTail(path, fault.path, tail), *drops]
+    return [Drop(segment.path) for segment in reversed(segments)]
+
+
+def _end_before(fault: Fault, files: LogFiles, sound: Sequence[Checkpoint]) -> list[Step]:
+    """Return what ends the log before the fault: nothing says what comes after it."""
+    if fault.kind is FaultKind.DAMAGE and fault.batch_position:
+        return [Cut(fault.path, fault.batch_position)]
+    at = [segment.path for segment in files.segments].index(fault.path)
+    if not at and not sound:
+        raise UnrepairableLogError(fault, "nothing of the log could be kept")
+    return [Drop(segment.path) for segment in reversed(files.segments[at:])]
+
+
+def repair(
+    plan: RepairPlan,
+    log_dir: Path,
+    copy_name: str,
+    storage: Storage,
+    *,
+    free_bytes: Callable[[Path], int] = lambda path: shutil.disk_usage(path).free,
+) -> Path:
+    """Make the plan's steps, once copies are durable; return where these stand.
+
+    The caller holds the directory's lock since before it planned.
+
+    Raises:
+        LogDirectoryError: there is no room for the copies, or a file cannot be written; where
+            steps were made already, the next repair goes on from them.
+    """
+    copies = log_dir / copy_name
+    try:
+        needed = sum(storage.size(path) for path in plan.files) * 2  # copies, and files anew
+        free = free_bytes(log_dir)
+        if free < needed:
+            raise LogDirectoryError(
+                f"{log_dir}: a repair needs {needed} bytes, {free} are free; nothing was changed"
+            )
+        _copy_all(plan.files, copies, storage)
+        for step in plan.steps:
+            make(step, storage)
+    except OSError as error:
+        raise LogDirectoryError(f"{copies}: {error.strerror or error}") from error
+    return copies
+
+
+def _copy_all(files: Sequence[Path], copies: Path, storage: Storage) -> None:
+    storage.make_directory(copies)
+    for path in files:
+        copy(storage, path, copies / path.name, storage)
+    storage.sync_directory(copies)
+    storage.sync_directory(copies.parent)

@@ -1,0 +1,318 @@
+"""A disk in memory that loses power, tears and reorders writes, and fails, as its seed says.
+
+Law: what is durable and what only the kernel's memory holds are apart. Contents are durable once
+the file is synced, names once their directory is; a power failure keeps, loses, cuts short or
+reorders all the rest. A sync that fails may drop what it should have written: readers still see it,
+no later sync writes it. Every choice comes from one ``random.Random``, and every call is listed.
+
+Source: the disks that the crash tests of SQLite and the simulation of FoundationDB stand on;
+"Can Applications Recover from fsync Failures?" (Rebello et al., USENIX ATC 2020).
+"""
+
+from __future__ import annotations
+
+import errno
+from collections import Counter
+from collections.abc import Callable, Sequence
+from io import BytesIO
+from pathlib import Path
+from random import Random
+from typing import BinaryIO, Final
+
+from tests.faults.contents import Content
+from tests.recording_storage import PowerFailure
+
+TIME_MS: Final = 1_792_000_000_000
+UNREAD: Final = "EIO on reading"
+
+
+class _Directory:
+    """Names: as they are seen, and as they are durable; ``pending`` is what lies between."""
+
+    def __init__(self) -> None:
+        self.seen: dict[str, _Node] = {}
+        self.durable: dict[str, _Node] = {}
+        self.pending: list[tuple[str | None, str | None, _Node]] = []
+
+    def move(self, source: str | None, target: str | None, node: _Node) -> None:
+        """Take ``node`` from its name ``source`` to ``target``; None: it has no name there."""
+        _move(self.seen, source, target, node)
+        self.pending.append((source, target, node))
+
+    def sync(self) -> None:
+        self.durable = dict(self.seen)
+        self.pending.clear()
+
+    def lose_power(self, chance: Random) -> str:
+        """Keep some of what was not synced; return what happened, "" where there was nothing."""
+        if not self.pending:
+            return ""
+        kept = chance.choice((0.0, 1.0, 0.5))
+        for change in self.pending:
+            if chance.random() < kept:
+                _move(self.durable, *change)
+        self.seen = dict(self.durable)
+        self.pending.clear()
+        return {0.0: "names lost", 1.0: "names kept", 0.5: "some names kept"}[kept]
+
+
+_Node = Content | _Directory
+
+
+def _move(names: dict[str, _Node], source: str | None, target: str | None, node: _Node) -> None:
+    if source is not None:
+        names.pop(source, None)
+    if target is not None:
+        names[target] = node
+
+
+class FaultDisk:
+    """A ``Storage`` in memory. ``calls`` lists what was asked of it since it was made.
+
+    ``crash_in`` and ``fail_in`` count down with each call, None: never; ``crash_at`` and
+    ``fail_at`` name the call that is waited for then, None: any. ``between`` is run before each
+    call: what another thread does meanwhile.
+    """
+
+    def __init__(self, chance: Random) -> None:
+        self._chance = chance
+        self._root = _Directory()
+        self._contents: list[Content] = []
+        self._life = 0
+        self._is_down = False
+        self.crash_in: int | None = None
+        self.crash_at: str | None = None
+        self.fail_in: int | None = None
+        self.fail_at: str | None = None
+        self.between: Callable[[], None] | None = None
+        self.calls: list[str] = []
+        self.writes = 0
+        self.faults: Counter[str] = Counter()
+
+    # What schedules do to it.
+
+    def lose_power(self) -> None:
+        """End the process and keep what is durable, and of the rest what chance leaves."""
+        for content in self._contents:
+            self._count(content.lose_power(self._chance))
+        for directory in _directories(self._root):
+            self._count(directory.lose_power(self._chance))
+        self.end_process()
+
+    def end_process(self) -> None:
+        """End the process alone: all that it wrote is still seen, durable or not."""
+        for content in self._contents:
+            content.reopen()
+        self._life += 1
+        self._is_down = False
+        self.calm()
+        self.between = None
+        self.calls.append("--- a new process")
+
+    def calm(self) -> None:
+        """Let no call fail, and none be the last."""
+        self.crash_in = self.crash_at = self.fail_in = self.fail_at = None
+
+    def content(self, path: Path) -> Content:
+        """Return a file as it stands on the disk, to be looked at or damaged."""
+        node = self._find(path)
+        assert isinstance(node, Content)
+        return node
+
+    def content_names(self, directory: Path) -> list[str]:
+        """Return what stands in a directory; no call of a Storage."""
+        return list(self._directory(directory).seen)
+
+    def _count(self, fault: str) -> None:
+        if fault:
+            self.faults[fault] += 1
+            self.calls.append(f"    {fault}")
+
+    # Storage: what is read.
+
+    def exists(self, path: Path) -> bool:
+        self._call("exists", path)
+        return self._look_up(path) is not None
+
+    def is_file(self, path: Path) -> bool:
+        return isinstance(self._look_up(path), Content)
+
+    def names(self, directory: Path) -> list[str]:
+        self._call("names", directory, can_fail=UNREAD)
+        return list(self._directory(directory).seen)
+
+    def size(self, path: Path) -> int:
+        self._call("size", path)
+        return len(self.content(path).seen)
+
+    def modified_ms(self, path: Path) -> int:
+        self._call("modified_ms", path)
+        return self.content(path).modified_ms
+
+    def open(self, path: Path) -> BinaryIO:
+        self._call("open", path, can_fail=UNREAD)
+        return BytesIO(bytes(self.content(path).seen))
+
+    def forget(self, path: Path) -> None:
+        self._call("forget", path)
+        self.content(path).forget()
+
+    # Storage: what is written.
+
+    def make_directory(self, path: Path) -> None:
+        self._change("make_directory", path, lambda: self._enter(path, _Directory()))
+
+    def append_to(self, path: Path) -> _FaultFile:
+        if self._look_up(path) is None:
+            content = Content(TIME_MS + len(self.calls))
+            self._contents.append(content)
+            self._change("create", path, lambda: self._enter(path, content))
+        else:
+            self._call("append_to", path)
+        return _FaultFile(self, path, self.content(path))
+
+    def truncate(self, path: Path, size: int) -> None:
+        content = self.content(path)
+        self._change("truncate", path, lambda: content.truncate(size))
+
+    def rename(self, source: Path, target: Path) -> None:
+        node = self._find(source)
+        directory = self._directory(source.parent)
+        assert source.parent == target.parent, "one directory"
+        self._change("rename", target, lambda: directory.move(source.name, target.name, node))
+
+    def remove(self, path: Path) -> None:
+        node = self._find(path)
+        directory = self._directory(path.parent)
+        self._change("remove", path, lambda: directory.move(path.name, None, node))
+
+    def sync_directory(self, directory: Path) -> None:
+        self._change("sync_directory", directory, self._directory(directory).sync)
+
+    # What the files' own calls share with those.
+
+    @property
+    def life(self) -> int:
+        return self._life
+
+    def append(self, path: Path, content: Content, data: bytes) -> None:
+        def part() -> None:
+            content.append(data[: self._chance.randrange(len(data) + 1)])
+
+        def cut_short() -> None:
+            if self._chance.random() < 0.7:  # else nothing at all was written
+                part()
+
+        self._change(
+            f"append {len(data)}", path, lambda: content.append(data),
+            failing=cut_short, crashing=part, numbers=(errno.ENOSPC, errno.EIO),
+        )  # fmt: skip
+
+    def sync(self, path: Path, content: Content) -> None:
+        self._change("sync", path, content.sync, failing=lambda: content.fail_to_sync(self._chance))
+
+    def _change(
+        self,
+        what: str,
+        path: Path,
+        change: Callable[[], None],
+        *,
+        failing: Callable[[], None] = lambda: None,
+        crashing: Callable[[], None] | None = None,
+        numbers: Sequence[int] = (errno.EIO,),
+    ) -> None:
+        """Make one change, or fail it, or crash before, in or behind it."""
+        number = self._chance.choice(numbers)
+        fault = f"{errno.errorcode[number]} on {what.split()[0]}"
+        try:
+            self._call(what, path, can_fail=fault, number=number)
+        except OSError:
+            failing()
+            raise
+        except PowerFailure:
+            if self._chance.random() < 0.5:
+                (crashing or change)()
+            raise
+        self.writes += 1
+        change()
+
+    def _call(self, what: str, path: Path, *, can_fail: str = "", number: int = errno.EIO) -> None:
+        """List a call; raise where it is the one at which the disk fails or the power does."""
+        if self._is_down:
+            raise PowerFailure
+        if self.between is not None:
+            self.between()
+        self.calls.append(f"{what} {path.name}")
+        if self.crash_in is not None:
+            self.crash_in -= 1
+            is_meant = self.crash_at in (None, what.split()[0])
+            if self.crash_in <= 0 and is_meant:
+                self._is_down = True
+                self._count(f"crash in {what.split()[0]}")
+                raise PowerFailure
+        if self.fail_in is not None:
+            self.fail_in -= 1
+            is_meant = self.fail_at in (None, what.split()[0])
+            if self.fail_in <= 0 and can_fail and is_meant:
+                self.fail_in = self.fail_at = None
+                self._count(can_fail)
+                raise OSError(number, "the disk fails", str(path))
+
+    # Paths.
+
+    def _look_up(self, path: Path) -> _Node | None:
+        node: _Node = self._root
+        for part in path.parts[1:]:
+            if not isinstance(node, _Directory):
+                raise NotADirectoryError(errno.ENOTDIR, "Not a directory", str(path))
+            if part not in node.seen:
+                return None
+            node = node.seen[part]
+        return node
+
+    def _find(self, path: Path) -> _Node:
+        node = self._look_up(path)
+        if node is None:
+            raise FileNotFoundError(errno.ENOENT, "No such file or directory", str(path))
+        return node
+
+    def _directory(self, path: Path) -> _Directory:
+        node = self._find(path)
+        if not isinstance(node, _Directory):
+            raise NotADirectoryError(errno.ENOTDIR, "Not a directory", str(path))
+        return node
+
+    def _enter(self, path: Path, node: _Node) -> None:
+        self._directory(path.parent).move(None, path.name, node)
+
+
+def _directories(directory: _Directory) -> list[_Directory]:
+    """Return ``directory`` and all below it, the outer ones first."""
+    found = [directory]
+    for node in (*directory.seen.values(), *directory.durable.values()):
+        if isinstance(node, _Directory) and node not in found:
+            found += _directories(node)
+    return found
+
+
+class _FaultFile:
+    def __init__(self, disk: FaultDisk, path: Path, content: Content) -> None:
+        self._disk = disk
+        self._path = path
+        self._content = content
+        self._life = disk.life
+
+    def append(self, pieces: Sequence[bytes]) -> None:
+        self._check_alive()
+        self._disk.append(self._path, self._content, b"".join(pieces))
+
+    def sync(self) -> None:
+        self._check_alive()
+        self._disk.sync(self._path, self._content)
+
+    def close(self) -> None:
+        pass
+
+    def _check_alive(self) -> None:
+        if self._life != self._disk.life:
+            raise PowerFailure  # its process has ended

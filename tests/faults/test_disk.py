@@ -1,0 +1,182 @@
+"""The disk that fails: what it may do, and what no disk may."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from metadata.storage import AppendFile
+from tests.faults.contents import SECTOR_SIZE
+from tests.faults.disk import FaultDisk
+from tests.recording_storage import PowerFailure
+
+FOLDER = Path("/folder")
+FILE = FOLDER / "file"
+SYNCED = bytes([1]) * 700
+WRITES = (bytes([2]) * 600, bytes([3]) * 900)
+WRITTEN = SYNCED + WRITES[0] + WRITES[1]
+SEEDS = range(300)
+
+
+def new_disk(seed: int) -> tuple[FaultDisk, AppendFile]:
+    """Return a disk with a file that is durable, and that file."""
+    disk = FaultDisk(Random(seed))
+    disk.make_directory(FOLDER)
+    disk.sync_directory(Path("/"))
+    file = disk.append_to(FILE)
+    file.append([SYNCED])
+    file.sync()
+    disk.sync_directory(FOLDER)
+    return disk, file
+
+
+def read(disk: FaultDisk, path: Path = FILE) -> bytes:
+    with disk.open(path) as file:
+        return file.read()
+
+
+def outcomes(play: Callable[[FaultDisk, AppendFile], None]) -> set[bytes]:
+    """Return what the file may hold once ``play`` is done and the power lost."""
+    found = set()
+    for seed in SEEDS:
+        disk, file = new_disk(seed)
+        play(disk, file)
+        disk.lose_power()
+        found.add(read(disk))
+    return found
+
+
+def write_both(_: FaultDisk, file: AppendFile) -> None:
+    for data in WRITES:
+        file.append([data])
+
+
+def test_what_was_synced_stays_and_the_rest_may_come_in_any_order() -> None:
+    """All of it, nothing, a part up to any byte, or holes of whole sectors with more behind."""
+    found = outcomes(write_both)
+    assert all(each.startswith(SYNCED) and len(each) <= len(WRITTEN) for each in found)
+    assert {SYNCED, WRITTEN} <= found
+    assert any(len(each) % SECTOR_SIZE and WRITTEN.startswith(each) for each in found - {WRITTEN})
+    with_holes = [each for each in found if not WRITTEN.startswith(each)]
+    assert any(each.rstrip(b"\0") != each.replace(b"\0", b"") for each in with_holes)
+    for each in with_holes:
+        for start in range(0, len(each), SECTOR_SIZE):
+            sector = each[start : start + SECTOR_SIZE]
+            whole = WRITTEN[start : start + len(sector)]
+            assert all(a in (0, b) for a, b in zip(sector, whole, strict=True))
+
+
+def test_a_sync_keeps_all_before_it() -> None:
+    """Whatever happens then."""
+
+    def play(disk: FaultDisk, file: AppendFile) -> None:
+        write_both(disk, file)
+        file.sync()
+
+    assert outcomes(play) == {WRITTEN}
+
+
+def test_a_process_that_ends_loses_nothing() -> None:
+    """What it wrote is seen by the next; its own files can no longer be written."""
+    disk, file = new_disk(1)
+    write_both(disk, file)
+    disk.end_process()
+    assert read(disk) == WRITTEN
+    with pytest.raises(PowerFailure):
+        file.append([b"more"])
+
+
+def test_a_sync_that_fails_may_drop_what_is_still_seen() -> None:
+    """A second one succeeds and writes none of it; forgotten, it is seen to be missing."""
+    found = set()
+    for seed in SEEDS:
+        disk, file = new_disk(seed)
+        write_both(disk, file)
+        disk.fail_in = 1
+        with pytest.raises(OSError, match="the disk fails"):
+            file.sync()
+        file.sync()
+        assert read(disk) == WRITTEN
+        disk.forget(FILE)
+        forgotten = read(disk)
+        disk.lose_power()
+        assert read(disk) == forgotten, "what is read from the disk stays"
+        found.add(forgotten)
+    assert WRITTEN in found
+    assert any(each != WRITTEN for each in found)
+    assert all(each.startswith(SYNCED) and len(each) == len(WRITTEN) for each in found)
+
+
+def test_what_is_still_to_be_written_is_not_forgotten() -> None:
+    """Only what the memory took for written is read anew."""
+    disk, file = new_disk(1)
+    write_both(disk, file)
+    disk.forget(FILE)
+    assert read(disk) == WRITTEN
+
+
+def test_a_write_that_fails_may_be_short() -> None:
+    """On a full disk, or one with an error: any part is written."""
+    sizes, numbers = set(), set()
+    for seed in SEEDS:
+        disk, file = new_disk(seed)
+        disk.fail_in = 1
+        with pytest.raises(OSError, match="the disk fails") as failed:
+            file.append(WRITES)
+        numbers.add(failed.value.errno)
+        assert WRITTEN.startswith(read(disk))
+        sizes.add(len(read(disk)))
+    assert numbers == {errno.ENOSPC, errno.EIO}
+    assert len(sizes) > 50
+
+
+def test_names_are_kept_or_lost_each_by_itself_until_their_directory_is_synced() -> None:
+    """New, changed and removed ones, in any combination; then they stay."""
+    found = set()
+    for seed in SEEDS:
+        disk, _ = new_disk(seed)
+        disk.append_to(FOLDER / "new")
+        disk.append_to(FOLDER / "part")
+        disk.rename(FOLDER / "part", FOLDER / "whole")
+        disk.remove(FILE)
+        assert sorted(disk.names(FOLDER)) == ["new", "whole"]
+        if seed % 2:
+            disk.sync_directory(FOLDER)
+        disk.lose_power()
+        names = tuple(sorted(disk.names(FOLDER)))
+        assert names == ("new", "whole") or not seed % 2
+        found.add(names)
+    assert {("file",), ("new", "whole"), ("file", "whole"), ("new",), ("file", "part")} <= found
+
+
+@pytest.mark.parametrize("calls", range(1, 6))
+def test_after_a_crash_no_call_is_made(calls: int) -> None:
+    """The one that it comes in is made, or a part of it, or not."""
+    disk, file = new_disk(calls)
+    disk.crash_in = calls
+    for _ in range(calls - 1):
+        file.append([b"x"])
+    with pytest.raises(PowerFailure):
+        file.append([b"x"])
+    for call in (file.sync, lambda: disk.names(FOLDER), lambda: file.append([b"x"])):
+        with pytest.raises(PowerFailure):
+            call()
+    disk.end_process()
+    assert len(read(disk)) in (len(SYNCED) + calls - 1, len(SYNCED) + calls)
+
+
+def test_what_is_not_there_is_an_error() -> None:
+    """As it is on a real disk."""
+    disk, _ = new_disk(1)
+    for call in (disk.size, disk.open, disk.remove, disk.names, disk.forget):
+        with pytest.raises(FileNotFoundError):
+            call(FOLDER / "other")
+    with pytest.raises(NotADirectoryError):
+        disk.names(FILE)
+    assert not disk.exists(FOLDER / "other")
+    assert not disk.is_file(FOLDER)
+    assert disk.is_file(FILE)

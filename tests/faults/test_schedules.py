@@ -1,0 +1,52 @@
+"""Some hundred schedules at each run of the tests; ``python -m tests.faults`` runs any number."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.faults.schedules import Schedule, run_schedules
+from tests.faults.stories import STORIES, Counts
+
+SCHEDULES = 600
+
+
+def test_what_is_acknowledged_is_read_after_any_crash_or_failure() -> None:
+    """And nothing else but whole batches of what was asked for last; each kind of story is told."""
+    counts = Counts()
+    broken = run_schedules(1, SCHEDULES, counts)
+    assert broken is None, f"seed {broken[1]}: {broken[2]}\n" + "\n".join(broken[0].disk.calls)
+    assert counts.stories.keys() == STORIES.keys()
+    for fault in (
+        "ENOSPC on append", "EIO on append", "EIO on sync", "EIO on rename", "EIO on remove",
+        "EIO on sync_directory", "writes lost", "writes kept", "writes torn", "writes reordered",
+        "names lost", "names kept", "some names kept", "crash in append", "crash in sync",
+        "crash in rename", "crash in remove", "crash in sync_directory", "crash in truncate",
+    ):  # fmt: skip
+        assert counts.faults[fault], fault
+    for event in (
+        "checkpoints", "files retired", "clean shutdowns", "formats begun anew",
+        "recoveries begun anew", "torn tails cut", "fell back to an older checkpoint or the log",
+        "appends that failed", "stopped: damage after a clean shutdown",
+    ):  # fmt: skip
+        assert counts.events[event], event
+
+
+@pytest.mark.parametrize("name", sorted(STORIES))
+def test_a_seed_tells_the_same_story_again(name: str) -> None:
+    """Call by call: a schedule that breaks a law can be looked at."""
+    first, second = Schedule(7, name), Schedule(7, name)
+    first.run()
+    second.run()
+    assert first.disk.calls == second.disk.calls
+    assert first.events == second.events
+
+
+def test_the_command_prints_what_it_saw() -> None:
+    """By story, event and fault; 0 where every law held."""
+    command = [sys.executable, "-m", "tests.faults", "--schedules", "3", "--seed", "5"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("seeds 5 to 7: every law held")
+    assert "appends" in done.stdout

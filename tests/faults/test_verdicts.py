@@ -1,0 +1,56 @@
+"""What the schedules let recovery refuse: no more than what is named."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.faults.verdicts import batch_starts, may_stop, next_offset, whole_size
+from tests.log_files import added, data_batch
+
+SMALL = data_batch(0, [added(0)])
+LARGE = data_batch(1, [b"\1\2\0" + b"x" * 2000])
+LAST = data_batch(2, [added(1)])
+WRITTEN = SMALL + LARGE + LAST
+END = len(SMALL + LARGE)
+
+
+def with_zeros(start: int, end: int, data: bytes = WRITTEN) -> bytes:
+    return data[:start] + bytes(end - start) + data[end:]
+
+
+def test_batches_are_found_by_their_lengths() -> None:
+    """A last one that is cut off too; the next offset is that of whole ones."""
+    assert batch_starts(WRITTEN[:-1]) == [0, len(SMALL), END]
+    assert next_offset(WRITTEN) == 3
+    assert whole_size(WRITTEN[:-1], WRITTEN) == END
+    assert whole_size(with_zeros(600, 700), WRITTEN) == len(SMALL)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        WRITTEN,
+        *(WRITTEN[:size] for size in range(0, len(WRITTEN), 7)),
+        *(WRITTEN[:size].ljust(len(WRITTEN), b"\0") for size in range(512, END, 512)),
+        with_zeros(len(SMALL), 512),
+        with_zeros(len(SMALL), 1024),
+        with_zeros(1024, 1536, SMALL + LARGE),
+    ],
+)
+def test_a_torn_end_is_no_reason_to_stop(content: bytes) -> None:
+    """Whole, cut at any byte, zeros to the end, a stale sector, a sector of the last batch."""
+    assert not may_stop(content, WRITTEN if len(content) != END else SMALL + LARGE)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        with_zeros(1024, 1536),
+        with_zeros(512, 1024),
+        with_zeros(END - 5, END, SMALL + LARGE),
+        with_zeros(0, 512),
+    ],
+)
+def test_what_cannot_be_told_from_damage_is(content: bytes) -> None:
+    """A hole with a batch behind it, one of a few bytes, the first sector of a file."""
+    assert may_stop(content, WRITTEN if len(content) != END else SMALL + LARGE)

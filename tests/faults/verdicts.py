@@ -1,0 +1,107 @@
+"""What a recovery may and may not refuse, judged by what was written and what the disk kept.
+
+It restates the rules of recovery from the other side: it sees what the writer wrote, and shares no
+code with what reads the log.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Final
+
+from metadata.directory import Checkpoint, Segment
+from tests.faults.contents import SECTOR_SIZE
+from tests.faults.disk import FaultDisk
+
+OFFSET_SIZE: Final = 8
+LENGTH_END: Final = 12
+COUNT_AT: Final = 57
+PIECE_MIN: Final = 64
+
+
+def batch_starts(data: bytes) -> list[int]:
+    """Return where the batches in ``data`` begin, a last one that is not whole included."""
+    starts, position = [], 0
+    while position < len(data):
+        starts.append(position)
+        if len(data) - position < LENGTH_END:
+            break
+        position += LENGTH_END + int(struct.unpack_from(">i", data, position + OFFSET_SIZE)[0])
+    return starts
+
+
+def whole_size(content: bytes, written: bytes) -> int:
+    """Return how many bytes of ``written``, in whole batches, stand in ``content``."""
+    whole = 0
+    for start, end in pairwise([*batch_starts(written), len(written)]):
+        if end - start < LENGTH_END or content[start:end] != written[start:end]:
+            break
+        whole = end
+    return whole
+
+
+def next_offset(data: bytes) -> int:
+    """Return the offset behind the last whole batch in ``data``, all of whose batches are good."""
+    offset = 0
+    for start, end in pairwise([*batch_starts(data), len(data)]):
+        if end - start > COUNT_AT + 4:
+            offset = struct.unpack_from(">q", data, start)[0]
+            offset += struct.unpack_from(">i", data, start + COUNT_AT)[0]
+    return offset
+
+
+def may_stop(content: bytes, written: bytes) -> bool:
+    """Say whether recovery may refuse ``content``, what a crash left of ``written``.
+
+    Only where sectors of one unsynced write arrived in another order, and what is left cannot be
+    told from damage: data of a later batch behind the hole; a hole where a batch's length should
+    stand, the batch beginning with a sector or in the last 11 bytes of one; or a hole of less than
+    64 bytes.
+    """
+    starts = batch_starts(written)
+    for start, end in pairwise([*starts, len(written)]):
+        if content[start:end] != written[start:end]:
+            break
+    else:
+        return False
+    piece = -start % SECTOR_SIZE
+    is_stale = piece >= LENGTH_END and not any(content[start : start + piece])
+    if is_stale or not any(content[start:]):
+        return False
+    if content[start : start + LENGTH_END] != written[start : start + LENGTH_END]:
+        return len(content) - start >= LENGTH_END
+    if len(content) < end or len(written) - start < LENGTH_END:
+        return False
+    size = LENGTH_END + int(struct.unpack_from(">i", written, start + OFFSET_SIZE)[0])
+    if start + size > len(content):
+        return False
+    return any(content[end:]) or not _lacks_a_sector(content, start, end)
+
+
+def _lacks_a_sector(content: bytes, start: int, end: int) -> bool:
+    """Say whether a sector between ``start`` and ``end`` is zeros, the last one's piece long."""
+    first = start + -start % SECTOR_SIZE
+    return any(
+        not any(content[sector : min(sector + SECTOR_SIZE, end)])
+        and min(sector + SECTOR_SIZE, end) - sector >= PIECE_MIN
+        for sector in range(first, end, SECTOR_SIZE)
+    )
+
+
+def reaches_back(
+    disk: FaultDisk, segments: Sequence[Segment], older: Checkpoint | None, needed: int
+) -> bool:
+    """Say whether the segments, with a checkpoint ``older``, hold all below offset ``needed``."""
+    end = older.end_offset if older is not None else 0
+    left = list(segments)
+    while len(left) > 1 and left[1].base_offset <= end:
+        left.pop(0)
+    if not left or left[0].base_offset > end:
+        return False
+    for segment, following in pairwise(left):
+        if next_offset(bytes(disk.content(segment.path).seen)) != following.base_offset:
+            return False
+    last = left[-1]
+    return max(next_offset(bytes(disk.content(last.path).seen)), last.base_offset) >= needed

@@ -1,0 +1,75 @@
+"""What is written to the log: batches of ACLs added and removed, of many sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from random import Random
+from typing import Final
+
+from acl.model import Acl, AclAdded, AclRemoved, Change, Operation, PatternType, PermissionType
+
+State = dict[bytes, Acl]
+"""ACLs by id."""
+Batch = list[AclAdded | AclRemoved]
+
+
+class BrokenLawError(Exception):
+    """A law does not hold; the text says which."""
+
+
+def apply(state: State, change: Change) -> None:
+    """Make a change to ``state``.
+
+    Raises:
+        BrokenLawError: it does not fit.
+    """
+    if isinstance(change, AclAdded):
+        if change.id in state:
+            raise BrokenLawError("an ACL is added twice")
+        state[change.id] = change.acl
+    elif state.pop(change.id, None) is None:
+        raise BrokenLawError("an ACL is removed that is not there")
+
+
+def after(state: State, batches: Iterable[Sequence[Change]]) -> State:
+    """Return ``state`` with the changes of ``batches`` made."""
+    state = dict(state)
+    for batch in batches:
+        for change in batch:
+            apply(state, change)
+    return state
+
+
+class Workload:
+    """Batches that fit the state that they are to follow. No ACL comes twice."""
+
+    def __init__(self, chance: Random, *, is_large: bool) -> None:
+        self._chance: Final = chance
+        self._is_large: Final = is_large
+        self._number = 0
+
+    def new_batches(self, state: State) -> list[Batch]:
+        """Return what one append is to write behind ``state``."""
+        state, batches = dict(state), []
+        for _ in range(self._chance.choice((1, 1, 2, 3, 6))):
+            size = self._chance.choice((1, 2, 3, 6))
+            if self._is_large and self._chance.random() < 0.3:
+                size = self._chance.randint(20, 60)
+            batch: Batch = []
+            for _ in range(size):
+                if state and self._chance.random() < 0.4:
+                    batch.append(AclRemoved(self._chance.choice(sorted(state))))
+                else:
+                    batch.append(self.new_acl())
+                apply(state, batch[-1])
+            batches.append(batch)
+        return batches
+
+    def new_acl(self) -> AclAdded:
+        self._number += 1
+        name = "n" * self._chance.choice((1, 20, self._chance.randint(1, 249)))
+        acl = Acl(
+            2, name, PatternType.LITERAL, f"User:{self._number}", "*",
+            Operation.READ, PermissionType.ALLOW,
+        )  # fmt: skip
+        return AclAdded(self._number.to_bytes(16, "big"), acl)

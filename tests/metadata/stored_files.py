@@ -1,0 +1,62 @@
+"""A log directory in memory, for a test to damage and look at thousands of times."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import BinaryIO
+
+from acl.builder import SnapshotBuilder
+from acl.model import Acl
+from metadata.findings import Fault
+from metadata.inspection import Inspection
+from metadata.log import MetadataLog
+from metadata.replay import Replay
+from metadata.storage import DiskStorage
+
+
+class StoredFiles(DiskStorage):
+    """Only for reading: ``files`` by path, which the caller may change at any time."""
+
+    def __init__(self, files: dict[Path, bytes]) -> None:
+        self.files = dict(files)
+
+    @classmethod
+    def of(cls, directory: Path) -> StoredFiles:
+        """Return everything below ``directory``, which must be on the disk."""
+        return cls({path: path.read_bytes() for path in directory.rglob("*") if path.is_file()})
+
+    def names(self, directory: Path) -> list[str]:
+        below = [path.relative_to(directory) for path in self.files if directory in path.parents]
+        return sorted({path.parts[0] for path in below})
+
+    def exists(self, path: Path) -> bool:
+        return path in self.files or any(path in each.parents for each in self.files)
+
+    def is_file(self, path: Path) -> bool:
+        return path in self.files
+
+    def size(self, path: Path) -> int:
+        return len(self.files[path])
+
+    def open(self, path: Path) -> BinaryIO:
+        if path not in self.files:
+            raise FileNotFoundError(2, "No such file or directory")
+        return io.BytesIO(self.files[path])
+
+    def forget(self, path: Path) -> None:
+        """Nothing is kept beside the files."""
+
+
+def acls_read(path: Path, storage: DiskStorage) -> dict[bytes, Acl]:
+    """Return the ACLs that the daemon would serve; MetadataLogError or ChangeError if none."""
+    builder, replay = SnapshotBuilder(), Replay()
+    for log_batch in MetadataLog.open(path, storage).batches():
+        for step in replay.steps(log_batch):
+            if step is not None:
+                builder.apply_changes(step.changes)
+    return dict(builder.freeze(0).acls.items())
+
+
+def faults_of(log_dir: Path, storage: DiskStorage) -> list[Fault]:
+    return [each for each in Inspection(log_dir, storage).findings() if isinstance(each, Fault)]

@@ -1,0 +1,212 @@
+"""Every byte of a log flipped: a start stops, or serves the right ACLs; check-log sees it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from acl.errors import ChangeError
+from metadata.batch_file import SECTOR_SIZE
+from metadata.directory import METADATA_TOPIC_DIRECTORY
+from metadata.errors import CorruptLogError, LogDirectoryError
+from metadata.known_names import OFFSET_MAX
+from protocol.record_batch import ControlType
+from tests.log_files import (
+    METADATA_VERSION,
+    acl_id,
+    added,
+    control_batch,
+    data_batch,
+    flipped,
+    write_segment,
+)
+from tests.metadata.sound_logs import PROPERTIES, SEGMENTS, write_sound_log
+from tests.metadata.stored_files import StoredFiles, acls_read, faults_of
+
+BITS = tuple(1 << bit for bit in range(8))
+RIGHT = {acl_id(number) for number in (2, 3, 6)}
+
+Outcome = Literal["right", "wrong", "refused"]
+
+UNDETECTABLE_BY_CONTENT = {
+    "meta.properties": "the ids are any text; node.id is held against the configuration's",
+    ".kafka_cleanshutdown": "that it is there is all that it says",
+}
+"""What not even check-log can find, by file, and why. No ACL depends on any of it."""
+
+UNNOTICED_AT_A_START = {
+    "last segment": "under a name that is none the file is not seen, and the log ends before it",
+    "checkpoint": "no byte of it says where it ends: its name alone does",
+}
+"""Whose names, changed, a start may not notice though the ACLs are wrong; check-log does."""
+
+
+@pytest.fixture
+def log_dir(tmp_path: Path) -> Path:
+    return tmp_path / "log"
+
+
+def outcome(log_dir: Path, storage: StoredFiles) -> Outcome:
+    """Return what a start makes of it; damage is refused with file, byte and offset."""
+    try:
+        return "right" if set(acls_read(log_dir, storage)) == RIGHT else "wrong"
+    except CorruptLogError as error:
+        is_placed = error.path in storage.files and error.position >= 0 <= error.offset
+        return "refused" if is_placed else "wrong"
+    except (ChangeError, LogDirectoryError):
+        return "refused"
+
+
+def flips(storage: StoredFiles, path: Path, masks: tuple[int, ...]) -> Iterator[tuple[int, int]]:
+    """Flip each byte of a file in turn, by each mask."""
+    whole = storage.files[path]
+    for position, mask in product(range(len(whole)), masks):
+        storage.files[path] = flipped(whole, position, mask)
+        yield position, mask
+    storage.files[path] = whole
+
+
+def check_flips(log_dir: Path, masks: tuple[int, ...]) -> None:
+    """Hold the law for every file of a log that is sound as it stands."""
+    storage = StoredFiles.of(log_dir)
+    assert outcome(log_dir, storage) == "right"
+    assert not faults_of(log_dir, storage)
+    for path in tuple(storage.files):
+        for place in flips(storage, path, masks):
+            assert outcome(log_dir, storage) != "wrong", (path.name, place)
+            if path.name not in UNDETECTABLE_BY_CONTENT:
+                assert faults_of(log_dir, storage), (path.name, place)
+
+
+def test_every_bit_of_a_log_is_vouched_for(log_dir: Path) -> None:
+    """Lengths, offsets, epochs, attributes, records: also of the last, complete batch, which no
+    flip makes an unfinished write, to be cut off.
+    """
+    write_sound_log(log_dir)
+    check_flips(log_dir, BITS)
+
+
+def test_every_byte_of_a_log_with_checkpoints_is_vouched_for(log_dir: Path) -> None:
+    """Those of older segments and checkpoints by check-log, which reads them all."""
+    write_sound_log(log_dir, checkpoints=True, clean=True)
+    check_flips(log_dir, (0x01,))
+
+
+def test_every_byte_of_a_trimmed_log_is_vouched_for(log_dir: Path) -> None:
+    """A checkpoint that nothing else covers is refused, never passed over."""
+    write_sound_log(log_dir, checkpoints=True)
+    directory = log_dir / METADATA_TOPIC_DIRECTORY
+    for name in ("00000000000000000000.log", "00000000000000000006.log"):
+        (directory / name).unlink()
+    (directory / "00000000000000000004-0000000001.checkpoint").unlink()
+    check_flips(log_dir, (0x40,))
+
+
+def test_of_the_other_files_only_known_bytes_can_change_unnoticed(log_dir: Path) -> None:
+    """Of meta.properties the keys and the version are vouched for; the ids are what they say."""
+    write_sound_log(log_dir)
+    storage = StoredFiles.of(log_dir)
+    unnoticed = set()
+    for position, _ in flips(storage, log_dir / "meta.properties", BITS):
+        if not faults_of(log_dir, storage):
+            unnoticed.add(position)
+    text = PROPERTIES.decode()
+    last_line = text.index("directory.id")
+    ids = {*range(text.index("abc"), text.index("abc") + 3), text.index("node.id=") + 8}
+    line_ends = {position for position, character in enumerate(text) if character == "\n"}
+    assert unnoticed <= ids | line_ends | {*range(last_line, len(text))}
+
+
+def test_the_epoch_of_a_last_leader_change_can_rise_unnoticed(log_dir: Path) -> None:
+    """Nothing follows that could contradict it. The next epoch is a later one then; ACLs do not
+    depend on it. It cannot go back, nor stay.
+    """
+    first = (control_batch(0, ControlType.LEADER_CHANGE), data_batch(1, [METADATA_VERSION]))
+    path = write_segment(log_dir, 0, *first, control_batch(2, ControlType.LEADER_CHANGE, epoch=2))
+    storage = StoredFiles.of(log_dir)
+    start = sum(map(len, first))
+    unnoticed = {
+        (position - start, mask)
+        for position, mask in flips(storage, path, BITS)
+        if not faults_of(log_dir, storage)
+    }
+    assert unnoticed == {
+        (position, mask)
+        for position, mask in product(range(12, 16), BITS)
+        if (2 ^ mask << 8 * (15 - position)) in range(2, 2**31)
+    }
+
+
+def is_name(name: str) -> bool:
+    number = name[:20]
+    return (
+        "/" not in name
+        and "\0" not in name
+        and not (number.isdecimal() and int(number) > OFFSET_MAX)
+    )
+
+
+@pytest.mark.parametrize("checkpoints", [False, True], ids=["segments", "checkpoints"])
+def test_every_name_is_vouched_for(log_dir: Path, checkpoints: bool) -> None:
+    """check-log finds each changed name; a start passes over those of the table alone."""
+    write_sound_log(log_dir, checkpoints=checkpoints)
+    storage = StoredFiles.of(log_dir)
+    directory = log_dir / METADATA_TOPIC_DIRECTORY
+    for path in [each for each in storage.files if each.parent == directory]:
+        whole = storage.files.pop(path)
+        what = "checkpoint" if path.suffix == ".checkpoint" else "segment"
+        if path.name == f"{max(SEGMENTS):020d}.log":
+            what = "last segment"
+        for position, mask in product(range(len(path.name)), BITS):
+            name = os.fsdecode(flipped(path.name.encode(), position, mask))
+            if is_name(name) and directory / name not in storage.files:
+                storage.files[directory / name] = whole
+                assert faults_of(log_dir, storage), name
+                if outcome(log_dir, storage) == "wrong":
+                    assert what in UNNOTICED_AT_A_START, name
+                del storage.files[directory / name]
+        storage.files[path] = whole
+
+
+def test_no_batch_swallows_its_neighbours(log_dir: Path) -> None:
+    """A length that takes in what follows, whole batches or parts, is refused: the CRC is over
+    the length that is announced.
+    """
+    write_sound_log(log_dir)
+    storage = StoredFiles.of(log_dir)
+    for base_offset, batches in SEGMENTS.items():
+        path = log_dir / METADATA_TOPIC_DIRECTORY / f"{base_offset:020d}.log"
+        whole = storage.files[path]
+        start = 0
+        for batch in batches:
+            for end in range(start + 61, len(whole) + 70):
+                if end != start + len(batch):
+                    length = (end - start - 12).to_bytes(4, "big")
+                    storage.files[path] = whole[: start + 8] + length + whole[start + 12 :]
+                    assert outcome(log_dir, storage) == "refused", (base_offset, start, end)
+            start += len(batch)
+        storage.files[path] = whole
+
+
+def test_a_last_batch_that_holds_a_sector_of_zeros_looks_torn(log_dir: Path) -> None:
+    """The one damage that is taken for an unfinished write: a batch with a bad CRC in which a
+    whole sector is zeros of its own, a name of 1,000 NUL characters. After a clean shutdown it is
+    refused, as everything is.
+    """
+    acl = added(9).acl
+    odd = data_batch(15, [added(9, type(acl)(2, "\0" * 1200, 3, "User:a", "*", 3, 2))], epoch=2)
+    write_sound_log(log_dir)
+    path = write_segment(log_dir, 10, *SEGMENTS[10], odd)
+    storage = StoredFiles.of(log_dir)
+    assert len(odd) > 2 * SECTOR_SIZE
+    storage.files[path] = flipped(storage.files[path], len(storage.files[path]) - 3)
+    assert outcome(log_dir, storage) == "right"
+    assert not faults_of(log_dir, storage)
+    storage.files[log_dir / ".kafka_cleanshutdown"] = b""
+    assert outcome(log_dir, storage) == "refused"
+    assert faults_of(log_dir, storage)

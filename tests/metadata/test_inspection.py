@@ -1,0 +1,333 @@
+"""A whole log directory looked at: what only a look at everything finds, and what is no fault."""
+
+from __future__ import annotations
+
+import shutil
+import struct
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from metadata.directory import METADATA_TOPIC_DIRECTORY, segment_name
+from metadata.errors import LogDirectoryError
+from metadata.findings import FaultKind, Note
+from metadata.inspection import Inspection
+from metadata.storage import DISK
+from protocol.metadata_records import BeginTransaction, EndTransaction
+from protocol.record_batch import ControlType, control_key, encode_batch
+from tests.log_files import (
+    METADATA_VERSION,
+    TIME_MS,
+    acl_id,
+    added,
+    control_batch,
+    data_batch,
+    flipped,
+    removed,
+    write_checkpoint,
+    write_file,
+    write_log,
+    write_segment,
+)
+from tests.metadata.sound_logs import END, SEGMENTS, start_of, write_sound_log
+from tests.metadata.stored_files import StoredFiles, faults_of
+from tests.recording_storage import RecordingStorage
+
+
+def reasons(log_dir: Path) -> list[str]:
+    """Return what is wrong with a log, each fault with the name of its file and its offset."""
+    return [f"{each.path.name} {each.offset}: {each.reason}" for each in faults_of(log_dir, DISK)]
+
+
+def notes(log_dir: Path) -> list[str]:
+    findings = Inspection(log_dir).findings()
+    return [f"{each.path.name}: {each.reason}" for each in findings if isinstance(each, Note)]
+
+
+def ids(inspection: Inspection) -> set[bytes]:
+    assert inspection.snapshot is not None
+    return set(inspection.snapshot.acls)
+
+
+def test_a_sound_log_is_summed_up(tmp_path: Path) -> None:
+    """Counts are those of the segments, control records among them."""
+    write_sound_log(tmp_path, checkpoints=True, clean=True)
+    inspection = Inspection(tmp_path)
+    assert list(inspection.findings()) == []
+    summary = inspection.summary
+    assert (summary.segments, summary.checkpoints) == (3, 2)
+    assert (summary.batches, summary.records) == (10, END)
+    assert (summary.first_offset, inspection.end_offset, inspection.last_epoch) == (0, END, 2)
+    assert (summary.was_shut_down_cleanly, summary.torn_tail) == (True, None)
+    assert ids(inspection) == {acl_id(2), acl_id(3), acl_id(6)}
+
+
+def test_a_real_brokers_log_is_sound(real_log_dir: Path) -> None:
+    """With its six checkpoints, each of them the state of the log at its end, and topics."""
+    inspection = Inspection(real_log_dir)
+    assert [finding for finding in inspection.findings() if not isinstance(finding, Note)] == []
+    assert (inspection.summary.checkpoints, inspection.summary.records) == (6, 3060)
+    assert len(ids(inspection)) == 1751
+    assert len(inspection.sound_checkpoints) == 6
+
+
+def test_looking_changes_nothing(tmp_path: Path) -> None:
+    """No call that writes, whatever is found; and no lock file."""
+    write_sound_log(tmp_path, checkpoints=True)
+    storage = RecordingStorage()
+    assert list(Inspection(tmp_path, storage).findings()) == []
+    assert storage.calls == []
+    assert not (tmp_path / ".lock").exists()
+
+
+def test_what_is_no_log_is_refused(tmp_path: Path) -> None:
+    """There is nothing to look at."""
+    with pytest.raises(LogDirectoryError, match="No such file"):
+        list(Inspection(tmp_path).findings())
+
+
+def test_an_epoch_rises_with_a_leader_change_only(tmp_path: Path) -> None:
+    """Reading passes it: the batch's epoch is not covered by its CRC. The right one is known."""
+    write_sound_log(tmp_path)
+    last = data_batch(14, [removed(4)], epoch=3)
+    write_segment(tmp_path, 10, *SEGMENTS[10][:2], last)
+    (fault,) = faults_of(tmp_path, DISK)
+    assert fault.kind is FaultKind.EPOCH
+    assert (fault.position, fault.batch_position) == (start_of(10, 2) + 12, start_of(10, 2))
+    assert (fault.offset, fault.right_epoch) == (14, 2)
+    assert fault.reason == "epoch 3 after 2, with no LeaderChange"
+
+
+def test_a_leader_change_begins_an_epoch(tmp_path: Path) -> None:
+    """One that repeats an epoch is none."""
+    batches = (
+        control_batch(0, ControlType.LEADER_CHANGE),
+        control_batch(1, ControlType.LEADER_CHANGE),
+    )
+    write_segment(tmp_path, 0, *batches)
+    (fault,) = faults_of(tmp_path, DISK)
+    assert fault.reason == "a LeaderChange in epoch 1, which has begun"
+    assert fault.right_epoch == 2
+
+
+def test_a_leader_has_a_vote(tmp_path: Path) -> None:
+    """The LeaderChange is read, and names the leader among the voters."""
+    voters = b"\2" + struct.pack(">i", 2) + b"\0"
+    value = b"\0\0" + struct.pack(">i", 1) + voters + voters + b"\0"
+    record = (control_key(ControlType.LEADER_CHANGE), value)
+    write_segment(tmp_path, 0, encode_batch(0, 1, TIME_MS, [record], is_control=True))
+    name = segment_name(0)
+    assert reasons(tmp_path) == [f"{name} 0: a LeaderChange to node 1, which has no vote"]
+    write_segment(tmp_path, 0, encode_batch(0, 1, TIME_MS, [(record[0], b"\0\0")], is_control=True))
+    assert reasons(tmp_path) == [f"{name} 0: node id: 4 bytes announced, 0 left"]
+
+
+def test_every_segment_and_checkpoint_is_looked_at(tmp_path: Path) -> None:
+    """One fault in each file, also below the newest checkpoint; the last ACLs are known still."""
+    write_sound_log(tmp_path, checkpoints=True)
+    directory = tmp_path / METADATA_TOPIC_DIRECTORY
+    for path in directory.iterdir():
+        whole = path.read_bytes()
+        path.write_bytes(flipped(whole, 70))
+    found = faults_of(tmp_path, DISK)
+    assert {each.path for each in found} == set(directory.iterdir())
+    assert len(found) == 5
+
+
+def test_the_acls_are_known_again_from_the_next_checkpoint(tmp_path: Path) -> None:
+    """Behind damage the log is read on, with the checkpoint that follows it."""
+    write_sound_log(tmp_path, checkpoints=True)
+    segment = tmp_path / METADATA_TOPIC_DIRECTORY / segment_name(6)
+    segment.write_bytes(flipped(segment.read_bytes(), 70))
+    inspection = Inspection(tmp_path)
+    assert len(list(inspection.findings())) == 1
+    assert ids(inspection) == {acl_id(2), acl_id(3), acl_id(6)}
+    assert inspection.end_offset == END
+
+
+def test_a_trimmed_log_goes_on_from_a_checkpoint(tmp_path: Path) -> None:
+    """Whether that ends at the log's beginning or later: also where the log begins within a
+    transaction; each other checkpoint is held against the log.
+    """
+    write_segment(
+        tmp_path,
+        5,
+        data_batch(5, [added(3), EndTransaction()], epoch=4),
+        data_batch(7, [added(4)], epoch=4),
+    )
+    (tmp_path / "meta.properties").write_bytes(b"version=1\ncluster.id=a\nnode.id=1\n")
+    write_checkpoint(tmp_path, 7, [METADATA_VERSION, added(3)], epoch=4)
+    inspection = Inspection(tmp_path)
+    assert list(inspection.findings()) == []
+    assert ids(inspection) == {acl_id(3), acl_id(4)}
+    write_checkpoint(tmp_path, 8, [METADATA_VERSION, added(3)], epoch=4)
+    (reason,) = reasons(tmp_path)
+    assert "its ACLs are not the log's: it lacks StandardAcl[" in reason
+    assert reason.endswith(f"with id {acl_id(4).hex()}")
+
+
+def test_a_log_that_begins_late_is_uncovered(tmp_path: Path) -> None:
+    """A checkpoint below its beginning does not help."""
+    write_checkpoint(tmp_path, 4, [METADATA_VERSION])
+    name = write_segment(tmp_path, 5, data_batch(5, [added(1)])).name
+    assert reasons(tmp_path) == [
+        f"{name} 0: the log begins at offset 5, and no sound checkpoint says what was before"
+    ]
+
+
+CHECKPOINTS: dict[str, tuple[int, list[int], int, str]] = {
+    "an ACL too few": (10, [2, 3], 2, f"with id {acl_id(4).hex()}"),
+    "an ACL too many": (10, [2, 3, 4, 5], 2, f"with id {acl_id(5).hex()}"),
+    "another epoch": (10, [2, 3, 4], 1, "its epoch is 1, the log's at offset 9 2"),
+    "within a batch": (7, [2, 3], 1, "it ends within a batch of the log, or where another"),
+    "within a transaction": (6, [1, 2], 1, "it ends within a transaction"),
+    "before everything": (0, [1], 0, "its ACLs are not the log's: it has"),
+    "an epoch before everything": (0, [], 3, "its epoch is 3, the log's at offset -1 0"),
+    "behind the log": (16, [2, 3, 6], 2, "the log ends before it, at offset 15"),
+}
+
+
+@pytest.mark.parametrize("name", CHECKPOINTS)
+def test_a_checkpoint_is_the_log_at_its_end(name: str, tmp_path: Path) -> None:
+    """Sound by itself, and held against the log that it is a part of."""
+    end, numbers, epoch, reason = CHECKPOINTS[name]
+    write_sound_log(tmp_path)
+    write_checkpoint(tmp_path, end, [METADATA_VERSION, *map(added, numbers)], epoch=epoch)
+    (found,) = reasons(tmp_path)
+    assert reason in found
+
+
+def test_a_checkpoint_holds_what_exists(tmp_path: Path) -> None:
+    """Additions that fit one another, and nothing else."""
+    for records, reason in (
+        ([removed(2)], "AclRemoved in a checkpoint"),
+        ([added(2), added(2)], "is already present"),
+        ([added(2), added(9, added(2).acl)], "repeats a binding that is present"),
+    ):
+        write_sound_log(tmp_path)
+        write_checkpoint(tmp_path, 10, [METADATA_VERSION, *records], epoch=2)
+        (found,) = reasons(tmp_path)
+        assert reason in found
+
+
+def test_changes_that_do_not_fit_are_faults(tmp_path: Path) -> None:
+    """A repeated id or binding, a removal of nothing, a transaction that is not framed."""
+    for records, reason in (
+        ([added(2)], "is already present"),
+        ([added(9, added(2).acl)], "repeats a binding that is present"),
+        ([removed(4)], f"no ACL with id {acl_id(4).hex()} is present to be removed"),
+        ([EndTransaction()], "a transaction ends that never began"),
+        ([BeginTransaction(), BeginTransaction()], "a transaction begins within another"),
+        ([b"\1\x12\0"], "ACL id: 16 bytes announced, 0 left"),
+    ):
+        write_sound_log(tmp_path)
+        write_segment(tmp_path, END, data_batch(END, records, epoch=2))
+        (fault,) = faults_of(tmp_path, DISK)
+        assert (fault.kind, fault.offset, fault.batch_position) == (FaultKind.DAMAGE, END, 0)
+        assert reason in fault.reason
+
+
+def test_a_transaction_that_is_not_framed_is_forgotten(tmp_path: Path) -> None:
+    """It is one fault, and none of the checkpoint from which the ACLs are known again."""
+    write_sound_log(tmp_path, checkpoints=True)
+    twice = data_batch(6, [BeginTransaction(), EndTransaction()])
+    write_segment(tmp_path, 6, twice, *SEGMENTS[6][1:])
+    inspection = Inspection(tmp_path)
+    (fault,) = inspection.findings()
+    assert "a transaction begins within another" in str(fault)
+    assert ids(inspection) == {acl_id(2), acl_id(3), acl_id(6)}
+
+
+def test_an_unfinished_write_is_no_fault(tmp_path: Path) -> None:
+    """Unless the log was shut down cleanly."""
+    write_sound_log(tmp_path)
+    write_segment(tmp_path, 10, *SEGMENTS[10], b"\0\0\0")
+    (note,) = notes(tmp_path)
+    assert note == (
+        f"{segment_name(10)}: at byte {start_of(10, 3)}, log offset 15: unfinished write of "
+        "3 bytes, will be cut at the next start: nothing but zeros to the end of the file"
+    )
+    assert reasons(tmp_path) == []
+    (tmp_path / ".kafka_cleanshutdown").touch()
+    (reason,) = reasons(tmp_path)
+    assert "only the end of a log that was not shut down cleanly" in reason
+
+
+KNOWN = ("00000000000000000000.index", "00000000000000000000.timeindex", "quorum-state",
+         "00000000000000000000.log.deleted", "partition.metadata", "leader-epoch-checkpoint",
+         "00000000000000000004-0000000001.checkpoint.part", "00000000000000000005.snapshot",
+         "00000000000000000004-0000000001.checkpoint.deleted")  # fmt: skip
+ALMOST = ("0000000000000000006.log", "00000000000000000006.lof", "0000000000000000p.log",
+          "00000000000000000004_0000000001.checkpoint", "99999999999999999999.log")  # fmt: skip
+
+
+def test_names_are_told_apart(tmp_path: Path) -> None:
+    """Kafka's other files pass; what is not known is named; what is almost a name is a fault."""
+    write_sound_log(tmp_path)
+    for name in (*KNOWN, "core"):
+        write_file(tmp_path, name, b"")
+    for name in ("recovery-point-offset-checkpoint", "bootstrap.checkpoint", "mine"):
+        (tmp_path / name).touch()
+    (tmp_path / "orders-0").mkdir()
+    assert notes(tmp_path) == ["core: not known", "mine: not known"]
+    assert reasons(tmp_path) == []
+    for name in ALMOST:
+        path = write_file(tmp_path, name, b"")
+        assert [each.path for each in faults_of(tmp_path, DISK)] == [path]
+        path.unlink()
+
+
+def test_meta_properties_are_read(tmp_path: Path) -> None:
+    """Missing is no fault: a start gives the log a cluster id."""
+    write_sound_log(tmp_path)
+    path = tmp_path / "meta.properties"
+    for data, reason in (
+        (b"version=2\n", "version is 2, only 1 is known"),
+        (b"version=1\nnode.id=1\n", "cluster.id is missing"),
+        (b"version=1\nnode.id=-1\ncluster.id=a\n", "node.id is -1, cluster.id 'a'"),
+    ):
+        path.write_bytes(data)
+        assert reasons(tmp_path) == [f"meta.properties 0: {reason}"]
+    path.unlink()
+    assert notes(tmp_path) == [
+        "meta.properties: missing; a start gives the log a cluster id of its own"
+    ]
+
+
+def test_a_file_that_cannot_be_read_is_a_fault(tmp_path: Path) -> None:
+    """The others are looked at all the same."""
+    write_sound_log(tmp_path, checkpoints=True)
+
+    class Failing(StoredFiles):
+        def size(self, path: Path) -> int:
+            if path.name == segment_name(6):
+                raise OSError(5, "Input/output error")
+            return super().size(path)
+
+    (fault,) = faults_of(tmp_path, Failing.of(tmp_path))
+    assert fault.reason.endswith("Input/output error")
+
+
+@given(data=st.data())
+def test_damage_of_any_kind_is_a_finding_and_never_a_crash(
+    data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Bytes cut out, put in, or written over, in any file: the look comes to its end."""
+    log_dir = tmp_path_factory.mktemp("log")
+    write_sound_log(log_dir, checkpoints=True)
+    storage = StoredFiles.of(log_dir)
+    shutil.rmtree(log_dir)
+    for _ in range(data.draw(st.integers(1, 3))):
+        path = data.draw(st.sampled_from(sorted(storage.files)))
+        whole = storage.files[path]
+        start, end = sorted(data.draw(st.tuples(*[st.integers(0, len(whole))] * 2)))
+        storage.files[path] = whole[:start] + data.draw(st.binary(max_size=80)) + whole[end:]
+    list(Inspection(log_dir, storage).findings())
+
+
+def test_a_log_of_one_segment_needs_no_checkpoint(tmp_path: Path) -> None:
+    """As the daemon writes it at first."""
+    write_log(tmp_path, [added(1)])
+    assert reasons(tmp_path) == []

@@ -1,0 +1,378 @@
+"""The repair of a log: what is left is the log as it was at an offset, whatever comes between."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from contextlib import suppress
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from metadata.directory import METADATA_TOPIC_DIRECTORY
+from metadata.errors import LogDirectoryError
+from metadata.log import MetadataLog
+from metadata.repair import RepairPlan, UnrepairableLogError, plan_repair, repair
+from metadata.replay import Replay
+from metadata.storage import DISK
+from metadata.writer import LogWriter
+from tests.log_files import (
+    METADATA_VERSION,
+    acl_id,
+    added,
+    checkpoint_batches,
+    data_batch,
+    flipped,
+    read_acls,
+    write_checkpoint,
+    write_file,
+    write_segment,
+)
+from tests.metadata.sound_logs import END, SEGMENTS, start_of, write_sound_log
+from tests.metadata.stored_files import StoredFiles, faults_of
+from tests.recording_storage import PowerFailure, RecordingStorage
+
+COPIES = "repair-20260102T030405Z"
+NEXT_COPIES = "repair-20260102T030406Z"
+STATES = {0: (), 1: (), 2: (), 4: (1, 2), 6: (1, 2), 8: (2, 3), 9: (2, 3), 10: (2, 3, 4),
+          13: (2, 3, 4), 14: (2, 3, 4, 6), 15: (2, 3, 6)}  # fmt: skip
+"""The ACLs by the offset before which the log ends."""
+
+CALLS = ("append_to", "append", "sync", "truncate", "rename", "remove", "sync_directory",
+         "make_directory")  # fmt: skip
+
+Damage = Callable[[Path], object]
+
+
+def segment(log_dir: Path, base_offset: int) -> Path:
+    return log_dir / METADATA_TOPIC_DIRECTORY / f"{base_offset:020d}.log"
+
+
+def flip(path: Path, position: int) -> None:
+    path.write_bytes(flipped(path.read_bytes(), position))
+
+
+def spoil(base_offset: int, number: int, *, at: int = 70, checkpoints: bool = False) -> Damage:
+    """Return what writes the log with one byte of batch ``number`` of a segment flipped."""
+
+    def write(log_dir: Path) -> None:
+        write_sound_log(log_dir, checkpoints=checkpoints)
+        flip(segment(log_dir, base_offset), start_of(base_offset, number) + at)
+
+    return write
+
+
+def in_one_segment(log_dir: Path) -> None:
+    """Damage below the newest checkpoint, which the log goes on from within the same segment."""
+    write_sound_log(log_dir, checkpoints=True)
+    for base_offset in SEGMENTS:
+        segment(log_dir, base_offset).unlink()
+    pieces = [batch for batches in SEGMENTS.values() for batch in batches]
+    flip(write_segment(log_dir, 0, *pieces), start_of(0, 2) + 70)
+
+
+def in_one_segment_twice(log_dir: Path) -> None:
+    """The batch that the log would go on with behind the checkpoint is damaged as well."""
+    in_one_segment(log_dir)
+    before = sum(map(len, SEGMENTS[0] + SEGMENTS[6]))
+    flip(segment(log_dir, 0), before + 70)
+
+
+def trimmed(log_dir: Path) -> None:
+    """A checkpoint, damage from there on, and a segment that follows nothing."""
+    write_sound_log(log_dir, checkpoints=True)
+    for base_offset in (0, 6):
+        segment(log_dir, base_offset).unlink()
+    flip(write_segment(log_dir, 10, *SEGMENTS[10][:1]), 70)
+    write_segment(log_dir, 13, *SEGMENTS[10][1:])
+
+
+def damaged_checkpoint(log_dir: Path) -> None:
+    write_sound_log(log_dir, checkpoints=True)
+    flip(max((log_dir / METADATA_TOPIC_DIRECTORY).glob("*.checkpoint")), 200)
+
+
+def other_checkpoint(log_dir: Path) -> None:
+    write_sound_log(log_dir, checkpoints=True)
+    write_checkpoint(log_dir, 10, [METADATA_VERSION, added(2), added(7), added(4)], epoch=2)
+
+
+def missing_segment(log_dir: Path) -> None:
+    write_sound_log(log_dir)
+    segment(log_dir, 6).unlink()
+
+
+def cut_after_clean_shutdown(log_dir: Path) -> None:
+    write_sound_log(log_dir, clean=True)
+    path = segment(log_dir, 10)
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+def repeated_acl(log_dir: Path) -> None:
+    write_sound_log(log_dir)
+    write_segment(log_dir, END, data_batch(END, [added(2)], epoch=2))
+
+
+def three_faults(log_dir: Path) -> None:
+    """One that a checkpoint covers, one that nothing does; and the newest checkpoint damaged."""
+    damaged_checkpoint(log_dir)
+    flip(segment(log_dir, 0), start_of(0, 1) + 70)
+    flip(segment(log_dir, 10), start_of(10, 2) + 70)
+
+
+DAMAGES: dict[str, tuple[Damage, int]] = {
+    "last segment": (spoil(10, 1), 13),
+    "first segment": (spoil(0, 2), 2),
+    "first segment, covered": (spoil(0, 2, checkpoints=True), END),
+    "segment's start": (spoil(10, 0), 10),
+    "base offset": (spoil(6, 1, at=7), 8),
+    "epoch": (spoil(10, 2, at=15), END),
+    "one segment, covered": (in_one_segment, END),
+    "one segment, twice": (in_one_segment_twice, 10),
+    "trimmed": (trimmed, 10),
+    "damaged checkpoint": (damaged_checkpoint, END),
+    "other checkpoint": (other_checkpoint, END),
+    "missing segment": (missing_segment, 6),
+    "cut after a clean shutdown": (cut_after_clean_shutdown, 14),
+    "repeated ACL": (repeated_acl, END),
+    "three faults": (three_faults, 14),
+}
+
+
+def files(log_dir: Path) -> dict[str, bytes]:
+    """Return the log's files by name, but for what was not finished."""
+    paths = (log_dir / METADATA_TOPIC_DIRECTORY).iterdir()
+    return {path.name: path.read_bytes() for path in paths if path.suffix != ".part"}
+
+
+def repaired(log_dir: Path, copies: str = COPIES) -> RepairPlan:
+    plan = plan_repair(log_dir, DISK)
+    repair(plan, log_dir, copies, DISK)
+    return plan
+
+
+def start_and_read(log_dir: Path) -> set[bytes]:
+    """Begin an epoch as the daemon does, and return the ids of the ACLs that the log then holds."""
+    log, replay = MetadataLog.open(log_dir), Replay()
+    for log_batch in log.batches():
+        for _ in replay.steps(log_batch):
+            pass
+    writer = LogWriter(log_dir, storage=DISK, segment_bytes_max=2**20, now_ms=lambda: 1)
+    writer.start(log.progress, replay, node_id=1)
+    writer.close()
+    return set(read_acls(log_dir))
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_what_is_left_is_the_log_at_an_offset(name: str, tmp_path: Path) -> None:
+    """Sound by an inspection, read by a start; the copies hold what was there."""
+    damage, end = DAMAGES[name]
+    damage(tmp_path)
+    before = files(tmp_path)
+    plan = repaired(tmp_path)
+    assert plan.faults
+    assert plan.end_offset == end
+    assert set(plan.snapshot.acls) == {acl_id(number) for number in STATES[end]}
+    assert not faults_of(tmp_path, StoredFiles.of(tmp_path))
+    changed = {key for key, value in before.items() if files(tmp_path).get(key) != value}
+    copies = {path.name: path.read_bytes() for path in (tmp_path / COPIES).iterdir()}
+    assert copies == {key: before[key] for key in changed}
+    assert plan_repair(tmp_path, DISK).steps == ()
+    assert start_and_read(tmp_path) == set(plan.snapshot.acls)
+    assert not faults_of(tmp_path, StoredFiles.of(tmp_path))
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+@pytest.mark.parametrize("call", CALLS)
+def test_a_crash_anywhere_leaves_what_can_be_repaired(name: str, call: str, tmp_path: Path) -> None:
+    """Between any two calls: nothing is changed before the copies are whole, and the next repair
+    ends where this one would have.
+    """
+    damage, _ = DAMAGES[name]
+    damage(tmp_path / "whole")
+    before = files(tmp_path / "whole")
+    plan = repaired(tmp_path / "whole")
+    after = files(tmp_path / "whole")
+    for skip in range(100):
+        log_dir = tmp_path / str(skip)
+        damage(log_dir)
+        storage = RecordingStorage(call, skip=skip, is_crash=True)
+        crashing = plan_repair(log_dir, storage)
+        try:
+            repair(crashing, log_dir, COPIES, storage)
+        except PowerFailure:
+            if files(log_dir) != before:
+                copies = {path.name: path.read_bytes() for path in (log_dir / COPIES).iterdir()}
+                assert copies == {path.name: before[path.name] for path in crashing.files}
+            again = repaired(log_dir, NEXT_COPIES)
+            assert files(log_dir) == after
+            assert again.end_offset == plan.end_offset
+            assert again.snapshot.acls == plan.snapshot.acls
+        else:
+            assert files(log_dir) == after
+            return
+    pytest.fail("the repair never came to its end")
+
+
+def test_copies_are_durable_before_anything_changes(tmp_path: Path) -> None:
+    """Each file synced, then both directories; only then is a file of the log touched."""
+    damage, _ = DAMAGES["first segment"]
+    damage(tmp_path)
+    storage = RecordingStorage()
+    repair(plan_repair(tmp_path, storage), tmp_path, COPIES, storage)
+    calls = storage.named("sync", "sync_directory", "truncate", "remove", "rename")
+    first_change = next(n for n, each in enumerate(calls) if each[0] in CALLS[3:6])
+    synced = calls[:first_change]
+    assert [each[0] for each in synced[:-2]] == ["sync"] * len(list((tmp_path / COPIES).iterdir()))
+    assert synced[-2:] == [("sync_directory", COPIES), ("sync_directory", tmp_path.name)]
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_each_step_is_durable_before_the_next(name: str, tmp_path: Path) -> None:
+    """A disk may make names durable in any order, where nobody says in which."""
+    damage, _ = DAMAGES[name]
+    damage(tmp_path)
+    storage = RecordingStorage()
+    repair(plan_repair(tmp_path, storage), tmp_path, COPIES, storage)
+    calls = [what for what, _ in storage.named("sync", "sync_directory", "remove", "rename")]
+    for call, following in pairwise(calls):
+        if call in ("remove", "rename"):
+            assert following == "sync_directory"
+        assert following != "rename" or call == "sync"
+
+
+def test_any_flipped_byte_is_cured_or_refused(tmp_path: Path) -> None:
+    """What would be left is always the log at an offset: none of it is ever made up."""
+    write_sound_log(tmp_path, checkpoints=True)
+    storage = StoredFiles.of(tmp_path)
+    ends = set()
+    for path in [each for each in storage.files if each.parent != tmp_path]:
+        whole = storage.files[path]
+        for position in range(0, len(whole), 5):
+            storage.files[path] = flipped(whole, position, 0x10)
+            with suppress(UnrepairableLogError):
+                plan = plan_repair(tmp_path, storage)
+                assert plan.steps
+                assert set(plan.snapshot.acls) == set(map(acl_id, STATES[plan.end_offset]))
+                ends.add(plan.end_offset)
+        storage.files[path] = whole
+    assert ends == {10, 13, 14, END}
+
+
+def ahead(log_dir: Path) -> None:
+    write_sound_log(log_dir)
+    write_checkpoint(log_dir, 90, [METADATA_VERSION, added(2)], epoch=2)
+
+
+def uncovered(log_dir: Path) -> None:
+    write_sound_log(log_dir, checkpoints=True)
+    segment(log_dir, 0).unlink()
+    segment(log_dir, 6).unlink()
+    directory = log_dir / METADATA_TOPIC_DIRECTORY
+    for path in directory.glob("*-0000000002.checkpoint"):
+        flip(path, 200)
+
+
+def renamed(log_dir: Path) -> None:
+    write_sound_log(log_dir)
+    segment(log_dir, 10).rename(segment(log_dir, 10).with_suffix(".lof"))
+
+
+def strange_properties(log_dir: Path) -> None:
+    write_sound_log(log_dir)
+    flip(log_dir / "meta.properties", 1)
+
+
+@pytest.mark.parametrize(
+    ("damage", "reason"),
+    [
+        (ahead, "the log ends before it, at offset 15"),
+        (uncovered, "the log begins at offset 10, and no sound checkpoint says what was before"),
+        (spoil(0, 0), "nothing of the log could be kept"),
+        (renamed, "named almost like a file of the log"),
+        (strange_properties, "version is None"),
+    ],
+)
+def test_what_cannot_be_repaired_is_left_alone(damage: Damage, reason: str, tmp_path: Path) -> None:
+    """Nothing is guessed, and nothing is changed."""
+    damage(tmp_path)
+    before = StoredFiles.of(tmp_path).files
+    with pytest.raises(UnrepairableLogError) as refused:
+        plan_repair(tmp_path, DISK)
+    assert reason in str(refused.value)
+    assert str(refused.value).endswith("nothing was changed")
+    assert StoredFiles.of(tmp_path).files == before
+
+
+def test_without_room_nothing_is_changed(tmp_path: Path) -> None:
+    """Neither where the room is known to be short, nor where the disk is full all the same."""
+    damage, _ = DAMAGES["first segment"]
+    damage(tmp_path)
+    before = files(tmp_path)
+    plan = plan_repair(tmp_path, DISK)
+    with pytest.raises(LogDirectoryError, match=r"needs \d+ bytes, 10 are free"):
+        repair(plan, tmp_path, COPIES, DISK, free_bytes=lambda path: 10)
+    assert not (tmp_path / COPIES).exists()
+    with pytest.raises(LogDirectoryError, match="Input/output error"):
+        repair(plan, tmp_path, COPIES, RecordingStorage("append"))
+    assert files(tmp_path) == before
+
+
+def test_copies_of_an_earlier_repair_are_kept(tmp_path: Path) -> None:
+    """Two repairs within a second: the later one is refused."""
+    damage, _ = DAMAGES["last segment"]
+    damage(tmp_path)
+    (tmp_path / COPIES).mkdir()
+    before = files(tmp_path)
+    with pytest.raises(LogDirectoryError, match="File exists"):
+        repaired(tmp_path)
+    assert files(tmp_path) == before
+
+
+def test_what_is_lost_is_told(tmp_path: Path) -> None:
+    """Offsets, records, and ACLs by their text, as far as they can be read."""
+    damage, _ = DAMAGES["last segment"]
+    damage(tmp_path)
+    lost = len(SEGMENTS[10][1])
+    assert list(plan_repair(tmp_path, DISK).losses.lines()) == [
+        "lost: offsets 13 to 14, of which 1 records can still be read",
+        f"lost: {lost} bytes from offset 13 on that cannot be read; which ACLs they made or "
+        "removed is not known",
+        f"would come back: {added(4).acl}",
+    ]
+    shutil.rmtree(tmp_path)
+    missing_segment(tmp_path)
+    assert list(plan_repair(tmp_path, DISK).losses.lines()) == [
+        "lost: offsets 6 to 14, of which 5 records can still be read",
+        f"would be gone: {added(5).acl}",
+        f"would be gone: {added(6).acl}",
+    ]
+
+
+def test_nothing_lost_is_told_too(tmp_path: Path) -> None:
+    """Where a checkpoint or the log itself holds what a dropped file held."""
+    for name in ("first segment, covered", "one segment, covered", "damaged checkpoint", "epoch"):
+        log_dir = tmp_path / name
+        DAMAGES[name][0](log_dir)
+        assert list(plan_repair(log_dir, DISK).losses.lines()) == [
+            "nothing is lost: what is left holds every record that could be read"
+        ]
+
+
+def test_an_epoch_is_written_anew_and_nothing_else(tmp_path: Path) -> None:
+    """No CRC covers it, and the batch before says what it was: the file is as it was."""
+    write_sound_log(tmp_path)
+    whole = files(tmp_path)
+    for at in (12, 14, 15):
+        flip(segment(tmp_path, 10), start_of(10, 1) + at)
+        repaired(tmp_path, f"{COPIES}{at}")
+        assert files(tmp_path) == whole
+
+
+def test_a_log_that_is_sound_is_not_touched(tmp_path: Path) -> None:
+    """No step, no file to copy; an unfinished write is left to the next start."""
+    write_sound_log(tmp_path, checkpoints=True)
+    write_file(tmp_path, segment(tmp_path, 10).name, *SEGMENTS[10], checkpoint_batches([])[0][:9])
+    plan = plan_repair(tmp_path, DISK)
+    assert (plan.steps, plan.files, plan.end_offset) == ((), (), END)

@@ -1,0 +1,73 @@
+"""The real Storage; and that nothing else of the package touches files."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import metadata
+from metadata.storage import DISK
+
+MAY_TOUCH_FILES = {"storage.py", "lock.py"}
+CALLS_OF_PATHS = {
+    "chmod", "exists", "glob", "is_dir", "is_file", "iterdir", "lstat", "mkdir", "read_bytes",
+    "read_text", "replace", "rglob", "rmdir", "samefile", "stat", "symlink_to", "touch", "unlink",
+    "write_bytes", "write_text",
+}  # fmt: skip
+"""Methods of ``Path`` that look at the disk or change it; ``open`` and ``rename`` are apart."""
+OF_A_STORAGE = {"exists", "is_file"}
+
+
+def path_calls(source: str) -> set[str]:
+    """Return the methods called in ``source`` that a Path has, and that a Storage is not asked."""
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            owner = ast.unparse(node.func.value)
+            is_storage = owner.endswith("storage") and node.func.attr in OF_A_STORAGE
+            is_text = node.func.attr == "replace" and len(node.args) == 2
+            if node.func.attr in CALLS_OF_PATHS and not is_storage and not is_text:
+                found.add(f"{owner}.{node.func.attr}")
+    return found
+
+
+@pytest.mark.parametrize(
+    "path", sorted(Path(metadata.__path__[0]).glob("*.py")), ids=lambda path: path.name
+)
+def test_files_are_touched_through_a_storage_alone(path: Path) -> None:
+    """An import contract keeps ``os`` out; this, what a Path can do by itself."""
+    found = path_calls(path.read_text())
+    assert found == set() or path.name in MAY_TOUCH_FILES
+
+
+def test_such_a_call_is_found() -> None:
+    """A test that could not fail would be none."""
+    assert path_calls("(log_dir / NAME).exists()") == {"log_dir / NAME.exists"}
+    assert path_calls("storage.exists(path); text.replace('a', 'b')") == set()
+
+
+def test_what_is_forgotten_is_still_there(tmp_path: Path) -> None:
+    """The kernel reads it anew."""
+    path = tmp_path / "file"
+    path.write_bytes(b"content")
+    DISK.forget(path)
+    with DISK.open(path) as file:
+        assert file.read() == b"content"
+    with pytest.raises(FileNotFoundError):
+        DISK.forget(tmp_path / "other")
+
+
+def test_what_stands_where(tmp_path: Path) -> None:
+    """A directory is no file; what nobody may look at is none either."""
+    directory = tmp_path / "directory"
+    assert not DISK.exists(directory)
+    DISK.make_directory(directory)
+    assert DISK.exists(directory)
+    assert not DISK.is_file(directory)
+    (directory / "file").touch()
+    assert DISK.is_file(directory / "file")
+    assert not DISK.is_file(tmp_path / ("x" * 300))
+    with pytest.raises(FileExistsError):
+        DISK.make_directory(directory)
