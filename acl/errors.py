@@ -26,7 +26,7 @@ class NotReadyError(AclError):
 
 
 class ChangeError(AclError):
-    """A committed change that does not fit the ACLs before it: the log or this code is wrong."""
+    """A committed change that does not fit what came before: the log or this code is wrong."""
 
 
 class DuplicateIdError(ChangeError):
@@ -46,3 +46,7 @@ class UnknownIdError(ChangeError):
     def __init__(self, id: bytes) -> None:
         super().__init__(f"no ACL with id {id.hex()} is present to be removed")
         self.id = id
+
+
+class ClusterChangeError(ChangeError):
+    """A committed change that does not fit the topics or credentials before it."""

@@ -11,6 +11,8 @@ from typing import Self, cast
 
 import msgspec
 
+from acl.cluster_changes import ClusterChange
+
 WILDCARD = "*"
 WILDCARD_PRINCIPAL = "User:*"
 CLUSTER_NAME = "kafka-cluster"
@@ -166,10 +168,12 @@ Change = AclAdded | AclRemoved
 class ChangeBatch(msgspec.Struct, frozen=True):
     """Changes that show together; ``last_offset`` is the log offset up to which they are complete.
 
-    ``changes`` may be empty: the log moved on without touching an ACL. A long batch comes in
-    pieces, all of one ``last_offset``; none of them shows before the last one, ``is_end``.
+    ``changes`` are those of ACLs, ``cluster_changes`` those of all else. Both may be empty: the log
+    moved on without touching what is kept. A long batch comes in pieces, all of one
+    ``last_offset``; none of them shows before the last one, ``is_end``.
     """
 
     last_offset: int
     changes: tuple[Change, ...] = ()
     is_end: bool = True
+    cluster_changes: tuple[ClusterChange, ...] = ()

@@ -5,7 +5,7 @@ Source: KIP-430; Kafka 4.3 AclEntry.supportedOperations, whose newer rows win ov
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Final
 
 from acl.model import Operation, ResourceType
@@ -56,10 +56,3 @@ def bit_field(operations: Iterable[Operation]) -> int:
     for operation in operations:
         bits |= 1 << operation
     return bits
-
-
-def authorized_operations(
-    resource_type: ResourceType, is_allowed: Callable[[Operation], bool]
-) -> int:
-    """Return the bit field of the supported operations for which ``is_allowed`` holds."""
-    return bit_field(op for op in SUPPORTED[resource_type] if is_allowed(op))

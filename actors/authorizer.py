@@ -13,8 +13,8 @@ Source: KIP-504; KIP-679 (authorizeByResourceType), KIP-801 (aclCount).
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Protocol, TypeAlias
 
 import msgspec
 
@@ -49,6 +49,10 @@ class Action(msgspec.Struct, frozen=True, gc=False):
     resource_reference_count: int = 1
     log_if_allowed: bool = True
     log_if_denied: bool = True
+
+
+Authorize: TypeAlias = Callable[[RequestContext, Sequence[Action]], list[bool]]
+"""What ``Authorizer.authorize`` is."""
 
 
 class ServerInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,6 +98,14 @@ class Authorizer(Protocol):
             NotReadyError: the ACLs are not loaded, and the principal is no super user.
             InvalidQuestionError: no question can be about this principal.
         """
+
+    def pinned(self) -> Authorize:
+        """Return an ``authorize`` all of whose calls are judged by the state of now.
+
+        A request that asks too much for one call is asked by one of these, in slices. By itself it
+        is ``authorize``, whose every call may see a newer state.
+        """
+        return self.authorize
 
     def authorize_by_resource_type(
         self, context: RequestContext, operation: int, resource_type: int

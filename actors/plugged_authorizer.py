@@ -17,7 +17,7 @@ from acl.model import Acl, AclFilter, Question
 from acl.snapshot import AclSnapshot
 from acl.steps import Steps
 from acl.updates import Deleted
-from actors.authorizer import Action, Authorizer, RequestContext, ServerInfo
+from actors.authorizer import Action, Authorize, Authorizer, RequestContext, ServerInfo
 from actors.completion import Completion
 from actors.decider import KAFKA_SURFACE, Authority, Decider, DecisionCounts
 from actors.errors import AuthorizerFaultError, EndpointStartError, SecurityDisabledError
@@ -81,7 +81,21 @@ class PluggedAuthorizer(Decider):
 
     def authorize(self, context: RequestContext, actions: Sequence[Action]) -> list[bool]:
         """As ``Authorizer.authorize``; what fails is denied."""
-        return self._authorize(context, actions, self.counts_of(KAFKA_SURFACE))
+        return self._authorize(self._authorizer.authorize, context, actions, self._kafka_counts())
+
+    def pinned(self) -> Authorize:
+        """As ``Authorizer.pinned``; what fails is denied."""
+        try:
+            authorize = self._authorizer.pinned()
+        except Exception as error:  # noqa: BLE001 - one call at a time may still do
+            self._on_failure(error)
+            return self.authorize
+        return lambda context, actions: self._authorize(
+            authorize, context, actions, self._kafka_counts()
+        )
+
+    def _kafka_counts(self) -> DecisionCounts:
+        return self.counts_of(KAFKA_SURFACE)
 
     def decide(
         self,
@@ -97,14 +111,18 @@ class PluggedAuthorizer(Decider):
         context = RequestContext(
             principal=question.principal, host=question.host, request_name=request_name
         )
-        answer = self._authorize(context, [action], counts)
+        answer = self._authorize(self._authorizer.authorize, context, [action], counts)
         return self._allowed if answer == [True] else self._denied
 
     def _authorize(
-        self, context: RequestContext, actions: Sequence[Action], counts: DecisionCounts
+        self,
+        authorize: Authorize,
+        context: RequestContext,
+        actions: Sequence[Action],
+        counts: DecisionCounts,
     ) -> list[bool]:
         try:
-            answers = [each is True for each in self._authorizer.authorize(context, actions)]
+            answers = [each is True for each in authorize(context, actions)]
             _check_count(answers, actions)
         except NotReadyError:
             counts.not_ready += len(actions)

@@ -1,9 +1,10 @@
-"""The RecordApplier: committed changes in, ACL snapshots out, in log order.
+"""The RecordApplier: committed changes in, ACL snapshots and cluster images out, in log order.
 
-Invariant: it alone replaces the snapshot. Nothing is published before the source says that it has
-handed on everything up to the high water mark; from then on every batch shows whole or not at all.
-A batch that does not fit what came before means the log or this code is wrong, so the error ends
-the daemon.
+Invariant: it alone replaces the two, and publishes them together: whoever reads both without
+waiting in between sees one state of the log. Nothing is published before the source says that it
+has handed on everything up to the high water mark; from then on every batch shows whole or not at
+all. A batch that does not fit what came before means the log or this code is wrong, so the error
+ends the daemon.
 
 It works in slices, with a checkpoint after each: the unit of what shows is the batch, the unit of
 what holds the event loop is the slice. Once it has loaded, and after each slice from then on, it
@@ -14,19 +15,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 import trio
 
 from acl.builder import SnapshotBuilder
+from acl.cluster import EMPTY_IMAGE, ClusterImage, apply_cluster_changes
 from acl.errors import ChangeError
-from acl.model import Change, ChangeBatch
+from acl.model import ChangeBatch
 from acl.snapshot import AclSnapshot, apply_changes, at_offset
 from actors.errors import UnfitChangeError
 from actors.published import Published, View
 from actors.steps import finish_in_turns
 
 CHANGES_PER_SLICE: Final = 64
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +59,17 @@ class RecordApplier:
         self._inbox = inbox
         self._settle = settle
         self._snapshot: Published[AclSnapshot | None] = Published(None)
+        self._cluster: Published[ClusterImage] = Published(EMPTY_IMAGE)
 
     @property
     def snapshot(self) -> View[AclSnapshot | None]:
         """The newest snapshot, None until it is loaded."""
         return self._snapshot
+
+    @property
+    def cluster(self) -> View[ClusterImage]:
+        """What the log says beside ACLs, empty until it is loaded."""
+        return self._cluster
 
     def statistics(self) -> ApplierStatistics:
         newest = self._snapshot.newest
@@ -77,30 +87,41 @@ class RecordApplier:
         """
         async with self._inbox:
             task_status.started()
-            snapshot = await self._load()
-            if snapshot is None:
+            loaded = await self._load()
+            if loaded is None:
                 return
+            snapshot, cluster = loaded
             self._settle()
-            self._snapshot.publish(snapshot)
+            self._publish(snapshot, cluster)
             async for message in self._inbox:
                 assert isinstance(message, ChangeBatch), "a source catches up once"
                 snapshot = await self._apply(snapshot, message)
+                cluster = await self._apply_to_cluster(cluster, message)
                 if message.is_end:
                     snapshot = at_offset(snapshot, message.last_offset)
-                    self._snapshot.publish(snapshot)
+                    self._publish(snapshot, cluster)
 
-    async def _load(self) -> AclSnapshot | None:
-        """Return the first snapshot, None where the source ended before it had caught up."""
+    def _publish(self, snapshot: AclSnapshot, cluster: ClusterImage) -> None:
+        """Show both; the snapshot, whose offset others wait for, when the image is there."""
+        if cluster is not self._cluster.newest:
+            self._cluster.publish(cluster)
+        self._snapshot.publish(snapshot)
+
+    async def _load(self) -> tuple[AclSnapshot, ClusterImage] | None:
+        """Return what is loaded, None where the source ended before it had caught up."""
         builder = SnapshotBuilder()
+        cluster = EMPTY_IMAGE
         async for message in self._inbox:
             if isinstance(message, CaughtUp):
-                return await finish_in_turns(builder.freeze_in_steps(message.offset))
+                snapshot = await finish_in_turns(builder.freeze_in_steps(message.offset))
+                return snapshot, cluster
             try:
                 for changes in _slices(message.changes):
                     builder.apply_changes(changes)
                     await trio.lowlevel.checkpoint()
             except ChangeError as error:
                 raise UnfitChangeError(message.last_offset, error) from error
+            cluster = await self._apply_to_cluster(cluster, message)
         return None
 
     async def _apply(self, snapshot: AclSnapshot, batch: ChangeBatch) -> AclSnapshot:
@@ -114,8 +135,19 @@ class RecordApplier:
             raise UnfitChangeError(batch.last_offset, error) from error
         return snapshot
 
+    async def _apply_to_cluster(self, cluster: ClusterImage, batch: ChangeBatch) -> ClusterImage:
+        try:
+            for changes in _slices(batch.cluster_changes):
+                cluster = apply_cluster_changes(cluster, changes)
+                if self._snapshot.newest is not None:
+                    self._settle()
+                await trio.lowlevel.checkpoint()
+        except ChangeError as error:
+            raise UnfitChangeError(batch.last_offset, error) from error
+        return cluster
 
-def _slices(changes: tuple[Change, ...]) -> list[tuple[Change, ...]]:
+
+def _slices(changes: tuple[T, ...]) -> list[tuple[T, ...]]:
     return [
         changes[start : start + CHANGES_PER_SLICE]
         for start in range(0, len(changes), CHANGES_PER_SLICE)

@@ -9,6 +9,7 @@ Source: KIP-504 (Authorizer), KIP-801 (loading, early start listeners, AclCount)
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 from acl.by_resource_type import authorize_by_resource_type, check_by_resource_type
@@ -20,7 +21,7 @@ from acl.snapshot import AclSnapshot
 from acl.steps import Steps
 from acl.updates import Deleted
 from actors.audit_log import AuditEvent, AuditLog
-from actors.authorizer import Action, RequestContext, ServerInfo
+from actors.authorizer import Action, Authorize, RequestContext, ServerInfo
 from actors.completion import Completion
 from actors.decider import KAFKA_SURFACE, Authority, Decider, DecisionCounts
 from actors.errors import EndpointStartError
@@ -123,7 +124,15 @@ class StandardAuthorizer(Decider):
         Raises:
             NotReadyError, InvalidQuestionError: as ``decide``.
         """
-        authority = self.newest()
+        return self._authorize(self.newest(), context, actions)
+
+    def pinned(self) -> Authorize:
+        """Return an ``authorize`` all of whose calls are judged by the newest snapshot of now."""
+        return partial(self._authorize, self.newest())
+
+    def _authorize(
+        self, authority: Authority, context: RequestContext, actions: Sequence[Action]
+    ) -> list[bool]:
         counts = self.counts_of(KAFKA_SURFACE)
         return [
             self.decide(

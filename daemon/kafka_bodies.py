@@ -25,4 +25,5 @@ async def read_body(request: KafkaRequest) -> Any:  # noqa: ANN401 - an entity o
 async def write_body(request: KafkaRequest, answer: object) -> list[Piece]:
     """Return the body that answers ``request``, of those fields that its version has."""
     steps = encode_response(request.api_key, request.api_version, answer)
-    return [await finish_in_turns(steps)]
+    pieces: list[Piece] = [*await finish_in_turns(steps)]
+    return pieces

@@ -1,7 +1,7 @@
 """Metadata, DescribeCluster and FindCoordinator: where a client is, and whom to ask.
 
-Law: this node is all there is of the cluster. It hosts no topic, and only who may describe one
-learns that.
+Law: this node is all there is of the cluster. It serves no topic; those that the log names are
+told of to whoever may describe them, with what else that one may do.
 
 Source: KIP-430, KIP-699, KIP-919; Kafka 4.3 KafkaApis, AuthHelper.
 """
@@ -9,10 +9,17 @@ Source: KIP-430, KIP-699, KIP-919; Kafka 4.3 KafkaApis, AuthHelper.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final
 
+import trio
+
+from acl.cluster import ClusterImage
 from acl.model import ResourceType
+from acl.operations import NOT_REQUESTED
 from actors.authorizer import Authorizer, RequestContext
+from actors.published import View
+from actors.steps import finish_in_turns
 from daemon.kafka_answers import (
     BROKER_ENDPOINTS,
     CONTROLLER_ENDPOINTS,
@@ -21,18 +28,18 @@ from daemon.kafka_answers import (
     DescribeClusterAnswer,
     FindCoordinatorAnswer,
     MetadataAnswer,
-    MetadataTopic,
 )
 from daemon.kafka_bodies import Answer, read_body, write_body
-from daemon.kafka_rights import Rights
+from daemon.kafka_rights import RequestRights, Rights
+from daemon.kafka_topic_answers import TopicAnswers, no_topic
 from protocol.kafka_acl_responses import Piece
 from protocol.kafka_connection import KafkaRequest
 from protocol.kafka_errors import ErrorCode
+from protocol.kafka_output import Items, Made
 
+_KEYS_PER_TURN: Final = 64
 _MANY_KEYS: Final = 4
 """The version of FindCoordinator from which one request may ask for many keys."""
-_TOPIC_IDS: Final = 12
-"""The version of Metadata from which topics may be asked for by id, and a name may be null."""
 
 _GROUP_KEY: Final = 0
 _TRANSACTION_KEY: Final = 1
@@ -51,48 +58,42 @@ class ClusterHandlers:
     Raises (all methods): DecodeError, for what Kafka answers by closing the connection.
     """
 
-    def __init__(self, authorizer: Authorizer, cluster: Cluster) -> None:
+    def __init__(self, authorizer: Authorizer, image: View[ClusterImage], cluster: Cluster) -> None:
         self._rights = Rights(authorizer)
+        self._image = image
         self._cluster = cluster
 
     async def tell_metadata(self, request: KafkaRequest, context: RequestContext) -> Answer:
         asked = await read_body(request)
         node = self._cluster.node_of(context.listener_name)
+        rights = self._rights.of_now(context)
+        topics = TopicAnswers(
+            self._image.newest,
+            rights,
+            node.node_id,
+            wants_operations=getattr(asked, "include_topic_authorized_operations", False),
+        )
+        are_all_asked = asked.topics is None or (request.api_version == 0 and not asked.topics)
         answer = MetadataAnswer(
             brokers=(node,),
-            topics=self._topics(request.api_version, context, asked.topics or ()),
+            topics=await finish_in_turns(
+                topics.of_all()
+                if are_all_asked
+                else topics.of_asked(request.api_version, asked.topics)
+            ),
             cluster_id=self._cluster.cluster_id,
             controller_id=node.node_id,
-            cluster_authorized_operations=self._rights.cluster_operations(
-                context, getattr(asked, "include_cluster_authorized_operations", False)
-            ),
+            cluster_authorized_operations=_cluster_operations(rights, asked),
         )
         return await write_body(request, answer), 0.0
 
     async def refuse_metadata(self, request: KafkaRequest) -> list[Piece]:
         error = ErrorCode.AUTHORIZER_NOT_READY
         asked = await read_body(request)
-        topics = [_topic(request.api_version, error, topic) for topic in asked.topics or ()]
+        topics = Made(partial(no_topic, request.api_version, error), asked.topics or ())
         return await write_body(
             request, MetadataAnswer(brokers=(), topics=topics, error_code=error)
         )
-
-    def _topics(
-        self, version: int, context: RequestContext, asked: Sequence[Any]
-    ) -> list[MetadataTopic]:
-        names = [topic.name for topic in asked if topic.name is not None]
-        described = iter(self._rights.may_describe(context, ResourceType.TOPIC, names))
-        answers: list[MetadataTopic] = []
-        for topic in asked:
-            if topic.name is None:
-                is_id = version >= _TOPIC_IDS
-                error = ErrorCode.UNKNOWN_TOPIC_ID if is_id else ErrorCode.INVALID_REQUEST
-                answers.append(_topic(version, error, topic))
-            elif next(described):
-                answers.append(MetadataTopic(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, topic.name))
-            else:
-                answers.append(MetadataTopic(ErrorCode.TOPIC_AUTHORIZATION_FAILED, topic.name))
-        return answers
 
     async def describe_cluster(self, request: KafkaRequest, context: RequestContext) -> Answer:
         asked = await read_body(request)
@@ -110,8 +111,8 @@ class ClusterHandlers:
                 cluster_id=self._cluster.cluster_id,
                 controller_id=node.node_id,
                 brokers=(node,),
-                cluster_authorized_operations=self._rights.cluster_operations(
-                    context, asked.include_cluster_authorized_operations
+                cluster_authorized_operations=_cluster_operations(
+                    self._rights.of_now(context), asked
                 ),
             )
         return await write_body(request, answer), 0.0
@@ -126,29 +127,34 @@ class ClusterHandlers:
         keys = _coordinator_keys(request, asked)
         kind = _COORDINATOR_KEYS.get(getattr(asked, "key_type", _GROUP_KEY))
         if kind is None:
-            found = [_no_coordinator(key, ErrorCode.INVALID_REQUEST) for key in keys]
-            return await _write_coordinators(request, found), 0.0
+            refused = Made(partial(_no_coordinator, ErrorCode.INVALID_REQUEST), keys)
+            return await _write_coordinators(request, refused), 0.0
         resource_type, denied = kind
         node = self._cluster.node_of(context.listener_name)
-        described = self._rights.may_describe(context, resource_type, keys)
-        found = [
-            Coordinator(key=key, node_id=node.node_id, host=node.host, port=node.port)
-            if is_described
-            else _no_coordinator(key, denied)
-            for key, is_described in zip(keys, described, strict=True)
-        ]
+        rights = self._rights.of_now(context)
+        found = []
+        for start in range(0, len(keys), _KEYS_PER_TURN):
+            some = keys[start : start + _KEYS_PER_TURN]
+            described = rights.may_describe(resource_type, some)
+            found += [
+                Coordinator(key=key, node_id=node.node_id, host=node.host, port=node.port)
+                if is_described
+                else _no_coordinator(denied, key)
+                for key, is_described in zip(some, described, strict=True)
+            ]
+            await trio.lowlevel.checkpoint()
         return await _write_coordinators(request, found), 0.0
 
     async def refuse_find_coordinator(self, request: KafkaRequest) -> list[Piece]:
         keys = _coordinator_keys(request, await read_body(request))
-        refused = [_no_coordinator(key, ErrorCode.AUTHORIZER_NOT_READY) for key in keys]
+        refused = Made(partial(_no_coordinator, ErrorCode.AUTHORIZER_NOT_READY), keys)
         return await _write_coordinators(request, refused)
 
 
-def _topic(version: int, error: ErrorCode, asked: Any) -> MetadataTopic:  # noqa: ANN401 - kio's
-    """Return what is said of a topic that may have been asked for by its id."""
-    name = asked.name if asked.name is not None or version >= _TOPIC_IDS else ""
-    return MetadataTopic(error, name, getattr(asked, "topic_id", None))
+def _cluster_operations(rights: RequestRights, asked: Any) -> int:  # noqa: ANN401 - kio's
+    if not getattr(asked, "include_cluster_authorized_operations", False):
+        return NOT_REQUESTED
+    return rights.cluster_operations()
 
 
 def _coordinator_keys(request: KafkaRequest, asked: Any) -> Sequence[str]:  # noqa: ANN401 - kio's
@@ -158,13 +164,14 @@ def _coordinator_keys(request: KafkaRequest, asked: Any) -> Sequence[str]:  # no
     return keys
 
 
-async def _write_coordinators(request: KafkaRequest, found: Sequence[Coordinator]) -> list[Piece]:
+async def _write_coordinators(request: KafkaRequest, found: Items[Coordinator]) -> list[Piece]:
     if request.api_version >= _MANY_KEYS:
         return await write_body(request, FindCoordinatorAnswer(found))
-    return await write_body(request, found[0])
+    (only,) = found
+    return await write_body(request, only)
 
 
-def _no_coordinator(key: str, error: ErrorCode) -> Coordinator:
+def _no_coordinator(error: ErrorCode, key: str) -> Coordinator:
     return Coordinator(key=key, error_code=error, error_message=error.text)
 
 

@@ -6,6 +6,7 @@ is its end. Files are read in a worker thread, decoded on the loop in slices.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Iterator
 from itertools import islice
 from typing import Final
@@ -24,8 +25,10 @@ BYTES_PER_READ: Final = 1024 * 1024
 that to free them holds the loop shortly. One batch may be larger: a checkpoint's has 8 MiB."""
 
 
-Begin = Callable[[Progress, Replay], Awaitable[int]]
-"""What begins writing where reading has ended; returns the last offset, its own included."""
+_logger = logging.getLogger(__name__)
+
+Begin = Callable[[Progress, Replay], Awaitable[ChangeBatch]]
+"""What begins writing where reading has ended; returns what that shows, to be handed on as well."""
 
 
 class LocalLogSource:
@@ -80,8 +83,14 @@ class LocalLogSource:
                             await trio.lowlevel.checkpoint()
                         else:
                             await applier.send(step)
+            for damaged in self._log.progress.damaged_checkpoints:
+                _logger.warning(
+                    "a checkpoint is passed over, the log holds what it held: %s", damaged.error
+                )
             if self._begin is not None:
-                self._begun_offset = await self._begin(self._log.progress, self._replay)
+                begun = await self._begin(self._log.progress, self._replay)
+                self._begun_offset = begun.last_offset
+                await applier.send(begun)
             await applier.send(CaughtUp(self.high_watermark))
 
 

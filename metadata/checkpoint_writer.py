@@ -8,7 +8,7 @@ Source: KIP-630; Kafka 4.3 RecordsSnapshotWriter, KafkaRaftLog.maybeClean.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from itertools import islice
 from pathlib import Path
@@ -16,11 +16,19 @@ from typing import Final
 
 import msgspec
 
+from acl.cluster import ClusterImage
+from acl.cluster_changes import (
+    ConfigChanged,
+    CredentialAdded,
+    FeatureLevel,
+    PartitionAdded,
+    TopicAdded,
+)
 from acl.model import Acl, AclAdded
 from metadata.directory import METADATA_TOPIC_DIRECTORY, LogFiles, checkpoint_name
 from metadata.storage import Storage
 from protocol.control_records import Record, snapshot_footer, snapshot_header
-from protocol.metadata_records import FeatureLevel, MetadataRecord, encode_value
+from protocol.metadata_records import METADATA_VERSION_FEATURE, MetadataRecord, encode_value
 from protocol.record_batch import encode_batch
 
 PART_SUFFIX: Final = ".part"
@@ -36,7 +44,7 @@ class CheckpointState(msgspec.Struct, frozen=True, kw_only=True):
     end_offset: int
     epoch: int
     timestamp_ms: int
-    features: Mapping[str, int]
+    cluster: ClusterImage
     acls: Mapping[bytes, Acl]
 
 
@@ -86,8 +94,22 @@ def _batches(state: CheckpointState) -> Iterator[bytes]:
 
 
 def _records(state: CheckpointState) -> Iterator[MetadataRecord]:
-    for name, level in state.features.items():
-        yield FeatureLevel(name, level)
+    """Yield what builds the state from nothing, metadata.version before all else.
+
+    A reader of Kafka's has to know that before it can read the rest.
+    """
+    cluster = state.cluster
+    for name in sorted(cluster.features, key=lambda name: (name != METADATA_VERSION_FEATURE, name)):
+        yield FeatureLevel(name, cluster.features[name])
+    for topic in cluster.topics.values():
+        yield TopicAdded(topic.name, topic.id)
+        for number in topic.numbers():
+            yield PartitionAdded(topic.id, number, topic.partitions[number])
+    for (resource_type, resource_name), values in cluster.configs.items():
+        for key, value in values.items():
+            yield ConfigChanged(resource_type, resource_name, key, value)
+    for (user, mechanism), credential in cluster.credentials.items():
+        yield CredentialAdded(user, mechanism, credential)
     for acl_id, acl in state.acls.items():
         yield AclAdded(acl_id, acl)
 
@@ -96,11 +118,12 @@ def retire(files: LogFiles, *, bytes_max: int, oldest_ms: int, storage: Storage)
     """Remove what the retention keys no longer keep; return what was removed.
 
     Args:
-        files: what stands in the directory, its newest checkpoint durable.
+        files: what stands in the directory, its newest checkpoint whole.
         bytes_max: how much may stay before the oldest checkpoint goes.
         oldest_ms: checkpoints last written before (milliseconds since 1970) go as well.
 
-    The newest checkpoint stays, and with it every segment that holds what it does not.
+    The newest checkpoint stays, and with it every segment that holds what it does not. Its name is
+    made durable before anything goes: whoever wrote it may have failed to.
 
     Raises:
         OSError: a file could not be removed.
@@ -120,10 +143,10 @@ def retire(files: LogFiles, *, bytes_max: int, oldest_ms: int, storage: Storage)
     return removed
 
 
-def _remove(paths: Iterable[Path], storage: Storage) -> None:
-    directories = set()
-    for path in paths:
-        storage.remove(path)
-        directories.add(path.parent)
-    for directory in directories:
+def _remove(paths: Sequence[Path], storage: Storage) -> None:
+    if paths:
+        directory = paths[0].parent
+        storage.sync_directory(directory)
+        for path in paths:
+            storage.remove(path)
         storage.sync_directory(directory)

@@ -12,22 +12,44 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from acl.cluster_changes import (
+    ClusterChange,
+    ConfigChanged,
+    CredentialAdded,
+    FeatureLevel,
+    PartitionAdded,
+    TopicAdded,
+)
 from acl.model import AclAdded, AclRemoved, Change, ChangeBatch
 from metadata.log import LogBatch, MetadataLog, corrupt_record
 from protocol.errors import DecodeError
 from protocol.metadata_records import (
     METADATA_VERSION_FEATURE,
     NO_OP_TYPE,
+    REGISTER_CONTROLLER_TYPE,
     AbortTransaction,
     BeginTransaction,
     EndTransaction,
-    FeatureLevel,
     MetadataRecord,
 )
 from protocol.record_batch import HEADER_SIZE
 from protocol.record_reader import RECORDS_PER_SLICE, Texts, read_records
 
-ShownRecord = AclAdded | AclRemoved | FeatureLevel
+ShownRecord = Change | ClusterChange
+
+_Piece = tuple[tuple[Change, ...], tuple[ClusterChange, ...]]
+_NOTHING: Final[_Piece] = ((), ())
+_PASSING_TYPES: Final = frozenset((NO_OP_TYPE, REGISTER_CONTROLLER_TYPE))
+"""Types of records that nobody misses after a restart: a controller registers anew at each."""
+_WHAT_EXISTS: Final = (
+    AclAdded,
+    FeatureLevel,
+    TopicAdded,
+    PartitionAdded,
+    ConfigChanged,
+    CredentialAdded,
+)
+"""What a checkpoint may hold."""
 
 
 class TransactionFrame:
@@ -49,7 +71,7 @@ class TransactionFrame:
         """
         for record in records:
             match record:
-                case AclAdded() | AclRemoved() | FeatureLevel():
+                case AclAdded() | AclRemoved():
                     (self._shown if self._open is None else self._open).append(record)
                 case BeginTransaction():
                     if self._open is not None:
@@ -59,6 +81,8 @@ class TransactionFrame:
                     self._shown += self._close("ends")
                 case AbortTransaction():
                     self._close("is aborted")
+                case _:
+                    (self._shown if self._open is None else self._open).append(record)
 
     def _close(self, what: str) -> list[ShownRecord]:
         held = self._open
@@ -74,7 +98,10 @@ class TransactionFrame:
 
 
 class Replay:
-    """Turns log batches, in order, into batches of ACL changes; keeps the features."""
+    """Turns log batches, in order, into batches of changes.
+
+    It keeps the features, since whoever goes on writing the log needs them before they show.
+    """
 
     def __init__(self) -> None:
         self._texts: Final = Texts()
@@ -89,8 +116,11 @@ class Replay:
 
     @property
     def foreign_types(self) -> frozenset[int]:
-        """The types of records read so far that say something which is not kept here."""
-        return frozenset(self._skipped_types - {NO_OP_TYPE})
+        """The types of records read so far that say something which is not kept here.
+
+        A type that is known may be among them, for a version of it that is not.
+        """
+        return frozenset(self._skipped_types - _PASSING_TYPES)
 
     @property
     def metadata_version(self) -> int:
@@ -107,16 +137,16 @@ class Replay:
             CorruptLogError: a record that cannot be read or may not stand where it does; the
                 batch has no end then.
         """
-        held: tuple[Change, ...] = ()
-        for changes in self._shown(log_batch):
-            if changes and held:
-                yield ChangeBatch(log_batch.last_offset, held, is_end=False)
-            else:
+        held = _NOTHING
+        for piece in self._shown(log_batch):
+            if piece is _NOTHING:
                 yield None
-            held = changes or held
-        yield ChangeBatch(log_batch.last_offset, held)
+                continue
+            yield None if held is _NOTHING else _batch(log_batch, held, is_end=False)
+            held = piece
+        yield _batch(log_batch, held, is_end=True)
 
-    def _shown(self, log_batch: LogBatch) -> Iterator[tuple[Change, ...]]:
+    def _shown(self, log_batch: LogBatch) -> Iterator[_Piece]:
         """Yield the changes that show, at most a slice at a time, and keep the features."""
         batch = log_batch.placed.batch
         if batch.is_control:
@@ -127,31 +157,51 @@ class Replay:
                 self._frame.feed(records)
                 shown = self._frame.take()
                 for start in range(0, len(shown) or 1, RECORDS_PER_SLICE):
-                    yield self._without_features(shown[start : start + RECORDS_PER_SLICE])
+                    yield self._sorted_out(shown[start : start + RECORDS_PER_SLICE])
         except DecodeError as error:
             raise corrupt_record(log_batch, error) from error
 
-    def _without_features(self, shown: list[ShownRecord]) -> tuple[Change, ...]:
+    def _sorted_out(self, shown: list[ShownRecord]) -> _Piece:
+        """Return the changes of ACLs and those of all else, each in order."""
+        if not shown:
+            return _NOTHING
         changes: list[Change] = []
+        cluster_changes: list[ClusterChange] = []
         for record in shown:
             match record:
                 case AclAdded() | AclRemoved():
                     changes.append(record)
-                case FeatureLevel(name, 0):
-                    self.features.pop(name, None)
-                case FeatureLevel(name, level):
-                    self.features[name] = level
-        return tuple(changes)
+                case FeatureLevel():
+                    self._keep(record)
+                    cluster_changes.append(record)
+                case _:
+                    cluster_changes.append(record)
+        return tuple(changes), tuple(cluster_changes)
+
+    def _keep(self, feature: FeatureLevel) -> None:
+        if feature.level:
+            self.features[feature.name] = feature.level
+        else:
+            self.features.pop(feature.name, None)
 
     @staticmethod
     def _check_checkpoint(log_batch: LogBatch, records: list[MetadataRecord]) -> None:
         if log_batch.is_checkpoint:
             for record in records:
-                if not isinstance(record, AclAdded | FeatureLevel):
+                if not isinstance(record, _WHAT_EXISTS) or _takes_away(record):
                     raise DecodeError(
                         f"{type(record).__name__} in a checkpoint, which holds only what exists",
                         HEADER_SIZE,
                     )
+
+
+def _takes_away(record: MetadataRecord) -> bool:
+    return isinstance(record, ConfigChanged) and record.value is None
+
+
+def _batch(log_batch: LogBatch, piece: _Piece, *, is_end: bool) -> ChangeBatch:
+    changes, cluster_changes = piece
+    return ChangeBatch(log_batch.last_offset, changes, is_end, cluster_changes)
 
 
 def read_changes(path: Path) -> Iterator[ChangeBatch]:

@@ -1,7 +1,8 @@
 """The metadata records that matter here, to and from their bytes; the others are skipped.
 
 A record's value is a frame version (1), then a type and a version, then the fields in the
-flexible encoding. ACL records above version 0 are refused, not half-understood.
+flexible encoding. ACL records above version 0 are refused, not half-understood; the fields of what
+a log says beside ACLs are ``cluster_records``'.
 
 Source: KIP-801 (ACLs), KIP-868 (transactions), KIP-584 (features); Kafka 4.3 message definitions.
 """
@@ -14,7 +15,9 @@ from typing import Final
 
 import msgspec
 
+from acl.cluster_changes import ClusterChange, FeatureLevel
 from acl.model import Acl, AclAdded, AclRemoved
+from protocol.cluster_records import decode_cluster_record, encode_cluster_record
 from protocol.errors import DecodeError
 from protocol.wire import WireReader, compact_string, unsigned_varint
 
@@ -37,13 +40,8 @@ class RecordType(IntEnum):
 
 NO_OP_TYPE: Final = 20
 """The type of records that say nothing, which a controller writes from time to time."""
-
-
-class FeatureLevel(msgspec.Struct, frozen=True, gc=False):
-    """A finalized feature; level 0 takes it away."""
-
-    name: str
-    level: int
+REGISTER_CONTROLLER_TYPE: Final = 27
+"""The type of records by which a controller says, each time it starts, where it is."""
 
 
 class BeginTransaction(msgspec.Struct, frozen=True, gc=False):
@@ -63,7 +61,7 @@ class AbortTransaction(msgspec.Struct, frozen=True, gc=False):
 
 
 MetadataRecord = (
-    AclAdded | AclRemoved | FeatureLevel | BeginTransaction | EndTransaction | AbortTransaction
+    AclAdded | AclRemoved | ClusterChange | BeginTransaction | EndTransaction | AbortTransaction
 )
 
 
@@ -79,10 +77,10 @@ def record_type(data: bytes, start: int, end: int) -> int:
 
 
 def decode_value(data: bytes, start: int, end: int) -> MetadataRecord | None:
-    """Return the record in ``data[start:end]``, None where its type is one that is skipped.
+    """Return the record in ``data[start:end]``, None where it is of a kind that is skipped.
 
     Raises:
-        DecodeError: the bytes are no metadata record, or a version that is not known.
+        DecodeError: the bytes are no metadata record, or of a version that may not be skipped.
     """
     reader = WireReader(data, start, end)
     frame_version = reader.unsigned_varint("frame version")
@@ -92,7 +90,7 @@ def decode_value(data: bytes, start: int, end: int) -> MetadataRecord | None:
     version = reader.unsigned_varint("record version")
     decode = _DECODERS.get(number)
     if decode is None:
-        return None
+        return decode_cluster_record(number, version, reader)
     if version != 0:
         raise DecodeError(
             f"{RecordType(number).name} record of version {version}, only 0 is known", start
@@ -172,7 +170,7 @@ _DECODERS: Final[dict[int, Callable[[WireReader], MetadataRecord]]] = {
 
 
 def encode_value(record: MetadataRecord) -> bytes:
-    """Return the value of ``record``, version 0, frame and all."""
+    """Return the value of ``record``, frame and all."""
     match record:
         case AclAdded(id, acl):
             return (
@@ -198,10 +196,13 @@ def encode_value(record: MetadataRecord) -> bytes:
             return _frame(RecordType.END_TRANSACTION) + b"\0"
         case AbortTransaction(reason):
             return _frame(RecordType.ABORT_TRANSACTION) + _tagged_text(reason)
+        case _:
+            record_type, version, fields = encode_cluster_record(record)
+            return _frame(record_type, version) + fields
 
 
-def _frame(record_type: RecordType) -> bytes:
-    return bytes((FRAME_VERSION, record_type, 0))
+def _frame(record_type: int, version: int = 0) -> bytes:
+    return bytes((FRAME_VERSION, record_type, version))
 
 
 def _int8(code: int) -> bytes:

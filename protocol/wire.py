@@ -44,8 +44,14 @@ class WireReader:
     def int16(self, what: str) -> int:
         return int.from_bytes(self.take(2, what), "big", signed=True)
 
+    def int32(self, what: str) -> int:
+        return int.from_bytes(self.take(4, what), "big", signed=True)
+
     def unsigned_varint(self, what: str, bits: int = VARINT_BITS) -> int:
         start = self.position
+        if start < self.end and self.buffer[start] < 0x80:  # as most are
+            self.position = start + 1
+            return self.buffer[start]
         value = shift = 0
         while True:
             byte = self.take(1, what)[0]

@@ -11,6 +11,8 @@ from pathlib import Path
 from crc32c import crc32c
 
 from acl.builder import SnapshotBuilder
+from acl.cluster import EMPTY_IMAGE, ClusterImage, apply_cluster_changes
+from acl.cluster_changes import FeatureLevel
 from acl.model import Acl, AclAdded, AclRemoved, Operation, PatternType, PermissionType
 from metadata.directory import METADATA_TOPIC_DIRECTORY, checkpoint_name, segment_name
 from metadata.replay import read_changes
@@ -18,7 +20,6 @@ from protocol.control_records import leader_change, snapshot_footer, snapshot_he
 from protocol.metadata_records import (
     METADATA_VERSION_FEATURE,
     METADATA_VERSION_KNOWN,
-    FeatureLevel,
     MetadataRecord,
     encode_value,
 )
@@ -126,3 +127,11 @@ def read_acls(path: Path) -> dict[bytes, Acl]:
     for batch in read_changes(path):
         builder.apply_changes(batch.changes)
     return dict(builder.freeze(0).acls.items())
+
+
+def read_cluster(path: Path) -> ClusterImage:
+    """Return what a log directory, or a checkpoint, says beside ACLs at its end."""
+    image = EMPTY_IMAGE
+    for batch in read_changes(path):
+        image = apply_cluster_changes(image, batch.cluster_changes)
+    return image

@@ -4,6 +4,21 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
+from acl.cluster_changes import (
+    LEADER_UNCHANGED,
+    RECOVERY_STATE_UNCHANGED,
+    ClusterChange,
+    ConfigChanged,
+    CredentialAdded,
+    CredentialRemoved,
+    FeatureLevel,
+    Partition,
+    PartitionAdded,
+    PartitionChanged,
+    ScramCredential,
+    TopicAdded,
+    TopicRemoved,
+)
 from acl.model import (
     Acl,
     AclAdded,
@@ -19,7 +34,6 @@ from protocol.metadata_records import (
     AbortTransaction,
     BeginTransaction,
     EndTransaction,
-    FeatureLevel,
     MetadataRecord,
 )
 
@@ -32,6 +46,11 @@ resource_names = st.text("ab-._*!", max_size=3)
 ids = st.binary(min_size=16, max_size=16)
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 int8s = st.integers(-128, 127)
+int16s = st.integers(-(2**15), 2**15 - 1)
+int32s = st.integers(-(2**31), 2**31 - 1)
+replicas = st.lists(st.integers(1, 3) | int32s, max_size=4).map(tuple)
+any_text = st.one_of(texts, resource_names, st.integers(100, 300).map("é".__mul__))
+"""Strings that pass the 126 bytes up to which their size takes one byte."""
 
 
 def _codes(usual: tuple[int, ...], odd: bool) -> st.SearchStrategy[int]:
@@ -93,18 +112,93 @@ def logs(draw: st.DrawFn, *, odd: bool = False) -> list[ChangeBatch]:
 
 
 def metadata_records() -> st.SearchStrategy[MetadataRecord]:
-    """Return records with any codes and texts that fit their fields, in no order that makes sense.
-
-    Strings pass the 126 bytes up to which their size takes one byte.
-    """
-    any_text = st.one_of(texts, resource_names, st.integers(100, 300).map("é".__mul__))
+    """Return records of any codes and texts that fit their fields, in no order that makes sense."""
     any_acl = st.builds(Acl, int8s, any_text, int8s, any_text, any_text, int8s, int8s)
     optional_text = st.none() | any_text
     return st.one_of(
         st.builds(AclAdded, ids, st.one_of(acls(odd=True), any_acl)),
         st.builds(AclRemoved, ids),
-        st.builds(FeatureLevel, any_text, st.integers(-(2**15), 2**15 - 1)),
+        cluster_changes(),
         st.builds(BeginTransaction, optional_text),
         st.just(EndTransaction()),
         st.builds(AbortTransaction, optional_text),
+    )
+
+
+def partitions() -> st.SearchStrategy[Partition]:
+    """Return partitions as records of each version could say; the first knows no directories."""
+    return st.integers(0, 2).flatmap(
+        lambda version: st.builds(
+            Partition,
+            replicas=replicas,
+            isr=replicas,
+            leader=int32s,
+            leader_epoch=st.integers(0, 9),
+            partition_epoch=st.integers(0, 9),
+            removing_replicas=replicas,
+            adding_replicas=replicas,
+            leader_recovery_state=st.sampled_from((0, 1)),
+            directories=st.lists(ids, max_size=2 if version else 0).map(b"".join),
+            eligible_leader_replicas=replicas,
+            last_known_eligible=replicas,
+            version=st.just(version),
+        )
+    )
+
+
+def partition_changes(
+    topic_ids: st.SearchStrategy[bytes], numbers: st.SearchStrategy[int]
+) -> st.SearchStrategy[PartitionChanged]:
+    return st.integers(0, 2).flatmap(
+        lambda version: st.builds(
+            PartitionChanged,
+            topic_id=topic_ids,
+            number=numbers,
+            isr=st.none() | replicas,
+            leader=st.just(LEADER_UNCHANGED) | st.integers(-1, 3),
+            replicas=st.none() | replicas,
+            removing_replicas=st.none() | replicas,
+            adding_replicas=st.none() | replicas,
+            leader_recovery_state=st.sampled_from((RECOVERY_STATE_UNCHANGED, 0, 1)),
+            eligible_leader_replicas=st.none() | replicas,
+            last_known_eligible=st.none() | replicas,
+            directories=st.none() | st.lists(ids, max_size=2).map(b"".join)
+            if version
+            else st.none(),
+            version=st.just(version),
+        )
+    )
+
+
+def cluster_changes(
+    *,
+    names: st.SearchStrategy[str] = any_text,
+    topic_ids: st.SearchStrategy[bytes] = ids,
+    numbers: st.SearchStrategy[int] = int32s,
+    codes: st.SearchStrategy[int] = int8s,
+    levels: st.SearchStrategy[int] = int16s,
+) -> st.SearchStrategy[ClusterChange]:
+    """Return changes of any kind over these names and numbers, that fit together or not."""
+    keys = st.binary(max_size=8)
+    credentials = st.builds(ScramCredential, keys, keys, keys, st.integers(1, 2**31 - 1))
+    return st.one_of(
+        st.builds(TopicAdded, names, topic_ids),
+        st.builds(TopicRemoved, topic_ids),
+        st.builds(PartitionAdded, topic_ids, numbers, partitions()),
+        partition_changes(topic_ids, numbers),
+        st.builds(ConfigChanged, codes, names, names, st.none() | names),
+        st.builds(CredentialAdded, names, codes, credentials),
+        st.builds(CredentialRemoved, names, codes),
+        st.builds(FeatureLevel, names, levels),
+    )
+
+
+def colliding_cluster_changes() -> st.SearchStrategy[ClusterChange]:
+    """Return changes over so few names, ids and numbers that they meet."""
+    return cluster_changes(
+        names=st.sampled_from(("a", "b")),
+        topic_ids=st.sampled_from((b"1" * 16, b"2" * 16)),
+        numbers=st.integers(0, 2),
+        codes=st.integers(1, 2),
+        levels=st.integers(0, 2),
     )

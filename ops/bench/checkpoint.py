@@ -14,12 +14,12 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Final
 
+from acl.cluster_changes import FeatureLevel
 from acl.model import AclAdded
 from metadata.directory import METADATA_TOPIC_DIRECTORY, checkpoint_name
 from protocol.metadata_records import (
     METADATA_VERSION_FEATURE,
     METADATA_VERSION_KNOWN,
-    FeatureLevel,
     encode_value,
 )
 from protocol.record_batch import HEADER_SIZE, ControlType, control_key, encode_batch

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
+from acl.cluster_changes import FeatureLevel
 from acl.model import Acl, AclAdded, Operation, PatternType, PermissionType, ResourceType
 from metadata.directory import METADATA_TOPIC_DIRECTORY, segment_name
 from protocol.control_records import leader_change
 from protocol.metadata_records import (
     METADATA_VERSION_FEATURE,
     METADATA_VERSION_KNOWN,
-    FeatureLevel,
     encode_value,
 )
 from protocol.record_batch import encode_batch

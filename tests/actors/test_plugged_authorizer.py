@@ -20,7 +20,7 @@ from acl.model import (
 from acl.snapshot import AclSnapshot
 from acl.steps import Steps, finish
 from acl.updates import Deleted
-from actors.authorizer import Action, Authorizer, RequestContext, ServerInfo
+from actors.authorizer import Action, Authorize, Authorizer, RequestContext, ServerInfo
 from actors.completion import Completion
 from actors.decider import DecisionCounts
 from actors.errors import AuthorizerFaultError, EndpointStartError, SecurityDisabledError
@@ -218,3 +218,38 @@ def test_without_an_authorizer_all_is_allowed_and_no_acl_kept() -> None:
         with pytest.raises(SecurityDisabledError, match=r"^No Authorizer is configured"):
             manage()
     assert faults == []
+
+
+class PinnedPlug(Plug):
+    """Pins, or fails to."""
+
+    def __init__(self, pinned_answers: list[bool] | Exception) -> None:
+        super().__init__([False])
+        self.pinned_answers = pinned_answers
+
+    def pinned(self) -> Authorize:
+        if isinstance(self.pinned_answers, Exception):
+            raise self.pinned_answers
+        answers = self.pinned_answers
+        return lambda context, actions: answers
+
+
+def test_a_pinned_authorize_is_its_own() -> None:
+    """Where it has none, each call is judged by itself; too many answers let nobody in."""
+    authorizer, faults = plugged(PinnedPlug([True]))
+    assert authorizer.pinned()(CONTEXT, [READ_T]) == [True]
+    assert authorizer.pinned()(CONTEXT, [READ_T, READ_T]) == [False, False]
+    assert [type(fault) for fault in faults] == [AuthorizerFaultError]
+    plug = Plug([True])
+    authorizer, faults = plugged(plug)
+    assert authorizer.pinned()(CONTEXT, [READ_T]) == [True]
+    assert plug.asked == [(CONTEXT, (READ_T,))]
+    assert faults == []
+
+
+def test_where_it_cannot_pin_each_call_is_judged_by_itself() -> None:
+    """The fault is told, and what it then answers holds."""
+    error = RuntimeError("no")
+    authorizer, faults = plugged(PinnedPlug(error))
+    assert authorizer.pinned()(CONTEXT, [READ_T]) == [False]
+    assert faults == [error]

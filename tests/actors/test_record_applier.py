@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from trio.testing import wait_all_tasks_blocked
 
 from acl.builder import build
+from acl.cluster_changes import TopicAdded, TopicRemoved
 from acl.errors import DuplicateIdError, UnknownIdError
 from acl.model import (
     Acl,
@@ -167,3 +168,55 @@ def test_whatever_is_loaded_first_the_end_is_the_same(log: list[ChangeBatch], lo
     for batch in log:
         expected = apply(expected, batch)
     assert trio.run(apply_log) == expected
+
+
+async def test_what_is_no_acl_shows_with_the_acls(nursery: trio.Nursery) -> None:
+    """The image before the snapshot, with no other task between: whoever reads both sees one state
+    of the log. Before it is loaded the image is empty.
+    """
+    feed, applier = await start(nursery)
+    topics = [TopicAdded(f"t{n}", n.to_bytes(16, "big")) for n in range(3)]
+    seen: list[tuple[int, int]] = []
+
+    async def watch() -> None:
+        while True:
+            newest = applier.snapshot.newest
+            acls = -1 if newest is None else len(newest.acls)
+            seen.append((acls, len(applier.cluster.newest.topics)))
+            await trio.lowlevel.checkpoint()
+
+    await feed.send(ChangeBatch(1, (added(0),), cluster_changes=(topics[0],)))
+    await wait_all_tasks_blocked()
+    nursery.start_soon(watch)
+    await feed.send(CaughtUp(1))
+    await feed.send(ChangeBatch(2, (added(1),), is_end=False))
+    await feed.send(ChangeBatch(2, cluster_changes=(topics[1],)))
+    await feed.send(ChangeBatch(4, (added(2),), cluster_changes=(topics[2],)))
+    with trio.fail_after(1):
+        await applier.snapshot.wait_until(lambda each: each is not None and each.offset == 4)
+    await trio.lowlevel.checkpoint()
+    nursery.cancel_scope.cancel()
+    assert list(dict.fromkeys(seen)) == [(-1, 0), (1, 1), (2, 2), (3, 3)]
+
+
+async def test_a_batch_without_other_changes_leaves_the_image(nursery: trio.Nursery) -> None:
+    """It is the same value, so nobody who follows it wakes."""
+    feed, applier = await start(nursery)
+    await feed.send(CaughtUp(0))
+    await wait_all_tasks_blocked()
+    before = applier.cluster.newest
+    await feed.send(ChangeBatch(1, (added(1),)))
+    await wait_all_tasks_blocked()
+    assert applier.cluster.newest is before
+
+
+@pytest.mark.parametrize("is_loaded", [False, True])
+async def test_a_change_of_a_topic_that_does_not_fit_ends_the_applier(is_loaded: bool) -> None:
+    """As one of an ACL does; the offset and the topic are named."""
+    feed, inbox = trio.open_memory_channel[ChangeBatch | CaughtUp](2)
+    if is_loaded:
+        feed.send_nowait(CaughtUp(0))
+    feed.send_nowait(ChangeBatch(7, cluster_changes=(TopicRemoved(b"t" * 16),)))
+    with trio.fail_after(1):
+        with pytest.raises(UnfitChangeError, match=f"log offset 7.*{(b't' * 16).hex()}"):
+            await RecordApplier(inbox).run()

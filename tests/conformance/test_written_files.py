@@ -11,14 +11,26 @@ from pathlib import Path
 import pytest
 
 from acl.model import Acl, AclAdded, Operation, PatternType, PermissionType, ResourceType
-from metadata.directory import METADATA_TOPIC_DIRECTORY, segment_name
+from metadata.checkpoint_writer import CheckpointState
+from metadata.checkpoint_writer import write_checkpoint as write_our_checkpoint
+from metadata.directory import METADATA_TOPIC_DIRECTORY, find_files, segment_name
+from metadata.storage import DISK
 from ops.example.log import ACLS
 from ops.example.log import write_log as write_example
 from ops.kafka_rig.broker import running_broker
 from ops.kafka_rig.rig import Output, Program, Rig
 from tests.daemon.test_command_line import bindings
 from tests.end_to_end.daemon_process import run
-from tests.log_files import METADATA_VERSION, added, removed, write_checkpoint, write_log
+from tests.log_files import (
+    METADATA_VERSION,
+    TIME_MS,
+    added,
+    read_acls,
+    read_cluster,
+    removed,
+    write_checkpoint,
+    write_log,
+)
 
 PAYLOAD = re.compile(r"payload: (\{.*\})$", re.MULTILINE)
 ODD_NAMES = Acl(
@@ -74,6 +86,27 @@ def test_kafka_dump_log_reads_our_checkpoints(rig: Rig, tmp_path: Path) -> None:
     """Header and footer are control records, and do not count."""
     checkpoint = write_checkpoint(tmp_path, 7, [METADATA_VERSION, *CHANGES])
     assert dumped(rig, checkpoint) == [VERSION_RECORD, *map(added_record, CHANGES)]
+
+
+def test_kafka_dump_log_reads_a_brokers_checkpoint_that_we_wrote_anew(
+    rig: Rig, real_log_dir: Path, tmp_path: Path
+) -> None:
+    """Topics, partitions, configs, credentials, features and ACLs, every field; a broker's and a
+    controller's registration are not kept.
+    """
+    *_, newest = find_files(real_log_dir).checkpoints
+    (tmp_path / METADATA_TOPIC_DIRECTORY).mkdir()
+    state = CheckpointState(
+        end_offset=newest.end_offset,
+        epoch=newest.epoch,
+        timestamp_ms=TIME_MS,
+        cluster=read_cluster(newest.path),
+        acls=read_acls(newest.path),
+    )
+    ours = dumped(rig, write_our_checkpoint(tmp_path, state, DISK))
+    theirs = [each for each in dumped(rig, newest.path) if not each[0].startswith("REGISTER_")]
+    assert ours[0] == theirs[0] == VERSION_RECORD
+    assert sorted(map(json.dumps, ours)) == sorted(map(json.dumps, theirs))
 
 
 def test_kafka_dump_log_notices_a_damaged_batch(rig: Rig, tmp_path: Path) -> None:

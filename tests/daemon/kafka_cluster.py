@@ -117,7 +117,7 @@ class KafkaNode:
             await stream.send_all(given)
             return
         version = 0 if is_first and not self._serves(request) else request.api_version
-        body = finish(encode_response(request.api_key, version, given))
+        body = b"".join(finish(encode_response(request.api_key, version, given)))
         await stream.send_all(b"".join(frame_response(request, [body])))
 
     def _serves(self, request: KafkaRequest) -> bool:

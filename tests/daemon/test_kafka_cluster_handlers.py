@@ -18,8 +18,8 @@ from tests.daemon.kafka_service import ALICE, CLUSTER, ROOT, KafkaService, acl, 
 
 TOPIC_ID = UUID(int=5)
 EVERY_OPERATION = bit_field(SUPPORTED[ResourceType.CLUSTER])
-METADATA_VERSIONS = range(APIS[ApiKey.METADATA].last_version + 1)
-COORDINATOR_VERSIONS = range(APIS[ApiKey.FIND_COORDINATOR].last_version + 1)
+METADATA_VERSIONS = APIS[ApiKey.METADATA].versions
+COORDINATOR_VERSIONS = APIS[ApiKey.FIND_COORDINATOR].versions
 DESCRIBE_T = acl("t", operation=Operation.DESCRIBE)
 GROUP, TRANSACTION, SHARE = range(3)
 

@@ -5,12 +5,17 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from immutables import Map
 
+from acl.cluster import ClusterImage, apply_cluster_changes
+from acl.cluster_changes import ClusterChange, FeatureLevel
+from acl.errors import ClusterChangeError
 from acl.model import Acl
 from metadata.checkpoint_writer import (
     RECORDS_PER_BATCH,
@@ -22,7 +27,6 @@ from metadata.directory import METADATA_TOPIC_DIRECTORY, checkpoint_name, find_f
 from metadata.log import MetadataLog
 from metadata.replay import Replay
 from metadata.storage import DiskStorage, Storage
-from protocol.metadata_records import FeatureLevel
 from tests import strategies
 from tests.log_files import (
     METADATA_VERSION,
@@ -32,6 +36,7 @@ from tests.log_files import (
     checkpoint_batches,
     data_batch,
     read_acls,
+    read_cluster,
     write_file,
     write_log,
     write_segment,
@@ -40,14 +45,15 @@ from tests.log_files import write_checkpoint as write_checkpoint_file
 from tests.metadata.reading import numbers
 from tests.recording_storage import PowerFailure, RecordingStorage
 
-FEATURES = {"metadata.version": 30, "group.version": 1}
+FEATURES = {"group.version": 1, "metadata.version": 30}
+CLUSTER = ClusterImage(features=Map(FEATURES))
 NO_BYTES_MAX = 2**63
 NAME = "00000000000000000005-0000000003.checkpoint"
 
 
 def state(acls: Mapping[bytes, Acl], *, end_offset: int = 5) -> CheckpointState:
     return CheckpointState(
-        end_offset=end_offset, epoch=3, timestamp_ms=TIME_MS, features=FEATURES, acls=acls
+        end_offset=end_offset, epoch=3, timestamp_ms=TIME_MS, cluster=CLUSTER, acls=acls
     )
 
 
@@ -68,25 +74,32 @@ def written(log_dir: Path, acls: Mapping[bytes, Acl], storage: Storage | None = 
 
 @given(
     st.dictionaries(strategies.ids, strategies.acls(odd=True), max_size=20),
-    st.dictionaries(st.text("abc.", min_size=1, max_size=9), st.integers(1, 2**15 - 1)),
+    st.lists(strategies.colliding_cluster_changes(), max_size=40),
 )
 def test_a_checkpoint_holds_what_was_in_force(
-    acls: dict[bytes, Acl], others: dict[str, int]
+    acls: dict[bytes, Acl], changes: list[ClusterChange]
 ) -> None:
-    """Ids, ACLs with codes of other versions, and features; the checkpoint alone, or its log."""
-    features = FEATURES | others
+    """Ids, ACLs with codes of other versions, features, topics, partitions with all of their
+    fields, configs, credentials; the checkpoint alone, or its log.
+    """
+    cluster = CLUSTER
+    for change in changes:
+        with suppress(ClusterChangeError):
+            cluster = apply_cluster_changes(cluster, [change])
     with tempfile.TemporaryDirectory() as folder:
         log_dir = Path(folder)
         directory_of(log_dir)
         wanted = CheckpointState(
-            end_offset=5, epoch=3, timestamp_ms=TIME_MS, features=features, acls=acls
+            end_offset=5, epoch=3, timestamp_ms=TIME_MS, cluster=cluster, acls=acls
         )
         path = write_checkpoint(log_dir, wanted, DiskStorage())
         assert read_acls(path) == read_acls(log_dir) == acls
+        assert read_cluster(path) == read_cluster(log_dir) == cluster
         log, replay = MetadataLog.open(log_dir), Replay()
         for batch in log.batches():
             list(replay.steps(batch))
-        assert replay.features == features
+        assert replay.features == dict(cluster.features)
+        assert replay.foreign_types == set()
         assert (log.progress.last_offset, log.progress.last_epoch) == (4, 3)
 
 
@@ -253,8 +266,24 @@ def test_a_crash_while_files_go_loses_nothing(tmp_path: Path, skip: int) -> None
 
 
 def test_removals_are_made_durable(tmp_path: Path) -> None:
-    """The directory is synced once, behind the last of them."""
+    """Behind the last of them; and before the first, what makes them superfluous is."""
     log_of_checkpoints(tmp_path)
     storage = RecordingStorage()
     retire(find_files(tmp_path), bytes_max=0, oldest_ms=0, storage=storage)
-    assert [what for what, _ in storage.calls] == [*["remove"] * 5, "sync_directory"]
+    assert [what for what, _ in storage.calls] == [
+        "sync_directory", *["remove"] * 5, "sync_directory"
+    ]  # fmt: skip
+
+
+def test_nothing_goes_for_a_checkpoint_whose_name_is_not_durable(tmp_path: Path) -> None:
+    """It has its name, but the sync of the directory failed, and does again."""
+    log_of_checkpoints(tmp_path)
+    with pytest.raises(OSError, match="Input/output error"):
+        write_checkpoint(
+            tmp_path, state(numbered(9), end_offset=8), RecordingStorage("sync_directory")
+        )
+    storage = RecordingStorage("sync_directory")
+    everything = names(tmp_path)
+    with pytest.raises(OSError, match="Input/output error"):
+        retire(find_files(tmp_path), bytes_max=0, oldest_ms=0, storage=storage)
+    assert names(tmp_path) == everything

@@ -10,6 +10,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from acl.builder import SnapshotBuilder
+from acl.cluster import EMPTY_IMAGE, apply_cluster_changes
+from acl.cluster_changes import (
+    ConfigChanged,
+    CredentialRemoved,
+    FeatureLevel,
+    PartitionChanged,
+    TopicAdded,
+    TopicRemoved,
+)
 from acl.model import Acl, ChangeBatch, Operation, PatternType, PermissionType
 from acl.model import ResourceType as Resource
 from metadata.directory import METADATA_TOPIC_DIRECTORY, find_files
@@ -21,7 +30,6 @@ from protocol.metadata_records import (
     AbortTransaction,
     BeginTransaction,
     EndTransaction,
-    FeatureLevel,
     MetadataRecord,
 )
 from protocol.record_reader import RECORDS_PER_SLICE
@@ -30,6 +38,7 @@ from tests.log_files import (
     added,
     data_batch,
     read_acls,
+    read_cluster,
     removed,
     write_checkpoint,
     write_log,
@@ -38,7 +47,7 @@ from tests.log_files import (
 from tests.strategies import logs
 
 BEGIN, END, ABORT = BeginTransaction("t"), EndTransaction(), AbortTransaction("why")
-BEFORE_THE_FIRST = [ChangeBatch(0), ChangeBatch(1)]
+BEFORE_THE_FIRST = [ChangeBatch(0), ChangeBatch(1, cluster_changes=(METADATA_VERSION,))]
 """What LeaderChange and metadata.version show."""
 
 LISTED_PATTERN = re.compile(
@@ -98,7 +107,7 @@ def with_files(log_dir: Path, real: Path, *patterns: str) -> Path:
 
 def test_records_without_a_transaction_show_with_their_batch(tmp_path: Path) -> None:
     """In order, at the batch's last offset; one that is skipped moves the offset alone."""
-    write_log(tmp_path, [added(1), removed(1), added(2)], [b"\1\2\0"], [added(3), b"\1\2\0"])
+    write_log(tmp_path, [added(1), removed(1), added(2)], [b"\1\x0e\0"], [added(3), b"\1\x0e\0"])
     assert shown(tmp_path) == [
         ChangeBatch(4, (added(1), removed(1), added(2))),
         ChangeBatch(5),
@@ -214,8 +223,9 @@ def test_a_checkpoint_shows_at_the_offset_that_it_covers(tmp_path: Path) -> None
     write_checkpoint(tmp_path, 6, [METADATA_VERSION, added(1), added(2)])
     write_segment(tmp_path, 6, data_batch(6, [removed(1)]))
     assert list(read_changes(tmp_path)) == [
-        ChangeBatch(5, (added(1), added(2))), ChangeBatch(6, (removed(1),)),
-    ]  # fmt: skip
+        ChangeBatch(5, (added(1), added(2)), cluster_changes=(METADATA_VERSION,)),
+        ChangeBatch(6, (removed(1),)),
+    ]
     assert features(tmp_path) == {"metadata.version": 30}
 
 
@@ -352,3 +362,99 @@ def test_names_of_the_real_log_are_not_only_plain_ones(real_log_dir: Path) -> No
     assert any(not acl.resource_name.isascii() for acl in acls)
     assert any("," in acl.principal for acl in acls)
     assert {acl.pattern_type for acl in acls} == {PatternType.LITERAL, PatternType.PREFIXED}
+
+
+TOPIC = TopicAdded("t", b"t" * 16)
+CONFIG = ConfigChanged(2, "t", "retention.ms", "1")
+
+
+def test_what_is_no_acl_shows_apart_and_as_acls_do(tmp_path: Path) -> None:
+    """With its batch, in log order; within a transaction from its end on, aborted never."""
+    write_log(tmp_path, [TOPIC, added(1), CONFIG], [BEGIN, CONFIG], [added(2), TOPIC, END], [TOPIC])
+    assert shown(tmp_path) == [
+        ChangeBatch(4, (added(1),), cluster_changes=(TOPIC, CONFIG)),
+        ChangeBatch(6),
+        ChangeBatch(9, (added(2),), cluster_changes=(CONFIG, TOPIC)),
+        ChangeBatch(10, cluster_changes=(TOPIC,)),
+    ]
+    write_log(tmp_path, [BEGIN, CONFIG, ABORT, TOPIC], [BEGIN, CONFIG])
+    assert shown(tmp_path) == [ChangeBatch(5, cluster_changes=(TOPIC,)), ChangeBatch(7)]
+
+
+def test_a_long_batch_of_any_changes_comes_in_small_steps(tmp_path: Path) -> None:
+    """A slice each, whatever it holds, and nothing is lost between them."""
+    mixed: list[MetadataRecord] = [added(n) if n % 3 else CONFIG for n in range(500)]
+    write_log(tmp_path, mixed)
+    pieces = shown(tmp_path)
+    assert [len(each.changes) + len(each.cluster_changes) for each in pieces] == [
+        *[RECORDS_PER_SLICE] * (500 // RECORDS_PER_SLICE),
+        500 % RECORDS_PER_SLICE,
+    ]
+    assert [each.is_end for each in pieces] == [*[False] * (len(pieces) - 1), True]
+    assert [each for piece in pieces for each in piece.changes] == [
+        added(n) for n in range(500) if n % 3
+    ]
+    assert sum(len(piece.cluster_changes) for piece in pieces) == 167
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        TopicRemoved(b"t" * 16),
+        PartitionChanged(topic_id=b"t" * 16, number=0),
+        ConfigChanged(2, "t", "retention.ms", None),
+        CredentialRemoved("carol", 1),
+    ],
+    ids=lambda record: type(record).__name__,
+)
+def test_a_checkpoint_holds_no_change_of_what_it_holds(
+    tmp_path: Path, record: MetadataRecord
+) -> None:
+    """Neither a removal nor a part of a partition's state."""
+    path = write_checkpoint(tmp_path, 90, [METADATA_VERSION, TOPIC, CONFIG, record])
+    assert refusal(path).reason.startswith(f"{type(record).__name__} in a checkpoint")
+
+
+@pytest.mark.parametrize(
+    ("record", "foreign"),
+    [
+        (TOPIC, set()),
+        (CONFIG, set()),
+        (b"\1\x14\0", set()),
+        (b"\1\x1b\0anything", set()),
+        (b"\1\0\4anything", {0}),
+        (b"\1\x0e\0anything", {14}),
+        (b"\1\x1c\0anything", {28}),
+        (b"\1\3\3anything", {3}),
+    ],
+    ids=["topic", "config", "no-op", "controller", "broker", "quota", "clear elr", "partition v3"],
+)
+def test_what_a_checkpoint_would_lose_is_foreign(
+    tmp_path: Path, record: MetadataRecord | bytes, foreign: set[int]
+) -> None:
+    """Types that are not kept, and versions of kept ones that are not known. What a controller says
+    of itself at each start is not missed.
+    """
+    write_log(tmp_path, [record])
+    replay = Replay()
+    for log_batch in MetadataLog.open(tmp_path).batches():
+        list(replay.steps(log_batch))
+    assert replay.foreign_types == foreign
+
+
+def test_the_real_log_says_what_its_checkpoint_says(tmp_path: Path, real_log_dir: Path) -> None:
+    """Topics, partitions, configs, credentials and features: from offset 0 by the log alone, and
+    from the newest checkpoint on; each checkpoint is what the log says up to it.
+    """
+    log_alone = with_files(tmp_path, real_log_dir, "*.log")
+    assert read_cluster(log_alone) == read_cluster(real_log_dir)
+    image = read_cluster(real_log_dir)
+    assert len(image.topics) == 238
+    assert {user for user, _ in image.credentials} == {"carol", "dave"}
+    assert image.features["metadata.version"] == 30
+    for checkpoint in find_files(real_log_dir).checkpoints:
+        image = EMPTY_IMAGE
+        for batch in read_changes(log_alone):
+            if batch.last_offset < checkpoint.end_offset:
+                image = apply_cluster_changes(image, batch.cluster_changes)
+        assert read_cluster(checkpoint.path) == image

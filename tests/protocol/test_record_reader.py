@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from acl.cluster_changes import FeatureLevel
 from acl.model import Acl, AclAdded
 from metadata.directory import LogFiles, find_files
 from metadata.log import MetadataLog
@@ -16,7 +17,6 @@ from protocol.errors import DecodeError
 from protocol.metadata_records import (
     BeginTransaction,
     EndTransaction,
-    FeatureLevel,
     MetadataRecord,
     decode_value,
     encode_value,
@@ -239,7 +239,7 @@ def test_acls_of_the_usual_form_are_read_in_line(monkeypatch: pytest.MonkeyPatch
 
 def test_records_come_in_slices_of_their_order() -> None:
     """No slice is larger than its bound, a skipped record leaves its slice short, none is lost."""
-    batch = data_batch(0, [b"\1\x02\0" if n % 2 else added(n) for n in range(600)])
+    batch = data_batch(0, [b"\1\x0e\0" if n % 2 else added(n) for n in range(600)])
     slices = list(read_records(decode_batch(batch), Texts()))
     assert [len(each) for each in slices] == [RECORDS_PER_SLICE // 2] * (
         600 // RECORDS_PER_SLICE

@@ -1,0 +1,133 @@
+"""What a committed record may say beside ACLs: topics, configs, SCRAM credentials, features.
+
+Law: a change holds all that its record says, so that a checkpoint written from it loses nothing.
+
+Source: KIP-631 (topics, configs), KIP-858 and 966 (partitions), KIP-900 (SCRAM), KIP-584.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+Replicas = tuple[int, ...]
+"""Node ids; of a partition's replicas in the order of preference."""
+
+LEADER_UNCHANGED: Final = -2
+RECOVERY_STATE_UNCHANGED: Final = -1
+
+
+class Partition(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """One partition as its records say.
+
+    ``directories`` are 16 bytes for each replica, or none at all; ``version`` is the newest of the
+    records that it comes from.
+    """
+
+    replicas: Replicas
+    isr: Replicas
+    leader: int
+    leader_epoch: int
+    partition_epoch: int
+    removing_replicas: Replicas = ()
+    adding_replicas: Replicas = ()
+    leader_recovery_state: int = 0
+    directories: bytes = b""
+    eligible_leader_replicas: Replicas = ()
+    last_known_eligible: Replicas = ()
+    version: int = 0
+
+
+class ScramCredential(msgspec.Struct, frozen=True, gc=False):
+    """What a SCRAM log-in is checked by; none of it is the password."""
+
+    salt: bytes
+    stored_key: bytes
+    server_key: bytes
+    iterations: int
+
+    def __repr__(self) -> str:
+        """Return what may stand in a log: no key."""
+        return f"ScramCredential(iterations={self.iterations})"
+
+
+class TopicAdded(msgspec.Struct, frozen=True, gc=False):
+    """A TopicRecord; ``id`` is its 16-byte uuid."""
+
+    name: str
+    id: bytes
+
+
+class PartitionAdded(msgspec.Struct, frozen=True, gc=False):
+    """A PartitionRecord: a partition that is new, or all that is said of one anew."""
+
+    topic_id: bytes
+    number: int
+    partition: Partition
+
+
+class PartitionChanged(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """A PartitionChangeRecord; None, and the two codes above, leave a field as it was."""
+
+    topic_id: bytes
+    number: int
+    isr: Replicas | None = None
+    leader: int = LEADER_UNCHANGED
+    replicas: Replicas | None = None
+    removing_replicas: Replicas | None = None
+    adding_replicas: Replicas | None = None
+    leader_recovery_state: int = RECOVERY_STATE_UNCHANGED
+    eligible_leader_replicas: Replicas | None = None
+    last_known_eligible: Replicas | None = None
+    directories: bytes | None = None
+    version: int = 0
+
+
+class TopicRemoved(msgspec.Struct, frozen=True, gc=False):
+    """A RemoveTopicRecord: the topic, its partitions and its configs are gone."""
+
+    id: bytes
+
+
+class ConfigChanged(msgspec.Struct, frozen=True, gc=False):
+    """A ConfigRecord; a value of None takes the key away. ``resource_type`` is a raw int8."""
+
+    resource_type: int
+    resource_name: str
+    key: str
+    value: str | None
+
+
+class CredentialAdded(msgspec.Struct, frozen=True, gc=False):
+    """A UserScramCredentialRecord; ``mechanism`` is a raw int8."""
+
+    user: str
+    mechanism: int
+    credential: ScramCredential
+
+
+class CredentialRemoved(msgspec.Struct, frozen=True, gc=False):
+    """A RemoveUserScramCredentialRecord."""
+
+    user: str
+    mechanism: int
+
+
+class FeatureLevel(msgspec.Struct, frozen=True, gc=False):
+    """A FeatureLevelRecord: a finalized feature; level 0 takes it away."""
+
+    name: str
+    level: int
+
+
+ClusterChange = (
+    TopicAdded
+    | PartitionAdded
+    | PartitionChanged
+    | TopicRemoved
+    | ConfigChanged
+    | CredentialAdded
+    | CredentialRemoved
+    | FeatureLevel
+)

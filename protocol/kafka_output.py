@@ -1,0 +1,69 @@
+"""A large message as it is written: made of items one by one, kept in pieces.
+
+Law: no step of it grows with the message, be it to write it, to put it together or to let it go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, Generic, Protocol, TypeVar
+
+from protocol.kafka_steps import ITEMS_PER_STEP
+
+PIECE_BYTES: Final = 65_536
+
+S = TypeVar("S")
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Items(Protocol[T_co]):
+    """What can be written as an array: it may make its items one by one, as they are asked for."""
+
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[T_co]: ...
+
+
+class Made(Generic[S, T]):
+    """What ``make`` makes of each source, at the time that it is written."""
+
+    def __init__(self, make: Callable[[S], T], sources: Sequence[S]) -> None:
+        self._make = make
+        self._sources = sources
+
+    def __len__(self) -> int:
+        return len(self._sources)
+
+    def __iter__(self) -> Iterator[T]:
+        return map(self._make, self._sources)
+
+
+class Output:
+    """Takes the parts of a message, and gives pieces of some ``PIECE_BYTES`` back."""
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+        self._parts: list[bytes] = []
+        self._size = 0
+        self._items = 0
+
+    def add(self, part: bytes) -> None:
+        self._parts.append(part)
+        self._size += len(part)
+        if self._size >= PIECE_BYTES:
+            self._join()
+
+    def _join(self) -> None:
+        self._pieces.append(b"".join(self._parts))
+        self._parts.clear()
+        self._size = 0
+
+    def ends_step(self) -> bool:
+        """Count an item, of an array however deep; say whether a step ends behind it."""
+        self._items += 1
+        return self._items % ITEMS_PER_STEP == 0
+
+    def finish(self) -> list[bytes]:
+        self._join()
+        return self._pieces

@@ -1,0 +1,79 @@
+"""Oracle: what a log says beside ACLs, in plain dicts, sharing no code with the image.
+
+It takes the rules from Kafka 4.3's PartitionRegistration.merge and its controller's replay methods.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from acl.cluster_changes import (
+    ClusterChange,
+    ConfigChanged,
+    CredentialAdded,
+    CredentialRemoved,
+    FeatureLevel,
+    PartitionAdded,
+    PartitionChanged,
+    TopicAdded,
+    TopicRemoved,
+)
+
+LISTS = (
+    "replicas", "isr", "removing_replicas", "adding_replicas", "directories",
+    "eligible_leader_replicas", "last_known_eligible",
+)  # fmt: skip
+
+
+class Cluster:
+    """``topics`` by id: a name and partitions, each as a dict of its fields."""
+
+    def __init__(self) -> None:
+        self.topics: dict[bytes, tuple[str, dict[int, dict[str, Any]]]] = {}
+        self.configs: dict[tuple[int, str, str], str] = {}
+        self.credentials: dict[tuple[str, int], object] = {}
+        self.features: dict[str, int] = {}
+
+    def apply(self, change: ClusterChange) -> None:  # noqa: C901 - a case a record, no more
+        """Make one change; KeyError for one that does not fit."""
+        match change:
+            case TopicAdded(name, id):
+                if id in self.topics or name in (each for each, _ in self.topics.values()):
+                    raise KeyError(name)
+                self.topics[id] = name, {}
+            case TopicRemoved(id):
+                gone, _ = self.topics.pop(id)
+                self.configs = {k: v for k, v in self.configs.items() if k[:2] != (2, gone)}
+            case PartitionAdded():
+                fields = {name: getattr(change.partition, name) for name in FIELDS}
+                self.topics[change.topic_id][1][change.number] = fields
+            case PartitionChanged():
+                partition = self.topics[change.topic_id][1][change.number]
+                for name in LISTS:
+                    if getattr(change, name) is not None:
+                        partition[name] = getattr(change, name)
+                if change.leader != -2:
+                    partition["leader"] = change.leader
+                    partition["leader_epoch"] += 1
+                if change.leader_recovery_state != -1:
+                    partition["leader_recovery_state"] = change.leader_recovery_state
+                partition["partition_epoch"] += 1
+                partition["version"] = max(partition["version"], change.version)
+            case ConfigChanged(kind, resource, key, None):
+                self.configs.pop((kind, resource, key), None)
+            case ConfigChanged(kind, resource, key, value):
+                assert value is not None
+                self.configs[kind, resource, key] = value
+            case CredentialAdded(user, mechanism, credential):
+                self.credentials[user, mechanism] = credential
+            case CredentialRemoved(user, mechanism):
+                del self.credentials[user, mechanism]
+            case FeatureLevel(name, 0):
+                self.features.pop(name, None)
+            case FeatureLevel(name, level):
+                self.features[name] = level
+
+
+FIELDS = (
+    *LISTS, "leader", "leader_epoch", "leader_recovery_state", "partition_epoch", "version",
+)  # fmt: skip
