@@ -62,7 +62,7 @@ class AuditLog:
         on_failure: Callable[[OSError], None],
     ) -> None:
         self._writer = writer
-        self._level = level
+        self.level = level
         self._format_event = format_event
         self._events_max = events_max
         self._on_failure = on_failure
@@ -76,7 +76,7 @@ class AuditLog:
     ) -> AuditLevel | None:
         """Return the level at which a decision is to be logged, None where it is not."""
         level = audit_level(allowed, log_if_allowed, log_if_denied)
-        return level if level >= self._level else None
+        return level if level >= self.level else None
 
     def record(self, event: AuditEvent) -> None:
         """Queue ``event``; never blocks."""

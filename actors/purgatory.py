@@ -18,10 +18,13 @@ from actors.completion import Completion
 
 
 class Purgatory:
-    """``requests_waiting`` and ``items_waiting`` are what its two metrics show."""
+    """``requests_waiting`` and ``items_waiting`` are what its two metrics show.
+
+    ``timeout_ms`` may be changed, for those that begin to wait from then on.
+    """
 
     def __init__(self, timeout_ms: int) -> None:
-        self._timeout_s = timeout_ms / 1000
+        self.timeout_ms = timeout_ms
         self.requests_waiting = 0
         self.items_waiting = 0
 
@@ -37,7 +40,7 @@ class Purgatory:
         self.items_waiting += len(pending)
         left = len(pending)
         try:
-            with trio.move_on_after(self._timeout_s):
+            with trio.move_on_after(self.timeout_ms / 1000):
                 for completion in pending:
                     if not completion.is_done:  # they are mostly done together, and a wait costs
                         await completion.wait_until_done()

@@ -15,11 +15,13 @@ Source: KIP-504 (asynchronous ACL updates), KIP-801; Kafka 4.3 QuorumController.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Final, Protocol
+from dataclasses import dataclass, field
+from typing import Any, Final, Generic, Protocol, TypeVar, assert_never
 
 import trio
 
+from acl.cluster import ClusterImage, apply_cluster_changes
+from acl.cluster_changes import ClusterChange
 from acl.errors import AclError
 from acl.model import Acl, AclFilter, Change, ChangeBatch
 from acl.snapshot import AclSnapshot
@@ -30,14 +32,27 @@ from actors.published import View
 from actors.record_applier import CaughtUp
 from actors.steps import finish_in_turns
 
+T = TypeVar("T")
+
 CHANGES_PER_FLUSH_MAX: Final = 20_000
 """Requests are taken into one flush until it holds so many changes."""
+
+
+LogChange = Change | ClusterChange
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterPlan(Generic[T]):
+    """What a request changes beside ACLs, and what it is answered."""
+
+    changes: tuple[ClusterChange, ...]
+    result: T
 
 
 class ChangeLog(Protocol):
     """Where batches become durable."""
 
-    async def append(self, batches: Sequence[tuple[Change, ...]]) -> int:
+    async def append(self, batches: Sequence[tuple[LogChange, ...]]) -> int:
         """Write each item of ``batches`` as one record batch, sync once, return the last offset.
 
         Raises:
@@ -57,8 +72,24 @@ class _Deletions:
     completions: Sequence[Completion[Deleted]]
 
 
-_Request = _Creations | _Deletions
-_Planned = tuple[_Creations, CreationPlan] | tuple[_Deletions, DeletionPlan]
+@dataclass(frozen=True, slots=True)
+class _ClusterRequest:
+    plan: Callable[[ClusterImage], ClusterPlan[Any]]
+    take: Callable[[], None]
+    completions: Sequence[Completion[Any]]
+
+
+_Request = _Creations | _Deletions | _ClusterRequest
+_Plan = CreationPlan | DeletionPlan | ClusterPlan[Any]
+
+
+@dataclass(slots=True)
+class _Tail:
+    """The state after all that was planned, and what was planned of late."""
+
+    snapshot: AclSnapshot
+    image: ClusterImage
+    planned: list[tuple[_Request, _Plan]] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -76,6 +107,7 @@ class UpdateQueue:
         log: ChangeLog,
         applier: trio.MemorySendChannel[ChangeBatch | CaughtUp],
         snapshot: View[AclSnapshot | None],
+        image: View[ClusterImage],
         *,
         requests_max: int,
         new_id: Callable[[], bytes],
@@ -83,6 +115,7 @@ class UpdateQueue:
         self._log = log
         self._applier = applier
         self._snapshot = snapshot
+        self._image = image
         self._new_id = new_id
         self._inbox_sender, self._inbox = trio.open_memory_channel[_Request](requests_max)
         self.statistics: Final = UpdateStatistics()
@@ -106,6 +139,21 @@ class UpdateQueue:
         completions: list[Completion[Deleted]] = [Completion() for _ in filters]
         self._accept(_Deletions(tuple(filters), tuple(completions)))
         return completions
+
+    def change_cluster(
+        self, plan: Callable[[ClusterImage], ClusterPlan[T]], take: Callable[[], None]
+    ) -> Completion[T]:
+        """Queue one request of changes beside ACLs.
+
+        Args:
+            plan: is given the tail of the log; short, and changes nothing.
+            take: called once what was planned is durable and applied, before it is answered.
+
+        The completion fails with UpdateRefusedError or LogWriteError, as for ``create``.
+        """
+        completion = Completion[T]()
+        self._accept(_ClusterRequest(plan, take, (completion,)))
+        return completion
 
     def _accept(self, request: _Request) -> None:
         try:
@@ -154,42 +202,50 @@ class UpdateQueue:
     async def _flush(self, group: list[_Request]) -> None:
         """Plan each request against the tail, write all, apply all, answer all."""
         try:
-            tail = self._snapshot.newest
-            assert tail is not None, "nothing is flushed before it is loaded"
-            planned: list[_Planned] = []
+            snapshot = self._snapshot.newest
+            assert snapshot is not None, "nothing is flushed before it is loaded"
+            tail = _Tail(snapshot, self._image.newest)
             for request in group:
-                if isinstance(request, _Creations):
-                    creation = await finish_in_turns(
-                        plan_creations(tail, request.acls, self._new_id)
-                    )
-                    planned.append((request, creation))
-                    tail = creation.tail
-                else:
-                    deletion = await finish_in_turns(plan_deletions(tail, request.filters))
-                    planned.append((request, deletion))
-                    tail = deletion.tail
-            await self._write([plan.changes for _, plan in planned if plan.changes])
-            for request_and_plan in planned:
-                _answer(*request_and_plan)
+                await self._plan(tail, request)
+            await self._write([plan for _, plan in tail.planned if plan.changes])
+            for request, plan in tail.planned:
+                _answer(request, plan)
         finally:
             for request in group:
                 _refuse(request, LogWriteError("interrupted: the update may still apply"))
             self.statistics.requests_waiting -= len(group)
 
-    async def _write(self, batches: list[tuple[Change, ...]]) -> None:
-        """Return once the batches are durable and applied."""
-        if not batches:
+    async def _plan(self, tail: _Tail, request: _Request) -> None:
+        """Plan one request against the tail, and move the tail on."""
+        plan: _Plan
+        match request:
+            case _Creations(acls):
+                plan = await finish_in_turns(plan_creations(tail.snapshot, acls, self._new_id))
+                tail.snapshot = plan.tail
+            case _Deletions(filters):
+                plan = await finish_in_turns(plan_deletions(tail.snapshot, filters))
+                tail.snapshot = plan.tail
+            case _ClusterRequest(plan_changes):
+                plan = plan_changes(tail.image)
+                tail.image = apply_cluster_changes(tail.image, plan.changes)
+            case _:
+                assert_never(request)
+        tail.planned.append((request, plan))
+
+    async def _write(self, plans: list[_Plan]) -> None:
+        """Return once what is planned, a batch each, is durable and applied."""
+        if not plans:
             return
         try:
-            last_offset = await self._log.append(batches)
+            last_offset = await self._log.append([plan.changes for plan in plans])
         except OSError as error:
             raise LogWriteError(f"the log could not be written: {error}") from error
         self.statistics.flushes += 1
-        self.statistics.batches_written += len(batches)
-        offset = last_offset - sum(map(len, batches))
-        for changes in batches:
-            offset += len(changes)
-            await self._applier.send(ChangeBatch(offset, changes))
+        self.statistics.batches_written += len(plans)
+        offset = last_offset - sum(len(plan.changes) for plan in plans)
+        for plan in plans:
+            offset += len(plan.changes)
+            await self._applier.send(_batch_of(plan, offset))
         await self._snapshot.wait_until(
             lambda newest: newest is not None and newest.offset >= last_offset
         )
@@ -205,21 +261,30 @@ class UpdateQueue:
 
 
 def _size(request: _Request) -> int:
-    return len(request.acls if isinstance(request, _Creations) else request.filters)
+    return len(request.completions)
 
 
-def _answer(request: _Request, plan: CreationPlan | DeletionPlan) -> None:
-    if isinstance(plan, CreationPlan):
-        assert isinstance(request, _Creations)
-        for created, error in zip(request.completions, plan.errors, strict=True):
-            if error is None:
-                created.succeed(None)
-            else:
-                created.fail(error)
-    else:
-        assert isinstance(request, _Deletions)
-        for deleted, result in zip(request.completions, plan.results, strict=True):
-            deleted.succeed(result)
+def _batch_of(plan: _Plan, last_offset: int) -> ChangeBatch:
+    if isinstance(plan, ClusterPlan):
+        return ChangeBatch(last_offset, cluster_changes=plan.changes)
+    return ChangeBatch(last_offset, plan.changes)
+
+
+def _answer(request: _Request, plan: _Plan) -> None:
+    match request, plan:
+        case _Creations(), CreationPlan():
+            for created, error in zip(request.completions, plan.errors, strict=True):
+                if error is None:
+                    created.succeed(None)
+                else:
+                    created.fail(error)
+        case _Deletions(), DeletionPlan():
+            for deleted, result in zip(request.completions, plan.results, strict=True):
+                deleted.succeed(result)
+        case _ClusterRequest(), ClusterPlan():
+            request.take()
+            (changed,) = request.completions
+            changed.succeed(plan.result)
 
 
 def _refuse(request: _Request, error: UpdateRefusedError | LogWriteError | AclError) -> None:

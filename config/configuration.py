@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from acl.audit import AuditLevel
@@ -21,6 +22,7 @@ from config.properties import Property, parse_override, parse_properties
 from config.values import (
     STANDARD_AUTHORIZER,
     AuditFormat,
+    LogLevel,
     SecurityProtocol,
     sasl_mechanisms,
     trim,
@@ -31,11 +33,15 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reloadable:
-    """What a running daemon takes over from its file without a restart."""
+    """What a running daemon takes over without a restart, beside what its authorizer does."""
 
-    super_users: frozenset[str]
-    allow_everyone_if_no_acl_found: bool
     audit_level: AuditLevel
+    log_level: LogLevel
+    max_connections: int
+    connections_max_idle_ms: int
+    http_header_timeout_ms: int
+    http_drain_timeout_ms: int
+    update_timeout_ms: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +51,7 @@ class Configuration:
     ``advertised_listeners`` are ``listeners`` where the key is absent. ``authzen_resource_types``
     has lower-case names: a request's type matches in any case. ``sasl_users`` has each SASL
     listener's users, by its name. ``authorizer_class_name`` is empty where there is to be none.
-    ``originals`` are all keys as text, defaults among them: what an authorizer is configured with.
+    ``file_values`` are the keys that are set, as text: what else an authorizer is configured with.
     ``ignored_keys`` are those that mean nothing here, sorted, worth one warning.
     """
 
@@ -56,11 +62,8 @@ class Configuration:
     controller_listener_names: tuple[str, ...]
     early_start_listeners: frozenset[str]
     sasl_users: Mapping[str, PlainUsers]
-    max_connections: int
-    connections_max_idle_ms: int
     socket_request_max_bytes: int
     queued_max_requests: int
-    update_timeout_ms: int
     metadata_log_segment_bytes: int
     metadata_log_max_record_bytes_between_snapshots: int
     metadata_log_max_snapshot_interval_ms: int
@@ -69,15 +72,13 @@ class Configuration:
     decision_http: HttpEndpoint
     admin_http: HttpEndpoint
     http_request_max_bytes: int
-    http_header_timeout_ms: int
-    http_drain_timeout_ms: int
     audit_log: str | None
     audit_format: AuditFormat
     audit_queue_max: int
     authzen_subject_types: Mapping[str, str]
     authzen_resource_types: Mapping[str, ResourceType]
     authorizer_class_name: str
-    originals: Mapping[str, str] = field(repr=False, compare=False)  # passwords among them
+    file_values: Mapping[str, str] = field(repr=False, compare=False)  # passwords among them
     ignored_keys: tuple[str, ...]
     reloadable: Reloadable
 
@@ -157,11 +158,8 @@ def _configure(settings: _Settings) -> Configuration:
         controller_listener_names=controller_listener_names,
         early_start_listeners=_read_early_start_listeners(settings, controller_listener_names),
         sasl_users=_read_sasl_users(settings, protocols),
-        max_connections=values["max.connections"],
-        connections_max_idle_ms=values["connections.max.idle.ms"],
         socket_request_max_bytes=values["socket.request.max.bytes"],
         queued_max_requests=values["queued.max.requests"],
-        update_timeout_ms=values["authorizerd.update.timeout.ms"],
         metadata_log_segment_bytes=values["metadata.log.segment.bytes"],
         metadata_log_max_record_bytes_between_snapshots=values[
             "metadata.log.max.record.bytes.between.snapshots"
@@ -172,27 +170,39 @@ def _configure(settings: _Settings) -> Configuration:
         decision_http=values["authorizerd.decision.http"],
         admin_http=_read_admin_http(settings),
         http_request_max_bytes=values["authorizerd.http.request.max.bytes"],
-        http_header_timeout_ms=values["authorizerd.http.header.timeout.ms"],
-        http_drain_timeout_ms=values["authorizerd.http.drain.timeout.ms"],
         audit_log=values["authorizerd.audit.log"],
         audit_format=values["authorizerd.audit.format"],
         audit_queue_max=values["authorizerd.audit.queue.max"],
         authzen_subject_types=values["authorizerd.authzen.subject.types"],
         authzen_resource_types=values["authorizerd.authzen.resource.types"],
         authorizer_class_name=values["authorizer.class.name"],
-        originals=_read_originals(settings),
+        file_values=_read_file_values(settings),
         ignored_keys=_read_ignored_keys(settings),
-        reloadable=Reloadable(
-            super_users=values["super.users"],
-            allow_everyone_if_no_acl_found=values["allow.everyone.if.no.acl.found"],
-            audit_level=values["authorizerd.audit.level"],
-        ),
+        reloadable=_reloadable(values),
     )
 
 
-def _read_originals(settings: _Settings) -> Mapping[str, str]:
-    defaults = {key.name: key.default for key in KEYS if key.default is not None}
-    return defaults | {name: trim(place.value) for name, place in settings.properties.items()}
+def reloadable_of(texts: Mapping[str, str]) -> Reloadable:
+    """Return the reloadable settings that ``texts`` by key, sound and all there, say."""
+    return _reloadable({key.name: key.parse(texts[key.name]) for key in KEYS if key.reloadable})
+
+
+def _reloadable(values: Mapping[str, Any]) -> Reloadable:
+    return Reloadable(
+        audit_level=values["authorizerd.audit.level"],
+        log_level=values["authorizerd.log.level"],
+        max_connections=values["max.connections"],
+        connections_max_idle_ms=values["connections.max.idle.ms"],
+        http_header_timeout_ms=values["authorizerd.http.header.timeout.ms"],
+        http_drain_timeout_ms=values["authorizerd.http.drain.timeout.ms"],
+        update_timeout_ms=values["authorizerd.update.timeout.ms"],
+    )
+
+
+def _read_file_values(settings: _Settings) -> Mapping[str, str]:
+    return MappingProxyType(
+        {name: trim(place.value) for name, place in settings.properties.items()}
+    )
 
 
 def _read_ignored_keys(settings: _Settings) -> tuple[str, ...]:

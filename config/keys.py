@@ -14,6 +14,7 @@ from config.endpoints import parse_advertised_listeners, parse_http_endpoint, pa
 from config.values import (
     STANDARD_AUTHORIZER,
     AuditFormat,
+    LogLevel,
     audit_level,
     authorizer_class,
     boolean,
@@ -151,6 +152,7 @@ KEYS = (
         name="max.connections",
         parse=integer(1, _INT32_MAX),
         default="1024",
+        reloadable=True,
         doc=(
             "How many HTTP connections may be open at once. Kafka's"
             " default, 2147483647, is no bound; this one fits the usual limit of open files."
@@ -160,6 +162,7 @@ KEYS = (
         name="connections.max.idle.ms",
         parse=integer(1, _INT64_MAX),
         default="600000",
+        reloadable=True,
         doc="How long a connection may stand idle before it is closed, in milliseconds.",
     ),
     Key(
@@ -227,6 +230,7 @@ KEYS = (
         name="authorizerd.update.timeout.ms",
         parse=integer(1, _HOUR_MS),
         default="30000",
+        reloadable=True,
         doc=(
             "How long a request of creations or deletions waits for its items, in milliseconds;"
             " those not done then are answered REQUEST_TIMED_OUT, and may still apply."
@@ -254,13 +258,22 @@ KEYS = (
         name="authorizerd.http.header.timeout.ms",
         parse=integer(1, _HOUR_MS),
         default="10000",
+        reloadable=True,
         doc="How long the head of an HTTP request may take to arrive, in milliseconds.",
     ),
     Key(
         name="authorizerd.http.drain.timeout.ms",
         parse=integer(0, _HOUR_MS),
         default="10000",
+        reloadable=True,
         doc="How long a shutdown waits for requests that are under way, in milliseconds.",
+    ),
+    Key(
+        name="authorizerd.log.level",
+        parse=choice(LogLevel),
+        default="INFO",
+        reloadable=True,
+        doc="What the daemon says of itself on standard error: DEBUG, INFO, WARNING or ERROR.",
     ),
     Key(
         name="authorizerd.audit.log",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 from typing import TypeVar
@@ -37,6 +38,15 @@ class SecurityProtocol(StrEnum):
     SASL_SSL = "SASL_SSL"
 
 
+class LogLevel(StrEnum):
+    """Python's names."""
+
+    DEBUG = "DEBUG"
+    INFO = "INFO"
+    WARNING = "WARNING"
+    ERROR = "ERROR"
+
+
 class AuditFormat(StrEnum):
     """The shape of an audit line."""
 
@@ -57,15 +67,19 @@ def shown(text: str) -> str:
     return text or "an empty value"
 
 
-def integer(minimum: int, maximum: int) -> Callable[[str], int]:
-    """Return the parser of decimal integers from ``minimum`` to ``maximum``, both included."""
+@dataclass(frozen=True, slots=True)
+class integer:
+    """The parser of decimal integers from ``minimum`` to ``maximum``, both included."""
 
-    def parse(text: str) -> int:
-        if _INTEGER.fullmatch(text) and minimum <= int(text) <= maximum:
+    minimum: int
+    maximum: int
+
+    def __call__(self, text: str) -> int:
+        if _INTEGER.fullmatch(text) and self.minimum <= int(text) <= self.maximum:
             return int(text)
-        raise InvalidValueError(f"{shown(text)} is not an integer from {minimum} to {maximum}")
-
-    return parse
+        raise InvalidValueError(
+            f"{shown(text)} is not an integer from {self.minimum} to {self.maximum}"
+        )
 
 
 def boolean(text: str) -> bool:

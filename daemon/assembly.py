@@ -10,6 +10,7 @@ from typing import Final
 
 import trio
 
+from acl.cluster import ClusterImage
 from acl.model import ChangeBatch
 from acl.snapshot import AclSnapshot
 from actors.audit_log import AuditLog
@@ -18,6 +19,7 @@ from actors.published import View
 from actors.record_applier import CaughtUp
 from actors.update_queue import UpdateQueue
 from config.configuration import Configuration
+from config.dynamic import Layers
 from config.endpoints import Endpoint
 from daemon.audit_file import FORMATS, AuditFile
 from daemon.binding import BoundEndpoint
@@ -26,6 +28,7 @@ from daemon.http_server import Handler, HttpServer
 from daemon.kafka_answers import Cluster, Node
 from daemon.kafka_handlers import KafkaHandlers
 from daemon.kafka_listener import KafkaListener
+from daemon.kafka_quorum_handler import Leadership
 from daemon.log_directory import now_ms
 from daemon.log_source import LocalLogSource
 from daemon.own_log import Checkpointer, CheckpointPolicy, OwnLog
@@ -62,12 +65,19 @@ class Log:
         self._configuration = configuration
         self._storage = storage
 
-    def new_checkpointer(self, snapshot: View[AclSnapshot | None]) -> Checkpointer:
+    def leadership(self, snapshot: AclSnapshot | None) -> Leadership | None:
+        """Return what clients are told of the log that ``snapshot`` was made of."""
+        return None if snapshot is None else Leadership(self.writer.epoch, snapshot.offset + 1)
+
+    def new_checkpointer(
+        self, snapshot: View[AclSnapshot | None], cluster: View[ClusterImage]
+    ) -> Checkpointer:
         configuration = self._configuration
         return Checkpointer(
             Path(configuration.metadata_log_dir),
             self.writer,
             snapshot,
+            cluster,
             CheckpointPolicy(
                 bytes_between=configuration.metadata_log_max_record_bytes_between_snapshots,
                 interval_ms=configuration.metadata_log_max_snapshot_interval_ms,
@@ -111,11 +121,13 @@ def new_update_queue(
     log: Log,
     feed: trio.MemorySendChannel[ChangeBatch | CaughtUp],
     snapshot: View[AclSnapshot | None],
+    image: View[ClusterImage],
 ) -> UpdateQueue:
     return UpdateQueue(
         log.own,
         feed,
         snapshot,
+        image,
         requests_max=configuration.queued_max_requests,
         new_id=lambda: os.urandom(ACL_ID_BYTES),
     )
@@ -128,7 +140,7 @@ def configure(authorizer: Authorizer, configuration: Configuration) -> None:
         StartError: it does not want to.
     """
     try:
-        authorizer.configure(configuration.originals)
+        authorizer.configure(Layers(file=configuration.file_values).in_force())
     except Exception as error:
         reason = f"{type(error).__name__}: {error}"
         raise StartError(f"{configuration.authorizer_class_name}: {reason}") from error
@@ -141,10 +153,10 @@ def new_http_server(
         name=name,
         handler=handler,
         limits=HttpLimits(body_bytes_max=body_bytes_max),
-        max_connections=configuration.max_connections,
-        header_timeout_ms=configuration.http_header_timeout_ms,
-        idle_timeout_ms=configuration.connections_max_idle_ms,
-        drain_timeout_ms=configuration.http_drain_timeout_ms,
+        max_connections=configuration.reloadable.max_connections,
+        header_timeout_ms=configuration.reloadable.http_header_timeout_ms,
+        idle_timeout_ms=configuration.reloadable.connections_max_idle_ms,
+        drain_timeout_ms=configuration.reloadable.http_drain_timeout_ms,
         allowed_hosts=LOOPBACK_HOSTS,
     )
 
@@ -157,9 +169,9 @@ def new_kafka_listener(
         handlers=handlers,
         users=configuration.sasl_users.get(endpoint.listener_name),
         request_bytes_max=configuration.socket_request_max_bytes,
-        max_connections=configuration.max_connections,
-        idle_timeout_ms=configuration.connections_max_idle_ms,
-        drain_timeout_ms=configuration.http_drain_timeout_ms,
+        max_connections=configuration.reloadable.max_connections,
+        idle_timeout_ms=configuration.reloadable.connections_max_idle_ms,
+        drain_timeout_ms=configuration.reloadable.http_drain_timeout_ms,
         is_controller=endpoint.listener_name in configuration.controller_listener_names,
     )
 

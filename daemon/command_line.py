@@ -1,7 +1,7 @@
 """The command ``authorizerd``: its arguments, its exit codes, and errors in one clear line.
 
 Exit codes: 0 done (``explain``: allowed), 1 a fault (one line on standard error), 2 wrong
-arguments, 3 ``explain``: denied.
+arguments, 3 ``explain``: denied. ``check-log`` has its own: ``daemon.check_log``.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from importlib.metadata import version
 from io import TextIOWrapper
 from pathlib import Path
@@ -31,11 +32,13 @@ from config.configuration import Configuration, parse
 from config.errors import ConfigurationError
 from daemon.acl_command import run_acl_command
 from daemon.acl_command_execution import Terminal
+from daemon.check_log import run_check_log
 from daemon.errors import StartError
 from daemon.lifespan import run_daemon
 from daemon.log_directory import claim_log_directory, format_log_directory
 from daemon.log_limit import LogLimit
 from daemon.offline import SnapshotAcls, explained, read_snapshot
+from daemon.scram_arguments import read_scram_arguments
 from metadata.errors import MetadataLogError
 from metadata.lock import locked
 from metadata.storage import DISK
@@ -68,7 +71,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if words[:1] == ["acls"]:
             return _acls(words[1:])
-        parsed = _parser().parse_args(words)
+        if words[:1] == ["check-log"]:
+            return run_check_log(words[1:], sys.stdout)
+        parsed = _parsed(words)
         code: int = parsed.run(parsed)
     except BaseExceptionGroup as group:
         return _fault(group)
@@ -94,6 +99,20 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
         yield error
 
 
+def _parsed(words: Sequence[str]) -> argparse.Namespace:
+    """Read the arguments; words that ``format`` does not know are not shown.
+
+    They may be what a shell has cut off an argument: the rest of a password.
+    """
+    parser = _parser()
+    parsed, unknown = parser.parse_known_args(words)
+    if unknown:
+        is_secret = parsed.run is _format
+        shown = "put each argument into quotes" if is_secret else " ".join(unknown)
+        parser.error(f"unrecognized arguments: {shown}")
+    return parsed
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="authorizerd", description="Apache Kafka's ACL authorizer as a daemon."
@@ -103,6 +122,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_serve(commands.add_parser("serve", help="run the daemon"))
     _add_format(commands.add_parser("format", help="make an empty log directory"))
     commands.add_parser("acls", help="list, add and remove ACLs, with the flags of kafka-acls")
+    commands.add_parser("check-log", help="look at every byte of a metadata log, and repair it")
     _add_explain(
         commands.add_parser("explain", help="say what is decided, and why, by a log or checkpoint")
     )
@@ -124,12 +144,13 @@ def _serve(arguments: argparse.Namespace) -> int:
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
     )
     logging.getLogger().handlers[0].addFilter(LogLimit())
-    configuration = _read_configuration(arguments.config, arguments.override)
+    read = partial(_read_configuration, arguments.config, arguments.override)
+    configuration = read()
     _warn(configuration)
     log_dir = Path(configuration.metadata_log_dir)
     with locked(log_dir):
         properties = claim_log_directory(log_dir, node_id=configuration.node_id, storage=DISK)
-        run_daemon(configuration, properties, arguments.ready_file)
+        run_daemon(read, properties, arguments.ready_file)
     return 0
 
 
@@ -148,9 +169,17 @@ def _add_format(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_format)
     _add_config(parser)
     parser.add_argument("--cluster-id", help="the cluster's id; a random one without it")
+    parser.add_argument(
+        "--add-scram",
+        action="append",
+        default=[],
+        metavar="'MECHANISM=[name=USER,password=PASSWORD]'",
+        help="a user's SCRAM credential, as kafka-storage takes it; may be repeated",
+    )
 
 
 def _format(arguments: argparse.Namespace) -> int:
+    credentials = read_scram_arguments(arguments.add_scram)
     configuration = _read_configuration(arguments.config, arguments.override)
     log_dir = Path(configuration.metadata_log_dir)
     properties = format_log_directory(
@@ -158,6 +187,7 @@ def _format(arguments: argparse.Namespace) -> int:
         cluster_id=arguments.cluster_id,
         node_id=configuration.node_id,
         storage=DISK,
+        credentials=credentials,
     )
     print(f"Formatted {log_dir}: cluster {properties.cluster_id}, node {properties.node_id}")
     return 0

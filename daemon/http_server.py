@@ -17,6 +17,7 @@ from typing import Final
 
 import trio
 
+from config.configuration import Reloadable
 from protocol.http import (
     CONNECTION_CLOSE,
     BadRequest,
@@ -136,6 +137,13 @@ class HttpServer:
         self._accepting = trio.CancelScope()
         self._draining = False
         self._drained = trio.Event()
+
+    def reconfigure(self, settings: Reloadable) -> None:
+        """Take over other limits, for what begins from now on."""
+        self._max_connections = settings.max_connections
+        self._header_timeout = settings.http_header_timeout_ms / 1000
+        self._idle_timeout = settings.connections_max_idle_ms / 1000
+        self._drain_timeout = settings.http_drain_timeout_ms / 1000
 
     async def serve(
         self,

@@ -14,6 +14,7 @@ import msgspec
 
 from acl.operations import NOT_REQUESTED
 from protocol.kafka_errors import ErrorCode
+from protocol.kafka_output import Items
 
 NOT_THROTTLED: Final = timedelta(0)
 BROKER_ENDPOINTS: Final = 1
@@ -69,18 +70,28 @@ class SaslAuthenticateAnswer(msgspec.Struct, frozen=True):
     session_lifetime: timedelta = NOT_THROTTLED
 
 
+class MetadataPartition(msgspec.Struct, frozen=True):
+    error_code: int
+    partition_index: int
+    leader_id: int
+    leader_epoch: int
+    replica_nodes: Sequence[int]
+    isr_nodes: Sequence[int]
+    offline_replicas: Sequence[int]
+
+
 class MetadataTopic(msgspec.Struct, frozen=True):
     error_code: int
     name: str | None
     topic_id: UUID | None = None
     is_internal: bool = False
-    partitions: Sequence[object] = ()
+    partitions: Items[MetadataPartition] = ()
     topic_authorized_operations: int = NOT_REQUESTED
 
 
 class MetadataAnswer(msgspec.Struct, frozen=True):
     brokers: Sequence[Node]
-    topics: Sequence[MetadataTopic]
+    topics: Items[MetadataTopic]
     cluster_id: str | None = None
     controller_id: int = -1
     cluster_authorized_operations: int = NOT_REQUESTED
@@ -112,5 +123,66 @@ class Coordinator(msgspec.Struct, frozen=True):
 
 
 class FindCoordinatorAnswer(msgspec.Struct, frozen=True):
-    coordinators: Sequence[Coordinator]
+    coordinators: Items[Coordinator]
+    throttle_time: timedelta = NOT_THROTTLED
+
+
+class DescribedGroup(msgspec.Struct, frozen=True):
+    error_code: int
+    group_id: str
+    error_message: str | None = None
+    group_state: str = ""
+    protocol_type: str = ""
+    protocol_data: str = ""
+    members: Sequence[object] = ()
+    authorized_operations: int = NOT_REQUESTED
+
+
+class DescribeGroupsAnswer(msgspec.Struct, frozen=True):
+    groups: Items[DescribedGroup]
+    throttle_time: timedelta = NOT_THROTTLED
+
+
+class ConfigSynonym(msgspec.Struct, frozen=True):
+    name: str
+    value: str | None
+    source: int
+
+
+class ConfigEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """A key of a resource; a value that is for nobody's eyes is None."""
+
+    name: str
+    value: str | None
+    read_only: bool
+    config_source: int
+    is_default: bool
+    is_sensitive: bool
+    synonyms: Sequence[ConfigSynonym] = ()
+    config_type: int = 0
+    documentation: str | None = None
+
+
+class DescribedResource(msgspec.Struct, frozen=True, kw_only=True):
+    resource_type: int
+    resource_name: str
+    error_code: int = ErrorCode.NONE
+    error_message: str | None = ""
+    configs: Sequence[ConfigEntry] = ()
+
+
+class DescribeConfigsAnswer(msgspec.Struct, frozen=True):
+    results: Sequence[DescribedResource]
+    throttle_time: timedelta = NOT_THROTTLED
+
+
+class AlteredResource(msgspec.Struct, frozen=True, kw_only=True):
+    resource_type: int
+    resource_name: str
+    error_code: int = ErrorCode.NONE
+    error_message: str | None = None
+
+
+class AlterConfigsAnswer(msgspec.Struct, frozen=True):
+    responses: Sequence[AlteredResource]
     throttle_time: timedelta = NOT_THROTTLED

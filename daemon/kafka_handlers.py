@@ -14,14 +14,21 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from acl.cluster import ClusterImage
 from acl.errors import NotReadyError
 from actors.authorizer import Authorizer, RequestContext
+from actors.published import View
 from actors.purgatory import Purgatory
 from daemon.kafka_acl_handlers import AclHandlers
 from daemon.kafka_answers import Cluster
 from daemon.kafka_bodies import Answer
 from daemon.kafka_cluster_handlers import ClusterHandlers
+from daemon.kafka_config_handlers import ClusterUpdates, ConfigHandlers
+from daemon.kafka_envelope_handler import EnvelopeHandler
+from daemon.kafka_group_handlers import GroupHandlers
+from daemon.kafka_quorum_handler import Leadership, QuorumHandler
 from daemon.request_times import RequestTimes
+from daemon.settings import Settings
 from protocol.kafka_acl_responses import Piece
 from protocol.kafka_api import APIS, ApiKey
 from protocol.kafka_connection import KafkaRequest
@@ -45,25 +52,39 @@ class KafkaHandlers:
         self,
         *,
         authorizer: Authorizer,
+        image: View[ClusterImage],
         purgatory: Purgatory,
         cluster: Cluster,
+        leadership: Callable[[], Leadership | None],
+        updates: ClusterUpdates,
+        settings: Settings,
         times: RequestTimes,
     ) -> None:
         self._authorizer = authorizer
         self._times = times
         acls = AclHandlers(authorizer, purgatory)
-        whole = ClusterHandlers(authorizer, cluster)
+        whole = ClusterHandlers(authorizer, image, cluster)
+        groups = GroupHandlers(authorizer)
+        configs = ConfigHandlers(authorizer, image, updates, settings)
+        quorum = QuorumHandler(authorizer, cluster, leadership)
+        envelopes = EnvelopeHandler(authorizer, self._handle)
         self._handlers: Final[Mapping[ApiKey, _Handler]] = {
             ApiKey.METADATA: _Handler(whole.tell_metadata, whole.refuse_metadata),
             ApiKey.FIND_COORDINATOR: _Handler(
                 whole.find_coordinator, whole.refuse_find_coordinator
             ),
+            ApiKey.DESCRIBE_GROUPS: _Handler(groups.describe, groups.refuse_describe),
             ApiKey.DESCRIBE_CLUSTER: _Handler(
                 whole.describe_cluster, whole.refuse_describe_cluster
             ),
             ApiKey.DESCRIBE_ACLS: _Handler(acls.describe, acls.refuse_describe),
             ApiKey.CREATE_ACLS: _Handler(acls.create, acls.refuse_create),
             ApiKey.DELETE_ACLS: _Handler(acls.delete, acls.refuse_delete),
+            ApiKey.DESCRIBE_CONFIGS: _Handler(configs.describe, configs.refuse_describe),
+            ApiKey.ALTER_CONFIGS: _Handler(configs.alter, configs.refuse_alter),
+            ApiKey.INCREMENTAL_ALTER_CONFIGS: _Handler(configs.alter, configs.refuse_alter),
+            ApiKey.DESCRIBE_QUORUM: _Handler(quorum.describe, quorum.refuse_describe),
+            ApiKey.ENVELOPE: _Handler(envelopes.answer, envelopes.refuse),
         }
 
     async def answer(self, request: KafkaRequest, session: Session) -> list[Piece]:
@@ -80,15 +101,22 @@ class KafkaHandlers:
             client_id=request.client_id,
             correlation_id=request.correlation_id,
         )
-        handler = self._handlers[request.api_key]
         started = time.perf_counter()
         remote_s = 0.0
         try:
-            if not self._authorizer.serves(session.principal):
-                raise NotReadyError
-            body, remote_s = await handler.answer(request, context)
+            body, remote_s = await self._handle(request, context)
         except NotReadyError:
-            body = await handler.refuse(request)
+            body = await self._handlers[request.api_key].refuse(request)
         total_s = time.perf_counter() - started
         self._times.observe(context.request_name, local_s=total_s - remote_s, remote_s=remote_s)
         return body
+
+    async def _handle(self, request: KafkaRequest, context: RequestContext) -> Answer:
+        """Answer a request, or the one in an Envelope.
+
+        Raises:
+            NotReadyError: the answer would be AUTHORIZER_NOT_READY, all of it or an item.
+        """
+        if not self._authorizer.serves(context.principal):
+            raise NotReadyError
+        return await self._handlers[request.api_key].answer(request, context)

@@ -9,13 +9,14 @@ Source: Kafka 4.3 SocketServer, SaslServerAuthenticator; KIP-43, KIP-152 (SASL),
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
 import trio
 
 from acl.hosts import host_address
+from config.configuration import Reloadable
 from config.jaas import PlainUsers
 from daemon.kafka_answers import ApiVersion, ApiVersionsAnswer
 from daemon.kafka_bodies import read_body, write_body
@@ -23,7 +24,7 @@ from daemon.kafka_handlers import Session
 from daemon.sasl_exchange import OutOfTurnError, SaslExchange
 from protocol.errors import DecodeError
 from protocol.kafka_acl_responses import Piece
-from protocol.kafka_api import APIS, ApiKey, names_software
+from protocol.kafka_api import Api, ApiKey, names_software, served_apis
 from protocol.kafka_connection import (
     KafkaRequest,
     KafkaServerConnection,
@@ -72,6 +73,7 @@ class Handlers(Protocol):
 class KafkaListener:
     """Args:
     users: who may log in with PLAIN; None where nobody has to, and everyone is ANONYMOUS.
+    is_controller: whether it also serves what is for controllers only.
     """
 
     def __init__(
@@ -84,8 +86,10 @@ class KafkaListener:
         max_connections: int,
         idle_timeout_ms: int,
         drain_timeout_ms: int,
+        is_controller: bool = False,
     ) -> None:
         self.name = name
+        self.apis: Final = served_apis(is_controller=is_controller)
         self.statistics: Final = KafkaStatistics()
         self._handlers = handlers
         self._users = users
@@ -97,6 +101,12 @@ class KafkaListener:
         self._waiting: set[trio.CancelScope] = set()
         self._draining = False
         self._drained = trio.Event()
+
+    def reconfigure(self, settings: Reloadable) -> None:
+        """Take over other limits, for what begins from now on."""
+        self._max_connections = settings.max_connections
+        self._idle_timeout = settings.connections_max_idle_ms / 1000
+        self._drain_timeout = settings.http_drain_timeout_ms / 1000
 
     async def serve(
         self,
@@ -215,11 +225,13 @@ class _Conversation:
 
     async def _answer(self, request: KafkaRequest) -> list[Piece]:
         self._listener.statistics.requests += 1
+        if request.api_key not in self._listener.apis:
+            raise DecodeError(f"{request.api_key.name} is not served on this listener", 0)
         if not request.is_served:
             return unsupported_api_versions(request)
         match request.api_key:
             case ApiKey.API_VERSIONS:
-                body = await _api_versions(request)
+                body = await _api_versions(request, self._listener.apis)
             case ApiKey.SASL_HANDSHAKE:
                 asked = await read_body(request)
                 chosen = self._sasl.choose_mechanism(asked.mechanism, request.api_version)
@@ -266,13 +278,15 @@ class _Conversation:
             await self._listener.send(self._stream, together)
 
 
-async def _api_versions(request: KafkaRequest) -> list[Piece]:
+async def _api_versions(request: KafkaRequest, apis: Mapping[ApiKey, Api]) -> list[Piece]:
     asked = await read_body(request)
     name = getattr(asked, "client_software_name", None)
     error = ErrorCode.NONE
     if name is not None and not names_software(name, asked.client_software_version):
         error = ErrorCode.INVALID_REQUEST
-    keys = [ApiVersion(key, 0, api.last_version) for key, api in sorted(APIS.items())]
+    keys = [
+        ApiVersion(key, api.first_version, api.last_version) for key, api in sorted(apis.items())
+    ]
     answer = ApiVersionsAnswer(() if error else keys, error)
     return await write_body(request, answer)
 

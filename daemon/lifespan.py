@@ -13,7 +13,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, closing
 from pathlib import Path
 from typing import Final, Protocol
@@ -26,7 +26,7 @@ from actors.listener_gate import ListenerGate
 from actors.purgatory import Purgatory
 from actors.record_applier import CaughtUp, RecordApplier
 from actors.standard_authorizer import StandardAuthorizer
-from config.configuration import Configuration
+from config.configuration import Configuration, Reloadable
 from daemon.admin import AdminHandler
 from daemon.assembly import (
     ADMIN_HTTP,
@@ -52,6 +52,7 @@ from daemon.kafka_listener import KafkaListener
 from daemon.metrics import Measured, new_registry
 from daemon.plug_in import choose_authorizer
 from daemon.request_times import RequestTimes
+from daemon.settings import Settings
 from metadata.meta_properties import MetaProperties
 from metadata.storage import DISK
 from protocol.authzen import Vocabulary
@@ -62,6 +63,7 @@ SWITCH_INTERVAL_S: Final = 0.0005
 """How long a worker thread may keep the loop waiting; Python's own 5 ms is too long."""
 
 _ADMIN_REQUEST_BYTES_MAX: Final = 4096
+_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 _logger = logging.getLogger("authorizerd")
 
@@ -82,19 +84,28 @@ class Server(Protocol):
 
     async def drain(self) -> None: ...
 
+    def reconfigure(self, settings: Reloadable) -> None: ...
+
 
 class Daemon:
     """One run of the daemon; ``run`` once."""
 
     def __init__(
-        self, configuration: Configuration, properties: MetaProperties, ready_file: Path | None
+        self,
+        read_configuration: Callable[[], Configuration],
+        properties: MetaProperties,
+        ready_file: Path | None,
     ) -> None:
         """Open the log and the audit file, and make the authorizer.
+
+        Args:
+            read_configuration: blocks; called again at each SIGHUP.
 
         Raises:
             MetadataLogError: there is no log.
             StartError: the audit file cannot be opened, or the authorizer cannot be used.
         """
+        configuration = read_configuration()
         self._configuration = configuration
         self._properties = properties
         self._ready_file = ready_file
@@ -106,8 +117,10 @@ class Daemon:
         self._kafka_names = [endpoint.listener_name for endpoint in configuration.listeners]
         self._audit_file = open_audit_file(configuration.audit_log)
         self._audit_log = new_audit_log(configuration, self._audit_file)
-        self._updates = new_update_queue(configuration, self._log, self._feed, snapshot)
-        self._checkpointer = self._log.new_checkpointer(snapshot)
+        self._updates = new_update_queue(
+            configuration, self._log, self._feed, snapshot, self._applier.cluster
+        )
+        self._checkpointer = self._log.new_checkpointer(snapshot, self._applier.cluster)
         self._standard = StandardAuthorizer(
             snapshot, audit_log=self._audit_log, now_s=time.time, updates=self._updates
         )
@@ -116,7 +129,10 @@ class Daemon:
         )
         for authorizer in dict.fromkeys((self._standard, self._authorizer)):
             configure(authorizer, configuration)
-        self._purgatory = Purgatory(configuration.update_timeout_ms)
+        self._settings = Settings(
+            configuration, self._applier.cluster, self._authorizer, read=read_configuration
+        )
+        self._purgatory = Purgatory(configuration.reloadable.update_timeout_ms)
         self._times = RequestTimes()
 
     async def run(self) -> None:
@@ -135,7 +151,7 @@ class Daemon:
             )
             gate = self._start_authorizer(cluster, endpoints)
             servers = self._new_servers(cluster, gate)
-            signals = stack.enter_context(trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT))
+            signals = stack.enter_context(trio.open_signal_receiver(*_SIGNALS))
             async with trio.open_nursery() as lasting:
                 if self._audit_log is not None:
                     await lasting.start(self._audit_log.run)
@@ -150,8 +166,7 @@ class Daemon:
                             for name, server in servers.items():
                                 serving.start_soon(_serve, server, endpoints[name], gate, name)
                             serving.start_soon(self._load, endpoints, gate)
-                            number = await anext(aiter(signals))
-                            _logger.info("%s: draining", signal.Signals(number).name)
+                            await self._heed(signals)
                             await _drain(servers.values())
                             serving.cancel_scope.cancel()
                         self._updates.close()
@@ -191,8 +206,12 @@ class Daemon:
         configuration = self._configuration
         handlers = KafkaHandlers(
             authorizer=self._authorizer,
+            image=self._applier.cluster,
             purgatory=self._purgatory,
             cluster=cluster,
+            leadership=lambda: self._log.leadership(self._applier.snapshot.newest),
+            updates=self._updates,
+            settings=self._settings,
             times=self._times,
         )
         kafka: dict[str, KafkaListener] = {
@@ -230,7 +249,28 @@ class Daemon:
             AdminHandler(registry, self._applier, gate, lambda: self._log.source.high_watermark),
             _ADMIN_REQUEST_BYTES_MAX,
         )
-        return {**http, **kafka}
+        servers: dict[str, Server] = {**http, **kafka}
+        for server in servers.values():
+            self._settings.follow(server.reconfigure)
+        self._settings.follow(self._follow)
+        return servers
+
+    async def _heed(self, signals: AsyncIterator[int]) -> None:
+        """Reload at each SIGHUP; return at a signal to end."""
+        async for number in signals:
+            name = signal.Signals(number).name
+            if number != signal.SIGHUP:
+                _logger.info("%s: draining", name)
+                return
+            _logger.info("%s: reloading", name)
+            await self._settings.reload()
+
+    def _follow(self, settings: Reloadable) -> None:
+        """Take over what is nobody else's."""
+        logging.getLogger().setLevel(settings.log_level)
+        self._purgatory.timeout_ms = settings.update_timeout_ms
+        if self._audit_log is not None:
+            self._audit_log.level = settings.audit_level
 
     def close(self) -> None:
         """Close the authorizer and the files; a log that is whole is marked so."""
@@ -249,6 +289,7 @@ class Daemon:
         await self._read_log()
         snapshot = await self._applier.snapshot.wait_until(lambda newest: newest is not None)
         assert snapshot is not None
+        self._settings.refresh()
         self._standard.complete_initial_load()
         await gate.wait_until_wide_open()
         self._report_log()
@@ -326,11 +367,13 @@ def _remove_stale(ready_file: Path) -> None:
 
 
 def run_daemon(
-    configuration: Configuration, properties: MetaProperties, ready_file: Path | None
+    read_configuration: Callable[[], Configuration],
+    properties: MetaProperties,
+    ready_file: Path | None,
 ) -> None:
     """Run one daemon to its end; the caller holds the lock of its log directory."""
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     if ready_file is not None:
         _remove_stale(ready_file)
-    with closing(Daemon(configuration, properties, ready_file)) as daemon:
+    with closing(Daemon(read_configuration, properties, ready_file)) as daemon:
         trio.run(daemon.run)

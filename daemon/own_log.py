@@ -15,11 +15,15 @@ from typing import Final
 
 import trio
 
-from acl.model import Change
+from acl.cluster import ClusterImage
+from acl.cluster_changes import FeatureLevel
+from acl.model import ChangeBatch
 from acl.snapshot import AclSnapshot
 from actors.published import View
+from actors.update_queue import LogChange
 from metadata.checkpoint_writer import CheckpointState, retire, write_checkpoint
 from metadata.directory import find_files
+from metadata.errors import MetadataLogError
 from metadata.log import Progress
 from metadata.replay import Replay
 from metadata.storage import Storage
@@ -42,20 +46,21 @@ class OwnLog:
         self._node_id = node_id
         self._limiter = trio.CapacityLimiter(1)
 
-    async def begin(self, progress: Progress, replay: Replay) -> int:
-        """Begin an epoch; return the last offset.
+    async def begin(self, progress: Progress, replay: Replay) -> ChangeBatch:
+        """Begin an epoch; return the features that the log names from now on.
 
         Raises:
             OSError: the log cannot be written.
         """
 
-        def start() -> int:
+        def start() -> None:
             self._writer.start(progress, replay, node_id=self._node_id)
-            return self._writer.last_offset
 
-        return await trio.to_thread.run_sync(start, limiter=self._limiter)
+        await trio.to_thread.run_sync(start, limiter=self._limiter)
+        features = tuple(FeatureLevel(*feature) for feature in self._writer.features.items())
+        return ChangeBatch(self._writer.last_offset, cluster_changes=features)
 
-    async def append(self, batches: Sequence[tuple[Change, ...]]) -> int:
+    async def append(self, batches: Sequence[tuple[LogChange, ...]]) -> int:
         """Write each item as one batch, sync once; return the last offset.
 
         Cancelled, it still finishes. Raises:
@@ -86,9 +91,11 @@ class CheckpointStatistics:
 class Checkpointer:
     """Writes checkpoints when they are due, and retires what they make superfluous.
 
-    None is written of a log that holds records of other kinds (topics, say): it would lose them.
+    None is written of a log that holds records of kinds that are not kept here (those of a broker's
+    registration, say): it would lose them.
 
     Args:
+        cluster: published together with ``snapshot``.
         bytes_read: how much log followed the newest checkpoint when it was read.
     """
 
@@ -97,6 +104,7 @@ class Checkpointer:
         log_dir: Path,
         writer: LogWriter,
         snapshot: View[AclSnapshot | None],
+        cluster: View[ClusterImage],
         policy: CheckpointPolicy,
         *,
         replay: Replay,
@@ -106,15 +114,17 @@ class Checkpointer:
         self._log_dir = log_dir
         self._writer = writer
         self._snapshot = snapshot
+        self._cluster = cluster
         self._policy = policy
         self._replay = replay
         self._storage = storage
         self._bytes_read = bytes_read
         self._bytes_at_checkpoint = 0
+        self._is_retirement_due = False
         self.statistics: Final = CheckpointStatistics()
 
     async def run(self) -> None:
-        """Look every second whether a checkpoint is due; one that fails, a minute later."""
+        """Look every second whether a checkpoint is due; what failed, a minute later again."""
         await self._snapshot.wait_until(lambda newest: newest is not None)
         foreign = self._replay.foreign_types
         if foreign:
@@ -128,14 +138,15 @@ class Checkpointer:
         self._bytes_at_checkpoint = -self._bytes_read()
         while True:
             await trio.sleep(CHECK_SECONDS)
-            newest = self._snapshot.newest
+            newest, cluster = self._snapshot.newest, self._cluster.newest
             assert newest is not None, "a snapshot stays loaded"
-            has_changed = newest.offset >= self.statistics.last_end_offset
-            if not (has_changed and self._is_due(last)):
-                continue
             failures = self.statistics.failures
-            await self._write(newest)
-            last = trio.current_time()
+            if self._is_retirement_due:
+                await self._retire()
+            has_changed = newest.offset >= self.statistics.last_end_offset
+            if has_changed and self._is_due(last):
+                await self._write(newest, cluster)
+                last = trio.current_time()
             if self.statistics.failures > failures:
                 await trio.sleep(RETRY_SECONDS)
 
@@ -146,13 +157,13 @@ class Checkpointer:
         interval_s = self._policy.interval_ms / 1000
         return bool(interval_s) and trio.current_time() - last >= interval_s
 
-    async def _write(self, snapshot: AclSnapshot) -> None:
+    async def _write(self, snapshot: AclSnapshot, cluster: ClusterImage) -> None:
         bytes_written = self._writer.bytes_written
         state = CheckpointState(
             end_offset=snapshot.offset + 1,
             epoch=self._writer.epoch,
             timestamp_ms=self._writer.last_timestamp_ms,
-            features=self._writer.features,
+            cluster=cluster,
             acls=snapshot.acls,
         )
         try:
@@ -163,12 +174,22 @@ class Checkpointer:
             self.statistics.written += 1
             self.statistics.last_end_offset = state.end_offset
             _logger.info("checkpoint written: %s, %d ACLs", path.name, len(snapshot.acls))
-            await trio.to_thread.run_sync(self._retire)
         except OSError as error:
             self.statistics.failures += 1
             _logger.error("checkpoint at offset %d: %s", state.end_offset, error)
+        else:
+            await self._retire()
 
-    def _retire(self) -> None:
+    async def _retire(self) -> None:
+        self._is_retirement_due = True
+        try:
+            await trio.to_thread.run_sync(self._retire_files)
+            self._is_retirement_due = False
+        except (OSError, MetadataLogError) as error:
+            self.statistics.failures += 1
+            _logger.error("what checkpoints make superfluous is not removed: %s", error)
+
+    def _retire_files(self) -> None:
         bytes_max, keep_ms = self._policy.retention_bytes, self._policy.retention_ms
         retire(
             find_files(self._log_dir, self._storage),

@@ -16,6 +16,12 @@ _HEAD = """\
 `--override KEY=VALUE` wins over it and may be repeated. A bad value is refused with file, line,
 key and reason. Keys that begin with `authorizerd.` are ours, and an unknown one is an error; any
 other key is Kafka's and, where it means nothing here, is ignored with one warning.
+
+A key marked `*` may change while the daemon runs: by SIGHUP, which reads the file again, or by a
+Kafka client (`kafka-configs --entity-type brokers`), of one node or of all. What a client has set
+is kept in the log, and beats the file. `super.users` and `allow.everyone.if.no.acl.found` are for
+super users alone to set, and obey the file whenever it is read: at a start and at a SIGHUP. A file
+with a mistake in it changes nothing.
 """
 
 
@@ -32,7 +38,8 @@ def _table(keys: list[Key]) -> list[str]:
     rows = ["| key | default | meaning |", "|---|---|---|"]
     for key in sorted(keys, key=lambda key: key.name):
         default = "required" if key.required else f"`{key.default}`" if key.default else ""
-        rows.append(f"| `{key.name}` | {default} | {key.doc} |")
+        mark = "*" if key.reloadable else ""
+        rows.append(f"| `{key.name}`{mark} | {default} | {key.doc} |")
     return rows
 
 

@@ -4,7 +4,7 @@ The table below is the one place that says what is served. A version is listed h
 can be read and answered.
 
 Source: Kafka 4.3 ApiKeys, ApiMessageType; KIP-140 for version 0 of the ACL requests, which Kafka
-4.0 dropped; KIP-511 for ApiVersions.
+4.0 dropped; KIP-511 for ApiVersions; KIP-801 for version 1 of Envelope.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from kio.index import load_request_schema, load_response_schema
 from kio.static.protocol import RequestPayload, ResponsePayload
 
 from acl.steps import Steps
-from protocol import kafka_acls_v0
-from protocol.kafka_entities import decode_entity, encode_entity
+from protocol import kafka_acls_v0, kafka_envelope_v1
+from protocol.kafka_entities import decode_entity, encode_entity, encode_entity_in_pieces
 
 REQUEST_ITEMS_MAX: Final = 10_000
 """How many topics, say, one request may ask for: each of them costs an answer."""
@@ -32,12 +32,18 @@ NO_TAGS: Final = b"\0"
 class ApiKey(IntEnum):
     METADATA = 3
     FIND_COORDINATOR = 10
+    DESCRIBE_GROUPS = 15
     SASL_HANDSHAKE = 17
     API_VERSIONS = 18
     DESCRIBE_ACLS = 29
     CREATE_ACLS = 30
     DELETE_ACLS = 31
+    DESCRIBE_CONFIGS = 32
+    ALTER_CONFIGS = 33
     SASL_AUTHENTICATE = 36
+    INCREMENTAL_ALTER_CONFIGS = 44
+    DESCRIBE_QUORUM = 55
+    ENVELOPE = 58
     DESCRIBE_CLUSTER = 60
 
 
@@ -47,9 +53,16 @@ class Api(msgspec.Struct, frozen=True):
     name: str
     last_version: int
     flexible_version: int | None
+    first_version: int = 0
+    is_for_controllers: bool = False
+    """Whether listeners that are no controller's lack it."""
+
+    @property
+    def versions(self) -> range:
+        return range(self.first_version, self.last_version + 1)
 
     def serves(self, version: int) -> bool:
-        return 0 <= version <= self.last_version
+        return self.first_version <= version <= self.last_version
 
     def is_flexible(self, version: int) -> bool:
         """Say whether ``version``, known or not, has compact lengths and tagged fields."""
@@ -59,27 +72,40 @@ class Api(msgspec.Struct, frozen=True):
 APIS: Final[Mapping[ApiKey, Api]] = {
     ApiKey.METADATA: Api("Metadata", 13, 9),
     ApiKey.FIND_COORDINATOR: Api("FindCoordinator", 6, 3),
+    ApiKey.DESCRIBE_GROUPS: Api("DescribeGroups", 6, 5),
     ApiKey.SASL_HANDSHAKE: Api("SaslHandshake", 1, None),
     ApiKey.API_VERSIONS: Api("ApiVersions", 4, 3),
     ApiKey.DESCRIBE_ACLS: Api("DescribeAcls", 3, 2),
     ApiKey.CREATE_ACLS: Api("CreateAcls", 3, 2),
     ApiKey.DELETE_ACLS: Api("DeleteAcls", 3, 2),
+    ApiKey.DESCRIBE_CONFIGS: Api("DescribeConfigs", 4, 4, first_version=1),
+    ApiKey.ALTER_CONFIGS: Api("AlterConfigs", 2, 2),
     ApiKey.SASL_AUTHENTICATE: Api("SaslAuthenticate", 2, 2),
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: Api("IncrementalAlterConfigs", 1, 1),
+    ApiKey.DESCRIBE_QUORUM: Api("DescribeQuorum", 2, 0),
+    ApiKey.ENVELOPE: Api("Envelope", 1, 0, is_for_controllers=True),
     ApiKey.DESCRIBE_CLUSTER: Api("DescribeCluster", 2, 0),
 }
 
-_REQUESTS_V0: Final[Mapping[int, type[RequestPayload]]] = {
-    ApiKey.DESCRIBE_ACLS: kafka_acls_v0.DescribeAclsRequest,
-    ApiKey.CREATE_ACLS: kafka_acls_v0.CreateAclsRequest,
-    ApiKey.DELETE_ACLS: kafka_acls_v0.DeleteAclsRequest,
+_REQUESTS_KIO_LACKS: Final[Mapping[tuple[int, int], type[RequestPayload]]] = {
+    (ApiKey.DESCRIBE_ACLS, 0): kafka_acls_v0.DescribeAclsRequest,
+    (ApiKey.CREATE_ACLS, 0): kafka_acls_v0.CreateAclsRequest,
+    (ApiKey.DELETE_ACLS, 0): kafka_acls_v0.DeleteAclsRequest,
+    (ApiKey.ENVELOPE, 1): kafka_envelope_v1.EnvelopeRequest,
 }
-_RESPONSES_V0: Final[Mapping[int, type[ResponsePayload]]] = {
-    ApiKey.DESCRIBE_ACLS: kafka_acls_v0.DescribeAclsResponse,
-    ApiKey.CREATE_ACLS: kafka_acls_v0.CreateAclsResponse,
-    ApiKey.DELETE_ACLS: kafka_acls_v0.DeleteAclsResponse,
+_RESPONSES_KIO_LACKS: Final[Mapping[tuple[int, int], type[ResponsePayload]]] = {
+    (ApiKey.DESCRIBE_ACLS, 0): kafka_acls_v0.DescribeAclsResponse,
+    (ApiKey.CREATE_ACLS, 0): kafka_acls_v0.CreateAclsResponse,
+    (ApiKey.DELETE_ACLS, 0): kafka_acls_v0.DeleteAclsResponse,
+    (ApiKey.ENVELOPE, 1): kafka_envelope_v1.EnvelopeResponse,
 }
 
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+
+
+def served_apis(*, is_controller: bool) -> Mapping[ApiKey, Api]:
+    """Return what a listener serves, that of a controller or another."""
+    return {key: api for key, api in APIS.items() if is_controller or not api.is_for_controllers}
 
 
 def has_response_tags(api_key: ApiKey, version: int) -> bool:
@@ -94,18 +120,16 @@ def has_response_tags(api_key: ApiKey, version: int) -> bool:
 def request_type(api_key: ApiKey, version: int) -> type[RequestPayload]:
     """Return the entity of a request that is served."""
     assert APIS[api_key].serves(version)
-    return (_REQUESTS_V0.get(api_key) if version == 0 else None) or load_request_schema(
-        api_key, version
-    )
+    declared = _REQUESTS_KIO_LACKS.get((api_key, version))
+    return declared or load_request_schema(api_key, version)
 
 
 @cache
 def response_type(api_key: ApiKey, version: int) -> type[ResponsePayload]:
     """Return the entity of the response to a request that is served."""
     assert APIS[api_key].serves(version)
-    return (_RESPONSES_V0.get(api_key) if version == 0 else None) or load_response_schema(
-        api_key, version
-    )
+    declared = _RESPONSES_KIO_LACKS.get((api_key, version))
+    return declared or load_response_schema(api_key, version)
 
 
 def decode_request(api_key: ApiKey, version: int, body: bytes | bytearray) -> Steps[RequestPayload]:
@@ -139,13 +163,13 @@ def encode_request(api_key: ApiKey, version: int, request: object) -> Steps[byte
     return encode_entity(request_type(api_key, version), request)
 
 
-def encode_response(api_key: ApiKey, version: int, response: object) -> Steps[bytes]:
-    """Return, in steps, the body of ``response``: an entity, or what has its fields.
+def encode_response(api_key: ApiKey, version: int, response: object) -> Steps[list[bytes]]:
+    """Return, in steps, the body of ``response``, in pieces: an entity, or what has its fields.
 
     Raises:
         ValueError: a string is longer than Kafka's are.
     """
-    return encode_entity(response_type(api_key, version), response)
+    return encode_entity_in_pieces(response_type(api_key, version), response)
 
 
 def names_software(name: str, version: str) -> bool:
@@ -158,6 +182,6 @@ def names_software(name: str, version: str) -> bool:
 
 # Loading all entities takes tens of milliseconds: now, not while a request waits.
 for _key, _api in APIS.items():
-    for _version in range(_api.last_version + 1):
+    for _version in _api.versions:
         request_type(_key, _version)
         response_type(_key, _version)

@@ -68,7 +68,7 @@ class KafkaServerConnection:
         if request is None:
             return None
         try:
-            return _read_request(request)
+            return read_request(request)
         except DecodeError as error:
             raise self._frames.refuse(error.reason, error.position) from None
 
@@ -89,10 +89,15 @@ def frame_response(
 
     Args:    body: the response's bytes in as many pieces as there happen to be.
     """
-    head = _CORRELATION_ID.pack(request.correlation_id)
+    return frame_pieces(response_header(request), body)
+
+
+def response_header(request: KafkaRequest) -> bytes:
+    """Return what stands before the body of the response to ``request``."""
+    header = _CORRELATION_ID.pack(request.correlation_id)
     if has_response_tags(request.api_key, request.api_version):
-        head += NO_TAGS
-    return frame_pieces(head, body)
+        header += NO_TAGS
+    return header
 
 
 def frame_token(token: bytes) -> bytes:
@@ -113,7 +118,12 @@ def unsupported_api_versions(request: KafkaRequest) -> list[bytes | bytearray]:
     return frame_response(request, [body])
 
 
-def _read_request(request: bytearray) -> KafkaRequest:
+def read_request(request: bytearray) -> KafkaRequest:
+    """Return the request in ``request``, header and body; what is left of that is its body.
+
+    Raises:
+        DecodeError: no API that is served, or no whole header.
+    """
     if len(request) < _HEAD.size:
         raise DecodeError(f"a request of {len(request)} bytes has no whole header", len(request))
     number, version, correlation_id, client_id_size = _HEAD.unpack_from(request)
@@ -122,7 +132,11 @@ def _read_request(request: bytearray) -> KafkaRequest:
         raise DecodeError(f"API key {number} is not served", 0)
     api = APIS[api_key]
     if not api.serves(version) and api_key is not ApiKey.API_VERSIONS:
-        raise DecodeError(f"{api.name} of version {version}; 0 to {api.last_version} are served", 2)
+        raise DecodeError(
+            f"{api.name} of version {version}; "
+            f"{api.first_version} to {api.last_version} are served",
+            2,
+        )
     client_id: str | None = None
     body_start = _HEAD.size
     if client_id_size >= 0:

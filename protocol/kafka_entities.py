@@ -12,7 +12,7 @@ Source: kio.schema, generated from Kafka's message definitions.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from datetime import timedelta
 from functools import cache, partial
@@ -25,13 +25,14 @@ from kio.static.protocol import Entity
 from acl.steps import Steps, finish
 from protocol import wire
 from protocol.errors import DecodeError
-from protocol.kafka_steps import ITEMS_PER_STEP
+from protocol.kafka_output import Items, Output
 from protocol.kafka_wire import (
     ARRAY_ITEMS_MAX,
     UUID_ZERO,
     BodyReader,
     array_length,
     byte_string,
+    nullable_byte_string,
     nullable_string,
     string,
 )
@@ -63,6 +64,10 @@ def _write_long_duration(duration: timedelta) -> bytes:
     return struct.pack(">q", round(duration.total_seconds() * 1000))
 
 
+def _read_uint16(reader: BodyReader, what: str) -> int:
+    return reader.int16(what) & 0xFFFF
+
+
 def _write_uuid(id: UUID | None) -> bytes:
     return (id or UUID_ZERO).bytes
 
@@ -71,6 +76,7 @@ _FIXED: Final[Mapping[str, tuple[Read, Write]]] = {
     "bool": (BodyReader.boolean, struct.Struct(">?").pack),
     "int8": (BodyReader.int8, struct.Struct(">b").pack),
     "int16": (BodyReader.int16, struct.Struct(">h").pack),
+    "uint16": (_read_uint16, struct.Struct(">H").pack),
     "int32": (BodyReader.int32, struct.Struct(">i").pack),
     "int64": (BodyReader.int64, struct.Struct(">q").pack),
     # kio's enumeration of error codes lacks AUTHORIZER_NOT_READY: they are read as plain integers.
@@ -82,7 +88,10 @@ _FIXED: Final[Mapping[str, tuple[Read, Write]]] = {
 
 
 class _Field(NamedTuple):
-    """How one field stands in the bytes; of an array, how each of its items does."""
+    """How one field stands in the bytes; of an array, how each of its items does.
+
+    ``layout`` is that of a structure, which may have arrays within.
+    """
 
     name: str
     read: Read
@@ -90,12 +99,16 @@ class _Field(NamedTuple):
     is_array: bool
     nullable: bool
     default: object
+    layout: _Layout | None
 
 
 class _Layout(NamedTuple):
     fields: tuple[_Field, ...]
     tagged: Mapping[int, _Field]
     flexible: bool
+
+
+ReadItem = Callable[[_Field, BodyReader], object]
 
 
 def decode_entity(
@@ -112,6 +125,17 @@ def decode_entity(
     return _read_entity(entity_type, reader)
 
 
+def check_entity(entity_type: type[Entity], data: bytes | bytearray) -> Steps[None]:
+    """Find out, in steps, whether ``data`` is one entity and nothing more.
+
+    Raises:
+        DecodeError: it is not, and where.
+    """
+    reader = BodyReader(data, flexible=entity_type.__flexible__)
+    yield from _read_entity(entity_type, reader, _pass_value)
+    reader.expect_end(entity_type.__name__)
+
+
 def encode_entity(entity_type: type[Entity], value: object) -> Steps[bytes]:
     """Return, in steps, the bytes of ``value`` as an ``entity_type``.
 
@@ -119,15 +143,38 @@ def encode_entity(entity_type: type[Entity], value: object) -> Steps[bytes]:
                 those of every version can be written as each of them.
     Raises:  ValueError: a string is longer than Kafka's are.
     """
-    return _write_entity(_layout(entity_type), value)
+    pieces = yield from encode_entity_in_pieces(entity_type, value)
+    return b"".join(pieces)
 
 
-def _read_entity(entity_type: type[E], reader: BodyReader) -> Steps[E]:
+def encode_entity_in_pieces(entity_type: type[Entity], value: object) -> Steps[list[bytes]]:
+    """As ``encode_entity``, for what may be too large to be put together at once.
+
+    An array may be anything with a length that can be gone through once, so that its items need
+    not all be there at the same time.
+    """
+    output = Output()
+    yield from _write_entity(_layout(entity_type), value, output)
+    return output.finish()
+
+
+def _read_value(field: _Field, reader: BodyReader) -> object:
+    return field.read(reader, field.name)
+
+
+def _pass_value(field: _Field, reader: BodyReader) -> None:
+    """Read a value for its errors alone: to let go of many at once would take milliseconds."""
+    field.read(reader, field.name)
+
+
+def _read_entity(
+    entity_type: type[E], reader: BodyReader, read_item: ReadItem = _read_value
+) -> Steps[E]:
     layout = _layout(entity_type)
     values: dict[str, object] = {}
     for field in layout.fields:
         if field.is_array:
-            values[field.name] = yield from _read_array(field, reader)
+            values[field.name] = yield from _read_array(field, reader, read_item)
         else:
             values[field.name] = field.read(reader, field.name)
     if layout.flexible:
@@ -139,48 +186,49 @@ def _read_entity(entity_type: type[E], reader: BodyReader) -> Steps[E]:
     return entity_type(**values)
 
 
-def _read_value(field: _Field, reader: BodyReader) -> object:
-    return field.read(reader, field.name)
-
-
 def _read_array_at_once(field: _Field, reader: BodyReader) -> tuple[object, ...] | None:
     return finish(_read_array(field, reader))
 
 
-def _read_array(field: _Field, reader: BodyReader) -> Steps[tuple[object, ...] | None]:
+def _read_array(
+    field: _Field, reader: BodyReader, read_item: ReadItem = _read_value
+) -> Steps[tuple[object, ...] | None]:
     start = reader.position
     count = reader.nullable_array_length(field.name)
     if count is None:
         if field.nullable:
             return None
         raise DecodeError(f"{field.name}: null where an array must stand", start)
-    items = yield from reader.items(count, partial(_read_value, field))
+    items = yield from reader.items(count, partial(read_item, field))
     return tuple(items)
 
 
-def _write_entity(layout: _Layout, value: object) -> Steps[bytes]:
-    pieces: list[bytes] = []
+def _write_entity(layout: _Layout, value: object, output: Output) -> Steps[None]:
     for field in layout.fields:
-        field_value = getattr(value, field.name)
+        field_value: Any = getattr(value, field.name)
         if field.is_array:
-            pieces.append((yield from _write_array(field, field_value, layout.flexible)))
+            yield from _write_array(field, field_value, layout.flexible, output)
         else:
-            pieces.append(field.write(field_value))
+            output.add(field.write(field_value))
     if layout.flexible:
-        pieces.append(_write_tagged(layout.tagged, value))
-    return b"".join(pieces)
+        output.add(_write_tagged(layout.tagged, value))
 
 
-def _write_array(field: _Field, items: Sequence[object] | None, flexible: bool) -> Steps[bytes]:
-    if items is None:
+def _write_array(
+    field: _Field, values: Items[object] | None, flexible: bool, output: Output
+) -> Steps[None]:
+    if values is None:
         assert field.nullable, f"{field.name} may not be null"
-        return array_length(None, flexible=flexible)
-    pieces = [array_length(len(items), flexible=flexible)]
-    for number, item in enumerate(items, start=1):
-        pieces.append(field.write(item))
-        if number % ITEMS_PER_STEP == 0:
+        output.add(array_length(None, flexible=flexible))
+        return
+    output.add(array_length(len(values), flexible=flexible))
+    for value in values:
+        if field.layout is None:
+            output.add(field.write(value))
+        else:
+            yield from _write_entity(field.layout, value, output)
+        if output.ends_step():
             yield
-    return b"".join(pieces)
 
 
 def _write_tagged(tagged: Mapping[int, _Field], value: object) -> bytes:
@@ -191,7 +239,9 @@ def _write_tagged(tagged: Mapping[int, _Field], value: object) -> bytes:
         if field_value == field.default:
             continue
         if field.is_array:
-            data = finish(_write_array(field, field_value, flexible=True))
+            output = Output()
+            finish(_write_array(field, field_value, True, output))
+            data = b"".join(output.finish())
         else:
             data = field.write(field_value)
         count += 1
@@ -219,12 +269,15 @@ def _field(declared: Field[Any], flexible: bool) -> _Field:
     declared_type, nullable = _without_none(declared.type)
     is_array = get_origin(declared_type) is tuple
     item_type = get_args(declared_type)[0] if is_array else declared_type
+    layout: _Layout | None = None
     if is_dataclass(item_type):
-        read, write = _entity_codec(cast("type[Entity]", item_type))
+        entity_type = cast("type[Entity]", item_type)
+        layout = _layout(entity_type)
+        read, write = _entity_codec(entity_type)
     else:
         kafka_type = declared.metadata["kafka_type"]
         read, write = _codec(kafka_type, flexible, nullable=nullable and not is_array)
-    return _Field(declared.name, read, write, is_array, nullable, declared.default)
+    return _Field(declared.name, read, write, is_array, nullable, declared.default, layout)
 
 
 def _without_none(declared_type: object) -> tuple[Any, bool]:
@@ -241,7 +294,9 @@ def _entity_codec(entity_type: type[Entity]) -> tuple[Read, Write]:
         return finish(_read_entity(entity_type, reader))
 
     def write(value: object) -> bytes:
-        return finish(_write_entity(layout, value))
+        output = Output()
+        finish(_write_entity(layout, value, output))
+        return b"".join(output.finish())
 
     return read, write
 
@@ -252,6 +307,7 @@ def _codec(kafka_type: str, flexible: bool, *, nullable: bool) -> tuple[Read, Wr
             return BodyReader.nullable_string, partial(nullable_string, flexible=flexible)
         return BodyReader.string, partial(string, flexible=flexible)
     if kafka_type == "bytes":
-        assert not nullable, "no message here has nullable bytes"
+        if nullable:
+            return BodyReader.nullable_byte_string, partial(nullable_byte_string, flexible=flexible)
         return BodyReader.byte_string, partial(byte_string, flexible=flexible)
     return _FIXED[kafka_type]

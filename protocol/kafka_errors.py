@@ -30,6 +30,17 @@ class ErrorCode(IntEnum):
     )
     NONE = 0, "NONE"
     UNKNOWN_TOPIC_OR_PARTITION = 3, "This server does not host this topic-partition."
+    LEADER_NOT_AVAILABLE = (
+        5,
+        "There is no leader for this topic-partition as we are in the middle of a leadership "
+        "election.",
+    )
+    NOT_LEADER_OR_FOLLOWER = (
+        6,
+        "For requests intended only for the leader, this error indicates that the broker is not "
+        "the current leader. For requests intended for any replica, this error indicates that the "
+        "broker is not a replica of the topic partition.",
+    )
     REQUEST_TIMED_OUT = 7, "The request timed out."
     BROKER_NOT_AVAILABLE = 8, "The broker is not available."
     COORDINATOR_NOT_AVAILABLE = 15, "The coordinator is not available."
@@ -43,6 +54,7 @@ class ErrorCode(IntEnum):
     UNSUPPORTED_SASL_MECHANISM = 33, "The broker does not support the requested SASL mechanism."
     ILLEGAL_SASL_STATE = 34, "Request is not valid given the current SASL state."
     UNSUPPORTED_VERSION = 35, "The version of API is not supported."
+    INVALID_CONFIG = 40, "Configuration is invalid."
     NOT_CONTROLLER = 41, "This is not the correct controller for this cluster."
     INVALID_REQUEST = (
         42,
@@ -54,6 +66,12 @@ class ErrorCode(IntEnum):
     SECURITY_DISABLED = 54, "Security features are disabled."
     KAFKA_STORAGE_ERROR = 56, "Disk error when trying to access log file on the disk."
     SASL_AUTHENTICATION_FAILED = 58, "SASL Authentication failed."
+    GROUP_ID_NOT_FOUND = 69, "The group id does not exist."
+    PRINCIPAL_DESERIALIZATION_FAILURE = (
+        97,
+        "Request principal deserialization failed during forwarding. This indicates an internal "
+        "error on the broker cluster security setup.",
+    )
     UNKNOWN_TOPIC_ID = 100, "This server does not host this topic ID."
     MISMATCHED_ENDPOINT_TYPE = 114, "The request was sent to an endpoint of the wrong type."
     UNSUPPORTED_ENDPOINT_TYPE = 115, "This endpoint type is not supported yet."

@@ -121,10 +121,14 @@ class BodyReader(WireReader):
 
     def byte_string(self, what: str) -> bytes:
         start = self.position
-        size = self.unsigned_varint(what) - 1 if self.flexible else self.int32(what)
-        if size < 0:
+        data = self.nullable_byte_string(what)
+        if data is None:
             raise DecodeError(f"{what}: null where bytes must stand", start)
-        return bytes(self.take(size, what))
+        return data
+
+    def nullable_byte_string(self, what: str) -> bytes | None:
+        size = self.unsigned_varint(what) - 1 if self.flexible else self.int32(what)
+        return None if size < 0 else bytes(self.take(size, what))
 
     def array_length(self, what: str) -> int:
         """Return how many items follow, of at least one byte each."""
@@ -227,6 +231,12 @@ def nullable_string(text: str | None, *, flexible: bool) -> bytes:
 def byte_string(data: bytes, *, flexible: bool) -> bytes:
     size = len(data)
     return (wire.unsigned_varint(size + 1) if flexible else _INT32.pack(size)) + data
+
+
+def nullable_byte_string(data: bytes | None, *, flexible: bool) -> bytes:
+    if data is None:
+        return b"\0" if flexible else _INT32.pack(-1)
+    return byte_string(data, flexible=flexible)
 
 
 def array_length(count: int | None, *, flexible: bool) -> bytes:

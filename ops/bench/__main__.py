@@ -25,6 +25,7 @@ from ops.bench.authzen import measure_http
 from ops.bench.changes import measure_changes
 from ops.bench.checkpoint import write_checkpoint
 from ops.bench.decisions import DisagreementError, answers, measure_decisions
+from ops.bench.early_start import measure_early_start
 from ops.bench.event_loop import measure_event_loop
 from ops.bench.figures import Absent, Line, table
 from ops.bench.kafka_peer import KafkaPeer, prepare
@@ -101,6 +102,7 @@ def measure(plan: Plan, peer: KafkaPeer, directory: Path) -> Iterator[Line]:
     write_checkpoint(log_dir, acl_set.added())
     yield from measure_loading(log_dir, theirs, plan.loads)
     yield from measure_event_loop(log_dir, directory / "event-loop")
+    yield from measure_early_start(log_dir, directory / "early-start")
     yield from _http(plan, directory)
     yield from measure_updates(directory, updates.FULL if plan is FULL else updates.QUICK)
 

@@ -17,7 +17,6 @@ from acl.model import (
     AclAdded,
     AclFilter,
     AclRemoved,
-    Change,
     ChangeBatch,
     Operation,
     PatternType,
@@ -28,7 +27,7 @@ from acl.updates import RECORDS_PER_REQUEST_MAX, Deleted
 from actors.completion import Completion
 from actors.errors import LogWriteError, UpdateRefusedError
 from actors.record_applier import CaughtUp, RecordApplier
-from actors.update_queue import UpdateQueue
+from actors.update_queue import LogChange, UpdateQueue
 from tests.oracles.standard_authorizer import acl_of, control_cases, filter_of
 
 
@@ -48,7 +47,7 @@ class MemoryLog:
     """A log whose appends wait while ``held``, and fail once ``error`` is set."""
 
     def __init__(self) -> None:
-        self.appends: list[list[tuple[Change, ...]]] = []
+        self.appends: list[list[tuple[LogChange, ...]]] = []
         self.last_offset = 0
         self.released = trio.Event()
         self.released.set()
@@ -57,7 +56,7 @@ class MemoryLog:
     def hold(self) -> None:
         self.released = trio.Event()
 
-    async def append(self, batches: Sequence[tuple[Change, ...]]) -> int:
+    async def append(self, batches: Sequence[tuple[LogChange, ...]]) -> int:
         with trio.CancelScope(shield=True):
             await self.released.wait()
         if self.error is not None:
@@ -67,7 +66,7 @@ class MemoryLog:
         return self.last_offset
 
     @property
-    def batches(self) -> list[tuple[Change, ...]]:
+    def batches(self) -> list[tuple[LogChange, ...]]:
         return list(itertools.chain.from_iterable(self.appends))
 
 
@@ -83,6 +82,7 @@ class Running:
             self.log,
             self.feed,
             self.applier.snapshot,
+            self.applier.cluster,
             requests_max=requests_max,
             new_id=lambda: next(ids).to_bytes(16, "big"),
         )
@@ -385,7 +385,7 @@ async def replay(running: Running, step: dict[str, Any], expected: dict[str, Any
         assert len(removed) == len(expected["removedIdOrdinals"])
 
 
-def first_places(rows: list[list[str]], running: Running, written: list[Change]) -> set[int]:
+def first_places(rows: list[list[str]], running: Running, written: list[LogChange]) -> set[int]:
     """Where in the request the ACLs stand that were new."""
     new = {change.acl for change in written if isinstance(change, AclAdded)}
     seen: set[Acl] = set()

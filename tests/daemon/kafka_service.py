@@ -11,6 +11,7 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from acl.audit import AuditLevel
+from acl.cluster_changes import ClusterChange
 from acl.model import (
     Acl,
     AclAdded,
@@ -29,9 +30,12 @@ from actors.plugged_authorizer import PluggedAuthorizer
 from actors.purgatory import Purgatory
 from actors.record_applier import CaughtUp
 from actors.standard_authorizer import StandardAuthorizer
+from config.configuration import Configuration, parse
 from daemon.kafka_answers import Cluster, Node
 from daemon.kafka_handlers import KafkaHandlers, Session
+from daemon.kafka_quorum_handler import Leadership
 from daemon.request_times import RequestTimes
+from daemon.settings import Settings
 from protocol.kafka_acl_client import (
     decode_create_acls_response,
     decode_delete_acls_response,
@@ -51,6 +55,7 @@ ROOT = "User:root"
 ALICE = "User:alice"
 CLUSTER_NAME = "kafka-cluster"
 TIMEOUT_MS = 30_000
+EPOCH = 3
 ANYTHING = AclFilter()
 CLUSTER = Cluster(
     cluster_id="cluster-1",
@@ -101,10 +106,17 @@ class AuditEvents(AuditLog):
         self.events.append(event)
 
 
+def read_configuration(*lines: str) -> Configuration:
+    """Return the configuration of node 7, of which ROOT is the super user."""
+    text = "\n".join(("node.id=7", "log.dirs=/log", f"super.users={ROOT}", *lines))
+    return parse(text, source="server.properties")
+
+
 class KafkaService:
     """``events`` are what the audit log was given, at DEBUG; ROOT is a super user.
 
-    ``faults`` are what a plugged-in authorizer did that it may not.
+    ``faults`` are what a plugged-in authorizer did that it may not. ``read`` reads the
+    configuration anew.
     """
 
     def __init__(self, running: Running, plug_in: PlugIn | None = None) -> None:
@@ -130,12 +142,24 @@ class KafkaService:
                 on_failure=self.faults.append,
             )
         self.decider = decider
+        self.read: Callable[[], Configuration] = read_configuration
+        self.settings = Settings(
+            read_configuration(), running.applier.cluster, decider, read=lambda: self.read()
+        )
         self.handlers = KafkaHandlers(
+            image=running.applier.cluster,
             authorizer=decider,
             purgatory=self.purgatory,
             cluster=CLUSTER,
+            leadership=self._leadership,
+            updates=running.queue,
+            settings=self.settings,
             times=self.times,
         )
+
+    def _leadership(self) -> Leadership | None:
+        newest = self.running.applier.snapshot.newest
+        return None if newest is None else Leadership(EPOCH, newest.offset + 1)
 
     @property
     def acls(self) -> set[Acl]:
@@ -150,14 +174,22 @@ class KafkaService:
         finally:
             self.running.log.released.set()
 
-    async def load(self, *acls: Acl) -> None:
+    async def load(self, *acls: Acl, cluster_changes: Sequence[ClusterChange] = ()) -> None:
         """Publish what is as if it had stood in the log."""
         added = tuple(AclAdded(b"loaded" + n.to_bytes(10, "big"), a) for n, a in enumerate(acls))
-        if added:
-            self.running.log.last_offset = len(added)
-            await self.running.feed.send(ChangeBatch(len(added), added))
-        await self.running.feed.send(CaughtUp(len(added)))
+        offset = len(added) + len(cluster_changes)
+        if offset:
+            self.running.log.last_offset = offset
+            batch = ChangeBatch(offset, added, cluster_changes=tuple(cluster_changes))
+            await self.running.feed.send(batch)
+        await self.running.feed.send(CaughtUp(offset))
         await wait_all_tasks_blocked()
+
+    async def commit(self, *cluster_changes: ClusterChange) -> None:
+        """Publish what another has written to the log."""
+        self.running.log.last_offset += len(cluster_changes)
+        batch = ChangeBatch(self.running.log.last_offset, cluster_changes=cluster_changes)
+        await self.running.feed.send(batch)
 
     async def raw(
         self,
@@ -219,12 +251,13 @@ async def start(
     is_loaded: bool = True,
     requests_max: int = 100,
     plug_in: PlugIn | None = None,
+    cluster_changes: Sequence[ClusterChange] = (),
 ) -> KafkaService:
-    """Return a service that has loaded ``acls``."""
+    """Return a service that has loaded ``acls``, and what else a log says."""
     running = Running(requests_max)
     await nursery.start(running.applier.run)
     await nursery.start(running.queue.run)
     service = KafkaService(running, plug_in)
     if is_loaded:
-        await service.load(*acls)
+        await service.load(*acls, cluster_changes=cluster_changes)
     return service

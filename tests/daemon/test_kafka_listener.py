@@ -26,7 +26,14 @@ from daemon.kafka_listener import (
 )
 from protocol.errors import DecodeError
 from protocol.kafka_acl_responses import Piece
-from protocol.kafka_api import APIS, ApiKey, decode_response, encode_request, has_response_tags
+from protocol.kafka_api import (
+    APIS,
+    ApiKey,
+    decode_response,
+    encode_request,
+    has_response_tags,
+    served_apis,
+)
 from protocol.kafka_connection import KafkaRequest
 from protocol.kafka_errors import ErrorCode
 from protocol.kafka_frames import frame
@@ -181,6 +188,7 @@ async def start(
     max_connections: int = 10,
     idle_timeout_ms: int = ENOUGH_S * 1000,
     drain_timeout_ms: int = ENOUGH_S * 1000,
+    is_controller: bool = False,
 ) -> Service:
     listener = KafkaListener(
         name="TEST",
@@ -190,6 +198,7 @@ async def start(
         max_connections=max_connections,
         idle_timeout_ms=idle_timeout_ms,
         drain_timeout_ms=drain_timeout_ms,
+        is_controller=is_controller,
     )
     sockets = await trio.open_tcp_listeners(0, host="127.0.0.1")
     port: int = sockets[0].socket.getsockname()[1]
@@ -254,16 +263,19 @@ async def test_everyone_is_anonymous_where_nobody_has_to_log_in(nursery: trio.Nu
 
 @pytest.mark.parametrize("version", range(5))
 @pytest.mark.parametrize("users", [None, USERS])
+@pytest.mark.parametrize("is_controller", [False, True])
 async def test_api_versions_tells_what_is_served(
-    nursery: trio.Nursery, version: int, users: PlainUsers | None
+    nursery: trio.Nursery, version: int, users: PlainUsers | None, is_controller: bool
 ) -> None:
-    """In every version, log-in or not."""
-    client = await (await start(nursery, users=users)).connect()
+    """In every version, log-in or not; a controller's listener has more."""
+    service = await start(nursery, users=users, is_controller=is_controller)
+    client = await service.connect()
     software = {"client_software_name": "tests", "client_software_version": "1.0"}
     versions = await client.ask(ApiKey.API_VERSIONS, version, **software)
     assert versions.error_code == ErrorCode.NONE
     assert [(each.api_key, each.min_version, each.max_version) for each in versions.api_keys] == [
-        (key, 0, APIS[key].last_version) for key in sorted(APIS)
+        (key, api.first_version, api.last_version)
+        for key, api in sorted(served_apis(is_controller=is_controller).items())
     ]
     nursery.cancel_scope.cancel()
 
@@ -305,6 +317,7 @@ HEADER = struct.Struct(">hhih")
 BAD_BYTES = {
     "unknown API": frame(HEADER.pack(9999, 0, 1, -1)),
     "API that is not served": frame(HEADER.pack(0, 9, 1, -1)),
+    "API of controllers": frame(HEADER.pack(ApiKey.ENVELOPE, 1, 1, -1), b"\0\1\1\1\0"),
     "unknown version": frame(HEADER.pack(ApiKey.METADATA, 99, 1, -1)),
     "negative version": frame(HEADER.pack(ApiKey.METADATA, -1, 1, -1)),
     "oversized": (REQUEST_BYTES_MAX + 1).to_bytes(4, "big"),

@@ -13,9 +13,12 @@ import trio.testing
 from trio.testing import MockClock
 
 from acl.builder import build
-from acl.model import AclAdded, Change
+from acl.cluster import ClusterImage
+from acl.cluster_changes import TopicAdded
+from acl.model import AclAdded, Change, ChangeBatch
 from acl.snapshot import AclSnapshot, apply_changes, at_offset
 from actors.published import Published
+from daemon import own_log
 from daemon.own_log import (
     CHECK_SECONDS,
     RETRY_SECONDS,
@@ -24,17 +27,27 @@ from daemon.own_log import (
     OwnLog,
 )
 from metadata.directory import METADATA_TOPIC_DIRECTORY, find_files
+from metadata.errors import LogDirectoryError
 from metadata.log import MetadataLog, Progress
 from metadata.replay import Replay
 from metadata.storage import DiskStorage
 from metadata.writer import LogWriter
-from tests.log_files import added, read_acls, removed, write_log
+from tests.log_files import (
+    METADATA_VERSION,
+    added,
+    read_acls,
+    read_cluster,
+    removed,
+    write_log,
+)
 from tests.metadata.reading import numbers
 from tests.recording_storage import RecordingStorage
 
 NEVER = 2**62
-TOPIC_RECORD = bytes.fromhex("01 02 00 00")
-"""The start of a record of type 2, which says nothing of ACLs."""
+QUOTA_RECORD = bytes.fromhex("01 0e 00 00")
+"""The start of a ClientQuotaRecord, which says what is not kept."""
+CONTROLLER_RECORD = bytes.fromhex("01 1b 00 00")
+NO_OP_RECORD = bytes.fromhex("01 14 00 00")
 
 
 def new_writer(log_dir: Path) -> LogWriter:
@@ -52,7 +65,8 @@ async def test_batches_are_appended_in_a_thread(tmp_path: Path) -> None:
     """The loop never waits for the disk; what is returned is the last offset."""
     write_log(tmp_path, [added(1)])
     own = OwnLog(new_writer(tmp_path), node_id=1)
-    assert await own.begin(*read_whole(tmp_path)) == 3
+    begun = await own.begin(*read_whole(tmp_path))
+    assert begun == ChangeBatch(3, cluster_changes=(METADATA_VERSION,))
     assert await own.append([(added(2), added(3)), (removed(1),)]) == 6
     assert numbers(tmp_path) == {2, 3}
 
@@ -84,11 +98,13 @@ class Running:
         self.published: Published[AclSnapshot | None] = Published(
             build(records, self.writer.last_offset)
         )
+        self.cluster: Published[ClusterImage] = Published(read_cluster(log_dir))
         self.bytes_read = 0
         self.checkpointer = Checkpointer(
             log_dir,
             self.writer,
             self.published,
+            self.cluster,
             policy,
             replay=replay,
             storage=storage,
@@ -222,13 +238,27 @@ async def test_an_interval_of_0_is_none(autojump_clock: MockClock, start: Start)
 async def test_a_log_with_records_of_other_kinds_gets_none(
     autojump_clock: MockClock, start: Start, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A checkpoint would lose its topics, say; the operator is told."""
-    running = start(bytes_between=1, interval_s=1, batches=([added(1)], [TOPIC_RECORD]))
+    """A checkpoint would lose its quotas, say; the operator is told."""
+    running = start(bytes_between=1, interval_s=1, batches=([added(1)], [QUOTA_RECORD]))
     running.append(added(2))
     await trio.sleep(100)
     assert running.storage.calls == []
     assert "no checkpoints are written" in caplog.text
-    assert "of types 2" in caplog.text
+    assert "of types 14" in caplog.text
+
+
+async def test_a_log_with_topics_gets_checkpoints_that_hold_them(
+    autojump_clock: MockClock, start: Start
+) -> None:
+    """As of the same offset as the ACLs; what a controller says at each start is not missed."""
+    topic = TopicAdded("t", b"t" * 16)
+    batches = [added(1), topic], [CONTROLLER_RECORD, NO_OP_RECORD]
+    running = start(bytes_between=1, batches=batches)
+    await looked()
+    [checkpoint] = find_files(running.log_dir).checkpoints
+    assert checkpoint.end_offset == running.writer.last_offset + 1
+    assert read_cluster(checkpoint.path) == read_cluster(running.log_dir)
+    assert read_cluster(checkpoint.path).topics["t"].id == topic.id
 
 
 @pytest.mark.parametrize("failing", ["append_to", "append", "sync", "rename", "sync_directory"])
@@ -253,7 +283,7 @@ async def test_a_failure_is_counted_and_tried_again(
 async def test_what_cannot_be_removed_does_not_undo_the_checkpoint(
     autojump_clock: MockClock, start: Start
 ) -> None:
-    """It counts as a failure, and goes with the next one."""
+    """It counts as a failure, and goes a minute later; the checkpoint is not written again."""
     running = start(bytes_between=1, retention_bytes=0)
     await looked()
     running.append(added(2))
@@ -261,11 +291,38 @@ async def test_what_cannot_be_removed_does_not_undo_the_checkpoint(
     await looked()
     assert (running.statistics.written, running.statistics.failures) == (2, 1)
     assert running.end_offsets == [4, 5]
+    await trio.sleep(RETRY_SECONDS / 2)
+    assert running.end_offsets == [4, 5]
     await trio.sleep(2 * RETRY_SECONDS)
-    assert running.statistics.written == 2, "the same is not written again"
+    assert running.end_offsets == [5]
+    assert (running.statistics.written, running.statistics.failures) == (2, 1)
     running.append(added(3))
     await looked()
     assert running.end_offsets == [6]
+
+
+async def test_a_directory_that_cannot_be_listed_ends_nothing(
+    autojump_clock: MockClock,
+    start: Start,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """What is superfluous only takes room: it is told, and tried again until it can be removed."""
+
+    def refuse(*_: object) -> None:
+        raise LogDirectoryError("no files can be opened")
+
+    running = start(bytes_between=1, retention_bytes=0)
+    await looked()
+    with monkeypatch.context() as patched:
+        patched.setattr(own_log, "find_files", refuse)
+        running.append(added(2))
+        await trio.sleep(1.5 * RETRY_SECONDS)
+        assert running.statistics.failures == 2
+        assert "superfluous is not removed: no files can be opened" in caplog.text
+    assert running.end_offsets == [4, 5]
+    await trio.sleep(2 * RETRY_SECONDS)
+    assert running.end_offsets == [5]
 
 
 @pytest.mark.parametrize(("retention_bytes", "kept"), [(-1, 3), (0, 1), (NEVER, 3)])

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka.admin import (
     AclBinding,
     AclBindingFilter,
@@ -24,9 +24,17 @@ from kafka.admin import ACLOperation as PythonOperation
 from kafka.admin import ACLPermissionType as PythonPermission
 from kafka.admin import ACLResourcePatternType as PythonPattern
 from kafka.admin import ResourceType as PythonResource
-from kafka.errors import ClusterAuthorizationFailedError, InvalidRequestError
+from kafka.errors import (
+    ClusterAuthorizationFailedError,
+    GroupAuthorizationFailedError,
+    InvalidRequestError,
+)
 
+from acl.cluster_changes import Partition, PartitionAdded, TopicAdded
+from acl.model import Acl, AclAdded, Operation, PatternType, PermissionType
+from acl.model import ResourceType as AclResource
 from tests.end_to_end.daemon_process import DaemonProcess, run, running, write_config
+from tests.log_files import acl_id, write_log
 
 SECONDS_MAX = 20.0
 
@@ -254,3 +262,81 @@ def test_the_cluster_is_described_as_one_node(daemon: DaemonProcess, admin: Admi
     metadata = admin.list_topics(timeout=SECONDS_MAX)
     assert metadata.cluster_id == cluster.cluster_id
     assert not metadata.topics
+
+
+ORDERS_ID, SECRETS_ID = b"orders".rjust(16, b"-"), b"secrets".rjust(16, b"-")
+PARTITION = Partition(replicas=(1, 2), isr=(1,), leader=1, leader_epoch=3, partition_epoch=3)
+
+
+def anonymous_may(number: int, operation: Operation, resource: AclResource, name: str) -> AclAdded:
+    rule = Acl(
+        resource, name, PatternType.LITERAL, "User:ANONYMOUS", "*", operation, PermissionType.ALLOW
+    )
+    return AclAdded(acl_id(number), rule)
+
+
+@pytest.fixture
+def told_little(tmp_path: Path) -> Iterator[DaemonProcess]:
+    """A daemon whose log names two topics, to clients that may read one of them and one group."""
+    log_dir = new_log(tmp_path)
+    write_log(
+        log_dir,
+        [
+            TopicAdded("orders", ORDERS_ID),
+            PartitionAdded(ORDERS_ID, 0, PARTITION),
+            PartitionAdded(ORDERS_ID, 1, PARTITION),
+            TopicAdded("secrets", SECRETS_ID),
+            PartitionAdded(SECRETS_ID, 0, PARTITION),
+            anonymous_may(1, Operation.READ, AclResource.TOPIC, "orders"),
+            anonymous_may(2, Operation.READ, AclResource.GROUP, "billing"),
+            anonymous_may(3, Operation.ALTER, AclResource.CLUSTER, "kafka-cluster"),
+        ],
+    )
+    with running(tmp_path, log_dir) as daemon:
+        yield daemon
+
+
+def test_confluents_client_is_told_of_authorized_operations(told_little: DaemonProcess) -> None:
+    """KIP-430: of topics, groups and the cluster; what may not be described does not show."""
+    admin = AdminClient({"bootstrap.servers": told_little.ready["listeners"]["PLAINTEXT"]})
+    listed = admin.list_topics(timeout=SECONDS_MAX)
+    assert set(listed.topics) == {"orders"}
+    assert {
+        number: (partition.leader, partition.replicas, partition.isrs)
+        for number, partition in listed.topics["orders"].partitions.items()
+    } == {0: (1, [1, 2], [1]), 1: (1, [1, 2], [1])}
+    topics = admin.describe_topics(
+        TopicCollection(["orders", "secrets", "absent"]),
+        include_authorized_operations=True,
+        request_timeout=SECONDS_MAX,
+    )
+    orders = ended(topics["orders"])
+    assert set(orders.authorized_operations) == {AclOperation.READ, AclOperation.DESCRIBE}
+    assert [each.id for each in orders.partitions] == [0, 1]
+    assert ended(topics["secrets"])[0] == ended(topics["absent"])[0] == 29
+    groups = admin.describe_consumer_groups(
+        ["billing", "payroll"], include_authorized_operations=True, request_timeout=SECONDS_MAX
+    )
+    billing = ended(groups["billing"])
+    assert set(billing.authorized_operations) == {AclOperation.READ, AclOperation.DESCRIBE}
+    assert ended(groups["payroll"])[0] == 30
+    cluster = ended(
+        admin.describe_cluster(include_authorized_operations=True, request_timeout=SECONDS_MAX)
+    )
+    assert set(cluster.authorized_operations) == {AclOperation.ALTER, AclOperation.DESCRIBE}
+
+
+def test_kafka_pythons_client_is_told_of_authorized_operations(told_little: DaemonProcess) -> None:
+    """Another client's view of the same."""
+    client = KafkaAdminClient(bootstrap_servers=told_little.ready["listeners"]["PLAINTEXT"])
+    assert client.list_topics() == ["orders"]
+    orders, secrets = client.describe_topics(["orders", "secrets"])
+    assert set(orders["authorized_operations"]) == {"READ", "DESCRIBE"}
+    assert [each["leader_epoch"] for each in orders["partitions"]] == [3, 3]
+    assert (secrets["error_code"], secrets["topic_id"]) == (29, None)
+    groups = client.describe_groups(["billing"], include_authorized_operations=True)
+    assert "Group billing not found." in groups["billing"]["error"]  # this client asks with v6
+    with pytest.raises(GroupAuthorizationFailedError):
+        client.describe_groups(["payroll"], include_authorized_operations=True)
+    assert set(client.describe_cluster()["authorized_operations"]) == {"ALTER", "DESCRIBE"}
+    client.close()

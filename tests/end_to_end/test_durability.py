@@ -109,7 +109,12 @@ async def acknowledge_many(log_dir: Path, storage: RecordingStorage) -> int:
     applier = RecordApplier(inbox)
     own = OwnLog(writer, node_id=1)
     queue = UpdateQueue(
-        own, feed, applier.snapshot, requests_max=100, new_id=lambda: os.urandom(16)
+        own,
+        feed,
+        applier.snapshot,
+        applier.cluster,
+        requests_max=100,
+        new_id=lambda: os.urandom(16),
     )
     acknowledged = 0
 

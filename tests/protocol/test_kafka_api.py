@@ -18,9 +18,10 @@ from protocol.kafka_api import (
     names_software,
     request_type,
     response_type,
+    served_apis,
 )
 
-SERVED = [(key, version) for key, api in APIS.items() for version in range(api.last_version + 1)]
+SERVED = [(key, version) for key, api in APIS.items() for version in api.versions]
 
 
 @pytest.mark.parametrize("api_key", ApiKey, ids=lambda key: key.name)
@@ -29,24 +30,38 @@ def test_an_api_has_the_number_and_name_that_kafka_gave_it(api_key: ApiKey) -> N
     assert api_key_map[api_key] == api_key.name.lower()
     name = api_key.name.title().replace("_", "")
     assert APIS[api_key].name == name
-    assert load_request_schema(api_key, 1).__name__ == f"{name}Request"
+    version = 0 if api_key is ApiKey.ENVELOPE else 1
+    assert load_request_schema(api_key, version).__name__ == f"{name}Request"
 
 
-def test_the_versions_are_those_of_a_broker_and_version_0_of_the_acls() -> None:
-    """Kafka 4.3.1 serves exactly these on its listeners, ACLs from version 1 on."""
+def test_the_versions_are_those_of_a_broker_and_what_the_kips_define_beside_them() -> None:
+    """Kafka 4.3.1 serves exactly these, but for version 0 of the ACLs and version 1 of Envelope."""
     assert {key.name: api.last_version for key, api in APIS.items()} == {
         "METADATA": 13,
         "FIND_COORDINATOR": 6,
+        "DESCRIBE_GROUPS": 6,
         "SASL_HANDSHAKE": 1,
         "API_VERSIONS": 4,
         "DESCRIBE_ACLS": 3,
         "CREATE_ACLS": 3,
         "DELETE_ACLS": 3,
+        "DESCRIBE_CONFIGS": 4,
+        "ALTER_CONFIGS": 2,
         "SASL_AUTHENTICATE": 2,
+        "INCREMENTAL_ALTER_CONFIGS": 1,
+        "DESCRIBE_QUORUM": 2,
+        "ENVELOPE": 1,
         "DESCRIBE_CLUSTER": 2,
     }
+    assert [key for key, api in APIS.items() if api.first_version] == [ApiKey.DESCRIBE_CONFIGS]
     api = APIS[ApiKey.DESCRIBE_ACLS]
     assert [api.serves(version) for version in (-1, 0, 3, 4)] == [False, True, True, False]
+
+
+def test_an_envelope_is_for_controllers_only() -> None:
+    """A broker's listeners lack it, as Kafka's do."""
+    assert served_apis(is_controller=True) == APIS
+    assert set(APIS) - set(served_apis(is_controller=False)) == {ApiKey.ENVELOPE}
 
 
 @pytest.mark.parametrize(("api_key", "version"), SERVED)
@@ -83,7 +98,7 @@ def test_bodies_read_and_write_as_entities() -> None:
     answer = bytes.fromhex("0021 00000001 0005 504c41494e")
     response = finish(decode_response(ApiKey.SASL_HANDSHAKE, 0, answer))
     assert type(response) is response_type(ApiKey.SASL_HANDSHAKE, 0)
-    assert finish(encode_response(ApiKey.SASL_HANDSHAKE, 0, response)) == answer
+    assert finish(encode_response(ApiKey.SASL_HANDSHAKE, 0, response)) == [answer]
     with pytest.raises(DecodeError):
         finish(decode_request(ApiKey.SASL_HANDSHAKE, 1, body[:-1]))
 

@@ -364,7 +364,7 @@ BROKER_METADATA = [
 def written(api_key: ApiKey, version: int, **response: object) -> str:
     """Return the body of a response whose fields are those of all versions."""
     fields_of_all = SimpleNamespace(throttle_time=timedelta(0), **response)
-    return finish(encode_response(api_key, version, fields_of_all)).hex()
+    return b"".join(finish(encode_response(api_key, version, fields_of_all))).hex()
 
 
 @pytest.mark.parametrize("version", range(14))

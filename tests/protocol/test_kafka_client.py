@@ -12,7 +12,7 @@ from protocol.kafka_frames import frame
 
 some_examples = settings(max_examples=40)
 BYTES_MAX = 1000
-SERVED = [(key, version) for key, api in APIS.items() for version in range(api.last_version + 1)]
+SERVED = [(key, version) for key, api in APIS.items() for version in api.versions]
 
 
 def received(connection: KafkaServerConnection, data: bytes) -> KafkaRequest:

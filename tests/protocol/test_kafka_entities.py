@@ -21,14 +21,14 @@ from kio.static.protocol import Entity
 from acl.steps import finish
 from protocol.errors import DecodeError
 from protocol.kafka_api import APIS, request_type, response_type
-from protocol.kafka_entities import decode_entity, encode_entity
+from protocol.kafka_entities import check_entity, decode_entity, encode_entity
 from protocol.kafka_steps import ITEMS_PER_STEP
 from tests.strategies import int8s, texts
 
 MESSAGES: list[type[Entity]] = [
     entity_type
     for key, api in APIS.items()
-    for version in range(api.last_version + 1)
+    for version in api.versions
     for entity_type in (request_type(key, version), response_type(key, version))
 ]
 each_message = pytest.mark.parametrize(
@@ -42,6 +42,7 @@ PRIMITIVES: dict[str, st.SearchStrategy[Any]] = {
     "bool": st.booleans(),
     "int8": int8s,
     "int16": st.integers(-(2**15), 2**15 - 1),
+    "uint16": st.integers(0, 2**16 - 1),
     "int32": int32s,
     "int64": st.integers(-(2**63), 2**63 - 1),
     "string": texts,
@@ -152,6 +153,18 @@ def test_bytes_after_an_entity_are_ignored(
     """A 4.3.1 broker answered each request that had some as if they were not there."""
     entity = data.draw(entities(message))
     assert decoded(message, written(entity) + trailing) == entity
+
+
+@settings(few_examples, max_examples=60)
+@given(message=any_message, data=st.data(), trailing=st.binary(min_size=1, max_size=5))
+def test_bytes_after_an_entity_that_is_checked_are_refused(
+    message: type[Entity], data: st.DataObject, trailing: bytes
+) -> None:
+    """It is to be that entity and nothing more."""
+    whole = written(data.draw(entities(message)))
+    finish(check_entity(message, whole))
+    with pytest.raises(DecodeError, match=f"{message.__name__}: {len(trailing)} bytes too many"):
+        finish(check_entity(message, whole + trailing))
 
 
 @pytest.mark.parametrize("body", ["ffffffff0f", "ffffffff0f 0000", "8080808008 00"])

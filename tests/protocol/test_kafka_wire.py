@@ -17,6 +17,7 @@ from protocol.kafka_wire import (
     BodyReader,
     array_length,
     byte_string,
+    nullable_byte_string,
     nullable_string,
     string,
 )
@@ -100,8 +101,17 @@ def test_bytes_read_back(flexible: bool, data: bytes) -> None:
     assert type(read) is bytes
 
 
+@both_kinds
+@some_examples
+@given(data=st.none() | st.binary(max_size=300))
+def test_nullable_bytes_read_back(flexible: bool, data: bytes | None) -> None:
+    """No bytes are not empty ones."""
+    written = nullable_byte_string(data, flexible=flexible)
+    assert reader(written, flexible=flexible).nullable_byte_string("token") == data
+
+
 def test_null_is_no_bytes() -> None:
-    """None of the messages here has nullable bytes."""
+    """Where the field is not nullable."""
     with pytest.raises(DecodeError, match="token: null where bytes must stand"):
         of_hex("00").byte_string("token")
 
@@ -216,6 +226,7 @@ def test_a_legacy_structure_has_no_tags() -> None:
         lambda reader: reader.uuid("x"),
         lambda reader: reader.string("x"),
         lambda reader: reader.byte_string("x"),
+        lambda reader: reader.nullable_byte_string("x"),
         lambda reader: reader.array_length("x"),
         lambda reader: reader.end_structure(),
     ],

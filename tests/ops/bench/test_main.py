@@ -23,7 +23,15 @@ def test_a_quick_run_prints_a_table_and_writes_the_same_lines(tmp_path: Path) ->
     assert report["machine"]["cores"] >= 1
     whats = [line["what"] for line in report["lines"]]
     assert len(set(whats)) == len(whats)
-    for part in ("authorize, median", "update at", "load of", "memory", "event loop", "AuthZEN"):
+    for part in (
+        "authorize, median",
+        "update at",
+        "load of",
+        "memory",
+        "event loop",
+        "early listener",
+        "AuthZEN",
+    ):
         assert any(part in what for what in whats), part
     assert all(what in printed for what in whats)
     assert "peer absent: not in a quick run" in printed

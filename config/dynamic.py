@@ -1,0 +1,140 @@
+"""Which value of a key is in force: that of the file, or one that was set while the daemon runs.
+
+Law: a value set for this node beats one set for every node, and both beat the file. Only
+``super.users`` and ``allow.everyone.if.no.acl.found`` obey the file whenever it is read: whoever
+holds the file has the last word on who may do everything.
+
+Source: KIP-226 (dynamic broker configuration); Kafka 4.3 DynamicBrokerConfig, ConfigHelper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+from immutables import Map
+
+from config.errors import InvalidValueError
+from config.keys import KEYS, KEYS_BY_NAME, Key
+from config.values import boolean, integer, paths, some_words, words
+
+GUARDED: Final = frozenset(("super.users", "allow.everyone.if.no.acl.found"))
+"""The keys that say who may do everything; only who may already changes them."""
+
+_NONE: Final[Mapping[str, str]] = Map()
+_DEFAULTS: Final = {key.name: key.default for key in KEYS if key.default is not None}
+_INT_MAX: Final = 2**31 - 1
+
+
+class ConfigSource(IntEnum):
+    """Where a value comes from, by Kafka's codes."""
+
+    DYNAMIC_BROKER = 2
+    DYNAMIC_DEFAULT_BROKER = 3
+    STATIC_BROKER = 4
+    DEFAULT = 5
+
+
+class ConfigType(IntEnum):
+    """What kind of value a key takes, by Kafka's codes."""
+
+    UNKNOWN = 0
+    BOOLEAN = 1
+    STRING = 2
+    INT = 3
+    LONG = 5
+    LIST = 7
+
+
+class ConfigValue(NamedTuple):
+    value: str
+    source: ConfigSource
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layers:
+    """The values of each layer by key.
+
+    ``node`` and ``everywhere`` are what the log says of this node and of every node;
+    ``since_reload`` are guarded keys that were set since the file was read.
+    """
+
+    file: Mapping[str, str]
+    everywhere: Mapping[str, str] = _NONE
+    node: Mapping[str, str] = _NONE
+    since_reload: Mapping[str, str] = _NONE
+
+    def values_of(self, name: str) -> list[ConfigValue]:
+        """Return the values of a key, the one in force first; a default is the last."""
+        values: list[ConfigValue] = []
+        if name in GUARDED:
+            values += _value(self.since_reload, name, ConfigSource.DYNAMIC_BROKER)
+        elif may_change(name):
+            values += _value(self.node, name, ConfigSource.DYNAMIC_BROKER)
+            values += _value(self.everywhere, name, ConfigSource.DYNAMIC_DEFAULT_BROKER)
+        values += _value(self.file, name, ConfigSource.STATIC_BROKER)
+        values += _value(_DEFAULTS, name, ConfigSource.DEFAULT)
+        return values
+
+    def names(self) -> set[str]:
+        """Return every key that has a value."""
+        return {*_DEFAULTS, *self.file, *self.everywhere, *self.node, *self.since_reload}
+
+    def in_force(self) -> dict[str, str]:
+        """Return the value in force of every key that has one."""
+        values = {name: self.values_of(name) for name in self.names()}
+        return {name: found[0].value for name, found in values.items() if found}
+
+
+def _value(layer: Mapping[str, str], name: str, source: ConfigSource) -> list[ConfigValue]:
+    value = layer.get(name)
+    return [] if value is None else [ConfigValue(value, source)]
+
+
+def may_change(name: str) -> bool:
+    """Say whether a key may be set while the daemon runs; who knows of one not ours."""
+    key = KEYS_BY_NAME.get(name)
+    return key is None or key.reloadable
+
+
+def sound_values(values: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+    """Return those values that their keys take, and what is wrong with each of the others."""
+    sound: dict[str, str] = {}
+    faults: list[str] = []
+    for name, value in values.items():
+        try:
+            check_value(name, value)
+        except InvalidValueError as error:
+            faults.append(f"{name}: {error}")
+        else:
+            sound[name] = value
+    return sound, faults
+
+
+def check_value(name: str, value: str) -> None:
+    """Raise InvalidValueError where a key of the table does not take ``value``."""
+    key = KEYS_BY_NAME.get(name)
+    if key is not None:
+        key.parse(value)
+
+
+def type_of(name: str) -> ConfigType:
+    """Return what kind of value a key takes."""
+    key = KEYS_BY_NAME.get(name)
+    return ConfigType.UNKNOWN if key is None else _type_of(key)
+
+
+def _type_of(key: Key) -> ConfigType:
+    parse = key.parse
+    if isinstance(parse, integer):
+        return ConfigType.INT if parse.maximum <= _INT_MAX else ConfigType.LONG
+    if parse is boolean:
+        return ConfigType.BOOLEAN
+    return ConfigType.LIST if parse in (words, some_words, paths) else ConfigType.STRING
+
+
+def is_secret(name: str) -> bool:
+    """Say whether a key's value is for nobody's eyes."""
+    return name.endswith((".sasl.jaas.config", ".password", ".secret"))

@@ -1,0 +1,166 @@
+"""The settings in force: the file's, and what was set over the wire while the daemon runs.
+
+Invariant: it alone changes them, all at once, between requests. What cannot be taken over changes
+nothing, and is said.
+
+Source: KIP-226; Kafka 4.3 DynamicBrokerConfig.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import trio
+from immutables import Map
+
+from acl.cluster import ClusterImage
+from actors.authorizer import Authorizer
+from actors.published import View
+from config.alterations import Changes
+from config.configuration import Configuration, Reloadable, reloadable_of
+from config.dynamic import GUARDED, Layers, sound_values
+from config.errors import ConfigurationError, InvalidValueError
+from config.keys import KEYS_BY_NAME
+from config.values import super_users
+from daemon.errors import StartError
+
+BROKER_CONFIGS: Final = 4
+"""The type under which a node's dynamic configs are kept: Kafka's ConfigResource.Type.BROKER."""
+EVERY_NODE: Final = ""
+
+_NO_VALUES: Final[Map[str, str]] = Map()
+
+_logger = logging.getLogger("authorizerd")
+
+
+class Settings:
+    """Args:
+    image: whose dynamic configs count.
+    authorizer: takes over what concerns it.
+    read: reads the configuration anew; blocks.
+    """
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        image: View[ClusterImage],
+        authorizer: Authorizer,
+        *,
+        read: Callable[[], Configuration],
+    ) -> None:
+        self._configuration = configuration
+        self._image = image
+        self._authorizer = authorizer
+        self._read = read
+        self.node_id: Final = configuration.node_id
+        self._layers = Layers(file=configuration.file_values)
+        self._texts = self._layers.in_force()
+        self._reloadable = configuration.reloadable
+        self._followers: list[Callable[[Reloadable], None]] = []
+
+    @property
+    def layers(self) -> Layers:
+        """The values of each layer, as they count."""
+        return self._layers
+
+    @property
+    def super_users(self) -> frozenset[str]:
+        """Who may change who is a super user."""
+        return super_users(self._texts["super.users"])
+
+    def follow(self, follower: Callable[[Reloadable], None]) -> None:
+        """Tell ``follower`` what is in force, now and whenever it changes."""
+        self._followers.append(follower)
+        follower(self._reloadable)
+
+    def refresh(self) -> None:
+        """Take over what the log says of dynamic configs."""
+        configs = self._image.newest.configs
+        everywhere = configs.get((BROKER_CONFIGS, EVERY_NODE), _NO_VALUES)
+        node = configs.get((BROKER_CONFIGS, str(self.node_id)), _NO_VALUES)
+        self._take(self.with_dynamic(everywhere=everywhere, node=node))
+
+    def with_dynamic(
+        self,
+        *,
+        everywhere: Mapping[str, str] | None = None,
+        node: Mapping[str, str] | None = None,
+        guarded: Changes | None = None,
+    ) -> Layers:
+        """Return the layers as they would be with these dynamic configs; None: as they are.
+
+        A value that its key does not take, from a log that others wrote, does not count.
+        """
+        layers = self._layers
+        since_reload = {**layers.since_reload, **(guarded or {})}
+        return Layers(
+            file=layers.file,
+            everywhere=layers.everywhere if everywhere is None else self._sound(everywhere),
+            node=layers.node if node is None else self._sound(node),
+            since_reload={k: value for k, value in since_reload.items() if value is not None},
+        )
+
+    def check(self, layers: Layers) -> None:
+        """Say whether ``layers`` can be taken over.
+
+        Raises:
+            InvalidValueError: the authorizer does not want them.
+        """
+        try:
+            self._authorizer.validate_reconfiguration(layers.in_force())
+        except Exception as error:  # whatever a plugged-in one raises is a no
+            raise InvalidValueError(str(error)) from error
+
+    def set_guarded(self, changes: Changes) -> None:
+        """Take over guarded keys that were set over the wire: until the file is read again."""
+        guarded = {name: value for name, value in changes.items() if name in GUARDED}
+        if guarded:
+            self._take(self.with_dynamic(guarded=guarded))
+
+    async def reload(self) -> None:
+        """Read the file again, and take over what of it may change; else say why not."""
+        try:
+            configuration = await trio.to_thread.run_sync(self._read)
+            layers = dataclasses.replace(
+                self._layers, file=configuration.file_values, since_reload={}
+            )
+            self.check(layers)
+        except (ConfigurationError, StartError, InvalidValueError) as error:
+            _logger.error("the configuration is not reloaded: %s", error)
+            return
+        as_it_is = dataclasses.replace(configuration, reloadable=self._configuration.reloadable)
+        if as_it_is != self._configuration:
+            _logger.warning("a restart is needed for %s", ", ".join(self._fixed(configuration)))
+        self._take(layers)
+        _logger.info("the configuration is reloaded")
+
+    def _fixed(self, configuration: Configuration) -> list[str]:
+        """Return the keys that differ and are not reloadable."""
+        before, after = self._configuration.file_values, configuration.file_values
+        return sorted(
+            name
+            for name in before.keys() | after.keys()
+            if before.get(name) != after.get(name)
+            and not (name in KEYS_BY_NAME and KEYS_BY_NAME[name].reloadable)
+        )
+
+    def _take(self, layers: Layers) -> None:
+        texts = layers.in_force()
+        self._layers = layers
+        if texts == self._texts:
+            return
+        self._texts = texts
+        self._authorizer.reconfigure(texts)
+        self._reloadable = reloadable_of(texts)
+        for follower in self._followers:
+            follower(self._reloadable)
+
+    @staticmethod
+    def _sound(values: Mapping[str, str]) -> Mapping[str, str]:
+        sound, faults = sound_values(values)
+        for fault in faults:
+            _logger.warning("the log's dynamic config is passed over: %s", fault)
+        return sound

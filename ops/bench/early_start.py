@@ -1,0 +1,252 @@
+"""An early start listener while the daemon loads: how soon it opens, how fast it answers whom.
+
+A super user asks at a fixed pace from the moment that the listener opens until everybody is
+served. A time counts from when the request was due, so that one long wait is not one slow answer
+but all that fell due in it. Somebody else asks by turns, and each endpoint is tried until it opens.
+"""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import time
+from contextlib import ExitStack
+from itertools import count, cycle
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Final
+
+import msgspec
+
+from acl.steps import finish
+from ops.bench.daemon_process import DaemonProcess, serve_command
+from ops.bench.figures import Line, percentile
+from ops.bench.processes import ProcessError, running
+from protocol.errors import DecodeError
+from protocol.kafka_api import ApiKey, decode_response, encode_request
+from protocol.kafka_client import KafkaClientConnection
+from protocol.kafka_errors import ErrorCode
+
+LAW_MS: Final = 20.0
+EARLY: Final = "EARLY"
+LATE: Final = "LATE"
+ENDPOINTS: Final = (EARLY, LATE, "decision_http", "admin_http")
+
+_INTERVAL_NS: Final = 10_000_000
+_OTHER_EACH: Final = 5
+"""Of so many turns one is somebody else's too, and tries the endpoints that are closed."""
+
+_TIMEOUT_SECONDS: Final = 60.0
+_RESPONSE_BYTES_MAX: Final = 1 << 20
+_USERS: Final = {"root": "root-secret", "alice": "alice-secret"}
+_LOGIN: Final = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+_SETTINGS: Final = {
+    "listeners": f"{EARLY}://127.0.0.1:0,{LATE}://127.0.0.1:0",
+    "listener.security.protocol.map": f"{EARLY}:SASL_PLAINTEXT,{LATE}:PLAINTEXT",
+    "sasl.enabled.mechanisms": "PLAIN",
+    f"listener.name.{EARLY.lower()}.plain.sasl.jaas.config": _LOGIN
+    + "".join(f' user_{user}="{password}"' for user, password in _USERS.items())
+    + ";",
+    "super.users": "User:root",
+    "early.start.listeners": EARLY,
+}
+_ASKED: Final[tuple[tuple[ApiKey, dict[str, object]], ...]] = (
+    (
+        ApiKey.DESCRIBE_CLUSTER,
+        {"include_cluster_authorized_operations": True, "endpoint_type": 1,
+         "include_fenced_brokers": False},
+    ),
+    (
+        ApiKey.METADATA,
+        {"topics": None, "allow_auto_topic_creation": False,
+         "include_topic_authorized_operations": False},
+    ),
+)  # fmt: skip
+_VERSIONS: Final = {
+    ApiKey.SASL_HANDSHAKE: 1,
+    ApiKey.SASL_AUTHENTICATE: 2,
+    ApiKey.DESCRIBE_CLUSTER: 2,
+    ApiKey.METADATA: 13,
+}
+
+
+class EarlyStart(msgspec.Struct, frozen=True):
+    """What one start was like; ``opened_s`` are seconds from its beginning, by endpoint.
+
+    ``refused`` is how many requests of somebody else's got AUTHORIZER_NOT_READY; after the first
+    that did not, none did.
+    """
+
+    acls: int
+    opened_s: dict[str, float]
+    super_user_ms: list[float]
+    refused: int
+
+
+class _Client:
+    """One connection, logged in as ``user``."""
+
+    def __init__(self, address: str, user: str) -> None:
+        host, _, port = address.rpartition(":")
+        self.socket: Final = socket.create_connection((host, int(port)), _TIMEOUT_SECONDS)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._connection: Final = KafkaClientConnection("bench", _RESPONSE_BYTES_MAX)
+        self.ask(ApiKey.SASL_HANDSHAKE, mechanism="PLAIN")
+        token = f"\0{user}\0{_USERS[user]}".encode()
+        if self.ask(ApiKey.SASL_AUTHENTICATE, auth_bytes=token).error_code:
+            raise ProcessError(f"{address}: {user} may not log in")
+
+    def ask(self, api_key: ApiKey, **fields: object) -> Any:  # noqa: ANN401 - an entity
+        version = _VERSIONS[api_key]
+        body = finish(encode_request(api_key, version, SimpleNamespace(**fields)))
+        self.socket.sendall(self._connection.frame_request(api_key, version, body))
+        while (response := self._connection.next_response()) is None:
+            data = self.socket.recv(1 << 16)
+            if not data:
+                raise ProcessError("the daemon closed a connection")
+            self._connection.receive_data(data)
+        return finish(decode_response(api_key, version, response.body))
+
+    def is_refused(self) -> bool:
+        """Say whether this client is told that the ACLs are not loaded."""
+        api_key, fields = _ASKED[0]
+        return bool(self.ask(api_key, **fields).error_code == ErrorCode.AUTHORIZER_NOT_READY)
+
+
+class _Endpoints:
+    """When each endpoint of a daemon opened."""
+
+    def __init__(self, addresses: dict[str, str], started_ns: int) -> None:
+        self._addresses = addresses
+        self._started_ns = started_ns
+        self.opened_s: dict[str, float] = {}
+
+    @property
+    def are_all_open(self) -> bool:
+        return len(self.opened_s) == len(self._addresses)
+
+    def look(self) -> None:
+        """Try those that were not open yet."""
+        for name, address in self._addresses.items():
+            if name not in self.opened_s and _is_open(address):
+                self.opened_s[name] = (time.perf_counter_ns() - self._started_ns) / 1e9
+
+
+def _is_open(address: str) -> bool:
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), _TIMEOUT_SECONDS).close()
+    except ConnectionRefusedError:
+        return False
+    return True
+
+
+def start_early(log_dir: Path, directory: Path) -> EarlyStart:
+    """Start a daemon on ``log_dir`` and look on until it has loaded and all is open.
+
+    Raises:
+        ProcessError: it did not, or did not answer as it should.
+    """
+    arguments, _ = serve_command(directory, log_dir, _SETTINGS)
+    command = [Path(sys.executable).with_name("authorizerd"), *arguments]
+    daemon_log = directory / "daemon.log"
+    started_ns = time.perf_counter_ns()
+    with ExitStack() as stack:
+        process = stack.enter_context(running(command, daemon_log))
+        addresses = _bound(process, daemon_log)
+        endpoints = _Endpoints(addresses, started_ns)
+        try:
+            _wait_for(EARLY, endpoints)
+            super_user, other = (_Client(addresses[EARLY], user) for user in _USERS)
+            for client in (super_user, other):
+                stack.enter_context(client.socket)
+            super_user_ms, refused = _ask_while_loading(super_user, other, endpoints)
+            daemon = DaemonProcess(process.pid, addresses["decision_http"], addresses["admin_http"])
+            acls = int(daemon.metric("authorizerd_acl_count"))
+        except (OSError, DecodeError) as error:
+            raise ProcessError(f"the early listener: {type(error).__name__}: {error}") from error
+    return EarlyStart(acls, endpoints.opened_s, super_user_ms, refused)
+
+
+def _bound(process: subprocess.Popen[bytes], daemon_log: Path) -> dict[str, str]:
+    """Return the addresses that a daemon says it has bound, as soon as it has said all."""
+    give_up = time.monotonic() + _TIMEOUT_SECONDS
+    while True:
+        found = [
+            line.partition("authorizerd: ")[2].split(": bound to ")
+            for line in daemon_log.read_text().splitlines()
+            if ": bound to " in line
+        ]
+        if len(found) == len(ENDPOINTS):
+            return {name: address for name, address in found}  # noqa: C416 - they are lists
+        if process.poll() is not None or time.monotonic() > give_up:
+            raise ProcessError(f"the daemon bound no ports; see {daemon_log}")
+        time.sleep(0.002)
+
+
+def _wait_for(name: str, endpoints: _Endpoints) -> None:
+    give_up = time.monotonic() + _TIMEOUT_SECONDS
+    while name not in endpoints.opened_s:
+        if time.monotonic() > give_up:
+            raise ProcessError(f"{name} did not open in {_TIMEOUT_SECONDS:.0f} s")
+        endpoints.look()
+        time.sleep(0.001)
+
+
+def _ask_while_loading(
+    super_user: _Client, other: _Client, endpoints: _Endpoints
+) -> tuple[list[float], int]:
+    """Return the super user's times, in ms, and how often the other was refused."""
+    times_ms: list[float] = []
+    refused, is_loading = 0, True
+    requests = cycle(_ASKED)
+    due_ns = time.perf_counter_ns()
+    give_up_ns = due_ns + int(_TIMEOUT_SECONDS * 1e9)
+    for turn in count():
+        if not is_loading and endpoints.are_all_open:
+            break
+        if due_ns > give_up_ns:
+            raise ProcessError(f"not loaded in {_TIMEOUT_SECONDS:.0f} s")
+        api_key, fields = next(requests)
+        if super_user.ask(api_key, **fields).error_code:
+            raise ProcessError(f"the super user was refused {api_key.name}")
+        if is_loading:
+            times_ms.append((time.perf_counter_ns() - due_ns) / 1e6)
+        if turn % _OTHER_EACH == 0:
+            is_refused = other.is_refused()
+            if is_refused and not is_loading:
+                raise ProcessError("somebody was refused after the ACLs were loaded")
+            refused += is_refused
+            is_loading = is_refused
+            endpoints.look()
+        due_ns += _INTERVAL_NS
+        time.sleep(max(0, due_ns - time.perf_counter_ns()) / 1e9)
+    return times_ms, refused
+
+
+def measure_early_start(log_dir: Path, directory: Path) -> list[Line]:
+    """Return the lines of a daemon that loads ``log_dir``.
+
+    Raises:
+        ProcessError: as ``start_early``.
+    """
+    early = start_early(log_dir, directory)
+    times_ms = sorted(early.super_user_ms)
+    where = f"early listener during a load of {early.acls:,} ACLs"
+    super_user = f"{where}: a super user's request"
+    return [
+        Line(what=f"{super_user}, median", unit="ms", ours=percentile(times_ms, 50)),
+        Line(what=f"{super_user}, p99", unit="ms", ours=percentile(times_ms, 99), law=LAW_MS),
+        Line(what=f"{super_user}, slowest of {len(times_ms)}", unit="ms", ours=times_ms[-1]),
+        Line(
+            what=f"{where}: others' requests, each answered AUTHORIZER_NOT_READY",
+            unit="requests",
+            ours=early.refused,
+            more_is_better=True,
+        ),
+        *(
+            Line(what=f"{where}: {name} opened after", unit="s", ours=early.opened_s[name])
+            for name in ENDPOINTS
+        ),
+    ]

@@ -1,0 +1,138 @@
+"""Which value of a key is in force."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from config.configuration import Reloadable, reloadable_of
+from config.dynamic import (
+    GUARDED,
+    ConfigSource,
+    ConfigType,
+    Layers,
+    is_secret,
+    may_change,
+    sound_values,
+    type_of,
+)
+from config.keys import KEYS
+
+FILE = {"node.id": "1", "max.connections": "10", "super.users": "User:file"}
+KEY = "max.connections"
+
+
+def test_a_node_s_value_beats_every_node_s_and_both_beat_the_file() -> None:
+    """The others are its synonyms, in the order in which they would come into force."""
+    layers = Layers(file=FILE, everywhere={KEY: "20"}, node={KEY: "30"})
+    assert layers.values_of(KEY) == [
+        ("30", ConfigSource.DYNAMIC_BROKER),
+        ("20", ConfigSource.DYNAMIC_DEFAULT_BROKER),
+        ("10", ConfigSource.STATIC_BROKER),
+        ("1024", ConfigSource.DEFAULT),
+    ]
+    assert layers.in_force()[KEY] == "30"
+    assert Layers(file=FILE, everywhere={KEY: "20"}).in_force()[KEY] == "20"
+    assert Layers(file=FILE).in_force()[KEY] == "10"
+    assert Layers(file={}).in_force()[KEY] == "1024"
+
+
+@pytest.mark.parametrize("key", sorted(GUARDED))
+def test_who_may_do_everything_is_not_for_the_log_to_say(key: str) -> None:
+    """Only what was set since the file was read beats the file."""
+    layers = Layers(file={key: "file"}, everywhere={key: "log"}, node={key: "log"})
+    assert layers.in_force()[key] == "file"
+    layers = Layers(file={key: "file"}, node={key: "log"}, since_reload={key: "wire"})
+    assert layers.in_force()[key] == "wire"
+    assert [each.source for each in layers.values_of(key)][:2] == [
+        ConfigSource.DYNAMIC_BROKER,
+        ConfigSource.STATIC_BROKER,
+    ]
+
+
+def test_a_key_that_is_not_reloadable_obeys_the_file_alone() -> None:
+    """A log that names another node id, a broker's perhaps, changes nothing."""
+    layers = Layers(file=FILE, everywhere={"node.id": "7"}, node={"node.id": "8"})
+    assert layers.in_force()["node.id"] == "1"
+    assert not may_change("node.id")
+    assert may_change(KEY)
+    assert may_change("somebody.else.s.key")
+
+
+def test_keys_of_others_are_in_force_as_text() -> None:
+    """An authorizer of somebody's own may read them."""
+    layers = Layers(file={"mine": "a"}, node={"mine": "b"})
+    assert layers.in_force()["mine"] == "b"
+
+
+def test_a_value_that_its_key_does_not_take_is_told_apart() -> None:
+    """It must not come into force, nor keep others from it."""
+    sound, faults = sound_values({KEY: "many", "connections.max.idle.ms": "5", "mine": "x"})
+    assert sound == {"connections.max.idle.ms": "5", "mine": "x"}
+    assert faults == ["max.connections: many is not an integer from 1 to 2147483647"]
+
+
+def test_what_is_in_force_makes_the_reloadable_settings() -> None:
+    """Each key reaches its field."""
+    texts = Layers(
+        file={},
+        node={
+            "max.connections": "1",
+            "connections.max.idle.ms": "2",
+            "authorizerd.http.header.timeout.ms": "3",
+            "authorizerd.http.drain.timeout.ms": "4",
+            "authorizerd.update.timeout.ms": "5",
+            "authorizerd.log.level": "ERROR",
+            "authorizerd.audit.level": "DEBUG",
+        },
+    ).in_force()
+    made = reloadable_of(texts)
+    assert isinstance(made, Reloadable)
+    assert (
+        made.max_connections,
+        made.connections_max_idle_ms,
+        made.http_header_timeout_ms,
+        made.http_drain_timeout_ms,
+        made.update_timeout_ms,
+    ) == (1, 2, 3, 4, 5)
+    assert (made.log_level, made.audit_level.name) == ("ERROR", "DEBUG")
+
+
+def test_every_kind_of_key_has_kafka_s_type() -> None:
+    """As DescribeConfigs tells it."""
+    assert {type_of(key.name) for key in KEYS} == {
+        ConfigType.BOOLEAN,
+        ConfigType.STRING,
+        ConfigType.INT,
+        ConfigType.LONG,
+        ConfigType.LIST,
+    }
+    assert type_of("allow.everyone.if.no.acl.found") is ConfigType.BOOLEAN
+    assert type_of("max.connections") is ConfigType.INT
+    assert type_of("connections.max.idle.ms") is ConfigType.LONG
+    assert type_of("log.dirs") is ConfigType.LIST
+    assert type_of("somebody.else.s.key") is ConfigType.UNKNOWN
+
+
+def test_passwords_are_secret() -> None:
+    """Kafka's JAAS lines, and whatever calls itself a password."""
+    assert is_secret("listener.name.sasl.plain.sasl.jaas.config")
+    assert is_secret("ssl.key.password")
+    assert not is_secret("super.users")
+
+
+LAYER = st.dictionaries(st.sampled_from([KEY, "super.users", "node.id", "mine"]), st.text())
+
+
+@given(LAYER, LAYER, LAYER, LAYER)
+def test_what_is_in_force_is_the_first_synonym(
+    file: dict[str, str], everywhere: dict[str, str], node: dict[str, str], since: dict[str, str]
+) -> None:
+    """For every key that has a value at all, and for no other."""
+    layers = Layers(file=file, everywhere=everywhere, node=node, since_reload=since)
+    in_force = layers.in_force()
+    for name in layers.names():
+        values = layers.values_of(name)
+        assert in_force.get(name) == (values[0].value if values else None)
+        assert values == sorted(values, key=lambda each: each.source)

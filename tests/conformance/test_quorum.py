@@ -1,0 +1,76 @@
+"""DescribeQuorum of a lone node: a real broker's answers beside ours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import aclosing
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from kio.schema.describe_quorum.v2.response import DescribeQuorumResponse
+
+from daemon.kafka_node import Address, PlainCredentials, entity_call, open_node
+from ops.kafka_rig.broker import ADMIN, Broker
+from protocol.kafka_api import ApiKey
+from tests.end_to_end.daemon_process import running
+from tests.end_to_end.test_admin_clients import new_log
+
+METADATA = "__cluster_metadata"
+TIMEOUT_MS = 20_000
+CONFIG = {
+    "listeners": "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0",
+    "controller.listener.names": "CONTROLLER",
+}
+ASKED: list[Mapping[str, list[int]]] = [
+    {METADATA: [0]}, {METADATA: [0, 1]}, {METADATA: [0], "orders": [0]}, {METADATA: []}, {},
+]  # fmt: skip
+
+
+async def told(
+    address: str, credentials: PlainCredentials | None, asked: Mapping[str, list[int]]
+) -> DescribeQuorumResponse:
+    topics = [
+        SimpleNamespace(topic_name=n, partitions=[SimpleNamespace(partition_index=p) for p in ps])
+        for n, ps in asked.items()
+    ]
+    call = entity_call(
+        ApiKey.DESCRIBE_QUORUM, SimpleNamespace(topics=topics), DescribeQuorumResponse
+    )
+    host, _, port = address.rpartition(":")
+    node = await open_node(Address(host, int(port)), credentials, "tests")
+    async with aclosing(node):
+        return await node.request(call, TIMEOUT_MS)
+
+
+def without_what_differs(answer: DescribeQuorumResponse) -> str:
+    """Return an answer as text, but for where the log ends, when, and at which port."""
+    text = repr(answer)
+    for topic in answer.topics:
+        for partition in topic.partitions:
+            for voter in partition.current_voters:
+                assert voter.log_end_offset == partition.high_watermark > 0
+                assert voter.last_fetch_timestamp == voter.last_caught_up_timestamp > 0
+                text = text.replace(f"={voter.log_end_offset}", "=end")
+                text = text.replace(f"={voter.last_fetch_timestamp}", "=now")
+                text = text.replace(f"leader_epoch={partition.leader_epoch}", "leader_epoch=e")
+    for node in answer.nodes:
+        for listener in node.listeners:
+            text = text.replace(f"port={listener.port}", "port=p")
+    return text
+
+
+@pytest.mark.parametrize("super_users", [f"User:{ADMIN};User:ANONYMOUS", f"User:{ADMIN}"])
+async def test_a_broker_answers_as_we_do(broker: Broker, tmp_path: Path, super_users: str) -> None:
+    """Whoever may describe the cluster, and who may not."""
+    is_allowed = "ANONYMOUS" in super_users
+    login = PlainCredentials(username=ADMIN, password=broker.settings.users[ADMIN])
+    credentials = login if is_allowed else None
+    theirs = broker.sasl_plaintext if is_allowed else broker.plaintext
+    with running(tmp_path, new_log(tmp_path), CONFIG | {"super.users": super_users}) as daemon:
+        ours = daemon.ready["listeners"]["PLAINTEXT"]
+        for asked in ASKED:
+            expected = await told(theirs, credentials, asked)
+            answered = await told(ours, None, asked)
+            assert without_what_differs(answered) == without_what_differs(expected)
+            assert (answered.error_code == 0) == is_allowed

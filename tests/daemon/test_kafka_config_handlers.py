@@ -1,0 +1,332 @@
+"""DescribeConfigs, AlterConfigs, IncrementalAlterConfigs: from request to what is in force."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import trio
+
+from acl.cluster_changes import ConfigChanged
+from acl.model import Operation, PermissionType
+from config.alterations import AlterOperation
+from config.configuration import Reloadable
+from protocol.kafka_api import APIS, ApiKey
+from protocol.kafka_errors import ErrorCode
+from tests.daemon.kafka_service import (
+    ALICE,
+    ROOT,
+    KafkaService,
+    on_cluster,
+    read_configuration,
+    start,
+)
+
+Resource = SimpleNamespace
+
+BROKER = 4
+KEY = "max.connections"
+SET, DELETE, APPEND = AlterOperation.SET, AlterOperation.DELETE, AlterOperation.APPEND
+MAY_ALTER = on_cluster(Operation.ALTER_CONFIGS, PermissionType.ALLOW)
+MAY_DESCRIBE = on_cluster(Operation.DESCRIBE_CONFIGS, PermissionType.ALLOW)
+OK = (0, None)
+NOT_AUTHORIZED = (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed.")
+
+
+def invalid(text: str) -> tuple[int, str]:
+    return ErrorCode.INVALID_REQUEST, text
+
+
+def altered(*changes: tuple[str, int, str | None], name: str = "7", kind: int = BROKER) -> Resource:
+    """Return a resource of IncrementalAlterConfigs."""
+    configs = [
+        SimpleNamespace(name=key, config_operation=operation, value=value)
+        for key, operation, value in changes
+    ]
+    return SimpleNamespace(resource_type=kind, resource_name=name, configs=configs)
+
+
+async def alter(
+    service: KafkaService,
+    *resources: Resource,
+    principal: str = ROOT,
+    validate_only: bool = False,
+    api_key: ApiKey = ApiKey.INCREMENTAL_ALTER_CONFIGS,
+    version: int = 1,
+) -> list[tuple[int, str | None]]:
+    answer = await service.ask(
+        api_key, version, principal=principal, resources=resources, validate_only=validate_only
+    )
+    assert [(each.resource_type, each.resource_name) for each in answer.responses] == [
+        (each.resource_type, each.resource_name) for each in resources
+    ]
+    return [(int(each.error_code), each.error_message) for each in answer.responses]
+
+
+async def describe(
+    service: KafkaService,
+    name: str = "7",
+    *keys: str,
+    kind: int = BROKER,
+    principal: str = ROOT,
+    version: int = 4,
+) -> Any:  # noqa: ANN401 - an entity of any version
+    resource = SimpleNamespace(
+        resource_type=kind, resource_name=name, configuration_keys=keys or None
+    )
+    answer = await service.ask(
+        ApiKey.DESCRIBE_CONFIGS,
+        version,
+        principal=principal,
+        resources=[resource],
+        include_synonyms=True,
+        include_documentation=True,
+    )
+    (result,) = answer.results
+    return result
+
+
+def max_connections(service: KafkaService) -> int:
+    seen: list[Reloadable] = []
+    service.settings.follow(seen.append)
+    return seen[-1].max_connections
+
+
+async def test_what_is_altered_is_in_force_durable_and_described(nursery: trio.Nursery) -> None:
+    """One batch a request; every follower is told before the answer."""
+    service = await start(nursery)
+    told: list[int] = []
+    service.settings.follow(lambda settings: told.append(settings.max_connections))
+    assert await alter(service, altered((KEY, SET, "5")), altered((KEY, SET, "6"), name="")) == [
+        OK,
+        OK,
+    ]
+    assert told == [1024, 5]
+    assert service.running.log.batches == [
+        (ConfigChanged(BROKER, "7", KEY, "5"), ConfigChanged(BROKER, "", KEY, "6"))
+    ]
+    (entry,) = (await describe(service, "7", KEY)).configs
+    assert (entry.value, entry.config_source, entry.read_only, entry.config_type) == (
+        "5", 2, False, 3,
+    )  # fmt: skip
+    assert [(each.value, each.source) for each in entry.synonyms] == [
+        ("5", 2), ("6", 3), ("1024", 5),
+    ]  # fmt: skip
+    assert "HTTP connections" in entry.documentation
+    (entry,) = (await describe(service, "")).configs
+    assert (entry.name, entry.value, entry.config_source) == (KEY, "6", 3)
+    assert await alter(service, altered((KEY, DELETE, None))) == [OK]
+    assert told == [1024, 5, 6]
+    nursery.cancel_scope.cancel()
+
+
+async def test_a_replacement_sets_just_what_it_names(nursery: trio.Nursery) -> None:
+    """AlterConfigs takes away all else that was set of the resource."""
+    service = await start(nursery)
+    idle = "connections.max.idle.ms"
+    assert await alter(service, altered((KEY, SET, "5"), (idle, SET, "9"))) == [OK]
+    for version in APIS[ApiKey.ALTER_CONFIGS].versions:
+        resource = altered((KEY, SET, str(10 + version)))
+        assert await alter(service, resource, api_key=ApiKey.ALTER_CONFIGS, version=version) == [OK]
+        assert max_connections(service) == 10 + version
+    assert dict(service.running.applier.cluster.newest.configs[(BROKER, "7")]) == {KEY: "12"}
+    nursery.cancel_scope.cancel()
+
+
+BAD = [
+    (altered((KEY, SET, "x")), invalid(
+        "Invalid value x for configuration max.connections: "
+        "x is not an integer from 1 to 2147483647"
+    )),
+    (altered(("node.id", SET, "3")), invalid("Cannot update these configs dynamically: [node.id]")),
+    (altered((KEY, SET, "5"), ("log.dirs", SET, "3")), invalid(
+        "Cannot update these configs dynamically: [log.dirs]"
+    )),
+    (altered((KEY, SET, None)), invalid("Null value not supported for : max.connections")),
+    (altered((KEY, 9, "1")), invalid("Unknown operations type 9")),
+    (altered((KEY, SET, "1"), (KEY, DELETE, None)), invalid("Error due to duplicate config keys")),
+    (altered((KEY, APPEND, "1")), (
+        ErrorCode.INVALID_CONFIG,
+        "Config value append is not allowed for config key: max.connections",
+    )),
+    (altered((KEY, SET, "5"), name="2"), invalid(
+        "Unexpected broker id, expected 7, but received 2"
+    )),
+    (altered((KEY, SET, "5"), name="x"), invalid("Node id must be an integer, but it is: x")),
+    (altered((KEY, SET, "5"), kind=9), invalid("Unknown resource type 9")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("bad", "error"), BAD)
+async def test_a_bad_resource_changes_nothing_and_keeps_no_other_from_it(
+    nursery: trio.Nursery, bad: Resource, error: tuple[int, str]
+) -> None:
+    """All of a resource or none of it, with Kafka's texts."""
+    service = await start(nursery)
+    other = altered(("authorizerd.log.level", SET, "ERROR"), name="")
+    assert await alter(service, bad, other) == [error, OK]
+    assert max_connections(service) == 1024
+    (entry,) = (await describe(service, "7", "authorizerd.log.level")).configs
+    assert entry.value == "ERROR"
+    nursery.cancel_scope.cancel()
+
+
+async def test_a_resource_named_twice_is_refused_twice(nursery: trio.Nursery) -> None:
+    """Neither wins."""
+    service = await start(nursery)
+    error = invalid("Each resource must appear at most once.")
+    assert await alter(service, altered((KEY, SET, "5")), altered()) == [error, error]
+    assert max_connections(service) == 1024
+    nursery.cancel_scope.cancel()
+
+
+async def test_what_is_only_validated_changes_nothing(nursery: trio.Nursery) -> None:
+    """It is answered as if it had."""
+    service = await start(nursery)
+    resources = altered((KEY, SET, "5")), altered((KEY, SET, "x"), name="")
+    (good, (code, _)) = await alter(service, *resources, validate_only=True)
+    assert (good, code) == (OK, ErrorCode.INVALID_REQUEST)
+    assert service.running.log.batches == []
+    assert max_connections(service) == 1024
+    nursery.cancel_scope.cancel()
+
+
+async def test_who_may_not_alter_or_describe_is_told_so(nursery: trio.Nursery) -> None:
+    """For each resource; ALTER_CONFIGS gives DESCRIBE_CONFIGS."""
+    service = await start(nursery)
+    assert (
+        await alter(service, altered((KEY, SET, "5")), altered(kind=9), principal=ALICE)
+        == [NOT_AUTHORIZED] * 2
+    )
+    refused = await describe(service, principal=ALICE)
+    assert (refused.error_code, refused.error_message) == NOT_AUTHORIZED
+    assert await service.create([MAY_ALTER]) == [None]
+    assert await alter(service, altered((KEY, SET, "5")), principal=ALICE) == [OK]
+    assert (await describe(service, "7", KEY, principal=ALICE)).error_code == 0
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("super.users", "User:alice;User:root"), ("allow.everyone.if.no.acl.found", "true")],
+)
+@pytest.mark.parametrize("operation", [SET, DELETE])
+async def test_only_a_super_user_says_who_may_do_everything(
+    nursery: trio.Nursery, key: str, value: str, operation: AlterOperation
+) -> None:
+    """ALTER_CONFIGS would else make anyone a super user."""
+    service = await start(nursery, MAY_ALTER)
+    change = key, operation, value if operation is SET else None
+    if operation is DELETE:
+        assert await alter(service, altered((key, SET, value))) == [OK]
+    refused = ErrorCode.CLUSTER_AUTHORIZATION_FAILED, f"Only a super user may change {key}"
+    before = service.authorizer.newest().settings
+    if not (operation is DELETE and key == "super.users"):  # alice is one by then
+        assert await alter(service, altered(change), principal=ALICE) == [refused]
+    assert service.authorizer.newest().settings == before
+    assert await alter(service, altered(change), principal=ROOT) == [OK]
+    assert service.authorizer.newest().settings != before
+    nursery.cancel_scope.cancel()
+
+
+async def test_a_replacement_may_not_take_a_guarded_key_away_either(nursery: trio.Nursery) -> None:
+    """What it does not name it takes away."""
+    service = await start(nursery, MAY_ALTER)
+    key = "allow.everyone.if.no.acl.found"
+    assert await alter(service, altered((key, SET, "true"))) == [OK]
+    (result,) = await alter(
+        service, altered((KEY, SET, "5")), principal=ALICE, api_key=ApiKey.ALTER_CONFIGS, version=2
+    )
+    assert result == (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, f"Only a super user may change {key}")
+    assert service.authorizer.newest().settings.allow_everyone_if_no_acl_found
+    nursery.cancel_scope.cancel()
+
+
+async def test_a_reload_takes_the_guarded_keys_from_the_file_again(nursery: trio.Nursery) -> None:
+    """All else that was set over the wire beats the file, and stays."""
+    service = await start(nursery)
+    changes = (KEY, SET, "5"), ("super.users", SET, f"{ROOT};{ALICE}")
+    assert await alter(service, altered(*changes)) == [OK]
+    assert ALICE in service.settings.super_users
+    service.read = lambda: read_configuration("max.connections=9", "authorizerd.log.level=ERROR")
+    await service.settings.reload()
+    assert service.settings.super_users == {ROOT}
+    assert service.authorizer.newest().settings.super_users == {ROOT}
+    assert max_connections(service) == 5
+    (entry,) = (await describe(service, "7", "authorizerd.log.level")).configs
+    assert (entry.value, entry.config_source) == ("ERROR", 4)
+    nursery.cancel_scope.cancel()
+
+
+async def test_at_a_start_the_log_says_nothing_of_who_may_do_everything(
+    nursery: trio.Nursery,
+) -> None:
+    """Nor anything that its key does not take; the rest of it counts."""
+    service = await start(nursery, is_loaded=False)
+    await service.load(
+        cluster_changes=[
+            ConfigChanged(BROKER, "7", "super.users", ALICE),
+            ConfigChanged(BROKER, "7", "max.connections", "many"),
+            ConfigChanged(BROKER, "7", "connections.max.idle.ms", "77"),
+            ConfigChanged(BROKER, "8", "authorizerd.update.timeout.ms", "1"),
+        ]
+    )
+    service.settings.refresh()
+    seen: list[Reloadable] = []
+    service.settings.follow(seen.append)
+    assert (seen[0].max_connections, seen[0].connections_max_idle_ms) == (1024, 77)
+    assert seen[0].update_timeout_ms == 30_000
+    assert service.settings.super_users == {ROOT}
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("version", APIS[ApiKey.DESCRIBE_CONFIGS].versions)
+async def test_every_key_is_described(nursery: trio.Nursery, version: int) -> None:
+    """Fixed ones are read-only, and no password is shown."""
+    service = await start(nursery)
+    result = await describe(service, version=version)
+    entries = {entry.name: entry for entry in result.configs}
+    assert list(entries) == sorted(entries)
+    assert (entries["node.id"].value, entries["node.id"].read_only) == ("7", True)
+    assert (entries["super.users"].value, entries["super.users"].read_only) == (ROOT, False)
+    assert not any(entry.is_sensitive for entry in result.configs)
+    nursery.cancel_scope.cancel()
+
+
+UNDESCRIBED = [
+    ("2", BROKER, "Unexpected broker id, expected 7 or empty string, but received 2"),
+    ("x", BROKER, "Broker id must be an integer, but it is: x"),
+    ("t", 7, ErrorCode.INVALID_REQUEST.text),
+]
+
+
+@pytest.mark.parametrize(("name", "kind", "text"), UNDESCRIBED)
+async def test_what_is_not_this_node_is_not_described(
+    nursery: trio.Nursery, name: str, kind: int, text: str
+) -> None:
+    """With Kafka's texts."""
+    service = await start(nursery)
+    result = await describe(service, name, kind=kind)
+    assert (result.error_code, result.error_message) == invalid(text)
+    assert list(result.configs) == []
+    nursery.cancel_scope.cancel()
+
+
+async def test_before_loading_each_resource_is_refused(nursery: trio.Nursery) -> None:
+    """AUTHORIZER_NOT_READY, which is 801."""
+    service = await start(nursery, is_loaded=False)
+    (result,) = await alter(service, altered((KEY, SET, "5")), principal=ALICE)
+    assert result[0] == 801
+    assert (await describe(service, principal=ALICE)).error_code == 801
+    nursery.cancel_scope.cancel()
+
+
+async def test_a_log_that_cannot_be_written_fails_each_resource(nursery: trio.Nursery) -> None:
+    """A queue that is closed says so; nothing is in force."""
+    service = await start(nursery)
+    service.running.queue.close()
+    (result,) = await alter(service, altered((KEY, SET, "5")))
+    assert result == (ErrorCode.BROKER_NOT_AVAILABLE, "the daemon is shutting down")
+    assert max_connections(service) == 1024
+    nursery.cancel_scope.cancel()

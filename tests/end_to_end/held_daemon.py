@@ -1,0 +1,43 @@
+"""The daemon's command, over a disk that holds the load back at the log's last segment.
+
+When the load has come that far it says so, ``held``, on standard output, and waits for a line on
+standard input. All else is the daemon as it is.
+
+    python -m tests.end_to_end.held_daemon serve --config server.properties …
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import BinaryIO, Final
+from unittest import mock
+
+from daemon import lifespan
+from daemon.command_line import main
+from metadata.directory import is_segment_name
+from metadata.storage import DiskStorage
+
+HELD: Final = "held\n"
+
+
+class HeldStorage(DiskStorage):
+    def __init__(self) -> None:
+        self._is_released = False
+
+    def open(self, path: Path) -> BinaryIO:
+        """Open ``path``; the first time that it is the last segment, once a line has come."""
+        if not self._is_released and path.name == max(self._segments(path.parent), default=None):
+            sys.stdout.write(HELD)
+            sys.stdout.flush()
+            sys.stdin.readline()
+            self._is_released = True
+        return super().open(path)
+
+    def _segments(self, directory: Path) -> list[str]:
+        return [name for name in self.names(directory) if is_segment_name(name)]
+
+
+if __name__ == "__main__":
+    with mock.patch.object(lifespan, "DISK", HeldStorage()):
+        sys.exit(main())

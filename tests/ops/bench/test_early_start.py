@@ -1,0 +1,34 @@
+"""A start that is looked on: who is served when, and what opens when."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ops.bench.checkpoint import write_checkpoint
+from ops.bench.early_start import EARLY, ENDPOINTS, LATE, start_early
+from ops.bench.processes import ProcessError
+from ops.bench.sets import wide
+from tests.log_files import write_file
+
+
+def test_a_start_is_seen_from_the_first_endpoint_to_the_last(tmp_path: Path) -> None:
+    """A set so small may be loaded before anybody asks: somebody is refused often, or never."""
+    acl_set = wide(1000, 2)
+    write_checkpoint(tmp_path / "log", acl_set.added())
+    early = start_early(tmp_path / "log", tmp_path / "run")
+    assert early.acls == sum(1 for _ in acl_set.acls())
+    assert set(early.opened_s) == set(ENDPOINTS)
+    assert 0 < early.opened_s[EARLY] <= early.opened_s[LATE]
+    assert early.super_user_ms
+    assert min(early.super_user_ms) > 0
+    assert 0 <= early.refused <= len(early.super_user_ms)
+
+
+def test_a_daemon_that_does_not_start_is_a_fault(tmp_path: Path) -> None:
+    """Said at once: nobody waits for what has ended."""
+    write_file(tmp_path / "log", "00000000000000000000.log", b"no log")
+    (tmp_path / "log" / "meta.properties.format").touch()
+    with pytest.raises(ProcessError, match="bound no ports"):
+        start_early(tmp_path / "log", tmp_path / "run")
