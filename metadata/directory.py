@@ -21,6 +21,15 @@ CLEAN_SHUTDOWN_NAME: Final = ".kafka_cleanshutdown"
 CORRUPT_SUFFIX: Final = ".corrupt"
 """Behind the name of a checkpoint that was found damaged, which nothing takes for one then."""
 
+OFFSET_MAX: Final = 2**63 - 1
+
+_KNOWN_NAME: Final = re.compile(
+    r"\d{20}\.(log|index|timeindex|txnindex|snapshot)(\.(deleted|cleaned|swap|part))?"
+    r"|\d{20}-\d{10}\.checkpoint(\.(deleted|part|corrupt))?"
+    r"|leader-epoch-checkpoint(\.tmp)?|quorum-state(\.tmp)?|partition\.metadata(\.tmp)?",
+    re.ASCII,
+)
+_ALMOST_A_NAME: Final = re.compile(r"\d{20}.*|.*\.log|.*\.checkpoint", re.DOTALL)
 _SEGMENT_NAME: Final = re.compile(r"(\d{20})\.log", re.ASCII)
 _CHECKPOINT_NAME: Final = re.compile(r"(\d{20})-(\d{10})\.checkpoint", re.ASCII)
 
@@ -76,6 +85,36 @@ def checkpoint_of(path: Path) -> Checkpoint:
             "'.checkpoint')"
         )
     return Checkpoint(int(match[1]), int(match[2]), path)
+
+
+def is_known_name(name: str) -> bool:
+    """Say whether Kafka or this daemon leaves files of that name beside a log's segments."""
+    return _KNOWN_NAME.fullmatch(name) is not None
+
+
+def name_fault(name: str) -> str | None:
+    """Return what is wrong with a name that is almost that of a segment or checkpoint."""
+    if name[:20].isdecimal() and int(name[:20]) > OFFSET_MAX:
+        return "named by an offset that cannot be"
+    if not is_known_name(name) and _ALMOST_A_NAME.fullmatch(name):
+        return "named almost like a file of the log: it is not read"
+    return None
+
+
+def check_names(log_dir: Path, storage: Storage) -> None:
+    """Refuse a file that is named almost like a segment or checkpoint.
+
+    It would not be read, and without it the log might go back in time.
+
+    Raises:
+        LogDirectoryError: there is one.
+        OSError: the directory cannot be read.
+    """
+    directory = log_dir / METADATA_TOPIC_DIRECTORY
+    for name in storage.names(directory):
+        fault = name_fault(name)
+        if fault is not None:
+            raise LogDirectoryError(f"{directory / name}: {fault}")
 
 
 def find_files(log_dir: Path, storage: Storage = DISK) -> LogFiles:

@@ -16,10 +16,10 @@ from acl.builder import SnapshotBuilder
 from acl.errors import ChangeError
 from acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot, apply_changes
 from metadata.batch_file import BatchFile, PlacedBatch
-from metadata.directory import Checkpoint, Segment, find_files
+from metadata.directory import OFFSET_MAX, Checkpoint, Segment, find_files
 from metadata.errors import CorruptLogError, LogDirectoryError, MetadataLogError
 from metadata.findings import Fault, FaultKind, Finding, Note, Summary, directory_fault
-from metadata.known_names import OFFSET_MAX, name_findings
+from metadata.known_names import name_findings
 from metadata.log import LogBatch, MetadataLog
 from metadata.meta_properties import NAME as META_PROPERTIES_NAME
 from metadata.meta_properties import check_format_is_finished, read_meta_properties

@@ -13,17 +13,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from metadata.directory import METADATA_TOPIC_DIRECTORY
+from metadata.directory import METADATA_TOPIC_DIRECTORY, is_known_name, name_fault
 from metadata.storage import Storage
 
 REPAIR_PREFIX: Final = "repair-"
 
-_OF_THE_LOG: Final = re.compile(
-    r"\d{20}\.(log|index|timeindex|txnindex|snapshot)(\.(deleted|cleaned|swap|part))?"
-    r"|\d{20}-\d{10}\.checkpoint(\.(deleted|part|corrupt))?"
-    r"|leader-epoch-checkpoint(\.tmp)?|quorum-state(\.tmp)?|partition\.metadata(\.tmp)?",
-    re.ASCII,
-)
 _OF_THE_DIRECTORY: Final = re.compile(
     r"meta\.properties(\.tmp|\.part|\.format(\.part)?)?|\.lock|\.kafka_cleanshutdown|bootstrap\.checkpoint"
     r"|__cluster_metadata-0|(cleaner-offset|log-start-offset|recovery-point-offset"
@@ -31,21 +25,17 @@ _OF_THE_DIRECTORY: Final = re.compile(
     r"|[\w.-]+-\d+(\.[\w-]+-(delete|future|stray))?",  # a topic's partition
     re.ASCII,
 )
-OFFSET_MAX: Final = 2**63 - 1
-_ALMOST: Final = re.compile(r"\d{20}.*|.*\.log|.*\.checkpoint", re.DOTALL)
 
 
 def name_findings(log_dir: Path, storage: Storage) -> Iterator[tuple[Path, str, bool]]:
     """Yield each file whose name is not known, what is to be said, and whether it is a fault."""
     directory = log_dir / METADATA_TOPIC_DIRECTORY
     for name in sorted(storage.names(directory)):
-        if name[:20].isdecimal() and int(name[:20]) > OFFSET_MAX:
-            yield directory / name, "named by an offset that cannot be", True
-        elif not _OF_THE_LOG.fullmatch(name):
-            if _ALMOST.fullmatch(name):
-                yield directory / name, "named almost like a file of the log: it is not read", True
-            else:
-                yield directory / name, "not known", False
+        fault = name_fault(name)
+        if fault is not None:
+            yield directory / name, fault, True
+        elif not is_known_name(name):
+            yield directory / name, "not known", False
     for name in sorted(storage.names(log_dir)):
         if not _OF_THE_DIRECTORY.fullmatch(name):
             yield log_dir / name, "not known", False

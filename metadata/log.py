@@ -16,7 +16,14 @@ from pathlib import Path
 from typing import Final
 
 from metadata.batch_file import BatchFile, PlacedBatch, TornTail
-from metadata.directory import Checkpoint, LogFiles, Segment, checkpoint_of, find_files
+from metadata.directory import (
+    Checkpoint,
+    LogFiles,
+    Segment,
+    check_names,
+    checkpoint_of,
+    find_files,
+)
 from metadata.errors import CorruptLogError, MetadataLogError
 from metadata.storage import DISK, Storage
 from protocol.errors import DecodeError
@@ -76,11 +83,13 @@ class MetadataLog:
         """Open the log below a log directory, or one checkpoint file alone.
 
         Raises:
-            LogDirectoryError: there is no such thing.
+            LogDirectoryError: there is no such thing, or a file beside it has a wrong name.
         """
         if storage.is_file(path):
             return cls(LogFiles((), (checkpoint_of(path),)), storage)
-        return cls(find_files(path, storage), storage)
+        files = find_files(path, storage)
+        check_names(path, storage)
+        return cls(files, storage)
 
     def batches(self) -> Iterator[LogBatch]:
         """Yield every batch in order; blocks on the files.

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from metadata.directory import (
+    METADATA_TOPIC_DIRECTORY,
     Checkpoint,
     Segment,
+    check_names,
     checkpoint_name,
     checkpoint_of,
     find_files,
     segment_name,
 )
 from metadata.errors import LogDirectoryError
+from metadata.storage import DISK
 from tests.log_files import write_file
 
 OTHERS = [
@@ -103,3 +107,30 @@ def test_a_directory_without_a_metadata_log_is_named(tmp_path: Path) -> None:
     assert str(empty.value) == f"{directory}: holds neither a log segment nor a checkpoint"
     with pytest.raises(LogDirectoryError, match="Not a directory"):
         find_files(directory / "quorum-state")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "00000000000000000010.lo",
+        "0000000000000000001.log",
+        "00000000000000000010-000000001.checkpoint",
+        "x.log",
+        "99999999999999999999.log",
+    ],
+)
+def test_a_name_that_is_almost_one_of_the_log_s_is_refused(tmp_path: Path, name: str) -> None:
+    """Passed over it would take the log back to what it was before that file."""
+    directory = tmp_path / METADATA_TOPIC_DIRECTORY
+    directory.mkdir()
+    for sound in (
+        segment_name(0),
+        "00000000000000000000.index",
+        "leader-epoch-checkpoint",
+        "notes",
+    ):
+        (directory / sound).touch()
+    check_names(tmp_path, DISK)
+    (directory / name).touch()
+    with pytest.raises(LogDirectoryError, match=f"{re.escape(name)}: named "):
+        check_names(tmp_path, DISK)

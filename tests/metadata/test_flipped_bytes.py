@@ -14,7 +14,6 @@ from acl.errors import ChangeError
 from metadata.batch_file import SECTOR_SIZE
 from metadata.directory import METADATA_TOPIC_DIRECTORY
 from metadata.errors import CorruptLogError, LogDirectoryError
-from metadata.known_names import OFFSET_MAX
 from protocol.record_batch import ControlType
 from tests.log_files import (
     METADATA_VERSION,
@@ -40,7 +39,6 @@ UNDETECTABLE_BY_CONTENT = {
 """What not even check-log can find, by file, and why. No ACL depends on any of it."""
 
 UNNOTICED_AT_A_START = {
-    "last segment": "under a name that is none the file is not seen, and the log ends before it",
     "checkpoint": "no byte of it says where it ends: its name alone does",
 }
 """Whose names, changed, a start may not notice though the ACLs are wrong; check-log does."""
@@ -143,12 +141,7 @@ def test_the_epoch_of_a_last_leader_change_can_rise_unnoticed(log_dir: Path) -> 
 
 
 def is_name(name: str) -> bool:
-    number = name[:20]
-    return (
-        "/" not in name
-        and "\0" not in name
-        and not (number.isdecimal() and int(number) > OFFSET_MAX)
-    )
+    return "/" not in name and "\0" not in name
 
 
 @pytest.mark.parametrize("checkpoints", [False, True], ids=["segments", "checkpoints"])
@@ -160,8 +153,6 @@ def test_every_name_is_vouched_for(log_dir: Path, checkpoints: bool) -> None:
     for path in [each for each in storage.files if each.parent == directory]:
         whole = storage.files.pop(path)
         what = "checkpoint" if path.suffix == ".checkpoint" else "segment"
-        if path.name == f"{max(SEGMENTS):020d}.log":
-            what = "last segment"
         for position, mask in product(range(len(path.name)), BITS):
             name = os.fsdecode(flipped(path.name.encode(), position, mask))
             if is_name(name) and directory / name not in storage.files:
