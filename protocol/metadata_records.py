@@ -169,12 +169,15 @@ _DECODERS: Final[dict[int, Callable[[WireReader], MetadataRecord]]] = {
 }
 
 
+_ACL_ADDED_FRAME: Final = bytes((FRAME_VERSION, RecordType.ACCESS_CONTROL_ENTRY, 0))
+
+
 def encode_value(record: MetadataRecord) -> bytes:
     """Return the value of ``record``, frame and all."""
     match record:
         case AclAdded(id, acl):
             return (
-                _frame(RecordType.ACCESS_CONTROL_ENTRY)
+                _ACL_ADDED_FRAME
                 + id
                 + _int8(acl.resource_type)
                 + compact_string(acl.resource_name)

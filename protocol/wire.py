@@ -107,8 +107,13 @@ class WireReader:
             raise DecodeError(f"{what}: {self.remaining} bytes too many", self.position)
 
 
+_ONE_BYTE_VARINTS: Final = tuple(bytes((value,)) for value in range(0x80))
+
+
 def unsigned_varint(value: int) -> bytes:
     assert value >= 0
+    if value < len(_ONE_BYTE_VARINTS):
+        return _ONE_BYTE_VARINTS[value]
     encoded = bytearray()
     while value > 0x7F:
         encoded.append(value & 0x7F | 0x80)
