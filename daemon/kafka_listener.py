@@ -8,7 +8,6 @@ Source: Kafka 4.3 SocketServer, SaslServerAuthenticator; KIP-43, KIP-152 (SASL),
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
@@ -16,12 +15,13 @@ from typing import Final, Protocol
 import trio
 
 from acl.hosts import host_address
-from config.configuration import Reloadable
 from config.jaas import PlainUsers
+from daemon.connections import ConnectionServer, ConnectionStatistics
+from daemon.errors import ClosingError
 from daemon.kafka_answers import ApiVersion, ApiVersionsAnswer
 from daemon.kafka_bodies import read_body, write_body
 from daemon.kafka_handlers import Session
-from daemon.sasl_exchange import OutOfTurnError, SaslExchange
+from daemon.sasl_exchange import SaslExchange
 from protocol.errors import DecodeError
 from protocol.kafka_acl_responses import Piece
 from protocol.kafka_api import Api, ApiKey, names_software, served_apis
@@ -34,29 +34,16 @@ from protocol.kafka_connection import (
 )
 from protocol.kafka_errors import ErrorCode
 
-RECEIVE_BYTES: Final = 64 * 1024
 SEND_BYTES: Final = 64 * 1024
 LOGIN_REQUEST_BYTES_MAX: Final = 512 * 1024
 """What a request may hold before its client has logged in: Kafka's sasl.server.max.receive.size."""
 FAILED_LOGIN_DELAY_S: Final = 0.1
 """How long a failed log-in waits for its answer: Kafka's connection.failed.authentication.delay."""
 
-_logger = logging.getLogger(__name__)
-
 
 @dataclass(slots=True)
-class KafkaStatistics:
-    """What one listener has seen so far; only it writes here."""
-
-    connections_open: int = 0
-    connections_refused: int = 0
-    connections_broken: int = 0
+class KafkaStatistics(ConnectionStatistics):
     logins_failed: int = 0
-    requests: int = 0
-
-
-class _ClosingError(Exception):
-    """The connection is to be closed; the text says why, for the log."""
 
 
 class Handlers(Protocol):
@@ -70,7 +57,7 @@ class Handlers(Protocol):
         """
 
 
-class KafkaListener:
+class KafkaListener(ConnectionServer):
     """Args:
     users: who may log in with PLAIN; None where nobody has to, and everyone is ANONYMOUS.
     is_controller: whether it also serves what is for controllers only.
@@ -88,98 +75,20 @@ class KafkaListener:
         drain_timeout_ms: int,
         is_controller: bool = False,
     ) -> None:
-        self.name = name
+        super().__init__(
+            name=name,
+            max_connections=max_connections,
+            idle_timeout_ms=idle_timeout_ms,
+            drain_timeout_ms=drain_timeout_ms,
+        )
         self.apis: Final = served_apis(is_controller=is_controller)
-        self.statistics: Final = KafkaStatistics()
+        self.statistics: KafkaStatistics = KafkaStatistics()
         self._handlers = handlers
         self._users = users
         self._request_bytes_max = request_bytes_max
-        self._max_connections = max_connections
-        self._idle_timeout = idle_timeout_ms / 1000
-        self._drain_timeout = drain_timeout_ms / 1000
-        self._accepting = trio.CancelScope()
-        self._waiting: set[trio.CancelScope] = set()
-        self._draining = False
-        self._drained = trio.Event()
 
-    def reconfigure(self, settings: Reloadable) -> None:
-        """Take over other limits, for what begins from now on."""
-        self._max_connections = settings.max_connections
-        self._idle_timeout = settings.connections_max_idle_ms / 1000
-        self._drain_timeout = settings.http_drain_timeout_ms / 1000
-
-    async def serve(
-        self,
-        listeners: Sequence[trio.abc.Listener[trio.SocketStream]],
-        *,
-        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
-    ) -> None:
-        """Serve until drained or cancelled; the listeners are closed then."""
-        async with trio.open_nursery() as nursery:
-            task_status.started()
-            with self._accepting:
-                await trio.serve_listeners(
-                    self._serve_stream, list(listeners), handler_nursery=nursery
-                )
-            await self._drained.wait()
-            nursery.cancel_scope.cancel()
-
-    async def drain(self) -> None:
-        """Accept no more, close who waits, and return when the last request is answered."""
-        self._accepting.cancel()
-        # Two turns of the loop, so that what had arrived before is no longer taken for idle.
-        await trio.lowlevel.checkpoint()
-        await trio.lowlevel.checkpoint()
-        self._draining = True
-        for waiting in self._waiting:
-            waiting.cancel()
-        self._notice_drained()
-        with trio.move_on_after(self._drain_timeout):
-            await self._drained.wait()
-        self._drained.set()
-
-    def _notice_drained(self) -> None:
-        if self._draining and not self.statistics.connections_open:
-            self._drained.set()
-
-    async def _serve_stream(self, stream: trio.SocketStream) -> None:
-        async with stream:
-            if self.statistics.connections_open >= self._max_connections:
-                self.statistics.connections_refused += 1
-                return
-            self.statistics.connections_open += 1
-            try:
-                await _Conversation(self, stream).run()
-            except (trio.BrokenResourceError, trio.ClosedResourceError):
-                pass  # the peer went away, which is its right
-            except (DecodeError, OutOfTurnError, _ClosingError) as error:
-                self.statistics.connections_broken += 1
-                _logger.info("%s: connection closed: %s", self.name, error)
-            except Exception:
-                self.statistics.connections_broken += 1
-                _logger.exception("%s: connection closed", self.name)
-            finally:
-                self.statistics.connections_open -= 1
-                self._notice_drained()
-
-    async def receive(self, stream: trio.SocketStream) -> bytes:
-        """Return what the peer sends next; nothing where it is idle too long, or drained."""
-        if self._draining:
-            return b""
-        with trio.move_on_after(self._idle_timeout) as scope:
-            self._waiting.add(scope)
-            try:
-                return bytes(await stream.receive_some(RECEIVE_BYTES))
-            finally:
-                self._waiting.discard(scope)
-        return b""
-
-    async def send(self, stream: trio.SocketStream, data: bytes | bytearray) -> None:
-        """Send ``data``, unless the peer takes none for as long as it may be idle."""
-        with trio.move_on_after(self._idle_timeout) as scope:
-            await stream.send_all(data)
-        if scope.cancelled_caught:
-            raise _ClosingError("the client does not read its answers")
+    async def converse(self, stream: trio.SocketStream) -> None:
+        await _Conversation(self, stream).run()
 
     @property
     def users(self) -> PlainUsers | None:
@@ -213,7 +122,7 @@ class _Conversation:
             while (pieces := await self._answer_next()) is not None:
                 await self._send(pieces)
                 if self._sasl.has_failed:
-                    raise _ClosingError(f"log-in failed from {self._host}")
+                    raise ClosingError(f"log-in failed from {self._host}")
 
     async def _answer_next(self) -> list[Piece] | None:
         """Return what answers the next frame that was received, None until all of it has come."""
@@ -245,7 +154,7 @@ class _Conversation:
             case _:
                 principal = self._sasl.principal
                 if principal is None:
-                    raise _ClosingError(f"{request.api_key.name} before the client has logged in")
+                    raise ClosingError(f"{request.api_key.name} before the client has logged in")
                 session = Session(
                     listener_name=self._listener.name, principal=principal, host=self._host
                 )

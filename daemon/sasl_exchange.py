@@ -12,6 +12,7 @@ from enum import Enum, auto
 from typing import Final
 
 from config.jaas import PlainUsers
+from daemon.errors import ClosingError
 from daemon.kafka_answers import SaslAuthenticateAnswer, SaslHandshakeAnswer
 from daemon.sasl import MECHANISM, AuthenticationError, authenticate_plain
 from protocol.kafka_errors import ErrorCode
@@ -22,7 +23,7 @@ _RAW_TOKENS: Final = 0
 """The version of SaslHandshake after which tokens come bare, in no request."""
 
 
-class OutOfTurnError(Exception):
+class OutOfTurnError(ClosingError):
     """A request that the connection is not ready for: it is closed, unanswered."""
 
 
