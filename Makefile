@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: setup setup-dev run test faults check bench conformance lock clean
+.PHONY: setup setup-dev run test faults mutants check bench conformance lock clean
 
 setup: .venv/.setup
 setup-dev: .venv/.setup-dev
@@ -29,6 +29,10 @@ test: setup-dev
 faults: setup-dev
 	$(BIN)/python -m tests.faults --schedules $(or $(SCHEDULES),20000) --seed $(or $(SEED),1)
 
+# Breaks one guard after the other in a copy, and runs the test that must notice it.
+mutants: setup-dev
+	$(BIN)/python -m tests.mutants
+
 check: setup-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -38,9 +42,10 @@ check: setup-dev
 bench: setup-dev
 	$(BIN)/python -m ops.bench
 
-# Against the real Kafka, where Java and Maven are there; SEED=1234 repeats a run's random cases.
+# Against the real Kafka, where Java and Maven are there; SEED=1234 repeats a run's random cases,
+# WRITE=1 keeps the matrix of admin clients in docs/conformance.md.
 conformance: setup-dev
-	$(BIN)/pytest tests/conformance $(if $(SEED),--seed $(SEED))
+	$(BIN)/pytest tests/conformance $(if $(SEED),--seed $(SEED)) $(if $(WRITE),--write-matrix)
 
 # Rewrites both lock files; needs uv.
 lock:

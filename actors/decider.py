@@ -54,6 +54,23 @@ class Decider(Authorizer, Protocol):
     def newest(self) -> Authority:
         """Return what a request that begins now is judged by, to its end."""
 
+    async def wait_until_applied(self, offset: int) -> None:
+        """Return as soon as the log is applied up to ``offset``; for ever, where it never is."""
+
+    def allows(
+        self,
+        authority: Authority,
+        principal: str,
+        host: str | None,
+        operation: int,
+        resource_type: int,
+        resource_name: str,
+        *,
+        request_name: str,
+        counts: DecisionCounts,
+    ) -> bool:
+        """Return what ``decide`` would, its question in fields, without the rule, but faster."""
+
     def decide(
         self,
         authority: Authority,

@@ -97,6 +97,27 @@ class PluggedAuthorizer(Decider):
     def _kafka_counts(self) -> DecisionCounts:
         return self.counts_of(KAFKA_SURFACE)
 
+    async def wait_until_applied(self, offset: int) -> None:
+        """Return as soon as the newest snapshot is of ``offset`` or later."""
+        await self._snapshot.wait_until(
+            lambda newest: newest is not None and newest.offset >= offset
+        )
+
+    def allows(
+        self,
+        authority: Authority,
+        principal: str,
+        host: str | None,
+        operation: int,
+        resource_type: int,
+        resource_name: str,
+        *,
+        request_name: str,
+        counts: DecisionCounts,
+    ) -> bool:
+        question = Question(principal, host, operation, resource_type, resource_name)
+        return self.decide(authority, question, request_name, counts).allowed
+
     def decide(
         self,
         authority: Authority,

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Final
 
 from acl.by_resource_type import authorize_by_resource_type, check_by_resource_type
-from acl.decision import SUPER_USER, AuthorizerSettings, Decision, explain
+from acl.decision import SUPER_USER, AuthorizerSettings, Decision, authorize, explain
 from acl.errors import InvalidQuestionError, NotReadyError
 from acl.filters import find_acls
 from acl.model import Acl, AclFilter, Question
@@ -150,6 +150,49 @@ class StandardAuthorizer(Decider):
             ).allowed
             for action in actions
         ]
+
+    async def wait_until_applied(self, offset: int) -> None:
+        """Return as soon as the newest snapshot is of ``offset`` or later."""
+        await self._snapshot.wait_until(
+            lambda newest: newest is not None and newest.offset >= offset
+        )
+
+    def allows(
+        self,
+        authority: Authority,
+        principal: str,
+        host: str | None,
+        operation: int,
+        resource_type: int,
+        resource_name: str,
+        *,
+        request_name: str,
+        counts: DecisionCounts,
+    ) -> bool:
+        """Return what ``decide`` would; the rule is looked for where the audit log wants it."""
+        snapshot, audit_log = authority.snapshot, self._audit_log
+        if snapshot is not None:
+            try:
+                allowed = authorize(
+                    snapshot,
+                    authority.settings,
+                    principal,
+                    host,
+                    operation,
+                    resource_type,
+                    resource_name,
+                )
+            except InvalidQuestionError:
+                counts.invalid += 1
+                raise
+            if audit_log is None or audit_log.level_of(allowed) is None:
+                if allowed:
+                    counts.allowed += 1
+                else:
+                    counts.denied += 1
+                return allowed
+        question = Question(principal, host, operation, resource_type, resource_name)
+        return self.decide(authority, question, request_name, counts).allowed
 
     def decide(
         self,

@@ -14,7 +14,15 @@ from typing import Any, TypeVar
 
 from acl.audit import AuditLevel
 from acl.model import ResourceType
-from config.endpoints import NONROUTABLE_HOST, Endpoint, HttpEndpoint, Listener
+from config.endpoints import (
+    NONROUTABLE_HOST,
+    Endpoint,
+    HttpEndpoint,
+    Listener,
+    StreamEndpoint,
+    is_loopback,
+    not_loopback,
+)
 from config.errors import ConfigurationError, InvalidValueError
 from config.jaas import PlainUsers, plain_users
 from config.keys import KEYS, KEYS_BY_NAME, OWN_PREFIX, Key
@@ -70,7 +78,10 @@ class Configuration:
     metadata_max_retention_bytes: int
     metadata_max_retention_ms: int
     decision_http: HttpEndpoint
+    decision_stream: StreamEndpoint | None
     admin_http: HttpEndpoint
+    tokens_file: str | None
+    stream_frame_max_bytes: int
     http_request_max_bytes: int
     audit_log: str | None
     audit_format: AuditFormat
@@ -168,7 +179,10 @@ def _configure(settings: _Settings) -> Configuration:
         metadata_max_retention_bytes=values["metadata.max.retention.bytes"],
         metadata_max_retention_ms=values["metadata.max.retention.ms"],
         decision_http=values["authorizerd.decision.http"],
+        decision_stream=values["authorizerd.decision.stream"],
         admin_http=_read_admin_http(settings),
+        tokens_file=_read_tokens_file(settings),
+        stream_frame_max_bytes=values["authorizerd.stream.frame.max.bytes"],
         http_request_max_bytes=values["authorizerd.http.request.max.bytes"],
         audit_log=values["authorizerd.audit.log"],
         audit_format=values["authorizerd.audit.format"],
@@ -349,6 +363,17 @@ def _sasl_keys(settings: _Settings) -> set[str]:
     """Return the keys that are read for single listeners."""
     listeners: tuple[Listener, ...] = settings.values["listeners"]
     return {key for listener in listeners for key in _listener_keys(listener.name)}
+
+
+def _read_tokens_file(settings: _Settings) -> str | None:
+    """Return the tokens file; without it nobody but this machine may reach a decision port."""
+    tokens_file: str | None = settings.values["authorizerd.tokens.file"]
+    for key in ("authorizerd.decision.http", "authorizerd.decision.stream"):
+        endpoint: HttpEndpoint | StreamEndpoint | None = settings.values[key]
+        if tokens_file is None and endpoint is not None and not is_loopback(endpoint):
+            reason = f"{not_loopback(endpoint)}: authorizerd.tokens.file is needed"
+            raise settings.refusal(key, reason)
+    return tokens_file
 
 
 def _read_admin_http(settings: _Settings) -> HttpEndpoint:

@@ -1,7 +1,7 @@
 """Addresses to listen on: Kafka's ``NAME://host:port`` and our own ``http://host:port``.
 
-Law: an HTTP endpoint is a loopback address. Its callers are trusted to ask without showing who
-they are, so any other host is refused here and never reaches a socket.
+Law: the admin port is a loopback address. Its callers are trusted without showing who they are, so
+any other host is refused here and never reaches a socket.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Address, ip_address
 
 from config.errors import InvalidValueError
-from config.values import SecurityProtocol, shown, some_words
+from config.values import SecurityProtocol, path, shown, some_words
 
 NONROUTABLE_HOST = "0.0.0.0"  # noqa: S104 - compared with, never bound
 
@@ -21,6 +21,8 @@ _ADDRESS = re.compile(
     r"(?P<name>.+)://(?:\[(?P<ipv6>[^\[\]]*)\]|(?P<host>[0-9A-Za-z%._-]*)):(?P<port>-?[0-9]{1,10})"
 )
 _PORT_MAX = 65535
+_UNIX_PREFIX = "unix:"
+_UNIX_PATH_BYTES_MAX = 107
 _LOOPBACK_IPV4 = IPv4Network("127.0.0.0/8")
 _LOOPBACK_IPV6 = IPv6Address("::1")
 
@@ -46,10 +48,46 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpEndpoint:
-    """A loopback address that serves HTTP; an IPv6 host stands without brackets."""
+    """An address that serves HTTP; an IPv6 host stands without brackets, None: every interface."""
 
-    host: str
+    host: str | None
     port: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamEndpoint:
+    """Where the decision stream is served: a TCP address, or a Unix socket's path."""
+
+    host: str = ""
+    port: int = 0
+    path: str | None = None
+
+
+def parse_stream_endpoint(text: str) -> StreamEndpoint | None:
+    """Return the endpoint of ``tcp://host:port`` or ``unix:PATH``; an empty text has none.
+
+    Raises:  InvalidValueError.
+    """
+    if not text:
+        return None
+    if text.startswith(_UNIX_PREFIX):
+        socket_path = path(text.removeprefix(_UNIX_PREFIX))
+        if len(socket_path.encode()) > _UNIX_PATH_BYTES_MAX:
+            raise InvalidValueError(
+                f"{socket_path} is longer than a Unix socket's path, {_UNIX_PATH_BYTES_MAX} bytes"
+            )
+        return StreamEndpoint(path=socket_path)
+    scheme, host, port = _split(text, "tcp://host:port, nor unix:PATH")
+    if scheme.lower() != "tcp":
+        raise InvalidValueError(f"the scheme {scheme} is not served, only tcp and unix are")
+    return StreamEndpoint(host=host, port=port)
+
+
+def is_loopback(endpoint: HttpEndpoint | StreamEndpoint) -> bool:
+    """Say whether only this machine can reach it."""
+    if isinstance(endpoint, StreamEndpoint) and endpoint.path is not None:
+        return True
+    return _is_loopback(endpoint.host or "")
 
 
 def parse_listeners(text: str) -> tuple[Listener, ...]:
@@ -85,19 +123,31 @@ def parse_advertised_listeners(text: str) -> tuple[Listener, ...]:
 
 
 def parse_http_endpoint(text: str) -> HttpEndpoint:
-    """Return the endpoint of ``http://host:port``; its host is a loopback address.
+    """Return the endpoint of ``http://host:port``; without a host it is every interface.
 
     Raises:  InvalidValueError.
     """
     scheme, host, port = _split(text.removesuffix("/"), "http://host:port")
     if scheme.lower() != "http":
         raise InvalidValueError(f"the scheme {scheme} is not served, only http is")
-    if not _is_loopback(host):
-        raise InvalidValueError(
-            f"{host or 'every interface'} is not a loopback address (127.0.0.0/8, ::1, localhost):"
-            " callers cannot be authenticated there yet"
-        )
-    return HttpEndpoint(host=host, port=port)
+    return HttpEndpoint(host=host or None, port=port)
+
+
+def parse_loopback_http_endpoint(text: str) -> HttpEndpoint:
+    """Return the endpoint of ``http://host:port``; its host is a loopback address.
+
+    Raises:  InvalidValueError.
+    """
+    endpoint = parse_http_endpoint(text)
+    if not is_loopback(endpoint):
+        raise InvalidValueError(f"{not_loopback(endpoint)}: nobody is authenticated there")
+    return endpoint
+
+
+def not_loopback(endpoint: HttpEndpoint | StreamEndpoint) -> str:
+    """Return what is wrong with an endpoint that others than this machine can reach."""
+    shown_host = endpoint.host or "every interface"
+    return f"{shown_host} is not a loopback address (127.0.0.0/8, ::1, localhost)"
 
 
 def _split(text: str, shape: str) -> tuple[str, str, int]:

@@ -10,7 +10,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from config.endpoints import parse_advertised_listeners, parse_http_endpoint, parse_listeners
+from config.endpoints import (
+    parse_advertised_listeners,
+    parse_http_endpoint,
+    parse_listeners,
+    parse_loopback_http_endpoint,
+    parse_stream_endpoint,
+)
 from config.values import (
     STANDARD_AUTHORIZER,
     AuditFormat,
@@ -240,13 +246,43 @@ KEYS = (
         name="authorizerd.decision.http",
         parse=parse_http_endpoint,
         default="http://127.0.0.1:8181",
-        doc="Where decisions are asked for over HTTP; a loopback address, port 0 for a free one.",
+        doc=(
+            "Where decisions are asked for over HTTP (docs/decisions.md), port 0 for a free one; an"
+            " empty host is every interface. What is no loopback address needs"
+            " authorizerd.tokens.file."
+        ),
+    ),
+    Key(
+        name="authorizerd.decision.stream",
+        parse=parse_stream_endpoint,
+        default="tcp://127.0.0.1:8183",
+        doc=(
+            "Where many decisions a frame are asked for (docs/stream.md): tcp://host:port, port 0"
+            " for a free one, or unix:PATH. Empty: nowhere."
+        ),
+    ),
+    Key(
+        name="authorizerd.stream.frame.max.bytes",
+        parse=integer(1024, 16 * 1024 * 1024),
+        default="131072",
+        doc=(
+            "The largest frame of the decision stream that is read, in bytes. A frame is decoded in"
+            " one go: this one takes the event loop some 2 ms."
+        ),
     ),
     Key(
         name="authorizerd.admin.http",
-        parse=parse_http_endpoint,
+        parse=parse_loopback_http_endpoint,
         default="http://127.0.0.1:8182",
         doc="Where metrics and health are served over HTTP; a loopback address.",
+    ),
+    Key(
+        name="authorizerd.tokens.file",
+        parse=path,
+        doc=(
+            "The file of the tokens that callers of the decision ports show (docs/decisions.md);"
+            " SIGHUP reads it again. Without it whoever reaches them is trusted to ask."
+        ),
     ),
     Key(
         name="authorizerd.http.request.max.bytes",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -15,14 +16,17 @@ from acl.model import ChangeBatch
 from acl.snapshot import AclSnapshot
 from actors.audit_log import AuditLog
 from actors.authorizer import Authorizer, ServerInfo
+from actors.decider import Decider
 from actors.published import View
 from actors.record_applier import CaughtUp
 from actors.update_queue import UpdateQueue
 from config.configuration import Configuration
 from config.dynamic import Layers
 from config.endpoints import Endpoint
+from daemon.askers import Askers
 from daemon.audit_file import FORMATS, AuditFile
 from daemon.binding import BoundEndpoint
+from daemon.decision_stream import StreamServer
 from daemon.errors import StartError
 from daemon.http_server import Handler, HttpServer
 from daemon.kafka_answers import Cluster, Node
@@ -39,6 +43,7 @@ from protocol.http import LOOPBACK_HOSTS, HttpLimits
 
 ACL_ID_BYTES: Final = 16
 DECISION_HTTP: Final = "decision_http"
+DECISION_STREAM: Final = "decision_stream"
 ADMIN_HTTP: Final = "admin_http"
 
 _logger = logging.getLogger("authorizerd")
@@ -176,6 +181,21 @@ def new_kafka_listener(
     )
 
 
+def new_stream_server(
+    configuration: Configuration, decider: Decider, askers: Askers
+) -> StreamServer:
+    return StreamServer(
+        name=DECISION_STREAM,
+        decider=decider,
+        askers=askers,
+        frame_bytes_max=configuration.stream_frame_max_bytes,
+        offset_timeout_ms=configuration.reloadable.update_timeout_ms,
+        max_connections=configuration.reloadable.max_connections,
+        idle_timeout_ms=configuration.reloadable.connections_max_idle_ms,
+        drain_timeout_ms=configuration.reloadable.http_drain_timeout_ms,
+    )
+
+
 def new_cluster(
     configuration: Configuration, cluster_id: str, bound: dict[str, BoundEndpoint], host_name: str
 ) -> Cluster:
@@ -202,16 +222,17 @@ def new_cluster(
     )
 
 
-def new_server_info(configuration: Configuration, cluster: Cluster, decision: str) -> ServerInfo:
-    """Return what an authorizer is told of where it runs.
-
-    Args:
-        decision: the bound address of the decision port, as ``host:port``.
-    """
+def new_server_info(
+    configuration: Configuration, cluster: Cluster, bound: Mapping[str, BoundEndpoint]
+) -> ServerInfo:
+    """Return what an authorizer is told of where it runs."""
+    decisions = {
+        name: bound[name].address for name in (DECISION_HTTP, DECISION_STREAM) if name in bound
+    }
     kafka = {name: f"{node.host}:{node.port}" for name, node in cluster.nodes.items()}
     return ServerInfo(
         cluster_id=cluster.cluster_id,
         node_id=configuration.node_id,
-        endpoints={DECISION_HTTP: decision, **kafka},
+        endpoints={**decisions, **kafka},
         early_start_listeners=configuration.early_start_listeners,
     )

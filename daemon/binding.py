@@ -6,7 +6,10 @@ is bound but does not listen, so that who comes early is refused rather than lef
 
 from __future__ import annotations
 
+import errno
+import stat
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
 import trio
@@ -14,18 +17,25 @@ import trio
 from daemon.errors import StartError
 
 BACKLOG: Final = 1024
+UNIX_MODE: Final = 0o660
+"""Who may connect to a Unix socket may ask: its owner and its group."""
 
 
 class BoundEndpoint:
     """Sockets bound for one endpoint; ``listen`` turns them, once, into listeners."""
 
-    def __init__(self, key: str, sockets: Sequence[trio.socket.SocketType]) -> None:
+    def __init__(
+        self, key: str, sockets: Sequence[trio.socket.SocketType], path: Path | None = None
+    ) -> None:
         self._key = key
         self._sockets = sockets
+        self._path = path
 
     @property
     def address(self) -> str:
-        """The first address as ``host:port``, an IPv6 host in brackets."""
+        """The first address as ``host:port``, an IPv6 host in brackets, or ``unix:PATH``."""
+        if self._path is not None:
+            return f"unix:{self._path}"
         host, port = self._sockets[0].getsockname()[:2]
         return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
@@ -49,6 +59,8 @@ class BoundEndpoint:
     def close(self) -> None:
         for bound in self._sockets:
             bound.close()
+        if self._path is not None:
+            self._path.unlink(missing_ok=True)
 
 
 async def bind(host: str | None, port: int, key: str) -> BoundEndpoint:
@@ -76,3 +88,40 @@ async def bind(host: str | None, port: int, key: str) -> BoundEndpoint:
             bound.close()
         raise StartError(f"{key}: {host or '*'}:{wanted}: {error.strerror or error}") from error
     return BoundEndpoint(key, sockets)
+
+
+async def bind_unix(path: Path, key: str) -> BoundEndpoint:
+    """Bind a Unix socket; one that a killed process has left is taken away first.
+
+    Raises:
+        StartError: something else stands there, or it is in use; it names ``key``.
+    """
+    bound = trio.socket.socket(trio.socket.AF_UNIX, trio.socket.SOCK_STREAM)
+    try:
+        await _remove_stale(trio.Path(path))
+        await bound.bind(str(path))
+        await trio.Path(path).chmod(UNIX_MODE)
+    except OSError as error:
+        bound.close()
+        raise StartError(f"{key}: unix:{path}: {error.strerror or error}") from error
+    return BoundEndpoint(key, [bound], path)
+
+
+async def _remove_stale(path: trio.Path) -> None:
+    """Remove a socket that nobody listens on.
+
+    Raises:
+        OSError: somebody does, or it is no socket.
+    """
+    try:
+        if not stat.S_ISSOCK((await path.lstat()).st_mode):
+            raise FileExistsError(errno.EEXIST, "it is there, and is no socket")
+    except FileNotFoundError:
+        return
+    with trio.socket.socket(trio.socket.AF_UNIX, trio.socket.SOCK_STREAM) as probe:
+        try:
+            await probe.connect(str(path))
+        except ConnectionRefusedError:
+            await path.unlink()
+            return
+    raise OSError(errno.EADDRINUSE, "Address already in use")

@@ -28,21 +28,24 @@ from actors.record_applier import CaughtUp, RecordApplier
 from actors.standard_authorizer import StandardAuthorizer
 from config.configuration import Configuration, Reloadable
 from daemon.admin import AdminHandler
+from daemon.askers import Askers
 from daemon.assembly import (
     ADMIN_HTTP,
     DECISION_HTTP,
+    DECISION_STREAM,
     Log,
     configure,
     new_audit_log,
     new_cluster,
+    new_decision_server,
     new_http_server,
     new_kafka_listener,
     new_server_info,
+    new_stream_server,
     new_update_queue,
     open_audit_file,
 )
-from daemon.authzen import AuthZenHandler
-from daemon.binding import BoundEndpoint, bind
+from daemon.binding import BoundEndpoint, bind, bind_unix
 from daemon.errors import StartError
 from daemon.garbage import Collector, automatic_collection_off
 from daemon.http_server import HttpServer
@@ -55,7 +58,7 @@ from daemon.request_times import RequestTimes
 from daemon.settings import Settings
 from metadata.meta_properties import MetaProperties
 from metadata.storage import DISK
-from protocol.authzen import Vocabulary
+from protocol.http import LOOPBACK_HOSTS
 from protocol.metadata_records import METADATA_VERSION_KNOWN
 
 BATCHES_WAITING_MAX: Final = 16
@@ -73,6 +76,7 @@ class ReadyFile(msgspec.Struct, frozen=True):
 
     listeners: Mapping[str, str]
     decision_http: str
+    decision_stream: str | None
     admin_http: str
     offset: int
 
@@ -103,7 +107,8 @@ class Daemon:
 
         Raises:
             MetadataLogError: there is no log.
-            StartError: the audit file cannot be opened, or the authorizer cannot be used.
+            ConfigurationError: a line of the tokens file is no entry.
+            StartError: the audit or tokens file or the authorizer cannot be used.
         """
         configuration = read_configuration()
         self._configuration = configuration
@@ -132,6 +137,8 @@ class Daemon:
         self._settings = Settings(
             configuration, self._applier.cluster, self._authorizer, read=read_configuration
         )
+        self._askers = Askers(self._authorizer, configuration.tokens_file)
+        self._settings.follow_file(self._askers.read_anew)
         self._purgatory = Purgatory(configuration.reloadable.update_timeout_ms)
         self._times = RequestTimes()
 
@@ -188,9 +195,15 @@ class Daemon:
                 for each in configuration.listeners
             ),
         ]
+        stream, key = configuration.decision_stream, "authorizerd.decision.stream"
         endpoints: dict[str, BoundEndpoint] = {}
+        if stream is not None and stream.path is not None:
+            endpoints[DECISION_STREAM] = await bind_unix(Path(stream.path), key)
+        elif stream is not None:
+            wanted.append((DECISION_STREAM, stream.host, stream.port, key))
         for name, host, port, key in wanted:
             endpoints[name] = await bind(host, port, key)
+        for name in endpoints:
             stack.callback(endpoints[name].close)
             _logger.info("%s: bound to %s", name, endpoints[name].address)
         return endpoints
@@ -198,8 +211,7 @@ class Daemon:
     def _start_authorizer(
         self, cluster: Cluster, endpoints: Mapping[str, BoundEndpoint]
     ) -> ListenerGate:
-        decision = endpoints[DECISION_HTTP].address
-        server_info = new_server_info(self._configuration, cluster, decision)
+        server_info = new_server_info(self._configuration, cluster, endpoints)
         return ListenerGate(self._authorizer.start(server_info), free=(ADMIN_HTTP,))
 
     def _new_servers(self, cluster: Cluster, gate: ListenerGate) -> dict[str, Server]:
@@ -234,22 +246,19 @@ class Daemon:
                 kafka_listeners=kafka,
             )
         )
-        vocabulary = Vocabulary(
-            configuration.authzen_subject_types, configuration.authzen_resource_types
-        )
-        http[DECISION_HTTP] = new_http_server(
-            configuration,
-            DECISION_HTTP,
-            AuthZenHandler(self._authorizer, vocabulary),
-            configuration.http_request_max_bytes,
-        )
+        http[DECISION_HTTP] = new_decision_server(configuration, self._authorizer, self._askers)
         http[ADMIN_HTTP] = new_http_server(
             configuration,
             ADMIN_HTTP,
             AdminHandler(registry, self._applier, gate, lambda: self._log.source.high_watermark),
             _ADMIN_REQUEST_BYTES_MAX,
+            LOOPBACK_HOSTS,
         )
         servers: dict[str, Server] = {**http, **kafka}
+        if configuration.decision_stream is not None:
+            servers[DECISION_STREAM] = new_stream_server(
+                configuration, self._authorizer, self._askers
+            )
         for server in servers.values():
             self._settings.follow(server.reconfigure)
         self._settings.follow(self._follow)
@@ -303,6 +312,9 @@ class Daemon:
             ready = ReadyFile(
                 listeners={name: endpoints[name].address for name in self._kafka_names},
                 decision_http=endpoints[DECISION_HTTP].address,
+                decision_stream=(
+                    endpoints[DECISION_STREAM].address if DECISION_STREAM in endpoints else None
+                ),
                 admin_http=endpoints[ADMIN_HTTP].address,
                 offset=snapshot.offset,
             )

@@ -13,8 +13,8 @@ from typing import Final
 import msgspec
 
 from protocol.errors import DecodeError
+from protocol.frames import Frames, frame
 from protocol.kafka_api import APIS, NO_TAGS, ApiKey, has_response_tags
-from protocol.kafka_frames import Frames, frame
 from protocol.kafka_wire import BodyReader, nullable_string
 
 _HEAD: Final = struct.Struct(">hhi")

@@ -15,9 +15,9 @@ from typing import Final
 import msgspec
 
 from protocol.errors import DecodeError
+from protocol.frames import Frames, frame, frame_pieces
 from protocol.kafka_api import APIS, NO_TAGS, ApiKey, has_response_tags
 from protocol.kafka_errors import ErrorCode
-from protocol.kafka_frames import Frames, frame, frame_pieces
 from protocol.kafka_wire import BodyReader
 
 _HEAD: Final = struct.Struct(">hhih")

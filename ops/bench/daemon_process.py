@@ -21,6 +21,7 @@ _SETTINGS: Final = {
     "node.id": "1",
     "listeners": "PLAINTEXT://127.0.0.1:0",
     "authorizerd.decision.http": "http://127.0.0.1:0",
+    "authorizerd.decision.stream": "tcp://127.0.0.1:0",
     "authorizerd.admin.http": "http://127.0.0.1:0",
 }
 

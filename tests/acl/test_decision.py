@@ -148,6 +148,7 @@ def test_an_unknown_permission_denies(permission: int) -> None:
     odd = read(permission=permission)
     assert explain(snapshot_of(read(), odd), NOBODY, ask()).rule == MatchingAcl(odd)
     assert not fast(snapshot_of(read(), odd), NOBODY, ask())
+    assert not fast(snapshot_of(odd), NOBODY, ask())
 
 
 @pytest.mark.parametrize("pattern_type", [-1, 0, 1, 2, 5])

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from acl.audit import AuditLevel
 from acl.model import ResourceType
 from config.configuration import Configuration, Reloadable, parse
-from config.endpoints import Endpoint, HttpEndpoint
+from config.endpoints import Endpoint, HttpEndpoint, StreamEndpoint
 from config.errors import ConfigurationError
 from config.jaas import PlainUsers
 from config.values import AuditFormat, LogLevel, SecurityProtocol
@@ -56,7 +56,9 @@ def test_two_keys_make_a_configuration() -> None:
         metadata_max_retention_bytes=104857600,
         metadata_max_retention_ms=604800000,
         decision_http=HttpEndpoint(host="127.0.0.1", port=8181),
+        decision_stream=StreamEndpoint(host="127.0.0.1", port=8183),
         admin_http=HttpEndpoint(host="127.0.0.1", port=8182),
+        stream_frame_max_bytes=131072,
         http_request_max_bytes=262144,
         audit_log=None,
         audit_format=AuditFormat.KAFKA,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -352,3 +353,45 @@ async def test_retention_by_age(
     await looked()
     assert len(running.end_offsets) == kept
     assert running.end_offsets[-1] == 5
+
+
+class HeldStorage(DiskStorage):
+    """One whose appends wait, in their thread, while ``goes_on`` is not set."""
+
+    def __init__(self) -> None:
+        self.goes_on = threading.Event()
+        self.goes_on.set()
+
+    def size(self, path: Path) -> int:
+        assert self.goes_on.wait(timeout=30)
+        return super().size(path)
+
+
+async def test_a_cancelled_append_is_waited_for(tmp_path: Path) -> None:
+    """Nobody goes on, to close the log or to end, while a thread still writes."""
+    write_log(tmp_path, [added(1)])
+    storage = HeldStorage()
+    own = OwnLog(
+        LogWriter(tmp_path, storage=storage, segment_bytes_max=300, now_ms=lambda: 1), node_id=1
+    )
+    await own.begin(*read_whole(tmp_path))
+    storage.goes_on.clear()
+    scope = trio.CancelScope()
+    ended = trio.Event()
+
+    async def append() -> None:
+        with scope:
+            await own.append([(added(2),)])
+        ended.set()
+
+    try:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(append)
+            await trio.testing.wait_all_tasks_blocked()
+            scope.cancel()
+            await trio.testing.wait_all_tasks_blocked()
+            assert not ended.is_set()
+            storage.goes_on.set()
+    finally:
+        storage.goes_on.set()
+    assert numbers(tmp_path) == {1, 2}

@@ -83,6 +83,7 @@ def write_config(
         "log.dirs": str(log_dir),
         "listeners": "PLAINTEXT://127.0.0.1:0",
         "authorizerd.decision.http": "http://127.0.0.1:0",
+        "authorizerd.decision.stream": "tcp://127.0.0.1:0",
         "authorizerd.admin.http": "http://127.0.0.1:0",
     }
     lines |= {key.replace("_", "."): value for key, value in settings.items()} | dict(config or {})

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import os
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -71,3 +73,24 @@ def test_what_stands_where(tmp_path: Path) -> None:
     assert not DISK.is_file(tmp_path / ("x" * 300))
     with pytest.raises(FileExistsError):
         DISK.make_directory(directory)
+
+
+def test_a_sync_reaches_the_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a file's data, of a cut, of a directory's names: else only the other storages are safe."""
+    synced: list[str] = []
+
+    def note(descriptor: int) -> None:
+        synced.append(os.readlink(f"/proc/self/fd/{descriptor}"))
+
+    monkeypatch.setattr(os, "fdatasync", note)
+    monkeypatch.setattr(os, "fsync", note)
+    path = tmp_path / "file"
+    with closing(DISK.append_to(path)) as file:
+        file.append([b"content"])
+        assert synced == []
+        file.sync()
+    assert synced == [str(path)]
+    DISK.truncate(path, 3)
+    assert synced == [str(path)] * 2
+    DISK.sync_directory(tmp_path)
+    assert synced == [str(path), str(path), str(tmp_path)]

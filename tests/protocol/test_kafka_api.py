@@ -40,6 +40,7 @@ def test_the_versions_are_those_of_a_broker_and_what_the_kips_define_beside_them
         "METADATA": 13,
         "FIND_COORDINATOR": 6,
         "DESCRIBE_GROUPS": 6,
+        "LIST_GROUPS": 5,
         "SASL_HANDSHAKE": 1,
         "API_VERSIONS": 4,
         "DESCRIBE_ACLS": 3,

@@ -5,10 +5,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from protocol.errors import DecodeError
+from protocol.frames import frame
 from protocol.kafka_api import APIS, ApiKey
 from protocol.kafka_client import KafkaClientConnection, KafkaResponse
 from protocol.kafka_connection import KafkaRequest, KafkaServerConnection, frame_response
-from protocol.kafka_frames import frame
 
 some_examples = settings(max_examples=40)
 BYTES_MAX = 1000

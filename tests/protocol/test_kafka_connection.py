@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from protocol.errors import DecodeError
+from protocol.frames import frame
 from protocol.kafka_api import APIS, ApiKey
 from protocol.kafka_connection import (
     KafkaRequest,
@@ -16,7 +17,6 @@ from protocol.kafka_connection import (
     frame_token,
     unsupported_api_versions,
 )
-from protocol.kafka_frames import frame
 
 some_examples = settings(max_examples=40)
 BYTES_MAX = 1000

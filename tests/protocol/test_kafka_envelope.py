@@ -17,6 +17,7 @@ from acl.model import Acl, AclFilter, Operation, PatternType, PermissionType, Re
 from acl.steps import finish
 from protocol import kafka_envelope_v1 as v1
 from protocol.errors import DecodeError
+from protocol.frames import frame
 from protocol.kafka_acl_client import encode_create_acls_request, encode_delete_acls_request
 from protocol.kafka_acl_requests import decode_create_acls
 from protocol.kafka_api import APIS, ApiKey, decode_response, encode_request
@@ -32,7 +33,6 @@ from protocol.kafka_envelope import (
     open_envelope,
 )
 from protocol.kafka_errors import ErrorCode
-from protocol.kafka_frames import frame
 from protocol.kafka_steps import ITEMS_PER_STEP
 from tests.strategies import texts
 

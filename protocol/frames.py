@@ -1,4 +1,4 @@
-"""What a Kafka connection carries: frames, a size of four bytes and as many bytes as it says.
+"""What Kafka connections and decision streams carry: frames, a size and so many bytes.
 
 Nothing behind a frame that was refused is looked at.
 

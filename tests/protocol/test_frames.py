@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from protocol.errors import DecodeError
-from protocol.kafka_frames import Frames, frame, frame_pieces
+from protocol.frames import Frames, frame, frame_pieces
 
 some_examples = settings(max_examples=40)
 BYTES_MAX = 1000

@@ -1,0 +1,120 @@
+"""The tokens of those who may ask on a decision port: the file's text to values, and new ones.
+
+Law: a secret is kept nowhere, only its SHA-256, and no error or ``repr`` shows either.
+
+A token is ``ID.SECRET``, the secret 32 random bytes in base64url. The file has one entry a line,
+``ID SHA-256-OF-THE-SECRET Type:name``; the principal is the rest of its line, spaces and all.
+Blank lines, and those that begin with ``#``, say nothing.
+"""
+
+from __future__ import annotations
+
+import hmac
+import re
+from base64 import urlsafe_b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from types import MappingProxyType
+from typing import Final
+
+from acl.model import WILDCARD_PRINCIPAL
+from config.errors import ConfigurationError
+
+SECRET_BYTES: Final = 32
+
+_BLANKS: Final = " \t\r"
+_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_DIGEST: Final = re.compile(r"[0-9A-Fa-f]{64}")
+_TOKEN_BYTES_MAX: Final = 128
+_NO_DIGEST: Final = bytes(32)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Token:
+    """An entry of the file; ``digest`` is the secret's SHA-256."""
+
+    id: str
+    digest: bytes = field(repr=False)
+    principal: str
+
+
+class Tokens:
+    """The entries of one file, by id."""
+
+    __slots__ = ("_by_id",)
+
+    def __init__(self, by_id: Mapping[str, Token]) -> None:
+        self._by_id: Final = MappingProxyType(dict(by_id))
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def __contains__(self, token: Token) -> bool:
+        """Say whether this very entry, hash and principal included, still stands."""
+        entry = self._by_id.get(token.id)
+        return entry is token or entry == token
+
+    def find(self, token: bytes) -> Token | None:
+        """Return the entry that ``token`` proves, None where it proves none.
+
+        An unknown id takes the same work as a wrong secret, so time tells nothing of the ids.
+        """
+        token_id, _, secret = token[:_TOKEN_BYTES_MAX].partition(b".")
+        entry = self._by_id.get(token_id.decode("ascii", "replace"))
+        digest = _NO_DIGEST if entry is None else entry.digest
+        is_proven = hmac.compare_digest(sha256(secret).digest(), digest)
+        return entry if is_proven and len(token) <= _TOKEN_BYTES_MAX else None
+
+
+def parse_tokens(text: str, *, source: str) -> Tokens:
+    """Return the entries of a tokens file; ``source`` is its name in errors.
+
+    Raises:  ConfigurationError: the first line that is no entry.
+    """
+    by_id: dict[str, Token] = {}
+    for number, line in enumerate(text.split("\n"), start=1):
+        entry = line.strip(_BLANKS)
+        if not entry or entry.startswith("#"):
+            continue
+        try:
+            token = _parse_entry(entry)
+            if token.id in by_id:
+                raise ValueError(f"the id {token.id} stands in an earlier line too")
+        except ValueError as error:
+            raise ConfigurationError(source, number, "", str(error)) from None
+        by_id[token.id] = token
+    return Tokens(by_id)
+
+
+def _parse_entry(entry: str) -> Token:
+    """Return a line's entry; what is wrong is named, but not shown: it may be a secret."""
+    token_id, _, rest = entry.replace("\t", " ").partition(" ")
+    digest, _, rest = rest.lstrip(" ").partition(" ")
+    principal = entry[len(entry) - len(rest.lstrip(" ")) :]
+    if not _ID.fullmatch(token_id):
+        raise ValueError("the id is not of 1 to 64 letters, digits, - and _")
+    if not _DIGEST.fullmatch(digest):
+        raise ValueError(f"{token_id}: after the id stands no SHA-256, 64 hexadecimal digits")
+    principal_type, _, name = principal.partition(":")
+    if not (principal_type and name):
+        raise ValueError(f"{token_id}: the principal is not Type:name")
+    if principal == WILDCARD_PRINCIPAL:
+        raise ValueError(f"{token_id}: {WILDCARD_PRINCIPAL} stands for everyone, and is nobody")
+    return Token(id=token_id, digest=bytes.fromhex(digest), principal=principal)
+
+
+def new_token(id: str, principal: str, secret: bytes) -> tuple[str, str]:
+    """Return a token, to be shown once, and its line in the file.
+
+    Args:    secret: ``SECRET_BYTES`` random bytes.
+    Raises:  ConfigurationError: the file could not hold this id or principal.
+    """
+    assert len(secret) == SECRET_BYTES
+    text = urlsafe_b64encode(secret).rstrip(b"=")
+    line = f"{id} {sha256(text).hexdigest()} {principal}"
+    token = f"{id}.{text.decode()}"
+    entry = parse_tokens(line, source="token").find(token.encode())
+    if entry is None or entry.principal != principal:
+        raise ConfigurationError("token", None, "", "blanks may not begin or end a principal")
+    return token, line

@@ -1,0 +1,211 @@
+"""The decision stream's server: frames of questions in, frames of decisions out, in order.
+
+Law: one frame is judged by one state of the ACLs, whose offset stands in its answer. A client that
+does not read its answers is not read from, so what waits for it is bounded by one frame and what
+was received with it.
+
+Source: docs/stream.md; RULINGS for AUTHORIZER_NOT_READY: the frame's error code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import trio
+
+from acl.errors import InvalidQuestionError, NotReadyError
+from acl.hosts import host_address
+from actors.decider import Authority, Decider
+from daemon.askers import Asker, Askers, Trusted
+from daemon.connections import ConnectionServer, ConnectionStatistics
+from daemon.errors import ClosingError
+from protocol.decision_stream import (
+    ALLOWED,
+    DENIED,
+    INVALID,
+    NOT_READY,
+    OPERATION_OF,
+    RESOURCE_TYPE_OF,
+    STREAM_VERSION,
+    Ask,
+    Hello,
+    StreamQuestion,
+    StreamServerConnection,
+    encode_answer,
+    encode_hello,
+)
+from protocol.kafka_errors import ErrorCode
+
+SURFACE: Final = "Stream"
+QUESTIONS_PER_TURN: Final = 256
+SEND_BYTES: Final = 64 * 1024
+
+_NOBODY: Final = ""
+"""Whoever may ask about nobody in particular may ask about all."""
+
+
+class StreamServer(ConnectionServer):
+    """Args:
+    offset_timeout_ms: how long a frame may wait for the offset that it names.
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        decider: Decider,
+        askers: Askers,
+        frame_bytes_max: int,
+        offset_timeout_ms: int,
+        max_connections: int,
+        idle_timeout_ms: int,
+        drain_timeout_ms: int,
+    ) -> None:
+        super().__init__(
+            name=name,
+            max_connections=max_connections,
+            idle_timeout_ms=idle_timeout_ms,
+            drain_timeout_ms=drain_timeout_ms,
+        )
+        self.statistics = ConnectionStatistics()
+        self.decider: Final = decider
+        self.askers: Final = askers
+        self.frame_bytes_max: Final = frame_bytes_max
+        self.offset_timeout: Final = offset_timeout_ms / 1000
+        self.counts: Final = decider.counts_of(SURFACE)
+
+    async def converse(self, stream: trio.SocketStream) -> None:
+        await _Conversation(self, stream).run()
+
+
+class _Conversation:
+    """One connection, from its first byte to its last."""
+
+    def __init__(self, server: StreamServer, stream: trio.SocketStream) -> None:
+        self._server = server
+        self._stream = stream
+        self._connection = StreamServerConnection(server.frame_bytes_max)
+        self._answers = bytearray()
+        self._questions_this_turn = 0
+        self._asker: Asker | None = None
+
+    async def run(self) -> None:
+        """Read and answer by turns until the peer, or what it sends, ends the connection."""
+        while data := await self._server.receive(self._stream):
+            self._connection.receive_data(data)
+            while (received := self._connection.next_frame()) is not None:
+                self._server.statistics.requests += 1
+                if isinstance(received, Ask):
+                    answer = await self._answer(received)  # which may send what stands before it
+                    self._answers += answer
+                elif isinstance(received, Hello):
+                    await self._greet(received)
+                else:
+                    self._answers += encode_answer(
+                        received.correlation_id, ErrorCode.INVALID_REQUEST, self._offset, b""
+                    )
+                if len(self._answers) >= SEND_BYTES:
+                    await self._flush()
+            await self._flush()
+
+    @property
+    def _offset(self) -> int:
+        return self._server.decider.newest().offset
+
+    async def _greet(self, hello: Hello) -> None:
+        error = ErrorCode.NONE
+        if hello.version != STREAM_VERSION:
+            error = ErrorCode.UNSUPPORTED_VERSION
+        else:
+            self._asker = self._server.askers.identify(hello.token, SURFACE)
+            if self._asker is None:
+                error = ErrorCode.SASL_AUTHENTICATION_FAILED
+        self._answers += encode_hello(error, -1 if error else self._offset)
+        if error:
+            await self._flush()
+            raise ClosingError(f"hello refused: {error.name}")
+
+    async def _flush(self) -> None:
+        if self._answers:
+            answers, self._answers = self._answers, bytearray()
+            await self._server.send(self._stream, answers)
+
+    async def _answer(self, ask: Ask) -> bytes:
+        """Return the frame that answers ``ask``."""
+        asker = self._asker
+        assert asker is not None, "greeted"
+        if ask.min_offset > self._offset and not await self._wait_for(ask.min_offset):
+            error = ErrorCode.REQUEST_TIMED_OUT
+            return encode_answer(ask.correlation_id, error, self._offset, b"")
+        authority = self._server.decider.newest()
+        error = self._refusal(asker, ask.questions, authority)
+        if error:
+            return encode_answer(ask.correlation_id, error, authority.offset, b"")
+        decisions = bytearray()
+        for start in range(0, len(ask.questions), QUESTIONS_PER_TURN):
+            questions = ask.questions[start : start + QUESTIONS_PER_TURN]
+            self._questions_this_turn += len(questions)
+            if self._questions_this_turn > QUESTIONS_PER_TURN:
+                await trio.lowlevel.checkpoint()
+                self._questions_this_turn = len(questions)
+            decisions += self._decide(authority, questions)
+        if decisions and decisions.count(NOT_READY) == len(decisions):
+            error = ErrorCode.AUTHORIZER_NOT_READY
+            return encode_answer(ask.correlation_id, error, authority.offset, b"")
+        return encode_answer(ask.correlation_id, ErrorCode.NONE, authority.offset, decisions)
+
+    async def _wait_for(self, offset: int) -> bool:
+        """Say whether ``offset`` is applied in time; what is answered already goes out first."""
+        await self._flush()
+        with trio.move_on_after(self._server.offset_timeout):
+            await self._server.decider.wait_until_applied(offset)
+            return True
+        return False
+
+    def _refusal(
+        self, asker: Asker, questions: Sequence[StreamQuestion], authority: Authority
+    ) -> ErrorCode:
+        """Return why the asker may not put these questions, NONE where it may."""
+        if isinstance(asker, Trusted):
+            return ErrorCode.NONE
+        try:
+            if asker.may_ask_about(_NOBODY, authority) or all(
+                asker.may_ask_about(principal, authority)
+                for principal in {question[0] for question in questions}
+            ):
+                return ErrorCode.NONE
+        except NotReadyError:
+            return ErrorCode.AUTHORIZER_NOT_READY
+        return ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+
+    def _decide(self, authority: Authority, questions: Sequence[StreamQuestion]) -> bytes:
+        counts = self._server.counts
+        allows = self._server.decider.allows
+        decisions = bytearray()
+        for principal, host, operation_asked, type_asked, name in questions:
+            operation = OPERATION_OF.get(operation_asked)
+            resource_type = RESOURCE_TYPE_OF.get(type_asked)
+            address = None if host is None else host_address(host)
+            if (
+                operation is None
+                or resource_type is None
+                or (address is None and host is not None)
+                or not name
+                or ":" not in principal
+            ):
+                counts.invalid += 1
+                decisions.append(INVALID)
+                continue
+            try:
+                allowed = allows(
+                    authority, principal, address, operation, resource_type, name,
+                    request_name=SURFACE, counts=counts,
+                )  # fmt: skip
+            except InvalidQuestionError:
+                decisions.append(INVALID)
+            except NotReadyError:
+                decisions.append(NOT_READY)
+            else:
+                decisions.append(ALLOWED if allowed else DENIED)
+        return bytes(decisions)

@@ -1,0 +1,189 @@
+"""Mutants of the actors: when an update shows and is acknowledged, what opens, what is counted."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.mutants.mutant import Mutant
+
+ACTOR_MUTANTS: Final = (
+    Mutant(
+        name="creations are planned against what is published, not against the tail",
+        file="actors/update_queue.py",
+        text=(
+            "plan_creations(tail.snapshot, acls, self._new_id))\n"
+            "                tail.snapshot = plan.tail"
+        ),
+        becomes="plan_creations(tail.snapshot, acls, self._new_id))",
+        found_by=(
+            "tests/actors/test_update_queue.py"
+            "::test_a_thousand_equal_creations_write_one_record_and_all_succeed"
+        ),
+    ),
+    Mutant(
+        name="an update is acknowledged before the sync",
+        file="actors/update_queue.py",
+        text=(
+            "            await self._write([plan for _, plan in tail.planned if plan.changes])\n"
+            "            for request, plan in tail.planned:\n"
+            "                _answer(request, plan)\n"
+        ),
+        becomes=(
+            "            for request, plan in tail.planned:\n"
+            "                _answer(request, plan)\n"
+            "            await self._write([plan for _, plan in tail.planned if plan.changes])\n"
+        ),
+        found_by=(
+            "tests/actors/test_update_queue.py"
+            "::test_a_creation_is_durable_and_applied_when_it_is_acknowledged"
+        ),
+    ),
+    Mutant(
+        name="an update is acknowledged before it is applied",
+        file="actors/update_queue.py",
+        text="newest is not None and newest.offset >= last_offset",
+        becomes="newest is not None",
+        found_by=(
+            "tests/actors/test_update_queue.py"
+            "::test_what_is_durable_and_not_yet_applied_is_not_acknowledged"
+        ),
+    ),
+    Mutant(
+        name="who waits when the queue ends waits for ever",
+        file="actors/update_queue.py",
+        text='self._refuse_all(UpdateRefusedError("the daemon is shutting down"))',
+        becomes="pass",
+        found_by=(
+            "tests/actors/test_update_queue.py::test_a_cancelled_queue_leaves_nobody_waiting"
+        ),
+    ),
+    Mutant(
+        name="who waits for a write that was interrupted waits for ever",
+        file="actors/update_queue.py",
+        text='_refuse(request, LogWriteError("interrupted: the update may still apply"))',
+        becomes="pass",
+        found_by=(
+            "tests/actors/test_update_queue.py::test_a_cancelled_queue_leaves_nobody_waiting"
+        ),
+    ),
+    Mutant(
+        name="a cancelled append is left to itself",
+        file="daemon/own_log.py",
+        text="self._writer.append, batches, limiter=self._limiter",
+        becomes="self._writer.append, batches, limiter=self._limiter, abandon_on_cancel=True",
+        found_by="tests/daemon/test_own_log.py::test_a_cancelled_append_is_waited_for",
+    ),
+    Mutant(
+        name="a batch shows in halves",
+        file="actors/record_applier.py",
+        text="if message.is_end:",
+        becomes="if message:",
+        found_by="tests/actors/test_record_applier.py::test_a_batch_in_pieces_shows_with_its_last_one",
+    ),
+    Mutant(
+        name="what was loaded is served though the source ended early",
+        file="actors/record_applier.py",
+        text="        return None\n\n    async def _apply(",
+        becomes="        return builder.freeze(0), cluster\n\n    async def _apply(",
+        found_by=(
+            "tests/actors/test_record_applier.py"
+            "::test_a_source_that_ends_early_leaves_nothing_to_serve"
+        ),
+    ),
+    Mutant(
+        name="a super user is not answered before loading",
+        file="actors/standard_authorizer.py",
+        text="    if principal in settings.super_users:\n        return SUPER_USER\n",
+        becomes="",
+        found_by=(
+            "tests/actors/test_standard_authorizer.py"
+            "::test_before_loading_only_super_users_are_answered"
+        ),
+    ),
+    Mutant(
+        name="everyone is allowed before loading",
+        file="actors/standard_authorizer.py",
+        text='raise NotReadyError("the ACLs are not loaded yet")',
+        becomes="return SUPER_USER",
+        found_by=(
+            "tests/actors/test_standard_authorizer.py"
+            "::test_before_loading_only_super_users_are_answered"
+        ),
+    ),
+    Mutant(
+        name="an early listener serves everyone",
+        file="actors/standard_authorizer.py",
+        text="or principal in self._settings.super_users",
+        becomes="or bool(principal)",
+        found_by="tests/daemon/test_kafka_handlers.py::test_metadata_is_refused_before_loading",
+    ),
+    Mutant(
+        name="every endpoint may start early",
+        file="actors/standard_authorizer.py",
+        text="if name in server_info.early_start_listeners or",
+        becomes="if name in server_info.endpoints or",
+        found_by=(
+            "tests/actors/test_standard_authorizer.py"
+            "::test_early_endpoints_start_at_once_the_others_when_loaded"
+        ),
+    ),
+    Mutant(
+        name="the gate opens an endpoint that is not started",
+        file="actors/listener_gate.py",
+        text="await completion.wait()",
+        becomes="completion.is_done",
+        found_by="tests/actors/test_listener_gate.py::test_only_what_is_started_is_open",
+    ),
+    Mutant(
+        name="a request changes snapshots half-way",
+        file="actors/standard_authorizer.py",
+        text="return partial(self._authorize, self.newest())",
+        becomes="return self.authorize",
+        found_by=(
+            "tests/daemon/test_kafka_rights.py"
+            "::test_the_rights_of_a_request_stay_those_of_its_begin"
+        ),
+    ),
+    Mutant(
+        name="a plug-in that fails allows",
+        file="actors/plugged_authorizer.py",
+        text="answers = [False] * len(actions)",
+        becomes="answers = [True] * len(actions)",
+        found_by="tests/actors/test_plugged_authorizer.py::test_what_is_no_answer_is_a_denial",
+    ),
+    Mutant(
+        name="whatever a plug-in answers but False allows",
+        file="actors/plugged_authorizer.py",
+        text="[each is True for each in",
+        becomes="[each is not False for each in",
+        found_by="tests/actors/test_plugged_authorizer.py::test_what_is_no_answer_is_a_denial",
+    ),
+    Mutant(
+        name="an audit line is dropped and not counted",
+        file="actors/audit_log.py",
+        text="            self.statistics.dropped += 1\n            return\n",
+        becomes="            return\n",
+        found_by="tests/actors/test_audit_log.py::test_a_full_queue_drops_and_counts",
+    ),
+    Mutant(
+        name="the queue of the audit log has no bound",
+        file="actors/audit_log.py",
+        text="if self._closing or len(self._events) >= self._events_max:",
+        becomes="if self._closing:",
+        found_by="tests/actors/test_audit_log.py::test_a_full_queue_drops_and_counts",
+    ),
+    Mutant(
+        name="a request that has left purgatory is still counted",
+        file="actors/purgatory.py",
+        text="self.requests_waiting -= 1",
+        becomes="pass",
+        found_by="tests/actors/test_purgatory.py::test_a_request_waits_for_the_last_of_its_items",
+    ),
+    Mutant(
+        name="items whose time is up are still counted in purgatory",
+        file="actors/purgatory.py",
+        text="self.items_waiting -= left",
+        becomes="pass",
+        found_by="tests/actors/test_purgatory.py::test_time_is_up_for_what_is_pending",
+    ),
+)

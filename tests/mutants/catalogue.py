@@ -1,0 +1,48 @@
+"""All mutants, by what they break; and the document that lists them.
+
+``python -m tests.mutants --document > docs/mutants.md`` writes it anew; a test compares the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from typing import Final
+
+from tests.mutants.actor_mutants import ACTOR_MUTANTS
+from tests.mutants.decision_mutants import DECISION_MUTANTS
+from tests.mutants.log_mutants import LOG_MUTANTS
+from tests.mutants.mutant import Mutant
+from tests.mutants.surface_mutants import SURFACE_MUTANTS
+
+CATALOGUE: Final[Mapping[str, Sequence[Mutant]]] = {
+    "The log": LOG_MUTANTS,
+    "The rules": DECISION_MUTANTS,
+    "The actors": ACTOR_MUTANTS,
+    "The ways in": SURFACE_MUTANTS,
+}
+MUTANTS: Final = tuple(chain.from_iterable(CATALOGUE.values()))
+
+_HEAD: Final = """\
+# Mutants
+
+A test that cannot fail is worthless. Each line is one guard broken in a copy of the code, and the
+one test that must notice it: `make mutants` makes each in turn, runs its test alone, and fails
+where one survives. `python -m tests.mutants DENY` takes those whose name says so. `make test`
+checks that every mutant can still be made.
+"""
+
+
+def document() -> str:
+    """Return the whole document."""
+    lines = [_HEAD]
+    for title, mutants in CATALOGUE.items():
+        lines += [f"## {title}\n", "| what is broken | where | found by |", "|---|---|---|"]
+        lines += map(_row, mutants)
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _row(mutant: Mutant) -> str:
+    file, _, test = mutant.found_by.partition("::")
+    return f"| {mutant.name} | `{mutant.file}` | `{file}` `{test}` |"

@@ -1,0 +1,228 @@
+"""Mutants of the rules of ACLs: who is allowed what, and what a filter or a creation means."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.mutants.mutant import Mutant
+
+DECISION_MUTANTS: Final = (
+    Mutant(
+        name="ALLOW beats DENY",
+        file="acl/decision.py",
+        text=(
+            "    if bits & DENIES[operation]:\n        return False\n"
+            "    if bits & ALLOWS[operation]:\n        return True\n"
+        ),
+        becomes=(
+            "    if bits & ALLOWS[operation]:\n        return True\n"
+            "    if bits & DENIES[operation]:\n        return False\n"
+        ),
+        found_by=(
+            "tests/acl/test_standard_authorizer_answers.py"
+            "::test_the_fast_decision_is_the_explained_one"
+        ),
+    ),
+    Mutant(
+        name="ALLOW beats DENY where the rule is named",
+        file="acl/decision.py",
+        text="    if denying:\n",
+        becomes="    if denying == acls:\n",
+        found_by="tests/acl/test_standard_authorizer_answers.py::test_every_audit_text_is_kafkas",
+    ),
+    Mutant(
+        name="a prefix misses the name that is just it",
+        file="acl/patterns.py",
+        text="            if length <= size:",
+        becomes="            if length < size:",
+        found_by="tests/acl/test_standard_authorizer_answers.py::test_every_decision_is_kafkas",
+    ),
+    Mutant(
+        name="a principal's prefix misses the name that is just it",
+        file="acl/decision.py",
+        text="                if length <= size:",
+        becomes="                if length < size:",
+        found_by=(
+            "tests/acl/test_standard_authorizer_answers.py"
+            "::test_the_fast_decision_is_the_explained_one"
+        ),
+    ),
+    Mutant(
+        name="READ does not imply DESCRIBE",
+        file="acl/bits.py",
+        text="Operation.DESCRIBE: (Operation.READ, ",
+        becomes="Operation.DESCRIBE: (",
+        found_by="tests/acl/test_standard_authorizer_answers.py::test_every_decision_is_kafkas",
+    ),
+    Mutant(
+        name="DENY of READ implies DENY of DESCRIBE",
+        file="acl/bits.py",
+        text="return (Operation.ALL, *own)",
+        becomes="return (Operation.ALL, *own, *_IMPLYING.get(operation, ()))",
+        found_by="tests/acl/test_standard_authorizer_answers.py::test_every_decision_is_kafkas",
+    ),
+    Mutant(
+        name="the literal * of everyone matches nothing",
+        file="acl/patterns.py",
+        text="        bits |= patterns.wildcard",
+        becomes="        bits |= 0",
+        found_by="tests/acl/test_standard_authorizer_answers.py::test_every_decision_is_kafkas",
+    ),
+    Mutant(
+        name="a principal's literal * matches nothing",
+        file="acl/decision.py",
+        text="            bits |= patterns.wildcard",
+        becomes="            bits |= 0",
+        found_by="tests/acl/test_decision.py::test_the_wildcard_meets_every_other_name",
+    ),
+    Mutant(
+        name="the literal * of everyone matches names that begin with it",
+        file="acl/patterns.py",
+        text="return name < AFTER_WILDCARD and name > WILDCARD",
+        becomes="return False",
+        found_by="tests/acl/test_decision.py::test_the_index_agrees_with_a_scan",
+    ),
+    Mutant(
+        name="a principal's literal * matches names that begin with it",
+        file="acl/decision.py",
+        text="if not (resource_name < AFTER_WILDCARD and resource_name > WILDCARD):",
+        becomes="if patterns.wildcard:",
+        found_by=(
+            "tests/acl/test_decision.py"
+            "::test_the_wildcard_misses_names_that_begin_with_it_as_in_kafka"
+        ),
+    ),
+    Mutant(
+        name="a host is compared by its beginning",
+        file="acl/decision.py",
+        text="patterns = rules.hosts.get(host)",
+        becomes="patterns = next((p for h, p in rules.hosts.items() if host.startswith(h)), None)",
+        found_by="tests/acl/test_decision.py::test_a_host_is_exact_text",
+    ),
+    Mutant(
+        name="an unknown host is allowed by a rule for one host",
+        file="acl/decision.py",
+        text="        return DENIES[operation]\n    return 0",
+        becomes="        return DENIES[operation]\n    return ALLOWS[operation]",
+        found_by=(
+            "tests/acl/test_decision.py"
+            "::test_an_unknown_host_is_allowed_only_by_rules_for_every_host"
+        ),
+    ),
+    Mutant(
+        name="an unknown host escapes a denial of one host",
+        file="acl/decision.py",
+        text="if found(rules.host_denials, name) & HOST_DENIES[operation]:",
+        becomes="if found(rules.host_denials, name) & 0:",
+        found_by=(
+            "tests/acl/test_decision.py::test_an_unknown_host_meets_the_denials_of_every_host"
+        ),
+    ),
+    Mutant(
+        name="allow.everyone does not see the ACLs of other principals",
+        file="acl/decision.py",
+        text="and not found(index.resources, resource_name)",
+        becomes="and not bits",
+        found_by=("tests/acl/test_decision.py::test_any_acl_of_whomever_turns_the_default_to_deny"),
+    ),
+    Mutant(
+        name="a denied super user is denied",
+        file="acl/decision.py",
+        text="    if principal in settings.super_users:\n        return True\n",
+        becomes="",
+        found_by="tests/acl/test_decision.py::test_a_super_user_is_allowed_whatever_is_denied",
+    ),
+    Mutant(
+        name="User:* is answered as if it were somebody",
+        file="acl/decision.py",
+        text="    if principal == WILDCARD_PRINCIPAL:\n        raise _wildcard_principal()\n",
+        becomes="",
+        found_by="tests/acl/test_decision.py::test_everyone_cannot_be_asked_about",
+    ),
+    Mutant(
+        name="an unknown permission allows",
+        file="acl/bits.py",
+        text="if acl.permission_type == PermissionType.ALLOW:\n        return 1 << acl.operation",
+        becomes="if acl.permission_type != PermissionType.DENY:\n        return 1 << acl.operation",
+        found_by="tests/acl/test_decision.py::test_an_unknown_permission_denies",
+    ),
+    Mutant(
+        name="a deleted ACL goes on deciding",
+        file="acl/snapshot.py",
+        text="_weighed(snapshot.types, acl, -1)",
+        becomes="snapshot.types",
+        found_by="tests/acl/test_snapshot.py::test_a_removed_binding_may_come_back",
+    ),
+    Mutant(
+        name="a denial of one host that was loaded is not counted for unknown hosts",
+        file="acl/builder.py",
+        text="            if denial_weight:\n",
+        becomes="            if denial_weight < 0:\n",
+        found_by=(
+            "tests/acl/test_decision.py::test_an_unknown_host_meets_the_denials_of_every_host"
+        ),
+    ),
+    Mutant(
+        name="a second ACL of one id is loaded",
+        file="acl/builder.py",
+        text="        if len(acls) == count:\n",
+        becomes="        if count < 0:\n",
+        found_by="tests/acl/test_snapshot.py::test_a_repeated_id_is_refused_by_both_roads",
+    ),
+    Mutant(
+        name="by resource type, a prefix that is denied wholly is allowed",
+        file="acl/by_resource_type.py",
+        text="patterns.prefixes.get(name[:length], 0) & denies",
+        becomes="patterns.prefixes.get(name[:length], 0) & 0",
+        found_by=(
+            "tests/acl/test_standard_authorizer_answers.py"
+            "::test_every_answer_by_resource_type_is_kafkas"
+        ),
+    ),
+    Mutant(
+        name="MATCH takes a prefix for a literal",
+        file="acl/filters.py",
+        text="return name.startswith(pattern_name)",
+        becomes="return name == pattern_name",
+        found_by="tests/acl/test_filters.py::test_pattern_types_mean_what_kip_290_says",
+    ),
+    Mutant(
+        name="the operation ANY can be created",
+        file="acl/validation.py",
+        text="frozenset(Operation) - {Operation.UNKNOWN, Operation.ANY}",
+        becomes="frozenset(Operation) - {Operation.UNKNOWN}",
+        found_by="tests/acl/test_validation.py::test_the_controller_refuses_with_its_own_text",
+    ),
+    Mutant(
+        name="a creation of what is there writes a second record",
+        file="acl/updates.py",
+        text=(
+            "                changes.append(change)\n"
+            "                size += _record_bytes_max(acl)\n"
+        ),
+        becomes="            changes.append(change)\n            size += _record_bytes_max(acl)\n",
+        found_by=(
+            "tests/daemon/test_kafka_acl_handlers.py"
+            "::test_a_duplicate_is_a_success_that_writes_nothing"
+        ),
+    ),
+    Mutant(
+        name="a filter of a deletion sees what the one before it left",
+        file="acl/updates.py",
+        text="found = yield from find_acls(before, each)",
+        becomes=(
+            "found = [item for item in (yield from find_acls(before, each))"
+            " if item[0] not in removed]"
+        ),
+        found_by=(
+            "tests/actors/test_update_queue.py::test_each_filter_sees_the_state_before_the_request"
+        ),
+    ),
+    Mutant(
+        name="a deletion may remove any number of ACLs",
+        file="acl/updates.py",
+        text="if len(removed) > RECORDS_PER_REQUEST_MAX:",
+        becomes="if not filters:",
+        found_by="tests/actors/test_update_queue.py::test_too_many_removals_delete_nothing",
+    ),
+)

@@ -1,0 +1,236 @@
+"""Mutants of the ways in: log-ins, rights, forwarding, settings, and what a peer may cost."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.mutants.mutant import Mutant
+
+SURFACE_MUTANTS: Final = (
+    Mutant(
+        name="the requests of one connection are answered side by side",
+        file="daemon/kafka_listener.py",
+        text=(
+            "while (pieces := await self._answer_next()) is not None:\n"
+            "                await self._send(pieces)\n"
+        ),
+        becomes=(
+            "while (request := self._connection.next_request()) is not None:\n"
+            "\n"
+            "                async def answer(request: KafkaRequest = request) -> None:\n"
+            "                    await self._send(await self._answer(request))\n"
+            "\n"
+            "                trio.lowlevel.spawn_system_task(answer)\n"
+        ),
+        found_by=(
+            "tests/daemon/test_kafka_listener.py"
+            "::test_pipelined_requests_are_answered_in_order_one_at_a_time"
+        ),
+    ),
+    Mutant(
+        name="a server does not wait for the gate",
+        file="daemon/lifespan.py",
+        text="    await gate.wait_until_open(name)\n",
+        becomes="",
+        found_by="tests/end_to_end/test_early_start.py::test_every_other_endpoint_refuses_connections",
+    ),
+    Mutant(
+        name="who has not logged in is served",
+        file="daemon/kafka_listener.py",
+        text="principal = self._sasl.principal\n",
+        becomes='principal = self._sasl.principal or "User:ANONYMOUS"\n',
+        found_by="tests/daemon/test_kafka_listener.py::test_what_comes_before_its_turn_closes",
+    ),
+    Mutant(
+        name="a stranger may send requests of any size",
+        file="daemon/kafka_listener.py",
+        text="min(limit, LOGIN_REQUEST_BYTES_MAX)",
+        becomes="limit",
+        found_by="tests/daemon/test_kafka_listener.py::test_strangers_send_small_requests",
+    ),
+    Mutant(
+        name="a password is not compared",
+        file="daemon/sasl.py",
+        text="if not compare_digest(expected, _digest(password)):",
+        becomes="if known is None:",
+        found_by="tests/daemon/test_sasl.py::test_anything_else_does_not",
+    ),
+    Mutant(
+        name="a password is compared by its beginning",
+        file="daemon/sasl.py",
+        text="if not compare_digest(expected, _digest(password)):",
+        becomes="if known is None or not known.startswith(password):",
+        found_by="tests/daemon/test_sasl.py::test_anything_else_does_not",
+    ),
+    Mutant(
+        name="one user logs in as another",
+        file="daemon/sasl.py",
+        text='if authorization_id not in ("", user):',
+        becomes='if authorization_id == "":\n        return user\n    if authorization_id is None:',
+        found_by="tests/daemon/test_sasl.py::test_anything_else_does_not",
+    ),
+    Mutant(
+        name="ACLs are created without ALTER",
+        file="daemon/kafka_acl_handlers.py",
+        text="Operation.ALTER):\n            return await _refuse_creations(",
+        becomes="Operation.DESCRIBE):\n            return await _refuse_creations(",
+        found_by=(
+            "tests/daemon/test_kafka_acl_handlers.py"
+            "::test_the_rights_are_describe_and_alter_of_the_cluster"
+        ),
+    ),
+    Mutant(
+        name="ACLs are deleted without any right",
+        file="daemon/kafka_acl_handlers.py",
+        text=(
+            "if not self._rights.may(context, Operation.ALTER):\n"
+            "            return await _refuse_deletions("
+        ),
+        becomes="if not self:\n            return await _refuse_deletions(",
+        found_by=(
+            "tests/daemon/test_kafka_acl_handlers.py"
+            "::test_without_the_right_nothing_is_done_or_told"
+        ),
+    ),
+    Mutant(
+        name="ACLs are told without DESCRIBE",
+        file="daemon/kafka_acl_handlers.py",
+        text="if not self._rights.may(context, Operation.DESCRIBE):",
+        becomes="if not self:",
+        found_by=(
+            "tests/daemon/test_kafka_acl_handlers.py"
+            "::test_without_the_right_nothing_is_done_or_told"
+        ),
+    ),
+    Mutant(
+        name="an Envelope is opened without CLUSTER_ACTION",
+        file="daemon/kafka_envelope_handler.py",
+        text="if not self._rights.may(context, Operation.CLUSTER_ACTION):",
+        becomes="if not self:",
+        found_by=(
+            "tests/daemon/test_kafka_envelope_handler.py"
+            "::test_cluster_action_is_checked_before_anything_is_decoded"
+        ),
+    ),
+    Mutant(
+        name="what is forwarded is judged by the forwarder's rights",
+        file="daemon/kafka_envelope_handler.py",
+        text="            principal=forwarded.principal,\n",
+        becomes="",
+        found_by=(
+            "tests/daemon/test_kafka_envelope_handler.py::test_the_inner_principals_rights_count"
+        ),
+    ),
+    Mutant(
+        name="all topics are told of without DESCRIBE",
+        file="daemon/kafka_topic_answers.py",
+        text="if is_described:",
+        becomes="if topic:",
+        found_by=(
+            "tests/daemon/test_kafka_topic_answers.py"
+            "::test_all_topics_leave_out_those_without_describe"
+        ),
+    ),
+    Mutant(
+        name="authorized operations are told without DESCRIBE",
+        file="daemon/kafka_rights.py",
+        text="bit_field(allowed) if Operation.DESCRIBE in allowed else 0",
+        becomes="bit_field(allowed)",
+        found_by=(
+            "tests/daemon/test_kafka_cluster_handlers.py"
+            "::test_the_clusters_operations_are_those_that_are_authorized"
+        ),
+    ),
+    Mutant(
+        name="whoever may alter configs makes himself a super user",
+        file="daemon/kafka_config_handlers.py",
+        text="if guarded and not self._is_super_user:",
+        becomes="if guarded and not self:",
+        found_by=(
+            "tests/daemon/test_kafka_config_handlers.py"
+            "::test_only_a_super_user_says_who_may_do_everything"
+        ),
+    ),
+    Mutant(
+        name="the log says who is a super user",
+        file="config/dynamic.py",
+        text="        if name in GUARDED:\n",
+        becomes="        if name in GUARDED and name in self.since_reload:\n",
+        found_by="tests/config/test_dynamic.py::test_who_may_do_everything_is_not_for_the_log_to_say",
+    ),
+    Mutant(
+        name="a page of another site may ask",
+        file="daemon/http_server.py",
+        text="hosts = self._allowed_hosts",
+        becomes="hosts = None",
+        found_by="tests/end_to_end/test_serve.py::test_what_a_browser_could_send_is_refused",
+    ),
+    Mutant(
+        name="who shows no token is trusted though there is a tokens file",
+        file="daemon/askers.py",
+        text="        if token is None:\n            return None\n",
+        becomes="        if token is None:\n            return Trusted()\n",
+        found_by=(
+            "tests/daemon/test_askers.py::test_with_a_tokens_file_nobody_is_trusted_without_a_token"
+        ),
+    ),
+    Mutant(
+        name="the secret of a token is not compared",
+        file="config/tokens.py",
+        text="return entry if is_proven and",
+        becomes="return entry if",
+        found_by="tests/config/test_tokens.py::test_what_is_no_token_proves_nobody",
+    ),
+    Mutant(
+        name="a token that is withdrawn goes on counting",
+        file="daemon/askers.py",
+        text="if self._token not in self._askers.tokens:",
+        becomes="if self._token is None:",
+        found_by=("tests/daemon/test_askers.py::test_a_token_that_is_withdrawn_is_worth_nothing"),
+    ),
+    Mutant(
+        name="who has a token asks about others without CLUSTER_ACTION",
+        file="daemon/askers.py",
+        text="if principal == self._token.principal:",
+        becomes="if principal:",
+        found_by=(
+            "tests/daemon/test_askers.py"
+            "::test_everybody_may_ask_about_itself_and_super_users_about_all"
+        ),
+    ),
+    Mutant(
+        name="what a browser may send without asking is answered",
+        file="daemon/authzen.py",
+        text="if not has_json_type(request):",
+        becomes="if not request:",
+        found_by="tests/end_to_end/test_serve.py::test_what_a_browser_could_send_is_refused",
+    ),
+    Mutant(
+        name="a body that announces any length is read",
+        file="protocol/http.py",
+        text="if head.length > limits.body_bytes_max:",
+        becomes="if head.length > 2**40:",
+        found_by=("tests/protocol/test_http.py::test_a_bad_request_is_refused_with_its_status"),
+    ),
+    Mutant(
+        name="a body in chunks may have any length",
+        file="protocol/http.py",
+        text="if len(chunks) + size > self._limits.body_bytes_max:",
+        becomes="if size > self._limits.body_bytes_max:",
+        found_by="tests/protocol/test_http.py::test_the_limits_are_what_they_say",
+    ),
+    Mutant(
+        name="a Kafka request of any size is read",
+        file="protocol/frames.py",
+        text="if not 0 <= size <= bytes_max:",
+        becomes="if size < 0:",
+        found_by="tests/protocol/test_frames.py::test_a_size_that_cannot_be_ends_it",
+    ),
+    Mutant(
+        name="connections have no bound",
+        file="daemon/connections.py",
+        text="if self.statistics.connections_open >= self._max_connections:",
+        becomes="if self.statistics.connections_open < 0:",
+        found_by="tests/daemon/test_kafka_listener.py::test_connections_beyond_the_most_are_closed",
+    ),
+)

@@ -1,0 +1,72 @@
+"""What becomes of a mutant, tried on a tree of one function."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.mutants.mutant import Mutant
+from tests.mutants.trial import Copy, Outcome
+
+MODULE = "def answer() -> int:\n    return 42\n"
+TEST = "from guard import answer\n\n\ndef test_it() -> None:\n    assert answer() % 2 == 0\n"
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Copy:
+    root = tmp_path_factory.mktemp("root")
+    (root / "guard.py").write_text(MODULE)
+    (root / "test_guard.py").write_text(TEST)
+    return Copy(root, tmp_path_factory.mktemp("copy"))
+
+
+def becoming(text: str, *, test: str = "test_it") -> Mutant:
+    return Mutant(
+        name=text,
+        file="guard.py",
+        text="return 42",
+        becomes=text,
+        found_by=f"test_guard.py::{test}",
+    )
+
+
+def test_a_mutant_is_found_where_its_test_fails_and_is_taken_back(copy: Copy) -> None:
+    """The next one is made of a copy that holds no other, of the same size in the same second."""
+    found = copy.try_mutant(becoming("return 43"))
+    assert (found.outcome, found.is_found) == (Outcome.FOUND, True)
+    assert copy.passes([found.mutant.found_by] * 2)
+    assert "1 passed" in copy.output
+
+
+@pytest.mark.parametrize(
+    ("mutant", "outcome"),
+    [
+        (becoming("return 44"), Outcome.SURVIVED),
+        (becoming("return 43", test="test_another"), Outcome.BROKEN),
+    ],
+    ids=["it passes", "it is not there"],
+)
+def test_a_mutant_is_not_found_where_its_test_does_not_fail(
+    copy: Copy, mutant: Mutant, outcome: Outcome
+) -> None:
+    """A test that cannot be run finds nothing."""
+    verdict = copy.try_mutant(mutant)
+    assert (verdict.outcome, verdict.is_found) == (outcome, False)
+
+
+def test_a_test_that_does_not_end_is_ended(copy: Copy) -> None:
+    """A hang is a find, and is named so."""
+    verdict = copy.try_mutant(becoming("return answer() if [*iter(int, 1)] else 0"), 0.5)
+    assert verdict.outcome is Outcome.HUNG
+    assert verdict.is_found
+
+
+def test_what_no_test_needs_is_not_copied(tmp_path: Path) -> None:
+    """The environment and what was built are large."""
+    root = tmp_path / "root"
+    for name in (".venv", ".git", "build", "acl"):
+        (root / name).mkdir(parents=True)
+    (tmp_path / "copy").mkdir()
+    Copy(root, tmp_path / "copy")
+    assert [each.name for each in (tmp_path / "copy" / "tree").iterdir()] == ["acl"]

@@ -1,0 +1,131 @@
+"""A copy of the tree in which one mutant after the other is tried.
+
+Law: the tree itself is never changed, and each mutant is made in a copy that holds no other.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import Enum
+from importlib.util import cache_from_source
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.mutants.mutant import Mutant
+
+SECONDS_MAX: Final = 60.0
+"""How long one test may take; those that are named take seconds."""
+
+_NOT_COPIED: Final = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "build", "dist")
+
+
+class Outcome(Enum):
+    """What became of a mutant; the value is what is printed."""
+
+    FOUND = "found"
+    HUNG = "found: the test hangs"
+    SURVIVED = "SURVIVED"
+    BROKEN = "NOT RUN"
+
+
+_OUTCOMES: Final[dict[int | None, Outcome]] = {
+    pytest.ExitCode.TESTS_FAILED: Outcome.FOUND,
+    pytest.ExitCode.OK: Outcome.SURVIVED,
+    None: Outcome.HUNG,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    mutant: Mutant
+    outcome: Outcome
+    seconds: float
+
+    @property
+    def is_found(self) -> bool:
+        return self.outcome in (Outcome.FOUND, Outcome.HUNG)
+
+
+class Copy:
+    """Args:
+    folder: is empty, and holds the copy and what its tests write.
+    """
+
+    def __init__(self, root: Path, folder: Path) -> None:
+        self._tree = folder / "tree"
+        self._output = folder / "output"
+        self._scratch = folder / "scratch"
+        shutil.copytree(root, self._tree, ignore=_NOT_COPIED)
+
+    @property
+    def output(self) -> str:
+        """What the last run printed."""
+        return self._output.read_text(errors="replace")
+
+    def passes(self, tests: Sequence[str]) -> bool:
+        """Say whether all of ``tests`` pass with nothing broken; blocks."""
+        distinct = list(dict.fromkeys(tests))
+        return self._run(distinct, len(distinct) * SECONDS_MAX) == pytest.ExitCode.OK
+
+    def try_mutant(self, mutant: Mutant, seconds_max: float = SECONDS_MAX) -> Verdict:
+        """Make the mutant, run its test, and take the mutant back; blocks.
+
+        Raises:
+            StaleMutantError: it cannot be made.
+        """
+        path = self._tree / mutant.file
+        source = path.read_text()
+        broken = mutant.applied_to(source)
+        started = time.monotonic()
+        try:
+            _write(path, broken)
+            code = self._run([mutant.found_by, "-x"], seconds_max)
+        finally:
+            _write(path, source)
+        outcome = _OUTCOMES.get(code, Outcome.BROKEN)
+        return Verdict(mutant, outcome, time.monotonic() - started)
+
+    def _run(self, arguments: Sequence[str], seconds_max: float) -> int | None:
+        """Run pytest in the copy; return its exit code, None where it took too long."""
+        command = [
+            *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"),
+            *("--hypothesis-seed=0", f"--basetemp={self._scratch}", *arguments),
+        ]
+        with (
+            self._output.open("wb") as output,
+            subprocess.Popen(
+                command,
+                cwd=self._tree,
+                env=os.environ | {"PYTHONPATH": str(self._tree)},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # what a test has started ends with it
+            ) as process,
+        ):
+            try:
+                return process.wait(seconds_max)
+            except subprocess.TimeoutExpired:
+                return None
+            finally:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+
+
+def _write(path: Path, source: str) -> None:
+    """Write a module, and drop what was compiled of it.
+
+    That would be run for another source of the same size, written within the same second.
+    """
+    path.write_text(source)
+    Path(cache_from_source(str(path))).unlink(missing_ok=True)
