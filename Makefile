@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: setup setup-dev run test faults mutants check bench conformance lock clean
+.PHONY: setup setup-dev run test faults stories mutants check bench conformance lock clean
 
 setup: .venv/.setup
 setup-dev: .venv/.setup-dev
@@ -28,6 +28,10 @@ test: setup-dev
 # The log over a disk that crashes and fails, at random; SEED=1234 begins elsewhere.
 faults: setup-dev
 	$(BIN)/python -m tests.faults --schedules $(or $(SCHEDULES),20000) --seed $(or $(SEED),1)
+
+# The actors over such a disk, in stories drawn at random, held against a model.
+stories: setup-dev
+	$(BIN)/python -m tests.model --stories $(or $(STORIES),3000) --seed $(or $(SEED),1)
 
 # Breaks one guard after the other in a copy, and runs the test that must notice it.
 mutants: setup-dev

@@ -1,0 +1,200 @@
+"""Clients of a story: each asks one thing after the other, as a listener would have it asked."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, Final
+
+import trio
+from immutables import Map
+
+from acl.cluster import ClusterImage
+from acl.cluster_changes import ConfigChanged
+from acl.errors import InvalidAclError, NotReadyError
+from acl.model import Question
+from acl.validation import validate_filter
+from actors.authorizer import Action, RequestContext
+from actors.completion import Completion
+from actors.errors import UpdateRefusedError
+from actors.steps import finish_in_turns
+from actors.update_queue import ClusterPlan
+from tests.faults.workload import BrokenLawError
+from tests.model.laws import check
+from tests.model.process import Process
+from tests.model.reference import BROKER, TIMEOUT_KEY, Request
+from tests.model.story import (
+    LATE,
+    Ask,
+    Call,
+    Client,
+    Create,
+    Delete,
+    Describe,
+    Reload,
+    SetTimeout,
+)
+
+MOMENT_S: Final = 1e-9
+
+
+class ClientTask:
+    """One connection: its requests are answered in order, and never by an older state."""
+
+    def __init__(self, process: Process, client: Client, counts: Counter[str]) -> None:
+        self._process = process
+        self._client = client
+        self._counts = counts
+        self._seen_offset = -1
+
+    async def run(self) -> None:
+        await self._process.gate.wait_until_open(self._client.endpoint)
+        if self._client.endpoint == LATE:
+            check(self._process.is_loaded, "an endpoint opens before the ACLs are loaded")
+        for call in self._client.calls:
+            await trio.sleep(call.delay_s)
+            await self._call(call)
+
+    async def _call(self, call: Call) -> None:
+        self._counts[type(call.step).__name__] += 1
+        async with trio.open_nursery() as nursery:
+            if call.patience_s is not None:
+                nursery.start_soon(_give_up, nursery.cancel_scope, call.patience_s, call.turns)
+            await self._do(call)
+            nursery.cancel_scope.cancel()
+            return
+        self._counts["callers cancelled"] += 1
+
+    async def _do(self, call: Call) -> None:
+        process = self._process
+        serves = process.authorizer.serves(self._client.principal)
+        is_super_user = self._client.principal in process.super_users
+        check(serves is (process.is_loaded or is_super_user), "who is served is not who should be")
+        match call.step:
+            case Ask(questions, pause_s):
+                await self._ask(questions, pause_s)
+            case Reload(super_users, allow_everyone):
+                process.say_file(super_users, allow_everyone=allow_everyone)
+                await process.settings.reload()
+                process.super_users = frozenset(super_users)
+                process.allow_everyone = allow_everyone
+            case Describe() if serves:
+                await self._describe(call.step)
+            case Create() | Delete() | SetTimeout() if serves:
+                await self._update(call.step)
+            case _:
+                self._counts["not served yet"] += 1
+
+    # Questions.
+
+    async def _ask(self, questions: Sequence[Question], pause_s: float | None) -> None:
+        """Ask at once, or with pauses by one state; each answer is what the law says."""
+        process = self._process
+        offset = self._see(process.authorizer.newest().offset)
+        authorizer = process.authorizer
+        authorize = authorizer.authorize if pause_s is None else authorizer.pinned()
+        super_users, allow_everyone = process.super_users, process.allow_everyone
+        for question in questions:
+            context = RequestContext(
+                principal=question.principal, host=question.host, request_name="Test"
+            )
+            action = Action(question.operation, question.resource_type, question.resource_name)
+            try:
+                answers = authorize(context, [action])
+            except NotReadyError:
+                check(offset == -1, "the authorizer is not ready though it is loaded")
+                check(question.principal not in super_users, "a super user is not answered")
+                continue
+            if offset == -1:
+                check(answers == [question.principal in super_users], "answered before loading")
+            else:
+                process.laws.check_decisions(
+                    offset, [question], answers, super_users, allow_everyone
+                )
+            self._counts["decisions"] += 1
+            if pause_s is not None:
+                await trio.sleep(pause_s)
+
+    def _see(self, offset: int) -> int:
+        """Return the offset of what is seen now, which must be new enough."""
+        check(
+            offset >= self._process.laws.acknowledged_offset, "an acknowledged update is not seen"
+        )
+        check(offset >= self._seen_offset, "a client sees the ACLs go back")
+        self._seen_offset = offset
+        return offset
+
+    async def _describe(self, step: Describe) -> None:
+        try:
+            validate_filter(step.filter)
+        except InvalidAclError:
+            return
+        offset = self._see(self._process.authorizer.newest().offset)
+        described = await finish_in_turns(self._process.authorizer.acls(step.filter))
+        if offset == -1:
+            check(described == [], "ACLs are described before they are loaded")
+        else:
+            self._process.laws.check_description(offset, step.filter, described)
+
+    # Updates.
+
+    async def _update(self, step: Create | Delete | SetTimeout) -> None:
+        process = self._process
+        request = Request(step)
+        waiting = process.updates.statistics.requests_waiting
+        completions = self._begin(request)
+        if completions[0].is_done:
+            is_full = waiting >= process.life.requests_max
+            process.laws.refuse([_refusal(completion) for completion in completions], is_full)
+            self._counts["refused at once"] += 1
+            return
+        process.laws.accept(request, completions)
+        started, patience_s = trio.current_time(), process.purgatory.timeout_ms / 1000
+        await process.purgatory.wait(completions)
+        waited_s = trio.current_time() - started
+        check(waited_s <= patience_s + MOMENT_S, "an update waits for longer than it may")
+        if not all(completion.is_done for completion in completions):
+            check(waited_s >= patience_s - MOMENT_S, "an update is given up too early")
+            self._counts["timed out"] += 1
+
+    def _begin(self, request: Request) -> Sequence[Completion[Any]]:
+        process = self._process
+        context = RequestContext(
+            principal=self._client.principal, host="10.0.0.1", request_name="Test"
+        )
+        match request.step:
+            case Create(acls):
+                return process.authorizer.create_acls(context, acls)
+            case Delete(filters):
+                return process.authorizer.delete_acls(context, filters)
+            case SetTimeout(node, timeout_ms):
+                value = None if timeout_ms is None else str(timeout_ms)
+
+                def plan(image: ClusterImage) -> ClusterPlan[str | None]:
+                    configs: Map[str, str] = image.configs.get((BROKER, node), Map())
+                    before = configs.get(TIMEOUT_KEY)
+                    change = ConfigChanged(BROKER, node, TIMEOUT_KEY, value)
+                    return ClusterPlan((change,) if before != value else (), before)
+
+                def take() -> None:
+                    process.settings.refresh()
+                    process.laws.take(request, process.applier.snapshot.newest)
+
+                return [process.updates.change_cluster(plan, take)]
+
+
+async def _give_up(scope: trio.CancelScope, patience_s: float, turns: int) -> None:
+    await trio.sleep(patience_s)
+    for _ in range(turns):
+        await trio.lowlevel.checkpoint()
+    scope.cancel()
+
+
+def _refusal(completion: Completion[Any]) -> str:
+    """Return why an item is refused, which all of its request are."""
+    check(completion.is_done, "half a request is refused")
+    try:
+        completion.result()
+    except UpdateRefusedError as error:
+        return str(error)
+    raise BrokenLawError("a request is answered before it is planned")

@@ -1,0 +1,188 @@
+"""Stories drawn by chance, over ACLs so few that they meet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from random import Random
+from typing import Final
+
+from acl.model import (
+    Acl,
+    AclFilter,
+    Operation,
+    PatternType,
+    PermissionType,
+    Question,
+    ResourceType,
+)
+from tests.model.story import (
+    EARLY,
+    EVERY_NODE,
+    LATE,
+    ROOT,
+    THIS_NODE,
+    TIMEOUTS_MS,
+    Ask,
+    Call,
+    Client,
+    Create,
+    Delete,
+    Describe,
+    Life,
+    Reload,
+    SetTimeout,
+    Step,
+    Story,
+)
+
+_NAMES: Final = ("a", "ab", "b", "*")
+_PRINCIPALS: Final = ("User:a", "User:b", "User:*")
+_HOSTS: Final = ("*", "*", "10.0.0.1")
+_TYPES: Final = (ResourceType.TOPIC, ResourceType.TOPIC, ResourceType.GROUP)
+_OPERATIONS: Final = (Operation.READ, Operation.DESCRIBE, Operation.ALL)
+_PATTERNS: Final = (PatternType.LITERAL, PatternType.PREFIXED)
+_DELAYS_S: Final = (0.0, 0.0, 0.0, 0.001, 0.1, 0.3, 1.2)
+_PATIENCE_S: Final = (0.0, 0.001, 0.1, 0.3)
+
+
+def draw_story(seed: int) -> Story:
+    chance = Random(seed)
+    pool = [_acl(chance) for _ in range(chance.choice((3, 10, 30)))]
+    lives = [_life(chance, pool) for _ in range(chance.randint(1, 4))]
+    return Story(seed, (*lives, Life(seed=0)))
+
+
+def _life(chance: Random, pool: Sequence[Acl]) -> Life:
+    life = Life(
+        seed=chance.getrandbits(32),
+        clients=tuple(_client(chance, pool, number) for number in range(chance.randint(1, 7))),
+        rest_s=chance.choice((0.0, 0.0, 1.5, 2.5)),
+        is_power_lost=chance.random() < 0.6,
+        stalls_s=chance.choice(((0.0,), (0.001,), (0.0, 0.1, 0.3), (0.0, 0.3, 3.0))),
+        has_short_turns=chance.random() < 0.5,
+        is_plugged_in=chance.random() < 0.3,
+        requests_max=chance.choice((3, 100, 100)),
+        timeout_ms=chance.choice(TIMEOUTS_MS),
+        checkpoint_bytes=chance.choice((300, 1500, 1 << 30)),
+        retention_bytes=chance.choice((-1, 0, 2000)),
+        segment_bytes=chance.choice((300, 2000, 1 << 30)),
+    )
+    match chance.choice(("none", "none", "signal", "kill", "crash", "crash", "fail", "fail")):
+        case "signal":
+            return replace(life, end_s=chance.choice((0.0, 0.01, 0.3, 1.0, 3.0)))
+        case "kill":
+            return replace(
+                life, is_killed=True, end_s=chance.choice((0.0, 0.001, 0.1, 0.3, 1.0, 3.0))
+            )
+        case "crash":
+            return replace(
+                life,
+                crash_in=chance.randint(1, chance.choice((20, 60))),
+                crash_at=chance.choice((None, None, "append", "sync", "rename", "remove")),
+            )
+        case "fail":
+            return replace(
+                life,
+                fail_in=chance.randint(1, chance.choice((20, 60))),
+                fail_at=chance.choice((None, None, "append", "sync", "open")),
+            )
+    return life
+
+
+def _client(chance: Random, pool: Sequence[Acl], number: int) -> Client:
+    endpoint = chance.choice((EARLY, LATE))
+    principal = chance.choice((ROOT, ROOT, "User:a"))
+    calls = [_call(chance, pool, may_reload=not number) for _ in range(chance.randint(1, 6))]
+    return Client(endpoint, principal, tuple(calls))
+
+
+def _call(chance: Random, pool: Sequence[Acl], *, may_reload: bool) -> Call:
+    """A file is read again by one client alone, as one task heeds all signals."""
+    patience_s = chance.choice(_PATIENCE_S) if chance.random() < 0.3 else None
+    turns = chance.randint(0, 8)
+    return Call(chance.choice(_DELAYS_S), _step(chance, pool, may_reload), patience_s, turns)
+
+
+def _step(chance: Random, pool: Sequence[Acl], may_reload: bool) -> Step:
+    match chance.choice("CCCCDDDTTAAAAPSR" if may_reload else "CCCCDDDTTAAAAPS"):
+        case "C":
+            return Create(_new_acls(chance, pool))
+        case "D":
+            return Delete(tuple(_filter(chance) for _ in range(chance.choice((1, 1, 2, 3)))))
+        case "T":
+            timeout_ms = chance.choice((None, *TIMEOUTS_MS))
+            return SetTimeout(chance.choice((EVERY_NODE, THIS_NODE)), timeout_ms)
+        case "S":
+            return Describe(_filter(chance))
+        case "R":
+            users = chance.choice(((ROOT,), (ROOT, "User:a"), ()))
+            return Reload(users, chance.random() < 0.5)
+        case kind:
+            questions = (_question(chance) for _ in range(chance.randint(1, 6)))
+            return Ask(tuple(questions), chance.choice((0.0, 0.01, 0.1)) if kind == "P" else None)
+
+
+def _new_acls(chance: Random, pool: Sequence[Acl]) -> tuple[Acl, ...]:
+    if chance.random() < 0.05:  # more than the applier takes in one turn
+        acl, count = _acl(chance), chance.randint(60, 150)
+        return tuple(
+            Acl(2, f"a{number}", 3, acl.principal, "*", 3, acl.permission_type)
+            for number in range(count)
+        )
+    acls = [chance.choice(pool) for _ in range(chance.choice((1, 1, 2, 3, 4)))]
+    return tuple(_spoilt(chance, acl) if chance.random() < 0.1 else acl for acl in acls)
+
+
+def _acl(chance: Random) -> Acl:
+    return Acl(
+        chance.choice(_TYPES),
+        chance.choice(_NAMES),
+        chance.choice(_PATTERNS),
+        chance.choice(_PRINCIPALS),
+        chance.choice(_HOSTS),
+        chance.choice(_OPERATIONS),
+        chance.choice((PermissionType.DENY, PermissionType.ALLOW, PermissionType.ALLOW)),
+    )
+
+
+def _spoilt(chance: Random, acl: Acl) -> Acl:
+    """Return what no ACL may be."""
+    kind, name, pattern, principal, host, operation, permission = (
+        acl.resource_type, acl.resource_name, acl.pattern_type, acl.principal,
+        acl.host, acl.operation, acl.permission_type,
+    )  # fmt: skip
+    return chance.choice(
+        (
+            Acl(1, name, pattern, principal, host, operation, permission),
+            Acl(kind, "", pattern, principal, host, operation, permission),
+            Acl(kind, name, PatternType.MATCH, principal, host, operation, permission),
+            Acl(kind, name, pattern, "a", host, operation, permission),
+            Acl(kind, name, pattern, principal, host, Operation.ANY, permission),
+            Acl(kind, name, pattern, principal, host, operation, 0),
+        )
+    )
+
+
+def _filter(chance: Random) -> AclFilter:
+    if chance.random() < 0.05:
+        return AclFilter(operation=Operation.UNKNOWN)
+    return AclFilter(
+        resource_type=chance.choice((ResourceType.ANY, ResourceType.ANY, *_TYPES)),
+        resource_name=chance.choice((None, *_NAMES)),
+        pattern_type=chance.choice((PatternType.ANY, PatternType.MATCH, *_PATTERNS)),
+        principal=chance.choice((None, None, *_PRINCIPALS)),
+        host=chance.choice((None, None, "*")),
+        operation=chance.choice((Operation.ANY, Operation.ANY, Operation.READ)),
+        permission_type=chance.choice((1, 1, PermissionType.DENY, PermissionType.ALLOW)),
+    )
+
+
+def _question(chance: Random) -> Question:
+    return Question(
+        chance.choice(("User:a", "User:a", "User:b", "User:b", ROOT)),
+        chance.choice((None, "10.0.0.1", "10.0.0.2")),
+        chance.choice((Operation.READ, Operation.DESCRIBE, Operation.WRITE)),
+        chance.choice(_TYPES),
+        chance.choice(("a", "ab", "abc", "b", "a7")),
+    )

@@ -1,0 +1,256 @@
+"""The laws: what was accepted, what the log says of it, and what may be seen at each offset.
+
+The expected answers are known as soon as an update is accepted, since updates are done one after
+the other; what is written, shown and answered is held against them at each step of any task.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Sequence
+from typing import Any, Final
+
+from acl.cluster import ClusterImage
+from acl.errors import AclError
+from acl.model import Acl, AclFilter, Question
+from acl.snapshot import AclSnapshot
+from acl.updates import Deleted
+from actors.completion import Completion
+from actors.errors import LogWriteError, UpdateRefusedError
+from tests.faults.workload import BrokenLawError
+from tests.model.reference import (
+    BROKER,
+    INVALID,
+    TIMEOUT_KEY,
+    Batch,
+    LogState,
+    Request,
+    State,
+    means,
+    plan,
+)
+from tests.model.story import SetTimeout
+from tests.oracles.scan import decide
+
+
+def check(holds: bool, law: str) -> None:
+    """Raises: BrokenLawError, where ``law`` does not hold."""
+    if not holds:
+        raise BrokenLawError(law)
+
+
+class Laws:
+    """Of one story: ``begin`` and ``end_life`` once a life.
+
+    ``acknowledged_offset`` is what any request that begins now has to see, -1 where nothing was
+    acknowledged in this life; ``counts`` are of what the laws have seen.
+    """
+
+    def __init__(self) -> None:
+        self.counts: Final[Counter[str]] = Counter()
+        self._settled = LogState()
+        self._doubt: list[Batch] = []
+        self._start_life()
+
+    def _start_life(self) -> None:
+        self._tail: State | None = None
+        self._waiting: list[Request] = []
+        self._unwritten: deque[Request] = deque()
+        self._written: list[Request] = []
+        self._doubted: list[Request] = []
+        self._states: dict[int, State] = {}
+        self._snapshot: AclSnapshot | None = None
+        self._accepted = 0
+        self._is_interrupted = False
+        self.acknowledged_offset = -1
+
+    # Updates.
+
+    def accept(self, request: Request, completions: Sequence[Completion[Any]]) -> None:
+        """Take note of an update that the queue has not refused at once."""
+        request.completions = completions
+        request.number = self._accepted
+        self._accepted += 1
+        self._waiting.append(request)
+        self.counts["updates accepted before loading"] += self._tail is None
+        self._plan(request)
+
+    def refuse(self, reasons: Sequence[str], is_full: bool) -> None:
+        """Take note of an update that is refused at once: the queue is full, or has ended."""
+        if reasons[0].startswith("too many"):
+            check(is_full, "an update is refused without need")
+        else:
+            self._is_interrupted = True
+
+    def _plan(self, request: Request) -> None:
+        if self._tail is None:
+            return  # what it means is known once the log is
+        request.after, request.expected = plan(self._tail, request.step)
+        request.is_planned = True
+        if request.after != self._tail:
+            self._unwritten.append(request)
+        self._tail = request.after
+
+    def begin(self, found: LogState, offset: int) -> None:
+        """A start has read ``found``, and has begun to write behind it at ``offset``."""
+        possible = self._settled.copy()
+        outcomes = [possible.copy()]
+        for batch in self._doubt:
+            possible.apply(batch)
+            outcomes.append(possible.copy())
+        check(found in outcomes, "a start reads other batches than were acknowledged")
+        if self._doubt:
+            kept = "whole" if found == outcomes[-1] else "gone" if found == outcomes[0] else "part"
+            self.counts[f"writes in doubt: {kept}"] += 1
+        self._settled, self._doubt = found, []
+        self._tail = found.state
+        self._states = {offset: self._tail}
+        for request in self._waiting:
+            if not any(completion.is_done for completion in request.completions):
+                self._plan(request)
+
+    def write(self, batches: Sequence[Batch]) -> None:
+        """These batches are about to be written: what was accepted, one request each."""
+        state = self._settled.copy()
+        for batch in batches:
+            check(bool(self._unwritten), "more is written than was asked for")
+            request = self._unwritten.popleft()
+            state.apply(batch)
+            check(state.state == request.after, f"another batch is written for {request.step}")
+            request.is_in_doubt = True
+            self._doubted.append(request)
+        self._doubt = [tuple(batch) for batch in batches]
+        self.counts["writes"] += 1
+        self.counts["writes of several batches"] += len(batches) > 1
+
+    def wrote(self, last_offset: int) -> None:
+        """What was to be written is durable, and ends at ``last_offset``."""
+        offset = last_offset - sum(map(len, self._doubt))
+        for batch, request in zip(self._doubt, self._doubted, strict=True):
+            offset += len(batch)
+            self._settled.apply(batch)
+            request.offset = offset
+            self._states[offset] = request.after
+        self._written += self._doubted
+        self._doubt, self._doubted = [], []
+
+    def take(self, request: Request, snapshot: AclSnapshot | None) -> None:
+        """The queue says that an update beside ACLs is durable and in force."""
+        request.times_taken += 1
+        check(snapshot is not None and snapshot.offset >= request.offset, "taken before applied")
+
+    # What is seen.
+
+    def watch(
+        self, snapshot: AclSnapshot | None, image: ClusterImage, timeout_ms: int, in_file: int
+    ) -> None:
+        """Hold what is shown and answered against the log; after each step of any task."""
+        if snapshot is not self._snapshot:
+            self._check_shown(snapshot, image)
+            self._snapshot = snapshot
+        ended = [request for request in self._waiting if request.completions[0].is_done]
+        for request in ended:
+            self._waiting.remove(request)
+            self._check_ended(request)
+            if isinstance(request.step, SetTimeout) and request.times_taken:
+                self.check_timeout(timeout_ms, in_file, request.offset)
+
+    def check_timeout(self, timeout_ms: int, in_file: int, offset: int = -1) -> None:
+        """The time-out in force is that of the log at ``offset`` or later, or of the file."""
+        later = [state for ended, state in self._states.items() if ended >= offset]
+        possible = {state.timeout_ms(in_file) for state in later}
+        check(timeout_ms in possible, "a config of the log is not in force")
+
+    def _check_shown(self, snapshot: AclSnapshot | None, image: ClusterImage) -> None:
+        self.counts["snapshots looked at"] += 1
+        check(snapshot is not None, "a snapshot stays loaded")
+        assert snapshot is not None
+        if self._snapshot is not None:
+            check(snapshot.offset > self._snapshot.offset, "the snapshot's offset goes back")
+        state = self._state_at(snapshot.offset)
+        check(len(snapshot.acls) == len(state.acls), "half a batch is shown, or another state")
+        check(state.acls == {*snapshot.acls.values()}, "the ACLs shown are not those of the offset")
+        shown = {
+            node: value
+            for (kind, node), values in image.configs.items()
+            if kind == BROKER and (value := values.get(TIMEOUT_KEY)) is not None
+        }
+        check(shown == state.timeouts, "the image is not that of the snapshot's offset")
+
+    def _state_at(self, offset: int) -> State:
+        check(offset in self._states, f"no batch of the log ends at offset {offset}")
+        return self._states[offset]
+
+    def _check_ended(self, request: Request) -> None:
+        """Every item has ended; each as the model says, or with an error of the whole."""
+        check(all(each.is_done for each in request.completions), "half a request is answered")
+        answers = [_answer(completion) for completion in request.completions]
+        if any(isinstance(answer, UpdateRefusedError) for answer in answers):
+            self._is_interrupted = True
+            self.counts["updates refused later"] += 1
+            check(not request.is_in_doubt, f"a refused update is written: {request.step}")
+            return
+        if any(isinstance(answer, LogWriteError) for answer in answers):
+            self._is_interrupted = True
+            self.counts["updates in doubt"] += 1
+            return
+        self.counts["updates acknowledged"] += 1
+        check(request.is_planned, "an update is acknowledged before the log is read")
+        late = bool(self._unwritten) and self._unwritten[0].number <= request.number
+        doubted = any(each.number <= request.number for each in self._doubted)
+        check(not late and not doubted, f"acknowledged before it is durable: {request.step}")
+        before = [each.offset for each in self._written if each.number <= request.number]
+        offset = max(before, default=-1)
+        newest = self._snapshot
+        check(newest is not None and newest.offset >= offset, "acknowledged before it is applied")
+        check(
+            answers == list(request.expected),
+            f"{request.step} is answered {answers}, not {request.expected}",
+        )
+        is_cluster = isinstance(request.step, SetTimeout)
+        check(request.times_taken == is_cluster, "what is acknowledged is not taken once")
+        self.acknowledged_offset = max(self.acknowledged_offset, offset)
+
+    def check_decisions(
+        self,
+        offset: int,
+        questions: Sequence[Question],
+        answers: Sequence[bool],
+        super_users: frozenset[str],
+        allow_everyone: bool,
+    ) -> None:
+        """Each answer is that of a plain scan of the ACLs of ``offset``."""
+        acls = self._state_at(offset).acls
+        for question, answer in zip(questions, answers, strict=True):
+            expected = question.principal in super_users
+            if not expected:
+                expected, _ = decide(acls, allow_everyone, question)
+            check(answer is expected, f"{question} at offset {offset} is answered {answer}")
+
+    def check_description(self, offset: int, filter: AclFilter, described: Sequence[Acl]) -> None:
+        expected = {acl for acl in self._state_at(offset).acls if means(filter, acl)}
+        check(len(described) == len(expected), f"{filter} describes {len(described)} ACLs")
+        check({*described} == expected, f"{filter} describes other ACLs than offset {offset} has")
+
+    # The end of a process.
+
+    def end_life(self, *, is_clean: bool, is_crash: bool) -> None:
+        """No waiter is left; what ended cleanly, once it was loaded, has done all."""
+        if not is_crash:
+            check(not self._waiting, f"{len(self._waiting)} updates are never answered")
+        if is_clean and self._snapshot is not None:
+            check(not self._is_interrupted, "an accepted update fails though all is well")
+            check(not self._unwritten, "an accepted update is never written")
+        self._start_life()
+
+
+def _answer(completion: Completion[Any]) -> object:
+    try:
+        result = completion.result()
+    except AclError:
+        return INVALID
+    except Exception as error:  # noqa: BLE001 - judged by who asks
+        return error
+    if isinstance(result, Deleted):
+        return INVALID if result.error is not None else {*result.acls}
+    return result

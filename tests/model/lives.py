@@ -1,0 +1,174 @@
+"""A story told: one process after the other over one disk, and what each may end with."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from random import Random
+from typing import Final
+from unittest.mock import patch
+
+import trio
+from trio.testing import MockClock
+
+from acl import filters, updates
+from actors import record_applier, update_queue
+from actors.errors import EndpointStartError, LogWriteError
+from daemon import log_source
+from metadata.errors import CorruptLogError, LogDirectoryError
+from metadata.log import Progress
+from metadata.meta_properties import MetaProperties, format_directory
+from metadata.replay import Replay
+from tests.faults.disk import UNREAD, FaultDisk
+from tests.faults.verdicts import may_stop, whole_size
+from tests.faults.workload import BrokenLawError
+from tests.model.clients import ClientTask
+from tests.model.laws import Laws
+from tests.model.process import Process
+from tests.model.story import Life, Story
+from tests.model.watched_log import LOG_DIR, new_writer
+from tests.recording_storage import PowerFailure
+
+SHORT_TURNS: Final = (
+    (filters, "ACLS_PER_STEP", 1),
+    (updates, "_CREATIONS_PER_STEP", 1),
+    (record_applier, "CHANGES_PER_SLICE", 1),
+    (update_queue, "CHANGES_PER_FLUSH_MAX", 2),
+    (log_source, "BATCHES_PER_READ", 1),
+)
+"""What is done at once, of each kind of long work, so that others come between."""
+
+
+class Telling:
+    """One telling of a story; ``counts`` are what happened."""
+
+    def __init__(self, story: Story) -> None:
+        self._story = story
+        self.disk: Final = FaultDisk(Random(story.seed))
+        self.counts: Final[Counter[str]] = Counter()
+        self.laws: Final = Laws()
+
+    def tell(self) -> None:
+        """Tell it to its end.
+
+        Raises:
+            BrokenLawError: one of the laws does not hold.
+        """
+        format_directory(LOG_DIR, MetaProperties("cluster", 1, "d"), self.disk, self._begin_log)
+        self.disk.end_process()
+        for life in self._story.lives:
+            self._live(life)
+
+    def _begin_log(self) -> None:
+        writer = new_writer(self.disk, 1 << 30)
+        writer.start(Progress(), Replay(), node_id=1)
+        writer.close()
+
+    def _live(self, life: Life) -> None:
+        disk = self.disk
+        disk.crash_in, disk.crash_at = life.crash_in, life.crash_at
+        disk.fail_in, disk.fail_at = life.fail_in, life.fail_at
+        faults = disk.faults.copy()
+        errors = self._errors_of(life)
+        for error in errors:
+            if len(errors) == 1 or not isinstance(error, EndpointStartError):  # that follows others
+                self._judge(error, disk.faults - faults)
+        if life.is_power_lost:
+            disk.lose_power()
+        else:
+            disk.end_process()
+
+    def _errors_of(self, life: Life) -> list[BaseException]:
+        """Run one process to its end; return what ended it, nothing where all was well."""
+        errors: list[BaseException] = []
+        process: Process | None = None
+        try:
+            process = Process(life, self.disk, self.laws)
+            self._run(process)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001 - judged below
+            errors = list(_leaves(error))
+        is_crash = any(isinstance(error, PowerFailure) for error in errors)
+        if process is not None:
+            if not is_crash:
+                with suppress(PowerFailure):
+                    process.close()
+            self.counts["checkpoints"] += process.checkpointer.statistics.written
+            process.check_end(is_crash=is_crash)
+        self.laws.end_life(is_clean=not errors, is_crash=is_crash)
+        self.counts["lives"] += 1
+        self.counts["crashes" if is_crash else "ended by a fault" if errors else "ended well"] += 1
+        return errors
+
+    def _run(self, process: Process) -> None:
+        tasks = [ClientTask(process, client, self.counts) for client in process.life.clients]
+
+        async def serve() -> None:
+            async with trio.open_nursery() as nursery:
+                for task in tasks:
+                    nursery.start_soon(task.run)
+
+        with _deterministic(process):
+            trio.run(
+                process.run,
+                serve,
+                clock=MockClock(autojump_threshold=0),
+                instruments=[process],
+            )
+
+    def _judge(self, error: BaseException, faults: Counter[str]) -> None:
+        """Say whether a process may end so, after these faults of its disk.
+
+        Raises:
+            BrokenLawError: it may not.
+        """
+        match error:
+            case PowerFailure():
+                return
+            case LogWriteError() | OSError() | LogDirectoryError() if faults:
+                return
+            case CorruptLogError() if faults[UNREAD]:
+                return
+            case CorruptLogError() if self._stops_rightly(error):
+                self.counts["stopped: sectors in another order"] += 1
+            case _:
+                raise BrokenLawError(f"the process ends with {error!r}") from error
+
+    def _stops_rightly(self, error: CorruptLogError) -> bool:
+        """Repair, as an operator would, a log that may stop here."""
+        self.disk.end_process()
+        content = self.disk.content(error.path)
+        if not may_stop(bytes(content.seen), bytes(content.written)):
+            return False
+        whole = whole_size(bytes(content.seen), bytes(content.written))
+        if whole < content.synced:
+            return False
+        content.truncate(whole)
+        return True
+
+
+@contextmanager
+def _deterministic(process: Process) -> Iterator[None]:
+    """Let trio shuffle its tasks as the seed says, and threads be played."""
+    scheduler = trio._core._run
+    with ExitStack() as stack:
+        replaced: list[tuple[object, str, object]] = [
+            (scheduler, "_ALLOW_DETERMINISTIC_SCHEDULING", True),
+            (scheduler, "_r", Random(process.life.seed)),
+            (trio.to_thread, "run_sync", process.run_sync),
+        ]
+        if process.life.has_short_turns:
+            replaced += SHORT_TURNS
+        for module, name, value in replaced:
+            stack.enter_context(patch.object(module, name, value))
+        yield
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        for each in error.exceptions:
+            yield from _leaves(each)
+    else:
+        yield error

@@ -1,0 +1,280 @@
+"""One life of the daemon: its actors and its log, put together as ``daemon.lifespan`` does.
+
+In the place of its ports are the story's clients. Work for a thread is done on the loop, once as
+much virtual time has gone by as a slow disk would take; batches come to the applier late, and in
+pieces, as a source may hand them on.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from contextlib import nullcontext, suppress
+from functools import cache
+from random import Random
+from typing import Any, Final, TypeVar
+
+import trio
+from msgspec.structs import replace
+
+from acl.model import ChangeBatch
+from actors.authorizer import ServerInfo
+from actors.completion import Completion
+from actors.decider import Decider
+from actors.listener_gate import ListenerGate
+from actors.plugged_authorizer import PluggedAuthorizer
+from actors.purgatory import Purgatory
+from actors.record_applier import CaughtUp, RecordApplier
+from actors.standard_authorizer import StandardAuthorizer
+from actors.update_queue import UpdateQueue
+from config.configuration import Configuration, parse
+from daemon.log_source import LocalLogSource
+from daemon.own_log import Checkpointer, CheckpointPolicy, OwnLog
+from daemon.settings import Settings
+from metadata.log import MetadataLog
+from tests.faults.disk import FaultDisk
+from tests.faults.workload import BrokenLawError
+from tests.model.laws import Laws, check
+from tests.model.story import EARLY, LATE, ROOT, Life
+from tests.model.watched_log import LOG_DIR, WatchedLog, new_writer
+from tests.recording_storage import PowerFailure
+
+BATCHES_WAITING_MAX: Final = 16
+LIFE_S_MAX: Final = 600
+"""No wait lasts so long, unless it lasts for ever."""
+
+T = TypeVar("T")
+
+
+@cache
+def _configuration(timeout_ms: int, super_users: tuple[str, ...], everyone: bool) -> Configuration:
+    text = (
+        f"node.id=1\nlog.dirs=/log\nsuper.users={';'.join(super_users)}\n"
+        f"allow.everyone.if.no.acl.found={str(everyone).lower()}\n"
+        f"authorizerd.update.timeout.ms={timeout_ms}\n"
+    )
+    return parse(text, source="server.properties")
+
+
+class Process(trio.abc.Instrument):
+    """Runs once. As an instrument it sees every step of every task.
+
+    ``super_users`` and ``allow_everyone`` are what a file said that has been taken over.
+    """
+
+    def __init__(self, life: Life, disk: FaultDisk, laws: Laws) -> None:
+        """Raises: LogDirectoryError, OSError, as the daemon's start does."""
+        self.life = life
+        self.laws = laws
+        self.broken: Exception | None = None
+        self.super_users: frozenset[str] = frozenset((ROOT,))
+        self.allow_everyone = False
+        self.file = _configuration(life.timeout_ms, (ROOT,), False)
+        self._disk = disk
+        self._chance: Final = Random(life.seed)
+        self._writer = new_writer(disk, life.segment_bytes)
+        own = WatchedLog(OwnLog(self._writer, node_id=1), disk, laws)
+        self._source = LocalLogSource(MetadataLog.open(LOG_DIR, disk), own.begin)
+        self._feed, self._late_inbox = trio.open_memory_channel[ChangeBatch | CaughtUp](
+            BATCHES_WAITING_MAX
+        )
+        self._late_feed, inbox = trio.open_memory_channel[ChangeBatch | CaughtUp](0)
+        self.applier = RecordApplier(inbox)
+        ids = itertools.count(self._chance.getrandbits(64))
+        self.updates = UpdateQueue(
+            own,
+            self._feed,
+            self.applier.snapshot,
+            self.applier.cluster,
+            requests_max=life.requests_max,
+            new_id=lambda: next(ids).to_bytes(16, "big"),
+        )
+        self.standard = StandardAuthorizer(
+            self.applier.snapshot, audit_log=None, now_s=lambda: 0.0, updates=self.updates
+        )
+        self.authorizer: Decider = self.standard
+        if life.is_plugged_in:
+            self.authorizer = PluggedAuthorizer(
+                self.standard,
+                name="Plugged",
+                snapshot=self.applier.snapshot,
+                on_failure=self._break,
+            )
+        self.authorizer.configure(self.file.file_values)
+        self.purgatory = Purgatory(life.timeout_ms)
+        self.settings = Settings(
+            self.file, self.applier.cluster, self.authorizer, read=lambda: self.file
+        )
+        self.checkpointer = self._new_checkpointer()
+        self.started: dict[str, Completion[None]] = {}
+
+    @property
+    def is_loaded(self) -> bool:
+        return self.applier.snapshot.newest is not None
+
+    def say_file(self, super_users: tuple[str, ...], *, allow_everyone: bool) -> None:
+        """Let the file say something else, when it is read again."""
+        self.file = _configuration(self.life.timeout_ms, super_users, allow_everyone)
+
+    def _break(self, error: Exception) -> None:
+        if self.broken is None:
+            self.broken = error
+
+    # The instrument.
+
+    def after_task_step(self, task: trio.lowlevel.Task) -> None:
+        if self.broken is not None:
+            return
+        try:
+            self.laws.watch(
+                self.applier.snapshot.newest,
+                self.applier.cluster.newest,
+                self.purgatory.timeout_ms,
+                self.life.timeout_ms,
+            )
+            if not self.is_loaded and LATE in self.started:
+                check(not self.gate.is_open(LATE), "an endpoint opens before the ACLs are loaded")
+        except Exception as error:  # noqa: BLE001 - trio would pass over it
+            self._break(error)
+
+    # The process.
+
+    async def run(self, serve: Callable[[], Any]) -> None:
+        """Live as the daemon does, with ``serve`` in the place of its servers."""
+        with trio.fail_after(LIFE_S_MAX):
+            self.started = dict(
+                self.authorizer.start(
+                    ServerInfo(
+                        cluster_id="cluster",
+                        node_id=1,
+                        endpoints={EARLY: "early:1", LATE: "late:2"},
+                        early_start_listeners=frozenset((EARLY,)),
+                    )
+                )
+            )
+            check(self.started[EARLY].is_done, "an early endpoint does not open at once")
+            self.gate = ListenerGate(self.started)
+            self.settings.follow(self._follow)
+            async with trio.open_nursery() as actors:
+                if self.life.is_killed:
+                    actors.start_soon(self._kill)
+                actors.start_soon(self._relay)
+                await actors.start(self.applier.run)
+                await actors.start(self.gate.run)
+                actors.start_soon(self.checkpointer.run)
+                async with trio.open_nursery() as writing:
+                    await writing.start(self.updates.run)
+                    async with trio.open_nursery() as serving:
+                        serving.start_soon(self._load)
+                        with trio.move_on_after(self._patience_s()):
+                            await serve()
+                            await trio.sleep(self.life.rest_s)
+                            await self.gate.wait_until_wide_open()
+                        serving.cancel_scope.cancel()
+                    self.updates.close()
+                    if not self.is_loaded:
+                        writing.cancel_scope.cancel()
+                actors.cancel_scope.cancel()
+
+    def close(self) -> None:
+        """Close what the daemon closes in any case."""
+        for authorizer in dict.fromkeys((self.authorizer, self.standard)):
+            authorizer.close()
+        with suppress(OSError):
+            self._writer.close()
+
+    def check_end(self, *, is_crash: bool) -> None:
+        """Nobody is left who waits, and every endpoint was told its fate."""
+        if self.broken is not None:
+            raise BrokenLawError(str(self.broken)) from self.broken
+        check(self.purgatory.requests_waiting == 0, "requests are left in purgatory")
+        check(self.purgatory.items_waiting == 0, "items are left in purgatory")
+        check(is_crash or self.updates.statistics.requests_waiting == 0, "updates are not counted")
+        if self.started and not is_crash:
+            check(all(each.is_done for each in self.started.values()), "a start never ends")
+            check(self.is_loaded or not _has_succeeded(self.started[LATE]), "started too early")
+
+    def _patience_s(self) -> float:
+        end_s = None if self.life.is_killed else self.life.end_s
+        return float("inf") if end_s is None else end_s
+
+    def _follow(self, settings: Any) -> None:  # noqa: ANN401
+        self.purgatory.timeout_ms = settings.update_timeout_ms
+
+    async def _kill(self) -> None:
+        assert self.life.end_s is not None
+        await trio.sleep(self.life.end_s)
+        raise PowerFailure
+
+    async def _load(self) -> None:
+        try:
+            await self._source.run(self._feed.clone())
+        except Exception as error:
+            self.standard.complete_initial_load(error)
+            raise
+        await self.applier.snapshot.wait_until(lambda newest: newest is not None)
+        self.settings.refresh()
+        self.laws.check_timeout(self.purgatory.timeout_ms, self.life.timeout_ms)
+        self.standard.complete_initial_load()
+        await self.gate.wait_until_wide_open()
+
+    async def _relay(self) -> None:
+        """Hand batches on late, in up to two pieces."""
+        async with self._late_feed, self._late_inbox:
+            async for message in self._late_inbox:
+                await trio.sleep(self._chance.choice(self.life.stalls_s) / 10)
+                if isinstance(message, ChangeBatch) and self._chance.random() < 0.5:
+                    middle = self._chance.randint(0, len(message.changes))
+                    first, message = _pieces(message, middle)
+                    await self._late_feed.send(first)
+                    await trio.sleep(self._chance.choice(self.life.stalls_s) / 10)
+                await self._late_feed.send(message)
+
+    async def run_sync(
+        self,
+        function: Callable[..., T],
+        *arguments: object,
+        limiter: trio.CapacityLimiter | None = None,
+    ) -> T:
+        """Stand in for ``trio.to_thread.run_sync``: late, and finished though it is cancelled."""
+        await trio.lowlevel.checkpoint_if_cancelled()
+        async with limiter or nullcontext():
+            with trio.CancelScope(shield=True):
+                await trio.sleep(self._chance.choice(self.life.stalls_s))
+                try:
+                    result = function(*arguments)
+                except Exception:
+                    await trio.sleep(self._chance.choice(self.life.stalls_s))
+                    raise
+                await trio.sleep(self._chance.choice(self.life.stalls_s))
+        return result
+
+    def _new_checkpointer(self) -> Checkpointer:
+        return Checkpointer(
+            LOG_DIR,
+            self._writer,
+            self.applier.snapshot,
+            self.applier.cluster,
+            CheckpointPolicy(
+                bytes_between=self.life.checkpoint_bytes,
+                interval_ms=0,
+                retention_bytes=self.life.retention_bytes,
+                retention_ms=-1,  # else it would depend on the clock
+            ),
+            replay=self._source.replay,
+            storage=self._disk,
+            bytes_read=lambda: self._source.bytes_since_checkpoint,
+        )
+
+
+def _pieces(batch: ChangeBatch, middle: int) -> tuple[ChangeBatch, ChangeBatch]:
+    first = ChangeBatch(batch.last_offset, batch.changes[:middle], is_end=False)
+    return first, replace(batch, changes=batch.changes[middle:])
+
+
+def _has_succeeded(completion: Completion[None]) -> bool:
+    try:
+        completion.result()
+    except Exception:  # noqa: BLE001 - whatever it is
+        return False
+    return True

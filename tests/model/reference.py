@@ -1,0 +1,145 @@
+"""What updates mean, said as simply as can be: one after the other, over plain sets.
+
+It shares no code with the plans, the filters, the index or the replay of the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from acl.cluster_changes import ClusterChange, ConfigChanged, FeatureLevel
+from acl.model import Acl, AclAdded, AclFilter, AclRemoved, Change
+from actors.completion import Completion
+from tests.faults.workload import BrokenLawError
+from tests.model.story import EVERY_NODE, THIS_NODE, Create, Delete, SetTimeout
+
+TIMEOUT_KEY: Final = "authorizerd.update.timeout.ms"
+BROKER: Final = 4
+ANY, MATCH, LITERAL, PREFIXED = 1, 2, 3, 4
+
+INVALID: Final = "invalid"
+"""What is expected of an item that is refused for its own fault."""
+
+Batch = Sequence[Change | ClusterChange]
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """All ACLs, and the time-outs that were set, by node."""
+
+    acls: frozenset[Acl] = frozenset()
+    timeouts: Mapping[str, str] = field(default_factory=dict)
+
+    def timeout_ms(self, in_file: int) -> int:
+        """Return the time-out in force where the file says ``in_file``."""
+        everywhere = self.timeouts.get(EVERY_NODE, in_file)
+        return int(self.timeouts.get(THIS_NODE, everywhere))
+
+
+@dataclass(slots=True, eq=False)
+class Request:
+    """One update on its way. ``offset`` is that of its batch, -1 where it has none (yet)."""
+
+    step: Create | Delete | SetTimeout
+    completions: Sequence[Completion[Any]] = ()
+    expected: Sequence[object] = ()
+    after: State = State()
+    is_planned: bool = False
+    number: int = -1
+    offset: int = -1
+    is_in_doubt: bool = False
+    times_taken: int = 0
+
+
+def plan(before: State, step: Create | Delete | SetTimeout) -> tuple[State, list[object]]:
+    """Return the state after ``step``, and what each item is answered."""
+    match step:
+        case Create(acls):
+            good = [acl for acl in acls if is_valid(acl)]
+            after = State(before.acls | {*good}, before.timeouts)
+            return after, [None if is_valid(acl) else INVALID for acl in acls]
+        case Delete(filters):
+            found: list[object] = []
+            gone: set[Acl] = set()
+            for each in filters:
+                if each.operation == 0:
+                    found.append(INVALID)
+                    continue
+                meant = {acl for acl in before.acls if means(each, acl)}
+                gone |= meant
+                found.append(meant)
+            return State(before.acls - gone, before.timeouts), found
+        case SetTimeout(node, timeout_ms):
+            timeouts = {name: value for name, value in before.timeouts.items() if name != node}
+            if timeout_ms is not None:
+                timeouts[node] = str(timeout_ms)
+            return State(before.acls, timeouts), [before.timeouts.get(node)]
+
+
+def is_valid(acl: Acl) -> bool:
+    return (
+        2 <= acl.resource_type <= 7
+        and acl.resource_name != ""
+        and acl.pattern_type in (LITERAL, PREFIXED)
+        and ":" in acl.principal
+        and 2 <= acl.operation <= 15
+        and acl.permission_type in (2, 3)
+    )
+
+
+def means(filter: AclFilter, acl: Acl) -> bool:
+    """Say whether a filter means an ACL (KIP-290)."""
+    for name in ("resource_type", "operation", "permission_type", "principal", "host"):
+        if getattr(filter, name) not in (ANY, None, getattr(acl, name)):
+            return False
+    if filter.pattern_type not in (ANY, MATCH, acl.pattern_type):
+        return False
+    wanted, stored = filter.resource_name, acl.resource_name
+    if wanted is None or wanted == stored:
+        return True
+    if filter.pattern_type != MATCH:
+        return False
+    return stored == "*" if acl.pattern_type == LITERAL else wanted.startswith(stored)
+
+
+@dataclass(slots=True)
+class LogState:
+    """The state that the batches of a log make, one record after the other."""
+
+    acls: dict[bytes, Acl] = field(default_factory=dict)
+    timeouts: dict[str, str] = field(default_factory=dict)
+
+    def copy(self) -> LogState:
+        return LogState(dict(self.acls), dict(self.timeouts))
+
+    def apply(self, changes: Iterable[Change | ClusterChange]) -> None:
+        """Make changes.
+
+        Raises:
+            BrokenLawError: one that does not fit, or that nothing here has asked for.
+        """
+        for change in changes:
+            match change:
+                case AclAdded(id, acl):
+                    if id in self.acls or acl in self.acls.values():
+                        raise BrokenLawError(f"a record is written twice: {acl}")
+                    self.acls[id] = acl
+                case AclRemoved(id):
+                    if self.acls.pop(id, None) is None:
+                        raise BrokenLawError("an ACL is removed that is not there")
+                case ConfigChanged(4, node, "authorizerd.update.timeout.ms", None):
+                    if self.timeouts.pop(node, None) is None:
+                        raise BrokenLawError("a config is taken back that is not there")
+                case ConfigChanged(4, node, "authorizerd.update.timeout.ms", value):
+                    assert value is not None
+                    self.timeouts[node] = value
+                case FeatureLevel():
+                    pass
+                case _:
+                    raise BrokenLawError(f"nobody asked for {change}")
+
+    @property
+    def state(self) -> State:
+        return State(frozenset(self.acls.values()), dict(self.timeouts))

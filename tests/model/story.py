@@ -1,0 +1,162 @@
+"""A story: what clients ask, when they give up, and what becomes of the process and its disk.
+
+Law: a story is a value, and the same one is told the same way again; so one that breaks a law can
+be cut down to what still does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, TypeVar
+
+from acl.model import (
+    Acl,
+    AclFilter,
+    Question,
+)
+
+T = TypeVar("T")
+
+ROOT: Final = "User:root"
+EARLY: Final = "EARLY"
+LATE: Final = "LATE"
+TIMEOUTS_MS: Final = (100, 700, 2000)
+EVERY_NODE: Final = ""
+THIS_NODE: Final = "1"
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    acls: tuple[Acl, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    filters: tuple[AclFilter, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SetTimeout:
+    """Set the time-out of updates, for one node or for every one; None: take it back."""
+
+    node: str
+    timeout_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """``pause_s``: between questions, all judged by one state; None: all are asked at once."""
+
+    questions: tuple[Question, ...]
+    pause_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Describe:
+    filter: AclFilter
+
+
+@dataclass(frozen=True, slots=True)
+class Reload:
+    """Read a file again that now says this."""
+
+    super_users: tuple[str, ...]
+    allow_everyone: bool
+
+
+Step = Create | Delete | SetTimeout | Ask | Describe | Reload
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """``patience_s``: after how long the caller is cancelled, ``turns`` later; None: never."""
+
+    delay_s: float
+    step: Step
+    patience_s: float | None = None
+    turns: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    endpoint: str
+    principal: str
+    calls: tuple[Call, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Life:
+    """One process.
+
+    ``end_s``: when it is told to end or, with ``is_killed``, ends; None: ``rest_s`` after its
+    clients are done. ``crash_in`` and the like are those of the disk, ``stalls_s`` how long each of
+    its calls may take. With ``has_short_turns`` all long work is cut into the smallest steps.
+    """
+
+    seed: int
+    clients: tuple[Client, ...] = ()
+    rest_s: float = 0.0
+    end_s: float | None = None
+    is_killed: bool = False
+    crash_in: int | None = None
+    crash_at: str | None = None
+    fail_in: int | None = None
+    fail_at: str | None = None
+    is_power_lost: bool = False
+    stalls_s: tuple[float, ...] = (0.0,)
+    has_short_turns: bool = False
+    is_plugged_in: bool = False
+    requests_max: int = 100
+    timeout_ms: int = 2000
+    checkpoint_bytes: int = 1 << 30
+    retention_bytes: int = -1
+    segment_bytes: int = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    seed: int
+    lives: tuple[Life, ...]
+
+
+def text_of(story: Story) -> str:
+    """Return the story in lines, without what is as usual."""
+    lines = []
+    for life in story.lives:
+        usual = Life(seed=life.seed, clients=life.clients)
+        odd = [
+            f" {name}={getattr(life, name)}"
+            for name in Life.__dataclass_fields__
+            if getattr(life, name) != getattr(usual, name)
+        ]
+        lines.append(f"a process of seed {life.seed}" + "".join(odd))
+        for client in life.clients:
+            lines.append(f"  {client.principal} at {client.endpoint}")
+            lines += (f"    {call}" for call in client.calls)
+    return "\n".join(lines)
+
+
+def smaller(story: Story) -> Iterator[Story]:
+    """Yield stories of which one thing less is told: a life, a client, a call, or a fault."""
+    for number, life in enumerate(story.lives):
+        yield Story(story.seed, _without(story.lives, number))
+        for less in _smaller_lives(life):
+            yield Story(story.seed, (*story.lives[:number], less, *story.lives[number + 1 :]))
+
+
+def _smaller_lives(life: Life) -> Iterator[Life]:
+    usual = Life(seed=life.seed, clients=life.clients)
+    for field in Life.__dataclass_fields__:
+        if getattr(life, field) != getattr(usual, field):
+            yield replace(life, **{field: getattr(usual, field)})
+    for number, client in enumerate(life.clients):
+        yield replace(life, clients=_without(life.clients, number))
+        for each in range(len(client.calls)):
+            less = replace(client, calls=_without(client.calls, each))
+            clients = (*life.clients[:number], less, *life.clients[number + 1 :])
+            yield replace(life, clients=clients)
+
+
+def _without(items: Sequence[T], number: int) -> tuple[T, ...]:
+    return (*items[:number], *items[number + 1 :])

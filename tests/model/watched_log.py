@@ -1,0 +1,61 @@
+"""The log of a process over the simulated disk, with the laws told of what is written to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from acl.model import ChangeBatch
+from actors.update_queue import LogChange
+from daemon.own_log import OwnLog
+from metadata.log import MetadataLog, Progress
+from metadata.replay import Replay
+from metadata.writer import LogWriter
+from tests.faults.disk import TIME_MS, FaultDisk
+from tests.model.laws import Laws
+from tests.model.reference import LogState
+
+LOG_DIR: Final = Path("/data/log")
+
+
+def new_writer(disk: FaultDisk, segment_bytes: int) -> LogWriter:
+    return LogWriter(
+        LOG_DIR,
+        storage=disk,
+        segment_bytes_max=segment_bytes,
+        now_ms=lambda: TIME_MS + len(disk.calls),
+    )
+
+
+def read_log(disk: FaultDisk) -> LogState:
+    """Return what the log says, read while the disk is calm."""
+    faults = disk.crash_in, disk.crash_at, disk.fail_in, disk.fail_at
+    disk.calm()
+    found, replay = LogState(), Replay()
+    for log_batch in MetadataLog.open(LOG_DIR, disk).batches():
+        for step in replay.steps(log_batch):
+            if step is not None:
+                found.apply((*step.changes, *step.cluster_changes))
+    disk.crash_in, disk.crash_at, disk.fail_in, disk.fail_at = faults
+    return found
+
+
+class WatchedLog:
+    """The ``OwnLog``, and a word to the laws before and after each call."""
+
+    def __init__(self, own: OwnLog, disk: FaultDisk, laws: Laws) -> None:
+        self._own = own
+        self._disk = disk
+        self._laws = laws
+
+    async def begin(self, progress: Progress, replay: Replay) -> ChangeBatch:
+        begun = await self._own.begin(progress, replay)
+        self._laws.begin(read_log(self._disk), begun.last_offset)
+        return begun
+
+    async def append(self, batches: Sequence[tuple[LogChange, ...]]) -> int:
+        self._laws.write(batches)
+        last_offset = await self._own.append(batches)
+        self._laws.wrote(last_offset)
+        return last_offset
