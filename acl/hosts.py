@@ -10,14 +10,20 @@ from functools import lru_cache
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 
 HOSTS_CACHED = 4096
+TEXT_CHARACTERS_MAX = 128
+"""More than any address and zone have: a longer text would only fill the cache."""
 
 
-@lru_cache(maxsize=HOSTS_CACHED)
 def host_address(text: str) -> str | None:
     """Return the address in ``text`` as Kafka compares it, None where it is no IP address.
 
     A zone (``fe80::1%eth0``) stays as it is.
     """
+    return _host_address(text) if len(text) <= TEXT_CHARACTERS_MAX else None
+
+
+@lru_cache(maxsize=HOSTS_CACHED)
+def _host_address(text: str) -> str | None:
     if ":" not in text:
         try:
             return str(IPv4Address(text))

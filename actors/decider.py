@@ -6,9 +6,9 @@ is never mixed in.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeAlias
 
 import msgspec
 
@@ -41,6 +41,10 @@ class DecisionCounts:
     not_ready: int = 0
 
 
+Judge: TypeAlias = Callable[[str, str | None, int, int, str], bool]
+"""Says whether a question, given by its fields, is allowed."""
+
+
 class Decider(Authorizer, Protocol):
     """An authorizer as decision surfaces use it."""
 
@@ -57,19 +61,11 @@ class Decider(Authorizer, Protocol):
     async def wait_until_applied(self, offset: int) -> None:
         """Return as soon as the log is applied up to ``offset``; for ever, where it never is."""
 
-    def allows(
-        self,
-        authority: Authority,
-        principal: str,
-        host: str | None,
-        operation: int,
-        resource_type: int,
-        resource_name: str,
-        *,
-        request_name: str,
-        counts: DecisionCounts,
-    ) -> bool:
-        """Return what ``decide`` would, its question in fields, without the rule, but faster."""
+    def judge(self, authority: Authority, request_name: str) -> Judge:
+        """Return what tells whether each of many questions is allowed, without the rule, but fast.
+
+        It has them audited; whoever asks counts them. It raises as ``decide``.
+        """
 
     def decide(
         self,

@@ -19,7 +19,7 @@ from acl.steps import Steps
 from acl.updates import Deleted
 from actors.authorizer import Action, Authorize, Authorizer, RequestContext, ServerInfo
 from actors.completion import Completion
-from actors.decider import KAFKA_SURFACE, Authority, Decider, DecisionCounts
+from actors.decider import KAFKA_SURFACE, Authority, Decider, DecisionCounts, Judge
 from actors.errors import AuthorizerFaultError, EndpointStartError, SecurityDisabledError
 from actors.published import View
 
@@ -103,20 +103,20 @@ class PluggedAuthorizer(Decider):
             lambda newest: newest is not None and newest.offset >= offset
         )
 
-    def allows(
-        self,
-        authority: Authority,
-        principal: str,
-        host: str | None,
-        operation: int,
-        resource_type: int,
-        resource_name: str,
-        *,
-        request_name: str,
-        counts: DecisionCounts,
-    ) -> bool:
-        question = Question(principal, host, operation, resource_type, resource_name)
-        return self.decide(authority, question, request_name, counts).allowed
+    def judge(self, authority: Authority, request_name: str) -> Judge:
+        """As ``Decider.judge``; what fails is denied. ``authority`` has no say."""
+
+        def allows(
+            principal: str,
+            host: str | None,
+            operation: int,
+            resource_type: int,
+            resource_name: str,
+        ) -> bool:
+            question = Question(principal, host, operation, resource_type, resource_name)
+            return self.decide(authority, question, request_name, DecisionCounts()).allowed
+
+        return allows
 
     def decide(
         self,

@@ -23,7 +23,7 @@ from acl.updates import Deleted
 from actors.audit_log import AuditEvent, AuditLog
 from actors.authorizer import Action, Authorize, RequestContext, ServerInfo
 from actors.completion import Completion
-from actors.decider import KAFKA_SURFACE, Authority, Decider, DecisionCounts
+from actors.decider import KAFKA_SURFACE, Authority, Decider, DecisionCounts, Judge
 from actors.errors import EndpointStartError
 from actors.published import View
 from actors.update_queue import UpdateQueue
@@ -157,42 +157,31 @@ class StandardAuthorizer(Decider):
             lambda newest: newest is not None and newest.offset >= offset
         )
 
-    def allows(
+    def judge(self, authority: Authority, request_name: str) -> Judge:
+        """Return what judges questions; the rule is looked for where the audit log wants it."""
+        if authority.snapshot is None or self._audit_log is not None:
+            return partial(self._judge, authority, request_name)
+        return partial(authorize, authority.snapshot, authority.settings)
+
+    def _judge(
         self,
         authority: Authority,
+        request_name: str,
         principal: str,
         host: str | None,
         operation: int,
         resource_type: int,
         resource_name: str,
-        *,
-        request_name: str,
-        counts: DecisionCounts,
     ) -> bool:
-        """Return what ``decide`` would; the rule is looked for where the audit log wants it."""
-        snapshot, audit_log = authority.snapshot, self._audit_log
+        snapshot, settings, audit_log = authority.snapshot, authority.settings, self._audit_log
         if snapshot is not None:
-            try:
-                allowed = authorize(
-                    snapshot,
-                    authority.settings,
-                    principal,
-                    host,
-                    operation,
-                    resource_type,
-                    resource_name,
-                )
-            except InvalidQuestionError:
-                counts.invalid += 1
-                raise
+            allowed = authorize(
+                snapshot, settings, principal, host, operation, resource_type, resource_name
+            )
             if audit_log is None or audit_log.level_of(allowed) is None:
-                if allowed:
-                    counts.allowed += 1
-                else:
-                    counts.denied += 1
                 return allowed
         question = Question(principal, host, operation, resource_type, resource_name)
-        return self.decide(authority, question, request_name, counts).allowed
+        return self.decide(authority, question, request_name, DecisionCounts()).allowed
 
     def decide(
         self,

@@ -14,7 +14,7 @@ Source: KIP-504 (asynchronous ACL updates), KIP-801; Kafka 4.3 QuorumController.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, Protocol, TypeVar, assert_never
 
@@ -101,7 +101,15 @@ class UpdateStatistics:
     batches_written: int = 0
 
 
+async def _nowhere_else() -> None:
+    """Return at once: nobody decides beside this process."""
+
+
 class UpdateQueue:
+    """Args:
+    applied_everywhere: returns once whoever else decides has applied all that is published.
+    """
+
     def __init__(
         self,
         log: ChangeLog,
@@ -111,7 +119,9 @@ class UpdateQueue:
         *,
         requests_max: int,
         new_id: Callable[[], bytes],
+        applied_everywhere: Callable[[], Awaitable[None]] = _nowhere_else,
     ) -> None:
+        self._applied_everywhere = applied_everywhere
         self._log = log
         self._applier = applier
         self._snapshot = snapshot
@@ -147,7 +157,8 @@ class UpdateQueue:
 
         Args:
             plan: is given the tail of the log; short, and changes nothing.
-            take: called once what was planned is durable and applied, before it is answered.
+            take: called once what was planned is durable and applied, before it is answered; what
+                it hands on to whoever else decides is waited for, too.
 
         The completion fails with UpdateRefusedError or LogWriteError, as for ``create``.
         """
@@ -208,6 +219,10 @@ class UpdateQueue:
             for request in group:
                 await self._plan(tail, request)
             await self._write([plan for _, plan in tail.planned if plan.changes])
+            for request, _ in tail.planned:
+                if isinstance(request, _ClusterRequest):
+                    request.take()
+            await self._applied_everywhere()
             for request, plan in tail.planned:
                 _answer(request, plan)
         finally:
@@ -282,7 +297,6 @@ def _answer(request: _Request, plan: _Plan) -> None:
             for deleted, result in zip(request.completions, plan.results, strict=True):
                 deleted.succeed(result)
         case _ClusterRequest(), ClusterPlan():
-            request.take()
             (changed,) = request.completions
             changed.succeed(plan.result)
 

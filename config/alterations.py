@@ -16,6 +16,7 @@ import msgspec
 
 from config.dynamic import check_value, may_change
 from config.errors import InvalidValueError
+from config.keys import KEYS_BY_NAME
 
 
 class AlterOperation(IntEnum):
@@ -76,8 +77,11 @@ def plan_incremental(before: Mapping[str, str], alterations: Iterable[Alteration
                     changes[name] = None
             case AlterOperation.APPEND | AlterOperation.SUBTRACT as operation:
                 what = AlterOperation(operation).name.lower()  # no key that may change is a list
+                is_known = name in KEYS_BY_NAME
                 raise InvalidConfigError(
                     f"Config value {what} is not allowed for config key: {name}"
+                    if is_known
+                    else f"Unknown config name: {name}"
                 )
             case _:
                 raise AlterationError(f"Unknown operations type {alteration.operation}")

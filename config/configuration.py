@@ -82,6 +82,8 @@ class Configuration:
     admin_http: HttpEndpoint
     tokens_file: str | None
     stream_frame_max_bytes: int
+    workers: int
+    worker_timeout_ms: int
     http_request_max_bytes: int
     audit_log: str | None
     audit_format: AuditFormat
@@ -120,6 +122,19 @@ def parse(text: str, *, source: str, overrides: Sequence[str] = ()) -> Configura
     for override in overrides:
         overriding = parse_override(override)
         properties[overriding.key] = overriding
+    return _configure_by(properties, source)
+
+
+def of_values(values: Mapping[str, str], *, source: str) -> Configuration:
+    """Return the configuration whose ``file_values`` are ``values``; raises as ``parse``."""
+    properties = {
+        key: Property(key=key, value=value, source=source, line=None)
+        for key, value in values.items()
+    }
+    return _configure_by(properties, source)
+
+
+def _configure_by(properties: Mapping[str, Property], source: str) -> Configuration:
     settings = _Settings(
         source=source, properties=properties, values=_read_values(properties, source)
     )
@@ -183,6 +198,8 @@ def _configure(settings: _Settings) -> Configuration:
         admin_http=_read_admin_http(settings),
         tokens_file=_read_tokens_file(settings),
         stream_frame_max_bytes=values["authorizerd.stream.frame.max.bytes"],
+        workers=_read_workers(settings),
+        worker_timeout_ms=values["authorizerd.worker.timeout.ms"],
         http_request_max_bytes=values["authorizerd.http.request.max.bytes"],
         audit_log=values["authorizerd.audit.log"],
         audit_format=values["authorizerd.audit.format"],
@@ -374,6 +391,15 @@ def _read_tokens_file(settings: _Settings) -> str | None:
             reason = f"{not_loopback(endpoint)}: authorizerd.tokens.file is needed"
             raise settings.refusal(key, reason)
     return tokens_file
+
+
+def _read_workers(settings: _Settings) -> int:
+    """Return how many workers; a class that we do not know may keep what it decides by itself."""
+    workers: int = settings.values["authorizerd.workers"]
+    if workers > 1 and settings.values["authorizer.class.name"] != STANDARD_AUTHORIZER:
+        reason = "only the built-in authorizer runs in several processes: see authorizer.class.name"
+        raise settings.refusal("authorizerd.workers", reason)
+    return workers
 
 
 def _read_admin_http(settings: _Settings) -> HttpEndpoint:

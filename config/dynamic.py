@@ -18,7 +18,7 @@ from immutables import Map
 
 from config.errors import InvalidValueError
 from config.keys import KEYS, KEYS_BY_NAME, Key
-from config.values import boolean, integer, paths, some_words, words
+from config.values import boolean, integer, paths, some_words, trim, words
 
 GUARDED: Final = frozenset(("super.users", "allow.everyone.if.no.acl.found"))
 """The keys that say who may do everything; only who may already changes them."""
@@ -83,9 +83,9 @@ class Layers:
         return {*_DEFAULTS, *self.file, *self.everywhere, *self.node, *self.since_reload}
 
     def in_force(self) -> dict[str, str]:
-        """Return the value in force of every key that has one."""
+        """Return the value in force of every key that has one, without blanks around it."""
         values = {name: self.values_of(name) for name in self.names()}
-        return {name: found[0].value for name, found in values.items() if found}
+        return {name: trim(found[0].value) for name, found in values.items() if found}
 
 
 def _value(layer: Mapping[str, str], name: str, source: ConfigSource) -> list[ConfigValue]:
@@ -117,7 +117,7 @@ def check_value(name: str, value: str) -> None:
     """Raise InvalidValueError where a key of the table does not take ``value``."""
     key = KEYS_BY_NAME.get(name)
     if key is not None:
-        key.parse(value)
+        key.parse(trim(value))
 
 
 def type_of(name: str) -> ConfigType:
@@ -135,6 +135,14 @@ def _type_of(key: Key) -> ConfigType:
     return ConfigType.LIST if parse in (words, some_words, paths) else ConfigType.STRING
 
 
+def value_as_read(name: str, value: str) -> str:
+    """Return a sound value as Kafka shows what is in force: a number as its key reads it."""
+    key = KEYS_BY_NAME.get(name)
+    if key is None or type_of(name) not in (ConfigType.BOOLEAN, ConfigType.INT, ConfigType.LONG):
+        return value
+    return str(key.parse(trim(value))).lower()
+
+
 def is_secret(name: str) -> bool:
-    """Say whether a key's value is for nobody's eyes."""
-    return name.endswith((".sasl.jaas.config", ".password", ".secret"))
+    """Say whether a key's value is for nobody's eyes; as in Kafka, that of one not known is."""
+    return name not in KEYS_BY_NAME or name.endswith((".sasl.jaas.config", ".password", ".secret"))

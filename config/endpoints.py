@@ -56,9 +56,9 @@ class HttpEndpoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamEndpoint:
-    """Where the decision stream is served: a TCP address, or a Unix socket's path."""
+    """Where the decision stream is served: a Unix socket's path, or an address as HTTP's."""
 
-    host: str = ""
+    host: str | None = None
     port: int = 0
     path: str | None = None
 
@@ -80,7 +80,7 @@ def parse_stream_endpoint(text: str) -> StreamEndpoint | None:
     scheme, host, port = _split(text, "tcp://host:port, nor unix:PATH")
     if scheme.lower() != "tcp":
         raise InvalidValueError(f"the scheme {scheme} is not served, only tcp and unix are")
-    return StreamEndpoint(host=host, port=port)
+    return StreamEndpoint(host=host or None, port=port)
 
 
 def is_loopback(endpoint: HttpEndpoint | StreamEndpoint) -> bool:

@@ -239,7 +239,8 @@ KEYS = (
         reloadable=True,
         doc=(
             "How long a request of creations or deletions waits for its items, in milliseconds;"
-            " those not done then are answered REQUEST_TIMED_OUT, and may still apply."
+            " those not done then are answered REQUEST_TIMED_OUT, and may still apply. So long,"
+            " too, a frame of the decision stream waits for the offset that it names."
         ),
     ),
     Key(
@@ -268,6 +269,24 @@ KEYS = (
         doc=(
             "The largest frame of the decision stream that is read, in bytes. A frame is decoded in"
             " one go: this one takes the event loop some 2 ms."
+        ),
+    ),
+    Key(
+        name="authorizerd.workers",
+        parse=integer(1, 64),
+        default="1",
+        doc=(
+            "How many processes share the decision ports (docs/workers.md); 1: the daemon alone."
+            " max.connections and authorizerd.audit.queue.max count in each."
+        ),
+    ),
+    Key(
+        name="authorizerd.worker.timeout.ms",
+        parse=integer(100, _HOUR_MS),
+        default="10000",
+        doc=(
+            "How long a worker may take for what the daemon hands down, in milliseconds, before it"
+            " is killed and replaced. An update waits for it no longer than that."
         ),
     ),
     Key(

@@ -19,7 +19,7 @@ from types import MappingProxyType
 from typing import Final
 
 from acl.model import WILDCARD_PRINCIPAL
-from config.errors import ConfigurationError
+from config.errors import ConfigurationError, InvalidValueError
 
 SECRET_BYTES: Final = 32
 
@@ -59,12 +59,15 @@ class Tokens:
         """Return the entry that ``token`` proves, None where it proves none.
 
         An unknown id takes the same work as a wrong secret, so time tells nothing of the ids.
+        What is longer than any token of ours is not worth that work.
         """
-        token_id, _, secret = token[:_TOKEN_BYTES_MAX].partition(b".")
+        if len(token) > _TOKEN_BYTES_MAX:
+            return None
+        token_id, _, secret = token.partition(b".")
         entry = self._by_id.get(token_id.decode("ascii", "replace"))
         digest = _NO_DIGEST if entry is None else entry.digest
         is_proven = hmac.compare_digest(sha256(secret).digest(), digest)
-        return entry if is_proven and len(token) <= _TOKEN_BYTES_MAX else None
+        return entry if is_proven else None
 
 
 def parse_tokens(text: str, *, source: str) -> Tokens:
@@ -80,8 +83,8 @@ def parse_tokens(text: str, *, source: str) -> Tokens:
         try:
             token = _parse_entry(entry)
             if token.id in by_id:
-                raise ValueError(f"the id {token.id} stands in an earlier line too")
-        except ValueError as error:
+                raise InvalidValueError(f"the id {token.id} stands in an earlier line too")
+        except InvalidValueError as error:
             raise ConfigurationError(source, number, "", str(error)) from None
         by_id[token.id] = token
     return Tokens(by_id)
@@ -93,14 +96,18 @@ def _parse_entry(entry: str) -> Token:
     digest, _, rest = rest.lstrip(" ").partition(" ")
     principal = entry[len(entry) - len(rest.lstrip(" ")) :]
     if not _ID.fullmatch(token_id):
-        raise ValueError("the id is not of 1 to 64 letters, digits, - and _")
+        raise InvalidValueError("the id is not of 1 to 64 letters, digits, - and _")
     if not _DIGEST.fullmatch(digest):
-        raise ValueError(f"{token_id}: after the id stands no SHA-256, 64 hexadecimal digits")
+        raise InvalidValueError(
+            f"{token_id}: after the id stands no SHA-256, 64 hexadecimal digits"
+        )
     principal_type, _, name = principal.partition(":")
     if not (principal_type and name):
-        raise ValueError(f"{token_id}: the principal is not Type:name")
+        raise InvalidValueError(f"{token_id}: the principal is not Type:name")
     if principal == WILDCARD_PRINCIPAL:
-        raise ValueError(f"{token_id}: {WILDCARD_PRINCIPAL} stands for everyone, and is nobody")
+        raise InvalidValueError(
+            f"{token_id}: {WILDCARD_PRINCIPAL} stands for everyone, and is nobody"
+        )
     return Token(id=token_id, digest=bytes.fromhex(digest), principal=principal)
 
 
@@ -108,13 +115,17 @@ def new_token(id: str, principal: str, secret: bytes) -> tuple[str, str]:
     """Return a token, to be shown once, and its line in the file.
 
     Args:    secret: ``SECRET_BYTES`` random bytes.
-    Raises:  ConfigurationError: the file could not hold this id or principal.
+    Raises:  InvalidValueError: the file could not hold this id or principal.
     """
     assert len(secret) == SECRET_BYTES
     text = urlsafe_b64encode(secret).rstrip(b"=")
     line = f"{id} {sha256(text).hexdigest()} {principal}"
-    token = f"{id}.{text.decode()}"
-    entry = parse_tokens(line, source="token").find(token.encode())
-    if entry is None or entry.principal != principal:
-        raise ConfigurationError("token", None, "", "blanks may not begin or end a principal")
-    return token, line
+    _parse_entry(line)
+    if principal != principal.strip(_BLANKS) or "\n" in principal or not _is_text(principal):
+        raise InvalidValueError("the principal is not one line of text without blanks at its ends")
+    return f"{id}.{text.decode()}", line
+
+
+def _is_text(name: str) -> bool:
+    """Say whether UTF-8 has all its characters: an argument may hold bytes that are none."""
+    return name.encode("utf-8", "ignore").decode() == name

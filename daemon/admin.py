@@ -14,13 +14,17 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
 from actors.listener_gate import ListenerGate
 from actors.record_applier import RecordApplier
+from daemon.worker_pool import WorkerPool
 from protocol.http import Request, Response, text_response
 
 METHODS: Final = ("GET", "HEAD")
 
 
 class AdminHandler:
-    """Args: high_watermark: the last offset that the source has read."""
+    """Args:
+    high_watermark: the last offset that the source has read.
+    workers: None where the daemon decides alone.
+    """
 
     def __init__(
         self,
@@ -28,11 +32,13 @@ class AdminHandler:
         applier: RecordApplier,
         gate: ListenerGate,
         high_watermark: Callable[[], int],
+        workers: WorkerPool | None = None,
     ) -> None:
         self._registry = registry
         self._applier = applier
         self._gate = gate
         self._high_watermark = high_watermark
+        self._workers = workers
         self._paths: Final = {
             "/metrics": self._metrics,
             "/healthz": self._healthz,
@@ -63,6 +69,8 @@ class AdminHandler:
             return text_response(503, f"loading: read up to log offset {self._high_watermark()}")
         if not self._gate.is_wide_open:
             return text_response(503, "waiting for the authorizer to start every endpoint")
+        if self._workers is not None and not self._workers.is_ready:
+            return text_response(503, f"waiting for workers: {self._workers.listening} listen")
         return text_response(
             200, f"ready: {statistics.acls} ACLs at log offset {statistics.offset}"
         )

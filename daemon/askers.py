@@ -15,7 +15,7 @@ from typing import Final, Protocol
 
 from acl.errors import InvalidQuestionError
 from acl.model import CLUSTER_NAME, Operation, ResourceType
-from actors.decider import Authority, Decider, DecisionCounts
+from actors.decider import Authority, Decider
 from config.tokens import Token, Tokens
 from daemon.errors import ForbiddenError
 from daemon.tokens import read_tokens
@@ -92,14 +92,13 @@ class Askers:
 class _Known(Asker):
     """Who holds a token, for as long as it stands in the file."""
 
-    __slots__ = ("_askers", "_authorizer", "_counts", "_surface", "_token")
+    __slots__ = ("_askers", "_authorizer", "_surface", "_token")
 
     def __init__(self, askers: Askers, authorizer: Decider, token: Token, surface: str) -> None:
         self._askers: Final = askers
         self._authorizer: Final = authorizer
         self._token: Final = token
         self._surface: Final = surface
-        self._counts: Final = DecisionCounts()  # its own: the metrics count what callers ask
 
     def may_ask_about(self, principal: str, authority: Authority) -> bool:
         """As ``Asker.may_ask_about``; its own address is not looked at, so counts as unknown."""
@@ -108,15 +107,13 @@ class _Known(Asker):
         if principal == self._token.principal:
             return True
         try:
-            return self._authorizer.allows(
-                authority,
+            judge = self._authorizer.judge(authority, self._surface)
+            return judge(
                 self._token.principal,
                 None,
                 Operation.CLUSTER_ACTION,
                 ResourceType.CLUSTER,
                 CLUSTER_NAME,
-                request_name=self._surface,
-                counts=self._counts,
             )
         except InvalidQuestionError:
             return False

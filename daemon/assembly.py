@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Awaitable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -25,6 +26,7 @@ from config.dynamic import Layers
 from config.endpoints import Endpoint
 from daemon.askers import Askers
 from daemon.audit_file import FORMATS, AuditFile
+from daemon.authzen import AuthZenHandler
 from daemon.binding import BoundEndpoint
 from daemon.decision_stream import StreamServer
 from daemon.errors import StartError
@@ -35,11 +37,14 @@ from daemon.kafka_listener import KafkaListener
 from daemon.kafka_quorum_handler import Leadership
 from daemon.log_directory import now_ms
 from daemon.log_source import LocalLogSource
+from daemon.opa import OpaHandler, is_opa_path
 from daemon.own_log import Checkpointer, CheckpointPolicy, OwnLog
+from daemon.worker_pool import WorkerPool
 from metadata.log import MetadataLog
 from metadata.storage import Storage
 from metadata.writer import LogWriter
-from protocol.http import LOOPBACK_HOSTS, HttpLimits
+from protocol.authzen import Vocabulary
+from protocol.http import LOOPBACK_HOSTS, HttpLimits, Request, Response
 
 ACL_ID_BYTES: Final = 16
 DECISION_HTTP: Final = "decision_http"
@@ -127,14 +132,36 @@ def new_update_queue(
     feed: trio.MemorySendChannel[ChangeBatch | CaughtUp],
     snapshot: View[AclSnapshot | None],
     image: View[ClusterImage],
+    workers: WorkerPool | None,
 ) -> UpdateQueue:
-    return UpdateQueue(
+    new_queue = partial(
+        UpdateQueue,
         log.own,
         feed,
         snapshot,
         image,
         requests_max=configuration.queued_max_requests,
         new_id=lambda: os.urandom(ACL_ID_BYTES),
+    )
+    if workers is None:
+        return new_queue()
+    return new_queue(applied_everywhere=workers.applied_everywhere)
+
+
+def new_worker_pool(
+    configuration: Configuration,
+    applier: trio.MemorySendChannel[ChangeBatch | CaughtUp],
+    snapshot: View[AclSnapshot | None],
+) -> WorkerPool | None:
+    """Return the workers, None where the daemon is to decide alone."""
+    if configuration.workers == 1:
+        return None
+    return WorkerPool(
+        configuration.workers,
+        applier,
+        snapshot,
+        configuration=configuration.file_values,
+        timeout_ms=configuration.worker_timeout_ms,
     )
 
 
@@ -151,8 +178,35 @@ def configure(authorizer: Authorizer, configuration: Configuration) -> None:
         raise StartError(f"{configuration.authorizer_class_name}: {reason}") from error
 
 
+def new_decision_server(
+    configuration: Configuration, authorizer: Decider, askers: Askers
+) -> HttpServer:
+    """Return the server of AuthZEN and of OPA's data API on one port."""
+    vocabulary = Vocabulary(
+        configuration.authzen_subject_types, configuration.authzen_resource_types
+    )
+    authzen = AuthZenHandler(authorizer, vocabulary, askers)
+    opa = OpaHandler(authorizer, askers)
+
+    def answer(request: Request) -> Awaitable[Response]:
+        return (opa if is_opa_path(request.path) else authzen)(request)
+
+    return new_http_server(
+        configuration,
+        DECISION_HTTP,
+        answer,
+        configuration.http_request_max_bytes,
+        # What a web page makes its reader's browser send has no token.
+        LOOPBACK_HOSTS if configuration.tokens_file is None else None,
+    )
+
+
 def new_http_server(
-    configuration: Configuration, name: str, handler: Handler, body_bytes_max: int
+    configuration: Configuration,
+    name: str,
+    handler: Handler,
+    body_bytes_max: int,
+    allowed_hosts: re.Pattern[bytes] | None,
 ) -> HttpServer:
     return HttpServer(
         name=name,
@@ -162,7 +216,7 @@ def new_http_server(
         header_timeout_ms=configuration.reloadable.http_header_timeout_ms,
         idle_timeout_ms=configuration.reloadable.connections_max_idle_ms,
         drain_timeout_ms=configuration.reloadable.http_drain_timeout_ms,
-        allowed_hosts=LOOPBACK_HOSTS,
+        allowed_hosts=allowed_hosts,
     )
 
 

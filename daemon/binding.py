@@ -15,6 +15,7 @@ from typing import Final
 import trio
 
 from daemon.errors import StartError
+from protocol.worker_feed import Place
 
 BACKLOG: Final = 1024
 UNIX_MODE: Final = 0o660
@@ -56,6 +57,13 @@ class BoundEndpoint:
             raise StartError(f"{self._key}: {self.address}: {error.strerror}") from error
         return [trio.SocketListener(bound) for bound in self._sockets]
 
+    def place(self, name: str) -> Place:
+        """Return where a worker is to accept: there too, or from the same Unix socket."""
+        if self._path is not None:
+            return Place(name, descriptor=self._sockets[0].fileno())
+        addresses = [(each.family, *each.getsockname(), 0, 0)[:5] for each in self._sockets]
+        return Place(name, tuple(addresses))
+
     def close(self) -> None:
         for bound in self._sockets:
             bound.close()
@@ -63,8 +71,11 @@ class BoundEndpoint:
             self._path.unlink(missing_ok=True)
 
 
-async def bind(host: str | None, port: int, key: str) -> BoundEndpoint:
+async def bind(host: str | None, port: int, key: str, *, is_shared: bool = False) -> BoundEndpoint:
     """Bind every address of ``host`` (None: every interface), all to one port.
+
+    Args:
+        is_shared: other processes of this daemon are to bind the same addresses, and no others.
 
     Raises:
         StartError: an address is in use, or is none of this machine; it names ``key``.
@@ -78,16 +89,58 @@ async def bind(host: str | None, port: int, key: str) -> BoundEndpoint:
         for family, kind, protocol, _, address in found:
             bound = trio.socket.socket(family, kind, protocol)
             sockets.append(bound)
-            bound.setsockopt(trio.socket.SOL_SOCKET, trio.socket.SO_REUSEADDR, 1)
-            if family == trio.socket.AF_INET6:
-                bound.setsockopt(trio.socket.IPPROTO_IPV6, trio.socket.IPV6_V6ONLY, 1)
-            await bound.bind((address[0], port, *address[2:]))
+            _set_options(bound)
+            wanted_address = (address[0], port, *address[2:])
+            if is_shared:
+                await _check_unused(bound, wanted_address)
+                bound.setsockopt(trio.socket.SOL_SOCKET, trio.socket.SO_REUSEPORT, 1)
+            await bound.bind(wanted_address)
             port = bound.getsockname()[1]
     except OSError as error:
         for bound in sockets:
             bound.close()
         raise StartError(f"{key}: {host or '*'}:{wanted}: {error.strerror or error}") from error
     return BoundEndpoint(key, sockets)
+
+
+def _set_options(bound: trio.socket.SocketType) -> None:
+    bound.setsockopt(trio.socket.SOL_SOCKET, trio.socket.SO_REUSEADDR, 1)
+    if bound.family == trio.socket.AF_INET6:
+        bound.setsockopt(trio.socket.IPPROTO_IPV6, trio.socket.IPV6_V6ONLY, 1)
+
+
+async def _check_unused(like: trio.socket.SocketType, address: tuple[str | int, ...]) -> None:
+    """Raise OSError where somebody listens, who might share the port with us: another daemon."""
+    with trio.socket.socket(like.family, like.type, like.proto) as probe:
+        _set_options(probe)
+        await probe.bind(address)
+
+
+async def listen_at(place: Place) -> list[trio.SocketListener]:
+    """Accept, in a worker, where the daemon says.
+
+    Raises:
+        StartError: an address cannot be shared; it names the place.
+    """
+    if place.descriptor >= 0:
+        inherited = trio.socket.socket(fileno=place.descriptor)
+        inherited.listen(BACKLOG)
+        return [trio.SocketListener(inherited)]
+    sockets: list[trio.socket.SocketType] = []
+    try:
+        for family, *address in place.addresses:
+            bound = trio.socket.socket(family, trio.socket.SOCK_STREAM)
+            sockets.append(bound)
+            _set_options(bound)
+            bound.setsockopt(trio.socket.SOL_SOCKET, trio.socket.SO_REUSEPORT, 1)
+            is_v6 = family == trio.socket.AF_INET6
+            await bound.bind(tuple(address if is_v6 else address[:2]))
+            bound.listen(BACKLOG)
+    except OSError as error:
+        for bound in sockets:
+            bound.close()
+        raise StartError(f"{place.name}: {error.strerror or error}") from error
+    return [trio.SocketListener(bound) for bound in sockets]
 
 
 async def bind_unix(path: Path, key: str) -> BoundEndpoint:

@@ -39,6 +39,9 @@ from daemon.log_directory import claim_log_directory, format_log_directory
 from daemon.log_limit import LogLimit
 from daemon.offline import SnapshotAcls, explained, read_snapshot
 from daemon.scram_arguments import read_scram_arguments
+from daemon.token_command import add_token_arguments, run_token_command
+from daemon.worker import run_worker
+from daemon.worker_process import FEED_FLAG
 from metadata.errors import MetadataLogError
 from metadata.lock import locked
 from metadata.storage import DISK
@@ -121,6 +124,8 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_serve(commands.add_parser("serve", help="run the daemon"))
     _add_format(commands.add_parser("format", help="make an empty log directory"))
+    _add_worker(commands.add_parser("worker"))  # without help: nobody's but the daemon's
+    _add_token(commands.add_parser("token", help="make a token for a caller of a decision port"))
     commands.add_parser("acls", help="list, add and remove ACLs, with the flags of kafka-acls")
     commands.add_parser("check-log", help="look at every byte of a metadata log, and repair it")
     _add_explain(
@@ -137,13 +142,28 @@ def _add_serve(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _serve(arguments: argparse.Namespace) -> int:
+def _log_to_standard_error(name: str) -> None:
     logging.basicConfig(
         level=logging.INFO,
         stream=sys.stderr,
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+        format=f"%(asctime)s %(levelname)s {name}: %(message)s",
     )
     logging.getLogger().handlers[0].addFilter(LogLimit())
+
+
+def _add_worker(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(run=_worker)
+    parser.add_argument(FEED_FLAG, required=True, type=int, dest="feed")
+
+
+def _worker(arguments: argparse.Namespace) -> int:
+    _log_to_standard_error(f"%(name)s worker {os.getpid()}")
+    run_worker(arguments.feed)
+    return 0
+
+
+def _serve(arguments: argparse.Namespace) -> int:
+    _log_to_standard_error("%(name)s")
     read = partial(_read_configuration, arguments.config, arguments.override)
     configuration = read()
     _warn(configuration)
@@ -190,6 +210,16 @@ def _format(arguments: argparse.Namespace) -> int:
         credentials=credentials,
     )
     print(f"Formatted {log_dir}: cluster {properties.cluster_id}, node {properties.node_id}")
+    return 0
+
+
+def _add_token(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(run=_token)
+    add_token_arguments(parser)
+
+
+def _token(arguments: argparse.Namespace) -> int:
+    run_token_command(arguments, sys.stdout)
     return 0
 
 

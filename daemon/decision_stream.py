@@ -9,7 +9,9 @@ Source: docs/stream.md; RULINGS for AUTHORIZER_NOT_READY: the frame's error code
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
+from itertools import islice
 from typing import Final
 
 import trio
@@ -17,7 +19,8 @@ import trio
 from acl.errors import InvalidQuestionError, NotReadyError
 from acl.hosts import host_address
 from actors.decider import Authority, Decider
-from daemon.askers import Asker, Askers, Trusted
+from config.configuration import Reloadable
+from daemon.askers import Asker, Askers
 from daemon.connections import ConnectionServer, ConnectionStatistics
 from daemon.errors import ClosingError
 from protocol.decision_stream import (
@@ -39,10 +42,11 @@ from protocol.kafka_errors import ErrorCode
 
 SURFACE: Final = "Stream"
 QUESTIONS_PER_TURN: Final = 256
+QUESTIONS_PER_FRAME: Final = 4
+"""What a frame costs beside its questions, in questions."""
 SEND_BYTES: Final = 64 * 1024
 
-_NOBODY: Final = ""
-"""Whoever may ask about nobody in particular may ask about all."""
+_logger = logging.getLogger(__name__)
 
 
 class StreamServer(ConnectionServer):
@@ -72,8 +76,12 @@ class StreamServer(ConnectionServer):
         self.decider: Final = decider
         self.askers: Final = askers
         self.frame_bytes_max: Final = frame_bytes_max
-        self.offset_timeout: Final = offset_timeout_ms / 1000
+        self.offset_timeout = offset_timeout_ms / 1000
         self.counts: Final = decider.counts_of(SURFACE)
+
+    def reconfigure(self, settings: Reloadable) -> None:
+        super().reconfigure(settings)
+        self.offset_timeout = settings.update_timeout_ms / 1000
 
     async def converse(self, stream: trio.SocketStream) -> None:
         await _Conversation(self, stream).run()
@@ -94,26 +102,40 @@ class _Conversation:
         """Read and answer by turns until the peer, or what it sends, ends the connection."""
         while data := await self._server.receive(self._stream):
             self._connection.receive_data(data)
-            while (received := self._connection.next_frame()) is not None:
-                self._server.statistics.requests += 1
-                if isinstance(received, Ask):
-                    answer = await self._answer(received)  # which may send what stands before it
-                    self._answers += answer
-                elif isinstance(received, Hello):
-                    await self._greet(received)
-                else:
-                    self._answers += encode_answer(
-                        received.correlation_id, ErrorCode.INVALID_REQUEST, self._offset, b""
-                    )
-                if len(self._answers) >= SEND_BYTES:
-                    await self._flush()
-            await self._flush()
+            try:
+                await self._answer_all()
+            finally:  # what stands before a frame that is none is answered
+                await self._flush()
+
+    async def _answer_all(self) -> None:
+        """Answer the frames of which all has come."""
+        while (received := self._connection.next_frame()) is not None:
+            self._server.statistics.requests += 1
+            await self._take_turns(QUESTIONS_PER_FRAME)
+            if isinstance(received, Ask):
+                answer = await self._answer(received)  # which may send what stands before it
+                self._answers += answer
+            elif isinstance(received, Hello):
+                self._greet(received)
+            else:
+                _logger.debug("%s: no frame of questions: %s", self._server.name, received.reason)
+                error = ErrorCode.INVALID_REQUEST
+                self._answers += encode_answer(received.correlation_id, error, self._offset, b"")
+            if len(self._answers) >= SEND_BYTES:
+                await self._flush()
+
+    async def _take_turns(self, questions: int) -> None:
+        """Let others go first, where these questions would make this turn too long."""
+        self._questions_this_turn += questions
+        if self._questions_this_turn > QUESTIONS_PER_TURN:
+            await trio.lowlevel.checkpoint()
+            self._questions_this_turn = questions
 
     @property
     def _offset(self) -> int:
         return self._server.decider.newest().offset
 
-    async def _greet(self, hello: Hello) -> None:
+    def _greet(self, hello: Hello) -> None:
         error = ErrorCode.NONE
         if hello.version != STREAM_VERSION:
             error = ErrorCode.UNSUPPORTED_VERSION
@@ -123,7 +145,6 @@ class _Conversation:
                 error = ErrorCode.SASL_AUTHENTICATION_FAILED
         self._answers += encode_hello(error, -1 if error else self._offset)
         if error:
-            await self._flush()
             raise ClosingError(f"hello refused: {error.name}")
 
     async def _flush(self) -> None:
@@ -145,10 +166,7 @@ class _Conversation:
         decisions = bytearray()
         for start in range(0, len(ask.questions), QUESTIONS_PER_TURN):
             questions = ask.questions[start : start + QUESTIONS_PER_TURN]
-            self._questions_this_turn += len(questions)
-            if self._questions_this_turn > QUESTIONS_PER_TURN:
-                await trio.lowlevel.checkpoint()
-                self._questions_this_turn = len(questions)
+            await self._take_turns(len(questions))
             decisions += self._decide(authority, questions)
         if decisions and decisions.count(NOT_READY) == len(decisions):
             error = ErrorCode.AUTHORIZER_NOT_READY
@@ -167,21 +185,19 @@ class _Conversation:
         self, asker: Asker, questions: Sequence[StreamQuestion], authority: Authority
     ) -> ErrorCode:
         """Return why the asker may not put these questions, NONE where it may."""
-        if isinstance(asker, Trusted):
-            return ErrorCode.NONE
+        # Who may ask about two may ask about all: one of the two is another than itself.
+        principals = islice({question[0] for question in questions}, 2)
         try:
-            if asker.may_ask_about(_NOBODY, authority) or all(
-                asker.may_ask_about(principal, authority)
-                for principal in {question[0] for question in questions}
-            ):
+            if all(asker.may_ask_about(principal, authority) for principal in principals):
                 return ErrorCode.NONE
         except NotReadyError:
+            self._server.counts.not_ready += len(questions)
             return ErrorCode.AUTHORIZER_NOT_READY
+        self._server.counts.invalid += len(questions)
         return ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
     def _decide(self, authority: Authority, questions: Sequence[StreamQuestion]) -> bytes:
-        counts = self._server.counts
-        allows = self._server.decider.allows
+        judge = self._server.decider.judge(authority, SURFACE)
         decisions = bytearray()
         for principal, host, operation_asked, type_asked, name in questions:
             operation = OPERATION_OF.get(operation_asked)
@@ -194,18 +210,17 @@ class _Conversation:
                 or not name
                 or ":" not in principal
             ):
-                counts.invalid += 1
                 decisions.append(INVALID)
                 continue
             try:
-                allowed = allows(
-                    authority, principal, address, operation, resource_type, name,
-                    request_name=SURFACE, counts=counts,
-                )  # fmt: skip
+                decisions.append(judge(principal, address, operation, resource_type, name))
             except InvalidQuestionError:
                 decisions.append(INVALID)
             except NotReadyError:
                 decisions.append(NOT_READY)
-            else:
-                decisions.append(ALLOWED if allowed else DENIED)
+        counts = self._server.counts
+        counts.denied += decisions.count(DENIED)
+        counts.allowed += decisions.count(ALLOWED)
+        counts.invalid += decisions.count(INVALID)
+        counts.not_ready += decisions.count(NOT_READY)
         return bytes(decisions)

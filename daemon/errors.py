@@ -9,3 +9,7 @@ class StartError(Exception):
 
 class ClosingError(Exception):
     """A connection that is to be closed; the text says why, for the log."""
+
+
+class ForbiddenError(Exception):
+    """What a caller may not do; the text says what it would need."""

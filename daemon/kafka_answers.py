@@ -65,7 +65,7 @@ class SaslHandshakeAnswer(msgspec.Struct, frozen=True):
 
 class SaslAuthenticateAnswer(msgspec.Struct, frozen=True):
     error_code: int = ErrorCode.NONE
-    error_message: str | None = None
+    error_message: str | None = ""
     auth_bytes: bytes = b""
     session_lifetime: timedelta = NOT_THROTTLED
 
@@ -117,8 +117,8 @@ class Coordinator(msgspec.Struct, frozen=True):
     node_id: int = -1
     host: str = ""
     port: int = -1
-    error_code: int = ErrorCode.NONE
-    error_message: str | None = None
+    error_code: ErrorCode = ErrorCode.NONE
+    error_message: str | None = ""
     throttle_time: timedelta = NOT_THROTTLED
 
 
@@ -140,6 +140,12 @@ class DescribedGroup(msgspec.Struct, frozen=True):
 
 class DescribeGroupsAnswer(msgspec.Struct, frozen=True):
     groups: Items[DescribedGroup]
+    throttle_time: timedelta = NOT_THROTTLED
+
+
+class ListGroupsAnswer(msgspec.Struct, frozen=True):
+    error_code: int = ErrorCode.NONE
+    groups: Sequence[object] = ()
     throttle_time: timedelta = NOT_THROTTLED
 
 

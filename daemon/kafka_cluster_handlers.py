@@ -12,10 +12,11 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 
+import msgspec
 import trio
 
 from acl.cluster import ClusterImage
-from acl.model import ResourceType
+from acl.model import Operation, ResourceType
 from acl.operations import NOT_REQUESTED
 from actors.authorizer import Authorizer, RequestContext
 from actors.published import View
@@ -31,18 +32,27 @@ from daemon.kafka_answers import (
 )
 from daemon.kafka_bodies import Answer, read_body, write_body
 from daemon.kafka_rights import RequestRights, Rights
-from daemon.kafka_topic_answers import TopicAnswers, no_topic
+from daemon.kafka_topic_answers import TOPIC_IDS_VERSION, TopicAnswers, no_topic
 from protocol.kafka_acl_responses import Piece
 from protocol.kafka_connection import KafkaRequest
 from protocol.kafka_errors import ErrorCode
 from protocol.kafka_output import Items, Made
 
 _KEYS_PER_TURN: Final = 64
+_IDS_TOO_EARLY: Final = (10, 11)
+"""The versions of Metadata that have a place for topic ids, and refuse them."""
 _MANY_KEYS: Final = 4
 """The version of FindCoordinator from which one request may ask for many keys."""
 
+_UNTYPED: Final = ErrorCode.INVALID_REQUEST
+"""What is told of a mismatch in a version that does not know of types."""
+_ENDPOINT_TYPES: Final = {BROKER_ENDPOINTS: "BROKER", CONTROLLER_ENDPOINTS: "CONTROLLER"}
+
 _GROUP_KEY: Final = 0
 _TRANSACTION_KEY: Final = 1
+_SHARE_KEY: Final = 2
+_SHARE_KEYS: Final = 6
+"""The version of FindCoordinator that knows share groups (KIP-932), which there are none of."""
 _COORDINATOR_KEYS: Final = {
     _GROUP_KEY: (ResourceType.GROUP, ErrorCode.GROUP_AUTHORIZATION_FAILED),
     _TRANSACTION_KEY: (
@@ -65,6 +75,8 @@ class ClusterHandlers:
 
     async def tell_metadata(self, request: KafkaRequest, context: RequestContext) -> Answer:
         asked = await read_body(request)
+        if request.api_version in _IDS_TOO_EARLY and any(map(_has_id, asked.topics or ())):
+            return await _write_no_metadata(request, asked, ErrorCode.INVALID_REQUEST), 0.0
         node = self._cluster.node_of(context.listener_name)
         rights = self._rights.of_now(context)
         topics = TopicAnswers(
@@ -79,7 +91,7 @@ class ClusterHandlers:
             topics=await finish_in_turns(
                 topics.of_all()
                 if are_all_asked
-                else topics.of_asked(request.api_version, asked.topics)
+                else topics.of_asked(request.api_version, _meant(request, asked.topics))
             ),
             cluster_id=self._cluster.cluster_id,
             controller_id=node.node_id,
@@ -88,22 +100,27 @@ class ClusterHandlers:
         return await write_body(request, answer), 0.0
 
     async def refuse_metadata(self, request: KafkaRequest) -> list[Piece]:
-        error = ErrorCode.AUTHORIZER_NOT_READY
         asked = await read_body(request)
-        topics = Made(partial(no_topic, request.api_version, error), asked.topics or ())
-        return await write_body(
-            request, MetadataAnswer(brokers=(), topics=topics, error_code=error)
-        )
+        return await _write_no_metadata(request, asked, ErrorCode.AUTHORIZER_NOT_READY)
 
     async def describe_cluster(self, request: KafkaRequest, context: RequestContext) -> Answer:
         asked = await read_body(request)
         is_controller = context.listener_name in self._cluster.controller_listeners
         served = CONTROLLER_ENDPOINTS if is_controller else BROKER_ENDPOINTS
         wanted = getattr(asked, "endpoint_type", BROKER_ENDPOINTS)
-        if wanted not in (BROKER_ENDPOINTS, CONTROLLER_ENDPOINTS):
-            answer = _cluster_error(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, wanted)
+        if is_controller and not self._rights.may(context, Operation.ALTER):
+            error = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+            answer = _cluster_error(error, error.text)
+        elif wanted not in _ENDPOINT_TYPES:
+            error = ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
+            answer = _cluster_error(error, f"Unsupported endpoint type {wanted}")
         elif wanted != served:
-            answer = _cluster_error(ErrorCode.MISMATCHED_ENDPOINT_TYPE, wanted)
+            text = (
+                f"The request was sent to an endpoint of type {_ENDPOINT_TYPES[served]}, "
+                f"but we wanted an endpoint of type {_ENDPOINT_TYPES[wanted]}"
+            )
+            error = ErrorCode.MISMATCHED_ENDPOINT_TYPE
+            answer = _cluster_error(error if request.api_version else _UNTYPED, text)
         else:
             node = self._cluster.node_of(context.listener_name)
             answer = DescribeClusterAnswer(
@@ -118,16 +135,19 @@ class ClusterHandlers:
         return await write_body(request, answer), 0.0
 
     async def refuse_describe_cluster(self, request: KafkaRequest) -> list[Piece]:
-        refused = _cluster_error(ErrorCode.AUTHORIZER_NOT_READY, BROKER_ENDPOINTS)
+        error = ErrorCode.AUTHORIZER_NOT_READY
+        refused = _cluster_error(error, error.text)
         return await write_body(request, refused)
 
     async def find_coordinator(self, request: KafkaRequest, context: RequestContext) -> Answer:
         """Name this node as the coordinator of whatever may be described."""
         asked = await read_body(request)
         keys = _coordinator_keys(request, asked)
-        kind = _COORDINATOR_KEYS.get(getattr(asked, "key_type", _GROUP_KEY))
+        key_type = getattr(asked, "key_type", _GROUP_KEY)
+        kind = _COORDINATOR_KEYS.get(key_type)
         if kind is None:
-            refused = Made(partial(_no_coordinator, ErrorCode.INVALID_REQUEST), keys)
+            error, text = self._key_type_error(request, context, key_type)
+            refused = Made(partial(_no_coordinator, error, text=text), keys)
             return await _write_coordinators(request, refused), 0.0
         resource_type, denied = kind
         node = self._cluster.node_of(context.listener_name)
@@ -145,10 +165,43 @@ class ClusterHandlers:
             await trio.lowlevel.checkpoint()
         return await _write_coordinators(request, found), 0.0
 
+    def _key_type_error(
+        self, request: KafkaRequest, context: RequestContext, key_type: int
+    ) -> tuple[ErrorCode, str]:
+        """Return why no key of a type has a coordinator; those of share groups, none is sound."""
+        error = ErrorCode.INVALID_REQUEST
+        if key_type != _SHARE_KEY:
+            return error, error.text
+        if request.api_version < _SHARE_KEYS or self._rights.may(context, Operation.CLUSTER_ACTION):
+            return error, ""
+        error = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        return error, error.text
+
     async def refuse_find_coordinator(self, request: KafkaRequest) -> list[Piece]:
         keys = _coordinator_keys(request, await read_body(request))
         refused = Made(partial(_no_coordinator, ErrorCode.AUTHORIZER_NOT_READY), keys)
         return await _write_coordinators(request, refused)
+
+
+def _meant(request: KafkaRequest, topics: Sequence[Any]) -> Sequence[Any]:
+    """Return what Kafka answers: where some topics are asked for by id, those alone."""
+    if request.api_version < TOPIC_IDS_VERSION:
+        return topics
+    return [item for item in topics if item.topic_id is not None] or topics
+
+
+def _has_id(item: Any) -> bool:  # noqa: ANN401 - kio's
+    return item.name is None or item.topic_id is not None
+
+
+async def _write_no_metadata(
+    request: KafkaRequest,
+    asked: Any,  # noqa: ANN401 - kio's
+    error: ErrorCode,
+) -> list[Piece]:
+    """Refuse all that is asked, each topic by itself."""
+    topics = Made(partial(no_topic, request.api_version, error), asked.topics or ())
+    return await write_body(request, MetadataAnswer(brokers=(), topics=topics, error_code=error))
 
 
 def _cluster_operations(rights: RequestRights, asked: Any) -> int:  # noqa: ANN401 - kio's
@@ -165,17 +218,17 @@ def _coordinator_keys(request: KafkaRequest, asked: Any) -> Sequence[str]:  # no
 
 
 async def _write_coordinators(request: KafkaRequest, found: Items[Coordinator]) -> list[Piece]:
+    """Write what was found, the texts of errors as Kafka does: for one key alone, NONE too."""
     if request.api_version >= _MANY_KEYS:
         return await write_body(request, FindCoordinatorAnswer(found))
     (only,) = found
-    return await write_body(request, only)
+    text = only.error_code.text
+    return await write_body(request, msgspec.structs.replace(only, error_message=text))
 
 
-def _no_coordinator(error: ErrorCode, key: str) -> Coordinator:
-    return Coordinator(key=key, error_code=error, error_message=error.text)
+def _no_coordinator(error: ErrorCode, key: str, text: str = "") -> Coordinator:
+    return Coordinator(key=key, error_code=error, error_message=text)
 
 
-def _cluster_error(error: ErrorCode, endpoint_type: int) -> DescribeClusterAnswer:
-    return DescribeClusterAnswer(
-        error_code=error, error_message=error.text, endpoint_type=endpoint_type
-    )
+def _cluster_error(error: ErrorCode, text: str) -> DescribeClusterAnswer:
+    return DescribeClusterAnswer(error_code=error, error_message=text)

@@ -1,8 +1,7 @@
 """DescribeConfigs, AlterConfigs and IncrementalAlterConfigs, of this node and of every node.
 
 Law: a resource's changes are checked first, and made all or none; they are answered once they are
-durable and in force. Whoever may alter configs does not become a super user by it: the keys that
-say who may do everything are for super users alone.
+durable and in force.
 
 Source: KIP-133, KIP-226, KIP-339; Kafka 4.3 ConfigAdminManager, ConfigHelper.
 """
@@ -13,28 +12,17 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
-from immutables import Map
-
 from acl.cluster import ClusterImage
-from acl.cluster_changes import ConfigChanged
 from acl.model import Operation
 from actors.authorizer import Authorizer, RequestContext
 from actors.completion import Completion
 from actors.errors import LogWriteError, UpdateRefusedError
 from actors.published import View
 from actors.update_queue import ClusterPlan
-from config.alterations import (
-    Alteration,
-    AlterationError,
-    Changes,
-    InvalidConfigError,
-    check_alterations,
-    plan_incremental,
-    plan_replacement,
-)
-from config.dynamic import GUARDED, ConfigSource, Layers, is_secret, may_change, type_of
-from config.errors import InvalidValueError
+from config.alterations import Alteration, AlterationError, Changes, check_alterations
+from config.dynamic import ConfigSource, Layers, is_secret, type_of, value_as_read
 from config.keys import KEYS_BY_NAME
+from daemon.config_plan import ConfigPlan
 from daemon.kafka_answers import (
     AlterConfigsAnswer,
     AlteredResource,
@@ -55,9 +43,9 @@ _NOT_AUTHORIZED: Final = ApiError(
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCode.CLUSTER_AUTHORIZATION_FAILED.text
 )
 _NOT_READY: Final = ApiError(ErrorCode.AUTHORIZER_NOT_READY, ErrorCode.AUTHORIZER_NOT_READY.text)
+_DESCRIBABLE: Final = frozenset((2, BROKER_CONFIGS, 8, 16, 32))
+"""Kafka's resource types; one that it does not know fails a whole DescribeConfigs."""
 _TWICE: Final = ApiError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
-_DYNAMIC: Final = (ConfigSource.DYNAMIC_BROKER, ConfigSource.DYNAMIC_DEFAULT_BROKER)
-_NO_VALUES: Final[Map[str, str]] = Map()
 
 Resource = tuple[int, str]
 Alterations = Mapping[str, Sequence[Alteration]]
@@ -95,17 +83,16 @@ class ConfigHandlers:
 
     async def describe(self, request: KafkaRequest, context: RequestContext) -> Answer:
         asked = await read_body(request)
+        if any(each.resource_type not in _DESCRIBABLE for each in asked.resources):
+            unknown = ApiError(ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_REQUEST.text)
+            return await _write_undescribed(request, asked.resources, unknown), 0.0
         may = self._rights.may(context, Operation.DESCRIBE_CONFIGS)
         results = [self._described(resource, asked, may) for resource in asked.resources]
         return await write_body(request, DescribeConfigsAnswer(results)), 0.0
 
     async def refuse_describe(self, request: KafkaRequest) -> list[Piece]:
         asked = await read_body(request)
-        refused = [
-            _undescribed(_NOT_READY, each.resource_type, each.resource_name)
-            for each in asked.resources
-        ]
-        return await write_body(request, DescribeConfigsAnswer(refused))
+        return await _write_undescribed(request, asked.resources, _NOT_READY)
 
     def _described(self, resource: Any, asked: Any, may: bool) -> DescribedResource:  # noqa: ANN401
         kind, name = resource.resource_type, resource.resource_name
@@ -133,20 +120,21 @@ class ConfigHandlers:
     def _describe_error(self, kind: int, name: str) -> ApiError | None:
         if kind != BROKER_CONFIGS:
             return ApiError(ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_REQUEST.text)
-        if name == EVERY_NODE or name == str(self._node_id):
-            return None
         number = _number(name)
+        if name == EVERY_NODE or number == self._node_id:
+            return None
         if number is None:
             return _invalid(f"Broker id must be an integer, but it is: {name}")
         expected = f"expected {self._node_id} or empty string, but received {number}"
         return _invalid(f"Unexpected broker id, {expected}")
 
     async def alter(self, request: KafkaRequest, context: RequestContext) -> Answer:
-        """Answer AlterConfigs and IncrementalAlterConfigs, which differ in what is left alone."""
+        """Answer AlterConfigs and IncrementalAlterConfigs, which differ in what is left alone.
+
+        As in Kafka, what is wrong with a resource comes before the right to alter it.
+        """
         asked = await read_body(request)
         resources = [(each.resource_type, each.resource_name) for each in asked.resources]
-        if not self._rights.may(context, Operation.ALTER_CONFIGS):
-            return await _write_altered(request, resources, [_NOT_AUTHORIZED] * len(resources)), 0.0
         counts = Counter(resources)
         results: list[ApiError | None] = []
         wanted: dict[str, Sequence[Alteration]] = {}
@@ -172,12 +160,12 @@ class ConfigHandlers:
     def _alter_error(
         self, kind: int, name: str, alterations: Sequence[Alteration]
     ) -> ApiError | None:
-        if kind != BROKER_CONFIGS:
-            return _invalid(f"Unknown resource type {kind}")
         try:
             check_alterations(alterations)
         except AlterationError as error:
             return _invalid(str(error))
+        if kind != BROKER_CONFIGS:
+            return _invalid(f"Unknown resource type {kind}")
         if name == EVERY_NODE or name == str(self._node_id):
             return None
         number = _number(name)
@@ -197,7 +185,7 @@ class ConfigHandlers:
         guarded: Changes = {}
 
         def plan(image: ClusterImage) -> ClusterPlan[dict[str, ApiError | None]]:
-            planning = _Planning(image, self._settings, is_super_user=is_super_user)
+            planning = ConfigPlan(image, self._settings, is_super_user=is_super_user)
             for name, alterations in wanted.items():
                 planning.add(name, alterations, is_whole=request.api_key == ApiKey.ALTER_CONFIGS)
             guarded.update(planning.guarded)
@@ -207,6 +195,9 @@ class ConfigHandlers:
             self._settings.refresh()
             self._settings.set_guarded(guarded)
 
+        if not self._rights.may(context, Operation.ALTER_CONFIGS):
+            planned = plan(self._image.newest).result
+            return {name: _unless_authorized(error) for name, error in planned.items()}
         if validate_only or not wanted:
             return plan(self._image.newest).result
         try:
@@ -216,75 +207,6 @@ class ConfigHandlers:
         except LogWriteError as error:
             failed = ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
         return dict.fromkeys(wanted, failed)
-
-
-class _Planning:
-    """One request's changes, resource by resource, each seen by those after it."""
-
-    def __init__(self, image: ClusterImage, settings: Settings, *, is_super_user: bool) -> None:
-        self._settings = settings
-        self._is_super_user = is_super_user
-        self._configs = image.configs
-        self.changes: list[ConfigChanged] = []
-        self.results: dict[str, ApiError | None] = {}
-        self.guarded: Changes = {}
-
-    def add(self, name: str, alterations: Sequence[Alteration], *, is_whole: bool) -> None:
-        """Plan one resource: all of it, or nothing but its error.
-
-        Args:
-            is_whole: ``alterations`` are all that is to be set of the resource.
-        """
-        before = self._configs.get((BROKER_CONFIGS, name), _NO_VALUES)
-        try:
-            if is_whole:
-                changes = plan_replacement(before, {a.name: a.value or "" for a in alterations})
-            else:
-                changes = plan_incremental(before, alterations)
-                changes |= _taken_back(alterations, self._settings.layers)
-            self._check_guarded(changes)
-            self._check_whole(name, before, changes)
-        except InvalidConfigError as error:
-            self.results[name] = ApiError(ErrorCode.INVALID_CONFIG, str(error))
-        except _NotAuthorizedError as error:
-            self.results[name] = ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, str(error))
-        except (AlterationError, InvalidValueError) as error:
-            self.results[name] = _invalid(str(error))
-        else:
-            self.results[name] = None
-            self.guarded |= {key: changes[key] for key in changes.keys() & GUARDED}
-            self.changes += [
-                ConfigChanged(BROKER_CONFIGS, name, key, value) for key, value in changes.items()
-            ]
-
-    def _check_guarded(self, changes: Changes) -> None:
-        guarded = sorted(changes.keys() & GUARDED)
-        if guarded and not self._is_super_user:
-            raise _NotAuthorizedError(f"Only a super user may change {', '.join(guarded)}")
-
-    def _check_whole(self, name: str, before: Map[str, str], changes: Changes) -> None:
-        """Ask the authorizer, which may refuse what no single key's parser does."""
-        after = {**before, **changes}
-        values = {key: value for key, value in after.items() if value is not None}
-        guarded = {key: changes[key] for key in changes.keys() & GUARDED}
-        if name == EVERY_NODE:
-            layers = self._settings.with_dynamic(everywhere=values, guarded=guarded)
-        else:
-            layers = self._settings.with_dynamic(node=values, guarded=guarded)
-        self._settings.check(layers)
-
-
-class _NotAuthorizedError(Exception):
-    """What only a super user may do."""
-
-
-def _taken_back(alterations: Sequence[Alteration], layers: Layers) -> Changes:
-    """Return the guarded keys that are to obey the file again, whatever the log says of them."""
-    return {
-        alteration.name: None
-        for alteration in alterations
-        if alteration.value is None and alteration.name in layers.since_reload
-    }
 
 
 def _alterations(api_key: ApiKey, configs: Sequence[Any]) -> list[Alteration]:
@@ -304,11 +226,12 @@ def _entry(
         return None
     secret = is_secret(name)
     shown = [(None if secret else each.value, each.source) for each in values]
+    value = shown[0][0]
     key = KEYS_BY_NAME.get(name)
     return ConfigEntry(
         name=name,
-        value=shown[0][0],
-        read_only=not may_change(name),
+        value=value if value is None or is_default else value_as_read(name, value),
+        read_only=key is None or not key.reloadable,
         config_source=shown[0][1],
         is_default=shown[0][1] == ConfigSource.DEFAULT,
         is_sensitive=secret,
@@ -322,6 +245,20 @@ async def _write_altered(
     request: KafkaRequest, resources: Sequence[Resource], results: Sequence[ApiError | None]
 ) -> list[Piece]:
     return await write_body(request, AlterConfigsAnswer([*map(_altered, resources, results)]))
+
+
+async def _write_undescribed(
+    request: KafkaRequest, resources: Sequence[Any], error: ApiError
+) -> list[Piece]:
+    refused = [_undescribed(error, each.resource_type, each.resource_name) for each in resources]
+    return await write_body(request, DescribeConfigsAnswer(refused))
+
+
+def _unless_authorized(error: ApiError | None) -> ApiError:
+    """Return what one without the right is told where ``error`` is all that is wrong."""
+    if error is None or error.code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+        return _NOT_AUTHORIZED
+    return error
 
 
 def _altered(resource: Resource, error: ApiError | None) -> AlteredResource:

@@ -1,4 +1,4 @@
-"""DescribeGroups: no group has members here, and what somebody may do to one is told all the same.
+"""DescribeGroups, ListGroups: none is here, and what one may do to a group is told all the same.
 
 Law: only who may describe a group learns that there is none.
 
@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
-from acl.model import ResourceType
+from acl.model import CLUSTER_NAME, ResourceType
 from acl.operations import NOT_REQUESTED
 from acl.steps import Steps
 from actors.authorizer import Authorizer, RequestContext
 from actors.steps import finish_in_turns
-from daemon.kafka_answers import DescribedGroup, DescribeGroupsAnswer
+from daemon.kafka_answers import DescribedGroup, DescribeGroupsAnswer, ListGroupsAnswer
 from daemon.kafka_bodies import Answer, read_body, write_body
 from daemon.kafka_rights import RequestRights, Rights
 from protocol.kafka_acl_responses import Piece
@@ -33,7 +33,7 @@ _NOT_FOUND: Final = 6
 
 
 class GroupHandlers:
-    """What answers the API, and what refuses it before the ACLs are loaded.
+    """For each API what answers it, and what refuses it before the ACLs are loaded.
 
     Raises (all methods): DecodeError, for what Kafka answers by closing the connection.
     """
@@ -58,6 +58,16 @@ class GroupHandlers:
         error = ErrorCode.AUTHORIZER_NOT_READY
         refuse = partial(DescribedGroup, error, error_message=error.text)
         return await write_body(request, DescribeGroupsAnswer(Made(refuse, asked.groups)))
+
+    async def list_all(self, request: KafkaRequest, context: RequestContext) -> Answer:
+        """Tell of no group, whoever asks; the question about the cluster is for the audit."""
+        await read_body(request)
+        rights = self._rights.of_now(context)
+        rights.may_describe(ResourceType.CLUSTER, [CLUSTER_NAME], log_if_denied=False)
+        return await write_body(request, ListGroupsAnswer()), 0.0
+
+    async def refuse_list(self, request: KafkaRequest) -> list[Piece]:
+        return await write_body(request, ListGroupsAnswer(ErrorCode.AUTHORIZER_NOT_READY))
 
 
 def _describe(

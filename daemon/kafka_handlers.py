@@ -74,6 +74,7 @@ class KafkaHandlers:
                 whole.find_coordinator, whole.refuse_find_coordinator
             ),
             ApiKey.DESCRIBE_GROUPS: _Handler(groups.describe, groups.refuse_describe),
+            ApiKey.LIST_GROUPS: _Handler(groups.list_all, groups.refuse_list),
             ApiKey.DESCRIBE_CLUSTER: _Handler(
                 whole.describe_cluster, whole.refuse_describe_cluster
             ),

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import trio
 
@@ -140,7 +140,7 @@ class _Conversation:
             return unsupported_api_versions(request)
         match request.api_key:
             case ApiKey.API_VERSIONS:
-                body = await _api_versions(request, self._listener.apis)
+                body = await self._tell_versions(request)
             case ApiKey.SASL_HANDSHAKE:
                 asked = await read_body(request)
                 chosen = self._sasl.choose_mechanism(asked.mechanism, request.api_version)
@@ -160,6 +160,14 @@ class _Conversation:
                 )
                 body = await self._listener.answer(request, session)
         return frame_response(request, body)
+
+    async def _tell_versions(self, request: KafkaRequest) -> list[Piece]:
+        asked = await read_body(request)
+        error = ErrorCode.INVALID_REQUEST
+        if _names_software(asked):
+            error = self._sasl.tell_versions()
+            await self._note_login()
+        return await write_body(request, _api_versions(self._listener.apis, error))
 
     async def _take_raw_token(self, token: bytes) -> list[Piece]:
         """Log in as clients did before SaslAuthenticate: an empty token answers a good one."""
@@ -187,17 +195,16 @@ class _Conversation:
             await self._listener.send(self._stream, together)
 
 
-async def _api_versions(request: KafkaRequest, apis: Mapping[ApiKey, Api]) -> list[Piece]:
-    asked = await read_body(request)
+def _names_software(asked: Any) -> bool:  # noqa: ANN401 - an entity of any version
     name = getattr(asked, "client_software_name", None)
-    error = ErrorCode.NONE
-    if name is not None and not names_software(name, asked.client_software_version):
-        error = ErrorCode.INVALID_REQUEST
+    return name is None or names_software(name, asked.client_software_version)
+
+
+def _api_versions(apis: Mapping[ApiKey, Api], error: ErrorCode) -> ApiVersionsAnswer:
     keys = [
         ApiVersion(key, api.first_version, api.last_version) for key, api in sorted(apis.items())
     ]
-    answer = ApiVersionsAnswer(() if error else keys, error)
-    return await write_body(request, answer)
+    return ApiVersionsAnswer(() if error else keys, error)
 
 
 def _peer_host(stream: trio.SocketStream) -> str:

@@ -83,15 +83,19 @@ class TopicAnswers:
         return answers
 
     def of_asked(self, version: int, asked: Sequence[Any]) -> Steps[Items[MetadataTopic]]:
-        """Return one answer to each item of the request."""
+        """Return one answer to each item of the request, to one that it repeats as well."""
         answers = _Answers(self._node_id)
-        for some in _slices(asked):
-            wanted = [self._wanted(version, item) for item in some]
+        seen: set[Any] = set()
+        for items in _slices(asked):
+            named = {(item.name, getattr(item, "topic_id", None)): item for item in items}
+            some = [item for name, item in named.items() if name not in seen]
+            seen.update(named)
+            wanted = [self._wanted(item) for item in some]
             names = [each.name for each in wanted if each.name is not None]
             described = iter(self._rights.may_describe(ResourceType.TOPIC, names))
             for item, each in zip(some, wanted, strict=True):
                 if each.name is None:
-                    answers.add(no_topic(version, _nothing_meant(version), item))
+                    answers.add(no_topic(version, ErrorCode.UNKNOWN_TOPIC_ID, item))
                 elif not next(described):
                     answers.add(_hidden(each))
                 else:
@@ -100,12 +104,12 @@ class TopicAnswers:
             yield
         return answers
 
-    def _wanted(self, version: int, item: Any) -> _Wanted:  # noqa: ANN401 - kio's
+    def _wanted(self, item: Any) -> _Wanted:  # noqa: ANN401 - kio's
         topic_id: UUID | None = getattr(item, "topic_id", None)
         if topic_id is None:
             topic = None if item.name is None else self._image.topics.get(item.name)
             return _Wanted(item.name, None, topic)
-        topic = self._image.topic_of(topic_id.bytes) if version >= TOPIC_IDS_VERSION else None
+        topic = self._image.topic_of(topic_id.bytes)
         return _Wanted(None if topic is None else topic.name, topic_id, topic)
 
     def _operations(self, name: str) -> int:
@@ -190,12 +194,6 @@ def no_topic(version: int, error: ErrorCode, item: Any) -> MetadataTopic:  # noq
 def _hidden(wanted: _Wanted) -> MetadataTopic:
     name = wanted.name if wanted.id is None else None
     return MetadataTopic(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name, wanted.id)
-
-
-def _nothing_meant(version: int) -> ErrorCode:
-    if version >= TOPIC_IDS_VERSION:
-        return ErrorCode.UNKNOWN_TOPIC_ID
-    return ErrorCode.INVALID_REQUEST
 
 
 def _slices(items: Iterable[Any]) -> Iterator[list[Any]]:

@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, closing
+from functools import partial
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -43,9 +44,11 @@ from daemon.assembly import (
     new_server_info,
     new_stream_server,
     new_update_queue,
+    new_worker_pool,
     open_audit_file,
 )
 from daemon.binding import BoundEndpoint, bind, bind_unix
+from daemon.decision_stream import StreamServer
 from daemon.errors import StartError
 from daemon.garbage import Collector, automatic_collection_off
 from daemon.http_server import HttpServer
@@ -56,6 +59,8 @@ from daemon.metrics import Measured, new_registry
 from daemon.plug_in import choose_authorizer
 from daemon.request_times import RequestTimes
 from daemon.settings import Settings
+from daemon.worker_pool import WorkerPool
+from daemon.worker_process import start_worker
 from metadata.meta_properties import MetaProperties
 from metadata.storage import DISK
 from protocol.http import LOOPBACK_HOSTS
@@ -64,6 +69,8 @@ from protocol.metadata_records import METADATA_VERSION_KNOWN
 BATCHES_WAITING_MAX: Final = 16
 SWITCH_INTERVAL_S: Final = 0.0005
 """How long a worker thread may keep the loop waiting; Python's own 5 ms is too long."""
+
+DECISION_PORTS: Final = (DECISION_HTTP, DECISION_STREAM)
 
 _ADMIN_REQUEST_BYTES_MAX: Final = 4096
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
@@ -116,14 +123,16 @@ class Daemon:
         self._ready_file = ready_file
         self._log = Log(configuration, DISK)
         self._collector = Collector()
-        self._feed, inbox = trio.open_memory_channel[ChangeBatch | CaughtUp](BATCHES_WAITING_MAX)
+        feed, inbox = trio.open_memory_channel[ChangeBatch | CaughtUp](BATCHES_WAITING_MAX)
         self._applier = RecordApplier(inbox, settle=self._collector.settle)
         snapshot = self._applier.snapshot
+        self._workers = new_worker_pool(configuration, feed, snapshot)
+        self._feed = feed if self._workers is None else self._workers.feed
         self._kafka_names = [endpoint.listener_name for endpoint in configuration.listeners]
         self._audit_file = open_audit_file(configuration.audit_log)
         self._audit_log = new_audit_log(configuration, self._audit_file)
         self._updates = new_update_queue(
-            configuration, self._log, self._feed, snapshot, self._applier.cluster
+            configuration, self._log, self._feed, snapshot, self._applier.cluster, self._workers
         )
         self._checkpointer = self._log.new_checkpointer(snapshot, self._applier.cluster)
         self._standard = StandardAuthorizer(
@@ -139,6 +148,8 @@ class Daemon:
         )
         self._askers = Askers(self._authorizer, configuration.tokens_file)
         self._settings.follow_file(self._askers.read_anew)
+        if self._workers is not None:
+            self._settings.follow_file(self._workers.read_anew)
         self._purgatory = Purgatory(configuration.reloadable.update_timeout_ms)
         self._times = RequestTimes()
 
@@ -167,14 +178,18 @@ class Daemon:
                     await actors.start(gate.run)
                     actors.start_soon(self._collector.run)
                     actors.start_soon(self._checkpointer.run)
+                    if self._workers is not None:
+                        actors.start_soon(self._workers.relay)
                     async with trio.open_nursery() as writing:
                         await writing.start(self._updates.run)
                         async with trio.open_nursery() as serving:
                             for name, server in servers.items():
                                 serving.start_soon(_serve, server, endpoints[name], gate, name)
+                            if self._workers is not None:
+                                serving.start_soon(_run_workers, self._workers, endpoints)
                             serving.start_soon(self._load, endpoints, gate)
                             await self._heed(signals)
-                            await _drain(servers.values())
+                            await _drain(servers.values(), self._workers)
                             serving.cancel_scope.cancel()
                         self._updates.close()
                         if self._applier.snapshot.newest is None:
@@ -195,14 +210,16 @@ class Daemon:
                 for each in configuration.listeners
             ),
         ]
-        stream, key = configuration.decision_stream, "authorizerd.decision.stream"
-        endpoints: dict[str, BoundEndpoint] = {}
-        if stream is not None and stream.path is not None:
-            endpoints[DECISION_STREAM] = await bind_unix(Path(stream.path), key)
-        elif stream is not None:
-            wanted.append((DECISION_STREAM, stream.host, stream.port, key))
-        for name, host, port, key in wanted:
-            endpoints[name] = await bind(host, port, key)
+        stream, stream_key = configuration.decision_stream, "authorizerd.decision.stream"
+        if stream is not None and stream.path is None:
+            wanted.append((DECISION_STREAM, stream.host, stream.port, stream_key))
+        shared = DECISION_PORTS if self._workers is not None else ()
+        endpoints = {
+            name: await bind(host, port, key, is_shared=name in shared)
+            for name, host, port, key in wanted
+        }
+        if stream is not None and stream.path is not None:  # last: nothing to remove if one fails
+            endpoints[DECISION_STREAM] = await bind_unix(Path(stream.path), stream_key)
         for name in endpoints:
             stack.callback(endpoints[name].close)
             _logger.info("%s: bound to %s", name, endpoints[name].address)
@@ -212,7 +229,10 @@ class Daemon:
         self, cluster: Cluster, endpoints: Mapping[str, BoundEndpoint]
     ) -> ListenerGate:
         server_info = new_server_info(self._configuration, cluster, endpoints)
-        return ListenerGate(self._authorizer.start(server_info), free=(ADMIN_HTTP,))
+        started = dict(self._authorizer.start(server_info))
+        if self._workers is not None:
+            started |= {name: self._workers.opened for name in DECISION_PORTS if name in started}
+        return ListenerGate(started, free=(ADMIN_HTTP,))
 
     def _new_servers(self, cluster: Cluster, gate: ListenerGate) -> dict[str, Server]:
         configuration = self._configuration
@@ -231,6 +251,7 @@ class Daemon:
             for endpoint in configuration.listeners
         }
         http: dict[str, HttpServer] = {}
+        streams: dict[str, StreamServer] = {}
         registry = new_registry(
             Measured(
                 authorizer=self._authorizer,
@@ -244,21 +265,30 @@ class Daemon:
                 times=self._times,
                 http_servers=http,
                 kafka_listeners=kafka,
+                stream_servers=streams,
+                workers=self._workers,
             )
         )
-        http[DECISION_HTTP] = new_decision_server(configuration, self._authorizer, self._askers)
         http[ADMIN_HTTP] = new_http_server(
             configuration,
             ADMIN_HTTP,
-            AdminHandler(registry, self._applier, gate, lambda: self._log.source.high_watermark),
+            AdminHandler(
+                registry,
+                self._applier,
+                gate,
+                lambda: self._log.source.high_watermark,
+                self._workers,
+            ),
             _ADMIN_REQUEST_BYTES_MAX,
             LOOPBACK_HOSTS,
         )
-        servers: dict[str, Server] = {**http, **kafka}
-        if configuration.decision_stream is not None:
-            servers[DECISION_STREAM] = new_stream_server(
-                configuration, self._authorizer, self._askers
-            )
+        if self._workers is None:
+            http[DECISION_HTTP] = new_decision_server(configuration, self._authorizer, self._askers)
+            if configuration.decision_stream is not None:
+                streams[DECISION_STREAM] = new_stream_server(
+                    configuration, self._authorizer, self._askers
+                )
+        servers: dict[str, Server] = {**http, **kafka, **streams}
         for server in servers.values():
             self._settings.follow(server.reconfigure)
         self._settings.follow(self._follow)
@@ -273,6 +303,9 @@ class Daemon:
                 return
             _logger.info("%s: reloading", name)
             await self._settings.reload()
+            if self._workers is not None:
+                await self._workers.applied_everywhere()
+                _logger.info("every worker has the settings in force")
 
     def _follow(self, settings: Reloadable) -> None:
         """Take over what is nobody else's."""
@@ -280,6 +313,9 @@ class Daemon:
         self._purgatory.timeout_ms = settings.update_timeout_ms
         if self._audit_log is not None:
             self._audit_log.level = settings.audit_level
+        if self._workers is not None:
+            self._workers.drain_timeout_ms = settings.http_drain_timeout_ms
+            self._workers.take_settings(self._settings.layers.in_force())
 
     def close(self) -> None:
         """Close the authorizer and the files; a log that is whole is marked so."""
@@ -300,6 +336,9 @@ class Daemon:
         assert snapshot is not None
         self._settings.refresh()
         self._standard.complete_initial_load()
+        if self._workers is not None:
+            self._workers.begin()
+            await self._workers.wait_until_complete()
         await gate.wait_until_wide_open()
         self._report_log()
         _logger.info(
@@ -354,8 +393,16 @@ async def _serve(server: Server, endpoint: BoundEndpoint, gate: ListenerGate, na
     await server.serve(endpoint.listen())
 
 
-async def _drain(servers: Iterable[Server]) -> None:
+async def _run_workers(workers: WorkerPool, endpoints: Mapping[str, BoundEndpoint]) -> None:
+    places = [endpoints[name].place(name) for name in DECISION_PORTS if name in endpoints]
+    inherited = [place.descriptor for place in places if place.descriptor >= 0]
+    await workers.run(places, partial(start_worker, inherited))
+
+
+async def _drain(servers: Iterable[Server], workers: WorkerPool | None) -> None:
     async with trio.open_nursery() as nursery:
+        if workers is not None:
+            nursery.start_soon(workers.drain)
         for server in servers:
             nursery.start_soon(server.drain)
 

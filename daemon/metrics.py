@@ -5,26 +5,31 @@ Law: nothing on the request path touches prometheus_client; its counters cost mo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Final
+from typing import Any, Final
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from actors.audit_log import AuditLog
+from actors.audit_log import AuditLog, AuditStatistics
 from actors.decider import Decider, DecisionCounts
 from actors.listener_gate import ListenerGate
 from actors.purgatory import Purgatory
 from actors.record_applier import RecordApplier
 from actors.update_queue import UpdateQueue
-from daemon.http_server import HttpServer
+from daemon.assembly import DECISION_HTTP, DECISION_STREAM
+from daemon.connections import ConnectionStatistics
+from daemon.decision_stream import StreamServer
+from daemon.http_server import HttpServer, HttpStatistics
 from daemon.kafka_listener import KafkaListener
 from daemon.log_source import LocalLogSource
 from daemon.own_log import Checkpointer
 from daemon.request_times import RequestTimes
+from daemon.worker_counts import Counted
+from daemon.worker_pool import WorkerPool
 from protocol.metadata_records import METADATA_VERSION_KNOWN
 
 _LISTENER: Final = ["listener"]
@@ -45,6 +50,8 @@ class Measured:
     times: RequestTimes
     http_servers: Mapping[str, HttpServer]
     kafka_listeners: Mapping[str, KafkaListener]
+    stream_servers: Mapping[str, StreamServer]
+    workers: WorkerPool | None = None
 
 
 class DaemonCollector(Collector):
@@ -84,8 +91,8 @@ class DaemonCollector(Collector):
         yield from self._audit()
         yield from self._updates()
         yield from self._times()
-        yield from self._http()
-        yield from self._kafka()
+        yield from self._connections()
+        yield from self._workers()
 
     def _decisions(self) -> Metric:
         family = CounterMetricFamily(
@@ -93,7 +100,11 @@ class DaemonCollector(Collector):
             "Questions put, by surface and by how they ended.",
             labels=["surface", "result"],
         )
-        for surface, counts in self._measured.authorizer.counts.items():
+        workers = self._measured.workers
+        counts_of = dict(self._measured.authorizer.counts)
+        if workers is not None:  # who decides on surfaces that this process does not have
+            counts_of |= workers.sums().decisions
+        for surface, counts in counts_of.items():
             for field in fields(DecisionCounts):
                 family.add_metric([surface, field.name], getattr(counts, field.name))
         return family
@@ -113,15 +124,17 @@ class DaemonCollector(Collector):
         audit_log = self._measured.audit_log
         if audit_log is None:
             return
+        own, workers = audit_log.statistics, self._measured.workers
+        beside = AuditStatistics() if workers is None else workers.sums().audit
         yield CounterMetricFamily(
             "authorizerd_audit_written",
             "Audit lines handed to the file.",
-            audit_log.statistics.written,
+            own.written + beside.written,
         )
         yield CounterMetricFamily(
             "authorizerd_audit_dropped",
             "Audit lines lost: the queue was full, or the file could not be written.",
-            audit_log.statistics.dropped,
+            own.dropped + beside.dropped,
         )
 
     def _updates(self) -> Iterable[Metric]:
@@ -178,57 +191,84 @@ class DaemonCollector(Collector):
                 family.add_metric([request], histogram.buckets(), histogram.sum_s)
             yield family
 
-    def _kafka(self) -> Iterable[Metric]:
-        """Yield what each Kafka listener has seen."""
-        families = (
-            GaugeMetricFamily(
-                "authorizerd_kafka_connections", "Open connections.", labels=_LISTENER
-            ),
-            CounterMetricFamily(
-                "authorizerd_kafka_connections_ended",
-                "Connections refused for being too many, or closed for what was sent on them.",
-                labels=[*_LISTENER, "reason"],
-            ),
-            CounterMetricFamily("authorizerd_kafka_requests", "Requests read.", labels=_LISTENER),
-            CounterMetricFamily(
-                "authorizerd_kafka_logins_failed", "Log-ins that failed.", labels=_LISTENER
-            ),
+    def _connections(self) -> Iterable[Metric]:
+        """Yield what each server has seen, its name as the label ``listener``."""
+        measured = self._measured
+        yield from _seen_by(
+            "http",
+            {**measured.http_servers, **self._in_workers(DECISION_HTTP, HttpStatistics)},
+            reasons=("refused", "timed_out"),
+            counters={"requests": "Whole requests.", "requests_bad": "Requests refused unread."},
         )
-        connections, ended, requests, failed = families
-        for name, listener in self._measured.kafka_listeners.items():
-            seen = listener.statistics
-            connections.add_metric([name], seen.connections_open)
-            ended.add_metric([name, "refused"], seen.connections_refused)
-            ended.add_metric([name, "broken"], seen.connections_broken)
-            requests.add_metric([name], seen.requests)
-            failed.add_metric([name], seen.logins_failed)
-        return families
+        yield from _seen_by(
+            "kafka",
+            measured.kafka_listeners,
+            reasons=("refused", "broken"),
+            counters={"requests": "Requests read.", "logins_failed": "Log-ins that failed."},
+        )
+        yield from _seen_by(
+            "stream",
+            {**measured.stream_servers, **self._in_workers(DECISION_STREAM, ConnectionStatistics)},
+            reasons=("refused", "broken"),
+            counters={"requests": "Frames read, hellos among them."},
+        )
 
-    def _http(self) -> Iterable[Metric]:
-        """Yield what each HTTP server has seen, its name as the label ``listener``."""
-        families = (
-            GaugeMetricFamily(
-                "authorizerd_http_connections", "Open connections.", labels=_LISTENER
-            ),
-            CounterMetricFamily(
-                "authorizerd_http_connections_ended",
-                "Connections refused for being too many, or ended for taking too long.",
-                labels=[*_LISTENER, "reason"],
-            ),
-            CounterMetricFamily("authorizerd_http_requests", "Whole requests.", labels=_LISTENER),
-            CounterMetricFamily(
-                "authorizerd_http_requests_bad", "Requests refused unread.", labels=_LISTENER
-            ),
+    def _in_workers(self, name: str, kind: type[Any]) -> Mapping[str, Counted]:
+        """Return the servers of a name that the workers have, as one; none where there are none."""
+        workers = self._measured.workers
+        if workers is None or name not in self._measured.gate.endpoints:
+            return {}
+        return {name: workers.sums().server(kind, name)}
+
+    def _workers(self) -> Iterable[Metric]:
+        workers = self._measured.workers
+        if workers is None:
+            return
+        yield _gauge("authorizerd_workers", "Workers that listen.", workers.listening)
+        yield _gauge(
+            "authorizerd_workers_offset",
+            "Lowest log offset up to which a worker knows the metadata, -1 where none listens.",
+            workers.offset,
         )
-        connections, ended, requests, bad = families
-        for name, server in self._measured.http_servers.items():
-            seen = server.statistics
-            connections.add_metric([name], seen.connections_open)
-            ended.add_metric([name, "refused"], seen.connections_refused)
-            ended.add_metric([name, "timed_out"], seen.connections_timed_out)
-            requests.add_metric([name], seen.requests)
-            bad.add_metric([name], seen.requests_bad)
-        return families
+        yield CounterMetricFamily(
+            "authorizerd_worker_restarts",
+            "Workers that had ended, or did not keep up, and were replaced.",
+            workers.restarts,
+        )
+
+
+def _seen_by(
+    kind: str,
+    servers: Mapping[str, Counted],
+    *,
+    reasons: Sequence[str],
+    counters: Mapping[str, str],
+) -> Iterable[Metric]:
+    """Yield what servers of one kind have seen.
+
+    Args:
+        reasons: for which they count connections that have ended.
+        counters: what else they count, as ``statistics`` names it, and what that is.
+    """
+    connections = GaugeMetricFamily(
+        f"authorizerd_{kind}_connections", "Open connections.", labels=_LISTENER
+    )
+    ended = CounterMetricFamily(
+        f"authorizerd_{kind}_connections_ended",
+        "Connections refused for being too many, or ended: broken for what was sent on them, "
+        "timed_out for how long that took.",
+        labels=[*_LISTENER, "reason"],
+    )
+    for name, server in servers.items():
+        connections.add_metric([name], server.statistics.connections_open)
+        for reason in reasons:
+            ended.add_metric([name, reason], getattr(server.statistics, f"connections_{reason}"))
+    yield from (connections, ended)
+    for counter, help_text in counters.items():
+        family = CounterMetricFamily(f"authorizerd_{kind}_{counter}", help_text, labels=_LISTENER)
+        for name, server in servers.items():
+            family.add_metric([name], getattr(server.statistics, counter))
+        yield family
 
 
 def _gauge(name: str, help_text: str, value: float) -> Metric:

@@ -32,7 +32,7 @@ def authenticate_plain(token: bytes, users: PlainUsers) -> str:
     try:
         parts = token.decode().split("\0")
     except UnicodeDecodeError:
-        raise AuthenticationError("Invalid SASL/PLAIN response: not UTF-8") from None
+        raise AuthenticationError(INVALID_CREDENTIALS) from None
     if len(parts) != 3:
         raise AuthenticationError(
             f"Invalid SASL/PLAIN response: expected 3 tokens, got {len(parts)}"

@@ -1,7 +1,8 @@
 """One connection's way from a stranger to a principal, without the connection.
 
-Law: first the mechanism, then one token, once. What comes out of turn ends the connection, and so
-does what fails, once it is answered; nobody who is logged in becomes somebody else.
+Law: first the mechanism, then one token, once. What comes out of turn ends the connection,
+unanswered for the most part, and so does what fails, once it is answered; nobody who is logged in
+becomes somebody else.
 
 Source: KIP-43, KIP-152; Kafka 4.3 SaslServerAuthenticator.
 """
@@ -42,6 +43,7 @@ class SaslExchange:
 
     def __init__(self, users: PlainUsers | None) -> None:
         self._users = users
+        self._has_told_versions = False
         self._state = _State.LOGGED_IN if users is None else _State.STRANGER
         self.principal: str | None = ANONYMOUS if users is None else None
 
@@ -54,13 +56,31 @@ class SaslExchange:
         """Whether the connection is to be closed once its last request is answered."""
         return self._state is _State.FAILED
 
+    def tell_versions(self) -> ErrorCode:
+        """Return with what error an ApiVersions request is answered that is otherwise sound.
+
+        Raises:
+            OutOfTurnError: a stranger has been told already.
+        """
+        if self._state is _State.REQUEST_EXPECTED:
+            self._state = _State.FAILED
+            return ErrorCode.ILLEGAL_SASL_STATE
+        if self._state is _State.STRANGER:
+            if self._has_told_versions:
+                raise OutOfTurnError("a second ApiVersions")
+            self._has_told_versions = True
+        return ErrorCode.NONE
+
     def choose_mechanism(self, mechanism: str, version: int) -> SaslHandshakeAnswer:
         """Answer a SaslHandshake.
 
         Raises:
-            OutOfTurnError: a mechanism is chosen already.
+            OutOfTurnError: a raw token is expected, or the log-in has failed.
         """
         if self._state is _State.LOGGED_IN:
+            return SaslHandshakeAnswer(ErrorCode.ILLEGAL_SASL_STATE, ())
+        if self._state is _State.REQUEST_EXPECTED:
+            self._state = _State.FAILED
             return SaslHandshakeAnswer(ErrorCode.ILLEGAL_SASL_STATE, ())
         if self._state is not _State.STRANGER:
             raise OutOfTurnError("a second SaslHandshake")

@@ -60,6 +60,7 @@ class Settings:
         self._texts = self._layers.in_force()
         self._reloadable = configuration.reloadable
         self._followers: list[Callable[[Reloadable], None]] = []
+        self._files: list[Callable[[], Callable[[], None]]] = []
 
     @property
     def layers(self) -> Layers:
@@ -75,6 +76,15 @@ class Settings:
         """Tell ``follower`` what is in force, now and whenever it changes."""
         self._followers.append(follower)
         follower(self._reloadable)
+
+    def follow_file(self, read_anew: Callable[[], Callable[[], None]]) -> None:
+        """Have a file that the configuration names read again when the configuration is.
+
+        Args:
+            read_anew: blocks; changes nothing, and returns what puts the new content in force.
+            Raises ConfigurationError or StartError where it cannot be used: nothing is taken then.
+        """
+        self._files.append(read_anew)
 
     def refresh(self) -> None:
         """Take over what the log says of dynamic configs."""
@@ -123,7 +133,7 @@ class Settings:
     async def reload(self) -> None:
         """Read the file again, and take over what of it may change; else say why not."""
         try:
-            configuration = await trio.to_thread.run_sync(self._read)
+            configuration, files = await trio.to_thread.run_sync(self._read_all)
             layers = dataclasses.replace(
                 self._layers, file=configuration.file_values, since_reload={}
             )
@@ -135,7 +145,12 @@ class Settings:
         if as_it_is != self._configuration:
             _logger.warning("a restart is needed for %s", ", ".join(self._fixed(configuration)))
         self._take(layers)
+        for put_in_force in files:
+            put_in_force()
         _logger.info("the configuration is reloaded")
+
+    def _read_all(self) -> tuple[Configuration, list[Callable[[], None]]]:
+        return self._read(), [read_anew() for read_anew in self._files]
 
     def _fixed(self, configuration: Configuration) -> list[str]:
         """Return the keys that differ and are not reloadable."""

@@ -111,7 +111,7 @@ def decode_evaluation(body: bytes | msgspec.Raw) -> Evaluation:
     """
     try:
         return _decode_evaluation(body)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise AuthZenError(str(error)) from None
     except UnicodeDecodeError:
         raise AuthZenError("JSON is malformed: not UTF-8") from None
@@ -125,7 +125,7 @@ def decode_evaluations(body: bytes) -> Evaluations:
     """
     try:
         request = _decode_evaluations(body)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise AuthZenError(str(error)) from None
     except UnicodeDecodeError:
         raise AuthZenError("JSON is malformed: not UTF-8") from None

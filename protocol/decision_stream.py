@@ -3,7 +3,9 @@
 Law: the same bytes give the same frames however they were cut. A frame that is none ends the
 connection; a frame whose questions are none is answered as an error, and the next one is read.
 
-Each frame is a size of four bytes, big-endian, and one msgpack array; see docs/stream.md.
+Each frame is a size of four bytes, big-endian, and one msgpack array; see docs/stream.md. A later
+version may append fields to a hello and to what answers. Those of a question may not be passed
+over: an answer that knew nothing of them could allow what they forbid.
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ class Hello(msgspec.Struct, array_like=True, frozen=True, gc=False):
         return f"Hello(version={self.version})"
 
 
-class Ask(msgspec.Struct, array_like=True, frozen=True, gc=False):
+class Ask(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True, gc=False):
     """Questions to be answered in one go, once ``min_offset`` is applied."""
 
     correlation_id: int
@@ -58,6 +60,9 @@ class Unreadable(msgspec.Struct, frozen=True, gc=False):
 class _Correlated(msgspec.Struct, array_like=True, frozen=True, gc=False):
     correlation_id: int
 
+
+_NO_FRAME: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+"""What msgspec raises for bytes that are not what was wanted."""
 
 _decode_hello: Final = msgspec.msgpack.Decoder(Hello).decode
 _decode_ask: Final = msgspec.msgpack.Decoder(Ask).decode
@@ -101,13 +106,13 @@ class StreamServerConnection:
             return self._greet(data)
         try:
             return _decode_ask(data)
-        except (msgspec.MsgspecError, RecursionError) as error:
+        except _NO_FRAME as error:
             return self._unreadable(data, str(error))
 
     def _greet(self, data: bytearray) -> Hello:
         try:
             hello = _decode_hello(data)
-        except (msgspec.MsgspecError, RecursionError) as error:
+        except _NO_FRAME as error:
             raise self._frames.refuse(f"no hello: {error}", 0) from None
         if hello.hello != HELLO:
             raise self._frames.refuse("no hello", 0)
@@ -117,7 +122,7 @@ class StreamServerConnection:
     def _unreadable(self, data: bytearray, reason: str) -> Unreadable:
         try:
             return Unreadable(_decode_correlated(data).correlation_id, reason)
-        except (msgspec.MsgspecError, RecursionError):
+        except _NO_FRAME:
             raise self._frames.refuse(f"no frame of questions: {reason}", 0) from None
 
 
@@ -171,13 +176,18 @@ class StreamClientConnection:
     def ask(
         self, correlation_id: int, questions: list[StreamQuestion], min_offset: int = -1
     ) -> bytes:
-        """Return a frame of questions."""
+        """Return a frame of questions.
+
+        Raises:
+            ValueError, OverflowError: a text or a number that msgpack cannot hold.
+        """
         fields: tuple[object, ...] = (correlation_id, questions)
         if min_offset >= 0:
             fields = (*fields, min_offset)
         return frame(_encode(fields))
 
     def receive_data(self, data: bytes) -> None:
+        """Take what the daemon sent; after a DecodeError, drop it."""
         self._frames.receive_data(data)
 
     def next_greeting(self) -> Greeting | None:
@@ -186,9 +196,12 @@ class StreamClientConnection:
         if data is None:
             return None
         try:
-            return _decode_greeting(data)
-        except msgspec.MsgspecError as error:
+            greeting = _decode_greeting(data)
+        except _NO_FRAME as error:
             raise self._frames.refuse(f"no answer to a hello: {error}", 0) from None
+        if greeting.hello != HELLO:
+            raise self._frames.refuse("no answer to a hello", 0)
+        return greeting
 
     def next_answer(self) -> Answer | None:
         """Return the next answer, None until all of it has come.
@@ -201,5 +214,5 @@ class StreamClientConnection:
             return None
         try:
             return _decode_answer(data)
-        except msgspec.MsgspecError as error:
+        except _NO_FRAME as error:
             raise self._frames.refuse(f"no answer: {error}", 0) from None

@@ -35,6 +35,7 @@ __all__ = (
     "CONTINUE",
     "LOOPBACK_HOSTS",
     "PLAIN_TEXT",
+    "UNIDENTIFIED",
     "BadRequest",
     "Event",
     "HttpLimits",
@@ -42,7 +43,9 @@ __all__ = (
     "Request",
     "Response",
     "ServerConnection",
+    "bearer_token",
     "encode_response",
+    "has_json_type",
     "text_response",
 )
 
@@ -53,6 +56,7 @@ LOOPBACK_HOSTS: Final = re.compile(
 """The Host headers that mean this machine, on any port."""
 CONNECTION_CLOSE: Final = b"Connection: close\r\n"
 
+_JSON: Final = b"application/json"
 _TOKEN: Final = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _FIELD_VALUE: Final = re.compile(rb"[\t\x20-\x7e\x80-\xff]*")
 _CHUNK_LINE: Final = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]{0,8}(?:;[^\r\n]{0,128})?\r\n")
@@ -72,6 +76,28 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     headers: Mapping[bytes, bytes]
     body: bytes
     keep_alive: bool
+
+    def __repr__(self) -> str:
+        """Return what may stand in a log: no header, query or body, which may hold a token."""
+        return f"Request({self.method} {self.path})"
+
+
+def bearer_token(request: Request) -> bytes | None:
+    """Return the token of an ``Authorization: Bearer`` header. Source: RFC 6750, section 2.1."""
+    credentials = request.headers.get(b"authorization")
+    if credentials is None:
+        return None
+    scheme, _, token = credentials.partition(b" ")
+    return token.strip(b" ") if scheme.lower() == b"bearer" else None
+
+
+def has_json_type(request: Request) -> bool:
+    """Say whether the body is said to be JSON.
+
+    What is not could have been sent by a browser across origins, without asking first.
+    """
+    content_type = request.headers.get(b"content-type", b"")
+    return content_type == _JSON or content_type.partition(b";")[0].strip().lower() == _JSON
 
 
 class Interim(msgspec.Struct, frozen=True, gc=False):
@@ -100,6 +126,14 @@ def text_response(status: int, reason: str) -> Response:
     Source: OPA's Kafka plugin keeps any JSON as a denial for its cache's whole time to live.
     """
     return Response(status=status, body=reason.encode() + b"\n")
+
+
+UNIDENTIFIED: Final = Response(
+    status=401,
+    body=b"a token is needed: Authorization: Bearer ID.SECRET\n",
+    headers=((b"WWW-Authenticate", b"Bearer"),),
+)
+"""The answer to whoever shows no token, or a wrong one. Source: RFC 6750, section 3."""
 
 
 def encode_response(

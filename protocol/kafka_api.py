@@ -33,6 +33,7 @@ class ApiKey(IntEnum):
     METADATA = 3
     FIND_COORDINATOR = 10
     DESCRIBE_GROUPS = 15
+    LIST_GROUPS = 16
     SASL_HANDSHAKE = 17
     API_VERSIONS = 18
     DESCRIBE_ACLS = 29
@@ -73,6 +74,7 @@ APIS: Final[Mapping[ApiKey, Api]] = {
     ApiKey.METADATA: Api("Metadata", 13, 9),
     ApiKey.FIND_COORDINATOR: Api("FindCoordinator", 6, 3),
     ApiKey.DESCRIBE_GROUPS: Api("DescribeGroups", 6, 5),
+    ApiKey.LIST_GROUPS: Api("ListGroups", 5, 3),
     ApiKey.SASL_HANDSHAKE: Api("SaslHandshake", 1, None),
     ApiKey.API_VERSIONS: Api("ApiVersions", 4, 3),
     ApiKey.DESCRIBE_ACLS: Api("DescribeAcls", 3, 2),

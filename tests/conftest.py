@@ -4,6 +4,10 @@ import tarfile
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("authorizerd", deadline=None)  # timings never decide a test
+settings.load_profile("authorizerd")
 
 REAL_LOG = Path(__file__).parent / "data" / "kafka-4.3.1.tar.xz"
 

@@ -104,6 +104,7 @@ def test_make_run_prints_what_the_readme_says(tmp_path: Path) -> None:
     (shown,) = [block for block in readme_blocks("console") if "The daemon answers on" in block]
     ports = [f"authorizerd.{name}.http=http://127.0.0.1:0" for name in ("decision", "admin")]
     ports.append("listeners=PLAINTEXT://127.0.0.1:0")
+    ports.append("authorizerd.decision.stream=tcp://127.0.0.1:0")
     example = subprocess.Popen(
         [
             *(sys.executable, "-m", "ops.example"),

@@ -33,6 +33,7 @@ from ops.bench.loading import measure_loading
 from ops.bench.machine import Machine, this_machine
 from ops.bench.processes import ProcessError
 from ops.bench.sets import AclSet, kind, wide, write_lines
+from ops.bench.stream import measure_stream
 from ops.bench.updates import measure_updates
 
 _RUN_DIRECTORY: Final = Path(".run")
@@ -114,6 +115,8 @@ def _http(plan: Plan, directory: Path) -> Iterator[Line]:
     write_checkpoint(log_dir, acl_set.added())
     expected = answers(build(acl_set.added()), list(acl_set.questions()))
     yield from measure_http(acl_set, expected, log_dir, directory, plan.http_seconds)
+    _say(f"{acl_set.name}: the stream")
+    yield from measure_stream(acl_set, expected, log_dir, directory, plan.http_seconds)
 
 
 def _say(what: str) -> None:

@@ -21,8 +21,9 @@ from ops.bench.processes import ProcessError
 from ops.bench.sets import AclSet
 
 BATCH: Final = 100
-LOADS: Final = tuple(
-    Load(connections=connections, each=each) for each in (1, BATCH) for connections in (1, 16)
+LOADS: Final = (
+    *(Load(connections=connections, each=1) for connections in (1, 16, 64)),
+    *(Load(connections=connections, each=BATCH) for connections in (1, 16)),
 )
 AUDITED: Final = tuple(Load(connections=16, each=each) for each in (1, BATCH))
 
@@ -53,6 +54,44 @@ SURFACE: Final = Surface(
 )
 
 
+def _worded_as_plugin(question: Question) -> dict[str, Any]:
+    """Return the question as Kafka's OPA plugin puts it."""
+    principal_type, _, name = question.principal.partition(":")
+    return {
+        "input": {
+            "requestContext": {
+                "clientAddress": f"/{question.host}",
+                "header": {"name": {"clientId": "bench", "correlationId": 5, "requestApiKey": 1}},
+                "listenerName": "PLAINTEXT",
+                "principal": {"principalType": principal_type, "name": name},
+                "securityProtocol": "PLAINTEXT",
+            },
+            "action": {
+                "resourcePattern": {
+                    "resourceType": ResourceType(question.resource_type).name,
+                    "name": question.resource_name,
+                    "patternType": "LITERAL",
+                    "unknown": False,
+                },
+                "operation": Operation(question.operation).name,
+                "resourceReferenceCount": 1,
+                "logIfAllowed": True,
+                "logIfDenied": True,
+            },
+        }
+    }
+
+
+PLUGIN: Final = Surface(
+    name="OPA's shape",
+    one_path="/v1/data/kafka/authz/allow",
+    many_path="",
+    one=_worded_as_plugin,
+    many=lambda inputs: {},
+    is_allowed=lambda answer: answer["result"] is True,
+)
+
+
 def measure_http(
     acl_set: AclSet, expected: str, log_dir: Path, directory: Path, seconds: float
 ) -> list[Line]:
@@ -77,6 +116,11 @@ def measure_http(
         for load, their in zip(LOADS, theirs, strict=True):
             driven = server.drive(questions, load, directory, seconds)
             lines += _lines(f"AuthZEN, {load}", driven, their)
+        plugin = _checked(daemon, questions, expected, PLUGIN)
+        for load, their in zip(LOADS, theirs, strict=True):
+            if load.each == 1:
+                driven = plugin.drive(questions, load, directory, seconds)
+                lines += _lines(f"OPA's shape, {load}", driven, their)
     return lines + _measure_audited(questions, expected, log_dir, directory, seconds)
 
 
@@ -126,8 +170,13 @@ def _driven_peer(
         return Absent(str(error))
 
 
-def _checked(daemon: DaemonProcess, questions: Sequence[Question], expected: str) -> Server:
-    server = Server(surface=SURFACE, host=daemon.decision_http, process_id=daemon.process_id)
+def _checked(
+    daemon: DaemonProcess,
+    questions: Sequence[Question],
+    expected: str,
+    surface: Surface = SURFACE,
+) -> Server:
+    server = Server(surface=surface, host=daemon.decision_http, process_id=daemon.process_id)
     server.check(questions, expected)
     return server
 

@@ -28,6 +28,7 @@ _SETTINGS: Final = {
 
 class _ReadyFile(msgspec.Struct):
     decision_http: str
+    decision_stream: str
     admin_http: str
 
 
@@ -37,6 +38,7 @@ class DaemonProcess:
 
     process_id: int
     decision_http: str
+    decision_stream: str
     admin_http: str
 
     def metric(self, name: str) -> float:
@@ -79,4 +81,6 @@ def ready_daemon(
     with running([*program, *arguments], directory / "daemon.log") as process:
         contents = wait_for_file(ready, process, READY_TIMEOUT_SECONDS)
         bound = msgspec.json.decode(contents, type=_ReadyFile)
-        yield DaemonProcess(process.pid, bound.decision_http, bound.admin_http)
+        yield DaemonProcess(
+            process.pid, bound.decision_http, bound.decision_stream, bound.admin_http
+        )

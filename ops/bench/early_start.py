@@ -31,7 +31,7 @@ from protocol.kafka_errors import ErrorCode
 LAW_MS: Final = 20.0
 EARLY: Final = "EARLY"
 LATE: Final = "LATE"
-ENDPOINTS: Final = (EARLY, LATE, "decision_http", "admin_http")
+ENDPOINTS: Final = (EARLY, LATE, "decision_http", "decision_stream", "admin_http")
 
 _INTERVAL_NS: Final = 10_000_000
 _OTHER_EACH: Final = 5
@@ -162,7 +162,12 @@ def start_early(log_dir: Path, directory: Path) -> EarlyStart:
             for client in (super_user, other):
                 stack.enter_context(client.socket)
             super_user_ms, refused = _ask_while_loading(super_user, other, endpoints)
-            daemon = DaemonProcess(process.pid, addresses["decision_http"], addresses["admin_http"])
+            daemon = DaemonProcess(
+                process.pid,
+                addresses["decision_http"],
+                addresses["decision_stream"],
+                addresses["admin_http"],
+            )
             acls = int(daemon.metric("authorizerd_acl_count"))
         except (OSError, DecodeError) as error:
             raise ProcessError(f"the early listener: {type(error).__name__}: {error}") from error

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ops.stream_client.errors import AnswerError
+from ops.stream_client.errors import AnswerError, StreamError
 from protocol.decision_stream import ALLOWED, Answer, Greeting, StreamQuestion
 
 FRAME_BYTES_MAX = 16 * 1024 * 1024
@@ -41,8 +41,11 @@ def decided(answer: Answer, questions: Sequence[StreamQuestion]) -> Decisions:
     """Return what ``answer`` says to ``questions``.
 
     Raises:
-        AnswerError: an error, or not one answer a question.
+        AnswerError: it is an error.
+        StreamError: it is not one decision a question.
     """
-    if answer.error_code or len(answer.decisions) != len(questions):
+    if answer.error_code:
         raise AnswerError(answer.error_code)
+    if len(answer.decisions) != len(questions):
+        raise StreamError(f"{len(answer.decisions)} decisions on {len(questions)} questions")
     return Decisions(answer.offset, answer.decisions)

@@ -6,6 +6,7 @@ async with open_stream_client("127.0.0.1:8183") as client:
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
@@ -17,7 +18,19 @@ from protocol.decision_stream import Answer, StreamClientConnection, StreamQuest
 from protocol.errors import DecodeError
 
 FRAMES_IN_FLIGHT_MAX = 256
+RECEIVE_BYTES = 64 * 1024
 UNIX_PREFIX = "unix:"
+
+
+class _Asked:
+    """A frame that was sent, or is being sent; ``answered`` with no answer: there is none."""
+
+    __slots__ = ("answer", "answered", "correlation_id")
+
+    def __init__(self, correlation_id: int) -> None:
+        self.correlation_id = correlation_id
+        self.answered = trio.Event()
+        self.answer: Answer | None = None
 
 
 class TrioStreamClient:
@@ -28,15 +41,14 @@ class TrioStreamClient:
         self._connection = StreamClientConnection(FRAME_BYTES_MAX)
         self._sending = trio.Lock()
         self._slots = trio.Semaphore(FRAMES_IN_FLIGHT_MAX)
-        self._waiting: dict[int, trio.Event] = {}
-        self._answers: dict[int, Answer] = {}
-        self._ended: StreamError | None = None
+        self._unanswered: deque[_Asked] = deque()
+        self._ended: str | None = None
         self._correlation_id = 0
         self.offset = -1
 
     async def greet(self, token: str | None) -> None:
         """Say hello; raises StreamError, where the daemon does not want this client."""
-        await self._stream.send_all(self._connection.hello(token))
+        await self._send(self._connection.hello(token))
         try:
             while (greeting := self._connection.next_greeting()) is None:
                 await self._receive()
@@ -52,23 +64,20 @@ class TrioStreamClient:
 
         Raises:
             StreamError: there is no decision.
+            ValueError, OverflowError: what no frame can hold; nothing was sent.
         """
-        asked = list(questions)
+        questions = list(questions)
         async with self._slots:
             self._correlation_id += 1
-            number = self._correlation_id
-            answered = self._waiting[number] = trio.Event()
-            try:
-                frame = self._connection.ask(number, asked, min_offset)
-                async with self._sending:
-                    await self._send(frame)
-                await answered.wait()
-            finally:
-                del self._waiting[number]
-            answer = self._answers.pop(number, None)
-        if answer is None:
-            raise self._ended or ConnectionEndedError("the connection has ended")
-        decisions = decided(answer, asked)
+            asked = _Asked(self._correlation_id)
+            frame = self._connection.ask(asked.correlation_id, questions, min_offset)
+            async with self._sending:
+                self._unanswered.append(asked)
+                await self._send(frame)
+            await asked.answered.wait()
+        if asked.answer is None:
+            raise ConnectionEndedError(f"no answer: {self._ended}")
+        decisions = decided(asked.answer, questions)
         self.offset = max(self.offset, decisions.offset)
         return decisions
 
@@ -78,41 +87,44 @@ class TrioStreamClient:
             while True:
                 await self._receive()
                 while (answer := self._connection.next_answer()) is not None:
-                    waiting = self._waiting.get(answer.correlation_id)
-                    if waiting is not None:
-                        self._answers[answer.correlation_id] = answer
-                        waiting.set()
-        except StreamError as error:
-            self._end(error)
-        except DecodeError as error:
-            self._end(ConnectionEndedError(str(error)))
+                    self._take(answer)
+        except (StreamError, DecodeError) as error:
+            self._end(str(error))
         finally:
-            self._end(ConnectionEndedError("the connection was closed"))
+            self._end("the connection was closed")
 
-    def _end(self, error: StreamError) -> None:
-        self._ended = self._ended or error
-        for waiting in self._waiting.values():
-            waiting.set()
+    def _take(self, answer: Answer) -> None:
+        """Hand on an answer; they come in the order of what was asked, asked in vain or not."""
+        if not self._unanswered or self._unanswered[0].correlation_id != answer.correlation_id:
+            raise ConnectionEndedError("an answer to another question")
+        asked = self._unanswered.popleft()
+        asked.answer = answer
+        asked.answered.set()
+
+    def _end(self, reason: str) -> None:
+        """Close; whoever has no answer gets none."""
+        self._ended = self._ended or reason
+        self._stream.socket.close()
+        for asked in self._unanswered:
+            asked.answered.set()
 
     async def _send(self, frame: bytes) -> None:
-        if self._ended is not None:
-            raise self._ended
         try:
             await self._stream.send_all(frame)
         except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
             raise ConnectionEndedError("the connection has ended") from error
         except trio.Cancelled:
-            self._end(ConnectionEndedError("a frame was cut off"))
+            self._end("a frame was cut off")
             raise
 
     async def _receive(self) -> None:
         try:
-            data = await self._stream.receive_some()
+            data = await self._stream.receive_some(RECEIVE_BYTES)
         except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
             raise ConnectionEndedError("the connection has ended") from error
         if not data:
             raise ConnectionEndedError("the daemon closed the connection")
-        self._connection.receive_data(bytes(data))
+        self._connection.receive_data(data)
 
 
 @asynccontextmanager
@@ -125,15 +137,19 @@ async def open_stream_client(
         OSError: the daemon is not there.
         StreamError: it does not want this client.
     """
-    stream = await _connect(address)
-    async with stream, trio.open_nursery() as nursery:
+    failure: Exception | None = None
+    async with await _connect(address) as stream:
         client = TrioStreamClient(stream)
         await client.greet(token)
-        nursery.start_soon(client.run)
-        try:
-            yield client
-        finally:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(client.run)
+            try:
+                yield client
+            except Exception as error:  # noqa: BLE001 - raised below, where it makes no group
+                failure = error
             nursery.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
 
 
 async def _connect(address: str) -> trio.SocketStream:

@@ -30,7 +30,11 @@ def test_an_address_reads_as_kafka_compares_it(text: str, printed: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "*", "localhost", "10.0.0", "10.0.0.0/8", "010.0.0.1", " 10.0.0.1", "::g", "1:2"]
+    "text",
+    [
+        *("", "*", "localhost", "10.0.0", "10.0.0.0/8", "010.0.0.1", " 10.0.0.1", "::g", "1:2"),
+        f"::1%{'z' * 200}",
+    ],
 )
 def test_what_is_no_address_is_none(text: str) -> None:
     """A name or a network is not looked up and not guessed at."""

@@ -10,7 +10,7 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from acl.cluster import EMPTY_IMAGE
+from acl.cluster import EMPTY_IMAGE, ClusterImage
 from acl.errors import InvalidAclError, PolicyViolationError
 from acl.filters import accepts
 from acl.model import (
@@ -30,7 +30,7 @@ from actors.completion import Completion
 from actors.errors import LogWriteError, UpdateRefusedError
 from actors.published import Published
 from actors.record_applier import CaughtUp, RecordApplier
-from actors.update_queue import LogChange, UpdateQueue
+from actors.update_queue import ClusterPlan, LogChange, UpdateQueue
 from tests.oracles.standard_authorizer import acl_of, control_cases, filter_of
 
 
@@ -432,4 +432,42 @@ async def test_what_is_durable_and_not_yet_applied_is_not_acknowledged(
     assert not created.is_done
     snapshot.publish(apply(EMPTY_SNAPSHOT, batch))
     assert await results([created]) == [None]
+    nursery.cancel_scope.cancel()
+
+
+async def test_nothing_is_acknowledged_before_whoever_else_decides_has_applied_it(
+    nursery: trio.Nursery,
+) -> None:
+    """Of settings too: they are handed on before anybody is waited for."""
+    calls: list[str] = []
+    released = trio.Event()
+
+    async def applied_everywhere() -> None:
+        calls.append("waited")
+        await released.wait()
+
+    def settings(image: ClusterImage) -> ClusterPlan[str]:
+        return ClusterPlan((), "changed")
+
+    feed, inbox = trio.open_memory_channel[ChangeBatch | CaughtUp](1)
+    applier = RecordApplier(inbox)
+    queue = UpdateQueue(
+        MemoryLog(),
+        feed,
+        applier.snapshot,
+        applier.cluster,
+        requests_max=2,
+        new_id=lambda: bytes(16),
+        applied_everywhere=applied_everywhere,
+    )
+    (created,) = queue.create([acl("t")])
+    changed = queue.change_cluster(settings, lambda: calls.append("taken"))
+    await nursery.start(applier.run)
+    await nursery.start(queue.run)
+    await feed.send(CaughtUp(0))
+    await wait_all_tasks_blocked()
+    assert calls == ["taken", "waited"]
+    assert (created.is_done, changed.is_done) == (False, False)
+    released.set()
+    assert await results([created, changed]) == [None, "changed"]
     nursery.cancel_scope.cancel()

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from acl.audit import AuditLevel
 from acl.model import ResourceType
-from config.configuration import Configuration, Reloadable, parse
+from config.configuration import Configuration, Reloadable, of_values, parse
 from config.endpoints import Endpoint, HttpEndpoint, StreamEndpoint
 from config.errors import ConfigurationError
 from config.jaas import PlainUsers
@@ -58,7 +58,10 @@ def test_two_keys_make_a_configuration() -> None:
         decision_http=HttpEndpoint(host="127.0.0.1", port=8181),
         decision_stream=StreamEndpoint(host="127.0.0.1", port=8183),
         admin_http=HttpEndpoint(host="127.0.0.1", port=8182),
+        tokens_file=None,
         stream_frame_max_bytes=131072,
+        workers=1,
+        worker_timeout_ms=10000,
         http_request_max_bytes=262144,
         audit_log=None,
         audit_format=AuditFormat.KAFKA,
@@ -161,6 +164,8 @@ def test_every_key_of_ours_reaches_its_field() -> None:
         "authorizerd.http.header.timeout.ms=13",
         "authorizerd.http.drain.timeout.ms=0",
         "authorizerd.audit.queue.max=14",
+        "authorizerd.workers=15",
+        "authorizerd.worker.timeout.ms=1600",
         "authorizerd.authzen.subject.types=person=User,team=Group",
         "authorizerd.authzen.resource.types=stream=TOPIC",
         "allow.everyone.if.no.acl.found= TRUE ",
@@ -173,6 +178,7 @@ def test_every_key_of_ours_reaches_its_field() -> None:
     assert configuration.reloadable.http_header_timeout_ms == 13
     assert configuration.reloadable.http_drain_timeout_ms == 0
     assert configuration.audit_queue_max == 14
+    assert (configuration.workers, configuration.worker_timeout_ms) == (15, 1600)
     assert configuration.authzen_subject_types == {"person": "User", "team": "Group"}
     assert configuration.authzen_resource_types == {"stream": 2}
 
@@ -275,8 +281,24 @@ BAD_LINES = [
     (
         "authorizerd.decision.http=http://0.0.0.0:8181",
         "authorizerd.decision.http: 0.0.0.0 is not a loopback address (127.0.0.0/8, ::1,"
-        " localhost): callers cannot be authenticated there yet",
+        " localhost): authorizerd.tokens.file is needed",
     ),
+    (
+        "authorizerd.decision.http=http://:8181",
+        "authorizerd.decision.http: every interface is not a loopback address (127.0.0.0/8, ::1,"
+        " localhost): authorizerd.tokens.file is needed",
+    ),
+    (
+        "authorizerd.decision.stream=tcp://0.0.0.0:8183",
+        "authorizerd.decision.stream: 0.0.0.0 is not a loopback address (127.0.0.0/8, ::1,"
+        " localhost): authorizerd.tokens.file is needed",
+    ),
+    (
+        "authorizerd.admin.http=http://0.0.0.0:8182",
+        "authorizerd.admin.http: 0.0.0.0 is not a loopback address (127.0.0.0/8, ::1,"
+        " localhost): nobody is authenticated there",
+    ),
+    ("authorizerd.tokens.file=", "authorizerd.tokens.file: must not be empty"),
     (
         "authorizerd.admin.http=https://127.0.0.1:8182",
         "authorizerd.admin.http: the scheme https is not served, only http is",
@@ -327,7 +349,8 @@ BAD_LINES = [
         "authorizerd.decison.http=http://127.0.0.1:1",
         "authorizerd.decison.http: unknown key; did you mean authorizerd.decision.http?",
     ),
-    ("authorizerd.workers=2", "authorizerd.workers: unknown key"),
+    ("authorizerd.quota=2", "authorizerd.quota: unknown key"),
+    ("authorizerd.workers=0", "authorizerd.workers: 0 is not an integer from 1 to 64"),
     ("authorizerd.=2", "authorizerd.: unknown key"),
 ]
 
@@ -519,6 +542,18 @@ def test_both_http_ports_may_be_free_ones() -> None:
     assert configuration.decision_http == configuration.admin_http
 
 
+def test_with_tokens_the_decision_ports_may_be_anywhere() -> None:
+    """Their callers show who they are then."""
+    configuration = configure(
+        "authorizerd.tokens.file=/etc/tokens",
+        "authorizerd.decision.http=http://:8181",
+        "authorizerd.decision.stream=tcp://10.0.0.1:8183",
+    )
+    assert configuration.tokens_file == "/etc/tokens"
+    assert configuration.decision_http == HttpEndpoint(host=None, port=8181)
+    assert configuration.decision_stream == StreamEndpoint(host="10.0.0.1", port=8183)
+
+
 def test_a_reload_changes_the_reloadable_part_alone() -> None:
     """What a restart would be needed for is told apart by comparing the rest."""
     old = configure()
@@ -554,3 +589,22 @@ def test_what_is_set_is_kept_as_text_for_an_authorizer() -> None:
     assert "super.users" not in configuration.file_values
     assert configuration.ignored_keys == ()
     assert "mine.key" not in repr(configuration)
+
+
+@pytest.mark.parametrize("name", ["", "my.Authorizer"])
+def test_only_the_built_in_authorizer_runs_in_workers(name: str) -> None:
+    """Another one may keep what it decides by in its own process."""
+    assert configure(f"authorizer.class.name={name}", "authorizerd.workers=1").workers == 1
+    with pytest.raises(ConfigurationError, match=r"authorizerd\.workers: only the built-in"):
+        configure(f"authorizer.class.name={name}", "authorizerd.workers=2")
+
+
+def test_the_values_of_a_file_make_the_same_configuration_elsewhere() -> None:
+    """What a worker is handed says all that the daemon's own file and overrides said."""
+    first = parse(
+        f"{BASE}unknown=x\nmax.connections=7\n",
+        source=SOURCE,
+        overrides=["authorizerd.workers=3"],
+    )
+    second = of_values(first.file_values, source="elsewhere")
+    assert (second, second.file_values) == (first, first.file_values)

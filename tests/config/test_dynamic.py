@@ -12,12 +12,15 @@ from config.dynamic import (
     ConfigSource,
     ConfigType,
     Layers,
+    check_value,
     is_secret,
     may_change,
     sound_values,
     type_of,
+    value_as_read,
 )
 from config.keys import KEYS
+from config.values import trim
 
 FILE = {"node.id": "1", "max.connections": "10", "super.users": "User:file"}
 KEY = "max.connections"
@@ -119,7 +122,24 @@ def test_passwords_are_secret() -> None:
     """Kafka's JAAS lines, and whatever calls itself a password."""
     assert is_secret("listener.name.sasl.plain.sasl.jaas.config")
     assert is_secret("ssl.key.password")
+    assert is_secret("somebody.else.s.key")
     assert not is_secret("super.users")
+
+
+def test_a_number_is_shown_as_it_is_read() -> None:
+    """As Kafka does: without blanks and needless zeros; all else as it was written."""
+    assert value_as_read("max.connections", " 05000 ") == "5000"
+    assert value_as_read("allow.everyone.if.no.acl.found", "TRUE") == "true"
+    assert value_as_read("super.users", " User:a") == " User:a"
+    assert value_as_read("somebody.else.s.key", " 05") == " 05"
+
+
+def test_blanks_around_a_value_do_not_count() -> None:
+    """Over the wire as in a file."""
+    check_value("max.connections", " 5 ")
+    layers = Layers(file={}, node={"max.connections": "\t5 "})
+    assert layers.in_force()["max.connections"] == "5"
+    assert layers.values_of("max.connections")[0].value == "\t5 "
 
 
 LAYER = st.dictionaries(st.sampled_from([KEY, "super.users", "node.id", "mine"]), st.text())
@@ -134,5 +154,5 @@ def test_what_is_in_force_is_the_first_synonym(
     in_force = layers.in_force()
     for name in layers.names():
         values = layers.values_of(name)
-        assert in_force.get(name) == (values[0].value if values else None)
+        assert in_force.get(name) == (trim(values[0].value) if values else None)
         assert values == sorted(values, key=lambda each: each.source)

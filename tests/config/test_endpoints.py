@@ -9,9 +9,13 @@ from hypothesis import strategies as st
 from config.endpoints import (
     HttpEndpoint,
     Listener,
+    StreamEndpoint,
+    is_loopback,
     parse_advertised_listeners,
     parse_http_endpoint,
     parse_listeners,
+    parse_loopback_http_endpoint,
+    parse_stream_endpoint,
 )
 from config.errors import InvalidValueError
 
@@ -130,7 +134,8 @@ def test_any_text_is_a_list_of_listeners_or_refused(text: str) -> None:
 )
 def test_an_http_endpoint_is_a_loopback_address(text: str, host: str, port: int) -> None:
     """127.0.0.0/8, ::1 and localhost are."""
-    assert parse_http_endpoint(text) == HttpEndpoint(host=host, port=port)
+    assert parse_loopback_http_endpoint(text) == HttpEndpoint(host=host, port=port)
+    assert is_loopback(parse_http_endpoint(text))
 
 
 @pytest.mark.parametrize(
@@ -154,11 +159,14 @@ def test_an_http_endpoint_is_a_loopback_address(text: str, host: str, port: int)
     ],
 )
 def test_http_on_any_other_host_is_refused(url_host: str, host: str) -> None:
-    """The reason says why: its callers cannot show who they are."""
-    assert reason(parse_http_endpoint, f"http://{url_host}:8181") == (
+    """The reason says why: its callers cannot show who they are. Where they can it is taken."""
+    assert reason(parse_loopback_http_endpoint, f"http://{url_host}:8181") == (
         f"{host} is not a loopback address (127.0.0.0/8, ::1, localhost):"
-        " callers cannot be authenticated there yet"
+        " nobody is authenticated there"
     )
+    endpoint = parse_http_endpoint(f"http://{url_host}:8181")
+    assert endpoint == HttpEndpoint(host=host if url_host else None, port=8181)
+    assert not is_loopback(endpoint)
 
 
 @pytest.mark.parametrize(
@@ -188,3 +196,48 @@ def test_http_on_any_other_host_is_refused(url_host: str, host: str) -> None:
 def test_a_bad_http_endpoint_is_refused(text: str, expected: str) -> None:
     """Scheme, host and port, and nothing more."""
     assert reason(parse_http_endpoint, text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected", "loopback"),
+    [
+        ("tcp://127.0.0.1:8183", StreamEndpoint(host="127.0.0.1", port=8183), True),
+        ("TCP://[::1]:0", StreamEndpoint(host="::1", port=0), True),
+        ("tcp://:8183", StreamEndpoint(host=None, port=8183), False),
+        ("tcp://proxy.example:1", StreamEndpoint(host="proxy.example", port=1), False),
+        ("unix:/run/stream", StreamEndpoint(path="/run/stream"), True),
+        ("unix:stream", StreamEndpoint(path="stream"), True),
+        (f"unix:{'a' * 107}", StreamEndpoint(path="a" * 107), True),
+    ],
+)
+def test_a_stream_endpoint_is_an_address_or_a_unix_socket(
+    text: str, expected: StreamEndpoint, loopback: bool
+) -> None:
+    """Without a host it is every interface; a Unix socket is this machine's alone."""
+    assert parse_stream_endpoint(text) == expected
+    assert is_loopback(expected) is loopback
+
+
+def test_an_empty_text_is_no_stream_endpoint() -> None:
+    """The stream is served nowhere then."""
+    assert parse_stream_endpoint("") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("http://127.0.0.1:1", "the scheme http is not served, only tcp and unix are"),
+        ("unix:", "must not be empty"),
+        ("unix:/a\0b", "/a\0b is not a path: it holds a NUL character"),
+        (f"unix:{'é' * 54}", f"{'é' * 54} is longer than a Unix socket's path, 107 bytes"),
+        (
+            "127.0.0.1:8183",
+            "127.0.0.1:8183 is not tcp://host:port, nor unix:PATH"
+            " (an IPv6 host stands in brackets)",
+        ),
+        ("tcp://127.0.0.1:70000", "tcp://127.0.0.1:70000: port 70000 is not from 0 to 65535"),
+    ],
+)
+def test_a_bad_stream_endpoint_is_refused(text: str, expected: str) -> None:
+    """What is wrong is named."""
+    assert reason(parse_stream_endpoint, text) == expected

@@ -189,3 +189,19 @@ def test_describe_cluster_tells_the_same(both: Both, version: int, wanted: bool)
         theirs.controller_id,
     )
     assert [node.broker_id for node in ours.brokers] == [node.broker_id for node in theirs.brokers]
+
+
+@pytest.mark.parametrize("version", APIS[ApiKey.LIST_GROUPS].versions)
+@pytest.mark.parametrize(
+    ("states", "types"), [((), ()), (("Stable",), ("classic",)), (("absent",), ("absent",))]
+)
+def test_list_groups_tells_the_same(
+    both: Both, version: int, states: tuple[str, ...], types: tuple[str, ...]
+) -> None:
+    """There is none, whatever is asked for."""
+    theirs, ours = (
+        peer.ask(ApiKey.LIST_GROUPS, version, states_filter=states, types_filter=types)
+        for peer in (both.theirs, both.ours)
+    )
+    assert ours == theirs
+    assert ours.groups == ()

@@ -10,6 +10,7 @@ import trio
 from acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot
 from actors.published import Published
 from actors.standard_authorizer import StandardAuthorizer
+from daemon.askers import Askers
 from daemon.authzen import EVALUATION_PATH, EVALUATIONS_PATH, AuthZenHandler
 from protocol.authzen import Vocabulary
 from protocol.http import Request, Response
@@ -20,7 +21,7 @@ VOCABULARY = Vocabulary({"user": "User"}, {"topic": 2})
 def new_handler(snapshot: Published[AclSnapshot | None]) -> AuthZenHandler:
     authorizer = StandardAuthorizer(snapshot, audit_log=None, now_s=lambda: 0.0)
     authorizer.configure({"super.users": "User:root"})
-    return AuthZenHandler(authorizer, VOCABULARY)
+    return AuthZenHandler(authorizer, VOCABULARY, Askers(authorizer, None))
 
 
 def evaluation(name: str, count: int = 0) -> Request:

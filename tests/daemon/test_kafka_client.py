@@ -13,11 +13,11 @@ from acl.model import AclFilter
 from acl.steps import finish
 from daemon.kafka_client import ClientSettings, KafkaClient
 from daemon.kafka_node import Address, Call, PlainCredentials, RequestFailedError
+from protocol.frames import frame
 from protocol.kafka_acl_client import decode_describe_acls_response, encode_describe_acls_request
 from protocol.kafka_api import ApiKey, decode_request
 from protocol.kafka_connection import KafkaRequest
 from protocol.kafka_errors import ApiError
-from protocol.kafka_frames import frame
 from tests.daemon.kafka_cluster import (
     HANG_UP,
     SERVED,

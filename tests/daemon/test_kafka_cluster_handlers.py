@@ -12,6 +12,7 @@ from acl.audit import AuditLevel
 from acl.model import Operation, PermissionType, ResourceType
 from acl.operations import NOT_REQUESTED, SUPPORTED, bit_field
 from daemon.kafka_answers import BROKER_ENDPOINTS, CONTROLLER_ENDPOINTS
+from daemon.kafka_topic_answers import TOPICS_PER_STEP
 from protocol.kafka_api import APIS, ApiKey
 from protocol.kafka_errors import ErrorCode
 from tests.daemon.kafka_service import ALICE, CLUSTER, ROOT, KafkaService, acl, on_cluster, start
@@ -88,26 +89,40 @@ async def test_a_topic_is_unknown_only_to_who_may_describe_it(
 async def test_an_unknown_id_is_unknown_to_everyone(
     nursery: trio.Nursery, version: int, principal: str
 ) -> None:
-    """UNKNOWN_TOPIC_ID with the id and no name, beside topics that have one."""
+    """UNKNOWN_TOPIC_ID with the id and no name; beside ids, names do not count."""
     service = await start(nursery, DESCRIBE_T)
-    asked = topic(topic_id=TOPIC_ID), topic("t"), topic(topic_id=TOPIC_ID)
+    asked = topic("t"), topic(topic_id=TOPIC_ID), topic("t")
     answer = await metadata(service, version, *asked, principal=principal)
-    unknown = (ErrorCode.UNKNOWN_TOPIC_ID, None, TOPIC_ID)
     assert [(each.error_code, each.name, each.topic_id) for each in answer.topics] == [
-        unknown,
-        (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "t", None),
-        unknown,
+        (ErrorCode.UNKNOWN_TOPIC_ID, None, TOPIC_ID)
     ]
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("version", METADATA_VERSIONS)
+async def test_a_topic_that_is_named_again_is_told_of_once(
+    nursery: trio.Nursery, version: int
+) -> None:
+    """However far apart the two stand."""
+    service = await start(nursery, DESCRIBE_T)
+    others = [topic(f"other-{number}") for number in range(3 * TOPICS_PER_STEP)]
+    answer = await metadata(service, version, topic("t"), topic("t"), *others, topic("t"))
+    assert [each.name for each in answer.topics] == ["t", *(each.name for each in others)]
     nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("version", [10, 11])
 async def test_versions_without_topic_ids_refuse_them(nursery: trio.Nursery, version: int) -> None:
-    """A null name, which their answers cannot repeat, is INVALID_REQUEST with an empty one."""
-    service = await start(nursery)
-    answer = await metadata(service, version, topic(topic_id=TOPIC_ID))
-    (refused,) = answer.topics
-    assert (refused.error_code, refused.name) == (ErrorCode.INVALID_REQUEST, "")
+    """Nothing else is answered; a null name, which they cannot repeat, comes back empty."""
+    service = await start(nursery, DESCRIBE_T)
+    for unclear in (topic(topic_id=TOPIC_ID), topic("u", TOPIC_ID), topic()):
+        answer = await metadata(service, version, topic("t"), unclear)
+        assert [(each.error_code, each.name, each.topic_id) for each in answer.topics] == [
+            (ErrorCode.INVALID_REQUEST, "t", None),
+            (ErrorCode.INVALID_REQUEST, unclear.name or "", unclear.topic_id),
+        ]
+        assert answer.brokers == ()
+        assert getattr(answer, "cluster_id", None) is None
     nursery.cancel_scope.cancel()
 
 
@@ -157,6 +172,14 @@ async def test_operations_that_are_not_asked_for_are_not_told(nursery: trio.Nurs
     nursery.cancel_scope.cancel()
 
 
+def mismatched(*, sent: str, wanted: str) -> tuple[ErrorCode, str]:
+    text = (
+        f"The request was sent to an endpoint of type {sent}, "
+        f"but we wanted an endpoint of type {wanted}"
+    )
+    return ErrorCode.MISMATCHED_ENDPOINT_TYPE, text
+
+
 async def describe_cluster(
     service: KafkaService,
     version: int,
@@ -193,28 +216,59 @@ async def test_describe_cluster_tells_of_one_node(nursery: trio.Nursery, version
 
 @pytest.mark.parametrize("version", [1, 2])
 @pytest.mark.parametrize(
-    ("listener_name", "endpoint_type", "error"),
+    ("listener_name", "endpoint_type", "told"),
     [
-        ("BROKER", BROKER_ENDPOINTS, ErrorCode.NONE),
-        ("BROKER", CONTROLLER_ENDPOINTS, ErrorCode.MISMATCHED_ENDPOINT_TYPE),
-        ("BROKER", 3, ErrorCode.UNSUPPORTED_ENDPOINT_TYPE),
-        ("CONTROLLER", CONTROLLER_ENDPOINTS, ErrorCode.NONE),
-        ("CONTROLLER", BROKER_ENDPOINTS, ErrorCode.MISMATCHED_ENDPOINT_TYPE),
-        ("CONTROLLER", 0, ErrorCode.UNSUPPORTED_ENDPOINT_TYPE),
+        ("BROKER", BROKER_ENDPOINTS, (ErrorCode.NONE, None)),
+        ("BROKER", CONTROLLER_ENDPOINTS, mismatched(sent="BROKER", wanted="CONTROLLER")),
+        ("BROKER", 3, (ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, "Unsupported endpoint type 3")),
+        ("CONTROLLER", CONTROLLER_ENDPOINTS, (ErrorCode.NONE, None)),
+        ("CONTROLLER", BROKER_ENDPOINTS, mismatched(sent="CONTROLLER", wanted="BROKER")),
+        ("CONTROLLER", 0, (ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, "Unsupported endpoint type 0")),
     ],
 )
 async def test_a_listener_tells_of_endpoints_of_its_own_type(
-    nursery: trio.Nursery, version: int, listener_name: str, endpoint_type: int, error: ErrorCode
+    nursery: trio.Nursery,
+    version: int,
+    listener_name: str,
+    endpoint_type: int,
+    told: tuple[ErrorCode, str | None],
 ) -> None:
-    """KIP-919: brokers on a broker's listener, controllers on a controller's."""
+    """KIP-919: brokers on a broker's listener, controllers on a controller's, with Kafka's texts.
+
+    An error brings the type of a version that has none.
+    """
     service = await start(nursery)
     answer = await describe_cluster(
-        service, version, listener_name=listener_name, endpoint_type=endpoint_type
+        service,
+        version,
+        listener_name=listener_name,
+        endpoint_type=endpoint_type,
+        principal=ROOT,
     )
-    assert answer.error_code == error
-    ports = [] if error else [CLUSTER.node_of(listener_name).port]
+    assert (answer.error_code, answer.error_message) == told
+    is_error = told[0] != ErrorCode.NONE
+    ports = [] if is_error else [CLUSTER.node_of(listener_name).port]
     assert [node.port for node in answer.brokers] == ports
-    assert answer.endpoint_type == endpoint_type
+    assert answer.endpoint_type == (BROKER_ENDPOINTS if is_error else endpoint_type)
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("version", range(3))
+async def test_only_who_may_alter_the_cluster_is_told_of_controllers(
+    nursery: trio.Nursery, version: int
+) -> None:
+    """KIP-919; to describe it is not enough, and what was asked makes no difference."""
+    for granted, is_told in ((Operation.DESCRIBE, False), (Operation.ALTER, True)):
+        service = await start(nursery, on_cluster(granted, PermissionType.ALLOW))
+        for endpoint_type in (CONTROLLER_ENDPOINTS, 0):
+            answer = await describe_cluster(
+                service, version, listener_name="CONTROLLER", endpoint_type=endpoint_type
+            )
+            refused = answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+            assert refused != is_told
+            assert not refused or answer.error_message == "Cluster authorization failed."
+        if is_told and not version:  # which asks for brokers, and does not know of types
+            assert answer.error_code == ErrorCode.INVALID_REQUEST
     nursery.cancel_scope.cancel()
 
 
@@ -245,7 +299,11 @@ async def test_the_coordinator_of_a_group_is_told_to_who_may_describe_it(
         "broker.example",
         9092,
     )
+    text = {0: None, 1: "NONE", 2: "NONE", 3: "NONE"}.get(version, "")
+    assert getattr(found, "error_message", None) == text
     (hidden,) = await find_coordinators(service, version, "hidden")
+    text = {0: None}.get(version, "" if version >= 4 else "Group authorization failed.")
+    assert getattr(hidden, "error_message", None) == text
     assert (hidden.error_code, hidden.node_id, hidden.host, hidden.port) == (
         ErrorCode.GROUP_AUTHORIZATION_FAILED,
         -1,
@@ -273,6 +331,32 @@ async def test_other_keys_have_rights_of_their_own(
     assert refused.error_code == error
     (found,) = await find_coordinators(service, version, "g", key_type=TRANSACTION, principal=ROOT)
     assert (found.error_code, found.node_id) == (ErrorCode.NONE, 7)
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize(
+    ("version", "key_type", "principal", "error", "text"),
+    [
+        (5, SHARE, ALICE, ErrorCode.INVALID_REQUEST, ""),
+        (6, SHARE, ALICE, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed."),
+        (6, SHARE, ROOT, ErrorCode.INVALID_REQUEST, ""),
+        (6, 3, ALICE, ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_REQUEST.text),
+    ],
+)
+async def test_share_groups_have_no_coordinator(
+    nursery: trio.Nursery,
+    version: int,
+    key_type: int,
+    principal: str,
+    error: ErrorCode,
+    text: str,
+) -> None:
+    """Version 6 knows them, for whoever may act for the cluster; other types nobody does."""
+    service = await start(nursery, acl("g", resource_type=ResourceType.GROUP))
+    found = await find_coordinators(
+        service, version, "g", "h", key_type=key_type, principal=principal
+    )
+    assert [(each.error_code, each.error_message) for each in found] == [(error, text)] * 2
     nursery.cancel_scope.cancel()
 
 

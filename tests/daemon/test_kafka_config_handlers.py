@@ -150,6 +150,9 @@ BAD = [
         ErrorCode.INVALID_CONFIG,
         "Config value append is not allowed for config key: max.connections",
     )),
+    (altered(("no.such.key", APPEND, "1")), (
+        ErrorCode.INVALID_CONFIG, "Unknown config name: no.such.key",
+    )),
     (altered((KEY, SET, "5"), name="2"), invalid(
         "Unexpected broker id, expected 7, but received 2"
     )),
@@ -169,6 +172,18 @@ async def test_a_bad_resource_changes_nothing_and_keeps_no_other_from_it(
     assert max_connections(service) == 1024
     (entry,) = (await describe(service, "7", "authorizerd.log.level")).configs
     assert entry.value == "ERROR"
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize(("bad", "error"), BAD)
+async def test_what_is_wrong_comes_before_the_right_to_alter(
+    nursery: trio.Nursery, bad: Resource, error: tuple[int, str]
+) -> None:
+    """Kafka's order: who may do nothing is told all the same, and nothing is altered."""
+    service = await start(nursery)
+    good = altered((KEY, SET, "5"), name="")
+    assert await alter(service, bad, good, principal=ALICE) == [error, NOT_AUTHORIZED]
+    assert service.running.log.batches == []
     nursery.cancel_scope.cancel()
 
 
@@ -195,10 +210,9 @@ async def test_what_is_only_validated_changes_nothing(nursery: trio.Nursery) -> 
 async def test_who_may_not_alter_or_describe_is_told_so(nursery: trio.Nursery) -> None:
     """For each resource; ALTER_CONFIGS gives DESCRIBE_CONFIGS."""
     service = await start(nursery)
-    assert (
-        await alter(service, altered((KEY, SET, "5")), altered(kind=9), principal=ALICE)
-        == [NOT_AUTHORIZED] * 2
-    )
+    resources = altered((KEY, SET, "5")), altered(("super.users", SET, ALICE), name="")
+    assert await alter(service, *resources, principal=ALICE) == [NOT_AUTHORIZED] * 2
+    assert max_connections(service) == 1024
     refused = await describe(service, principal=ALICE)
     assert (refused.error_code, refused.error_message) == NOT_AUTHORIZED
     assert await service.create([MAY_ALTER]) == [None]
@@ -310,6 +324,43 @@ async def test_what_is_not_this_node_is_not_described(
     result = await describe(service, name, kind=kind)
     assert (result.error_code, result.error_message) == invalid(text)
     assert list(result.configs) == []
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("principal", [ROOT, ALICE])
+async def test_a_type_that_is_not_known_fails_the_whole_description(
+    nursery: trio.Nursery, principal: str
+) -> None:
+    """Whoever asks; what Kafka knows, and we have none of, keeps no other from being described."""
+    service = await start(nursery)
+    for kind, is_known in ((9, False), (2, True)):
+        resources = [
+            SimpleNamespace(resource_type=each, resource_name="7", configuration_keys=[KEY])
+            for each in (BROKER, kind)
+        ]
+        answer = await service.ask(
+            ApiKey.DESCRIBE_CONFIGS,
+            4,
+            principal=principal,
+            resources=resources,
+            include_synonyms=False,
+            include_documentation=False,
+        )
+        codes = [result.error_code for result in answer.results]
+        if not is_known:
+            assert codes == [ErrorCode.INVALID_REQUEST] * 2
+        else:
+            assert (codes[0] == 0) == (principal == ROOT)
+    nursery.cancel_scope.cancel()
+
+
+async def test_a_key_that_is_not_known_is_described_as_a_secret(nursery: trio.Nursery) -> None:
+    """It may be a plug-in's password; whether it may be changed nobody knows either."""
+    service = await start(nursery)
+    assert await alter(service, altered(("no.such.key", SET, "x"))) == [OK]
+    (entry,) = (await describe(service, "07", "no.such.key")).configs
+    assert (entry.value, entry.is_sensitive, entry.read_only) == (None, True, True)
+    assert [each.value for each in entry.synonyms] == [None]
     nursery.cancel_scope.cancel()
 
 

@@ -1,4 +1,4 @@
-"""DescribeGroups: there are no groups, and only who may describe one learns that."""
+"""DescribeGroups, ListGroups: there are none, and only who may describe a group learns that."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from acl.operations import NOT_REQUESTED, SUPPORTED, bit_field
 from daemon.kafka_group_handlers import GROUPS_PER_STEP
 from protocol.kafka_api import APIS, ApiKey
 from protocol.kafka_errors import ErrorCode
-from tests.daemon.kafka_service import ALICE, ROOT, KafkaService, acl, start
+from tests.daemon.kafka_service import ALICE, ROOT, KafkaService, acl, on_cluster, start
 
 VERSIONS = APIS[ApiKey.DESCRIBE_GROUPS].versions
 DEAD_VERSIONS = VERSIONS[:6]
@@ -191,4 +191,37 @@ async def test_a_long_request_is_answered_from_one_state(nursery: trio.Nursery) 
     assert {each.error_code for each in groups} == {ErrorCode.NONE}
     (denied,) = await told(service, 5, "g1")
     assert denied.error_code == ErrorCode.GROUP_AUTHORIZATION_FAILED
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("version", APIS[ApiKey.LIST_GROUPS].versions)
+@pytest.mark.parametrize("is_loaded", [True, False])
+async def test_no_group_is_listed(nursery: trio.Nursery, version: int, is_loaded: bool) -> None:
+    """None, and no error, whoever asks; AUTHORIZER_NOT_READY before loading."""
+    service = await start(nursery, is_loaded=is_loaded)
+    for principal in (ALICE, ROOT):
+        listed = await service.ask(
+            ApiKey.LIST_GROUPS,
+            version,
+            principal=principal,
+            states_filter=("Stable",),
+            types_filter=("classic",),
+        )
+        is_served = is_loaded or principal == ROOT
+        expected = ErrorCode.NONE if is_served else ErrorCode.AUTHORIZER_NOT_READY
+        assert (listed.error_code, listed.groups) == (expected, ())
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("rules", [[on_group()], [on_cluster(Operation.DESCRIBE)]])
+async def test_a_list_of_groups_is_no_failed_attempt(
+    nursery: trio.Nursery, rules: list[Acl]
+) -> None:
+    """As Kafka does, DESCRIBE of the cluster is audited where it is allowed, and only there."""
+    service = await start(nursery, *rules)
+    await service.ask(ApiKey.LIST_GROUPS, 5, principal=ALICE, states_filter=(), types_filter=())
+    is_allowed = rules == [on_cluster(Operation.DESCRIBE)]
+    assert [(event.level, event.request_name) for event in service.events] == [
+        (AuditLevel.DEBUG, "ListGroups")
+    ] * is_allowed
     nursery.cancel_scope.cancel()

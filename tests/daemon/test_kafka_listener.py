@@ -25,6 +25,7 @@ from daemon.kafka_listener import (
     KafkaListener,
 )
 from protocol.errors import DecodeError
+from protocol.frames import frame
 from protocol.kafka_acl_responses import Piece
 from protocol.kafka_api import (
     APIS,
@@ -36,7 +37,6 @@ from protocol.kafka_api import (
 )
 from protocol.kafka_connection import KafkaRequest
 from protocol.kafka_errors import ErrorCode
-from protocol.kafka_frames import frame
 
 USERS = PlainUsers({"alice": "alice-secret"})
 GOOD_TOKEN = b"\0alice\0alice-secret"
@@ -438,7 +438,7 @@ async def test_a_log_in_makes_a_principal(nursery: trio.Nursery) -> None:
         chosen = await client.ask(ApiKey.SASL_HANDSHAKE, 1, mechanism="PLAIN")
         assert (chosen.error_code, chosen.mechanisms) == (ErrorCode.NONE, ("PLAIN",))
         taken = await client.ask(ApiKey.SASL_AUTHENTICATE, version, auth_bytes=GOOD_TOKEN)
-        assert (taken.error_code, taken.error_message) == (ErrorCode.NONE, None)
+        assert (taken.error_code, taken.error_message) == (ErrorCode.NONE, "")
         await client.echo(b"")
     assert {session.principal for session in echo.sessions} == {"User:alice"}
     assert service.listener.statistics.logins_failed == 0

@@ -52,13 +52,39 @@ def test_an_unsupported_mechanism_fails(mechanism: str) -> None:
 
 
 def test_what_comes_out_of_turn_is_not_answered() -> None:
-    """A token before the mechanism, or a second mechanism."""
+    """A token before the mechanism, a second mechanism where a raw token must come."""
     exchange = SaslExchange(USERS)
     with pytest.raises(OutOfTurnError):
         exchange.authenticate(GOOD)
-    exchange.choose_mechanism("PLAIN", 1)
+    exchange.choose_mechanism("PLAIN", 0)
     with pytest.raises(OutOfTurnError):
         exchange.choose_mechanism("PLAIN", 1)
+
+
+def test_between_mechanism_and_token_all_else_fails() -> None:
+    """With an answer, as in Kafka, where the token is to come in a request."""
+    exchange = SaslExchange(USERS)
+    exchange.choose_mechanism("PLAIN", 1)
+    answer = exchange.choose_mechanism("PLAIN", 1)
+    assert (answer.error_code, answer.mechanisms) == (ErrorCode.ILLEGAL_SASL_STATE, ())
+    assert exchange.has_failed
+    exchange = SaslExchange(USERS)
+    exchange.choose_mechanism("PLAIN", 1)
+    assert exchange.tell_versions() == ErrorCode.ILLEGAL_SASL_STATE
+    assert exchange.has_failed
+
+
+def test_a_stranger_is_told_the_versions_once() -> None:
+    """Who is logged in, as often as he likes."""
+    exchange = SaslExchange(USERS)
+    assert exchange.tell_versions() == ErrorCode.NONE
+    with pytest.raises(OutOfTurnError):
+        exchange.tell_versions()
+    exchange.choose_mechanism("PLAIN", 1)
+    exchange.authenticate(GOOD)
+    for known in (exchange, SaslExchange(None)):
+        for _ in range(2):
+            assert known.tell_versions() == ErrorCode.NONE
 
 
 def test_who_is_logged_in_stays_who_it_is() -> None:

@@ -14,8 +14,8 @@ import trio
 from acl.model import Acl, Operation, PermissionType, ResourceType
 from config.jaas import PlainUsers
 from daemon.kafka_listener import KafkaListener
+from protocol.frames import frame
 from protocol.kafka_api import ApiKey
-from protocol.kafka_frames import frame
 from tests.daemon.kafka_service import (
     ALICE,
     CLUSTER_NAME,

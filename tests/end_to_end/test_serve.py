@@ -201,7 +201,7 @@ def fault(folder: Path, log_dir: Path, *arguments: str | Path, **settings: str) 
 def test_a_bad_setting_is_one_clear_line(tmp_path: Path, log_dir: Path) -> None:
     """File, line, key and reason; an override names itself."""
     said = fault(tmp_path, log_dir, super_users="alice")
-    assert f"{tmp_path}/server.properties:6: super.users: " in said
+    assert f"{tmp_path}/server.properties:7: super.users: " in said
     said = fault(tmp_path, log_dir, "--override", "authorizerd.decision.http=http://0.0.0.0:1")
     assert "--override: authorizerd.decision.http: " in said
     assert "loopback" in said

@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from protocol.decision_stream import Answer, StreamClientConnection, StreamQuestion
-from tests.end_to_end.daemon_process import SECONDS_MAX, DaemonProcess, running
+from tests.end_to_end.daemon_process import SECONDS_MAX, DaemonProcess, run, running, write_config
 from tests.end_to_end.test_admin_clients import binding, created, new_log
 
 FRAME_BYTES_MAX = 1 << 20
@@ -94,3 +94,39 @@ def test_a_frame_may_wait_for_an_offset(daemon: DaemonProcess) -> None:
     assert (waited.correlation_id, waited.decisions) == (3, b"\1")
     assert waited.offset >= before.offset + 1
     client.socket.close()
+
+
+def test_a_daemon_that_cannot_start_leaves_no_socket(tmp_path: Path) -> None:
+    """Another of its ports is in use: nothing stands where it would have served."""
+    path = tmp_path / "stream"
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        config = {
+            "authorizerd.decision.stream": f"unix:{path}",
+            "authorizerd.decision.http": f"http://127.0.0.1:{taken.getsockname()[1]}",
+        }
+        done = run("serve", "--config", write_config(tmp_path, new_log(tmp_path), config))
+    assert (done.returncode, "Address already in use" in done.stderr) == (1, True)
+    assert not path.exists()
+
+
+def test_where_another_daemon_serves_none_is_started(tmp_path: Path) -> None:
+    """A Unix socket in use is refused by its key, and its daemon goes on."""
+    config = {"authorizerd.decision.stream": f"unix:{tmp_path}/stream"}
+    second = tmp_path / "second"
+    second.mkdir()
+    with running(tmp_path, new_log(tmp_path), config) as daemon:
+        done = run("serve", "--config", write_config(second, new_log(second), config))
+        assert done.returncode == 1
+        key, address = *config, daemon.ready["decision_stream"]
+        assert f"{key}: {address}: Address already in use" in done.stderr
+        client = Client(address)
+        assert client.greeting.error_code == 0
+        client.socket.close()
+
+
+def test_a_stream_that_is_served_nowhere_has_no_address(tmp_path: Path) -> None:
+    """The ready file says null, and the metrics have no such server."""
+    with running(tmp_path, new_log(tmp_path), {"authorizerd.decision.stream": ""}) as daemon:
+        assert daemon.ready["decision_stream"] is None
+        with pytest.raises(AssertionError, match="no metric"):
+            daemon.metric('authorizerd_stream_connections{listener="decision_stream"}')

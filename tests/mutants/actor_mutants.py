@@ -23,15 +23,12 @@ ACTOR_MUTANTS: Final = (
     Mutant(
         name="an update is acknowledged before the sync",
         file="actors/update_queue.py",
-        text=(
-            "            await self._write([plan for _, plan in tail.planned if plan.changes])\n"
-            "            for request, plan in tail.planned:\n"
-            "                _answer(request, plan)\n"
-        ),
+        text="            await self._write([plan for _, plan in tail.planned if plan.changes])\n",
         becomes=(
-            "            for request, plan in tail.planned:\n"
+            "            written, tail.planned = tail.planned, []\n"
+            "            for request, plan in written:\n"
             "                _answer(request, plan)\n"
-            "            await self._write([plan for _, plan in tail.planned if plan.changes])\n"
+            "            await self._write([plan for _, plan in written if plan.changes])\n"
         ),
         found_by=(
             "tests/actors/test_update_queue.py"

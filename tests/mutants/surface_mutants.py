@@ -143,7 +143,7 @@ SURFACE_MUTANTS: Final = (
     ),
     Mutant(
         name="whoever may alter configs makes himself a super user",
-        file="daemon/kafka_config_handlers.py",
+        file="daemon/config_plan.py",
         text="if guarded and not self._is_super_user:",
         becomes="if guarded and not self:",
         found_by=(
@@ -177,8 +177,8 @@ SURFACE_MUTANTS: Final = (
     Mutant(
         name="the secret of a token is not compared",
         file="config/tokens.py",
-        text="return entry if is_proven and",
-        becomes="return entry if",
+        text="return entry if is_proven else None",
+        becomes="return entry",
         found_by="tests/config/test_tokens.py::test_what_is_no_token_proves_nobody",
     ),
     Mutant(

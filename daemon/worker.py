@@ -1,0 +1,169 @@
+"""One worker: a process that answers decisions by what its daemon hands down, and writes nothing.
+
+Law: it lives for its daemon. It accepts when it is told to, never before, and ends at once when the
+daemon is gone or when it cannot do as it is told: an answer by an old state is worse than none. To
+signals it is deaf; they are the daemon's to hand down.
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import closing, nullcontext
+from typing import Final
+
+import trio
+
+from acl.model import ChangeBatch
+from actors.record_applier import CaughtUp, RecordApplier
+from actors.standard_authorizer import StandardAuthorizer
+from config.configuration import Configuration, of_values, reloadable_of
+from daemon.askers import Askers
+from daemon.assembly import (
+    DECISION_HTTP,
+    DECISION_STREAM,
+    new_audit_log,
+    new_decision_server,
+    new_stream_server,
+    open_audit_file,
+)
+from daemon.audit_file import AuditFile
+from daemon.binding import listen_at
+from daemon.decision_stream import StreamServer
+from daemon.errors import StartError
+from daemon.feed_source import FeedSource, Follower
+from daemon.garbage import Collector, automatic_collection_off
+from daemon.http_server import HttpServer
+from daemon.lifespan import BATCHES_WAITING_MAX, SWITCH_INTERVAL_S
+from daemon.worker_counts import counters_of
+from daemon.worker_process import FEED_FLAG
+from protocol.worker_feed import Place
+
+_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_SOURCE: Final = "the daemon's configuration"
+
+
+def run_worker(feed_descriptor: int) -> None:
+    """Run one worker to its end.
+
+    Args:
+        feed_descriptor: of this end of the feed, a socket.
+
+    Raises:
+        StartError: it is none.
+        ConfigurationError, StartError, UnfitChangeError (in a group): as ``Worker.run``.
+    """
+    for number in _SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    trio.run(_follow_feed, feed_descriptor)
+
+
+async def _follow_feed(descriptor: int) -> None:
+    try:
+        feed = trio.socket.socket(fileno=descriptor)
+    except OSError as error:
+        reason = f"{error.strerror}: only a daemon starts workers"
+        raise StartError(f"{FEED_FLAG}: {descriptor}: {reason}") from error
+    async with trio.SocketStream(feed) as stream:
+        source = FeedSource(stream)
+        begin = await source.begin()
+        if begin is None:
+            return
+        configuration = of_values(begin.configuration, source=_SOURCE)
+        audit_file = open_audit_file(configuration.audit_log)
+        with nullcontext() if audit_file is None else closing(audit_file):
+            await Worker(configuration, begin.places, audit_file).run(source)
+
+
+class Worker(Follower):
+    """Args:
+    places: where to accept, once told to.
+
+    Raises:
+        ConfigurationError, StartError: the tokens file cannot be used.
+    """
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        places: tuple[Place, ...],
+        audit_file: AuditFile | None,
+    ) -> None:
+        self._places = places
+        self._collector = Collector()
+        self._feed, inbox = trio.open_memory_channel[ChangeBatch | CaughtUp](BATCHES_WAITING_MAX)
+        self._applier = RecordApplier(inbox, settle=self._collector.settle)
+        self._audit_log = new_audit_log(configuration, audit_file)
+        self._audited = trio.Event()
+        self._authorizer = StandardAuthorizer(
+            self._applier.snapshot, audit_log=self._audit_log, now_s=time.time
+        )
+        self._askers = Askers(self._authorizer, configuration.tokens_file)
+        self._servers: dict[str, HttpServer | StreamServer] = {
+            DECISION_HTTP: new_decision_server(configuration, self._authorizer, self._askers)
+        }
+        if configuration.decision_stream is not None:
+            self._servers[DECISION_STREAM] = new_stream_server(
+                configuration, self._authorizer, self._askers
+            )
+        self._serving: trio.Nursery
+
+    async def run(self, source: FeedSource) -> None:
+        """Do as the daemon says until it says drain, or is gone.
+
+        Raises (in a group):
+            StartError, ConfigurationError: it cannot do as told.
+            UnfitChangeError, DecodeError: nor believe it.
+        """
+        with automatic_collection_off():
+            async with trio.open_nursery() as lasting:
+                lasting.start_soon(self._audit)
+                async with trio.open_nursery() as self._serving:
+                    await self._serving.start(self._applier.run)
+                    self._serving.start_soon(self._collector.run)
+                    await source.run(self._feed, self._applier.snapshot, self)
+                    self._serving.cancel_scope.cancel()
+                await self._end_audit()
+
+    async def _audit(self) -> None:
+        if self._audit_log is not None:
+            await self._audit_log.run()
+        self._audited.set()
+
+    async def _end_audit(self) -> None:
+        """Return when what is queued for the audit log is written."""
+        if self._audit_log is not None:
+            self._audit_log.close()
+        await self._audited.wait()
+
+    def take_settings(self, texts: Mapping[str, str]) -> None:
+        self._authorizer.reconfigure(texts)
+        settings = reloadable_of(texts)
+        for server in self._servers.values():
+            server.reconfigure(settings)
+        logging.getLogger().setLevel(settings.log_level)
+        if self._audit_log is not None:
+            self._audit_log.level = settings.audit_level
+
+    async def read_files(self) -> None:
+        put_in_force = await trio.to_thread.run_sync(self._askers.read_anew)
+        put_in_force()
+
+    async def listen(self) -> None:
+        for place in self._places:
+            server = self._servers[place.name]
+            self._serving.start_soon(server.serve, await listen_at(place))
+
+    async def drain(self) -> None:
+        async with trio.open_nursery() as nursery:
+            for server in self._servers.values():
+                nursery.start_soon(server.drain)
+        await self._end_audit()
+
+    def counters(self) -> dict[str, int]:
+        audit = None if self._audit_log is None else self._audit_log.statistics
+        return counters_of(self._authorizer.counts, self._servers, audit)

@@ -1,0 +1,171 @@
+"""confluent-kafka's AdminClient, which is librdkafka's, as a client of the matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from typing import Any, ClassVar
+
+from confluent_kafka import KafkaException, TopicCollection
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ResourcePatternType,
+    ResourceType,
+)
+from confluent_kafka.admin import AdminClient as ConfluentAdminClient
+
+from acl.model import Acl, Operation, PatternType, PermissionType
+from acl.model import ResourceType as AclResource
+from tests.client_matrix.deeds import (
+    NODE_ID,
+    AdminClient,
+    Cluster,
+    Config,
+    Deed,
+    Login,
+    Operations,
+    RefusedError,
+    Told,
+    told_of_each,
+)
+
+SECONDS_MAX = 20.0
+_ANY: Any = None  # the client's annotations deny that these may be left open
+
+
+class ConfluentClient(AdminClient):
+    hides: ClassVar[frozenset[Deed]] = frozenset({Deed.DESCRIBE_ACLS})
+    notes: ClassVar[Mapping[Deed, str]] = {
+        Deed.DESCRIBE_ACLS: "librdkafka passes the error of a refusal over: no ACLs are told of",
+    }
+    offers_no_more: ClassVar[str] = "librdkafka has no call for it"
+
+    def __init__(self, address: str, login: Login | None) -> None:
+        settings: dict[str, str | int | float | bool] = {"bootstrap.servers": address}
+        if login is not None:
+            settings |= {
+                "security.protocol": "SASL_PLAINTEXT",
+                "sasl.mechanism": "PLAIN",
+                "sasl.username": login.username,
+                "sasl.password": login.password,
+            }
+        self._client = ConfluentAdminClient(settings)
+
+    def create_acls(self, acls: Sequence[Acl]) -> list[int]:
+        # The client refuses to be asked for the same ACL twice in one request.
+        return [_code_of(self._client.create_acls([_binding(acl)])) for acl in acls]
+
+    def describe_acls(self, topic: str, pattern_type: PatternType) -> set[Acl]:
+        return _acls(_ended(self._client.describe_acls(_meant(topic, pattern_type))))
+
+    def delete_acls(self, topic: str, pattern_type: PatternType) -> set[Acl]:
+        (future,) = self._client.delete_acls([_meant(topic, pattern_type)]).values()
+        return _acls(_ended(future))
+
+    def describe_cluster(self) -> Cluster:
+        told = _ended(self._client.describe_cluster(include_authorized_operations=True))
+        operations = told.authorized_operations or ()  # None where there are none
+        return Cluster([node.id for node in told.nodes], _operations(operations))
+
+    def list_groups(self) -> list[str]:
+        listed = _ended(self._client.list_consumer_groups())
+        if listed.errors:
+            raise RefusedError(listed.errors[0].args[0].code())
+        return [group.group_id for group in listed.valid]
+
+    def describe_groups(self, names: Sequence[str]) -> Told:
+        futures = self._client.describe_consumer_groups(
+            list(names), include_authorized_operations=True
+        )
+        return told_of_each(names, lambda name: _operations_of(futures[name]))
+
+    def describe_topics(self, names: Sequence[str]) -> Told:
+        futures = self._client.describe_topics(
+            TopicCollection(list(names)), include_authorized_operations=True
+        )
+        return told_of_each(names, lambda name: _operations_of(futures[name]))
+
+    def describe_configs(self) -> Mapping[str, Config]:
+        (future,) = self._client.describe_configs([_node()]).values()
+        return {name: Config(each.value, each.source) for name, each in _ended(future).items()}
+
+    def alter_config(self, name: str, value: str | None) -> None:
+        what = AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET
+        entry = ConfigEntry(name, value or "", incremental_operation=what)
+        (future,) = self._client.incremental_alter_configs([_node(entry)]).values()
+        _ended(future)
+
+
+def _ended(future: Future[Any]) -> Any:  # noqa: ANN401 - what a future holds
+    try:
+        return future.result(timeout=SECONDS_MAX)
+    except KafkaException as error:
+        raise RefusedError(error.args[0].code()) from error
+
+
+def _code_of(futures: Mapping[AclBinding, Future[Any]]) -> int:
+    (future,) = futures.values()
+    try:
+        _ended(future)
+    except RefusedError as error:
+        return error.code
+    return 0
+
+
+def _operations(operations: Iterable[AclOperation]) -> Operations:
+    return frozenset(each.name for each in operations)
+
+
+def _operations_of(future: Future[Any]) -> Operations:
+    return _operations(_ended(future).authorized_operations)
+
+
+def _node(*entries: ConfigEntry) -> ConfigResource:
+    return ConfigResource(
+        ConfigResource.Type.BROKER, str(NODE_ID), incremental_configs=list(entries)
+    )
+
+
+def _binding(acl: Acl) -> AclBinding:
+    return AclBinding(
+        ResourceType[AclResource(acl.resource_type).name],
+        acl.resource_name,
+        ResourcePatternType[PatternType(acl.pattern_type).name],
+        acl.principal,
+        acl.host,
+        AclOperation[Operation(acl.operation).name],
+        AclPermissionType[PermissionType(acl.permission_type).name],
+    )
+
+
+def _meant(topic: str, pattern_type: PatternType) -> AclBindingFilter:
+    return AclBindingFilter(
+        ResourceType.TOPIC,
+        topic,
+        ResourcePatternType[pattern_type.name],
+        _ANY,
+        _ANY,
+        AclOperation.ANY,
+        AclPermissionType.ANY,
+    )
+
+
+def _acls(bindings: Iterable[Any]) -> set[Acl]:
+    return {
+        Acl(
+            AclResource[each.restype.name],
+            each.name,
+            PatternType[each.resource_pattern_type.name],
+            each.principal,
+            each.host,
+            Operation[each.operation.name],
+            PermissionType[each.permission_type.name],
+        )
+        for each in bindings
+    }

@@ -1,0 +1,152 @@
+"""What an admin client can do here, in our own words: what each client is made to look like.
+
+Law: a client of the matrix does what it is told through its own public interface and tells what
+that said, no more. What it has no call for is a NotOfferedError, never an empty answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import ClassVar, Final
+
+from acl.model import Acl, PatternType
+
+NODE_ID: Final = 1
+
+
+class Deed(StrEnum):
+    """The columns of the matrix."""
+
+    CREATE_ACLS = "create ACLs"
+    DESCRIBE_ACLS = "describe ACLs"
+    DELETE_ACLS = "delete ACLs"
+    DESCRIBE_CLUSTER = "describe cluster"
+    LIST_GROUPS = "list groups"
+    DESCRIBE_GROUPS = "describe groups"
+    DESCRIBE_TOPICS = "describe topics"
+    DESCRIBE_CONFIGS = "describe configs"
+    ALTER_CONFIGS = "alter configs"
+    DESCRIBE_QUORUM = "describe quorum"
+
+
+class Protocol(StrEnum):
+    """How a client connects; its name is that of the listener."""
+
+    PLAINTEXT = "PLAINTEXT"
+    SASL_PLAINTEXT = "SASL_PLAINTEXT"
+
+
+class NotOfferedError(Exception):
+    """The client has no call for this; the text says what it has."""
+
+
+class RefusedError(Exception):
+    """The server's error, as the client tells it."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(f"refused with error {code}")
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """A user of SASL's PLAIN."""
+
+    username: str
+    password: str
+
+
+Operations = frozenset[str]
+Told = Mapping[str, "Operations | int | None"]
+"""By name: Kafka's names of the authorized operations, the error's code, or None: not told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """The node's ids and, where the client tells of them, what may be done to the cluster."""
+
+    node_ids: Sequence[int]
+    operations: Operations | None
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """The value of a key and where it is from, by Kafka's code of the source."""
+
+    value: str | None
+    source: int
+
+
+class AdminClient:
+    """A client of one user, connected to one server.
+
+    ``hides`` are deeds whose refusal the client passes over: it tells of nothing. ``told_instead``
+    is what it tells where others tell authorized operations. ``notes`` explain both, and whatever
+    else a reader of the matrix should know.
+
+    Raises (all methods): NotOfferedError and RefusedError.
+    """
+
+    hides: ClassVar[frozenset[Deed]] = frozenset()
+    told_instead: ClassVar[Mapping[Deed, int | None]] = {}
+    notes: ClassVar[Mapping[Deed, str]] = {}
+    offers_no_acls: ClassVar[str] = "no call for ACLs"
+    offers_no_more: ClassVar[str] = "no call for it"
+
+    def create_acls(self, acls: Sequence[Acl]) -> list[int]:
+        """Return each creation's error code."""
+        raise NotOfferedError(self.offers_no_acls)
+
+    def describe_acls(self, topic: str, pattern_type: PatternType) -> set[Acl]:
+        """Return the ACLs whose pattern a topic's name means."""
+        raise NotOfferedError(self.offers_no_acls)
+
+    def delete_acls(self, topic: str, pattern_type: PatternType) -> set[Acl] | None:
+        """Return what was deleted, None where the client does not tell."""
+        raise NotOfferedError(self.offers_no_acls)
+
+    def describe_cluster(self) -> Cluster:
+        raise NotOfferedError(self.offers_no_more)
+
+    def list_groups(self) -> list[str]:
+        raise NotOfferedError(self.offers_no_more)
+
+    def describe_groups(self, names: Sequence[str]) -> Told:
+        raise NotOfferedError(self.offers_no_more)
+
+    def describe_topics(self, names: Sequence[str]) -> Told:
+        raise NotOfferedError(self.offers_no_more)
+
+    def describe_configs(self) -> Mapping[str, Config]:
+        """Return the configs of the node."""
+        raise NotOfferedError(self.offers_no_more)
+
+    def alter_config(self, name: str, value: str | None) -> None:
+        """Set a config of the node, or take it back."""
+        raise NotOfferedError(self.offers_no_more)
+
+    def describe_quorum(self) -> tuple[int, list[int]]:
+        """Return the leader's id and the voters'."""
+        raise NotOfferedError(self.offers_no_more)
+
+    def close(self) -> None:
+        """Close the client's connections."""
+
+
+Open = Callable[[str, Login | None], AdminClient]
+"""Opens a client of an address, ``host:port``, with a log-in or without a name."""
+
+
+def told_of_each(
+    names: Sequence[str], tell: Callable[[str], Operations | int | None]
+) -> dict[str, Operations | int | None]:
+    """Ask about one name after the other, so that one refusal is not everybody's."""
+    told: dict[str, Operations | int | None] = {}
+    for name in names:
+        try:
+            told[name] = tell(name)
+        except RefusedError as error:
+            told[name] = error.code
+    return told

@@ -1,0 +1,123 @@
+"""The servers that the clients of the matrix talk to, and the connections to them.
+
+Law: a server for each role, on which every user, with a name or without, has that role. So a client
+is the same user everywhere, and what differs is what the server thinks of it.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from acl.cluster_changes import Partition, PartitionAdded, TopicAdded
+from acl.model import (
+    CLUSTER_NAME,
+    Acl,
+    AclAdded,
+    Operation,
+    PatternType,
+    PermissionType,
+    ResourceType,
+)
+from tests.client_matrix.checks import HIDDEN, SEEN, AsRole, Role
+from tests.client_matrix.deeds import AdminClient, Login, Open, Protocol
+from tests.end_to_end.daemon_process import DaemonProcess, run, running, write_config
+from tests.log_files import acl_id, write_log
+
+USER: Final = Login("bob", "bob-secret")
+_PRINCIPALS: Final = ("User:ANONYMOUS", "User:bob")
+_LISTENERS: Final = {
+    "listeners": "PLAINTEXT://127.0.0.1:0,SASL_PLAINTEXT://127.0.0.1:0",
+    "listener.name.sasl_plaintext.plain.sasl.jaas.config": (
+        "org.apache.kafka.common.security.plain.PlainLoginModule required "
+        f'user_{USER.username}="{USER.password}";'
+    ),
+}
+_MAY_DESCRIBE: Final = (
+    (ResourceType.CLUSTER, CLUSTER_NAME),
+    (ResourceType.TOPIC, SEEN),
+    (ResourceType.GROUP, SEEN),
+)
+_PARTITION: Final = Partition(replicas=(1,), isr=(1,), leader=1, leader_epoch=0, partition_epoch=0)
+
+Connections = dict[tuple[Open, Protocol, Role], AdminClient]
+
+
+@dataclass(frozen=True, slots=True)
+class Servers:
+    """The addresses by role and listener, and the clients that are connected to them."""
+
+    addresses: Mapping[Role, Mapping[str, str]]
+    clients: Connections = field(default_factory=dict)
+
+    def of(self, open_client: Open, protocol: Protocol) -> AsRole:
+        """Return what connects one client with each role, once."""
+        return partial(self._client, open_client, protocol)
+
+    def _client(self, open_client: Open, protocol: Protocol, role: Role) -> AdminClient:
+        key = (open_client, protocol, role)
+        if key not in self.clients:
+            login = USER if protocol is Protocol.SASL_PLAINTEXT else None
+            self.clients[key] = open_client(self.addresses[role][protocol], login)
+        return self.clients[key]
+
+    def close(self) -> None:
+        for client in self.clients.values():
+            client.close()
+
+
+@contextmanager
+def running_servers(folder: Path) -> Iterator[Servers]:
+    """Run a daemon for each role, on a log that names two topics."""
+    formatted = folder / "log"
+    done = run("format", "--config", write_config(folder, formatted))
+    assert done.returncode == 0, done.stderr
+    with ExitStack() as stack, ThreadPoolExecutor() as pool:
+        roles = list(Role)
+        starting = [_running_as(role, folder, formatted) for role in roles]
+        daemons = pool.map(stack.enter_context, starting)
+        servers = Servers(
+            {role: daemon.ready["listeners"] for role, daemon in zip(roles, daemons, strict=True)}
+        )
+        stack.callback(servers.close)
+        yield servers
+
+
+def _running_as(role: Role, folder: Path, formatted: Path) -> AbstractContextManager[DaemonProcess]:
+    """Return a daemon on a log of its own, to which every user has this role."""
+    place = folder / role.name.lower()
+    log_dir = place / "log"
+    shutil.copytree(formatted, log_dir)
+    _write_topics(log_dir, role)
+    super_users = ";".join(_PRINCIPALS) if role is Role.SUPER_USER else ""
+    return running(place, log_dir, _LISTENERS | {"super.users": super_users})
+
+
+def _write_topics(log_dir: Path, role: Role) -> None:
+    topics = [(name, name.encode().rjust(16, b"-")) for name in (SEEN, HIDDEN)]
+    write_log(
+        log_dir,
+        [
+            *(TopicAdded(*topic) for topic in topics),
+            *(PartitionAdded(topic_id, 0, _PARTITION) for _, topic_id in topics),
+            *(_rules() if role is Role.DESCRIBER else ()),
+        ],
+    )
+
+
+def _rules() -> list[AclAdded]:
+    acls = [
+        Acl(
+            kind, name, PatternType.LITERAL, principal, "*", Operation.DESCRIBE,
+            PermissionType.ALLOW,
+        )
+        for principal in _PRINCIPALS
+        for kind, name in _MAY_DESCRIBE
+    ]  # fmt: skip
+    return [AclAdded(acl_id(number), acl) for number, acl in enumerate(acls, 1)]

@@ -1,0 +1,174 @@
+"""Kafka's own AdminClient, in Java, as a client of the matrix.
+
+Law: one JVM serves every user; it ends when its session does.
+"""
+
+from __future__ import annotations
+
+import json
+import select
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, ClassVar, Final
+
+from acl.model import Acl, Operation, PatternType, PermissionType, ResourceType
+from ops.kafka_rig.broker import client_properties
+from ops.kafka_rig.rig import SOURCES, Rig, java_environment
+from protocol.kafka_errors import ErrorCode
+from tests.client_matrix.deeds import (
+    NODE_ID,
+    AdminClient,
+    Cluster,
+    Config,
+    Deed,
+    Login,
+    RefusedError,
+    Told,
+)
+
+SECONDS_MAX: Final = 60.0
+_MAIN_CLASS: Final = "org.apache.kafka.controller.AdminPeer"
+_OPTIONS: Final = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+_API_TIMEOUT_MS: Final = "20000"
+_SOURCES: Final = {
+    "DYNAMIC_BROKER_CONFIG": 2,
+    "DYNAMIC_DEFAULT_BROKER_CONFIG": 3,
+    "STATIC_BROKER_CONFIG": 4,
+    "DEFAULT_CONFIG": 5,
+}
+
+
+class JavaPeer:
+    """A JVM that is told, a line each, what its clients are to do."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
+
+    def ask(self, **call: object) -> Any:  # noqa: ANN401 - whatever JSON holds
+        """Return what came of a call.
+
+        Raises:
+            RefusedError: the server's error.
+        """
+        writer, reader = self._process.stdin, self._process.stdout
+        assert writer is not None
+        assert reader is not None
+        writer.write(json.dumps(call).encode() + b"\n")
+        writer.flush()
+        assert select.select([reader], [], [], SECONDS_MAX)[0], f"no answer to {call}"
+        line = reader.readline()
+        assert line, f"the JVM ended at {call}"
+        answer = json.loads(line)
+        if "error" in answer:
+            raise RefusedError(answer["error"])
+        return answer["value"]
+
+
+@contextmanager
+def running_peer(rig: Rig) -> Iterator[JavaPeer]:
+    """Run a JVM until the block ends."""
+    logging = f"-Dlog4j2.configurationFile={SOURCES / 'tools-log4j2.properties'}"
+    with subprocess.Popen(
+        rig.command(_MAIN_CLASS, options=(*_OPTIONS, logging)),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=java_environment(),
+    ) as process:
+        try:
+            yield JavaPeer(process)
+        finally:
+            process.kill()
+
+
+class JavaClient(AdminClient):
+    told_instead: ClassVar[Mapping[Deed, int | None]] = {
+        Deed.DESCRIBE_GROUPS: ErrorCode.GROUP_ID_NOT_FOUND,
+    }
+    notes: ClassVar[Mapping[Deed, str]] = {
+        Deed.DESCRIBE_GROUPS: "asks in version 6, in which a group that is not there is an error "
+        "(GROUP_ID_NOT_FOUND) and has no operations",
+    }
+
+    def __init__(self, peer: JavaPeer, address: str, login: Login | None) -> None:
+        self._peer = peer
+        self._settings = {
+            "bootstrap.servers": address,
+            "default.api.timeout.ms": _API_TIMEOUT_MS,
+            "request.timeout.ms": _API_TIMEOUT_MS,
+        }
+        if login is not None:
+            self._settings |= client_properties(login.username, login.password)
+
+    def _do(self, deed: Deed, **what: object) -> Any:  # noqa: ANN401 - whatever JSON holds
+        return self._peer.ask(client=self._settings, deed=deed, **what)
+
+    def create_acls(self, acls: Sequence[Acl]) -> list[int]:
+        return list(self._do(Deed.CREATE_ACLS, acls=[_row(acl) for acl in acls]))
+
+    def describe_acls(self, topic: str, pattern_type: PatternType) -> set[Acl]:
+        return _acls(self._do(Deed.DESCRIBE_ACLS, filter=_meant(topic, pattern_type)))
+
+    def delete_acls(self, topic: str, pattern_type: PatternType) -> set[Acl]:
+        return _acls(self._do(Deed.DELETE_ACLS, filter=_meant(topic, pattern_type)))
+
+    def describe_cluster(self) -> Cluster:
+        told = self._do(Deed.DESCRIBE_CLUSTER)
+        return Cluster(told["nodes"], frozenset(told["operations"]))
+
+    def list_groups(self) -> list[str]:
+        return list(self._do(Deed.LIST_GROUPS))
+
+    def describe_groups(self, names: Sequence[str]) -> Told:
+        return _told(self._do(Deed.DESCRIBE_GROUPS, names=names))
+
+    def describe_topics(self, names: Sequence[str]) -> Told:
+        return _told(self._do(Deed.DESCRIBE_TOPICS, names=names))
+
+    def describe_configs(self) -> Mapping[str, Config]:
+        told = self._do(Deed.DESCRIBE_CONFIGS, node=NODE_ID)
+        return {name: Config(value, _SOURCES[source]) for name, (value, source) in told.items()}
+
+    def alter_config(self, name: str, value: str | None) -> None:
+        self._do(Deed.ALTER_CONFIGS, node=NODE_ID, name=name, value=value)
+
+    def describe_quorum(self) -> tuple[int, list[int]]:
+        told = self._do(Deed.DESCRIBE_QUORUM)
+        return told["leader"], told["voters"]
+
+
+def _told(answer: Mapping[str, Any]) -> Told:
+    return {
+        name: each if isinstance(each, int) else frozenset(each) for name, each in answer.items()
+    }
+
+
+def _row(acl: Acl) -> list[str]:
+    return [
+        ResourceType(acl.resource_type).name,
+        acl.resource_name,
+        PatternType(acl.pattern_type).name,
+        acl.principal,
+        acl.host,
+        Operation(acl.operation).name,
+        PermissionType(acl.permission_type).name,
+    ]
+
+
+def _meant(topic: str, pattern_type: PatternType) -> list[str | None]:
+    return ["TOPIC", topic, pattern_type.name, None, None, "ANY", "ANY"]
+
+
+def _acls(rows: Sequence[Sequence[str]]) -> set[Acl]:
+    return {
+        Acl(
+            ResourceType[kind],
+            name,
+            PatternType[pattern],
+            principal,
+            host,
+            Operation[operation],
+            PermissionType[permission],
+        )
+        for kind, name, pattern, principal, host, operation, permission in rows
+    }

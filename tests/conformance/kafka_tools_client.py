@@ -1,0 +1,129 @@
+"""kafka-acls and kafka-configs, each run to its end for every call, as clients of the matrix."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar, Final
+
+from acl.model import Acl, Operation, PatternType, PermissionType, ResourceType
+from ops.kafka_rig.broker import client_properties, write_properties
+from ops.kafka_rig.rig import Program, Rig
+from protocol.kafka_errors import ErrorCode
+from tests.client_matrix.deeds import NODE_ID, AdminClient, Config, Deed, Login, RefusedError
+
+_REFUSED: Final = "ClusterAuthorizationException"
+_HEAD: Final = re.compile(
+    r"Current ACLs for resource `ResourcePattern\(resourceType=(\w+), name=(.*), "
+    r"patternType=(\w+)\)`:"
+)
+_ENTRY: Final = re.compile(r"\(principal=(.*), host=(.*), operation=(\w+), permissionType=(\w+)\)")
+_CONFIG: Final = re.compile(
+    r"  (?P<name>\S+?)=(?P<value>.*) sensitive=(true|false) synonyms=\{(?P<synonyms>.*)\}"
+)
+_SOURCES: Final = {
+    "DYNAMIC_BROKER_CONFIG": 2,
+    "DYNAMIC_DEFAULT_BROKER_CONFIG": 3,
+    "STATIC_BROKER_CONFIG": 4,
+    "DEFAULT_CONFIG": 5,
+}
+
+
+class _Tool(AdminClient):
+    program: ClassVar[Program]
+
+    def __init__(self, rig: Rig, address: str, login: Login | None) -> None:
+        self._rig = rig
+        self._folder = tempfile.TemporaryDirectory()
+        self._connection: list[str | Path] = ["--bootstrap-server", address]
+        if login is not None:
+            path = Path(self._folder.name) / "client.properties"
+            write_properties(path, client_properties(login.username, login.password))
+            self._connection += ["--command-config", path]
+
+    def close(self) -> None:
+        self._folder.cleanup()
+
+    def _run(self, *arguments: str) -> str:
+        """Return what the tool printed, all of it where it failed for another reason."""
+        done = self._rig.run(self.program, *self._connection, *arguments)
+        said = done.stdout + done.stderr
+        if _REFUSED in said:
+            raise RefusedError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+        assert done.exit_code == 0, said
+        return said
+
+
+class KafkaAclsTool(_Tool):
+    program = Program.ACLS
+    offers_no_more: ClassVar[str] = "kafka-acls is for ACLs alone"
+    notes: ClassVar[Mapping[Deed, str]] = {
+        Deed.DELETE_ACLS: "does not tell what it deleted: that it is gone is seen by a description",
+    }
+
+    def create_acls(self, acls: Sequence[Acl]) -> list[int]:
+        return [self._create(acl) for acl in acls]
+
+    def _create(self, acl: Acl) -> int:
+        try:
+            said = self._run(
+                "--add",
+                "--allow-principal",
+                acl.principal,
+                "--operation",
+                Operation(acl.operation).name,
+                *_pattern(acl.resource_name, PatternType(acl.pattern_type)),
+            )
+        except RefusedError as error:
+            return error.code
+        assert "Adding ACLs for resource" in said or " already exists." in said, said
+        return 0
+
+    def describe_acls(self, topic: str, pattern_type: PatternType) -> set[Acl]:
+        return set(_listed(self._run("--list", *_pattern(topic, pattern_type))))
+
+    def delete_acls(self, topic: str, pattern_type: PatternType) -> None:
+        self._run("--remove", "--force", *_pattern(topic, pattern_type))
+
+
+class KafkaConfigsTool(_Tool):
+    program = Program.CONFIGS
+    offers_no_acls: ClassVar[str] = "kafka-configs is for configs alone"
+    offers_no_more: ClassVar[str] = "kafka-configs is for configs alone"
+
+    def describe_configs(self) -> Mapping[str, Config]:
+        said = self._run("--describe", "--all", *_NODE)
+        assert said.startswith(f"All configs for broker {NODE_ID} are:\n"), said
+        return dict(map(_config, said.splitlines()[1:]))
+
+    def alter_config(self, name: str, value: str | None) -> None:
+        change = ["--delete-config", name] if value is None else ["--add-config", f"{name}={value}"]
+        said = self._run("--alter", *_NODE, *change)
+        assert said == f"Completed updating config for broker {NODE_ID}.\n"
+
+
+_NODE: Final = ("--entity-type", "brokers", "--entity-name", str(NODE_ID))
+
+
+def _pattern(topic: str, pattern_type: PatternType) -> list[str]:
+    return ["--topic", topic, "--resource-pattern-type", pattern_type.name.lower()]
+
+
+def _listed(said: str) -> Iterator[Acl]:
+    pattern: tuple[int, str, int] | None = None
+    for line in said.splitlines():
+        if head := _HEAD.search(line):
+            pattern = (ResourceType[head[1]], head[2], PatternType[head[3]])
+        elif entry := _ENTRY.search(line):
+            assert pattern is not None, said
+            yield Acl(*pattern, entry[1], entry[2], Operation[entry[3]], PermissionType[entry[4]])
+
+
+def _config(line: str) -> tuple[str, Config]:
+    found = _CONFIG.fullmatch(line)
+    assert found is not None, line
+    source = found["synonyms"].partition(":")[0]
+    value = None if found["value"] == "null" else found["value"]
+    return found["name"], Config(value, _SOURCES.get(source, 0))

@@ -1,0 +1,336 @@
+"""Where our answer is to be another than a broker's, one by one, each with the words that say so.
+
+Law: a difference is exact. It says what a broker is asked instead, where it would close the
+connection, and what becomes of its answer; all that it does not speak of stays the broker's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import pytest
+
+from acl.model import Operation, PatternType, PermissionType, ResourceType
+from config.errors import InvalidValueError
+from config.keys import KEYS_BY_NAME
+from protocol.kafka_api import APIS, ApiKey, served_apis
+from protocol.kafka_errors import ErrorCode
+from tests.conformance.generated_requests import (
+    ACL_REQUESTS,
+    ANY,
+    NOT_KAFKAS,
+    Fields,
+    Request,
+    request_of,
+)
+
+Answer = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """``words`` are those of the ruling, or say that there is none.
+
+    ``expect`` makes our answer to a request of what a broker answers to ``ask`` of it.
+    """
+
+    name: str
+    words: str
+    applies: Callable[[Request], bool]
+    expect: Callable[[Request, Answer], Answer]
+    ask: Callable[[Request], Request] = lambda request: request
+
+
+def applying(request: Request) -> list[Difference]:
+    return [difference for difference in DIFFERENCES if difference.applies(request)]
+
+
+# ---------------------------------------------------------------- what is not compared at all
+
+NEVER_COMPARED: Final = {"throttle_time", "port"}
+QUORUM_PROGRESS: Final = {
+    "log_end_offset", "last_fetch_timestamp", "last_caught_up_timestamp", "high_watermark",
+    "leader_epoch",
+}  # fmt: skip
+"""Where each log ends, since when, and when it was asked; tests/conformance/test_quorum.py."""
+UNORDERED: Final = {
+    "resources", "acls", "matching_acls", "topics", "groups", "responses", "configs",
+}  # fmt: skip
+"""Lists that a broker makes of a set."""
+
+
+def comparable(answer: Any, name: str = "") -> Any:  # noqa: ANN401 - an answer, or a part of one
+    """Return an answer without what is not compared, its sets in one order."""
+    if isinstance(answer, dict):
+        is_of_quorum = "high_watermark" in answer or "replica_id" in answer
+        left_out = NEVER_COMPARED | (QUORUM_PROGRESS if is_of_quorum else set())
+        return {key: comparable(answer[key], key) for key in answer if key not in left_out}
+    if isinstance(answer, list | tuple):
+        items = [comparable(item) for item in answer]
+        return sorted(items, key=_place) if name in UNORDERED else items
+    return answer
+
+
+def _place(item: Any) -> tuple[str, ...]:  # noqa: ANN401 - an item of an answer
+    return *(str(item.get(key)) for key in ("resource_type", "resource_name", "name")), repr(item)
+
+
+def _parts(answer: Any) -> Iterator[Answer]:  # noqa: ANN401 - an answer, or a part of one
+    """Yield all that has fields."""
+    if isinstance(answer, dict):
+        yield answer
+        for value in answer.values():
+            yield from _parts(value)
+    elif isinstance(answer, list | tuple):
+        for item in answer:
+            yield from _parts(item)
+
+
+# ------------------------------------------------------------------ versions Kafka does not have
+
+
+def _is_of_no_kafka_version(request: Request) -> bool:
+    return (request.api_key, request.version) in NOT_KAFKAS
+
+
+def _in_a_kafka_version(request: Request) -> Request:
+    if request.api_key is ApiKey.ENVELOPE:
+        return replace(request, version=0)
+    return _with_fields(replace(request, version=1), request.fields)
+
+
+def _without_pattern_types(request: Request, answer: Answer) -> Answer:
+    for part in _parts(answer):
+        if request.api_key in ACL_REQUESTS:
+            part.pop("pattern_type", None)
+    return answer
+
+
+def _with_fields(request: Request, fields: Fields) -> Request:
+    return request_of(
+        request.api_key,
+        request.version,
+        request.user,
+        fields,
+        on_controller=request.on_controller,
+    )
+
+
+# ----------------------------------------------------------- codes that Kafka closes or fails for
+
+CREATED: Final = {
+    "resource_type": (range(2, 8), "resourceType", ResourceType),
+    "resource_pattern_type": (range(3, 5), "patternType", PatternType),
+    "operation": (range(2, 16), "operation", Operation),
+    "permission_type": (range(2, 4), "permissionType", PermissionType),
+}
+"""The codes of a creation in the order in which Kafka's controller checks them, if it may."""
+FILTERED: Final = {
+    "resource_type_filter": (range(1, 8), "Unknown patternFilter."),
+    "pattern_type_filter": (range(1, 5), "Unknown patternFilter."),
+    "operation": (range(1, 16), "Unknown entryFilter."),
+    "permission_type": (range(1, 4), "Unknown entryFilter."),
+}
+NO_PRINCIPAL: Final = "nobody at all"
+"""It matches no ACL, and cannot be one's: there is no colon in it."""
+
+
+def _items(request: Request) -> list[Fields]:
+    match request.api_key:
+        case ApiKey.CREATE_ACLS:
+            return list(request.fields.creations)
+        case ApiKey.DELETE_ACLS:
+            return list(request.fields.filters)
+        case _:
+            return [request.fields]
+
+
+def _fault(item: Fields) -> str | None:
+    """Return what we say of an item's codes, None where they are good."""
+    if hasattr(item, "principal"):
+        for name, (good, text, codes) in CREATED.items():
+            code = getattr(item, name)
+            if code not in good:
+                return f"Invalid {text} {codes.read(code).name}"
+        return None
+    faults = (text for name, (good, text) in FILTERED.items() if getattr(item, name) not in good)
+    return next(faults, None)
+
+
+def _has_odd_codes(request: Request) -> bool:
+    is_of_acls = request.api_key in ACL_REQUESTS and request.is_whole
+    return is_of_acls and any(map(_fault, _items(request)))
+
+
+def _with_stand_ins(request: Request) -> Request:
+    """Put in the place of each odd item one that a broker answers, and that changes nothing."""
+    items = [item if _fault(item) is None else _stand_in(item) for item in _items(request)]
+    match request.api_key:
+        case ApiKey.CREATE_ACLS:
+            return _with_fields(request, Fields(creations=items))
+        case ApiKey.DELETE_ACLS:
+            return _with_fields(request, Fields(filters=items))
+        case _:
+            return _with_fields(request, items[0])
+
+
+def _stand_in(item: Fields) -> Fields:
+    if hasattr(item, "principal"):
+        codes = {n: g[0] for n, (g, _, _) in CREATED.items() if getattr(item, n) not in g}
+        return Fields(**vars(item) | codes | {"principal": NO_PRINCIPAL})
+    codes = dict.fromkeys(FILTERED, ANY)
+    return Fields(**vars(item) | codes | {"principal_filter": NO_PRINCIPAL})
+
+
+def _with_faults(request: Request, answer: Answer) -> Answer:
+    """Say of each odd item what is wrong with it, where its stand-in was not refused before."""
+    lists = (answer[name] for name in ("results", "filter_results") if name in answer)
+    results: Sequence[Answer] = next(lists, [answer])
+    for item, result in zip(_items(request), results, strict=True):
+        fault = _fault(item)
+        was_let_through = result["error_code"] == ErrorCode.NONE or NO_PRINCIPAL in (
+            result["error_message"] or ""
+        )
+        if fault is not None and was_let_through:
+            result |= {"error_code": int(ErrorCode.INVALID_REQUEST), "error_message": fault}
+    return answer
+
+
+# ------------------------------------------------------------------------------ texts and lists
+
+
+def _with_our_refusal(request: Request, answer: Answer) -> Answer:
+    for part in _parts(answer):
+        if (part.get("error_message") or "").startswith("Request Request("):
+            assert part["error_code"] == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+            part["error_message"] = ErrorCode.CLUSTER_AUTHORIZATION_FAILED.text
+    return answer
+
+
+CONTROLLERS_TOO: Final = (
+    ApiKey.METADATA, ApiKey.FIND_COORDINATOR, ApiKey.DESCRIBE_GROUPS, ApiKey.LIST_GROUPS,
+)  # fmt: skip
+
+
+def _with_our_apis(request: Request, answer: Answer) -> Answer:
+    served = served_apis(is_controller=request.on_controller)
+    theirs = {each["api_key"]: each for each in answer["api_keys"]}
+    ours = {key: each for key, each in theirs.items() if key in served}
+    for key, version in NOT_KAFKAS:
+        if key in ours:
+            ours[key]["min_version" if version == 0 else "max_version"] = version
+    if ours and request.on_controller:
+        for key in CONTROLLERS_TOO:
+            assert key not in theirs
+            versions = APIS[key].versions
+            ours[key] = {
+                "api_key": int(key),
+                "min_version": versions[0],
+                "max_version": versions[-1],
+            }
+    return answer | {"api_keys": [ours[key] for key in sorted(ours)]}
+
+
+def _without_features(request: Request, answer: Answer) -> Answer:
+    told = {"supported_features": [], "finalized_features": [], "finalized_features_epoch": -1}
+    return answer | {name: value for name, value in told.items() if name in answer}
+
+
+def _with_our_documentation(request: Request, answer: Answer) -> Answer:
+    for part in _parts(answer):
+        if part.get("documentation") is not None:
+            part["documentation"] = KEYS_BY_NAME[part["name"]].doc
+    return answer
+
+
+DEFAULT_SOURCE: Final = 5
+NOT_A_VALUE: Final = re.compile(
+    r"(Invalid value (.*) for configuration (.*)): Not a number of type INT", re.DOTALL
+)
+
+
+def _with_our_defaults(request: Request, answer: Answer) -> Answer:
+    for part in _parts(answer):
+        if part.get("source", part.get("config_source")) == DEFAULT_SOURCE:
+            part["value"] = KEYS_BY_NAME[part["name"]].default
+    return answer
+
+
+def _with_our_reasons(request: Request, answer: Answer) -> Answer:
+    for part in _parts(answer):
+        refused = NOT_A_VALUE.fullmatch(part.get("error_message") or "")
+        if refused:
+            text, value, key = refused.groups()
+            with pytest.raises(InvalidValueError) as error:
+                KEYS_BY_NAME[key].parse(value)
+            part["error_message"] = f"{text}: {error.value}"
+    return answer
+
+
+def _is_of(*api_keys: ApiKey) -> Callable[[Request], bool]:
+    return lambda request: request.api_key in api_keys
+
+
+DIFFERENCES: Final = (
+    Difference(
+        name="versions that Kafka lacks",
+        words="KAFKA.md: Kafka 4 serves DescribeAcls/CreateAcls/DeleteAcls v1..v3; the KIPs define"
+        " v0 too (no pattern type: only literals are seen, created or deleted by it). Use error"
+        " code 801 and Envelope v1.",
+        applies=_is_of_no_kafka_version,
+        ask=_in_a_kafka_version,
+        expect=_without_pattern_types,
+    ),
+    Difference(
+        name="odd codes",
+        words="KAFKA.md: On code 0 Kafka closes the connection; we answer per item and never close."
+        " RULINGS.md: ANY or MATCH in a creation: that item INVALID_REQUEST `Invalid operation ANY`"
+        " and its like, the others go on. Unknown codes in filters, 0 or future: INVALID_REQUEST,"
+        " describe and delete alike.",
+        applies=_has_odd_codes,
+        ask=_with_stand_ins,
+        expect=_with_faults,
+    ),
+    Difference(
+        name="text of a refusal",
+        words="KAFKA.md: Without the right: CLUSTER_AUTHORIZATION_FAILED (31). (Kafka's text shows"
+        " its request as an object in memory.)",
+        applies=_is_of(*ACL_REQUESTS, ApiKey.DESCRIBE_CLUSTER, ApiKey.ENVELOPE),
+        expect=_with_our_refusal,
+    ),
+    Difference(
+        name="APIs of a listener",
+        words="KAFKA.md: the KIPs define v0 too. RULINGS.md: the local controller listeners start"
+        " early, and the gate answers Metadata, DescribeGroups and FindCoordinator there.",
+        applies=_is_of(ApiKey.API_VERSIONS),
+        expect=_with_our_apis,
+    ),
+    Difference(
+        name="features",
+        words="No ruling: ApiVersions tells of no features here.",
+        applies=_is_of(ApiKey.API_VERSIONS),
+        expect=_without_features,
+    ),
+    Difference(
+        name="defaults",
+        words="config.keys, max.connections: Kafka's default, 2147483647, is no bound; this one"
+        " fits the usual limit of open files.",
+        applies=_is_of(ApiKey.DESCRIBE_CONFIGS),
+        expect=_with_our_defaults,
+    ),
+    Difference(
+        name="documentation of keys",
+        words="No ruling: a key is described as what it means here.",
+        applies=_is_of(ApiKey.DESCRIBE_CONFIGS),
+        expect=_with_our_documentation,
+    ),
+    Difference(
+        name="what a value should have been",
+        words="No ruling: the reason names the bounds of the key, where Kafka names a Java type.",
+        applies=_is_of(ApiKey.ALTER_CONFIGS, ApiKey.INCREMENTAL_ALTER_CONFIGS),
+        expect=_with_our_reasons,
+    ),
+)

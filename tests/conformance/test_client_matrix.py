@@ -1,0 +1,73 @@
+"""The admin clients that people use against our daemon: the matrix of docs/conformance.md.
+
+Law: what a client shows to be so on our side is looked for on our side; what it leaves out is
+written down as such, and nothing else is passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+
+import pytest
+
+from ops.kafka_rig.rig import VERSION, Rig
+from tests.client_matrix.checks import NOT_OFFERED, OK, check_cell
+from tests.client_matrix.clients import PYTHON_CLIENTS, python_versions
+from tests.client_matrix.deeds import AdminClient, Deed, Open, Protocol
+from tests.client_matrix.servers import Servers, running_servers
+from tests.client_matrix.table import Matrix
+from tests.conformance.java_client import JavaClient, running_peer
+from tests.conformance.kafka_tools_client import KafkaAclsTool, KafkaConfigsTool
+
+CLIENTS: Mapping[str, type[AdminClient]] = {
+    "kafka-acls": KafkaAclsTool,
+    "kafka-configs": KafkaConfigsTool,
+    "Java AdminClient": JavaClient,
+    **PYTHON_CLIENTS,
+}
+
+
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
+    with running_servers(tmp_path_factory.mktemp("servers")) as servers:
+        yield servers
+
+
+@pytest.fixture(scope="module")
+def openers(rig: Rig, matrix: Matrix) -> Iterator[Mapping[str, Open]]:
+    """What opens each client, by its name."""
+    versions = python_versions()
+    for name, client in CLIENTS.items():
+        matrix.add_client(name, versions.get(name, VERSION), client)
+    with running_peer(rig) as peer:
+        yield {
+            "kafka-acls": partial(KafkaAclsTool, rig),
+            "kafka-configs": partial(KafkaConfigsTool, rig),
+            "Java AdminClient": partial(JavaClient, peer),
+            **PYTHON_CLIENTS,
+        }
+
+
+@pytest.mark.parametrize("deed", Deed)
+@pytest.mark.parametrize("protocol", Protocol)
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_client_does_what_it_offers(
+    servers: Servers,
+    openers: Mapping[str, Open],
+    matrix: Matrix,
+    client: str,
+    protocol: Protocol,
+    deed: Deed,
+) -> None:
+    """It has the effect that it tells of, and who lacks the right is refused."""
+    topic = f"{client}-{protocol}-{deed}-topic".replace(" ", "-")
+    outcome = "failed before it was done"
+    try:
+        outcome = check_cell(deed, servers.of(openers[client], protocol), topic)
+    except Exception as error:
+        outcome = f"{type(error).__name__}: {error}".splitlines()[0]
+        raise
+    finally:
+        matrix.record(client, protocol, deed, outcome)
+    assert outcome == OK or outcome.startswith(NOT_OFFERED)

@@ -1,0 +1,103 @@
+"""kafka-configs on a broker, then on our daemon: the same commands print the same."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from ops.kafka_rig.broker import ADMIN, Broker, client_properties, write_properties
+from ops.kafka_rig.rig import Output, Program, Rig
+from tests.end_to_end.daemon_process import running
+from tests.end_to_end.test_admin_clients import new_log
+
+Run = Callable[[str, Sequence[str]], Output]
+"""Runs kafka-configs as a user."""
+
+BOB = "bob"
+NODE = ("--entity-type", "brokers", "--entity-name", "1")
+EVERY_NODE = ("--entity-type", "brokers", "--entity-default")
+SET_OF_NODE = "max.connections=500"
+SET_OF_EVERY_NODE = "max.connections=400"
+COMMANDS: tuple[tuple[str, Sequence[str]], ...] = (
+    (ADMIN, ("--describe", *NODE)),
+    (ADMIN, ("--alter", *NODE, "--add-config", SET_OF_NODE)),
+    (ADMIN, ("--alter", *EVERY_NODE, "--add-config", SET_OF_EVERY_NODE)),
+    (ADMIN, ("--describe", *NODE)),
+    (ADMIN, ("--describe", *EVERY_NODE)),
+    (ADMIN, ("--describe", "--all", *NODE)),
+    (ADMIN, ("--alter", *NODE, "--add-config", "node.id=7")),
+    (ADMIN, ("--alter", *NODE, "--add-config", "max.connections=many")),
+    (ADMIN, ("--alter", *NODE, "--delete-config", "max.connections")),
+    (ADMIN, ("--describe", *NODE)),
+    (ADMIN, ("--alter", *EVERY_NODE, "--delete-config", "max.connections")),
+    (ADMIN, ("--alter", *NODE, "--delete-config", "max.connections")),
+    (ADMIN, ("--describe", *EVERY_NODE)),
+    (BOB, ("--describe", *NODE)),
+    (BOB, ("--alter", *NODE, "--add-config", SET_OF_NODE)),
+)
+_DEFAULT = re.compile(r"DEFAULT_CONFIG:max\.connections=\d+")
+_ARGUMENTS = re.compile(r"with args '.*'")
+_REASON = re.compile(r"(Invalid value many for configuration max\.connections: ).*")
+_FRAME = re.compile(r"\t(at |\.\.\. )")
+_NOT_OURS = "  min.insync.replicas="  # a controller sets it for every node, for its topics
+_COMPARED_OF_ALL = ("All configs for broker ", "  max.connections=", "  node.id=")
+
+
+def comparable(arguments: Sequence[str], output: Output) -> tuple[int, list[str]]:
+    """Return the exit code and what both must print alike.
+
+    Not alike are the default of a key, why it does not take a value, addresses, a stack's frames,
+    and the many keys that mean nothing to one of them.
+    """
+    said = _DEFAULT.sub("DEFAULT_CONFIG:max.connections=default", output.stdout + output.stderr)
+    said = _REASON.sub(r"\1", _ARGUMENTS.sub("", said))
+    lines = [
+        line
+        for line in said.splitlines()
+        if not line.startswith(_NOT_OURS) and not _FRAME.match(line)
+    ]
+    if "--all" in arguments:
+        lines = [line for line in lines if line.startswith(_COMPARED_OF_ALL)]
+    return output.exit_code, lines
+
+
+@pytest.fixture
+def ours(rig: Rig, tmp_path: Path) -> Iterator[Run]:
+    """kafka-configs on our daemon."""
+    users = "".join(f' user_{name}="{name}-secret"' for name in (ADMIN, BOB))
+    plain = "org.apache.kafka.common.security.plain.PlainLoginModule"
+    config = {
+        "listeners": "SASL_PLAINTEXT://127.0.0.1:0",
+        "super.users": f"User:{ADMIN}",
+        "listener.name.sasl_plaintext.plain.sasl.jaas.config": f"{plain} required{users};",
+    }
+    with running(tmp_path, new_log(tmp_path), config) as daemon:
+
+        def run(user: str, arguments: Sequence[str]) -> Output:
+            client = tmp_path / f"{user}.properties"
+            write_properties(client, client_properties(user, f"{user}-secret"))
+            address = daemon.ready["listeners"]["SASL_PLAINTEXT"]
+            connection = ("--bootstrap-server", address, "--command-config", client)
+            return rig.run(Program.CONFIGS, *connection, *arguments)
+
+        yield run
+
+
+def test_kafka_configs_prints_the_same_of_a_broker_and_of_us(broker: Broker, ours: Run) -> None:
+    """What is set, for one node and for all, taken back, wrong, or not allowed."""
+
+    def theirs(user: str, arguments: Sequence[str]) -> Output:
+        return broker.run(Program.CONFIGS, *arguments, user=user)
+
+    def told_by(run: Run) -> list[Output]:
+        return [run(*command) for command in COMMANDS]
+
+    with ThreadPoolExecutor() as pool:
+        expected, answered = pool.map(told_by, (theirs, ours))
+    for (user, arguments), their, our in zip(COMMANDS, expected, answered, strict=True):
+        assert comparable(arguments, our) == comparable(arguments, their), (user, arguments)
+    assert expected[1].stdout == "Completed updating config for broker 1.\n"

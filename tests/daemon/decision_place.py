@@ -1,0 +1,111 @@
+"""An authorizer, a tokens file and an audit log that keeps what it is told, for decision ports."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import sha256
+from pathlib import Path
+
+from acl.audit import AuditLevel, audit_message
+from acl.builder import build
+from acl.model import Acl, AclAdded, Operation, PatternType, PermissionType, ResourceType
+from acl.snapshot import AclSnapshot
+from actors.audit_log import AuditEvent, AuditLog
+from actors.published import Published
+from actors.standard_authorizer import StandardAuthorizer
+from daemon.askers import Asker, Askers
+
+SURFACE = "AuthZEN"
+PROXY, ROOT, OTHER = "User:a proxy", "User:root", "User:other"
+
+
+def entry(name: str, principal: str, secret: str = "secret") -> str:
+    """Return a line of a tokens file."""
+    return f"{name} {sha256(secret.encode()).hexdigest()} {principal}\n"
+
+
+TOKENS = entry("proxy", PROXY) + entry("root", ROOT) + entry("other", OTHER)
+
+
+def allow(
+    principal: str,
+    operation: Operation,
+    name: str,
+    resource_type: ResourceType = ResourceType.TOPIC,
+    *,
+    host: str = "*",
+    permission: PermissionType = PermissionType.ALLOW,
+) -> Acl:
+    return Acl(resource_type, name, PatternType.LITERAL, principal, host, operation, permission)
+
+
+def cluster_action(
+    principal: str, host: str = "*", permission: PermissionType = PermissionType.ALLOW
+) -> Acl:
+    return allow(
+        principal,
+        Operation.CLUSTER_ACTION,
+        "kafka-cluster",
+        ResourceType.CLUSTER,
+        host=host,
+        permission=permission,
+    )
+
+
+def snapshot_of(*acls: Acl) -> AclSnapshot:
+    return build(AclAdded(bytes(15) + bytes([number]), each) for number, each in enumerate(acls))
+
+
+class _Nowhere:
+    async def write(self, lines: Sequence[bytes]) -> None:
+        raise AssertionError("nothing is written here")
+
+
+class KeepingAuditLog(AuditLog):
+    """Keeps the lines that an audit log at ``level`` would write, each after its level."""
+
+    def __init__(self, level: AuditLevel) -> None:
+        super().__init__(
+            _Nowhere(),
+            level=level,
+            format_event=lambda event: b"",
+            events_max=1,
+            on_failure=lambda error: None,
+        )
+        self.lines: list[str] = []
+
+    def record(self, event: AuditEvent) -> None:
+        text = audit_message(
+            event.question, event.decision, event.request_name, event.resource_reference_count
+        )
+        self.lines.append(f"{event.level.name} {text}")
+
+
+class Place:
+    """Args: folder: for a tokens file; without it every caller is trusted."""
+
+    def __init__(self, folder: Path | None, *acls: Acl, loaded: bool = True) -> None:
+        self.snapshot: Published[AclSnapshot | None] = Published(
+            snapshot_of(*acls) if loaded else None
+        )
+        self.audit_log = KeepingAuditLog(AuditLevel.DEBUG)
+        self.authorizer = StandardAuthorizer(
+            self.snapshot, audit_log=self.audit_log, now_s=lambda: 0.0
+        )
+        self.authorizer.configure({"super.users": ROOT})
+        self.file = None if folder is None else folder / "tokens"
+        if self.file is not None:
+            self.file.write_text(TOKENS)
+        self.askers = Askers(self.authorizer, None if self.file is None else str(self.file))
+
+    def rewrite_tokens(self, text: str) -> None:
+        assert self.file is not None
+        self.file.write_text(text)
+
+    def asker(self, name: str) -> Asker:
+        asker = self.askers.identify(f"{name}.secret", SURFACE)
+        assert asker is not None
+        return asker
+
+    def may_ask_about(self, name: str, principal: str) -> bool:
+        return self.asker(name).may_ask_about(principal, self.authorizer.newest())

@@ -1,0 +1,154 @@
+"""Workers within the test's own process: the real source and applier, on a process that is none.
+
+Law: a fake that is held takes nothing from its feed, as a process that is stopped; one that is
+killed ends where it stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import trio
+from trio.testing import memory_stream_pair
+
+from acl.model import ChangeBatch
+from actors.record_applier import CaughtUp, RecordApplier
+from daemon.feed_source import FeedSource, Follower
+from daemon.worker_link import WorkerProcess
+
+
+class HeldStream(trio.abc.Stream):
+    """A stream from which nothing comes while it is held."""
+
+    def __init__(self, stream: trio.abc.Stream) -> None:
+        self._stream = stream
+        self.released = trio.Event()
+        self.released.set()
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes:
+        data = await self._stream.receive_some(max_bytes)
+        await self.released.wait()
+        return bytes(data)
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        await self._stream.send_all(data)
+
+    async def wait_send_all_might_not_block(self) -> None:
+        await self._stream.wait_send_all_might_not_block()
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+class FakeWorker(Follower, WorkerProcess):
+    """Args:
+    on_listen: called as it begins to listen.
+    """
+
+    def __init__(
+        self,
+        pid: int,
+        stream: trio.abc.Stream,
+        on_listen: Callable[[FakeWorker], None],
+    ) -> None:
+        self._pid = pid
+        self.stream = HeldStream(stream)
+        self._on_listen = on_listen
+        self._scope = trio.CancelScope()
+        self.ended = trio.Event()
+        feed, inbox = trio.open_memory_channel[ChangeBatch | CaughtUp](4)
+        self._feed = feed
+        self._applier = RecordApplier(inbox)
+        self.settings: Mapping[str, str] = {}
+        self.files_read = 0
+        self.is_listening = False
+        self.is_drained = False
+        self.count = 0
+
+    @property
+    def pid(self) -> int:
+        return self._pid
+
+    @property
+    def offset(self) -> int:
+        newest = self._applier.snapshot.newest
+        return -1 if newest is None else newest.offset
+
+    @property
+    def acl_count(self) -> int:
+        newest = self._applier.snapshot.newest
+        return -1 if newest is None else len(newest.acls)
+
+    def hold(self) -> None:
+        self.stream.released = trio.Event()
+
+    def release(self) -> None:
+        self.stream.released.set()
+
+    def kill(self) -> None:
+        self._scope.cancel()
+
+    async def wait(self) -> int:
+        await self.ended.wait()
+        return 0
+
+    async def run(self) -> None:
+        try:
+            with self._scope:
+                async with trio.open_nursery() as nursery:
+                    source = FeedSource(self.stream)
+                    if await source.begin() is not None:
+                        nursery.start_soon(self._applier.run)
+                        await source.run(self._feed, self._applier.snapshot, self)
+                    nursery.cancel_scope.cancel()
+        finally:
+            self.is_listening = False
+            with trio.CancelScope(shield=True):
+                await self.stream.aclose()
+            self.ended.set()
+
+    def take_settings(self, texts: Mapping[str, str]) -> None:
+        self.settings = dict(texts)
+
+    async def read_files(self) -> None:
+        self.files_read += 1
+
+    async def listen(self) -> None:
+        self.is_listening = True
+        self._on_listen(self)
+
+    async def drain(self) -> None:
+        self.is_drained = True
+
+    def counters(self) -> dict[str, int]:
+        return {
+            "decisions/Stream/allowed": self.count,
+            "decision_http/connections_open": 3,
+            "audit/written": 1,
+        }
+
+
+class FakeProcesses:
+    """Starts fake workers; ``workers`` are all that there were, in order."""
+
+    def __init__(self, nursery: trio.Nursery) -> None:
+        self._nursery = nursery
+        self.workers: list[FakeWorker] = []
+        self.on_start: Callable[[FakeWorker], None] = lambda worker: None
+        self.on_listen: Callable[[FakeWorker], None] = lambda worker: None
+        self.failures = 0
+
+    @property
+    def living(self) -> list[FakeWorker]:
+        return [worker for worker in self.workers if not worker.ended.is_set()]
+
+    async def spawn(self) -> tuple[trio.abc.Stream, FakeWorker]:
+        if self.failures:
+            self.failures -= 1
+            raise OSError(11, "Resource temporarily unavailable")
+        ours, theirs = memory_stream_pair()
+        worker = FakeWorker(len(self.workers) + 1, theirs, lambda each: self.on_listen(each))
+        self.workers.append(worker)
+        self.on_start(worker)
+        self._nursery.start_soon(worker.run)
+        return ours, worker

@@ -1,0 +1,46 @@
+"""Counters of many processes as one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from actors.audit_log import AuditStatistics
+from actors.decider import DecisionCounts
+from daemon.connections import ConnectionStatistics
+from daemon.worker_counts import Totals, counters_of
+
+
+@dataclass
+class Server:
+    statistics: ConnectionStatistics = field(default_factory=ConnectionStatistics)
+
+
+def test_what_is_handed_up_is_what_is_read_again() -> None:
+    """Each number in its own place, of two workers the sum."""
+    decisions = {"OPA": DecisionCounts(1, 2, 3, 4), "Stream": DecisionCounts(allowed=5)}
+    servers = {"decision_stream": Server(ConnectionStatistics(6, 7, 8, 9))}
+    counters = counters_of(decisions, servers, AuditStatistics(10, 11))
+    once, twice = Totals().sum([counters]), Totals().sum([counters, counters])
+    assert once.decisions == decisions
+    assert once.server(ConnectionStatistics, "decision_stream").statistics == (
+        ConnectionStatistics(6, 7, 8, 9)
+    )
+    assert once.audit == AuditStatistics(10, 11)
+    assert twice.decisions["OPA"] == DecisionCounts(2, 4, 6, 8)
+
+
+def test_the_dead_are_counted_and_their_connections_are_not() -> None:
+    """They have no more of them."""
+    totals = Totals()
+    totals.bury(counters_of({}, {"s": Server(ConnectionStatistics(6, 7, 8, 9))}, None))
+    totals.bury(counters_of({}, {"s": Server(ConnectionStatistics(1, 1, 1, 1))}, None))
+    living = counters_of({}, {"s": Server(ConnectionStatistics(2, 0, 0, 0))}, None)
+    seen = totals.sum([living]).server(ConnectionStatistics, "s").statistics
+    assert seen == ConnectionStatistics(2, 8, 9, 10)
+
+
+def test_before_the_first_report_all_is_nothing() -> None:
+    """The metrics are there from the start."""
+    sums = Totals().sum([])
+    assert (sums.decisions, sums.audit) == ({}, AuditStatistics())
+    assert sums.server(ConnectionStatistics, "s").statistics == ConnectionStatistics()

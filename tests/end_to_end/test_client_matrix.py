@@ -1,0 +1,37 @@
+"""Every call of the admin clients in Python that we serve, with and without a log-in.
+
+``make conformance`` adds Kafka's own clients and prints the matrix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.client_matrix.checks import NOT_OFFERED, OK, check_cell
+from tests.client_matrix.clients import PYTHON_CLIENTS
+from tests.client_matrix.deeds import Deed, Open, Protocol
+from tests.client_matrix.servers import Servers, running_servers
+
+
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
+    with running_servers(tmp_path_factory.mktemp("servers")) as servers:
+        yield servers
+
+
+@pytest.mark.parametrize("deed", Deed)
+@pytest.mark.parametrize("protocol", Protocol)
+@pytest.mark.parametrize("open_client", PYTHON_CLIENTS.values(), ids=PYTHON_CLIENTS)
+def test_a_client_does_what_it_offers(
+    servers: Servers,
+    open_client: Open,
+    protocol: Protocol,
+    deed: Deed,
+    request: pytest.FixtureRequest,
+) -> None:
+    """It has the effect that it tells of, and who lacks the right is refused."""
+    topic = f"{request.node.callspec.id}-topic"
+    outcome = check_cell(deed, servers.of(open_client, protocol), topic)
+    assert outcome == OK or outcome.startswith(NOT_OFFERED)

@@ -1,0 +1,169 @@
+"""OPA's data API of a real daemon, as Kafka's plugin uses it, and tokens from file to SIGHUP."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from config.tokens import SECRET_BYTES, new_token
+from ops.example.log import write_log
+from tests.daemon.opa_requests import CAPTURED_BODY, CAPTURED_HEAD, PATH, asked
+from tests.end_to_end.daemon_process import (
+    SECONDS_MAX,
+    Answer,
+    DaemonProcess,
+    ask,
+    run,
+    running,
+    write_config,
+)
+from tests.end_to_end.test_reload import wait_for
+
+TRUE, FALSE = b'{"result":true}', b'{"result":false}'
+JSON = {"Content-Type": "application/json"}
+READ_ORDERS = (
+    ("requestContext.principal", {"principalType": "User", "name": "alice"}),
+    ("action.operation", "READ"),
+    ("action.resourcePattern.name", "orders"),
+)
+
+
+@pytest.fixture
+def log_dir(tmp_path: Path) -> Path:
+    write_log(tmp_path / "log")
+    return tmp_path / "log"
+
+
+def question(daemon: DaemonProcess, *changes: tuple[str, Any], query: str = "") -> Answer:
+    body = json.dumps(asked(*READ_ORDERS, *changes)).encode()
+    return ask(daemon.decision, "POST", f"{PATH}{query}", body, JSON)
+
+
+def add_token(path: Path, principal: str, token_id: str) -> str:
+    token, line = new_token(token_id, principal, os.urandom(SECRET_BYTES))
+    with path.open("a") as file:
+        file.write(f"{line}\n")
+    return token
+
+
+def receive_answer(connection: socket.socket) -> bytes:
+    received = b""
+    while b"}" not in received:
+        data = connection.recv(65536)
+        assert data, received
+        received += data
+    return received
+
+
+def test_the_plugin_s_own_bytes_are_answered(tmp_path: Path, log_dir: Path) -> None:
+    """A wish for h2c and all, one request after another on one connection; then the audit."""
+    audit = tmp_path / "audit.log"
+    with running(tmp_path, log_dir, authorizerd_audit_log=str(audit)) as daemon:
+        host, _, port = daemon.ready["decision_http"].rpartition(":")
+        with socket.create_connection((host, int(port)), SECONDS_MAX) as connection:
+            for _ in range(3):
+                connection.sendall(CAPTURED_HEAD)
+                connection.sendall(CAPTURED_BODY)
+                answer = receive_answer(connection)
+                assert answer.startswith(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n")
+                assert answer.endswith(b"\r\n\r\n" + FALSE)
+        assert question(daemon).body == TRUE
+        assert question(daemon, ("action.operation", "FLY")).status == 400
+        assert daemon.metric('authorizerd_decisions_total{result="denied",surface="OPA"}') == 3
+        assert daemon.metric('authorizerd_decisions_total{result="allowed",surface="OPA"}') == 1
+        assert ask(daemon.decision, "GET", "/health").status == 200
+        assert daemon.stop()[0] == 0
+    (first, *_) = lines = audit.read_text().splitlines()
+    assert len(lines) == 3
+    assert (
+        "Principal = User:u1 is Denied operation = DESCRIBE from host = 192.168.64.1"
+        " on resource = Topic:LITERAL:topic-1 for request = Metadata with resourceRefCount = 1"
+    ) in first
+
+
+def test_with_tokens_callers_show_who_they_are(tmp_path: Path, log_dir: Path) -> None:
+    """On any address then, whatever the Host; and no token is in what the daemon says."""
+    tokens = tmp_path / "tokens"
+    made = run("token", "--principal", "User:proxy", "--append", tokens)
+    assert made.returncode == 0, made.stderr
+    proxy = made.stdout.strip()
+    alice = add_token(tokens, "User:alice", "alice")
+    with running(
+        tmp_path,
+        log_dir,
+        {"authorizerd.decision.http": "http://0.0.0.0:0", "authorizerd.log.level": "DEBUG"},
+        super_users="User:proxy",
+        authorizerd_tokens_file=str(tokens),
+    ) as daemon:
+        for query, status in (
+            ("", 401),
+            ("?token=alice.wrong", 401),
+            (f"?token={proxy}", 200),
+            (f"?token={alice}", 200),
+        ):
+            assert question(daemon, query=query).status == status
+        eve = ("requestContext.principal", {"principalType": "User", "name": "eve"})
+        assert question(daemon, eve, query=f"?token={alice}").status == 403
+        assert question(daemon, eve, query=f"?token={proxy}").body == FALSE
+        evaluation = json.dumps(
+            {
+                "subject": {"type": "user", "id": "alice"},
+                "action": {"name": "read"},
+                "resource": {"type": "topic", "id": "orders"},
+            }
+        ).encode()
+        refused = ask(daemon.decision, "POST", "/access/v1/evaluation", evaluation, JSON)
+        assert (refused.status, refused.headers["WWW-Authenticate"]) == (401, "Bearer")
+        shown = {**JSON, "Authorization": f"Bearer {alice}", "Host": "decisions.example"}
+        answer = ask(daemon.decision, "POST", "/access/v1/evaluation", evaluation, shown)
+        assert answer.json["decision"] is True
+        code, errors = daemon.stop()
+    assert code == 0
+    for token in (proxy, alice):
+        assert token.partition(".")[2] not in errors
+
+
+def test_sighup_reads_the_tokens_again(tmp_path: Path, log_dir: Path) -> None:
+    """All or nothing: neither a bad tokens file nor a bad configuration changes the other."""
+    tokens = tmp_path / "tokens"
+    old = add_token(tokens, "User:alice", "old")
+    config = {"authorizerd.tokens.file": str(tokens)}
+    with running(tmp_path, log_dir, config) as daemon:
+        assert question(daemon, query=f"?token={old}").body == TRUE
+        good = tokens.read_text()
+        eve = ("requestContext.principal", {"principalType": "User", "name": "eve"})
+        tokens.write_text(f"{good}nonsense\n")
+        write_config(tmp_path, log_dir, config, super_users="User:alice")
+        daemon.process.send_signal(signal.SIGHUP)
+        wait_for(daemon, f"is not reloaded: {tokens}:2: ")
+        assert question(daemon, query=f"?token={old}").body == TRUE
+        assert question(daemon, eve, query=f"?token={old}").status == 403
+
+        tokens.write_text("# nobody\n")
+        new = add_token(tokens, "User:alice", "new")
+        write_config(tmp_path, log_dir, config, super_users="alice")
+        daemon.process.send_signal(signal.SIGHUP)
+        wait_for(daemon, "is not reloaded: ")
+        assert question(daemon, query=f"?token={old}").body == TRUE
+        assert question(daemon, query=f"?token={new}").status == 401
+
+        write_config(tmp_path, log_dir, config, super_users="User:alice")
+        daemon.process.send_signal(signal.SIGHUP)
+        wait_for(daemon, "the configuration is reloaded")
+        assert question(daemon, query=f"?token={old}").status == 401
+        assert question(daemon, eve, query=f"?token={new}").body == FALSE
+        assert daemon.stop()[0] == 0
+
+
+def test_an_open_port_without_tokens_is_refused_at_the_start(tmp_path: Path, log_dir: Path) -> None:
+    """Whoever can reach the machine could ask."""
+    open_port = {"authorizerd.decision.http": "http://0.0.0.0:0"}
+    done = run("serve", "--config", write_config(tmp_path, log_dir, open_port))
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].endswith("authorizerd.tokens.file is needed")

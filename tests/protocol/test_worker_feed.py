@@ -1,0 +1,151 @@
+"""Orders and reports as bytes, and batches and snapshots as orders."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from acl.builder import SnapshotBuilder, build
+from acl.model import AclAdded, AclRemoved, ChangeBatch
+from acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot
+from protocol.errors import DecodeError
+from protocol.frames import frame
+from protocol.worker_feed import (
+    CHANGES_PER_FRAME,
+    Begin,
+    Done,
+    Drain,
+    FeedReader,
+    Listen,
+    Loaded,
+    Order,
+    Place,
+    ReadFiles,
+    Report,
+    TakeChanges,
+    TakeSettings,
+    batch_frames,
+    batch_of,
+    encode_message,
+    order_reader,
+    report_reader,
+    snapshot_frames,
+)
+from tests.log_files import added, removed
+from tests.strategies import acls, ids, texts
+
+some_examples = settings(max_examples=40)
+numbers = st.integers(0, 2**62)
+text_maps = st.dictionaries(texts, texts, max_size=3)
+changes = ids.map(AclRemoved) | st.builds(AclAdded, ids, acls(odd=True))
+places = st.builds(
+    Place,
+    texts,
+    st.lists(
+        st.tuples(st.sampled_from([2, 10]), texts, *[st.integers(0, 65535)] * 3), max_size=2
+    ).map(tuple),
+    st.integers(-1, 99),
+)
+orders: st.SearchStrategy[Order] = st.one_of(
+    st.builds(Begin, numbers, text_maps, st.lists(places, max_size=2).map(tuple)),
+    st.builds(TakeSettings, numbers, text_maps),
+    st.builds(Loaded, numbers, numbers),
+    *(st.builds(kind, numbers) for kind in (ReadFiles, Report, Listen, Drain)),
+)
+reports = st.builds(
+    Done,
+    numbers,
+    st.integers(-1, 2**62),
+    st.none() | st.dictionaries(texts, st.integers(0, 2**62), max_size=3),
+)
+
+
+def orders_of(data: bytes, cut: int = 1 << 30) -> list[Order]:
+    reader = order_reader()
+    found: list[Order] = []
+    for start in range(0, len(data), cut):
+        reader.receive_data(data[start : start + cut])
+        while (order := reader.next_message()) is not None:
+            found.append(order)
+    return found
+
+
+@some_examples
+@given(sent=st.lists(orders, max_size=4), cut=st.sampled_from([1, 7, 1000]))
+def test_orders_come_as_they_were_sent(sent: list[Order], cut: int) -> None:
+    """However they were cut on the way."""
+    assert orders_of(b"".join(map(encode_message, sent)), cut) == sent
+
+
+@some_examples
+@given(sent=reports)
+def test_reports_come_as_they_were_sent(sent: Done) -> None:
+    """Not before all of one is there."""
+    data = encode_message(sent)
+    reader: FeedReader[Done] = report_reader()
+    reader.receive_data(data[:-1])
+    assert reader.next_message() is None
+    reader.receive_data(data[-1:])
+    assert reader.next_message() == sent
+
+
+@some_examples
+@given(
+    made=st.lists(changes, max_size=6),
+    repeated=st.sampled_from([1, CHANGES_PER_FRAME, 50]),
+    is_end=st.booleans(),
+)
+def test_a_batch_comes_in_pieces_that_show_with_the_last(
+    made: list[AclAdded | AclRemoved], repeated: int, is_end: bool
+) -> None:
+    """All of one offset, none of them long; codes that nobody knows included."""
+    batch = ChangeBatch(7, tuple(made) * repeated, is_end)
+    pieces: list[ChangeBatch] = []
+    for order in orders_of(b"".join(batch_frames(3, batch))):
+        assert isinstance(order, TakeChanges)
+        assert (order.number, order.offset) == (3, 7)
+        assert len(order.rows) <= CHANGES_PER_FRAME
+        pieces.append(batch_of(order))
+    assert tuple(change for piece in pieces for change in piece.changes) == batch.changes
+    assert [piece.is_end for piece in pieces] == [False] * (len(pieces) - 1) + [is_end]
+
+
+@pytest.mark.parametrize("size", [0, 1, CHANGES_PER_FRAME, 3 * CHANGES_PER_FRAME + 1])
+def test_a_snapshot_is_built_again_of_its_frames(size: int) -> None:
+    """All ACLs with their ids, then the offset; nothing of it shows before."""
+    snapshot = build(map(added, range(size)), offset=9) if size else EMPTY_SNAPSHOT
+    *pieces, last = orders_of(b"".join(snapshot_frames(2, snapshot)))
+    builder = SnapshotBuilder()
+    for order in pieces:
+        assert isinstance(order, TakeChanges)
+        assert not order.is_end
+        builder.apply_changes(batch_of(order).changes)
+    assert last == Loaded(2, snapshot.offset)
+    rebuilt: AclSnapshot = builder.freeze(snapshot.offset)
+    assert (rebuilt.offset, rebuilt.acls) == (snapshot.offset, snapshot.acls)
+
+
+def test_a_removal_stays_one() -> None:
+    """It has an id and nothing else."""
+    [order] = orders_of(b"".join(batch_frames(1, ChangeBatch(5, (removed(4),)))))
+    assert isinstance(order, TakeChanges)
+    assert batch_of(order) == ChangeBatch(5, (removed(4),))
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"\x90", b"\x92\x63\x01", b"\x91\x04", b"\xc1", b"\x92\x04\xa1"]
+)
+def test_what_is_no_order_ends_the_feed(data: bytes) -> None:
+    """An unknown one, or one that lacks something, and nothing behind it is read."""
+    reader = order_reader()
+    reader.receive_data(frame(data) + encode_message(Listen(1)))
+    with pytest.raises(DecodeError, match="no message of the feed"):
+        reader.next_message()
+    assert reader.next_message() is None
+
+
+def test_passwords_stand_in_no_log() -> None:
+    """A configuration has some, and so have settings."""
+    secret = {"listener.name.sasl.plain.sasl.jaas.config": "hidden"}
+    assert "hidden" not in repr((Begin(1, secret), TakeSettings(2, secret)))
