@@ -3,7 +3,7 @@
 Invariant: its faults are its own. Where it raises what it may not, or answers too few or too many,
 nobody is let in and the item fails; the daemon lives.
 
-Source: KIP-504 (Authorizer), "Implementations are expected to be robust" left to nobody's word.
+Source: KIP-504 (Authorizer).
 """
 
 from __future__ import annotations
