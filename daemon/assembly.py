@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Collection, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -27,7 +27,7 @@ from config.endpoints import Endpoint
 from daemon.askers import Askers
 from daemon.audit_file import FORMATS, AuditFile
 from daemon.authzen import AuthZenHandler
-from daemon.binding import BoundEndpoint
+from daemon.binding import BoundEndpoint, bind, bind_unix
 from daemon.decision_stream import StreamServer
 from daemon.errors import StartError
 from daemon.http_server import Handler, HttpServer
@@ -290,3 +290,35 @@ def new_server_info(
         endpoints={**decisions, **kafka},
         early_start_listeners=configuration.early_start_listeners,
     )
+
+
+async def bind_all(
+    configuration: Configuration, shared: Collection[str]
+) -> dict[str, BoundEndpoint]:
+    """Bind every address that is configured.
+
+    Args:
+        shared: the endpoints whose addresses other processes bind as well.
+
+    Raises:
+        StartError: an address is in use, or none of this machine; it names the key.
+    """
+    decision, admin = configuration.decision_http, configuration.admin_http
+    wanted: list[tuple[str, str | None, int, str]] = [
+        (DECISION_HTTP, decision.host, decision.port, "authorizerd.decision.http"),
+        (ADMIN_HTTP, admin.host, admin.port, "authorizerd.admin.http"),
+        *(
+            (each.listener_name, each.host, each.port, f"listeners: {each.listener_name}")
+            for each in configuration.listeners
+        ),
+    ]
+    stream, stream_key = configuration.decision_stream, "authorizerd.decision.stream"
+    if stream is not None and stream.path is None:
+        wanted.append((DECISION_STREAM, stream.host, stream.port, stream_key))
+    endpoints = {
+        name: await bind(host, port, key, is_shared=name in shared)
+        for name, host, port, key in wanted
+    }
+    if stream is not None and stream.path is not None:  # last: nothing to remove if one fails
+        endpoints[DECISION_STREAM] = await bind_unix(Path(stream.path), stream_key)
+    return endpoints

@@ -8,7 +8,6 @@ accepted, then the audit log with what is queued. A fault anywhere ends all.
 from __future__ import annotations
 
 import logging
-import os
 import signal
 import socket
 import sys
@@ -19,7 +18,6 @@ from functools import partial
 from pathlib import Path
 from typing import Final, Protocol
 
-import msgspec
 import trio
 
 from acl.model import ChangeBatch
@@ -35,6 +33,7 @@ from daemon.assembly import (
     DECISION_HTTP,
     DECISION_STREAM,
     Log,
+    bind_all,
     configure,
     new_audit_log,
     new_cluster,
@@ -47,7 +46,7 @@ from daemon.assembly import (
     new_worker_pool,
     open_audit_file,
 )
-from daemon.binding import BoundEndpoint, bind, bind_unix
+from daemon.binding import BoundEndpoint
 from daemon.decision_stream import StreamServer
 from daemon.errors import StartError
 from daemon.garbage import Collector, automatic_collection_off
@@ -57,6 +56,7 @@ from daemon.kafka_handlers import KafkaHandlers
 from daemon.kafka_listener import KafkaListener
 from daemon.metrics import Measured, new_registry
 from daemon.plug_in import choose_authorizer
+from daemon.ready_file import ReadyFile, remove_stale_ready_file, write_ready_file
 from daemon.request_times import RequestTimes
 from daemon.settings import Settings
 from daemon.worker_pool import WorkerPool
@@ -76,16 +76,6 @@ _ADMIN_REQUEST_BYTES_MAX: Final = 4096
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 _logger = logging.getLogger("authorizerd")
-
-
-class ReadyFile(msgspec.Struct, frozen=True):
-    """What ``--ready-file`` gets once the ACLs are loaded: addresses as ``host:port``."""
-
-    listeners: Mapping[str, str]
-    decision_http: str
-    decision_stream: str | None
-    admin_http: str
-    offset: int
 
 
 class Server(Protocol):
@@ -200,29 +190,11 @@ class Daemon:
         _logger.info("ended")
 
     async def _bind(self, stack: AsyncExitStack) -> dict[str, BoundEndpoint]:
-        configuration = self._configuration
-        decision, admin = configuration.decision_http, configuration.admin_http
-        wanted: list[tuple[str, str | None, int, str]] = [
-            (DECISION_HTTP, decision.host, decision.port, "authorizerd.decision.http"),
-            (ADMIN_HTTP, admin.host, admin.port, "authorizerd.admin.http"),
-            *(
-                (each.listener_name, each.host, each.port, f"listeners: {each.listener_name}")
-                for each in configuration.listeners
-            ),
-        ]
-        stream, stream_key = configuration.decision_stream, "authorizerd.decision.stream"
-        if stream is not None and stream.path is None:
-            wanted.append((DECISION_STREAM, stream.host, stream.port, stream_key))
         shared = DECISION_PORTS if self._workers is not None else ()
-        endpoints = {
-            name: await bind(host, port, key, is_shared=name in shared)
-            for name, host, port, key in wanted
-        }
-        if stream is not None and stream.path is not None:  # last: nothing to remove if one fails
-            endpoints[DECISION_STREAM] = await bind_unix(Path(stream.path), stream_key)
-        for name in endpoints:
-            stack.callback(endpoints[name].close)
-            _logger.info("%s: bound to %s", name, endpoints[name].address)
+        endpoints = await bind_all(self._configuration, shared)
+        for name, endpoint in endpoints.items():
+            stack.callback(endpoint.close)
+            _logger.info("%s: bound to %s", name, endpoint.address)
         return endpoints
 
     def _start_authorizer(
@@ -357,7 +329,7 @@ class Daemon:
                 admin_http=endpoints[ADMIN_HTTP].address,
                 offset=snapshot.offset,
             )
-            await trio.to_thread.run_sync(_write_ready_file, self._ready_file, ready)
+            await trio.to_thread.run_sync(write_ready_file, self._ready_file, ready)
 
     async def _read_log(self) -> None:
         try:
@@ -407,24 +379,6 @@ async def _drain(servers: Iterable[Server], workers: WorkerPool | None) -> None:
             nursery.start_soon(server.drain)
 
 
-def _write_ready_file(path: Path, ready: ReadyFile) -> None:
-    """Write the file aside and move it into place, so that a reader never sees half of it."""
-    aside = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
-        aside.write_bytes(msgspec.json.encode(ready) + b"\n")
-        aside.replace(path)
-    except OSError as error:
-        raise StartError(f"--ready-file: {path}: {error.strerror or error}") from error
-
-
-def _remove_stale(ready_file: Path) -> None:
-    """Remove what an earlier run has written, before anybody takes it for this one's."""
-    try:
-        ready_file.unlink(missing_ok=True)
-    except OSError as error:
-        raise StartError(f"--ready-file: {ready_file}: {error.strerror or error}") from error
-
-
 def run_daemon(
     read_configuration: Callable[[], Configuration],
     properties: MetaProperties,
@@ -433,6 +387,6 @@ def run_daemon(
     """Run one daemon to its end; the caller holds the lock of its log directory."""
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     if ready_file is not None:
-        _remove_stale(ready_file)
+        remove_stale_ready_file(ready_file)
     with closing(Daemon(read_configuration, properties, ready_file)) as daemon:
         trio.run(daemon.run)

@@ -1,0 +1,42 @@
+"""The file that says where a daemon serves, written once it does.
+
+Law: what stands there is whole, and is this run's.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from daemon.errors import StartError
+
+
+class ReadyFile(msgspec.Struct, frozen=True):
+    """What ``--ready-file`` gets once the ACLs are loaded: addresses as ``host:port``."""
+
+    listeners: Mapping[str, str]
+    decision_http: str
+    decision_stream: str | None
+    admin_http: str
+    offset: int
+
+
+def write_ready_file(path: Path, ready: ReadyFile) -> None:
+    """Write the file aside and move it into place, so that a reader never sees half of it."""
+    aside = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        aside.write_bytes(msgspec.json.encode(ready) + b"\n")
+        aside.replace(path)
+    except OSError as error:
+        raise StartError(f"--ready-file: {path}: {error.strerror or error}") from error
+
+
+def remove_stale_ready_file(ready_file: Path) -> None:
+    """Remove what an earlier run has written, before anybody takes it for this one's."""
+    try:
+        ready_file.unlink(missing_ok=True)
+    except OSError as error:
+        raise StartError(f"--ready-file: {ready_file}: {error.strerror or error}") from error
