@@ -12,14 +12,13 @@ Source: KIP-140; Kafka 4.3 AclControlManager.createAcls and deleteAcls.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
-from acl.errors import AclError, DuplicateAclError, InvalidAclError, PolicyViolationError
+from acl.errors import AclError, InvalidAclError, PolicyViolationError
 from acl.filters import find_acls
 from acl.model import Acl, AclAdded, AclFilter, AclRemoved
-from acl.snapshot import AclSnapshot, with_acl, without_acl
+from acl.snapshot import AclSnapshot, holds, with_acl, without_acl
 from acl.steps import Steps
 from acl.validation import validate_filter, validate_new_acl
 
@@ -72,7 +71,7 @@ def plan_creations(
     """Plan one request of creations.
 
     Args:
-        new_id: gives a 16-byte id that no ACL has.
+        new_id: gives a 16-byte id that no ACL has; a duplicate takes none.
     """
     tail = before
     changes: list[AclAdded] = []
@@ -80,12 +79,11 @@ def plan_creations(
     size = 0
     for number, acl in enumerate(acls, 1):
         error = _creation_error(acl)
-        if error is None:
+        if error is None and not holds(tail.types[acl.resource_type], acl):
             change = AclAdded(new_id(), acl)
-            with suppress(DuplicateAclError):
-                tail = with_acl(tail, change.id, acl)
-                changes.append(change)
-                size += _record_bytes_max(acl)
+            tail = with_acl(tail, change.id, acl)
+            changes.append(change)
+            size += _record_bytes_max(acl)
             if len(changes) > RECORDS_PER_REQUEST_MAX or size > BYTES_PER_REQUEST_MAX:
                 refused = PolicyViolationError(TOO_MANY_CREATED)
                 return CreationPlan(before, (), (refused,) * len(acls))

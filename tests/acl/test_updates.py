@@ -42,7 +42,7 @@ def snapshot_of(held: set[Acl]) -> AclSnapshot:
 def test_a_plan_of_creations_leaves_what_was_there_and_what_is_good(
     held: set[Acl], wanted: list[Acl]
 ) -> None:
-    """Once each; its changes, applied, make its tail."""
+    """Once each, with an id each; its changes, applied, make its tail."""
     before = snapshot_of(held)
     plan, _ = finished(plan_creations(before, wanted, ids()))
     good = {acl for acl, error in zip(wanted, plan.errors, strict=True) if error is None}
@@ -51,6 +51,8 @@ def test_a_plan_of_creations_leaves_what_was_there_and_what_is_good(
         dict.fromkeys(acl for acl in wanted if acl in good - held)
     )
     assert apply_changes(before, plan.changes) == plan.tail
+    new_id = ids()
+    assert [change.id for change in plan.changes] == [new_id() for _ in plan.changes]
     assert before == snapshot_of(held)
 
 
