@@ -196,11 +196,8 @@ DECISION_MUTANTS: Final = (
     Mutant(
         name="a creation of what is there writes a second record",
         file="acl/updates.py",
-        text=(
-            "                changes.append(change)\n"
-            "                size += _record_bytes_max(acl)\n"
-        ),
-        becomes="            changes.append(change)\n            size += _record_bytes_max(acl)\n",
+        text="            changes.append(change)\n",
+        becomes="            changes += [change] * acls.count(acl)\n",
         found_by=(
             "tests/daemon/test_kafka_acl_handlers.py"
             "::test_a_duplicate_is_a_success_that_writes_nothing"
