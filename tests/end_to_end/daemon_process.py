@@ -43,12 +43,17 @@ class DaemonProcess:
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
         return ask(self.decision, "POST", path, data, {"Content-Type": "application/json"})
 
-    def metric(self, name: str) -> float:
-        """Return one sample of /metrics by its whole name, labels included."""
+    def metric(self, name: str, *, absent: float | None = None) -> float:
+        """Return one sample of /metrics by its whole name, labels included.
+
+        Args:
+            absent: what one counts as that is not there; None: it must be.
+        """
         for line in ask(self.admin, "GET", "/metrics").body.decode().splitlines():
             if line.startswith(f"{name} "):
                 return float(line.rpartition(" ")[2])
-        raise AssertionError(f"no metric {name}")
+        assert absent is not None, f"no metric {name}"
+        return absent
 
     def close(self) -> None:
         self.decision.close()

@@ -289,7 +289,7 @@ def test_answers_over_http_come_from_workers_too(tmp_path: Path) -> None:
             assert daemon.evaluate(body).json["decision"] is False
             daemon.decision.close()  # the next one goes to either worker
         name = 'authorizerd_decisions_total{result="denied",surface="AuthZEN"}'
-        wait_until(lambda: daemon.metric(name) == 20, "all are counted")
+        wait_until(lambda: daemon.metric(name, absent=0) == 20, "all are counted")
         wait_until(lambda: daemon.metric("authorizerd_audit_written_total") == 20, "and written")
         assert daemon.stop()[0] == 0
     lines = [json.loads(line) for line in audit.read_text().splitlines()]
