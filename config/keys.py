@@ -160,7 +160,7 @@ KEYS = (
         default="1024",
         reloadable=True,
         doc=(
-            "How many HTTP connections may be open at once. Kafka's"
+            "How many connections each endpoint may have open at once, in each process. Kafka's"
             " default, 2147483647, is no bound; this one fits the usual limit of open files."
         ),
     ),
