@@ -123,7 +123,7 @@ def drive(
             connection.ask(requests)
         answered, latencies_ns = 0, []
         now_ns = start_ns
-        while now_ns < end_ns:
+        while now_ns < end_ns or not latencies_ns:
             ready = poll.poll(STALLED_SECONDS)
             if not ready:
                 raise LoadError(f"no answer in {STALLED_SECONDS:.0f} s")

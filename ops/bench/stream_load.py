@@ -52,7 +52,7 @@ def drive(
         start_ns = now_ns = time.perf_counter_ns()
         timed_from_ns = start_ns + int(seconds * WARM_UP_SHARE * 1e9)
         end_ns = start_ns + int(seconds * 1e9)
-        while now_ns < end_ns:
+        while now_ns < end_ns or not latencies_ns:
             wanted = in_flight - len(asked_ns)
             if wanted:
                 stream.sendall(b"".join(frames[(sent + n) % len(frames)] for n in range(wanted)))
