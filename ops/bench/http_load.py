@@ -121,8 +121,8 @@ def drive(
         end_ns = start_ns + int(seconds * 1e9)
         for connection in by_descriptor.values():
             connection.ask(requests)
-        answered, latencies_ns = 0, []
-        now_ns = start_ns
+        latencies_ns: list[int] = []
+        answered, now_ns = 0, start_ns
         while now_ns < end_ns or not latencies_ns:
             ready = poll.poll(STALLED_SECONDS)
             if not ready:
