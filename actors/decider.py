@@ -74,11 +74,14 @@ class Decider(Authorizer, Protocol):
         request_name: str,
         counts: DecisionCounts,
         action: Action | None = None,
+        known: Decision | None = None,
     ) -> Decision:
         """Return the decision and its rule; count it, and have it audited.
 
         Args:
             action: what the audit is to know beside the question.
+            known: what the same authority has decided of the question before. It is returned,
+                where nothing but the authority decides.
 
         Raises:
             NotReadyError: the ACLs are not loaded, and the principal is no super user.

@@ -125,8 +125,9 @@ class PluggedAuthorizer(Decider):
         request_name: str,
         counts: DecisionCounts,
         action: Action | None = None,
+        known: Decision | None = None,
     ) -> Decision:
-        """As ``Decider.decide``; what fails is denied. ``authority`` has no say."""
+        """As ``Decider.decide``; what fails is denied. ``authority`` and ``known`` have no say."""
         if action is None:
             action = Action(question.operation, question.resource_type, question.resource_name)
         context = RequestContext(

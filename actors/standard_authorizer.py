@@ -190,11 +190,13 @@ class StandardAuthorizer(Decider):
         request_name: str,
         counts: DecisionCounts,
         action: Action | None = None,
+        known: Decision | None = None,
     ) -> Decision:
         """Return the decision and its rule; count it, and hand it to the audit log.
 
         Args:
             action: what the audit is to know beside the question.
+            known: what the same authority has decided of the question before, to be returned.
 
         Raises:
             NotReadyError: the ACLs are not loaded, and the principal is no super user.
@@ -202,7 +204,9 @@ class StandardAuthorizer(Decider):
         """
         snapshot = authority.snapshot
         try:
-            if snapshot is None:
+            if known is not None:
+                decision = known
+            elif snapshot is None:
                 decision = _before_loading(authority.settings, question.principal)
             else:
                 decision = explain(snapshot, authority.settings, question)

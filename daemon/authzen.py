@@ -15,7 +15,9 @@ import msgspec
 import trio
 
 from acl.errors import InvalidQuestionError, NotReadyError
+from acl.model import Question
 from actors.decider import Authority, Decider
+from daemon.answer_memory import Answered, AnswerMemory
 from daemon.askers import Asker, Askers, check_may_ask
 from daemon.errors import ForbiddenError
 from protocol.authzen import (
@@ -27,6 +29,7 @@ from protocol.authzen import (
     encode_answer,
     encode_answers,
     encode_failed_answer,
+    has_defaults,
     question_of,
     with_defaults,
 )
@@ -48,12 +51,21 @@ _REQUEST_ID: Final = b"x-request-id"
 _EVALUATIONS_PER_SLICE: Final = 64
 
 
+class _Judgement(msgspec.Struct, frozen=True, gc=False):
+    """What one request is judged by, who asked, and under which number its answers are kept."""
+
+    authority: Authority
+    asker: Asker
+    generation: int
+
+
 class AuthZenHandler:
     def __init__(self, authorizer: Decider, vocabulary: Vocabulary, askers: Askers) -> None:
         self._authorizer = authorizer
         self._askers = askers
         self._vocabulary = vocabulary
         self._counts = authorizer.counts_of(SURFACE)
+        self._memory = AnswerMemory()
 
     async def __call__(self, request: Request) -> Response:
         """Answer one request; long ones yield to other connections between slices."""
@@ -77,7 +89,7 @@ class AuthZenHandler:
             return text_response(400, "Content-Type must be application/json")
         try:
             if request.path == EVALUATION_PATH:
-                return self._evaluate(decode_evaluation(request.body), asker)
+                return self._evaluate(request.body, asker)
             return await self._evaluate_all(request.body, asker)
         except (AuthZenError, InvalidQuestionError) as error:
             return text_response(400, str(error))
@@ -86,22 +98,26 @@ class AuthZenHandler:
         except NotReadyError as error:
             return text_response(503, f"AUTHORIZER_NOT_READY: {error}")
 
-    def _evaluate(self, evaluation: Evaluation, asker: Asker) -> Response:
-        answer, _ = self._decide(self._authorizer.newest(), evaluation, asker)
+    def _judgement(self, asker: Asker) -> _Judgement:
+        authority = self._authorizer.newest()
+        return _Judgement(authority, asker, self._memory.generation_of(authority))
+
+    def _evaluate(self, body: bytes, asker: Asker) -> Response:
+        answer, _ = self._decide(self._judgement(asker), body)
         return Response(status=200, body=answer, content_type=_JSON)
 
     async def _evaluate_all(self, body: bytes, asker: Asker) -> Response:
         request = decode_evaluations(body)
         if not request.evaluations:
-            return self._evaluate(request, asker)
-        authority = self._authorizer.newest()
+            return self._evaluate(body, asker)
+        judgement = self._judgement(asker)
+        defaults = request if has_defaults(request) else None
         answers: list[bytes] = []
         for raw in request.evaluations:
             if len(answers) % _EVALUATIONS_PER_SLICE == _EVALUATIONS_PER_SLICE - 1:
                 await trio.lowlevel.checkpoint()
             try:
-                evaluation = with_defaults(decode_evaluation(raw), request)
-                answer, allowed = self._decide(authority, evaluation, asker)
+                answer, allowed = self._decide(judgement, bytes(raw), defaults)
             except (AuthZenError, InvalidQuestionError) as error:
                 answer, allowed = encode_failed_answer(400, str(error)), False
             except ForbiddenError as error:
@@ -112,16 +128,41 @@ class AuthZenHandler:
         return Response(status=200, body=encode_answers(answers), content_type=_JSON)
 
     def _decide(
-        self, authority: Authority, evaluation: Evaluation, asker: Asker
+        self, judgement: _Judgement, text: bytes, defaults: Evaluation | None = None
     ) -> tuple[bytes, bool]:
+        """Return the answer to one evaluation, and whether it allows.
+
+        A text that leans on defaults says nothing by itself, so what is remembered does not help.
+        """
+        authority, generation = judgement.authority, judgement.generation
+        kept = self._memory.find(text, generation) if defaults is None else None
+        question = self._question(text, defaults) if kept is None else kept.question
+        self._check(judgement, question)
+        known = None if kept is None else kept.decision
+        decision = self._authorizer.decide(authority, question, SURFACE, self._counts, known=known)
+        if kept is not None and decision is known:
+            return kept.answer, decision.allowed
+        answer = encode_answer(decision, authority.offset)
+        if defaults is None:
+            self._memory.keep(text, generation, Answered(question, decision, answer))
+        return answer, decision.allowed
+
+    def _question(self, text: bytes, defaults: Evaluation | None) -> Question:
         try:
-            question = question_of(evaluation, self._vocabulary)
-            check_may_ask(asker, question.principal, authority)
-        except (AuthZenError, ForbiddenError):
+            evaluation = decode_evaluation(text)
+            if defaults is not None:
+                evaluation = with_defaults(evaluation, defaults)
+            return question_of(evaluation, self._vocabulary)
+        except AuthZenError:
+            self._counts.invalid += 1
+            raise
+
+    def _check(self, judgement: _Judgement, question: Question) -> None:
+        try:
+            check_may_ask(judgement.asker, question.principal, judgement.authority)
+        except ForbiddenError:
             self._counts.invalid += 1
             raise
         except NotReadyError:
             self._counts.not_ready += 1
             raise
-        decision = self._authorizer.decide(authority, question, SURFACE, self._counts)
-        return encode_answer(decision, authority.offset), decision.allowed

@@ -136,6 +136,12 @@ def decode_evaluations(body: bytes) -> Evaluations:
     return request
 
 
+def has_defaults(request: Evaluations) -> bool:
+    """Say whether anything stands beside the evaluations that one of them may lack."""
+    fields = (request.subject, request.action, request.resource, request.context)
+    return any(field is not None for field in fields)
+
+
 def with_defaults(evaluation: Evaluation, defaults: Evaluation) -> Evaluation:
     """Return the evaluation with each absent field taken, whole, from ``defaults``."""
     return Evaluation(

@@ -233,4 +233,40 @@ SURFACE_MUTANTS: Final = (
         becomes="if self.statistics.connections_open < 0:",
         found_by="tests/daemon/test_kafka_listener.py::test_connections_beyond_the_most_are_closed",
     ),
+    Mutant(
+        name="an answer outlives the ACLs that it was given by",
+        file="daemon/answer_memory.py",
+        text="if authority.snapshot is not self._snapshot or",
+        becomes="if",
+        found_by="tests/daemon/test_answer_memory.py::test_a_change_of_acls_changes_the_next_answer",
+    ),
+    Mutant(
+        name="an answer outlives the super users that it was given by",
+        file="daemon/answer_memory.py",
+        text=" or authority.settings is not self._settings:",
+        becomes=":",
+        found_by=(
+            "tests/daemon/test_answer_memory.py::test_a_change_of_settings_changes_the_next_answer"
+        ),
+    ),
+    Mutant(
+        name="a longer request answers later ones from its older state",
+        file="daemon/answer_memory.py",
+        text="kept is not None and kept[0] == generation",
+        becomes="kept is not None",
+        found_by=(
+            "tests/daemon/test_answer_memory.py"
+            "::test_a_request_that_began_earlier_leaves_nothing_to_later_ones"
+        ),
+    ),
+    Mutant(
+        name="evaluations with other defaults get each other's answers",
+        file="daemon/authzen.py",
+        text="defaults = request if has_defaults(request) else None",
+        becomes="defaults = None",
+        found_by=(
+            "tests/daemon/test_answer_memory.py"
+            "::test_an_evaluation_that_leans_on_defaults_is_not_remembered"
+        ),
+    ),
 )
