@@ -7,13 +7,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final
 
 from acl.model import Operation, Question, ResourceType
 from ops.bench import opa_peer
-from ops.bench.daemon_process import DaemonProcess, ready_daemon
+from ops.bench.daemon_process import (
+    HOLDER,
+    DaemonProcess,
+    ready_daemon,
+    write_token,
+)
 from ops.bench.figures import Absent, Line, peer_of
 from ops.bench.http_surface import Driven, Load, Server, Surface
 from ops.bench.opa_peer import ready_opa
@@ -25,6 +31,8 @@ LOADS: Final = (
     *(Load(connections=connections, each=1) for connections in (1, 16, 64)),
     *(Load(connections=connections, each=BATCH) for connections in (1, 16)),
 )
+LEANING: Final = Load(connections=16, each=BATCH)
+WITH_TOKEN: Final = tuple(Load(connections=16, each=each) for each in (1, BATCH))
 AUDITED: Final = tuple(Load(connections=16, each=each) for each in (1, BATCH))
 
 _DRAIN_SECONDS: Final = 0.1
@@ -52,6 +60,11 @@ SURFACE: Final = Surface(
     many=lambda evaluations: {"evaluations": evaluations},
     is_allowed=lambda answer: answer["decision"] is True,
 )
+
+LEANING_SURFACE: Final = replace(
+    SURFACE, many=lambda evaluations: {"context": {}, "evaluations": evaluations}
+)
+"""Evaluations that might lean on a default, so that none is found by its own text."""
 
 
 def _worded_as_plugin(question: Question) -> dict[str, Any]:
@@ -121,7 +134,26 @@ def measure_http(
             if load.each == 1:
                 driven = plugin.drive(questions, load, directory, seconds)
                 lines += _lines(f"OPA's shape, {load}", driven, their)
+        leaning = _checked(daemon, questions, expected, LEANING_SURFACE)
+        driven = leaning.drive(questions, LEANING, directory, seconds)
+        lines += _lines(f"AuthZEN, {LEANING}, nothing remembered", driven, theirs[-1])
+    lines += _measure_with_token(questions, expected, log_dir, directory, seconds)
     return lines + _measure_audited(questions, expected, log_dir, directory, seconds)
+
+
+def _measure_with_token(
+    questions: Sequence[Question], expected: str, log_dir: Path, directory: Path, seconds: float
+) -> list[Line]:
+    """Return the lines of a daemon that wants a token, and has it hold CLUSTER_ACTION."""
+    tokens_file, token_file = write_token(directory)
+    settings = {"authorizerd.tokens.file": str(tokens_file), "super.users": HOLDER}
+    lines: list[Line] = []
+    with ready_daemon(directory, log_dir, settings) as daemon:
+        server = _checked(daemon, questions, expected, token_file=token_file)
+        for load in WITH_TOKEN:
+            driven = server.drive(questions, load, directory, seconds)
+            lines += _lines(f"AuthZEN, {load}, with a token", driven, None)
+    return lines
 
 
 def _measure_audited(
@@ -175,8 +207,14 @@ def _checked(
     questions: Sequence[Question],
     expected: str,
     surface: Surface = SURFACE,
+    token_file: Path | None = None,
 ) -> Server:
-    server = Server(surface=surface, host=daemon.decision_http, process_id=daemon.process_id)
+    server = Server(
+        surface=surface,
+        host=daemon.decision_http,
+        process_id=daemon.process_id,
+        token_file=token_file,
+    )
     server.check(questions, expected)
     return server
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import secrets
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ from typing import Final
 
 import msgspec
 
+from config.tokens import SECRET_BYTES, new_token
 from ops.bench.processes import running, wait_for_file
 
 READY_TIMEOUT_SECONDS: Final = 60.0
@@ -24,6 +26,9 @@ _SETTINGS: Final = {
     "authorizerd.decision.stream": "tcp://127.0.0.1:0",
     "authorizerd.admin.http": "http://127.0.0.1:0",
 }
+
+HOLDER: Final = "User:bench"
+_HOLDER_ID: Final = "bench"
 
 
 class _ReadyFile(msgspec.Struct):
@@ -63,6 +68,15 @@ def serve_command(
     lines = {**_SETTINGS, "metadata.log.dir": str(log_dir), **settings}
     config.write_text("".join(f"{key}={value}\n" for key, value in lines.items()))
     return ["serve", "--config", config, "--ready-file", ready], ready
+
+
+def write_token(directory: Path) -> tuple[Path, Path]:
+    """Make a token; return ``authorizerd.tokens.file``, and a file with the token alone."""
+    token, line = new_token(_HOLDER_ID, HOLDER, secrets.token_bytes(SECRET_BYTES))
+    tokens_file, token_file = directory / "tokens", directory / "token"
+    tokens_file.write_text(f"{line}\n")
+    token_file.write_text(f"{token}\n")
+    return tokens_file, token_file
 
 
 @contextmanager

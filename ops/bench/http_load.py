@@ -4,9 +4,10 @@ It is a process of its own on non-blocking sockets, so that it takes nothing fro
 but the other core. A connection that is answered asks again at once: what is measured is the
 most that the server can do, and how long an answer takes then.
 
-    python -m ops.bench.http_load HOST:PORT PATH BODIES CONNECTIONS SECONDS
+    python -m ops.bench.http_load HOST:PORT PATH BODIES CONNECTIONS SECONDS [TOKEN]
 
-``BODIES`` is a file of JSON texts, one a line; the connections share them out.
+``BODIES`` is a file of JSON texts, one a line; the connections share them out. ``TOKEN`` is a file
+that holds the token of whoever asks.
 """
 
 from __future__ import annotations
@@ -146,18 +147,20 @@ def drive(
     )
 
 
-def post(host: str, path: str, body: bytes) -> bytes:
+def post(host: str, path: str, body: bytes, token: str | None = None) -> bytes:
     """Return the bytes of a POST of JSON on a connection that is kept."""
+    authorization = "" if token is None else f"Authorization: Bearer {token}\r\n"
     return (
         f"POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
-        f"Content-Length: {len(body)}\r\n\r\n"
+        f"{authorization}Content-Length: {len(body)}\r\n\r\n"
     ).encode() + body
 
 
 def main() -> None:
-    host, path, bodies, connections, seconds = sys.argv[1:]
+    host, path, bodies, connections, seconds, *token_file = sys.argv[1:]
+    token = Path(token_file[0]).read_text().strip() if token_file else None
     name, _, port = host.rpartition(":")
-    requests = [post(host, path, body) for body in Path(bodies).read_bytes().splitlines()]
+    requests = [post(host, path, body, token) for body in Path(bodies).read_bytes().splitlines()]
     report = drive((name, int(port)), requests, int(connections), float(seconds))
     sys.stdout.buffer.write(msgspec.json.encode(report) + b"\n")
 

@@ -54,11 +54,12 @@ class Driven(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
-    """A server that is up at ``host`` (``host:port``)."""
+    """A server that is up at ``host`` (``host:port``); ``token_file`` is whose token it wants."""
 
     surface: Surface
     host: str
     process_id: int
+    token_file: Path | None = None
 
     def check(self, questions: Sequence[Question], expected: str) -> None:
         """Ask each question once.
@@ -68,10 +69,13 @@ class Server:
         """
         surface = self.surface
         connection = http.client.HTTPConnection(self.host, timeout=_TIMEOUT_SECONDS)
+        headers = {"Content-Type": "application/json"}
+        if self.token_file is not None:
+            headers["Authorization"] = f"Bearer {self.token_file.read_text().strip()}"
         given = ""
         for question in questions:
             body = msgspec.json.encode(surface.one(question))
-            connection.request("POST", surface.one_path, body, {"Content-Type": "application/json"})
+            connection.request("POST", surface.one_path, body, headers)
             answer = msgspec.json.decode(connection.getresponse().read())
             given += "A" if surface.is_allowed(answer) else "D"
         connection.close()
@@ -100,6 +104,8 @@ class Server:
             sys.executable, "-m", "ops.bench.http_load",
             self.host, path, bodies, str(load.connections), str(seconds),
         ]  # fmt: skip
+        if self.token_file is not None:
+            command = [*command, self.token_file]
         before = cpu_seconds(self.process_id)
         report = json_of(command, LoadReport, timeout_seconds=_TIMEOUT_SECONDS)
         used = cpu_seconds(self.process_id) - before

@@ -8,7 +8,9 @@ import os
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -48,13 +50,32 @@ def output_of(command: Command, *, timeout_seconds: float, directory: Path | Non
     return done.stdout
 
 
+def outputs_of(commands: Sequence[Command], *, timeout_seconds: float) -> list[bytes]:
+    """Run the commands beside each other; return what each printed.
+
+    Raises:
+        ProcessError: as ``output_of``, for the first that failed.
+    """
+    with ThreadPoolExecutor(len(commands)) as threads:
+        run = partial(output_of, timeout_seconds=timeout_seconds)
+        return list(threads.map(run, commands))
+
+
 def json_of(command: Command, kind: type[T], *, timeout_seconds: float) -> T:
     """Run ``command`` and return the JSON that it prints.
 
     Raises:
         ProcessError: as ``output_of``, or it printed something else.
     """
-    printed = output_of(command, timeout_seconds=timeout_seconds)
+    return decoded(output_of(command, timeout_seconds=timeout_seconds), kind, command)
+
+
+def decoded(printed: bytes, kind: type[T], command: Command) -> T:
+    """Return the JSON that ``command`` printed.
+
+    Raises:
+        ProcessError: it is none, or not of that kind.
+    """
     try:
         return msgspec.json.decode(printed, type=kind)
     except msgspec.MsgspecError as error:
@@ -105,12 +126,19 @@ def wait_for_file(path: Path, process: subprocess.Popen[bytes], timeout_seconds:
 
 
 def cpu_seconds(process_id: int) -> float:
-    """Return the CPU time, user and system, that all threads of a process have used.
+    """Return the CPU time, user and system, of a process with all its threads and children.
 
-    Source: proc(5), ``/proc/<pid>/stat``, fields 14 and 15.
+    Source: proc(5), ``/proc/<pid>/stat``, fields 14 and 15; ``/proc/<pid>/task/<tid>/children``.
     """
-    after_name = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()
-    return (int(after_name[11]) + int(after_name[12])) / _TICKS_PER_SECOND
+    process = Path(f"/proc/{process_id}")
+    after_name = (process / "stat").read_text().rpartition(")")[2].split()
+    own = (int(after_name[11]) + int(after_name[12])) / _TICKS_PER_SECOND
+    children = [
+        int(child)
+        for of_thread in process.glob("task/*/children")
+        for child in of_thread.read_text().split()
+    ]
+    return own + sum(map(cpu_seconds, children))
 
 
 def resident_bytes() -> int:

@@ -7,23 +7,51 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from acl.model import Question
-from ops.bench.daemon_process import DaemonProcess, ready_daemon
+from ops.bench.daemon_process import (
+    HOLDER,
+    DaemonProcess,
+    ready_daemon,
+    write_token,
+)
 from ops.bench.decisions import check_agreement
 from ops.bench.figures import Line
 from ops.bench.http_load import LoadReport
-from ops.bench.processes import Command, ProcessError, cpu_seconds, json_of
+from ops.bench.processes import Command, ProcessError, cpu_seconds, decoded, outputs_of
 from ops.bench.sets import AclSet
 from ops.stream_client.blocking import StreamClient
 from ops.stream_client.errors import StreamError
 from protocol.decision_stream import StreamClientConnection, StreamQuestion
 
-FRAME_SIZES: Final = ((1, 64), (10, 16), (100, 16), (1000, 4))
-"""Questions a frame, and frames in flight."""
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamLoad:
+    """So many questions a frame, and so many frames in flight on each connection."""
+
+    each: int
+    in_flight: int
+    connections: int = 1
+
+    def __str__(self) -> str:
+        on = "" if self.connections == 1 else f" on each of {self.connections} connections"
+        return f"{self.each} a frame, {self.in_flight} in flight{on}"
+
+
+USUAL: Final = StreamLoad(each=100, in_flight=16)
+LOADS: Final = (
+    StreamLoad(each=1, in_flight=64),
+    StreamLoad(each=10, in_flight=16),
+    USUAL,
+    StreamLoad(each=1000, in_flight=4),
+)
+CROWD: Final = StreamLoad(each=100, in_flight=4, connections=4)
+"""Connections enough for each of two workers to be given some."""
+
+WORKERS: Final = 2
 _FRAMES_MAX: Final = 512
 _FRAME_BYTES_MAX: Final = 16 * 1024 * 1024
 _TIMEOUT_SECONDS: Final = 60.0
@@ -43,35 +71,71 @@ def measure_stream(
         ProcessError: the daemon did not serve as it should.
     """
     questions = list(acl_set.questions())
+    for each in {load.each for load in (*LOADS, CROWD)}:
+        _frames_file(directory, each).write_bytes(_frames(questions, each))
     lines: list[Line] = []
     with ready_daemon(directory, log_dir, {}) as daemon:
         _check(daemon, questions, expected)
-        for each, in_flight in FRAME_SIZES:
-            what = f"stream, {each} a frame, {in_flight} in flight"
-            path = directory / f"stream-{each}.frames"
-            path.write_bytes(_frames(questions, each))
-            command: Command = [
-                sys.executable, "-m", "ops.bench.stream_load",
-                daemon.decision_stream, path, str(in_flight), str(seconds),
-            ]  # fmt: skip
-            before = cpu_seconds(daemon.process_id)
-            report = json_of(command, LoadReport, timeout_seconds=_TIMEOUT_SECONDS)
-            used = cpu_seconds(daemon.process_id) - before
-            lines += _lines(what, report, each, used)
-    return lines
+        for load in LOADS:
+            lines += _lines(f"stream, {load}", load, _drive(daemon, load, directory, seconds))
+        alone = _drive(daemon, CROWD, directory, seconds)
+    tokens_file, token_file = write_token(directory)
+    settings = {"authorizerd.tokens.file": str(tokens_file), "super.users": HOLDER}
+    with ready_daemon(directory, log_dir, settings) as daemon:
+        driven = _drive(daemon, USUAL, directory, seconds, token_file)
+        lines += _lines(f"stream, {USUAL}, with a token", USUAL, driven)
+    with ready_daemon(directory, log_dir, {"authorizerd.workers": str(WORKERS)}) as daemon:
+        _check(daemon, questions, expected)
+        shared = _drive(daemon, CROWD, directory, seconds)
+    return [
+        *lines,
+        *_lines(f"stream, {CROWD}", CROWD, alone),
+        *_lines(f"stream, {CROWD}, {WORKERS} workers", CROWD, shared),
+    ]
 
 
-def _lines(what: str, report: LoadReport, each: int, cpu: float) -> list[Line]:
-    decisions = report.requests * each
+@dataclass(frozen=True, slots=True)
+class _Driven:
+    """What each connection measured, and the CPU-seconds that the daemon used meanwhile."""
+
+    reports: Sequence[LoadReport]
+    cpu: float
+
+
+def _drive(
+    daemon: DaemonProcess,
+    load: StreamLoad,
+    directory: Path,
+    seconds: float,
+    token_file: Path | None = None,
+) -> _Driven:
+    command: Command = [
+        sys.executable, "-m", "ops.bench.stream_load", daemon.decision_stream,
+        _frames_file(directory, load.each), str(load.in_flight), str(seconds),
+        *(() if token_file is None else (token_file,)),
+    ]  # fmt: skip
+    before = cpu_seconds(daemon.process_id)
+    printed = outputs_of([command] * load.connections, timeout_seconds=_TIMEOUT_SECONDS)
+    used = cpu_seconds(daemon.process_id) - before
+    return _Driven([decoded(each, LoadReport, command) for each in printed], used)
+
+
+def _frames_file(directory: Path, each: int) -> Path:
+    return directory / f"stream-{each}.frames"
+
+
+def _lines(what: str, load: StreamLoad, driven: _Driven) -> list[Line]:
+    reports, cpu = driven.reports, driven.cpu
+    decisions = sum(report.requests for report in reports) * load.each
     return [
         Line(
             what=f"{what}: decisions",
             unit="/s",
-            ours=report.requests_per_second * each,
+            ours=sum(report.requests_per_second for report in reports) * load.each,
             more_is_better=True,
         ),
-        Line(what=f"{what}: p50 of a frame", unit="ms", ours=report.p50_ms),
-        Line(what=f"{what}: p99 of a frame", unit="ms", ours=report.p99_ms),
+        Line(what=f"{what}: p50 of a frame", unit="ms", ours=max(r.p50_ms for r in reports)),
+        Line(what=f"{what}: p99 of a frame", unit="ms", ours=max(r.p99_ms for r in reports)),
         Line(
             what=f"{what}: decisions a CPU-second",
             unit="/s",

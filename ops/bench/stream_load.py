@@ -3,9 +3,10 @@
 It is a process of its own, and sends frames that were encoded before, so that it takes as little as
 can be from what it measures.
 
-    python -m ops.bench.stream_load HOST:PORT FRAMES IN_FLIGHT SECONDS
+    python -m ops.bench.stream_load HOST:PORT FRAMES IN_FLIGHT SECONDS [TOKEN]
 
-``FRAMES`` is a file of whole frames, one behind the other, each of equally many questions.
+``FRAMES`` is a file of whole frames, one behind the other, each of equally many questions;
+``TOKEN`` one that holds the token of whoever asks.
 """
 
 from __future__ import annotations
@@ -31,7 +32,11 @@ _FRAME_BYTES_MAX: Final = 16 * 1024 * 1024
 
 
 def drive(
-    address: tuple[str, int], frames: Sequence[bytes], in_flight: int, seconds: float
+    address: tuple[str, int],
+    frames: Sequence[bytes],
+    in_flight: int,
+    seconds: float,
+    token: str | None = None,
 ) -> LoadReport:
     """Ask for so many seconds; every frame must be answered, in order and without an error.
 
@@ -44,7 +49,7 @@ def drive(
     sent = answered = 0
     with socket.create_connection(address, STALLED_SECONDS) as stream:
         stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        stream.sendall(connection.hello())
+        stream.sendall(connection.hello(token))
         while (greeting := connection.next_greeting()) is None:
             connection.receive_data(_received(stream))
         if greeting.error_code:
@@ -97,11 +102,12 @@ def split(data: bytes) -> list[bytes]:
 
 
 def main() -> None:
-    host, path, in_flight, seconds = sys.argv[1:]
+    host, path, in_flight, seconds, *token_file = sys.argv[1:]
+    token = Path(token_file[0]).read_text().strip() if token_file else None
     name, _, port = host.rpartition(":")
     frames = split(Path(path).read_bytes())
     try:
-        report = drive((name, int(port)), frames, int(in_flight), float(seconds))
+        report = drive((name, int(port)), frames, int(in_flight), float(seconds), token)
     except (LoadError, DecodeError, OSError) as error:
         sys.exit(f"{type(error).__name__}: {error}")
     sys.stdout.buffer.write(msgspec.json.encode(report) + b"\n")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from ops.bench.processes import (
     cpu_seconds,
     json_of,
     output_of,
+    outputs_of,
     resident_bytes,
     running,
     wait_for_file,
@@ -82,3 +85,32 @@ def test_cpu_time_and_memory_are_those_of_the_process() -> None:
     block = bytearray(64 * 1024 * 1024)
     assert resident_bytes() - before > 60 * 1024 * 1024
     del block
+
+
+def test_what_a_child_uses_counts_as_its_parents() -> None:
+    """A daemon's workers are children, started by any of its threads."""
+    busy = "import time\nwhile time.process_time() < 0.3: pass\nprint(flush=True)\ninput()"
+    before = cpu_seconds(os.getpid())
+    children = []
+
+    def start() -> None:
+        child = subprocess.Popen(python(busy), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        children.append(child)
+
+    thread = threading.Thread(target=start)
+    thread.start()
+    thread.join()
+    with children[0] as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        assert cpu_seconds(os.getpid()) - before >= 0.25
+        child.communicate(b"\n")
+
+
+def test_programs_that_run_beside_each_other_all_print() -> None:
+    """In the order of their commands, whichever ends first; one that fails fails all."""
+    codes = [f"import time; time.sleep({pause}); print({pause})" for pause in (0.2, 0)]
+    printed = outputs_of([python(code) for code in codes], timeout_seconds=20)
+    assert printed == [b"0.2\n", b"0\n"]
+    with pytest.raises(ProcessError, match="exit code 3"):
+        outputs_of([python("print()"), python("raise SystemExit(3)")], timeout_seconds=20)
