@@ -2,8 +2,9 @@
 
     python -m ops.bench [--quick] [--directory DIRECTORY]
 
-The table goes to standard output, the same lines to ``DIRECTORY/bench.json``; what is being done
-goes to standard error. ``--quick`` runs every part of it on small sets, without a JVM.
+The table goes to standard output, the same lines to ``DIRECTORY/bench.json``, a plot of what grows
+to ``DIRECTORY/growth.svg``; what is being done goes to standard error. ``--quick`` runs every part
+of it on small sets, without a JVM.
 """
 
 from __future__ import annotations
@@ -28,9 +29,11 @@ from ops.bench.decisions import DisagreementError, answers, measure_decisions
 from ops.bench.early_start import measure_early_start
 from ops.bench.event_loop import measure_event_loop
 from ops.bench.figures import Absent, Line, table
+from ops.bench.growth import RESOURCES, Point, lines_of, measure_growth, panels_of
 from ops.bench.kafka_peer import KafkaPeer, prepare
 from ops.bench.loading import measure_loading
 from ops.bench.machine import Machine, this_machine
+from ops.bench.plot import svg
 from ops.bench.processes import ProcessError
 from ops.bench.sets import AclSet, kind, wide, write_lines
 from ops.bench.stream import measure_stream
@@ -49,6 +52,7 @@ class Plan:
     updates: int
     crowd: int
     loads: int
+    growth: tuple[int, ...]
 
 
 FULL: Final = Plan(
@@ -58,6 +62,7 @@ FULL: Final = Plan(
     updates=10_000,
     crowd=100_000,
     loads=3,
+    growth=RESOURCES,
 )
 QUICK: Final = Plan(
     sets=(kind(), wide(1000, 2)),
@@ -66,6 +71,7 @@ QUICK: Final = Plan(
     updates=100,
     crowd=100,
     loads=1,
+    growth=(1000, 2000),
 )
 
 
@@ -104,8 +110,25 @@ def measure(plan: Plan, peer: KafkaPeer, directory: Path) -> Iterator[Line]:
     yield from measure_loading(log_dir, theirs, plan.loads)
     yield from measure_event_loop(log_dir, directory / "event-loop")
     yield from measure_early_start(log_dir, directory / "early-start")
+    yield from _growth(plan, peer, directory)
     yield from _http(plan, directory)
     yield from measure_updates(directory, updates.FULL if plan is FULL else updates.QUICK)
+
+
+def _growth(plan: Plan, peer: KafkaPeer, directory: Path) -> Iterator[Line]:
+    """Yield the lines of each size, and draw them all."""
+    _say("growth")
+    points: list[Point] = []
+    for point in measure_growth(
+        peer,
+        directory,
+        resources=plan.growth,
+        updates=plan.updates,
+        seconds=plan.decision_seconds / 3,
+    ):
+        points.append(point)
+        yield from lines_of(point)
+    (directory.parent / "growth.svg").write_text(svg(panels_of(points)))
 
 
 def _http(plan: Plan, directory: Path) -> Iterator[Line]:

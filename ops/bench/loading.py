@@ -14,6 +14,7 @@ from typing import Final
 import msgspec
 
 from acl.builder import SnapshotBuilder
+from acl.snapshot import AclSnapshot
 from metadata.replay import read_changes
 from ops.bench.figures import Absent, Line, peer_of
 from ops.bench.kafka_peer import NAME, State
@@ -31,7 +32,7 @@ class LoadReport(msgspec.Struct, frozen=True):
     resident_bytes_per_acl: float
 
 
-def load(log_dir: Path) -> LoadReport:
+def load_snapshot(log_dir: Path) -> tuple[AclSnapshot, LoadReport]:
     """Load the log below ``log_dir`` in this process, as the daemon does: collector at rest."""
     before = resident_bytes()
     gc.disable()
@@ -47,7 +48,7 @@ def load(log_dir: Path) -> LoadReport:
     gc.enable()
     gc.collect()
     acls = len(snapshot.acls)
-    return LoadReport(acls, seconds, (resident_bytes() - before) / acls)
+    return snapshot, LoadReport(acls, seconds, (resident_bytes() - before) / acls)
 
 
 def measure_loading(log_dir: Path, theirs: State | Absent, runs: int = RUNS) -> list[Line]:
@@ -90,4 +91,5 @@ def measure_loading(log_dir: Path, theirs: State | Absent, runs: int = RUNS) -> 
 
 
 if __name__ == "__main__":
-    sys.stdout.buffer.write(msgspec.json.encode(load(Path(sys.argv[1]))) + b"\n")
+    _, report = load_snapshot(Path(sys.argv[1]))
+    sys.stdout.buffer.write(msgspec.json.encode(report) + b"\n")

@@ -12,7 +12,7 @@ from metadata.log import MetadataLog
 from metadata.replay import read_changes
 from ops.bench import checkpoint
 from ops.bench.checkpoint import write_checkpoint
-from ops.bench.loading import load
+from ops.bench.loading import load_snapshot
 from ops.bench.sets import wide
 
 SET = wide(1000, 2)
@@ -49,4 +49,5 @@ def test_a_second_checkpoint_takes_the_place_of_the_first(tmp_path: Path) -> Non
 def test_loading_counts_the_acls_that_the_set_has(tmp_path: Path) -> None:
     """A figure for each ACL is worth what their number is."""
     write_checkpoint(tmp_path, SET.added())
-    assert load(tmp_path).acls == len(build(SET.added()).acls) == 2100
+    snapshot, report = load_snapshot(tmp_path)
+    assert report.acls == len(snapshot.acls) == len(build(SET.added()).acls) == 2100

@@ -30,8 +30,10 @@ def test_a_quick_run_prints_a_table_and_writes_the_same_lines(tmp_path: Path) ->
         "memory",
         "event loop",
         "early listener",
+        "growth, 20,200 ACLs",
         "AuthZEN",
     ):
         assert any(part in what for what in whats), part
     assert all(what in printed for what in whats)
     assert "peer absent: not in a quick run" in printed
+    assert "one update, p99" in (tmp_path / "growth.svg").read_text()

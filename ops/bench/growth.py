@@ -1,0 +1,174 @@
+"""What grows with the number of ACLs, and what does not: from ten thousand to millions.
+
+Each point is a ``wide`` set of its own, loaded from a checkpoint by a fresh process that then
+decides and applies updates. The peer has a fresh JVM for each, up to the size where its own load
+takes longer than all else.
+
+    python -m ops.bench.growth LOG_DIRECTORY RESOURCES UPDATES SECONDS
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from acl.decision import AuthorizerSettings, authorize
+from ops.bench.changes import UpdateTimes, measure_updates
+from ops.bench.checkpoint import write_checkpoint
+from ops.bench.decisions import Timing, timed
+from ops.bench.figures import Absent, Line, peer_of
+from ops.bench.kafka_peer import NAME, Decisions, KafkaPeer, State
+from ops.bench.loading import LoadReport, load_snapshot
+from ops.bench.plot import Panel, Series
+from ops.bench.processes import Command, json_of
+from ops.bench.sets import QUESTIONS, wide, write_lines
+
+ACLS_EACH: Final = 10
+RESOURCES: Final = (1000, 5000, 25_000, 100_000, 250_000)
+PEER_RESOURCES_MAX: Final = 100_000
+UPDATES: Final = 10_000
+SECONDS: Final = 1.0
+
+_AMONG_MAX: Final = 100_000
+_TIMEOUT_SECONDS: Final = 300.0
+_NOT_AT_THIS_SIZE: Final = Absent("not measured at this size")
+_OURS: Final = "authorizerd"
+
+
+class GrowthReport(msgspec.Struct, frozen=True):
+    """What one process measured at one size."""
+
+    loading: LoadReport
+    decision: Timing
+    updates: UpdateTimes
+
+
+class Point(msgspec.Struct, frozen=True):
+    """One size: ours, and the peer's or why there is none."""
+
+    ours: GrowthReport
+    their_decisions: Decisions | Absent
+    their_state: State | Absent
+
+
+def report_on(log_dir: Path, resources: int, updates: int, seconds: float) -> GrowthReport:
+    """Load the log of ``wide(resources, …)`` in this process, then decide and update by it."""
+    snapshot, loading = load_snapshot(log_dir)
+    gc.freeze()  # as the daemon does once it has loaded
+    acl_set = wide(resources, ACLS_EACH)
+    asked = [msgspec.structs.astuple(question) for question in acl_set.questions()]
+    settings = AuthorizerSettings()
+
+    def decide_all() -> None:
+        for principal, host, operation, resource_type, name in asked:
+            authorize(snapshot, settings, principal, host, operation, resource_type, name)
+
+    decision = timed(decide_all, QUESTIONS, seconds)
+    among = list(islice(acl_set.added(), _AMONG_MAX))
+    times, _ = measure_updates(snapshot, among, updates)
+    return GrowthReport(loading, decision, times)
+
+
+def measure_growth(
+    peer: KafkaPeer,
+    directory: Path,
+    *,
+    resources: Sequence[int] = RESOURCES,
+    updates: int = UPDATES,
+    seconds: float = SECONDS,
+) -> Iterator[Point]:
+    """Yield a point for each size; files go below ``directory``.
+
+    Raises:
+        ProcessError: a process of ours failed.
+    """
+    for count in resources:
+        acl_set = wide(count, ACLS_EACH)
+        log_dir = directory / f"growth-{acl_set.name}"
+        write_checkpoint(log_dir, acl_set.added())
+        command: Command = [
+            sys.executable, "-m", "ops.bench.growth", log_dir,
+            str(count), str(updates), str(seconds),
+        ]  # fmt: skip
+        ours = json_of(command, GrowthReport, timeout_seconds=_TIMEOUT_SECONDS)
+        if count > PEER_RESOURCES_MAX:
+            yield Point(ours, _NOT_AT_THIS_SIZE, _NOT_AT_THIS_SIZE)
+            continue
+        write_lines(acl_set, directory)
+        yield Point(
+            ours,
+            peer.decisions(directory, acl_set.name, seconds),
+            peer.state(directory, acl_set.name),
+        )
+
+
+def lines_of(point: Point) -> list[Line]:
+    """Return the lines of one size."""
+    ours, state = point.ours, point.their_state
+    where = f"growth, {ours.loading.acls:,} ACLs"
+    return [
+        Line(
+            what=f"{where}: authorize, median",
+            unit="ns",
+            ours=ours.decision.ns_median,
+            peer=peer_of(NAME, point.their_decisions, lambda theirs: theirs.cpu_ns_median),
+        ),
+        Line(
+            what=f"{where}: update, p50",
+            unit="µs",
+            ours=ours.updates.p50,
+            peer=peer_of(NAME, state, lambda theirs: theirs.update_us.p50),
+        ),
+        Line(
+            what=f"{where}: update, p99",
+            unit="µs",
+            ours=ours.updates.p99,
+            peer=peer_of(NAME, state, lambda theirs: theirs.update_us.p99),
+        ),
+        Line(
+            what=f"{where}: load (peer: warm)",
+            unit="s",
+            ours=ours.loading.seconds,
+            peer=peer_of(NAME, state, lambda theirs: theirs.load_seconds_warm),
+        ),
+        Line(
+            what=f"{where}: memory for each",
+            unit="B",
+            ours=ours.loading.resident_bytes_per_acl,
+            peer=peer_of(NAME, state, lambda theirs: theirs.heap_bytes_per_acl),
+        ),
+    ]
+
+
+def panels_of(points: Sequence[Point]) -> list[Panel]:
+    """Return the plot: one panel for each kind of line, over the number of ACLs."""
+    titles = (
+        "one decision, ns",
+        "one update, p50, µs",
+        "one update, p99, µs",
+        "load, s",
+        "memory for each ACL, bytes",
+    )
+    sizes = [point.ours.loading.acls for point in points]
+    rows = [lines_of(point) for point in points]
+    panels = []
+    for number, title in enumerate(titles):
+        ours = [(size, row[number].ours) for size, row in zip(sizes, rows, strict=True)]
+        theirs = [
+            (size, line.peer.value)
+            for size, row in zip(sizes, rows, strict=True)
+            if (line := row[number]).peer is not None and line.peer.value is not None
+        ]
+        panels.append(Panel(title, "ACLs", (Series(_OURS, ours), Series(NAME, theirs))))
+    return panels
+
+
+if __name__ == "__main__":
+    report = report_on(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4]))
+    sys.stdout.buffer.write(msgspec.json.encode(report) + b"\n")
