@@ -244,7 +244,8 @@ def _run_load(
         sys.executable, "-m", drive.__module__,
         address, str(load.clients), str(load.bindings), str(seconds), prefix,
     ]  # fmt: skip
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    # Unbuffered: what was read ahead of the first line would be lost to ``communicate``.
+    process = subprocess.Popen(command, bufsize=0, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     with process:
         try:
             assert process.stdout is not None
