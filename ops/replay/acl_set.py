@@ -1,0 +1,66 @@
+"""A set of ACLs as a value: what a source gave, how it is identified, and under which settings.
+
+Law: two sets with equal ACLs have equal digests, wherever they were read and in whatever order.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from typing import Self
+
+import msgspec
+
+from acl.decision import AuthorizerSettings
+from acl.model import Acl
+
+
+class DatedAcl(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """An ACL, and when the log says it was added: milliseconds since 1970, None if not known."""
+
+    acl: Acl
+    added_ms: int | None = None
+
+
+class AclSet(msgspec.Struct, frozen=True, kw_only=True):
+    """The ACLs of ``source`` with the settings they are judged by.
+
+    ``offset`` is the metadata offset whose state this is, and ``stamped_ms`` when the batch there
+    was stamped (milliseconds since 1970): None where the source has none.
+    """
+
+    source: str
+    acls: tuple[DatedAcl, ...]
+    digest: str
+    offset: int | None = None
+    stamped_ms: int | None = None
+    super_users: tuple[str, ...] = ()
+    allow_everyone_if_no_acl_found: bool = False
+
+    @property
+    def settings(self) -> AuthorizerSettings:
+        return AuthorizerSettings(
+            super_users=frozenset(self.super_users),
+            allow_everyone_if_no_acl_found=self.allow_everyone_if_no_acl_found,
+        )
+
+    def with_acls(self, acls: Iterable[Acl], source: str) -> Self:
+        """Return a set of other ACLs under the same settings; of no log, so without an offset."""
+        dated = tuple(DatedAcl(acl) for acl in acls)
+        return msgspec.structs.replace(
+            self,
+            source=source,
+            acls=dated,
+            digest=digest_of(item.acl for item in dated),
+            offset=None,
+            stamped_ms=None,
+        )
+
+
+def digest_of(acls: Iterable[Acl]) -> str:
+    """Return ``sha256:`` and the hash of the ACLs' canonical lines, sorted, without repeats."""
+    hashed = hashlib.sha256()
+    for line in sorted({msgspec.json.encode(acl) for acl in acls}):
+        hashed.update(line)
+        hashed.update(b"\n")
+    return f"sha256:{hashed.hexdigest()}"

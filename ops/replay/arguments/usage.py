@@ -1,0 +1,51 @@
+"""``replay usage``: which ACLs recorded traffic used."""
+
+from __future__ import annotations
+
+import argparse
+
+from ops.replay.arguments.acls import acl_set_of, add_acl_arguments
+from ops.replay.arguments.numbers import days, names_max
+from ops.replay.arguments.paths import placed_input, placed_output
+from ops.replay.plans import UsagePlan
+
+
+def add_usage_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--events", required=True, metavar="DIR", help="what ingest wrote")
+    add_acl_arguments(parser)
+    parser.add_argument(
+        "--lookback",
+        type=days,
+        metavar="DAYS",
+        help="judge the last so many days of the events; all of them without it",
+    )
+    parser.add_argument(
+        "--names-max",
+        type=names_max,
+        default=20,
+        metavar="N",
+        help="suggest up to so many literal ACLs in place of a wide grant; %(default)s",
+    )
+    parser.add_argument(
+        "--assume-in-force",
+        action="store_true",
+        help="take ACLs whose age is unknown for older than the window",
+    )
+
+
+def usage_plan_of(parsed: argparse.Namespace, *, is_local: bool) -> UsagePlan:
+    """Return what the job is told.
+
+    Raises:
+        PathError: the events are not there, or the output is.
+        AclSourceError: the source gives no ACLs.
+    """
+    return UsagePlan(
+        events=placed_input(parsed.events, is_local=is_local),
+        out=placed_output(parsed.out, is_local=is_local, overwrite=parsed.overwrite),
+        acls=acl_set_of(parsed, parsed.acls, parsed.as_of),
+        lookback_days=parsed.lookback,
+        names_max=parsed.names_max,
+        overwrite=parsed.overwrite,
+        assume_in_force=parsed.assume_in_force,
+    )

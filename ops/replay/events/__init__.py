@@ -1,0 +1,1 @@
+"""What a replay reads: one request that an authorizer decided, from whichever log."""

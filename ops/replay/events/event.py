@@ -1,0 +1,56 @@
+"""One recorded decision, and why a line is none.
+
+Law: a line is an ``Event`` or has a ``Reason``; nothing is guessed and nothing is dropped.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """What an audit line says; names are Kafka's (``DESCRIBE``, ``TOPIC``, ``LITERAL``).
+
+    ``at_ms`` is milliseconds since 1970. ``host`` is None where the line says ``unknown``;
+    ``request``, ``reference_count`` and ``rule`` are None where its layout has none of them.
+    """
+
+    at_ms: int
+    allowed: bool
+    principal: str
+    host: str | None
+    operation: str
+    resource_type: str
+    resource_name: str
+    pattern_type: str
+    request: str | None
+    reference_count: int | None
+    rule: str | None
+    level: str
+
+
+class Reason(StrEnum):
+    """Why a line was set aside; docs/replay-ingest.md says what to do about each."""
+
+    NO_DECISION = "no_decision"  # some other message of the log
+    AMBIGUOUS = "ambiguous"  # a marker of the layout stands twice, or within a name
+    UNKNOWN_LAYOUT = "unknown_layout"  # each marker at most once, but not in a known order
+    NO_TIME = "no_time"
+    BAD_TIME = "bad_time"  # no such day, hour or zone
+    PARTIAL_LINE = "partial_line"  # a container runtime cut the line in pieces
+    BAD_JSON = "bad_json"  # begins with a brace and is no audit event
+    MASKED = "masked"  # the daemon was told to hide names: who it was is not to be known
+    NOT_UTF_8 = "not_utf_8"
+    CONTROL_CHARACTER = "control_character"  # U+0001, which no log that is well holds
+    TOO_LONG = "too_long"  # more than LINE_BYTES_MAX
+    MISSING_VALUE = "missing_value"  # a Parquet row without a value that every event has
+    BROKEN_ARCHIVE = "broken_archive"  # the piece of a line at which an archive broke off
+
+
+UNKNOWN_LEVEL: Final = "UNKNOWN"
+UNKNOWN_HOST: Final = "unknown"
+SEPARATOR: Final = "\x01"
+LINE_BYTES_MAX: Final = 256 * 1024  # principal and name, each twice, take some 130,000 at most

@@ -1,0 +1,69 @@
+"""One line of a log: unwrapped from what a container runtime put round it, and read.
+
+Law: the bytes of a line decide alone what it is; no line depends on another.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import tzinfo
+from typing import Final, Literal
+
+import msgspec
+
+from ops.replay.events.event import LINE_BYTES_MAX, SEPARATOR, Event, Reason
+from ops.replay.events.json_line import parse_json_line
+from ops.replay.events.kafka_line import parse_kafka_line
+
+LineFormat = Literal["auto", "json", "kafka"]
+
+# Understood by Java's regular expressions as well. CRI: ``2026-11-21T16:26:26.9Z stdout F {…``.
+CRI_JSON: Final = r"^[0-9T:.Z+-]+ (?:stdout|stderr) F \{"
+DOCKER_JSON: Final = '{"log":'  # Docker's json-file driver writes this key first
+
+_cri_json: Final = re.compile(CRI_JSON)
+
+
+class _DockerRecord(msgspec.Struct, frozen=True):
+    log: str
+    time: str
+
+
+_docker_decoder: Final = msgspec.json.Decoder(_DockerRecord)
+
+
+def parse_line(
+    line: bytes, zone: tzinfo, line_format: LineFormat = "auto"
+) -> Event | Reason | None:
+    """Return what a line says, None for a blank one; ``zone`` is that of a time without one."""
+    if len(line) > LINE_BYTES_MAX:
+        return Reason.TOO_LONG
+    try:
+        text = line.decode()
+    except UnicodeDecodeError:
+        return Reason.NOT_UTF_8
+    if not text.strip(" \t\r\n"):
+        return None
+    unwrapped = _unwrapped(text.rstrip("\r\n"))
+    if unwrapped is None:
+        return Reason.BAD_JSON
+    if SEPARATOR in unwrapped:
+        return Reason.CONTROL_CHARACTER
+    if line_format == "json" or (line_format == "auto" and unwrapped.startswith("{")):
+        return parse_json_line(unwrapped, zone)
+    return parse_kafka_line(unwrapped, zone)
+
+
+def _unwrapped(text: str) -> str | None:
+    """Return the line within Docker's or CRI's; None where Docker's cannot be read."""
+    if text.startswith(DOCKER_JSON):
+        try:
+            record = _docker_decoder.decode(text)
+        except msgspec.DecodeError:
+            return None
+        inner = record.log.rstrip("\r\n")
+        # Docker's time serves where the line has none of its own.
+        return inner if inner.startswith("{") else f"{record.time} {inner}"
+    if _cri_json.match(text):
+        return text[text.index("{") :]
+    return text

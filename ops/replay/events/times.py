@@ -1,0 +1,88 @@
+"""Times as they stand in logs, and what they mean in milliseconds since 1970.
+
+Law: a time that carries a zone means what it says; one that carries none is of the zone given.
+Where clocks went forward it is read with the offset from before, and where they went back it is
+the earlier of the two instants: what Java's ``LocalDateTime.atZone`` does, and so Spark.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from typing import Final
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+LEVELS: Final = ("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL")
+ZERO_ZONES: Final = ("Z", "UTC", "GMT")
+
+_ANY_LEVEL: Final = "|".join(LEVELS)
+# Understood by Java's regular expressions as well as by Python's. The last time before the message
+# is the broker's own: what runs its container puts its time in front of it.
+HEAD: Final = (
+    r"(?s)^.*(?<![0-9])(2[0-9]{3}-[0-9]{2}-[0-9]{2})[T ]([0-9]{2}:[0-9]{2}:[0-9]{2})"
+    r"(?:[.,]([0-9]{1,3})[0-9]*)?"
+    rf"(?: ?(?!(?:{_ANY_LEVEL})(?![A-Za-z]))"
+    r"([A-Z]{1,5}(?![A-Za-z])|[+-][0-9]{2}(?::?[0-9]{2})?(?![0-9])))?"
+    rf"(?:.*?(?<![A-Za-z])({_ANY_LEVEL})(?![A-Za-z]))?.*$"
+)
+OFFSET: Final = r"^[+-](?:0[0-9]|1[0-7])(?::?[0-5][0-9])?$|^[+-]18(?::?00)?$"
+
+_head: Final = re.compile(HEAD)
+_offset: Final = re.compile(OFFSET)
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def zone_of(name: str) -> tzinfo:
+    """Return the zone called ``name``: a region (``Europe/Berlin``), ``UTC`` or ``+02:00``.
+
+    Raises:
+        ValueError: there is none.
+    """
+    zone = _fixed_zone(name)
+    if zone is not None:
+        return zone
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise ValueError(f"time zone {name!r} is not known") from error
+
+
+class Head:
+    """What stands before a message: its time and level, as texts."""
+
+    __slots__ = ("level", "local", "zone")
+
+    def __init__(self, local: str, zone: str, level: str) -> None:
+        self.local = local  # 2026-11-21T16:26:26.966
+        self.zone = zone  # empty where there is none
+        self.level = level  # empty where there is none
+
+    def at_ms(self, zone: tzinfo) -> int | None:
+        """Return the instant, ``zone`` being that of a time without one; None if there is none."""
+        own = _fixed_zone(self.zone) if self.zone else zone
+        if own is None:
+            return None
+        try:
+            moment = datetime.fromisoformat(self.local).replace(tzinfo=own)
+            return (moment - _EPOCH) // timedelta(milliseconds=1)
+        except (ValueError, OverflowError):
+            return None
+
+
+def find_head(text: str) -> Head | None:
+    """Return the last time in ``text`` and the level after it; None if it holds no time."""
+    found = _head.match(text)
+    if found is None:
+        return None
+    day, time, fraction, zone, level = (group or "" for group in found.groups())
+    return Head(f"{day}T{time}.{fraction:0<3}", zone, level)
+
+
+def _fixed_zone(name: str) -> tzinfo | None:
+    if name in ZERO_ZONES:
+        return UTC
+    if _offset.match(name) is None:
+        return None
+    hours, minutes = int(name[1:3]), int(name[3:].lstrip(":") or 0)
+    offset = timedelta(hours=hours, minutes=minutes)
+    return timezone(-offset if name[0] == "-" else offset)

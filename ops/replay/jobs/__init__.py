@@ -1,0 +1,1 @@
+"""The Spark jobs. pyspark is imported here and nowhere else."""

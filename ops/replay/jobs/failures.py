@@ -1,0 +1,75 @@
+"""A fault of a job in one line, whichever of three languages it rose in.
+
+Law: the line names what went wrong, not where Spark was when it did; that is in the trace.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors import PySparkException
+
+CHARACTERS_MAX: Final = 1_000
+
+_TRACEBACK: Final = "Traceback (most recent call last):\n"
+_RAISED: Final = re.compile(r"^(?=\S)(?:[\w.]+\.)?(\w+)(?:: (.*))?$", re.MULTILINE)
+_LINE_CHARACTERS: Final = 300
+_CAUSES_MAX: Final = 30  # a chain of Java's causes may be a ring
+_OUR_PACKAGES: Final = ("ops.", "acl.")
+
+
+def one_line(error: BaseException) -> str:
+    """Return what went wrong, at most ``CHARACTERS_MAX`` characters."""
+    if isinstance(error, Py4JJavaError):
+        said = _java_cause(error.java_exception)
+    elif isinstance(error, Py4JError):
+        said = f"the connection to Spark's JVM was lost: {_first_line(str(error))}"
+    elif isinstance(error, PySparkException):
+        said = _python_cause(str(error)) or _first_line(str(error))
+    elif isinstance(error, OSError) or is_named(error):
+        said = _first_line(str(error)) or type(error).__name__
+    else:
+        said = f"{type(error).__name__}: {_first_line(str(error))}"
+    return said[:CHARACTERS_MAX]
+
+
+def is_named(error: BaseException) -> bool:
+    """Return whether the error is one of ours, whose text says all there is to say."""
+    return type(error).__module__.startswith(_OUR_PACKAGES)
+
+
+def _java_cause(thrown: Any) -> str:  # noqa: ANN401 - an object of Java's
+    """Return a Python traceback's last line, or what the innermost cause says.
+
+    A cause that only ends what the error above it says is passed over: ``error=2`` alone does
+    not tell which program could not be run.
+    """
+    name, said = "", ""
+    for _ in range(_CAUSES_MAX):
+        text = str(thrown.getMessage())
+        raised = _python_cause(text)
+        if raised is not None:
+            return raised
+        inner = _first_line(text)
+        if not (inner and said.endswith(inner) and len(said) <= _LINE_CHARACTERS):
+            name, said = thrown.getClass().getSimpleName(), inner
+        thrown = thrown.getCause()
+        if thrown is None:
+            break
+    return f"{name}: {said}"
+
+
+def _python_cause(text: str) -> str | None:
+    """Return what a Python worker raised, None if ``text`` holds no traceback."""
+    _, found, after = text.rpartition(_TRACEBACK)
+    raised = _RAISED.search(after) if found else None
+    if raised is None:
+        return None
+    name, said = raised.groups()
+    return f"{name}: {said}" if said else str(name)
+
+
+def _first_line(text: str) -> str:
+    return next((line.strip() for line in text.splitlines() if line.strip()), "")

@@ -1,0 +1,126 @@
+"""Which files an ingest reads, and how each of them is packed.
+
+Law: an input that matches nothing, or holds what cannot be read, is an error that names it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+import msgspec
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import SparkSession
+
+from ops.replay.events import archives
+from ops.replay.events.ingested import decode_ingested
+from ops.replay.jobs.errors import JobError
+from ops.replay.jobs.files import read_text
+
+_FOREIGN: Final = (
+    ".tar",
+    ".tgz",
+    ".tar.gz",
+    ".tar.xz",
+    ".tar.zst",
+    ".zip",
+    ".7z",
+    ".lz4",
+    ".snappy",
+)
+
+
+class Inputs(msgspec.Struct, frozen=True, kw_only=True):
+    """URIs of files, by the way they are read; each in order."""
+
+    plain: tuple[str, ...]
+    packed: tuple[str, ...]
+    parquet: tuple[str, ...]
+
+
+def find_inputs(spark: SparkSession, inputs: tuple[str, ...], is_parquet: bool) -> Inputs:
+    """Return the files that paths, directories, globs and URIs stand for.
+
+    Raises:
+        JobError: one of them stands for none, or for a file that cannot be read.
+    """
+    found: dict[str, str] = {}  # in order, and once each
+    for text in inputs:
+        try:
+            uris = sorted(_files(spark, text))
+        except Py4JJavaError as error:
+            reason = str(error.java_exception.getMessage()).partition("\n")[0]
+            raise JobError(f"{text}: {reason}") from error
+        if not uris:
+            raise JobError(f"{text}: no file is there")
+        found |= {uri: _kind(uri, is_parquet) for uri in uris}
+    kinds = {
+        kind: tuple(uri for uri, of_kind in found.items() if of_kind == kind)
+        for kind in ("plain", "packed", "parquet")
+    }
+    return Inputs(**kinds)
+
+
+def check_apart(inputs: Inputs, out: str) -> None:
+    """Check that what is read is not what is written.
+
+    Raises:
+        JobError: a file lies in the directory of results, which replaces what is in it.
+    """
+    folder = out.split("://")[-1].removeprefix("file:").rstrip("/")
+    for uri in (*inputs.plain, *inputs.packed, *inputs.parquet):
+        if f"{folder}/" in f"{uri}":
+            raise JobError(f"{uri}: lies in --out {out}, whose results are written anew")
+
+
+def literal_glob(uri: str) -> str:
+    """Return a glob that stands for ``uri`` alone: Spark takes every path for a glob."""
+    return re.sub(r"([\\*?\[\]{}])", r"\\\1", uri)
+
+
+def _kind(uri: str, is_parquet: bool) -> str:
+    name = uri.lower()
+    if name.endswith(_FOREIGN):
+        raise JobError(f"{uri}: not read; unpack it first")
+    if is_parquet or name.endswith(".parquet"):
+        return "parquet"
+    return "packed" if name.endswith(archives.SUFFIXES) else "plain"
+
+
+def _files(spark: SparkSession, text: str) -> Iterator[str]:
+    java: Any = spark.sparkContext._jvm
+    path = java.org.apache.hadoop.fs.Path(text)
+    system = path.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())
+    statuses = [system.getFileStatus(path)] if system.exists(path) else system.globStatus(path)
+    for status in statuses or ():
+        if status.isFile():
+            yield status.getPath().toString()
+        else:
+            yield from _files_below(spark, system, status.getPath())
+
+
+def _files_below(spark: SparkSession, system: Any, folder: Any) -> Iterator[str]:  # noqa: ANN401 - Java's
+    """Yield the files of a directory, of an earlier ingest's its events; hidden ones are none."""
+    java: Any = spark.sparkContext._jvm
+    figures = java.org.apache.hadoop.fs.Path(folder, "ingest.json")
+    if system.exists(figures):
+        _check_accepted(spark, figures.toString())
+        folder = java.org.apache.hadoop.fs.Path(folder, "events")
+    for status in system.listStatus(folder):
+        path = status.getPath()
+        if path.getName().startswith(("_", ".")):
+            continue
+        if status.isFile():
+            yield path.toString()
+        else:
+            yield from _files_below(spark, system, path)
+
+
+def _check_accepted(spark: SparkSession, uri: str) -> None:
+    try:
+        ingested = decode_ingested(read_text(spark, uri))
+    except (OSError, ValueError) as error:
+        raise JobError(f"{uri}: not the figures of an ingest: {error}") from error
+    if not ingested.accepted:
+        raise JobError(f"{uri}: that ingest was not accepted; its events are not to be relied on")

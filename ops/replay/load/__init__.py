@@ -1,0 +1,1 @@
+"""Recorded traffic sent once more, to a live daemon, on the recorded schedule."""

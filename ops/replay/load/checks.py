@@ -1,0 +1,88 @@
+"""What a plan of a load must hold before anything is started; for the launcher and for the job.
+
+Law: a plan that passes is carried out as it stands; nothing in it is corrected in silence.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ops.replay.load.connection import UNIX_PREFIX, parse_target
+from ops.replay.load.errors import LoadError
+from ops.replay.load.pacing import parse_profile
+from ops.replay.load.questions import BATCH_MAX, HTTP, SURFACES
+from ops.replay.load.thresholds import parse_thresholds
+from ops.replay.plans import LoadPlan
+
+MODES: Final = ("open", "closed")
+_COUNT_MAX: Final = 1_000_000
+_TIME_MAX: Final = 1e7
+_SPEED_MIN: Final = 1e-3
+
+
+def check_plan(plan: LoadPlan) -> None:
+    """Look at everything that can be wrong before the events are read.
+
+    Raises:
+        LoadError: something is; the text says what.
+    """
+    parse_target(plan.target)
+    parse_thresholds(plan.fail_on)
+    _check_choice("surface", plan.surface, SURFACES)
+    _check_choice("mode", plan.mode, MODES)
+    if plan.surface == HTTP and plan.target.startswith(UNIX_PREFIX):
+        raise LoadError(f"target {plan.target!r}: HTTP is asked at HOST:PORT")
+    _check_token(plan.token)
+    _check_numbers(plan)
+    _check_pacing(plan)
+
+
+def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise LoadError(f"{name} {value!r}: not {' or '.join(choices)}")
+
+
+def _check_token(token: str | None) -> None:
+    if token is not None and not (token.isascii() and token.isprintable() and token.strip()):
+        raise LoadError("token: not one line of printable ASCII")
+
+
+def _check_numbers(plan: LoadPlan) -> None:
+    counts = {
+        "lanes": (plan.lanes, 1, _COUNT_MAX),
+        "batch": (plan.batch, 1, BATCH_MAX),
+        "depth": (plan.depth, 1, _COUNT_MAX),
+        "loop": (plan.loop, 0, _COUNT_MAX),
+    }
+    for name, (count, least, most) in counts.items():
+        if not least <= count <= most:
+            raise LoadError(f"{name} {count}: not from {least} to {most}")
+    times = {
+        "warmup": plan.warm_up_s,
+        "start-margin": plan.start_margin_s,
+        "linger": plan.linger_ms,
+    }
+    for name, time in times.items():
+        if not 0 <= time <= _TIME_MAX:
+            raise LoadError(f"{name} {time:g}: not from 0 to {_TIME_MAX:g}")
+    if not _SPEED_MIN <= plan.speed <= _TIME_MAX:
+        raise LoadError(f"speed {plan.speed:g}: not from {_SPEED_MIN:g} to {_TIME_MAX:g}")
+    above_0 = {
+        "rate": plan.rate,
+        "duration": plan.duration_s,
+        "max-gap": plan.max_gap_s,
+        "max-send-lag": plan.max_send_lag_ms,
+    }
+    for name, number in above_0.items():
+        if number is not None and not 0 < number <= _TIME_MAX * 100:
+            raise LoadError(f"{name} {number:g}: not above 0, or too large")
+
+
+def _check_pacing(plan: LoadPlan) -> None:
+    segments = parse_profile(plan.profile, plan.rate)
+    if segments and plan.speed != 1:
+        raise LoadError("speed: changes recorded times, which a rate or a profile does without")
+    if not plan.is_open and (segments or plan.speed != 1):
+        raise LoadError("mode closed: has no schedule, so no speed, rate or profile")
+    if not plan.loop and (plan.duration_s is None or not plan.is_open):
+        raise LoadError("loop 0: as often as the duration needs; it needs one, and mode open")

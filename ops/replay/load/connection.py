@@ -1,0 +1,130 @@
+"""A socket and a clock: how a lane of the load is joined to the world.
+
+Law: nothing here waits longer than it was told to, and an error says which target it is of.
+"""
+
+from __future__ import annotations
+
+import select
+import socket
+import time
+from typing import Final
+
+from ops.replay.load.errors import LoadError
+from ops.replay.load.surfaces import Surface
+from protocol.errors import DecodeError
+
+CONNECT_SECONDS: Final = 10.0
+_RECEIVE_BYTES: Final = 256 * 1024
+UNIX_PREFIX: Final = "unix:"
+_PORT_MAX: Final = 65535
+
+
+def parse_target(target: str) -> tuple[str, int] | str:
+    """Return host and port, or the path of a Unix socket.
+
+    Raises:
+        LoadError: it is neither.
+    """
+    if target.startswith(UNIX_PREFIX) and len(target) > len(UNIX_PREFIX):
+        return target.removeprefix(UNIX_PREFIX)
+    host, _, port = target.rpartition(":")
+    if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) <= _PORT_MAX:
+        raise LoadError(f"target {target!r}: not HOST:PORT or unix:PATH")
+    return host.strip("[]"), int(port)
+
+
+def greeted_socket(target: str, surface: Surface) -> socket.socket:
+    """Return a connection to ``target`` that has been welcomed.
+
+    Raises:
+        LoadError: nobody is there, or does not want this client; the text names the target.
+    """
+    address = parse_target(target)
+    connected: socket.socket | None = None
+    try:
+        connected = _connected(address)
+        connected.sendall(surface.greeting())
+        give_up = time.monotonic() + CONNECT_SECONDS
+        while not surface.is_greeted():
+            data = connected.recv(_RECEIVE_BYTES)
+            if not data:
+                raise LoadError("closes the connection without an answer")
+            if time.monotonic() > give_up:
+                raise LoadError(f"does not answer within {CONNECT_SECONDS:g} s")
+            surface.receive_data(data)
+    except (LoadError, DecodeError, OSError) as error:
+        if connected is not None:
+            connected.close()
+        raise LoadError(f"target {target}: {reason_of(error)}") from error
+    connected.setblocking(False)
+    return connected
+
+
+def probe(target: str, surface: Surface) -> None:
+    """Connect, ask one question and leave.
+
+    Raises:
+        LoadError: as ``greeted_socket``.
+    """
+    greeted_socket(target, surface).close()
+
+
+def reason_of(error: Exception) -> str:
+    """Return what an error of a connection says, in a few words."""
+    if isinstance(error, TimeoutError):
+        return "no answer in time"
+    if isinstance(error, OSError):
+        return error.strerror or str(error) or type(error).__name__
+    if isinstance(error, DecodeError):
+        return f"answers with what is no frame: {error}"
+    return str(error)
+
+
+def _connected(address: tuple[str, int] | str) -> socket.socket:
+    if isinstance(address, tuple):
+        connected = socket.create_connection(address, CONNECT_SECONDS)
+        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return connected
+    connected = socket.socket(socket.AF_UNIX)
+    try:
+        connected.settimeout(CONNECT_SECONDS)
+        connected.connect(address)
+    except OSError:
+        connected.close()
+        raise
+    return connected
+
+
+class SocketLine:
+    """One connection, and the time since the load's start, which may lie ahead."""
+
+    def __init__(self, connected: socket.socket, start_ns: int) -> None:
+        self._socket = connected
+        self._sockets = (connected,)
+        self._start_ns = start_ns
+
+    def now_ns(self) -> int:
+        """Return the time since the start, negative before it."""
+        return time.monotonic_ns() - self._start_ns
+
+    def send(self, data: bytes | memoryview) -> int:
+        """Return how many bytes the socket took, 0 while it is full."""
+        try:
+            return self._socket.send(data)
+        except BlockingIOError:
+            return 0
+
+    def receive(self) -> bytes | None:
+        """Return what has come: nothing yet is None, and no more is empty."""
+        try:
+            return self._socket.recv(_RECEIVE_BYTES)
+        except BlockingIOError:
+            return None
+
+    def wait(self, until_ns: int, *, to_send: bool) -> bool:
+        """Wait for bytes, for room to send some if so, or for the time; say whether some came."""
+        seconds = max(0, until_ns - self.now_ns()) / 1e9
+        writers = self._sockets if to_send else ()
+        readable, _, _ = select.select(self._sockets, writers, (), seconds)
+        return bool(readable)

@@ -1,0 +1,133 @@
+"""One lane from its connection to its result: ready, agreed with the others, sent, told.
+
+Law: either all lanes send or none does. Whoever cannot says so where the others wait for it.
+"""
+
+from __future__ import annotations
+
+import gc
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import chain
+from typing import Final
+
+import msgspec
+
+from ops.replay.load.connection import SocketLine, greeted_socket
+from ops.replay.load.errors import LoadError
+from ops.replay.load.frames import Frame
+from ops.replay.load.lane import Lane, LaneRules
+from ops.replay.load.surfaces import Surface, surface_of
+from ops.replay.load.tally import LaneResult, Tally
+from ops.replay.plans import LoadPlan
+
+READY_BYTES: Final = 256 * 1024 * 1024
+"""Frames that a lane holds before the start; the others are read between two sends."""
+
+
+class Arrival(msgspec.Struct, frozen=True):
+    """A lane that is ready, or why it is not; ``at_s`` is seconds since 1970 by its own clock."""
+
+    lane: int
+    at_s: float
+    refused: str | None = None
+
+
+def agreed_start(arrivals: list[Arrival], margin_s: float) -> float:
+    """Return when all lanes start: the same on each of them.
+
+    Raises:
+        LoadError: one cannot.
+    """
+    for arrival in sorted(arrivals, key=lambda each: each.lane):
+        if arrival.refused is not None:
+            raise LoadError(f"lane {arrival.lane}: {arrival.refused}")
+    return max(arrival.at_s for arrival in arrivals) + margin_s
+
+
+def drive(
+    plan: LoadPlan,
+    lane: int,
+    frames: Iterator[Frame],
+    gather: Callable[[str], list[str]],
+    *,
+    refused: str | None = None,
+) -> LaneResult:
+    """Send the frames of one lane, at the time that all agree on, and return what came of it.
+
+    Args:
+        gather: gives its text to every lane, waits for theirs, and returns all of them.
+        refused: why this lane must not send.
+    """
+    surface = surface_of(plan.surface, plan.target, plan.token)
+    connected: socket.socket | None = None
+    try:
+        if refused is None:
+            connected = greeted_socket(plan.target, surface)
+            frames = _made_ready(frames)
+    except LoadError as error:
+        refused = str(error)
+    try:
+        arrived = Arrival(lane, time.time(), refused)
+        arrivals = [
+            msgspec.json.decode(text, type=Arrival)
+            for text in gather(msgspec.json.encode(arrived).decode())
+        ]
+        start_s = agreed_start(arrivals, plan.start_margin_s)
+        assert connected is not None, "this lane is one of those that agreed"
+        return _sent(plan, lane, frames, surface, connected, start_s)
+    except LoadError as error:
+        return LaneResult(lane=lane, refused=str(error))
+    finally:
+        if connected is not None:
+            connected.close()
+
+
+def _made_ready(frames: Iterator[Frame]) -> Iterator[Frame]:
+    ready: list[Frame] = []
+    size = 0
+    for frame in frames:
+        ready.append(frame)
+        size += len(frame.body)
+        if size >= READY_BYTES:
+            break
+    return chain(ready, frames)
+
+
+def _sent(
+    plan: LoadPlan,
+    lane: int,
+    frames: Iterator[Frame],
+    surface: Surface,
+    connected: socket.socket,
+    start_s: float,
+) -> LaneResult:
+    tally = Tally(lane, plan.surface, int(plan.warm_up_s * 1e9), plan.mismatches_listed_max)
+    line = SocketLine(connected, time.monotonic_ns() + int((start_s - time.time()) * 1e9))
+    rules = LaneRules(is_open=plan.is_open, depth=plan.depth, end_ns=_closed_end_ns(plan))
+    sender = Lane(frames, surface, line, rules, tally)
+    with _no_collection():
+        time.sleep(max(0, -line.now_ns()) / 1e9)
+        start_skew_ms = line.now_ns() / 1e6
+        sender.run()
+    return tally.result(start_s=start_s, start_skew_ms=start_skew_ms)
+
+
+def _closed_end_ns(plan: LoadPlan) -> int | None:
+    """Return when a closed loop stops; an open one was cut when it was planned."""
+    return None if plan.is_open or plan.ends_s is None else int(plan.ends_s * 1e9)
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Keep the garbage collector out: its pauses would be taken for the target's."""
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+        gc.unfreeze()

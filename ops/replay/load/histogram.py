@@ -1,0 +1,83 @@
+"""A histogram of durations in log-linear buckets: small, and added up over tasks without loss.
+
+Law: a percentile is never below the exact one, and above it by less than ``RELATIVE_ERROR`` of it;
+it is the same however the samples were shared out over the histograms that were merged.
+
+Source: the buckets of HdrHistogram: 128 to each power of two, and below 256 ns one for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+_LINEAR_BITS: Final = 7
+_LINEAR: Final = 1 << _LINEAR_BITS
+
+RELATIVE_ERROR: Final = 1 / _LINEAR
+"""How much too large a percentile may be, as a share of the exact one."""
+
+
+def bucket_of(value_ns: int) -> int:
+    """Return the bucket of a duration; what is negative, by a clock that was set back, is 0."""
+    if value_ns <= 0:
+        return 0
+    shift = value_ns.bit_length() - _LINEAR_BITS - 1
+    return value_ns if shift <= 0 else (shift << _LINEAR_BITS) + (value_ns >> shift)
+
+
+def last_of(bucket: int) -> int:
+    """Return the largest duration, in nanoseconds, that falls into ``bucket``."""
+    shift = max(0, (bucket >> _LINEAR_BITS) - 1)
+    return ((bucket - (shift << _LINEAR_BITS) + 1) << shift) - 1
+
+
+class Histogram:
+    """Counts by bucket, and the largest sample as it was."""
+
+    __slots__ = ("counts", "max_ns")
+
+    def __init__(self, counts: Mapping[int, int] | None = None, max_ns: int = 0) -> None:
+        self.counts: Final = dict(counts or {})
+        self.max_ns = max_ns
+
+    @property
+    def samples(self) -> int:
+        return sum(self.counts.values())
+
+    def record(self, value_ns: int, count: int = 1) -> None:
+        """Add ``count`` samples of one duration."""
+        bucket = bucket_of(value_ns)
+        self.counts[bucket] = self.counts.get(bucket, 0) + count
+        if value_ns > self.max_ns:
+            self.max_ns = value_ns
+
+    def merge(self, other: Histogram) -> None:
+        """Add the samples of ``other``."""
+        for bucket, count in other.counts.items():
+            self.counts[bucket] = self.counts.get(bucket, 0) + count
+        self.max_ns = max(self.max_ns, other.max_ns)
+
+    def percentile_ns(self, percent: float) -> int | None:
+        """Return what ``percent`` of the samples do not exceed, None where there are no samples.
+
+        Source: the nearest rank, so that 100 is the largest sample.
+        """
+        left = self.samples * percent / 100
+        for bucket, count in sorted(self.counts.items()):
+            left -= count
+            if left <= 1e-9:  # a rank that is whole but for rounding is whole
+                return min(last_of(bucket), self.max_ns)
+        return self.max_ns if self.counts else None
+
+    def rows(self) -> list[tuple[int, int]]:
+        """Return (bucket, samples), by bucket."""
+        return sorted(self.counts.items())
+
+
+def merged(histograms: Iterable[Histogram]) -> Histogram:
+    """Return the histogram of all samples."""
+    total = Histogram()
+    for histogram in histograms:
+        total.merge(histogram)
+    return total

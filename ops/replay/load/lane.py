@@ -1,0 +1,198 @@
+"""One lane of the load: its frames sent when they are due, and what became of each.
+
+Law: in an open loop the schedule never moves. What the target holds up is late, and its latency
+runs from when it was due all the same; what could not be sent for too long is dropped, and counts
+with the time it had waited. In a closed loop a frame is due when it is sent.
+
+*Send lag* is what the generator itself is to blame for: how long after its time a frame was sent,
+less the time in which the lane sat waiting because the target had not answered or not read.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from typing import Final, Protocol
+
+import msgspec
+
+from ops.replay.load.connection import reason_of
+from ops.replay.load.errors import LoadError
+from ops.replay.load.frames import Frame
+from ops.replay.load.surfaces import Answer, Surface
+from ops.replay.load.tally import Tally
+from protocol.errors import DecodeError
+
+_FAR_NS: Final = 3_600_000_000_000
+
+
+class Line(Protocol):
+    """A connection, and the time since the start: see ``connection.SocketLine``."""
+
+    def now_ns(self) -> int: ...
+    def send(self, data: bytes | memoryview) -> int: ...
+    def receive(self) -> bytes | None: ...
+    def wait(self, until_ns: int, *, to_send: bool) -> bool: ...
+
+
+class LaneRules(msgspec.Struct, frozen=True, kw_only=True):
+    """Times from the start, in nanoseconds; ``depth`` frames may be in flight."""
+
+    is_open: bool
+    depth: int
+    end_ns: int | None = None
+    """When a closed loop stops sending; None: with the last frame."""
+    drop_after_ns: int = 10_000_000_000
+    answer_ns_max: int = 30_000_000_000
+
+
+class Sent(msgspec.Struct, frozen=True, gc=False):
+    """A frame in flight."""
+
+    frame: Frame
+    due_ns: int
+    sent_ns: int
+
+
+class BlockedTime:
+    """When the lane could do nothing but wait for the target, as far back as it may matter."""
+
+    def __init__(self) -> None:
+        self._spans: deque[tuple[int, int]] = deque()
+        self._total_ns = 0
+
+    def add(self, begin_ns: int, end_ns: int) -> None:
+        """Add a span that begins where the last one ended, or later."""
+        if end_ns > begin_ns:
+            self._spans.append((begin_ns, end_ns))
+            self._total_ns += end_ns - begin_ns
+
+    def since(self, due_ns: int) -> int:
+        """Return how much of the time since ``due_ns`` was so; never asked about earlier times."""
+        spans = self._spans
+        while spans and spans[0][0] < due_ns:
+            begin, end = spans.popleft()
+            kept = min(end, due_ns)
+            self._total_ns -= kept - begin
+            if end > due_ns:
+                spans.appendleft((due_ns, end))
+        return self._total_ns
+
+
+class Lane:
+    """Sends ``frames``, in order of their times, over one line."""
+
+    def __init__(
+        self, frames: Iterator[Frame], surface: Surface, line: Line, rules: LaneRules, tally: Tally
+    ) -> None:
+        self._frames = frames
+        self._surface = surface
+        self._line = line
+        self._rules = rules
+        self._tally = tally
+        self._next = next(frames, None)
+        self._in_flight: deque[Sent] = deque()
+        self._unsent = memoryview(b"")
+        self._blocked = BlockedTime()
+
+    def run(self) -> None:
+        """Send all there is and take the answers; what ends it early is in the tally."""
+        try:
+            while not self._is_done():
+                self._send_what_is_due()
+                self._wait()
+        except (LoadError, DecodeError, OSError) as error:
+            self._tally.ended(reason_of(error), self._line.now_ns())
+        for sent in self._in_flight:
+            self._tally.unanswered(sent, self._line.now_ns())
+        self._tally.finished_ns = self._line.now_ns()
+
+    def _is_done(self) -> bool:
+        return self._next is None and not self._in_flight and not self._unsent
+
+    @property
+    def _is_blocked(self) -> bool:
+        return bool(self._unsent) or len(self._in_flight) >= self._rules.depth
+
+    def _send_what_is_due(self) -> None:
+        now_ns = self._line.now_ns()
+        if self._unsent:
+            self._flush()
+        if self._rules.end_ns is not None and now_ns >= self._rules.end_ns:
+            self._next = None
+        while (frame := self._next) is not None:
+            due_ns = frame.due_us * 1000
+            if self._rules.is_open:
+                if due_ns > now_ns:
+                    return
+                if now_ns - due_ns > self._rules.drop_after_ns:
+                    self._tally.dropped(frame, now_ns)
+                    self._next = next(self._frames, None)
+                    continue
+            if self._is_blocked:
+                return
+            self._send(frame, due_ns if self._rules.is_open else now_ns, now_ns)
+            self._next = next(self._frames, None)
+            now_ns = self._line.now_ns()
+
+    def _send(self, frame: Frame, due_ns: int, now_ns: int) -> None:
+        held_up_ns = self._blocked.since(due_ns)
+        sent = Sent(frame, due_ns, now_ns)
+        self._in_flight.append(sent)
+        self._tally.sent(sent, held_up_ns)
+        self._unsent = memoryview(self._surface.request(frame.body))
+        self._flush()
+
+    def _flush(self) -> None:
+        taken = self._line.send(self._unsent)
+        self._unsent = self._unsent[taken:]
+
+    def _wait(self) -> None:
+        """Wait for an answer, or until something else is to be done; take what has come."""
+        begin_ns = self._line.now_ns()
+        has_answers = self._line.wait(self._wake_ns(begin_ns), to_send=bool(self._unsent))
+        now_ns = self._line.now_ns()
+        if self._rules.is_open and self._is_blocked:
+            self._blocked.add(begin_ns, now_ns)
+        if has_answers:
+            self._receive()
+        elif self._in_flight:
+            waited_ns = now_ns - self._in_flight[0].sent_ns
+            if waited_ns >= self._rules.answer_ns_max:
+                raise LoadError(f"no answer for {waited_ns / 1e9:.0f} s")
+
+    def _wake_ns(self, now_ns: int) -> int:
+        wake_ns = now_ns + _FAR_NS
+        if self._in_flight:
+            wake_ns = min(wake_ns, self._in_flight[0].sent_ns + self._rules.answer_ns_max)
+        if self._next is None:
+            return wake_ns
+        if not self._rules.is_open:
+            return wake_ns if self._is_blocked else now_ns
+        due_ns = self._next.due_us * 1000
+        return min(wake_ns, due_ns + self._rules.drop_after_ns + 1 if self._is_blocked else due_ns)
+
+    def _receive(self) -> None:
+        data = self._line.receive()
+        if data is None:
+            return
+        if not data:
+            raise LoadError("the target closed the connection")
+        now_ns = self._line.now_ns()
+        self._surface.receive_data(data)
+        while (answer := self._surface.next_answer()) is not None:
+            self._take(answer, now_ns)
+
+    def _take(self, answer: Answer, now_ns: int) -> None:
+        if not self._in_flight:
+            raise LoadError("an answer that nobody asked for")
+        sent = self._in_flight[0]
+        if answer.number is not None and answer.number != sent.frame.number:
+            said = "" if answer.error is None else f", with error {answer.error}"
+            raise LoadError(f"an answer to frame {answer.number}, not to {sent.frame.number}{said}")
+        if answer.error is None and len(answer.decisions) != len(sent.frame.recorded):
+            raise LoadError(
+                f"{len(answer.decisions)} decisions on {len(sent.frame.recorded)} questions"
+            )
+        self._in_flight.popleft()
+        self._tally.answered(sent, answer, now_ns)

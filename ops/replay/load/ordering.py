@@ -1,0 +1,94 @@
+"""The place of each event in the whole record, when the record is looked at in parts.
+
+Law: number and elapsed time are those of one walk over all events, whatever the parts. A gap above
+the cap counts as the cap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+
+class Stretch(msgspec.Struct, frozen=True):
+    """The events of one part, in order: how many, and how long with gaps capped."""
+
+    part: int
+    events: int
+    first_ms: int
+    last_ms: int
+    elapsed_ms: int
+
+
+class Walk:
+    """Goes through one part's events in order."""
+
+    def __init__(self, place: Place, gap_max_ms: int | None) -> None:
+        self._number = place.number
+        self._elapsed_ms = place.elapsed_ms
+        self._at_ms = place.first_ms
+        self._gap_max_ms = gap_max_ms
+
+    def step(self, at_ms: int) -> tuple[int, int]:
+        """Return number and elapsed milliseconds of the next event."""
+        self._elapsed_ms += capped(at_ms - self._at_ms, self._gap_max_ms)
+        self._at_ms = at_ms
+        self._number += 1
+        return self._number - 1, self._elapsed_ms
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where a part begins: its first event's number, elapsed time and time."""
+
+    number: int
+    elapsed_ms: int
+    first_ms: int
+
+    def walk(self, gap_max_ms: int | None) -> Walk:
+        return Walk(self, gap_max_ms)
+
+
+class Layout(msgspec.Struct, frozen=True):
+    """Where each part begins. ``period_ms`` is from one round to the next: all, and a mean gap."""
+
+    places: dict[int, Place]
+    events: int
+    period_ms: float
+
+
+def capped(gap_ms: int, gap_max_ms: int | None) -> int:
+    return gap_ms if gap_max_ms is None else min(gap_ms, gap_max_ms)
+
+
+def stretches(rows: Iterable[tuple[int, int]], gap_max_ms: int | None) -> Iterator[Stretch]:
+    """Yield the stretches of (part, at_ms) in order; a part's rows stand together."""
+    current: Stretch | None = None
+    events = elapsed_ms = last_ms = 0
+    for part, at_ms in rows:
+        if current is None or part != current.part:
+            if current is not None:
+                yield Stretch(current.part, events, current.first_ms, last_ms, elapsed_ms)
+            current = Stretch(part, 0, at_ms, at_ms, 0)
+            events = elapsed_ms = 0
+            last_ms = at_ms
+        events += 1
+        elapsed_ms += capped(at_ms - last_ms, gap_max_ms)
+        last_ms = at_ms
+    if current is not None:
+        yield Stretch(current.part, events, current.first_ms, last_ms, elapsed_ms)
+
+
+def places(found: Iterable[Stretch], gap_max_ms: int | None) -> Layout:
+    """Return where each part begins; parts are in the order of their numbers."""
+    begins: dict[int, Place] = {}
+    number = elapsed_ms = 0
+    before: Stretch | None = None
+    for stretch in sorted(found, key=lambda each: each.part):
+        if before is not None:
+            elapsed_ms += before.elapsed_ms + capped(stretch.first_ms - before.last_ms, gap_max_ms)
+        begins[stretch.part] = Place(number, elapsed_ms, stretch.first_ms)
+        number += stretch.events
+        before = stretch
+    total_ms = elapsed_ms + (0 if before is None else before.elapsed_ms)
+    return Layout(begins, number, total_ms + max(1.0, total_ms / max(1, number - 1)))

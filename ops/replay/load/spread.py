@@ -1,0 +1,32 @@
+"""Principals spread over lanes, evenly by what they ask.
+
+Law: a principal has one lane, so that its questions are asked in the order of the record; which one
+depends on the counts alone.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable
+from typing import Final
+from zlib import crc32
+
+PLACED_MAX: Final = 10_000
+"""The most frequent principals are placed one by one, the others by their name's checksum."""
+
+
+class Spread:
+    """Lanes by principal: the most frequent first, each on the lane that has least so far."""
+
+    def __init__(self, counts: Iterable[tuple[str, int]], lanes: int) -> None:
+        self._lanes = lanes
+        self._lane_of: dict[str, int] = {}
+        loads = [(0, lane) for lane in range(lanes)]
+        for principal, count in sorted(counts, key=lambda item: (-item[1], item[0]))[:PLACED_MAX]:
+            load, lane = loads[0]
+            self._lane_of[principal] = lane
+            heapq.heapreplace(loads, (load + count, lane))
+
+    def lane_of(self, principal: str) -> int:
+        lane = self._lane_of.get(principal)
+        return crc32(principal.encode()) % self._lanes if lane is None else lane

@@ -1,0 +1,60 @@
+"""A run in a few lines for whoever started it; ``load.json`` has all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ops.replay.load.report import LoadReport, Percentiles
+
+_MISMATCHES_SHOWN = 3
+
+
+def summary_lines(report: LoadReport) -> Iterator[str]:
+    """Yield what was planned, and what came of it."""
+    plan = report.plan
+    yield (
+        f"run {report.run_id}: {plan.questions} questions in {plan.frames} frames on "
+        f"{len(plan.lanes)} lanes, {plan.planned_s:.3f} s, plan {plan.hash}"
+    )
+    for reason, events in plan.not_asked.items():
+        yield f"not asked: {events} events: {reason}"
+    if report.latency is None:
+        return
+    yield (
+        f"sent {report.sent}, answered {report.answered}, mismatches {report.mismatches}, "
+        f"errors {sum(report.errors.values())}, unanswered {report.unanswered}, "
+        f"dropped {report.dropped}, late {report.late}, not sent {report.not_sent}"
+    )
+    for error, count in report.errors.items():
+        yield f"error {error}: {count} questions"
+    yield f"offered {_rate(report.offered_per_s)}, served {_rate(report.served_per_s)}"
+    yield f"latency   {_latency(report.latency.corrected)}"
+    yield f"service   {_latency(report.latency.service)}"
+    yield f"send lag  {_latency(report.latency.send_lag)}"
+    for mismatch in report.first_mismatches[:_MISMATCHES_SHOWN]:
+        recorded, answered = (
+            "allowed" if allowed else "denied" for allowed in (mismatch.recorded, mismatch.answered)
+        )
+        yield f"mismatch: {mismatch.question}: recorded {recorded}, answered {answered}"
+
+
+def fault_lines(report: LoadReport) -> Iterator[str]:
+    """Yield why a run is not to be believed, and which thresholds failed."""
+    if report.death is not None:
+        yield f"target {report.target} was lost at {report.death.at}: {report.death.reason}"
+    for reason in report.invalid_reasons:
+        yield f"not valid: {reason}"
+    for verdict in report.thresholds:
+        if not verdict.passed:
+            yield f"threshold {verdict.threshold} failed: measured {verdict.measured_text}"
+
+
+def _rate(per_s: float | None) -> str:
+    return "-" if per_s is None else f"{per_s:.0f}/s"
+
+
+def _latency(of: Percentiles) -> str:
+    figures = (of.p50_ms, of.p90_ms, of.p99_ms, of.p99_9_ms, of.max_ms)
+    shown = ("-" if each is None else f"{each:.3f}" for each in figures)
+    names = ("p50", "p90", "p99", "p99.9", "max")
+    return ", ".join(f"{name} {each}" for name, each in zip(names, shown, strict=True)) + " ms"

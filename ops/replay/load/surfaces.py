@@ -1,0 +1,224 @@
+"""A lane's end of a connection to the target: what to send, and what came, without the socket.
+
+Law: an answer is taken for nothing else than it is. What cannot be read ends the lane.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, Protocol
+
+import msgspec
+
+from ops.replay.load.errors import LoadError
+from ops.replay.load.questions import (
+    HTTP,
+    RecordedQuestion,
+    http_body,
+    http_question,
+    stream_body,
+    stream_question,
+)
+from protocol.decision_stream import (
+    ALLOWED,
+    DENIED,
+    INVALID,
+    STREAM_VERSION,
+    StreamClientConnection,
+)
+from protocol.kafka_errors import ErrorCode
+
+NOT_READY_ERRORS: Final = frozenset(
+    {f"{ErrorCode.AUTHORIZER_NOT_READY.value} {ErrorCode.AUTHORIZER_NOT_READY.name}", "HTTP 503"}
+)
+_ERROR_NAMES: Final = {error.value: error.name for error in ErrorCode}
+_ANSWER_BYTES_MAX: Final = 16 * 1024 * 1024
+_PROBE: Final = RecordedQuestion("User:ANONYMOUS", None, "DESCRIBE", "CLUSTER", "kafka-cluster")
+_NO_OFFSET: Final = -1
+
+
+class Answer(msgspec.Struct, frozen=True, gc=False):
+    """``number`` is None where the surface has none; ``error`` is of all the questions."""
+
+    number: int | None
+    error: str | None
+    offset: int
+    decisions: bytes
+
+
+class Surface(Protocol):
+    def greeting(self) -> bytes:
+        """Return what a connection begins with; it is answered once."""
+
+    def is_greeted(self) -> bool:
+        """Say whether the answer to the greeting has come.
+
+        Raises:
+            LoadError, DecodeError: the target does not want this client.
+        """
+
+    def request(self, body: bytes) -> bytes:
+        """Return what is sent for one planned body."""
+
+    def receive_data(self, data: bytes) -> None: ...
+
+    def next_answer(self) -> Answer | None:
+        """Return the next answer, None until all of it has come.
+
+        Raises:
+            LoadError, DecodeError: it is none.
+        """
+
+
+def surface_of(name: str, target: str, token: str | None) -> Surface:
+    """Return the end of a new connection."""
+    return HttpSurface(target, token) if name == HTTP else StreamSurface(token)
+
+
+def error_named(code: int) -> str:
+    """Return a Kafka error as people know it: number and name."""
+    name = _ERROR_NAMES.get(code)
+    return str(code) if name is None else f"{code} {name}"
+
+
+class StreamSurface:
+    """The decision stream: a hello, and a question, behind which the load begins."""
+
+    def __init__(self, token: str | None) -> None:
+        self._connection = StreamClientConnection(_ANSWER_BYTES_MAX)
+        self._token = token
+        self._has_greeting = False
+
+    def greeting(self) -> bytes:
+        probe = stream_body(0, [stream_question(_PROBE)])
+        return self._connection.hello(self._token) + probe
+
+    def is_greeted(self) -> bool:
+        if not self._has_greeting:
+            greeting = self._connection.next_greeting()
+            if greeting is None:
+                return False
+            if greeting.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED:
+                raise LoadError(f"refuses the token ({error_named(greeting.error_code)})")
+            if greeting.error_code or greeting.version != STREAM_VERSION:
+                raise LoadError(f"refuses the hello ({error_named(greeting.error_code)})")
+            self._has_greeting = True
+        return _is_welcome(self.next_answer())
+
+    def request(self, body: bytes) -> bytes:
+        return body
+
+    def receive_data(self, data: bytes) -> None:
+        self._connection.receive_data(data)
+
+    def next_answer(self) -> Answer | None:
+        answer = self._connection.next_answer()
+        if answer is None:
+            return None
+        error = error_named(answer.error_code) if answer.error_code else None
+        return Answer(answer.correlation_id, error, answer.offset, answer.decisions)
+
+
+class _Context(msgspec.Struct):
+    offset: int = _NO_OFFSET
+    error: object = None
+
+
+class _Decision(msgspec.Struct):
+    decision: bool
+    context: _Context | None = None
+
+    @property
+    def code(self) -> int:
+        if self.context is not None and self.context.error is not None:
+            return INVALID
+        return ALLOWED if self.decision else DENIED
+
+
+class _Decisions(msgspec.Struct):
+    evaluations: list[_Decision]
+
+
+_decode_decisions: Final = msgspec.json.Decoder(_Decisions).decode
+_HEAD_END: Final = b"\r\n\r\n"
+_STATUS: Final = re.compile(rb"HTTP/1\.[01] (\d{3})[ \r]")
+_LENGTH: Final = re.compile(rb"\r\ncontent-length:[ \t]*(\d{1,9})[ \t]*\r", re.IGNORECASE)
+_HEAD_BYTES_MAX: Final = 65536
+_OK: Final = 200
+
+
+class HttpSurface:
+    """AuthZEN's evaluations over one kept connection, its requests sent one behind the other."""
+
+    def __init__(self, target: str, token: str | None) -> None:
+        authorization = "" if token is None else f"Authorization: Bearer {token}\r\n"
+        self._head = (
+            f"POST /access/v1/evaluations HTTP/1.1\r\nHost: {target}\r\n{authorization}"
+            "Content-Type: application/json\r\nContent-Length: "
+        ).encode()
+        self._received = bytearray()
+
+    def greeting(self) -> bytes:
+        return self.request(http_body(0, [http_question(_PROBE)]))
+
+    def is_greeted(self) -> bool:
+        return _is_welcome(self.next_answer())
+
+    def request(self, body: bytes) -> bytes:
+        return b"%b%d\r\n\r\n%b" % (self._head, len(body), body)
+
+    def receive_data(self, data: bytes) -> None:
+        self._received += data
+
+    def next_answer(self) -> Answer | None:
+        end = self._received.find(_HEAD_END)
+        if end < 0:
+            if len(self._received) > _HEAD_BYTES_MAX:
+                raise LoadError("answers with what is no HTTP")
+            return None
+        head = bytes(self._received[: end + len(_HEAD_END)])
+        status, length = _STATUS.match(head), _LENGTH.search(head)
+        if status is None or length is None or int(length[1]) > _ANSWER_BYTES_MAX:
+            raise LoadError("answers with what is no HTTP, or of no stated length")
+        begin = len(head)
+        if len(self._received) < begin + int(length[1]):
+            return None
+        body = bytes(self._received[begin : begin + int(length[1])])
+        del self._received[: begin + len(body)]
+        return _answered(int(status[1]), body)
+
+
+def _answered(status: int, body: bytes) -> Answer:
+    if status != _OK:
+        return Answer(None, f"HTTP {status}", _NO_OFFSET, b"")
+    try:
+        decisions = _decode_decisions(body).evaluations
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise LoadError(f"answers with what is no list of decisions: {error}") from None
+    offsets = [each.context.offset for each in decisions if each.context is not None]
+    return Answer(
+        None, None, max(offsets, default=_NO_OFFSET), bytes(each.code for each in decisions)
+    )
+
+
+_UNWELCOME: Final = {
+    f"{ErrorCode.CLUSTER_AUTHORIZATION_FAILED.value} CLUSTER_AUTHORIZATION_FAILED": (
+        "does not let this token's principal ask about others: it needs CLUSTER_ACTION"
+    ),
+    "HTTP 401": "refuses the token (HTTP 401)",
+    "HTTP 403": "does not let this token's principal ask about others: it needs CLUSTER_ACTION",
+    "HTTP 404": "has no AuthZEN evaluations (HTTP 404)",
+}
+
+
+def _is_welcome(answer: Answer | None) -> bool:
+    """Say whether the first question was answered; one that is not ready yet is no refusal."""
+    if answer is None:
+        return False
+    if answer.error is not None and answer.error not in NOT_READY_ERRORS:
+        raise LoadError(_UNWELCOME.get(answer.error, f"answers with {answer.error}"))
+    if answer.error is None and (len(answer.decisions) != 1 or INVALID in answer.decisions):
+        if answer.decisions:
+            raise LoadError("does not let this caller ask about others: it needs CLUSTER_ACTION")
+        raise LoadError("answers one question with no decision")
+    return True

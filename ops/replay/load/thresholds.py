@@ -1,0 +1,115 @@
+"""What a load must reach to be good: ``p99<5ms,mismatch=0``, read and judged.
+
+Law: a threshold on a figure that was not measured has failed.
+
+    thresholds = threshold *( "," threshold )
+    threshold  = ( "p50" | "p90" | "p99" | "p99.9" | "max" ) ( "<" | "<=" ) duration
+               | ( "mismatch" | "errors" | "dropped" ) "=" "0"
+               | "rate" ">=" number            ; questions answered a second
+    duration   = number ( "us" | "ms" | "s" )
+
+Percentiles are of the corrected latency: from the time at which a question was to be asked.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from ops.replay.load.errors import LoadError
+
+PERCENTILES: Final = {"p50": 50.0, "p90": 90.0, "p99": 99.0, "p99.9": 99.9, "max": 100.0}
+COUNTS: Final = ("mismatch", "errors", "dropped")
+RATE: Final = "rate"
+
+_UNITS_NS: Final = {"us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
+_SHAPE: Final = re.compile(r"([a-z0-9.]+)\s*(<=|>=|<|>|=)\s*([0-9]+(?:\.[0-9]+)?)\s*([a-z]*)")
+_COMPARISONS: Final[dict[str, Callable[[float, float], bool]]] = {
+    "<": lambda measured, limit: measured < limit,
+    "<=": lambda measured, limit: measured <= limit,
+    "=": lambda measured, limit: measured == limit,
+    ">=": lambda measured, limit: measured >= limit,
+}
+
+
+class Threshold(msgspec.Struct, frozen=True):
+    """``limit`` is in nanoseconds where ``figure`` is a percentile."""
+
+    text: str
+    figure: str
+    comparison: str
+    limit: float
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """``measured`` is in milliseconds for a percentile; None where nothing was measured."""
+
+    threshold: str
+    measured: float | None
+    passed: bool
+
+    @property
+    def measured_text(self) -> str:
+        """Return what was measured, with its unit."""
+        if self.measured is None:
+            return "nothing"
+        is_time = self.threshold.startswith(("p", "max"))
+        unit = " ms" if is_time else "/s" if self.threshold.startswith(RATE) else ""
+        return f"{self.measured:.6g}{unit}"
+
+
+def parse_thresholds(text: str) -> tuple[Threshold, ...]:
+    """Return the thresholds of one text; an empty one has none.
+
+    Raises:
+        LoadError: one is none; it is named, with what is wrong.
+    """
+    if not text.strip():
+        return ()
+    return tuple(_parsed(part.strip()) for part in text.split(","))
+
+
+def _parsed(text: str) -> Threshold:
+    found = _SHAPE.fullmatch(text)
+    if found is None:
+        raise LoadError(f"threshold {text!r}: not of the form p99<5ms, mismatch=0 or rate>=1000")
+    figure, comparison, number, unit = found.groups()
+    allowed = _comparisons_of(text, figure)
+    if comparison not in allowed:
+        raise LoadError(f"threshold {text!r}: {figure} is compared by {' or '.join(allowed)}")
+    return Threshold(text, figure, comparison, _limit_of(text, figure, float(number), unit))
+
+
+def _comparisons_of(text: str, figure: str) -> tuple[str, ...]:
+    if figure in PERCENTILES:
+        return ("<", "<=")
+    if figure in COUNTS:
+        return ("=",)
+    if figure == RATE:
+        return (">=",)
+    known = ", ".join((*PERCENTILES, *COUNTS, RATE))
+    raise LoadError(f"threshold {text!r}: {figure!r} is not one of {known}")
+
+
+def _limit_of(text: str, figure: str, number: float, unit: str) -> float:
+    if figure in PERCENTILES:
+        if unit not in _UNITS_NS:
+            raise LoadError(f"threshold {text!r}: a duration needs a unit: us, ms or s")
+        return number * _UNITS_NS[unit]
+    if unit:
+        raise LoadError(f"threshold {text!r}: {figure} has no unit")
+    if figure in COUNTS and number:
+        raise LoadError(f"threshold {text!r}: {figure} can only be held to 0")
+    return number
+
+
+def judge(threshold: Threshold, measured: float | None) -> Verdict:
+    """Return whether ``measured``, in the unit of the limit, keeps to the threshold."""
+    if measured is None:
+        return Verdict(threshold.text, None, False)
+    passed = _COMPARISONS[threshold.comparison](measured, threshold.limit)
+    shown = measured / 1e6 if threshold.figure in PERCENTILES else measured
+    return Verdict(threshold.text, shown, passed)

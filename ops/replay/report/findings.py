@@ -1,0 +1,197 @@
+"""What the results come to, in a sentence each: the head of the page, and of the console.
+
+Law: a finding is "good" only where everything that it speaks of was looked at; where something was
+not, or where the results contradict each other, it is "doubtful".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final, Literal
+
+import msgspec
+
+from ops.replay.evaluation.report import Changed, JudgedBy, WhatIf
+from ops.replay.events.ingested import Ingested
+from ops.replay.load.report import LoadReport
+from ops.replay.load.thresholds import Verdict
+from ops.replay.report.results import Results
+from ops.replay.report.wording import count, counted, cut, milliseconds, significant, time_text
+from ops.replay.usage.report import UsageReport
+from ops.replay.usage.window import HOW_TO_LOG_ALLOWED
+
+State = Literal["good", "bad", "doubtful", "plain"]
+REASONS_MAX: Final = 10
+SYMBOLS: Final[dict[State, str]] = {"good": "✓", "bad": "✗", "doubtful": "?", "plain": "•"}
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """``about`` is the kind of result; ``notes`` are what has to be known with it."""
+
+    about: str
+    state: State
+    text: str
+    notes: tuple[str, ...] = ()
+
+
+def findings(results: Results) -> tuple[Finding, ...]:
+    """Return all findings, those first that decide something."""
+    return tuple(_findings(results))
+
+
+def _findings(results: Results) -> Iterator[Finding]:
+    ingest = results.ingest
+    if results.whatif is not None:
+        yield from _of_whatif(results.whatif)
+    if results.load is not None:
+        yield from _of_load(results.load)
+    if results.usage is not None:
+        yield from _of_usage(results.usage)
+    if ingest is not None:
+        yield from _of_ingest(ingest)
+        yield from _contradictions(ingest, results)
+
+
+def _of_whatif(whatif: WhatIf) -> Iterator[Finding]:
+    doubts = tuple(_doubts(whatif))
+    notes = doubts
+    if isinstance(whatif.baseline, JudgedBy) and whatif.candidate.decides_as(whatif.baseline):
+        notes = (*doubts, "Both sides are the same ACLs under the same settings.")
+    if whatif.newly_denied.tuples:
+        text = f"{_changes(whatif.newly_denied)} would be newly denied"
+        yield Finding(about="whatif", state="bad", text=text, notes=notes)
+    else:
+        text = "Nothing that was recorded would be newly denied"
+        state: State = "doubtful" if doubts else "good"
+        yield Finding(about="whatif", state=state, text=text, notes=notes)
+    if whatif.newly_allowed.tuples:
+        text = f"{_changes(whatif.newly_allowed)} would be newly allowed"
+        yield Finding(about="whatif", state="doubtful", text=text)
+
+
+def _doubts(whatif: WhatIf) -> Iterator[str]:
+    if not whatif.events:
+        yield "No event was recorded at all."
+    elif not whatif.allowed_events and not isinstance(whatif.baseline, JudgedBy):
+        yield f"Only denials were recorded, which cannot be newly denied. {HOW_TO_LOG_ALLOWED}."
+    unasked = sum(counts.events for counts in whatif.not_evaluated.values())
+    if unasked:
+        yield f"{counted(unasked, 'event')} of {count(whatif.events)} could not be evaluated."
+
+
+def _changes(changed: Changed) -> str:
+    principals = len(changed.by_principal) + changed.by_principal_left_out
+    return (
+        f"{counted(changed.events, 'recorded request')} ({count(changed.tuples)} distinct) of "
+        f"{counted(principals, 'principal')}"
+    )
+
+
+def _of_load(load: LoadReport) -> Iterator[Finding]:
+    if load.dry_run:
+        text = f"Dry run: {counted(load.plan.questions, 'question')} planned, none asked"
+        yield Finding(about="load", state="plain", text=text)
+        return
+    if load.valid:
+        text = f"Valid run: {counted(load.answered, 'question')} answered by {cut(load.target)}"
+        yield Finding(about="load", state="good", text=text)
+    else:
+        text = "Invalid run: its figures say nothing of the target"
+        yield Finding(about="load", state="bad", text=text, notes=_few(load.invalid_reasons))
+    yield from _of_thresholds(load.thresholds)
+    if load.mismatches:
+        text = f"{counted(load.mismatches, 'answer')} otherwise than recorded"
+        yield Finding(about="load", state="doubtful", text=text)
+    lost = {
+        "errors": sum(load.errors.values()),
+        "unanswered": load.unanswered,
+        "dropped": load.dropped,
+        "not sent": load.not_sent,
+    }
+    if any(lost.values()):
+        said = ", ".join(f"{count(number)} {how}" for how, number in lost.items() if number)
+        text = f"Questions without a decision: {said}"
+        yield Finding(about="load", state="doubtful", text=text)
+
+
+def _few(reasons: Sequence[str]) -> tuple[str, ...]:
+    more = len(reasons) - REASONS_MAX
+    return (*map(cut, reasons[:REASONS_MAX]), *([f"and {count(more)} more"] if more > 0 else []))
+
+
+def _of_thresholds(verdicts: list[Verdict]) -> Iterator[Finding]:
+    for verdict in verdicts:
+        if not verdict.passed:
+            text = f"Threshold {cut(verdict.threshold)} failed: {measured_text(verdict)}"
+            yield Finding(about="load", state="bad", text=text)
+    held = [verdict.threshold for verdict in verdicts if verdict.passed]
+    if held:
+        text = f"{counted(len(held), 'threshold')} held: {cut(', '.join(held))}"
+        yield Finding(about="load", state="good", text=text)
+
+
+def measured_text(verdict: Verdict) -> str:
+    """Return what was measured, with the unit of its threshold."""
+    if verdict.measured is None:
+        return "nothing measured"
+    if verdict.threshold.startswith(("p", "max")):
+        return milliseconds(verdict.measured)
+    if verdict.threshold.startswith("rate"):
+        return f"{significant(verdict.measured)} per s"
+    return count(round(verdict.measured))
+
+
+def _of_usage(usage: UsageReport) -> Iterator[Finding]:
+    grants = sum(item.acl.permission_type == "ALLOW" for item in usage.unused)
+    not_judged = sum(map(len, usage.not_judged.values()))
+    notes = [
+        f"Seen: {time_text(usage.window.allowed_first_at)} to "
+        f"{time_text(usage.window.allowed_last_at)} (UTC). What is used more rarely than that is "
+        "not known to be used."
+    ]
+    if not_judged:
+        notes.append(f"{counted(not_judged, 'ACL')} may be too young to be judged.")
+    if usage.assumed_in_force:
+        notes.append("ACLs of unknown age were taken for older than the window.")
+    text = f"{counted(grants, 'grant')} of {counted(usage.acls.acls, 'ACL')} never used"
+    yield Finding(about="usage", state="plain", text=text, notes=tuple(notes))
+    if usage.disagreeing.events:
+        text = (
+            f"{counted(usage.disagreeing.events, 'event')} recorded otherwise than these ACLs "
+            "decide: they may not be the ACLs of that time"
+        )
+        yield Finding(about="usage", state="doubtful", text=text)
+    proof = usage.suggestions.proof
+    if proof is not None and (proof.newly_denied.events or proof.newly_allowed.events):
+        text = "The suggested ACLs decide otherwise than those that they would replace"
+        yield Finding(about="usage", state="bad", text=text)
+
+
+def _of_ingest(ingest: Ingested) -> Iterator[Finding]:
+    said = f"{count(ingest.set_aside)} of {counted(ingest.lines, 'line')} set aside"
+    if not ingest.accepted:
+        text = f"Not accepted: {said}; nothing can be told from the rest"
+        yield Finding(about="ingest", state="bad", text=text)
+        return
+    text = f"{counted(ingest.events, 'event')} read, {said}"
+    if ingest.events and not ingest.allowed_events:
+        note = f"Only denials were recorded. {HOW_TO_LOG_ALLOWED}."
+        yield Finding(about="ingest", state="doubtful", text=text, notes=(note,))
+    else:
+        yield Finding(about="ingest", state="good", text=text)
+
+
+def _contradictions(ingest: Ingested, results: Results) -> Iterator[Finding]:
+    whatif, usage = results.whatif, results.usage
+    figures = (ingest.events, ingest.tuples, ingest.first_at, ingest.last_at)
+    if whatif is not None and figures != (
+        whatif.events,
+        whatif.tuples,
+        whatif.first_at,
+        whatif.last_at,
+    ):
+        text = "whatif.json speaks of other events than ingest.json"
+        yield Finding(about="whatif", state="doubtful", text=text)
+    if usage is not None and time_text(usage.window.ends_at) != time_text(ingest.last_at):
+        text = "usage.json speaks of other events than ingest.json"
+        yield Finding(about="usage", state="doubtful", text=text)

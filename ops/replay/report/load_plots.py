@@ -1,0 +1,204 @@
+"""What a load looked like: latency and rate over time, and the curve of its percentiles.
+
+Law: a plot has at most ``POINTS_MAX`` places on its x axis. Where that puts seconds together, of a
+latency the worst stands for them and of a rate the mean, and the caption says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from ops.replay.load.histogram import bucket_of, last_of
+from ops.replay.load.report import Latencies, LoadReport, Percentiles, SecondReport
+from ops.replay.report.axes import Axis, linear_axis, log_axis, time_axis
+from ops.replay.report.curves import BOTTOM, LEFT, RIGHT, TOP, Curve, Marker, Plot, Point, figure
+from ops.replay.report.markup import NOTHING, Markup
+from ops.replay.report.wording import count, counted, milliseconds, significant
+
+POINTS_MAX: Final = 300
+_NS_PER_MS: Final = 1e6
+_BUCKET_MAX: Final = bucket_of(2**63)
+
+
+def timeline_of(seconds: Sequence[SecondReport]) -> tuple[int, list[SecondReport]]:
+    """Return how many seconds stand together, and these groups, from the first second to the last.
+
+    A group's ``offered`` and ``served`` are sums; a group of which nothing was heard has zeros.
+    """
+    if not seconds:
+        return 1, []
+    first, last = min(each.second for each in seconds), max(each.second for each in seconds)
+    width = -(-(last - first + 1) // POINTS_MAX)
+    grouped: dict[int, list[SecondReport]] = {}
+    for each in seconds:
+        grouped.setdefault((each.second - first) // width, []).append(each)
+    groups = range((last - first) // width + 1)
+    return width, [_together(first + group * width, grouped.get(group, [])) for group in groups]
+
+
+def _together(second: int, group: Sequence[SecondReport]) -> SecondReport:
+    return SecondReport(
+        second,
+        sum(each.offered for each in group),
+        sum(each.served for each in group),
+        _worst(each.p50_ms for each in group),
+        _worst(each.p99_ms for each in group),
+        _worst(each.max_ms for each in group),
+    )
+
+
+def _worst(values: Iterator[float | None]) -> float | None:
+    return max((value for value in values if value is not None), default=None)
+
+
+def latency_over_time(load: LoadReport) -> Markup:
+    """Return the plot of p50, p99 and the maximum, beside the service time's p99 of all the run."""
+    width, groups = timeline_of(load.timeline)
+    curves = [
+        Curve(name=name, style=f"curve-{number}", points=[*_points(groups, width, attribute)])
+        for number, (name, attribute) in enumerate(
+            (("p50", "p50_ms"), ("p99", "p99_ms"), ("max", "max_ms")), start=1
+        )
+    ]
+    service_ms = load.latency.service.p99_ms if load.latency is not None else None
+    if groups and service_ms:
+        ends = (groups[0].second, groups[-1].second + width)
+        level = [(float(end), service_ms) for end in ends]
+        curves.append(Curve(name="service p99, whole run", style="curve-4", points=level))
+    values = [y for curve in curves for _, y in curve.points if y is not None]
+    if not values:
+        return NOTHING
+    plot = Plot(
+        label="Latency over time: p50, p99 and maximum of each moment",
+        x=_time_axis(groups, width),
+        y=log_axis(values, start=BOTTOM, end=TOP),
+        x_title="seconds since the start",
+        y_title="latency, ms (log)",
+        x_number=_number,
+        y_number=_number,
+        curves=curves,
+        markers=[*_death(load)],
+        hints=[(each.second, each.second + width, _latency_hint(each)) for each in groups],
+    )
+    caption = "Latency over time, corrected: from when a question was due" + _grouping(
+        width, "the worst of"
+    )
+    return figure(plot, caption)
+
+
+def _points(groups: Sequence[SecondReport], width: int, attribute: str) -> Iterator[Point]:
+    for each in groups:
+        yield each.second + width / 2, getattr(each, attribute) or None
+
+
+def _latency_hint(each: SecondReport) -> str:
+    return (
+        f"{count(each.second)} s: p50 {milliseconds(each.p50_ms)}, "
+        f"p99 {milliseconds(each.p99_ms)}, max {milliseconds(each.max_ms)}"
+    )
+
+
+def rates_over_time(load: LoadReport) -> Markup:
+    """Return the plot of questions due and questions answered."""
+    width, groups = timeline_of(load.timeline)
+    curves = [
+        Curve(name="served", style="curve-1", points=_rates(groups, width, "served")),
+        Curve(name="offered", style="curve-2", points=_rates(groups, width, "offered")),
+    ]
+    highest = max((y for curve in curves for _, y in curve.points if y is not None), default=0)
+    if not highest:
+        return NOTHING
+    plot = Plot(
+        label="Questions offered and served over time",
+        x=_time_axis(groups, width),
+        y=linear_axis(highest, start=BOTTOM, end=TOP),
+        x_title="seconds since the start",
+        y_title="questions per s",
+        x_number=_number,
+        y_number=_number,
+        curves=curves,
+        markers=[*_death(load)],
+        hints=[
+            (
+                each.second,
+                each.second + width,
+                f"{count(each.second)} s: {significant(each.offered / width)} per s offered, "
+                f"{significant(each.served / width)} per s served",
+            )
+            for each in groups
+        ],
+    )
+    caption = "Rate: due in a second, answered in it; the last may be a part of one" + _grouping(
+        width, "the mean of"
+    )
+    return figure(plot, caption)
+
+
+def _rates(groups: Sequence[SecondReport], width: int, attribute: str) -> list[Point]:
+    return [(each.second + width / 2, getattr(each, attribute) / width) for each in groups]
+
+
+def percentile_curves(latency: Latencies) -> Markup:
+    """Return the plot of latency by how few questions took longer."""
+    curves = [
+        Curve(name=name, style=f"curve-{number}", points=exceeded(of))
+        for number, (name, of) in enumerate(
+            (
+                ("service", latency.service),
+                ("corrected", latency.corrected),
+                ("send lag", latency.send_lag),
+            ),
+            start=1,
+        )
+    ]
+    points = [point for curve in curves for point in curve.points]
+    values = [y for _, y in points if y is not None]
+    if not values:
+        return NOTHING
+    plot = Plot(
+        label="Percentiles of corrected latency, service time and send lag",
+        x=log_axis([1, *(x for x, _ in points)], start=LEFT, end=RIGHT),
+        y=log_axis(values, start=BOTTOM, end=TOP),
+        x_title="one question in so many took longer",
+        y_title="ms (log)",
+        x_number=lambda value: f"1 in {value:,.0f}" if value > 1 else "all",
+        y_number=_number,
+        curves=curves,
+    )
+    return figure(
+        plot,
+        "Percentiles: p50 is 1 in 2, p90 is 1 in 10, p99 is 1 in 100. Where corrected is above"
+        " service, questions waited for those before them",
+    )
+
+
+def exceeded(percentiles: Percentiles) -> list[Point]:
+    """Return (one in so many, what it exceeds, in ms), by bucket; the last is the maximum."""
+    left = percentiles.samples
+    points: list[Point] = []
+    highest = percentiles.max_ms
+    for bucket, samples in sorted(percentiles.buckets):
+        left -= samples
+        value = last_of(min(bucket, _BUCKET_MAX)) / _NS_PER_MS
+        value = value if highest is None else min(value, highest)
+        if value > 0:
+            points.append((percentiles.samples / max(left, 1), value))
+    return points
+
+
+def _time_axis(groups: Sequence[SecondReport], width: int) -> Axis:
+    return time_axis(groups[0].second, groups[-1].second + width, start=LEFT, end=RIGHT)
+
+
+def _death(load: LoadReport) -> Iterator[Marker]:
+    if load.death is not None:
+        yield Marker(name="target lost", x=load.death.after_s)
+
+
+def _grouping(width: int, how: str) -> str:
+    return f"; each point is {how} {counted(width, 'second')}" if width > 1 else ""
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1 else f"{value:g}"

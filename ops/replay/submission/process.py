@@ -1,0 +1,174 @@
+"""spark-submit as a child process: what it says is sorted, and no signal leaves it behind.
+
+Law: the child leads a process group of its own, and the group is gone before a run returns.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import FrameType
+from typing import IO, Final
+
+from ops.replay.messages import MESSAGE, PROGRESS, TRACE
+
+LOG_CHARACTERS_MAX: Final = 64 * 1024 * 1024
+
+_GRACE_SECONDS: Final = 15.0
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_CAUSE: Final = re.compile(r'(?:Exception in thread "main" (?:[\w.$]+: )?|Error: )(.+)')
+
+
+class StoppedError(BaseException):
+    """A signal came that ends the run; not an ``Exception``, as KeyboardInterrupt is none."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+class Sorter:
+    """Sends each line where it belongs; used by two threads, one for each stream of the child.
+
+    ``is_message_seen``, ``is_trace_seen``: whether the job told the user something, and whether
+    something only the log holds. ``cause`` is what spark-submit itself died of, if it said so.
+    """
+
+    def __init__(self, log: IO[str], *, verbose: bool) -> None:
+        self._log = log
+        self._log_room = LOG_CHARACTERS_MAX
+        self._verbose = verbose
+        self._lock = threading.Lock()
+        self._is_progress_shown = False
+        self._is_terminal = sys.stderr.isatty()
+        self.is_message_seen = False
+        self.is_trace_seen = False
+        self.cause: str | None = None
+
+    def take_output(self, line: str) -> None:
+        """Take a line of standard output: where Spark puts both streams of a Python driver."""
+        with self._lock:
+            if line.startswith(PROGRESS):
+                self._show_progress(line)
+            elif line.startswith(MESSAGE):
+                self.is_message_seen = True
+                self._show(line, sys.stderr)
+            elif line.startswith(TRACE):
+                self.is_trace_seen = True
+                self._keep(line.removeprefix(TRACE))
+            else:
+                self._show(line, sys.stdout)
+
+    def take_log(self, line: str) -> None:
+        """Take a line of standard error: where Spark itself speaks."""
+        with self._lock:
+            found = _CAUSE.match(line)
+            if found is not None and self.cause is None:
+                self.cause = found[1]
+            self._keep(line)
+
+    def _keep(self, line: str) -> None:
+        if self._log_room > 0:
+            self._log_room -= len(line)
+            self._log.write(line)
+        if self._verbose:
+            self._show(line, sys.stderr)
+
+    def _show(self, line: str, to: IO[str]) -> None:
+        if self._is_progress_shown:
+            self._is_progress_shown = False
+            sys.stderr.write("\r\x1b[K")
+        to.write(line)
+        to.flush()
+
+    def _show_progress(self, line: str) -> None:
+        if self._is_terminal:
+            sys.stderr.write(f"\r{line.rstrip()}\x1b[K")
+            self._is_progress_shown = True
+        else:
+            sys.stderr.write(line)
+        sys.stderr.flush()
+
+
+def run_submission(
+    line: Sequence[str], environment: Mapping[str, str], log: Path, *, verbose: bool
+) -> tuple[int, Sorter]:
+    """Run spark-submit to its end; return its exit code and what was seen of its words.
+
+    Raises:
+        StoppedError: a signal came; the child and all that it started are gone.
+        OSError: it cannot be started.
+    """
+    with open(log, "x", encoding="utf-8") as kept, _stopping_by_signals():
+        sorter = Sorter(kept, verbose=verbose)
+        child = subprocess.Popen(
+            line,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+            errors="replace",
+            start_new_session=True,
+        )
+        assert child.stdout is not None
+        assert child.stderr is not None
+        readers = [
+            threading.Thread(target=_read, args=(child, child.stdout, sorter.take_output)),
+            threading.Thread(target=_read, args=(child, child.stderr, sorter.take_log)),
+        ]
+        try:
+            for reader in readers:
+                reader.start()
+            code = child.wait()
+        finally:
+            _end_group(child)
+            for reader in readers:
+                reader.join()
+        return code, sorter
+
+
+def _read(child: subprocess.Popen[str], stream: IO[str], take: Callable[[str], None]) -> None:
+    """Take each line; a child whose words nobody reads any more, or can keep, is ended."""
+    with stream:
+        try:
+            for line in stream:
+                take(line)
+        except OSError:
+            child.terminate()
+
+
+@contextmanager
+def _stopping_by_signals() -> Iterator[None]:
+    def stop(number: int, _: FrameType | None) -> None:
+        for later in _SIGNALS:
+            signal.signal(later, signal.SIG_IGN)  # the child is being ended already
+        raise StoppedError(number)
+
+    before = {number: signal.signal(number, stop) for number in _SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _end_group(child: subprocess.Popen[str]) -> None:
+    """End the child, first as it likes to be, and whatever else is left of its group."""
+    if child.poll() is None:
+        child.terminate()
+        try:
+            child.wait(_GRACE_SECONDS)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()
+    with suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGKILL)

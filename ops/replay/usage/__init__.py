@@ -1,0 +1,1 @@
+"""Which ACLs recorded traffic used, and what narrower ones would have served."""

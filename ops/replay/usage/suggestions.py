@@ -1,0 +1,178 @@
+"""Which grants could go, and which wide ones narrower ones would have served.
+
+Law: a suggestion takes grants away and never a denial. What narrower ACLs grant, the wide one that
+they replace granted too, so a suggested set allows nothing that the old one denied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import NamedTuple, Self
+
+import msgspec
+
+from acl.model import RESOURCE_TYPES, WILDCARD, Acl, PatternType, PermissionType
+from acl.patterns import Patterns, found, is_wildcard
+from ops.replay.acl_set import AclSet
+from ops.replay.evaluation.index import build_index
+from ops.replay.usage.commands import why_inexpressible
+from ops.replay.usage.matching import is_wide
+
+
+class AclUsage(NamedTuple):
+    """How often one ACL was used: ``alone`` where no other would have decided the same.
+
+    ``last_ms`` is milliseconds since 1970. ``names`` are those that a wide ACL was used for, in
+    order and cut off after so many as were wanted; ``names_count`` counts all of them, and
+    ``name_min`` and ``name_max`` are the first and the last (None for an ACL that is not wide).
+    """
+
+    events_alone: int
+    tuples_alone: int
+    events_with_others: int
+    tuples_with_others: int
+    last_ms: int
+    names_count: int
+    name_min: str | None
+    name_max: str | None
+    names: tuple[str, ...]
+
+    @property
+    def events(self) -> int:
+        return self.events_alone + self.events_with_others
+
+
+class Narrowing(NamedTuple):
+    """A wide grant, and what would have served the ``names_count`` names that it was used for."""
+
+    wide: Acl
+    names_count: int
+    narrower: tuple[Acl, ...]
+
+
+class LeftOut(NamedTuple):
+    """A grant that could go or be narrowed, but for ``reason``."""
+
+    acl: Acl
+    reason: str
+
+
+class Suggestions(NamedTuple):
+    removals: tuple[Acl, ...] = ()
+    narrowings: tuple[Narrowing, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+
+    def taken(self) -> Iterator[Acl]:
+        """Yield the ACLs that would go."""
+        yield from self.removals
+        for narrowing in self.narrowings:
+            yield narrowing.wide
+
+    def resulting(self, acls: Iterable[Acl]) -> tuple[Acl, ...]:
+        """Return what ``acls`` would become: what stays, in its order, then what is new."""
+        taken = set(self.taken())
+        staying = (acl for acl in acls if acl not in taken)
+        new = (acl for narrowing in self.narrowings for acl in narrowing.narrower)
+        return tuple(dict.fromkeys((*staying, *new)))
+
+    def without(self, reasons: Mapping[Acl, str]) -> Self:
+        """Return the suggestions that are left when the ACLs named by ``reasons`` stay."""
+        left_out = tuple(LeftOut(acl, reasons[acl]) for acl in self.taken() if acl in reasons)
+        return type(self)(
+            tuple(acl for acl in self.removals if acl not in reasons),
+            tuple(item for item in self.narrowings if item.wide not in reasons),
+            self.left_out + left_out,
+        )
+
+
+def suggest(
+    judged: Collection[Acl], usage: Mapping[Acl, AclUsage], *, names_max: int
+) -> Suggestions:
+    """Return what use suggests for the ACLs that were in force for all of the window."""
+    removals: list[Acl] = []
+    narrowings: list[Narrowing] = []
+    reasons: dict[Acl, str] = {}
+    for acl in judged:
+        if acl.permission_type != PermissionType.ALLOW:
+            continue
+        used = usage.get(acl)
+        narrower = () if used is None else narrower_acls(acl, used, names_max=names_max)
+        if used is None:
+            removals.append(acl)
+        elif narrower:
+            narrowings.append(Narrowing(acl, used.names_count, narrower))
+        else:
+            continue
+        reason = next(filter(None, map(why_inexpressible, (acl, *narrower))), None)
+        if reason is not None:
+            reasons[acl] = reason
+    return Suggestions(tuple(removals), tuple(narrowings)).without(reasons)
+
+
+def narrower_acls(wide: Acl, used: AclUsage, *, names_max: int) -> tuple[Acl, ...]:
+    """Return ACLs that speak of every name that ``wide`` was used for and of less than it does.
+
+    One for each name if they are few, else one for their common prefix; none where that is no
+    narrower.
+    """
+    if not is_wide(wide):
+        return ()
+    if used.names_count <= names_max:
+        # A literal "*" is the wildcard itself, and Kafka creates no ACL for the empty name.
+        if WILDCARD in used.names or "" in used.names:
+            return ()
+        return tuple(_with_pattern(wide, PatternType.LITERAL, name) for name in used.names)
+    assert used.name_min is not None and used.name_max is not None  # noqa: PT018
+    prefix = _common_prefix(used.name_min, used.name_max)
+    if is_wildcard(wide.pattern_type, wide.resource_name):
+        # The wildcard misses names such as "*a", which a prefix "*" would match.
+        is_narrower = prefix != "" and not prefix.startswith(WILDCARD)
+    else:
+        is_narrower = len(prefix) > len(wide.resource_name)
+    return (_with_pattern(wide, PatternType.PREFIXED, prefix),) if is_narrower else ()
+
+
+def _common_prefix(first: str, last: str) -> str:
+    """Return what two names begin with: of the first and last in order, what all between do."""
+    length = 0
+    for one, other in zip(first, last, strict=False):
+        if one != other:
+            break
+        length += 1
+    return first[:length]
+
+
+def _with_pattern(acl: Acl, pattern_type: PatternType, name: str) -> Acl:
+    return msgspec.structs.replace(acl, pattern_type=int(pattern_type), resource_name=name)
+
+
+def keep_resources_closed(acl_set: AclSet, suggestions: Suggestions) -> Suggestions:
+    """Return what is left of ``suggestions`` when no resource may lose its last ACL.
+
+    Under allow.everyone.if.no.acl.found that would open it to everyone; no request need have been
+    recorded for it.
+    """
+    if not acl_set.allow_everyone_if_no_acl_found:
+        return suggestions
+    resulting = suggestions.resulting(item.acl for item in acl_set.acls)
+    types = build_index(acl_set.with_acls(resulting, acl_set.source)).snapshot.types
+    return suggestions.without(
+        {
+            acl: "the last ACL of resources that allow.everyone.if.no.acl.found would open"
+            for acl in suggestions.taken()
+            if acl.resource_type in RESOURCE_TYPES
+            and not _covers(types[acl.resource_type].resources, acl)
+        }
+    )
+
+
+def _covers(resources: Patterns, acl: Acl) -> bool:
+    """Say whether every name that ``acl`` speaks of meets a pattern of ``resources``."""
+    name = acl.resource_name
+    if is_wildcard(acl.pattern_type, name):
+        return bool(resources.wildcard or resources.prefixes.get("", 0))
+    if acl.pattern_type == PatternType.LITERAL:
+        return bool(found(resources, name))
+    if resources.wildcard and name and not name.startswith(WILDCARD):
+        return True
+    return any(resources.prefixes.get(name[:length], 0) for length in resources.lengths)

@@ -1,0 +1,29 @@
+"""``authorizerd replay`` becomes the pipeline's own command."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import pytest
+
+from daemon.command_line import main
+
+
+class Replaced(Exception):
+    """This process would be another by now."""
+
+
+def test_the_words_are_handed_on_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To the same interpreter, in the same process: exit code and signals are that one's."""
+    became: list[tuple[str, list[str]]] = []
+
+    def execv(path: str, words: list[str]) -> None:
+        became.append((path, words))
+        raise Replaced
+
+    monkeypatch.setattr(os, "execv", execv)
+    with pytest.raises(Replaced):
+        main(["replay", "ingest", "--input", "a b", "--help"])
+    words = [sys.executable, "-P", "-m", "ops.replay", "ingest", "--input", "a b", "--help"]
+    assert became == [(sys.executable, words)]

@@ -1,0 +1,113 @@
+"""A standalone Spark cluster of two workers, whose Python knows nothing of this project."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import time
+import venv
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from ops.replay.submission.spark_home import find_spark_home
+
+SECONDS_MAX = 120.0
+QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # what runs briefly compiles little
+FREE_PORTS = ("--port", "0", "--webui-port", "0")
+MODULES = ("immutables", "msgspec", "pyarrow")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SparkCluster:
+    """``environment`` and ``folder`` are those of its processes, which inherit no PYTHONPATH."""
+
+    master: str
+    python: Path
+    environment: dict[str, str]
+    folder: Path
+
+
+@contextmanager
+def running_cluster(folder: Path) -> Iterator[SparkCluster]:
+    """Run a master and two workers of one core below ``folder``; all are gone afterwards."""
+    environment = {
+        "PATH": os.environ["PATH"],
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_DAEMON_JAVA_OPTS": QUICK_START,
+        "SPARK_MASTER_OPTS": "-Dspark.master.rest.enabled=false",
+    }
+    if "JAVA_HOME" in os.environ:
+        environment["JAVA_HOME"] = os.environ["JAVA_HOME"]
+    with ExitStack() as stack:
+
+        def start(name: str, *words: str) -> Path:
+            return stack.enter_context(_running(folder / name, environment, words))
+
+        log = start("master", "master.Master", "--host", "127.0.0.1", *FREE_PORTS)
+        master = _read_address(log)
+        for name in ("one", "two"):
+            sizes = ("--cores", "1", "--memory", "1g", "--work-dir", str(folder / name))
+            start(name, "worker.Worker", "--host", "127.0.0.1", *FREE_PORTS, *sizes, master)
+        yield SparkCluster(
+            master=master,
+            python=_make_python(folder / "python"),
+            environment=environment,
+            folder=folder,
+        )
+
+
+@contextmanager
+def _running(folder: Path, environment: dict[str, str], words: tuple[str, ...]) -> Iterator[Path]:
+    folder.mkdir()
+    log = folder / "log"
+    name, *arguments = words
+    program = find_spark_home(None, os.environ) / "bin/spark-class"
+    with open(log, "wb") as output:
+        process = subprocess.Popen(
+            [program, f"org.apache.spark.deploy.{name}", *arguments],
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+    try:
+        yield log
+    finally:
+        process.terminate()
+        try:
+            process.wait(30)
+        finally:
+            # An executor is its worker's child, in the worker's group.
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait(30)
+
+
+def _read_address(log: Path) -> str:
+    deadline = time.monotonic() + SECONDS_MAX
+    while time.monotonic() < deadline:
+        found = re.search(r"spark://[\d.]+:\d+", log.read_text(errors="replace"))
+        if found is not None:
+            return found[0]
+        time.sleep(0.1)
+    raise AssertionError(log.read_text(errors="replace"))
+
+
+def _make_python(folder: Path) -> Path:
+    """Make a Python with the modules that a job needs, and no other."""
+    venv.create(folder, with_pip=False)
+    (packages,) = folder.glob("lib/python*/site-packages")
+    for name in MODULES:
+        spec = find_spec(name)
+        assert spec is not None
+        assert spec.origin is not None
+        (packages / name).symlink_to(Path(spec.origin).parent)
+    return folder / "bin/python"

@@ -1,0 +1,89 @@
+"""``authorizerd replay`` as it is typed: a real spark-submit, on this machine and on a cluster."""
+
+from __future__ import annotations
+
+import json
+import lzma
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ops.replay.submission.errors import SubmissionError
+from ops.replay.submission.java import find_java
+from ops.replay.submission.spark_home import find_spark_home
+from tests.end_to_end.daemon_process import COMMAND, ROOT
+from tests.end_to_end.spark_cluster import QUICK_START, running_cluster
+
+LINES = 13_518  # of the broker's audit log
+SECONDS_MAX = 600.0
+
+try:
+    find_java(os.environ)
+    find_spark_home(None, os.environ)
+except SubmissionError as error:
+    pytest.skip(str(error), allow_module_level=True)
+
+
+def replay(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run the command in a folder that holds nothing of the project."""
+    settings = [f"spark.{one}.extraJavaOptions={QUICK_START}" for one in ("driver", "executor")]
+    return subprocess.run(
+        [*COMMAND, "replay", *words, *(word for one in settings for word in ("--conf", one))],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=SECONDS_MAX,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def ingested(real_log_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The events of a real broker's audit log, read on this machine."""
+    folder = tmp_path_factory.mktemp("replay")
+    with lzma.open(real_log_dir / "kafka-authorizer.log.xz") as log:
+        (folder / "audit.log").write_bytes(log.read())
+    ran = replay(folder, "ingest", "--input", "audit.log", "--out", "events")
+    assert ran.returncode == 0, ran.stderr
+    return folder / "events"
+
+
+def test_a_real_audit_log_is_read_on_this_machine(ingested: Path) -> None:
+    """Every line becomes an event, and Spark leaves nothing of its own where it was started."""
+    summary = json.loads((ingested / "ingest.json").read_text())
+    assert summary["accepted"]
+    assert (summary["lines"], summary["events"]) == (LINES, LINES)
+    left = {path.name for path in ingested.parent.glob("[!.]*")}
+    assert left == {"audit.log", "events"}
+
+
+def test_a_cluster_needs_what_the_job_carries_and_three_modules(
+    ingested: Path, real_log_dir: Path, tmp_path: Path
+) -> None:
+    """Its workers judge by ACLs read here; their Python cannot import this project by itself."""
+    with running_cluster(tmp_path) as cluster:
+        for package in ("acl", "ops", "protocol", "daemon", "pyspark"):
+            alone = subprocess.run(
+                [cluster.python, "-c", f"import {package}"],
+                cwd=cluster.folder,
+                env=cluster.environment,
+                capture_output=True,
+                text=True,
+                timeout=60,
+                check=False,
+            )
+            assert f"No module named '{package}'" in alone.stderr
+        ran = replay(
+            tmp_path,
+            *("whatif", "--events", str(ingested), "--acls", str(real_log_dir)),
+            *("--out", str(tmp_path / "out"), "--master", cluster.master),
+            *("--python", str(cluster.python), "--executor-memory", "512m"),
+            *("--conf", "spark.driver.host=127.0.0.1"),
+        )
+    assert ran.returncode in (0, 3), ran.stderr
+    summary = json.loads((tmp_path / "out/whatif.json").read_text())
+    assert summary["events"] == LINES
+    assert summary["newly_denied"]["events"] > 0 or ran.returncode == 0

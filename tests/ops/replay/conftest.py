@@ -1,0 +1,87 @@
+"""One Spark session for every test that asks for one: starting it costs more than most jobs."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ops.replay.submission.errors import SubmissionError
+from ops.replay.submission.java import find_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROOT = Path(__file__).parents[3]
+QUICK_START = "-XX:TieredStopAtLevel=1"  # what runs briefly compiles little
+SPARK_LOGGING = """
+rootLogger.level = error
+rootLogger.appenderRef.stderr.ref = stderr
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = %p %c: %m%n
+"""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let py4j leave its sockets to the garbage collector, in tests that use Spark alone."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"))
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """A local session of two threads, whose Python workers run this interpreter and this tree."""
+    pytest.importorskip("pyspark", reason="pyspark is not installed")
+    try:
+        find_java(os.environ)
+    except SubmissionError as error:
+        pytest.skip(str(error))
+    from ops.replay.jobs.session import session_builder
+
+    folder = tmp_path_factory.mktemp("spark")
+    logging = folder / "log4j2.properties"
+    logging.write_text(SPARK_LOGGING)
+    log_option = f"-Dlog4j2.configurationFile={logging.as_uri()}"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYSPARK_PYTHON", sys.executable)
+        patch.setenv("PYSPARK_DRIVER_PYTHON", sys.executable)
+        session = (
+            session_builder("tests")
+            .master("local[2]")
+            .config("spark.ui.enabled", "false")
+            .config("spark.ui.showConsoleProgress", "false")
+            .config("spark.driver.host", "127.0.0.1")
+            .config("spark.driver.bindAddress", "127.0.0.1")
+            .config("spark.driver.memory", "1g")
+            .config("spark.driver.extraJavaOptions", f"{QUICK_START} {log_option}")
+            .config("spark.executorEnv.PYTHONPATH", str(ROOT))
+            .config("spark.local.dir", str(folder / "local"))
+            .config("spark.sql.shuffle.partitions", "2")
+            .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
+            .getOrCreate()
+        )
+        yield session
+        session.stop()
+        _end_gateway()
+
+
+def _end_gateway() -> None:
+    """End the JVM, which would otherwise live until this process ends, its pipes never closed."""
+    from pyspark import SparkContext
+
+    gateway = SparkContext._gateway
+    assert gateway is not None
+    process = gateway.proc
+    gateway.shutdown()
+    process.stdin.close()
+    process.wait(timeout=60)
+    SparkContext._gateway = None
+    SparkContext._jvm = None

@@ -1,0 +1,123 @@
+"""What ingest writes, written from events made here: the contract of the jobs after it, restated.
+
+It shares no code with ingest: a misunderstanding between the two must show in a test of both.
+"""
+
+from __future__ import annotations
+
+import json
+import lzma
+import re
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+TIME = pa.timestamp("ms", tz="UTC")
+EVENTS = pa.schema(
+    [
+        ("at", TIME), ("allowed", pa.bool_()), ("principal", pa.string()), ("host", pa.string()),
+        ("operation", pa.string()), ("resource_type", pa.string()),
+        ("resource_name", pa.string()), ("pattern_type", pa.string()), ("request", pa.string()),
+        ("reference_count", pa.int32()), ("rule", pa.string()), ("level", pa.string()),
+        ("file", pa.string()), ("sequence", pa.int64()),
+    ]
+)  # fmt: skip
+TUPLES = pa.schema(
+    [
+        ("principal", pa.string()), ("host", pa.string()), ("operation", pa.string()),
+        ("resource_type", pa.string()), ("resource_name", pa.string()),
+        ("pattern_type", pa.string()), ("allowed_events", pa.int64()),
+        ("denied_events", pa.int64()), ("first_at", TIME), ("last_at", TIME),
+    ]
+)  # fmt: skip
+START = datetime(2026, 11, 21, 16, 0, tzinfo=UTC)
+
+_LINE = re.compile(
+    r"\[(.{23})\] (\w+) Principal = (.*) is (Allowed|Denied) operation = (\w+) from host = (\S+) "
+    r"on resource = (\w+):(\w+):(.*) for request = (\w+) with resourceRefCount = (\d+) "
+    r"based on rule (.*) \(kafka\.authorizer\.logger\)"
+)
+
+
+class Event(NamedTuple):
+    """An event; ``at`` counts milliseconds from ``START``."""
+
+    principal: str
+    host: str | None
+    operation: str
+    resource_type: str
+    resource_name: str
+    allowed: bool
+    pattern_type: str = "LITERAL"
+    rule: str | None = None
+    at: int = 0
+
+    @property
+    def key(self) -> tuple[str, str | None, str, str, str, str]:
+        return (*self[:5], self.pattern_type)
+
+
+def write_events(directory: Path, events: Sequence[Event], *, accepted: bool = True) -> Path:
+    """Write ``events``, their distinct tuples and ingest.json; return the directory."""
+    times = [START + timedelta(milliseconds=event.at) for event in events]
+    rows = [
+        (
+            time, event.allowed, *event.key, "Fetch", 1, event.rule,
+            "DEBUG" if event.allowed else "INFO", "audit.log", number,
+        )
+        for number, (event, time) in enumerate(zip(events, times, strict=True))
+    ]  # fmt: skip
+    by_key: dict[tuple[str, str | None, str, str, str, str], list[tuple[bool, datetime]]] = {}
+    for event, time in zip(events, times, strict=True):
+        by_key.setdefault(event.key, []).append((event.allowed, time))
+    tuples = []
+    for key, seen in by_key.items():
+        allowed = sum(allowed for allowed, _ in seen)
+        moments = [time for _, time in seen]
+        tuples.append((*key, allowed, len(seen) - allowed, min(moments), max(moments)))
+    _write(directory / "events" / "day=2026-11-21" / "part-0.parquet", rows, EVENTS)
+    middle = len(tuples) // 2
+    _write(directory / "tuples" / "part-0.parquet", tuples[:middle], TUPLES)
+    _write(directory / "tuples" / "part-1.parquet", tuples[middle:], TUPLES)
+    allowed_events = sum(event.allowed for event in events)
+    figures = {
+        "accepted": accepted, "lines": len(events), "blank_lines": 0, "events": len(events),
+        "set_aside": 0, "reasons": {}, "allowed_events": allowed_events,
+        "denied_events": len(events) - allowed_events, "tuples": len(tuples),
+        "first_at": _text(min(times)) if times else None,
+        "last_at": _text(max(times)) if times else None,
+        "time_zone": "UTC", "inputs": ["audit.log"], "levels": {},
+    }  # fmt: skip
+    (directory / "ingest.json").write_text(json.dumps(figures))
+    return directory
+
+
+def _text(time: datetime) -> str:
+    return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _write(path: Path, rows: Sequence[tuple[object, ...]], schema: pa.Schema) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+    pq.write_table(pa.Table.from_arrays(arrays, schema=schema), path)
+
+
+def real_events(log_dir: Path) -> Iterator[Event]:
+    """Yield the events of the real broker's audit log, in its order."""
+    with lzma.open(log_dir / "kafka-authorizer.log.xz", "rt", encoding="utf-8") as lines:
+        for line in lines:
+            found = _LINE.fullmatch(line.rstrip("\n"))
+            assert found is not None, line
+            time, _, principal, verdict, operation, host, kind, pattern, name, _, _, rule = (
+                found.groups()
+            )
+            at = datetime.fromisoformat(time).replace(tzinfo=UTC) - START
+            yield Event(
+                principal, host, operation, re.sub("(?<=[a-z])(?=[A-Z])", "_", kind).upper(), name,
+                verdict == "Allowed", pattern, rule, at // timedelta(milliseconds=1),
+            )  # fmt: skip

@@ -1,0 +1,39 @@
+"""A lane on a virtual target, run to its end, and what it told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ops.replay.load.frames import Frame, TimedQuestion, frames_of
+from ops.replay.load.lane import Lane, LaneRules
+from ops.replay.load.questions import STREAM, RecordedQuestion, stream_question
+from ops.replay.load.surfaces import StreamSurface
+from ops.replay.load.tally import LaneResult, Tally
+from tests.ops.replay.load.virtual_target import VirtualTarget
+
+QUESTION = stream_question(RecordedQuestion("User:a", None, "READ", "TOPIC", "orders"))
+
+
+def frames_each(every_us: int, count: int, *, batch: int = 1) -> list[Frame]:
+    """Return ``count`` frames of ``batch`` allowed questions, one each so many microseconds."""
+    timed = [
+        TimedQuestion(number // batch * every_us, True, QUESTION) for number in range(count * batch)
+    ]
+    return list(frames_of(timed, STREAM, batch, 1))
+
+
+def run_lane(
+    target: VirtualTarget,
+    frames: Sequence[Frame],
+    *,
+    depth: int = 8,
+    is_open: bool = True,
+    warm_up_ns: int = 0,
+    end_ns: int | None = None,
+    drop_after_ns: int = 10_000_000_000,
+    listed_max: int = 10,
+) -> LaneResult:
+    tally = Tally(0, STREAM, warm_up_ns, listed_max)
+    rules = LaneRules(is_open=is_open, depth=depth, end_ns=end_ns, drop_after_ns=drop_after_ns)
+    Lane(iter(frames), StreamSurface(None), target, rules, tally).run()
+    return tally.result(start_s=0.0, start_skew_ms=0.0)

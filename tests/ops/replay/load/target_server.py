@@ -1,0 +1,120 @@
+"""A server of the decision stream for one test: it answers all alike, and stalls or dies on time.
+
+Law: it is in threads of its own, and gone when its block is left.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from protocol.decision_stream import (
+    Ask,
+    Hello,
+    StreamServerConnection,
+    encode_answer,
+    encode_hello,
+)
+from protocol.kafka_errors import ErrorCode
+
+
+class TargetServer:
+    """``asked`` holds (lane's connection, principal) of each question, in the order it came.
+
+    Args:
+        token: what a hello must show; None: nothing.
+        dies_after: how many frames all connections may ask before everything is closed.
+        stalls_at: before that frame of all, answers wait for ``stall_seconds``.
+    """
+
+    def __init__(
+        self,
+        *,
+        token: str | None = None,
+        dies_after: int | None = None,
+        stalls_at: int | None = None,
+        stall_seconds: float = 0.0,
+    ) -> None:
+        self.asked: list[tuple[int, str]] = []
+        self.frames = 0
+        self.hellos = 0
+        self._token = token
+        self._dies_after = dies_after
+        self._stalls_at = stalls_at
+        self._stall_seconds = stall_seconds
+        self._lock = threading.Lock()
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
+        self._connections: list[socket.socket] = []
+        self._threads = [threading.Thread(target=self._accept)]
+        self._threads[0].start()
+
+    def stop(self) -> None:
+        self._close()
+        for thread in self._threads:
+            thread.join()
+        self._listener.close()
+
+    def _close(self) -> None:
+        """End everything: whoever waits in a socket of ours wakes up."""
+        for each in (self._listener, *self._connections):
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                connected, _ = self._listener.accept()
+                self._connections.append(connected)
+                thread = threading.Thread(target=self._serve, args=(connected,))
+                self._threads.append(thread)
+                thread.start()
+
+    def _serve(self, connected: socket.socket) -> None:
+        connection = StreamServerConnection(1 << 20)
+        number = len(self._connections)
+        with connected, suppress(OSError):
+            while data := connected.recv(65536):
+                connection.receive_data(data)
+                while (asked := connection.next_frame()) is not None:
+                    if isinstance(asked, Hello):
+                        self.hellos += 1
+                        is_known = asked.token == self._token
+                        code = ErrorCode.NONE if is_known else ErrorCode.SASL_AUTHENTICATION_FAILED
+                        connected.sendall(encode_hello(code, 7 if is_known else -1))
+                        if not is_known:
+                            return
+                    elif isinstance(asked, Ask):
+                        connected.sendall(self._answer(number, asked))
+
+    def _answer(self, number: int, asked: Ask) -> bytes:
+        is_probe = asked.questions[0][0] == "User:ANONYMOUS"
+        with self._lock:
+            if not is_probe:
+                self.frames += 1
+                self.asked += [(number, question[0]) for question in asked.questions]
+                if self.frames == self._stalls_at:
+                    time.sleep(self._stall_seconds)
+                if self._dies_after is not None and self.frames > self._dies_after:
+                    self._close()
+        return encode_answer(asked.correlation_id, 0, 7, b"\1" * len(asked.questions))
+
+
+@contextmanager
+def target_server(
+    *,
+    token: str | None = None,
+    dies_after: int | None = None,
+    stalls_at: int | None = None,
+    stall_seconds: float = 0.0,
+) -> Iterator[TargetServer]:
+    server = TargetServer(
+        token=token, dies_after=dies_after, stalls_at=stalls_at, stall_seconds=stall_seconds
+    )
+    try:
+        yield server
+    finally:
+        server.stop()

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from ops.replay.load.checks import check_plan
+from ops.replay.load.errors import LoadError
+from ops.replay.plans import LoadPlan, decode_plan, encode_plan
+
+GOOD = LoadPlan(events="in", out="out", target="127.0.0.1:8183", run_id="1")
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {},
+        {"target": "[::1]:8183"},
+        {"target": "unix:/run/stream"},
+        {"mode": "closed", "duration_s": 5.0},
+        {"rate": 1000.0, "loop": 0, "duration_s": 60.0},
+        {"profile": "ramp:0:1000:30"},
+        {"surface": "http", "token": "id.secret", "fail_on": "p99<5ms,mismatch=0"},
+    ],
+)
+def test_a_good_plan_passes_and_travels(changed: dict[str, object]) -> None:
+    """What was checked here is what the job reads."""
+    plan = msgspec.structs.replace(GOOD, **changed)
+    check_plan(plan)
+    assert decode_plan(encode_plan(plan)) == plan
+
+
+@pytest.mark.parametrize(
+    ("changed", "complaint"),
+    [
+        ({"target": "localhost"}, "target 'localhost': not HOST:PORT"),
+        ({"target": ":80"}, "target ':80': not HOST:PORT"),
+        ({"target": "h:0"}, "target 'h:0': not HOST:PORT"),
+        ({"target": "h:65536"}, "not HOST:PORT"),
+        ({"target": "h:²"}, "not HOST:PORT"),
+        ({"target": "unix:/x", "surface": "http"}, "HTTP is asked at HOST:PORT"),
+        ({"surface": "grpc"}, "surface 'grpc': not stream or http"),
+        ({"mode": "ajar"}, "mode 'ajar': not open or closed"),
+        ({"lanes": 0}, "lanes 0: not from 1"),
+        ({"batch": 1001}, "batch 1001: not from 1 to 1000"),
+        ({"depth": 0}, "depth 0"),
+        ({"loop": -1}, "loop -1"),
+        ({"loop": 0}, "loop 0: as often as the duration needs"),
+        ({"loop": 0, "mode": "closed", "duration_s": 5.0}, "loop 0"),
+        ({"speed": 0.0}, "speed 0"),
+        ({"speed": float("nan")}, "speed nan"),
+        ({"rate": float("inf")}, "rate inf"),
+        ({"duration_s": 0.0}, "duration 0: not above 0"),
+        ({"max_gap_s": -1.0}, "max-gap -1"),
+        ({"warm_up_s": -1.0}, "warmup -1"),
+        ({"speed": 2.0, "rate": 5.0}, "speed: changes recorded times"),
+        ({"mode": "closed", "rate": 5.0}, "mode closed: has no schedule"),
+        ({"profile": "sine"}, "profile 'sine'"),
+        ({"fail_on": "p1<3"}, "threshold 'p1<3'"),
+        ({"token": "a\r\nX-Evil: 1"}, "token: not one line"),
+        ({"token": ""}, "token: not one line"),
+    ],
+)
+def test_a_bad_plan_is_refused_by_name(changed: dict[str, object], complaint: str) -> None:
+    """The error names the option, in the words of the command line."""
+    with pytest.raises(LoadError) as raised:
+        check_plan(msgspec.structs.replace(GOOD, **changed))
+    assert complaint in str(raised.value)
+
+
+def test_the_token_stands_in_no_text_about_the_plan() -> None:
+    """What prints or logs a plan does not tell the secret."""
+    assert "secret" not in repr(msgspec.structs.replace(GOOD, token="id.secret"))

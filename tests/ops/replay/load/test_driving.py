@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import gc
+import threading
+from collections.abc import Callable
+
+import msgspec
+import pytest
+
+from ops.replay.load.driving import Arrival, agreed_start, drive
+from ops.replay.load.errors import LoadError
+from ops.replay.load.tally import LaneResult
+from ops.replay.plans import LoadPlan
+from tests.ops.replay.load.lanes import frames_each
+from tests.ops.replay.load.target_server import target_server
+
+
+def plan_for(address: str, token: str | None = None) -> LoadPlan:
+    return LoadPlan(events="", out="", target=address, run_id="1", token=token, start_margin_s=0.05)
+
+
+def alone(text: str) -> list[str]:
+    return [text]
+
+
+def test_all_start_a_margin_after_the_last_has_come() -> None:
+    """Whoever was ready first waits for the others."""
+    arrivals = [Arrival(0, 10.0), Arrival(1, 12.5), Arrival(2, 11.0)]
+    assert agreed_start(arrivals, 3.0) == 15.5
+
+
+def test_one_that_cannot_keeps_all_from_starting() -> None:
+    """The line says which lane, and why."""
+    with pytest.raises(LoadError, match="lane 1: no target"):
+        agreed_start([Arrival(0, 10.0), Arrival(1, 12.5, "no target")], 3.0)
+
+
+def test_a_lane_sends_what_it_was_given_and_tells_when() -> None:
+    """Over a real socket: everything answered, and the collector is back at work."""
+    with target_server() as server:
+        result = drive(plan_for(server.address), 4, iter(frames_each(100, 200)), alone)
+        assert server.frames == 200
+    assert (result.lane, result.sent, result.answered, result.ended) == (4, 200, 200, None)
+    assert result.start_skew_ms >= 0
+    assert result.refused is None
+    assert gc.isenabled()
+
+
+def test_a_second_attempt_sends_nothing() -> None:
+    """It takes part in the agreement, so that the others do not wait for ever."""
+    gathered: list[str] = []
+
+    def gather(text: str) -> list[str]:
+        gathered.append(text)
+        return [text]
+
+    with target_server() as server:
+        result = drive(
+            plan_for(server.address), 0, iter(frames_each(0, 5)), gather, refused="attempt 2"
+        )
+        assert (server.hellos, server.frames) == (0, 0)
+    assert result.refused == "lane 0: attempt 2"
+    assert msgspec.json.decode(gathered[0], type=Arrival).refused == "attempt 2"
+
+
+def test_where_one_lane_is_not_let_in_no_lane_sends() -> None:
+    """The other one has connected, and leaves without a question."""
+    texts: dict[int, str] = {}
+    barrier = threading.Barrier(2, timeout=30)
+    results: dict[int, LaneResult] = {}
+
+    def gather_as(lane: int) -> Callable[[str], list[str]]:
+        def gather(text: str) -> list[str]:
+            texts[lane] = text
+            barrier.wait()
+            return list(texts.values())
+
+        return gather
+
+    with target_server(token="id.secret") as server:
+
+        def run(lane: int, token: str | None) -> None:
+            frames = iter(frames_each(0, 5))
+            plan = plan_for(server.address, token)
+            results[lane] = drive(plan, lane, frames, gather_as(lane))
+
+        threads = [
+            threading.Thread(target=run, args=(0, "id.secret")),
+            threading.Thread(target=run, args=(1, None)),
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert (server.hellos, server.frames) == (2, 0)
+    reason = f"lane 1: target {server.address}: refuses the token (58 SASL_AUTHENTICATION_FAILED)"
+    assert [results[lane].refused for lane in (0, 1)] == [reason, reason]

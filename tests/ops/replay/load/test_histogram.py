@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ops.replay.load.histogram import RELATIVE_ERROR, Histogram, bucket_of, last_of, merged
+
+DURATIONS = st.integers(0, 2**45) | st.integers(0, 600)
+PERCENTS = st.sampled_from([0.1, 50.0, 90.0, 99.0, 99.9, 100.0])
+
+
+def histogram_of(values: list[int]) -> Histogram:
+    histogram = Histogram()
+    for value in values:
+        histogram.record(value)
+    return histogram
+
+
+def nearest_rank(values: list[int], percent: float) -> int:
+    """Return the exact percentile: the smallest value that so many do not exceed."""
+    ordered = sorted(values)
+    return next(
+        value
+        for rank, value in enumerate(ordered, 1)
+        if rank * 1000 >= round(percent * 10) * len(ordered)
+    )
+
+
+@given(DURATIONS)
+def test_a_bucket_holds_its_durations_and_no_others(value: int) -> None:
+    """The last of a bucket belongs to it, the next duration does not, and order is kept."""
+    bucket = bucket_of(value)
+    last = last_of(bucket)
+    assert value <= last < value * (1 + RELATIVE_ERROR) + 1
+    assert bucket_of(last) == bucket
+    assert bucket_of(last + 1) == bucket + 1
+
+
+@given(st.lists(DURATIONS, min_size=1), PERCENTS)
+def test_a_percentile_is_exact_or_a_little_above(values: list[int], percent: float) -> None:
+    """Never below the exact one; above it by less than the stated share."""
+    exact = nearest_rank(values, percent)
+    found = histogram_of(values).percentile_ns(percent)
+    assert found is not None
+    assert exact <= found <= exact * (1 + RELATIVE_ERROR)
+
+
+@given(st.lists(DURATIONS), st.lists(DURATIONS))
+def test_two_merged_are_one_of_all(some: list[int], others: list[int]) -> None:
+    """It does not matter how samples were shared out."""
+    one = histogram_of(some + others)
+    both = merged([histogram_of(some), histogram_of(others)])
+    assert (both.rows(), both.max_ns, both.samples) == (one.rows(), one.max_ns, one.samples)
+
+
+@given(st.lists(DURATIONS))
+def test_rows_give_the_histogram_back(values: list[int]) -> None:
+    """What a task sends as rows is read as what it recorded."""
+    one = histogram_of(values)
+    again = Histogram(dict(one.rows()), one.max_ns)
+    assert (again.rows(), again.percentile_ns(99)) == (one.rows(), one.percentile_ns(99))
+
+
+def test_a_count_is_so_many_samples() -> None:
+    """One slow frame of many questions is that many slow questions."""
+    histogram = Histogram()
+    histogram.record(100, 98)
+    histogram.record(200, 2)
+    assert histogram.samples == 100
+    assert (histogram.percentile_ns(98), histogram.percentile_ns(99)) == (100, 200)
+
+
+def test_the_stated_error_is_the_documented_one() -> None:
+    """docs/replay-load.md promises 1/128."""
+    assert RELATIVE_ERROR == 1 / 128
+
+
+def test_no_samples_have_no_percentile() -> None:
+    """Nothing measured is not zero measured."""
+    assert Histogram().percentile_ns(99) is None
+
+
+def test_a_negative_duration_is_none() -> None:
+    """A clock that was set back makes no bucket below the first."""
+    histogram = Histogram()
+    histogram.record(-5)
+    assert histogram.rows() == [(0, 1)]
+    assert histogram.percentile_ns(100) == 0

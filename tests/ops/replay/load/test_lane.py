@@ -1,0 +1,184 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ops.replay.load.lane import BlockedTime
+from ops.replay.load.tally import HistogramRows
+from protocol.decision_stream import encode_answer
+from tests.ops.replay.load.lanes import frames_each, run_lane
+from tests.ops.replay.load.virtual_target import MS, S, VirtualTarget
+
+STALL = ((2 * S, 2 * S + S // 2),)
+
+
+def p99_ms(rows: HistogramRows) -> float:
+    found = rows.histogram().percentile_ns(99)
+    assert found is not None
+    return found / MS
+
+
+def test_a_stall_of_the_target_does_not_move_the_schedule() -> None:
+    """With room in flight every frame goes out at its time, answered or not."""
+    target = VirtualTarget(stalls=STALL)
+    frames = frames_each(1000, 5000)
+    result = run_lane(target, frames, depth=1000)
+    assert target.came == [(frame.due_us * 1000, frame.number) for frame in frames]
+    assert (result.answered, result.late, result.dropped, result.ended) == (5000, 0, 0, None)
+    assert result.send_lag.max_ns == 0
+    assert result.corrected == result.service
+
+
+def test_what_the_depth_holds_up_counts_from_when_it_was_due() -> None:
+    """Half a second of stall is p99 of the corrected latency; the service time hides it.
+
+    What is due after the target has caught up goes out at its time again.
+    """
+    target = VirtualTarget(stalls=STALL)
+    frames = frames_each(1000, 5000)
+    result = run_lane(target, frames, depth=8)
+    on_time = [(frame.due_us * 1000, frame.number) for frame in frames]
+    assert target.came[:2000] == on_time[:2000]
+    assert target.came[2600:] == on_time[2600:]
+    assert [number for _, number in target.came] == list(range(5000))
+    assert p99_ms(result.corrected) > 400
+    assert p99_ms(result.service) < 1
+    assert 450 < result.late < 600
+    assert (result.answered, result.dropped) == (5000, 0)
+    # The target held the generator up, which is no fault of the generator's.
+    assert result.send_lag.max_ns == 0
+
+
+def test_a_stall_of_the_generator_is_send_lag() -> None:
+    """The same half second, but in the generator: the lag tells, and nothing else would."""
+    target = VirtualTarget(pauses=((2 * S, S // 2),))
+    result = run_lane(target, frames_each(1000, 5000), depth=1000)
+    assert p99_ms(result.send_lag) > 400
+    assert p99_ms(result.corrected) > 400
+    assert result.late == 0
+
+
+def test_a_generator_that_is_slower_than_its_schedule_blames_itself() -> None:
+    """It never waits for the target, so all of its lateness is lag, whatever is in flight."""
+    pauses = tuple((0, 3 * MS) for _ in range(500))
+    result = run_lane(VirtualTarget(pauses=pauses), frames_each(1000, 500), depth=2)
+    assert p99_ms(result.send_lag) > 900
+
+
+def test_a_target_that_does_not_read_holds_up_as_one_that_does_not_answer() -> None:
+    """A full socket makes frames late, in whole frames, and is not the generator's lag."""
+    target = VirtualTarget(room=10)
+    frames = frames_each(1000, 200)
+    result = run_lane(target, frames, depth=1000)
+    assert [number for _, number in target.came] == list(range(200))
+    assert (result.answered, result.ended) == (200, None)
+    assert result.late > 150
+    assert result.send_lag.max_ns < 2 * MS
+
+
+def test_what_waits_too_long_is_dropped_and_still_counts() -> None:
+    """A target that is gone for three seconds, where one is the bound."""
+    target = VirtualTarget(stalls=((S, 4 * S),))
+    result = run_lane(target, frames_each(1000, 5000), depth=8, drop_after_ns=S)
+    assert result.sent + result.dropped == 5000
+    assert 1900 < result.dropped < 2100
+    assert result.answered == result.sent
+    assert result.corrected.histogram().samples == 5000
+    assert result.service.histogram().samples == result.sent
+    # All that was dropped had waited for the bound at least, and p99 says so.
+    assert p99_ms(result.corrected) >= 1000
+
+
+def test_a_target_that_dies_ends_the_lane_at_that_time() -> None:
+    """What was answered before is kept, what was in flight is unanswered, the rest not sent."""
+    target = VirtualTarget(dies_at=2 * S + MS // 2, service_ns=4 * MS)
+    result = run_lane(target, frames_each(5000, 1000))
+    assert result.ended == "the target closed the connection"
+    assert result.ended_ns == 2 * S + MS // 2
+    assert result.sent == result.answered + result.unanswered
+    assert (result.unanswered, result.sent) == (1, 401)
+    assert result.corrected.histogram().samples == result.sent
+
+
+def test_a_target_that_never_answers_ends_the_lane_in_time() -> None:
+    """Half a minute without an answer is the end, not silence for ever."""
+    target = VirtualTarget(stalls=((0, 10_000 * S),))
+    result = run_lane(target, frames_each(1000, 10))
+    assert result.ended == "no answer for 30 s"
+    assert result.unanswered == 8
+
+
+def test_a_closed_loop_keeps_the_depth_full_and_waits_for_nothing_else() -> None:
+    """Each answer sends the next frame; latency and service time are the same."""
+    target = VirtualTarget()
+    result = run_lane(target, frames_each(0, 1000, batch=3), is_open=False, depth=4)
+    assert (result.answered, result.late) == (3000, 0)
+    assert result.finished_ns == 1000 * MS // 10
+    assert result.corrected == result.service
+    assert result.service.histogram().percentile_ns(50) == 4 * MS // 10
+
+
+def test_a_closed_loop_stops_at_its_time() -> None:
+    """What is in flight then is still answered."""
+    result = run_lane(VirtualTarget(), frames_each(0, 1000), is_open=False, end_ns=50 * MS)
+    assert 500 <= result.sent <= 510
+    assert result.answered == result.sent
+
+
+def test_the_warm_up_counts_in_no_figure_of_time() -> None:
+    """A slow first second is left out; its questions are counted."""
+    target = VirtualTarget(stalls=((0, S),))
+    result = run_lane(target, frames_each(1000, 3000), depth=2000, warm_up_ns=S + S // 2)
+    assert (result.answered, result.warm_up) == (3000, 1500)
+    assert result.corrected.histogram().samples == 1500
+    assert p99_ms(result.corrected) < 1
+    assert [second.second for second in result.timeline] == [1, 2]
+    assert [second.offered for second in result.timeline] == [500, 1000]
+
+
+def test_the_timeline_shows_the_stall_in_its_second() -> None:
+    """Latency belongs to the second in which a question was due, answers to theirs."""
+    target = VirtualTarget(stalls=((S, 2 * S),))
+    timeline = run_lane(target, frames_each(1000, 3000), depth=4000).timeline
+    assert [second.offered for second in timeline] == [1000, 1000, 1000]
+    assert [second.max_ns // (100 * MS) for second in timeline] == [0, 10, 1]
+    assert timeline[1].served < 10
+    assert sum(second.served for second in timeline) == 3000
+
+
+def test_an_answer_to_another_frame_ends_the_lane() -> None:
+    """After it no answer can be matched with its question."""
+    target = VirtualTarget(answers={3: encode_answer(4, 0, 7, b"\1")})
+    result = run_lane(target, frames_each(1000, 10))
+    assert result.ended == "an answer to frame 4, not to 3"
+    assert (result.answered, result.unanswered) == (3, 1)
+
+
+def test_too_few_decisions_end_the_lane() -> None:
+    """Nor is it known which question they are to."""
+    target = VirtualTarget(answers={3: encode_answer(3, 0, 7, b"\1")})
+    assert run_lane(target, frames_each(1000, 10, batch=2)).ended == "1 decisions on 2 questions"
+
+
+def test_bytes_that_are_no_frame_end_the_lane() -> None:
+    """They are named as that, not as a crash of the generator."""
+    target = VirtualTarget(answers={3: b"\x7f\xff\xff\xff"})
+    assert "no frame" in (run_lane(target, frames_each(1000, 10)).ended or "")
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20)), max_size=10),
+    st.lists(st.integers(0, 300), max_size=10),
+)
+def test_blocked_time_is_counted_from_when_it_was_asked(
+    gaps: list[tuple[int, int]], dues: list[int]
+) -> None:
+    """It is the length of what lies behind the due time, as counted one by one."""
+    blocked, moments, now = BlockedTime(), set[int](), 0
+    for gap, length in gaps:
+        now += gap
+        blocked.add(now, now + length)
+        moments |= set(range(now, now + length))
+        now += length
+    for due in sorted(dues):
+        assert blocked.since(due) == len([moment for moment in moments if moment >= due])

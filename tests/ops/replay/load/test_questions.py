@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ops.replay.load.questions import (
+    ENCODE_BODY,
+    ENCODE_QUESTION,
+    HTTP,
+    STREAM,
+    RecordedQuestion,
+    question_at,
+    reason_not_asked,
+)
+from protocol.decision_stream import OPERATION_OF, RESOURCE_TYPE_OF, Ask, StreamServerConnection
+
+QUESTIONS = st.builds(
+    RecordedQuestion,
+    principal=st.text(max_size=5).map("User:".__add__),
+    host=st.sampled_from([None, "10.0.0.1", "::1"]),
+    operation=st.sampled_from([name for name in OPERATION_OF if isinstance(name, str)]),
+    resource_type=st.sampled_from([name for name in RESOURCE_TYPE_OF if isinstance(name, str)]),
+    resource_name=st.text(min_size=1, max_size=5),
+)
+GOOD = RecordedQuestion("User:a", "10.0.0.1", "READ", "TOPIC", "orders")
+
+
+@given(st.lists(QUESTIONS, min_size=1, max_size=5), st.integers(0, 2**40))
+def test_a_stream_body_is_a_frame_that_the_daemon_reads(
+    questions: list[RecordedQuestion], number: int
+) -> None:
+    """The daemon's own reader gives the questions back, and the number."""
+    body = ENCODE_BODY[STREAM](number, [ENCODE_QUESTION[STREAM](each) for each in questions])
+    connection = StreamServerConnection(1 << 20)
+    connection.receive_data(b"\0\0\0\x08\x92\xa5hello\x01" + body)
+    connection.next_frame()
+    asked = connection.next_frame()
+    assert isinstance(asked, Ask)
+    assert asked.correlation_id == number
+    assert [
+        (each.principal, each.host, OPERATION_OF[each.operation],
+         RESOURCE_TYPE_OF[each.resource_type], each.resource_name)
+        for each in questions
+    ] == asked.questions  # fmt: skip
+    assert question_at(STREAM, body, len(questions) - 1) == list(asked.questions[-1])
+
+
+@given(st.lists(QUESTIONS, min_size=1, max_size=5))
+def test_an_http_body_is_json_that_gives_the_question_back(
+    questions: list[RecordedQuestion],
+) -> None:
+    """A host that is not known is left out, and comes back as none."""
+    body = ENCODE_BODY[HTTP](0, [ENCODE_QUESTION[HTTP](each) for each in questions])
+    assert len(msgspec.json.decode(body)["evaluations"]) == len(questions)
+    last = questions[-1]
+    assert question_at(HTTP, body, len(questions) - 1) == [
+        last.principal, last.host, last.operation, last.resource_type, last.resource_name,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({}, None),
+        ({"host": None}, None),
+        ({"host": "localhost"}, "host that is no IP address"),
+        ({"pattern_type": "PREFIXED"}, "pattern type other than LITERAL"),
+        ({"principal": "User:*"}, "principal that is nobody's"),
+        ({"principal": "alice"}, "principal that is nobody's"),
+        ({"operation": "ANY"}, "operation not known"),
+        ({"operation": "UNKNOWN"}, "operation not known"),
+        ({"resource_type": "ANY"}, "resource type not known"),
+        ({"resource_name": ""}, "resource without a name"),
+    ],
+)
+@pytest.mark.parametrize("surface", [STREAM, HTTP])
+def test_what_cannot_be_asked_has_a_reason(
+    changed: dict[str, str], reason: str | None, surface: str
+) -> None:
+    """Whatever has none is a valid question to the daemon."""
+    assert reason_not_asked(msgspec.structs.replace(GOOD, **changed), surface) == reason
+
+
+def test_over_http_only_users_can_be_asked_about() -> None:
+    """AuthZEN's subject types name no other type of principal unless a daemon is told to."""
+    group = msgspec.structs.replace(GOOD, principal="Group:a")
+    assert reason_not_asked(group, STREAM) is None
+    assert reason_not_asked(group, HTTP) == "principal type other than User over HTTP"

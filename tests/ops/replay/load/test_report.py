@@ -1,0 +1,168 @@
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ops.replay.load.frames import LaneDigest
+from ops.replay.load.report import (
+    LoadReport,
+    LoadTerms,
+    encode_report,
+    exit_code,
+    plan_report,
+    with_results,
+)
+from ops.replay.load.summary import fault_lines, summary_lines
+from ops.replay.load.tally import LaneResult
+from ops.replay.load.thresholds import parse_thresholds
+from protocol.decision_stream import encode_answer
+from tests.ops.replay.load.lanes import frames_each, run_lane
+from tests.ops.replay.load.virtual_target import S, VirtualTarget
+
+PLANNED = LoadReport(
+    run_id="run-1",
+    target="127.0.0.1:1",
+    surface="stream",
+    mode="open",
+    dry_run=False,
+    plan=plan_report(
+        [LaneDigest(lane=lane, digest="", frames=2000, questions=2000, last_due_us=1_999_000)
+         for lane in (1, 0)],
+        hash="sha256:0", events=4000, not_asked={}, rounds=1,
+    ),
+)  # fmt: skip
+
+
+def judged(*results: LaneResult, fail_on: str = "", warm_up_s: float = 0.0) -> LoadReport:
+    terms = LoadTerms(
+        warm_up_s=warm_up_s,
+        send_lag_max_ms=10,
+        thresholds=parse_thresholds(fail_on),
+        listed_max=2,
+    )
+    return with_results(PLANNED, results, terms)
+
+
+def lane(number: int, target: VirtualTarget, *, warm_up_ns: int = 0) -> LaneResult:
+    result = run_lane(target, frames_each(1000, 2000), warm_up_ns=warm_up_ns)
+    return msgspec.structs.replace(result, lane=number, start_s=1_700_000_000.0)
+
+
+def test_lanes_are_added_up() -> None:
+    """Counts, rates, latencies and seconds are those of all lanes."""
+    report = judged(lane(0, VirtualTarget()), lane(1, VirtualTarget()), fail_on="p99<1ms,rate>=1")
+    assert (report.sent, report.answered, report.not_sent) == (4000, 4000, 0)
+    assert report.valid
+    assert exit_code(report) == 0
+    assert report.offered_per_s == pytest.approx(2000, rel=0.01)
+    assert report.served_per_s == pytest.approx(2000, rel=0.01)
+    assert [(each.offered, each.served) for each in report.timeline] == [(2000, 2000)] * 2
+    assert report.latency is not None
+    assert report.latency.corrected.samples == 4000
+    assert report.latency.corrected.p99_ms == 0.1
+    assert (report.first_offset, report.last_offset) == (7, 7)
+    assert msgspec.json.decode(encode_report(report), type=LoadReport) == report
+
+
+def test_a_late_generator_makes_no_good_run() -> None:
+    """Above the limit of the send lag no threshold can make it one."""
+    slow = VirtualTarget(pauses=((S, S // 2),))
+    report = judged(lane(0, slow), lane(1, VirtualTarget()), fail_on="p50<1s")
+    assert report.valid is False
+    assert exit_code(report) == 1
+    assert "the generator was late itself: p99 of the send lag is 4" in "\n".join(
+        fault_lines(report)
+    )
+
+
+def test_a_stall_of_the_target_fails_a_threshold_of_a_valid_run() -> None:
+    """The generator did its part: the exit code is that of a threshold."""
+    stalled = VirtualTarget(stalls=((S, S + S // 2),))
+    report = judged(lane(0, stalled), lane(1, VirtualTarget()), fail_on="p99<100ms,dropped=0")
+    assert report.valid
+    assert exit_code(report) == 3
+    assert [verdict.passed for verdict in report.thresholds] == [False, True]
+    (line,) = fault_lines(report)
+    assert line.startswith("threshold p99<100ms failed: measured 4")
+
+
+def test_a_target_that_dies_is_told_with_its_time() -> None:
+    """The figures until then stand in the report, and it is no good run."""
+    dead = VirtualTarget(dies_at=S)
+    report = judged(lane(0, VirtualTarget()), lane(1, dead))
+    assert report.death is not None
+    assert report.death.after_s == 1.0
+    assert report.death.at == "2023-11-14T22:13:21.000+00:00"
+    assert report.death.lane == 1
+    assert report.answered > 2900
+    assert report.not_sent == 4000 - report.sent
+    assert exit_code(report) == 1
+    assert "was lost at 2023-11-14T22:13:21.000+00:00: the target closed" in next(
+        fault_lines(report)
+    )
+
+
+def test_answers_that_are_not_as_recorded_are_counted_and_listed() -> None:
+    """Each with question, both decisions and offset; no more of them than asked for."""
+    answers = {number: encode_answer(number, 0, 9, b"\0") for number in (3, 4, 5)}
+    report = judged(lane(0, VirtualTarget(answers=answers)), fail_on="mismatch=0")
+    assert (report.mismatches, report.answered) == (3, 2000)
+    assert len(report.first_mismatches) == 2
+    first = report.first_mismatches[0]
+    assert first.question == ["User:a", None, 3, 2, "orders"]
+    assert (first.recorded, first.answered, first.offset) == (True, False, 9)
+    assert exit_code(report) == 3
+    assert any(line.startswith("mismatch: ['User:a'") for line in summary_lines(report))
+
+
+def test_what_is_no_decision_is_no_mismatch_and_no_answer() -> None:
+    """Not valid, not ready and errors of a frame are told apart."""
+    answers = {
+        3: encode_answer(3, 0, 9, b"\2"),
+        4: encode_answer(4, 0, 9, b"\3"),
+        5: encode_answer(5, 801, -1, b""),
+        6: encode_answer(6, 7, -1, b""),
+        7: encode_answer(7, -77, -1, b""),
+    }
+    report = judged(lane(0, VirtualTarget(answers=answers)), fail_on="errors=0")
+    assert (report.mismatches, report.answered, report.not_ready) == (0, 1995, 2)
+    assert report.errors == {
+        "-77": 1,
+        "7 REQUEST_TIMED_OUT": 1,
+        "801 AUTHORIZER_NOT_READY": 1,
+        "not a valid question": 1,
+        "not ready": 1,
+    }
+    assert exit_code(report) == 3
+
+
+@given(
+    st.integers(0, 3 * S),
+    st.integers(0, 3 * S),
+    st.none() | st.integers(0, 3 * S),
+    st.integers(1, 20),
+)
+def test_every_question_has_one_end(
+    stall: int, length: int, dies_at: int | None, depth: int
+) -> None:
+    """Planned is sent, dropped and not sent; sent is answered, errors and unanswered."""
+    target = VirtualTarget(stalls=((stall, stall + length),), dies_at=dies_at)
+    result = run_lane(target, frames_each(20_000, 100), depth=depth, drop_after_ns=S)
+    assert result.sent == result.answered + sum(result.errors.values()) + result.unanswered
+    assert result.sent + result.dropped <= 100
+    assert result.ended is not None or result.sent + result.dropped == 100
+    assert result.corrected.histogram().samples == result.sent + result.dropped
+    assert result.send_lag.histogram().samples == result.sent
+
+
+def test_nothing_after_the_warm_up_is_nothing_measured() -> None:
+    """No figure is made up, and a threshold on it has failed."""
+    report = judged(
+        lane(0, VirtualTarget(), warm_up_ns=10 * S), fail_on="p99<1s,rate>=1", warm_up_s=10
+    )
+    assert (report.offered_per_s, report.served_per_s) == (None, None)
+    assert [verdict.passed for verdict in report.thresholds] == [False, False]
+    assert exit_code(report) == 3
+    assert list(summary_lines(report))

@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ops.replay.load.errors import LoadError
+from ops.replay.load.surfaces import Answer, HttpSurface, StreamSurface, Surface
+from protocol.decision_stream import (
+    Ask,
+    Hello,
+    StreamServerConnection,
+    encode_answer,
+    encode_hello,
+)
+from protocol.errors import DecodeError
+from protocol.frames import frame
+from protocol.kafka_errors import ErrorCode
+
+WELCOME = encode_hello(ErrorCode.NONE, 7) + encode_answer(0, 0, 7, b"\0")
+
+
+def http(status: int, body: bytes, *, length: str = "Content-Length") -> bytes:
+    return b"HTTP/1.1 %d Whatever\r\n%b: %d\r\n\r\n%b" % (
+        status, length.encode(), len(body), body,
+    )  # fmt: skip
+
+
+DENIED = b'{"evaluations":[{"decision":false,"context":{"offset":7,"reason":"","rule":""}}]}'
+FORBIDDEN = b'{"evaluations":[{"decision":false,"context":{"error":{"status":403,"message":""}}}]}'
+
+
+def test_the_stream_shows_its_token_first_and_asks_one_question() -> None:
+    """The daemon's own reader sees a hello and a question that it can answer."""
+    connection = StreamServerConnection(1 << 20)
+    connection.receive_data(StreamSurface("id.secret").greeting())
+    assert connection.next_frame() == Hello("hello", 1, "id.secret")
+    asked = connection.next_frame()
+    assert isinstance(asked, Ask)
+    assert len(asked.questions) == 1
+
+
+def test_http_shows_its_token_in_every_request() -> None:
+    """Nothing of it stands in what was planned."""
+    head = HttpSurface("localhost:8181", "id.secret").request(b"{}")
+    assert head == (
+        b"POST /access/v1/evaluations HTTP/1.1\r\nHost: localhost:8181\r\n"
+        b"Authorization: Bearer id.secret\r\nContent-Type: application/json\r\n"
+        b"Content-Length: 2\r\n\r\n{}"
+    )
+    assert b"Authorization" not in HttpSurface("localhost:8181", None).greeting()
+
+
+@pytest.mark.parametrize(
+    ("surface", "said", "complaint"),
+    [
+        (StreamSurface(None), encode_hello(ErrorCode.SASL_AUTHENTICATION_FAILED, -1),
+         "refuses the token (58 SASL_AUTHENTICATION_FAILED)"),
+        (StreamSurface(None), encode_hello(ErrorCode.UNSUPPORTED_VERSION, -1),
+         "refuses the hello (35 UNSUPPORTED_VERSION)"),
+        (StreamSurface(None),
+         encode_hello(ErrorCode.NONE, 7)
+         + encode_answer(0, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, 7, b""), "CLUSTER_ACTION"),
+        (StreamSurface(None), encode_hello(ErrorCode.NONE, 7) + encode_answer(0, 0, 7, b""),
+         "one question with no decision"),
+        (HttpSurface("h:1", None), http(401, b"a token is needed"), "refuses the token (HTTP 401)"),
+        (HttpSurface("h:1", None), http(200, FORBIDDEN), "CLUSTER_ACTION"),
+        (HttpSurface("h:1", None), http(404, b""), "no AuthZEN evaluations"),
+        (HttpSurface("h:1", None), http(500, b""), "answers with HTTP 500"),
+        (HttpSurface("h:1", None), http(200, b"hello"), "no list of decisions"),
+        (HttpSurface("h:1", None), b"SSH-2.0-x\r\n\r\n", "no HTTP"),
+    ],
+)  # fmt: skip
+def test_who_is_not_wanted_is_told_why(surface: Surface, said: bytes, complaint: str) -> None:
+    """Each refusal in words of its own."""
+    surface.receive_data(said)
+    with pytest.raises(LoadError) as raised:
+        surface.is_greeted()
+    assert complaint in str(raised.value)
+
+
+@pytest.mark.parametrize("said", [b"HTTP/1.1 400 Bad\r\n\r\n", frame(b"\xc1"), frame(b"\x90")])
+def test_another_protocol_is_no_welcome(said: bytes) -> None:
+    """What is no frame is an error that says so."""
+    surface = StreamSurface(None)
+    surface.receive_data(said)
+    with pytest.raises(DecodeError):
+        surface.is_greeted()
+
+
+@pytest.mark.parametrize(
+    ("surface", "said"),
+    [
+        (StreamSurface(None), WELCOME),
+        (HttpSurface("h:1", None), http(200, DENIED)),
+        (StreamSurface(None), encode_hello(ErrorCode.NONE, -1)
+         + encode_answer(0, ErrorCode.AUTHORIZER_NOT_READY, -1, b"")),
+        (HttpSurface("h:1", None), http(503, b"AUTHORIZER_NOT_READY")),
+    ],
+)  # fmt: skip
+def test_a_welcome_is_one_however_it_is_cut(surface: Surface, said: bytes) -> None:
+    """Fed byte by byte, it is complete with its last; not ready yet is no refusal."""
+    for position in range(len(said)):
+        assert not surface.is_greeted()
+        surface.receive_data(said[position : position + 1])
+    assert surface.is_greeted()
+
+
+@given(st.lists(st.integers(1, 40), max_size=20))
+def test_answers_over_http_come_in_order_however_they_are_cut(cuts: list[int]) -> None:
+    """Each is its decisions and its offset, or the error of the whole request."""
+    mixed = (
+        b'{"evaluations":[{"decision":true,"context":{"offset":9}},'
+        b'{"decision":false,"context":{"error":{"status":400}}},{"decision":false}]}'
+    )
+    data = http(200, mixed) + http(503, b"x", length="content-length") + http(200, DENIED)
+    surface, found, position = HttpSurface("h:1", None), list[Answer](), 0
+    for size in [*cuts, len(data)]:
+        surface.receive_data(data[position : position + size])
+        position += size
+        while (answer := surface.next_answer()) is not None:
+            found.append(answer)
+    assert found == [
+        Answer(None, None, 9, b"\1\2\0"),
+        Answer(None, "HTTP 503", -1, b""),
+        Answer(None, None, 7, b"\0"),
+    ]
+
+
+def test_an_answer_that_never_states_its_end_is_refused() -> None:
+    """Nothing is kept without a bound."""
+    surface = HttpSurface("h:1", None)
+    surface.receive_data(b"x" * 70000)
+    with pytest.raises(LoadError, match="no HTTP"):
+        surface.next_answer()

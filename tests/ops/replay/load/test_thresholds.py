@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ops.replay.load.errors import LoadError
+from ops.replay.load.thresholds import judge, parse_thresholds
+
+
+@pytest.mark.parametrize(
+    ("text", "figure", "comparison", "limit"),
+    [
+        ("p99<5ms", "p99", "<", 5_000_000),
+        ("p99.9 <= 1.5s", "p99.9", "<=", 1_500_000_000),
+        ("max<250us", "max", "<", 250_000),
+        ("mismatch=0", "mismatch", "=", 0),
+        ("errors=0", "errors", "=", 0),
+        ("dropped = 0", "dropped", "=", 0),
+        ("rate>=1000", "rate", ">=", 1000),
+    ],
+)
+def test_a_threshold_is_read(text: str, figure: str, comparison: str, limit: float) -> None:
+    """Each figure with its comparison; durations become nanoseconds."""
+    (threshold,) = parse_thresholds(text)
+    assert (threshold.figure, threshold.comparison, threshold.limit) == (figure, comparison, limit)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("p98<5ms", "'p98' is not one of p50"),
+        ("p99<5", "a duration needs a unit"),
+        ("p99>5ms", "p99 is compared by < or <="),
+        ("p99=5ms", "p99 is compared by < or <="),
+        ("mismatch=1", "can only be held to 0"),
+        ("mismatch<1", "mismatch is compared by ="),
+        ("rate<5", "rate is compared by >="),
+        ("rate>=5ms", "rate has no unit"),
+        ("p99<5ms,", "threshold ''"),
+        ("fast", "threshold 'fast': not of the form"),
+        ("p99<-5ms", "not of the form"),
+        ("p99<5min", "a duration needs a unit"),
+    ],
+)
+def test_what_is_none_is_named(text: str, complaint: str) -> None:
+    """A threshold that would silently judge something else is an error."""
+    with pytest.raises(LoadError, match="threshold") as raised:
+        parse_thresholds(text)
+    assert complaint in str(raised.value)
+
+
+@given(st.text("p950.<>=msu, rate1", max_size=12))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    """No text ends in another error."""
+    try:
+        parse_thresholds(text)
+    except LoadError as error:
+        assert "threshold" in str(error)  # noqa: PT017 - whether it raises is not the question
+
+
+@pytest.mark.parametrize(
+    ("text", "measured", "passed"),
+    [
+        ("p99<5ms", 4_999_999, True),
+        ("p99<5ms", 5_000_000, False),
+        ("p99<=5ms", 5_000_000, True),
+        ("p99<=5ms", 5_000_001, False),
+        ("mismatch=0", 0, True),
+        ("mismatch=0", 1, False),
+        ("rate>=10", 10, True),
+        ("rate>=10", 9.99, False),
+        ("p50<5ms", None, False),
+        ("rate>=0", None, False),
+    ],
+)
+def test_a_threshold_is_judged(text: str, measured: float | None, passed: bool) -> None:
+    """The limit itself counts as it is written; nothing measured has failed."""
+    (threshold,) = parse_thresholds(text)
+    assert judge(threshold, measured).passed is passed
+
+
+def test_nothing_asked_is_nothing_judged() -> None:
+    """An empty text has no thresholds; several stand behind each other."""
+    assert parse_thresholds(" ") == ()
+    assert [each.figure for each in parse_thresholds("p99<5ms,mismatch=0")] == ["p99", "mismatch"]
+
+
+def test_what_was_measured_is_shown_with_its_unit() -> None:
+    """Milliseconds for a time, and nothing is called nothing."""
+    measured = {"p99<5ms": 6_500_000.0, "rate>=10": 9.5, "mismatch=0": 3.0, "max<1s": None}
+    shown = [
+        judge(threshold, measured[threshold.text]).measured_text
+        for threshold in parse_thresholds(",".join(measured))
+    ]
+    assert shown == ["6.5 ms", "9.5/s", "3", "nothing"]

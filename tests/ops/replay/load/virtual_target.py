@@ -1,0 +1,104 @@
+"""A target on a clock of its own making: a line of the load without sockets and without waiting.
+
+It answers each frame ``service_ns`` after the one before or after it came, unless it stalls; and it
+writes down when each frame came.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from protocol.decision_stream import Ask, StreamServerConnection, encode_answer
+
+MS = 1_000_000
+S = 1_000_000_000
+_HELLO = b"\0\0\0\x08\x92\xa5hello\x01"
+
+
+class VirtualTarget:
+    """Implements ``lane.Line``.
+
+    Args:
+        stalls: (from, until): what would be answered between them is answered at the end.
+        dies_at: when it closes the connection; what it has not answered by then, it never does.
+        pauses: (from, for): the first send after ``from`` takes so long, the generator's fault.
+        room: bytes that a send takes at most, and only so many at each wait; None: any.
+    """
+
+    def __init__(
+        self,
+        *,
+        service_ns: int = MS // 10,
+        stalls: tuple[tuple[int, int], ...] = (),
+        dies_at: int | None = None,
+        pauses: tuple[tuple[int, int], ...] = (),
+        room: int | None = None,
+        answers: dict[int, bytes] | None = None,
+    ) -> None:
+        self.came: list[tuple[int, int]] = []
+        self._now_ns = 0
+        self._service_ns = service_ns
+        self._stalls = stalls
+        self._dies_at = dies_at
+        self._pauses = deque(pauses)
+        self._room = room
+        self._left = room
+        self._given = answers or {}
+        self._connection = StreamServerConnection(1 << 20)
+        self._connection.receive_data(_HELLO)
+        self._connection.next_frame()
+        self._answers: deque[tuple[int, bytes]] = deque()
+        self._busy_until_ns = 0
+
+    def now_ns(self) -> int:
+        return self._now_ns
+
+    def send(self, data: bytes | memoryview) -> int:
+        if self._pauses and self._now_ns >= self._pauses[0][0]:
+            self._now_ns += self._pauses.popleft()[1]
+        taken = len(data) if self._left is None else min(len(data), self._left)
+        if self._left is not None:
+            self._left -= taken
+        self._connection.receive_data(bytes(data[:taken]))
+        while (asked := self._connection.next_frame()) is not None:
+            assert isinstance(asked, Ask)
+            self._take(asked)
+        return taken
+
+    def receive(self) -> bytes | None:
+        data = b""
+        while self._answers and self._answers[0][0] <= self._now_ns:
+            data += self._answers.popleft()[1]
+        if data:
+            return data
+        return b"" if self._is_dead_at(self._now_ns) else None
+
+    def wait(self, until_ns: int, *, to_send: bool) -> bool:
+        moments = [at for at, _ in list(self._answers)[:1] if not self._is_dead_at(at)]
+        if self._dies_at is not None:
+            moments.append(self._dies_at)
+        readable_ns = min(moments, default=None)
+        if to_send:
+            self._left = self._room
+            until_ns = min(until_ns, self._now_ns + MS)
+        if readable_ns is not None and readable_ns <= max(until_ns, self._now_ns):
+            self._now_ns = max(self._now_ns, readable_ns)
+            return True
+        self._now_ns = max(self._now_ns, until_ns)
+        return False
+
+    def _take(self, asked: Ask) -> None:
+        self.came.append((self._now_ns, asked.correlation_id))
+        answered_ns = max(self._now_ns, self._busy_until_ns) + self._service_ns
+        for begin, end in self._stalls:
+            if begin <= answered_ns < end:
+                answered_ns = end
+        self._busy_until_ns = answered_ns
+        answer = self._given.get(asked.correlation_id)
+        if answer is None:
+            answer = encode_answer(asked.correlation_id, 0, 7, b"\1" * len(asked.questions))
+        if not self._is_dead_at(answered_ns):
+            self._answers.append((answered_ns, answer))
+
+    def _is_dead_at(self, at_ns: int) -> bool:
+        return self._dies_at is not None and at_ns >= self._dies_at

@@ -1,0 +1,47 @@
+"""What a browser makes of a page: its elements and its text, by the parser of Python."""
+
+from __future__ import annotations
+
+import html.parser
+
+
+class Elements(html.parser.HTMLParser):
+    """``tags`` are (name, attributes) in order; ``texts`` those outside of style and script."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[str] = []
+        self.code: dict[str, str] = {}
+        self.comments: list[str] = []
+        self._open: list[str] = []
+        self.feed(page)
+        self.close()
+
+    @property
+    def names(self) -> list[str]:
+        return [name for name, _ in self.tags]
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.texts)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self._open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        inside = self._open[-1] if self._open else ""
+        if inside in ("style", "script"):
+            self.code[inside] = self.code.get(inside, "") + data
+        elif data.strip():
+            self.texts.append(data)
+
+    def handle_comment(self, data: str) -> None:
+        self.comments.append(data)

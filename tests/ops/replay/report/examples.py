@@ -1,0 +1,237 @@
+"""Small results of each kind; a name given to them stands wherever a name can stand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from ops.replay.evaluation.report import (
+    Changed,
+    Count,
+    Detail,
+    JudgedBy,
+    OperationCount,
+    PrincipalCount,
+    RecordedBaseline,
+    ResourceCount,
+    WhatIf,
+    encode_report,
+)
+from ops.replay.events.ingested import Ingested, encode_ingested
+from ops.replay.load.histogram import Histogram
+from ops.replay.load.report import (
+    Death,
+    Latencies,
+    LoadReport,
+    PlanReport,
+    SecondReport,
+    percentiles,
+)
+from ops.replay.load.tally import Mismatch
+from ops.replay.load.thresholds import Verdict
+from ops.replay.usage import report as usage_report
+
+FIRST_AT, LAST_AT = "2026-11-16T06:00:00.000Z", "2026-11-16T07:00:00.000Z"
+
+
+def ingested(name: str = "audit.log") -> Ingested:
+    return Ingested(
+        accepted=True,
+        lines=105,
+        blank_lines=1,
+        events=100,
+        set_aside=4,
+        reasons={f"reason {name}": 4},
+        allowed_events=90,
+        denied_events=10,
+        tuples=7,
+        first_at=FIRST_AT,
+        last_at=LAST_AT,
+        time_zone=f"zone {name}",
+        inputs=(name,),
+        levels={f"level {name}": 100},
+    )
+
+
+def judged_by(name: str = "acls.txt", *, digest: str = "sha256:after") -> JudgedBy:
+    return JudgedBy(
+        source=name,
+        digest=digest,
+        offset=17,
+        stamped_at=LAST_AT,
+        acls=3,
+        super_users=(name,),
+        allow_everyone_if_no_acl_found=False,
+    )
+
+
+def changed(name: str = "User:alice", *, events: int = 12, left_out: int = 0) -> Changed:
+    detail = Detail(
+        principal=name,
+        host=name,
+        operation=name,
+        resource_type=name,
+        resource_name=name,
+        events=events,
+        first_at=name,
+        last_at=LAST_AT,
+        baseline_rule=name,
+        candidate_rule=name,
+    )
+    return Changed(
+        events=events,
+        tuples=1 + left_out,
+        by_principal=[PrincipalCount(principal=name, events=events, tuples=1)],
+        by_resource=[
+            ResourceCount(resource_type=name, resource_name=name, events=events, tuples=1)
+        ],
+        by_operation=[OperationCount(operation=name, events=events, tuples=1)],
+        details=[detail],
+        details_left_out=left_out,
+    )
+
+
+def whatif(
+    name: str = "User:alice",
+    *,
+    newly_denied: Changed | None = None,
+    newly_allowed: Changed | None = None,
+    baseline: JudgedBy | RecordedBaseline | None = None,
+) -> WhatIf:
+    return WhatIf(
+        events=100,
+        allowed_events=90,
+        tuples=7,
+        first_at=FIRST_AT,
+        last_at=LAST_AT,
+        not_evaluated={},
+        candidate=judged_by(name),
+        baseline=RecordedBaseline() if baseline is None else baseline,
+        newly_denied=changed(name) if newly_denied is None else newly_denied,
+        newly_allowed=changed(name) if newly_allowed is None else newly_allowed,
+    )
+
+
+def named_acl(name: str = "User:alice") -> usage_report.NamedAcl:
+    return usage_report.NamedAcl(
+        principal=name,
+        host=name,
+        operation=name,
+        permission_type="ALLOW",
+        resource_type=name,
+        resource_name=name,
+        pattern_type="LITERAL",
+    )
+
+
+def usage(name: str = "User:alice") -> usage_report.UsageReport:
+    acl, none = named_acl(name), usage_report.Count()
+    some = usage_report.Count(events=5, tuples=1)
+    unused = usage_report.UnusedAcl(acl=acl, added_at=FIRST_AT)
+    return usage_report.UsageReport(
+        acls=usage_report.SetReport(
+            source=name,
+            digest="sha256:before",
+            offset=None,
+            stamped_at=None,
+            acls=3,
+            super_users=(name,),
+            allow_everyone_if_no_acl_found=True,
+        ),
+        window=usage_report.WindowReport(
+            begins_at=FIRST_AT,
+            ends_at=LAST_AT,
+            allowed_first_at=FIRST_AT,
+            allowed_last_at=LAST_AT,
+            lookback_days=30.0,
+            allowed_events=90,
+            denied_events=10,
+            tuples=7,
+        ),
+        assumed_in_force=False,
+        not_evaluated={f"reason {name}": some},
+        by_super_users=none,
+        disagreeing=none,
+        used=(
+            usage_report.UsedAcl(
+                acl=acl,
+                added_at=None,
+                alone=some,
+                with_others=none,
+                last_used_at=LAST_AT,
+                names=2,
+            ),
+        ),
+        unused=(unused,),
+        not_judged={"added_within": (unused,), "age_unknown": ()},
+        suggestions=usage_report.SuggestionsReport(
+            removals=(acl,),
+            narrowings=(usage_report.NarrowingReport(acl=acl, names=1, events=5, narrower=(acl,)),),
+            left_out=(usage_report.LeftOutReport(acl=acl, reason=name),),
+            proof=usage_report.Proof(
+                digest="sha256:proof", acls=2, tuples=7, newly_denied=none, newly_allowed=none
+            ),
+        ),
+    )
+
+
+def load(name: str = "daemon:8183") -> LoadReport:
+    histogram = Histogram()
+    for latency_us in range(1, 100):
+        histogram.record(latency_us * 1000)
+    measured = percentiles(histogram)
+    return LoadReport(
+        run_id=name,
+        target=name,
+        surface=name,
+        mode=name,
+        dry_run=False,
+        plan=PlanReport(
+            hash="sha256:plan",
+            events=100,
+            not_asked={f"reason {name}": 1},
+            rounds=1,
+            questions=99,
+            frames=9,
+            lanes=[50, 49],
+            planned_s=3.0,
+        ),
+        valid=True,
+        started_at=FIRST_AT,
+        start_skew_ms=[0.1, 0.3],
+        sent=99,
+        answered=98,
+        errors={f"error {name}": 1},
+        mismatches=1,
+        first_mismatches=[Mismatch([name, None, 3, 2, name], True, False, 17, 1500.0)],
+        offered_per_s=33.0,
+        served_per_s=32.7,
+        first_offset=17,
+        last_offset=18,
+        latency=Latencies(corrected=measured, service=measured, send_lag=measured),
+        timeline=[SecondReport(second, 33, 33, 0.05, 0.09, 0.1) for second in range(3)],
+        thresholds=[Verdict("p99<5ms", 0.098, True)],
+        death=Death(at=name, after_s=2.5, lane=1, reason=name),
+    )
+
+
+def dry_run() -> LoadReport:
+    planned = msgspec.structs.replace(load(), dry_run=True, valid=None, latency=None, death=None)
+    return msgspec.structs.replace(planned, timeline=[], thresholds=[], mismatches=0, errors={})
+
+
+def write_results(directory: Path, name: str = "User:alice") -> None:
+    """Write all four, ``directory`` being made."""
+    directory.mkdir(parents=True, exist_ok=True)
+    texts = {
+        "ingest": encode_ingested(ingested(name)),
+        "whatif": encode_report(whatif(name)),
+        "usage": usage_report.encode_usage(usage(name)),
+        "load": msgspec.json.encode(load(name)).decode(),
+    }
+    for kind, text in texts.items():
+        (directory / f"{kind}.json").write_text(text, encoding="utf-8")
+
+
+NOT_EVALUATED = {"principal that is nobody's": Count(events=4, tuples=1)}

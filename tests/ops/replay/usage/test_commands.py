@@ -1,0 +1,156 @@
+"""The commands mean exactly the ACLs that they were made for, to kafka-acls and to the shell."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from acl.model import CLUSTER_NAME, Acl, Operation, PatternType, PermissionType, ResourceType
+from daemon.acl_command_arguments import parse_arguments
+from daemon.acl_command_errors import CommandError, UsageError
+from daemon.acl_command_plan import Addition, Removal, make_plan
+from ops.replay.usage.commands import entry_arguments, printable, script, why_inexpressible
+from tests.ops.replay.usage.strategies import topic_read
+
+SERVER = ["--bootstrap-server", "h:9092"]
+NASTY = "it's `$(touch x)` \"\\ \n* ; é --force"
+
+_texts = st.text(st.sampled_from("a*'\"$` -\n\t:é\\;"), max_size=5)
+_acls = st.builds(
+    Acl,
+    resource_type=st.integers(0, 8),
+    resource_name=st.just(CLUSTER_NAME) | _texts,
+    pattern_type=st.integers(2, 5),
+    principal=st.builds("{}:{}".format, _texts, _texts) | _texts,
+    host=st.just("*") | _texts,
+    operation=st.integers(0, 16),
+    permission_type=st.integers(1, 4),
+)
+
+
+@given(_acls)
+@example(Acl(ResourceType.TRANSACTIONAL_ID, " t ", 4, "User:a", "*", Operation.WRITE, 3))
+@example(Acl(ResourceType.CLUSTER, CLUSTER_NAME, 3, "User:a", "h", Operation.ALTER, 2))
+@example(topic_read("a"))
+@example(topic_read(" a"))
+@example(topic_read("a", principal="User:a\t"))
+def test_an_acl_is_refused_or_read_back_by_kafka_acls_as_itself(acl: Acl) -> None:
+    """Adding it adds just it; removing it removes just it. What is refused cannot be said."""
+    if why_inexpressible(acl) is None:
+        arguments = entry_arguments(acl)
+        added = make_plan(parse_arguments([*SERVER, "--add", *arguments]))
+        assert isinstance(added, Addition)
+        assert [one for group in added.groups for one in group.acls()] == [acl]
+        removed = make_plan(parse_arguments([*SERVER, "--remove", "--force", *arguments]))
+        assert isinstance(removed, Removal)
+        assert (removed.groups, removed.asks) == (added.groups, False)
+
+
+@given(_acls)
+def test_what_is_refused_is_what_kafka_acls_cannot_say(acl: Acl) -> None:
+    """Nothing is refused that its flags would have carried; the empty name is Kafka's to refuse."""
+    if why_inexpressible(acl) is None or not acl.resource_name or not acl.host:
+        return
+    try:
+        plan = make_plan(parse_arguments([*SERVER, "--add", *entry_arguments(acl)]))
+    except (CommandError, UsageError, ValueError, KeyError):
+        return
+    assert isinstance(plan, Addition)
+    assert [one for group in plan.groups for one in group.acls()] != [acl]
+
+
+def test_no_command_line_holds_a_nul() -> None:
+    """The operating system ends a text there."""
+    assert why_inexpressible(topic_read("a\0b")) == "no command line can hold the character NUL"
+
+
+@pytest.fixture
+def recorded_calls(tmp_path: Path) -> tuple[str, Path]:
+    """What stands in for kafka-acls, and the file to which it adds its arguments."""
+    calls, program = tmp_path / "calls", tmp_path / "program.py"
+    program.write_text(
+        "import json, sys\n"
+        f"open({str(calls)!r}, 'a').write(json.dumps(sys.argv[1:]) + '\\n')\n"
+        "sys.exit('fails' in sys.argv)\n"
+    )
+    return f"{sys.executable} {program}", calls
+
+
+def _run(
+    folder: Path, text: str, kafka_acls: str, arguments: list[str]
+) -> subprocess.CompletedProcess[str]:
+    (folder / "commands.sh").write_text(text)
+    return subprocess.run(
+        ["sh", folder / "commands.sh", *arguments],
+        env={"KAFKA_ACLS": kafka_acls},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+def test_the_script_adds_before_it_removes_and_quotes_every_text(
+    recorded_calls: tuple[str, Path], tmp_path: Path
+) -> None:
+    """Whatever is in the names and in the comments, the shell runs the commands and no more."""
+    kafka_acls, calls = recorded_calls
+    wide, narrow = topic_read("*"), topic_read(f"x{NASTY}", principal=f"User:{NASTY}")
+    text = script([f"source\nexit 7 {NASTY}"], [narrow], [wide])
+    ran = _run(tmp_path, text, kafka_acls, SERVER)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert [json.loads(line) for line in calls.read_text().splitlines()] == [
+        [*SERVER, "--add", *entry_arguments(narrow)],
+        [*SERVER, "--remove", "--force", *entry_arguments(wide)],
+    ]
+    assert "--resource-pattern-type literal" in text
+
+
+def test_the_script_stops_where_a_command_fails(
+    recorded_calls: tuple[str, Path], tmp_path: Path
+) -> None:
+    """What could not be added must not have its wide grant removed."""
+    kafka_acls, calls = recorded_calls
+    text = script([], [topic_read("fails"), topic_read("b")], [topic_read("*")])
+    assert _run(tmp_path, text, kafka_acls, SERVER).returncode == 1
+    assert len(calls.read_text().splitlines()) == 1
+
+
+def test_the_script_without_arguments_says_what_it_needs(
+    recorded_calls: tuple[str, Path], tmp_path: Path
+) -> None:
+    """It would not know which cluster is meant."""
+    kafka_acls, calls = recorded_calls
+    ran = _run(tmp_path, script([], [], [topic_read("a")]), kafka_acls, [])
+    assert ran.returncode == 2
+    assert "--bootstrap-server HOST:PORT" in ran.stderr
+    assert not calls.exists()
+    assert script([], [], []).count("# none\n") == 2
+
+
+def test_what_cannot_be_seen_is_escaped() -> None:
+    """A comment stays on its line."""
+    assert printable("a\nb\u202e\ud800é") == "a\\nb\\u202e\\ud800é"
+
+
+def test_the_words_are_those_of_kafka_acls() -> None:
+    """As its help gives them."""
+    acl = Acl(
+        ResourceType.USER,
+        "u",
+        PatternType.PREFIXED,
+        "User:a",
+        "10.0.0.1",
+        Operation.DESCRIBE_TOKENS,
+        PermissionType.DENY,
+    )
+    assert " ".join(entry_arguments(acl)) == (
+        "--deny-principal User:a --deny-host 10.0.0.1 --operation DescribeTokens "
+        "--user-principal u --resource-pattern-type prefixed"
+    )

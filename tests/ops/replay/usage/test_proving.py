@@ -1,0 +1,59 @@
+"""The proof: what breaks is left out and named, and what cannot be explained suggests nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from ops.replay.acl_set import AclSet
+from ops.replay.usage.errors import UsageError
+from ops.replay.usage.proving import Changed, Comparison, prove
+from ops.replay.usage.report import Count
+from ops.replay.usage.suggestions import LeftOut, Suggestions
+from tests.ops.replay.usage.strategies import acl_set_of, topic_read
+
+DENIED = Changed(Count(events=3, tuples=1), Count(), "t\n", "User:a")
+REASON = "3 events would be newly denied, such as of User:a on t\\n"
+A, B = topic_read("a"), topic_read("b")
+
+
+def test_what_breaks_is_left_out_and_named_and_the_rest_is_proven_again() -> None:
+    """The proof is of the set that is suggested in the end."""
+    seen: list[AclSet] = []
+
+    def compare(other: AclSet) -> Comparison:
+        seen.append(other)
+        return Comparison(DENIED, {A: DENIED}) if len(seen) == 1 else Comparison(None, {})
+
+    suggestions, proof = prove(acl_set_of([A, B]), Suggestions((A, B)), compare, tuples=9)
+    assert suggestions == Suggestions((B,), (), (LeftOut(A, REASON),))
+    assert [[item.acl for item in one.acls] for one in seen] == [[], [A]]
+    assert proof is not None
+    assert (proof.digest, proof.acls, proof.tuples) == (seen[1].digest, 1, 9)
+
+
+def test_where_nothing_is_suggested_nothing_is_run() -> None:
+    """Also where all that was suggested has been left out."""
+
+    def compare(_: AclSet) -> Comparison:
+        return Comparison(DENIED, {A: DENIED})
+
+    def never(_: AclSet) -> Comparison:
+        raise AssertionError
+
+    assert prove(acl_set_of([A]), Suggestions(), never, tuples=1) == (Suggestions(), None)
+    left = Suggestions(left_out=(LeftOut(A, REASON),))
+    assert prove(acl_set_of([A]), Suggestions((A,)), compare, tuples=1) == (left, None)
+
+
+def test_a_difference_that_nothing_explains_suggests_nothing() -> None:
+    """It ends after few runs, as an error that tells the difference."""
+    opened = Changed(Count(), Count(events=2, tuples=1), "t", "User:b")
+    runs: list[AclSet] = []
+
+    def compare(other: AclSet) -> Comparison:
+        runs.append(other)
+        return Comparison(opened, {})
+
+    with pytest.raises(UsageError, match="2 events would be newly allowed, such as of User:b on t"):
+        prove(acl_set_of([A]), Suggestions((A,)), compare, tuples=1)
+    assert len(runs) == 3

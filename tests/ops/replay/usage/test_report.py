@@ -1,0 +1,157 @@
+"""``usage.json``: every ACL once, by names that a source reads back."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from acl.model import Acl, Operation, ResourceType
+from ops.replay.acl_set import AclSet, DatedAcl, digest_of
+from ops.replay.sources.document import read_document
+from ops.replay.usage.report import (
+    Count,
+    NamedAcl,
+    Proof,
+    UsageReport,
+    WindowReport,
+    decode_usage,
+    encode_usage,
+    named,
+    set_report,
+    sort_acls,
+    suggestions_report,
+)
+from ops.replay.usage.suggestions import AclUsage, LeftOut, Narrowing, Suggestions
+from ops.replay.usage.summary import script_comments, summary
+from ops.replay.usage.window import Window
+from tests.ops.replay.usage.strategies import acl_set_of, topic_read
+from tests.strategies import acls
+
+USED = AclUsage(2, 1, 3, 2, 1_500, 2, "a", "b", ("a", "b"))
+PLAIN = AclUsage(1, 1, 0, 0, 1_500, 0, None, None, ())
+WINDOW = Window(1_000, 2_000)
+
+
+def example_report() -> UsageReport:
+    """Return a report in which everything occurs."""
+    wide, unused, young = topic_read("*"), topic_read("u"), topic_read("y")
+    undated = topic_read("undated")
+    dates = {wide: 1, unused: 1, young: 1_001, undated: None}
+    acl_set = AclSet(
+        source="a\nb",
+        acls=tuple(DatedAcl(acl, added_ms) for acl, added_ms in dates.items()),
+        digest=digest_of(dates),
+        offset=7,
+        stamped_ms=999,
+    )
+    narrowing = Narrowing(wide, 2, (topic_read("a"), topic_read("b")))
+    suggestions = Suggestions((unused,), (narrowing,), (LeftOut(undated, "why"),))
+    usage = {wide: USED}
+    found = sort_acls(acl_set, usage, WINDOW, assume_in_force=False)
+    return UsageReport(
+        acls=set_report(acl_set),
+        window=WindowReport(
+            begins_at="b",
+            ends_at="e",
+            allowed_first_at="f",
+            allowed_last_at="l",
+            lookback_days=None,
+            allowed_events=1_234,
+            denied_events=1,
+            tuples=3,
+        ),
+        assumed_in_force=False,
+        not_evaluated={"unknown operation": Count(events=1, tuples=1)},
+        by_super_users=Count(),
+        disagreeing=Count(events=2, tuples=1),
+        used=found.used,
+        unused=found.unused,
+        not_judged=found.not_judged,
+        suggestions=suggestions_report(
+            suggestions,
+            usage,
+            Proof(digest="d", acls=4, tuples=2, newly_denied=Count(), newly_allowed=Count()),
+        ),
+    )
+
+
+def test_a_report_is_read_back_as_it_was_written() -> None:
+    """Every struct of it."""
+    report = example_report()
+    assert decode_usage(encode_usage(report)) == report
+
+
+def test_use_is_told_by_events_tuples_names_and_time() -> None:
+    """What it alone granted stands apart from what others granted too."""
+    (used,) = example_report().used
+    assert (used.alone, used.with_others) == (
+        Count(events=2, tuples=1),
+        Count(events=3, tuples=2),
+    )
+    assert (used.last_used_at, used.names) == ("1970-01-01T00:00:01.500Z", 2)
+    assert used.added_at == "1970-01-01T00:00:00.001Z"
+    (narrowing,) = example_report().suggestions.narrowings
+    assert (narrowing.names, narrowing.events) == (2, 5)
+
+
+@given(st.lists(st.tuples(acls(), st.sampled_from([None, 999, 1_000, 9_999]), st.booleans())))
+def test_every_acl_stands_in_one_place(rows: list[tuple[Acl, int | None, bool]]) -> None:
+    """Used if that was after it was added; unused only if it was there before the window began."""
+    dated = {acl: (added_ms, is_used) for acl, added_ms, is_used in rows}
+    acl_set = AclSet(
+        source="s",
+        acls=tuple(DatedAcl(acl, added_ms) for acl, (added_ms, _) in dated.items()),
+        digest="d",
+    )
+    usage = {acl: PLAIN for acl, (_, is_used) in dated.items() if is_used}
+    found = sort_acls(acl_set, usage, WINDOW, assume_in_force=False)
+    place = {
+        "used": [item.acl for item in found.used],
+        "unused": [item.acl for item in found.unused],
+        **{key: [item.acl for item in items] for key, items in found.not_judged.items()},
+    }
+    ages = {None: "age_unknown", 999: "unused", 1_000: "added_within", 9_999: "added_within"}
+    expected: dict[str, list[NamedAcl]] = {key: [] for key in place}
+    for acl, (added_ms, is_used) in dated.items():
+        is_used_since = is_used and added_ms != 9_999
+        expected["used" if is_used_since else ages[added_ms]].append(named(acl))
+    assert place == expected
+
+
+@given(acls())
+def test_a_source_reads_the_names_back(acl: Acl) -> None:
+    """A list of ACLs of the report, below ``acls:``, is a document."""
+    if acl.resource_name:
+        fields = {name: getattr(named(acl), name) for name in NamedAcl.__struct_fields__}
+        assert list(read_document({"acls": [fields]})) == [acl]
+
+
+def test_a_code_of_the_future_is_its_number() -> None:
+    """Nothing is called UNKNOWN that is not."""
+    acl = Acl(ResourceType.TOPIC, "t", 9, "User:a", "*", Operation.READ, -3)
+    assert (named(acl).pattern_type, named(acl).permission_type) == ("9", "-3")
+
+
+def test_the_summary_says_what_was_found_in_few_lines() -> None:
+    """Each line for itself, whatever the source is called."""
+    assert list(summary(example_report())) == [
+        "4 ACLs of a\\nb, 3 tuples of 1,234 allowed events and 1 denied event",
+        "window: b to e",
+        "allowed decisions were logged from f to l",
+        "not evaluated: 1 event (unknown operation)",
+        "recorded otherwise than these ACLs decide: 2 events",
+        "used: 1; never used: 1 that allow, 0 that deny",
+        "not judged, added within: 1",
+        "not judged, age unknown: 1",
+        "suggested: 1 removal, 1 narrowing",
+        "left out, for the reasons given: 1",
+        "proof: over 2 tuples the suggested ACLs deny and allow nothing newly",
+    ]
+    assert any("f to l" in comment for comment in script_comments(example_report()))
+
+
+def test_the_settings_of_the_set_are_told() -> None:
+    """A claim holds under these and no others."""
+    told = set_report(acl_set_of([topic_read("t")], super_users=("User:b",), allow_everyone=True))
+    assert (told.super_users, told.allow_everyone_if_no_acl_found) == (("User:b",), True)
+    assert (told.acls, told.stamped_at, told.source) == (1, None, "test")
