@@ -21,7 +21,7 @@ from typing import Final
 import msgspec
 
 from acl.builder import build
-from ops.bench import updates
+from ops.bench import floods, updates
 from ops.bench.authzen import measure_http
 from ops.bench.changes import measure_changes
 from ops.bench.checkpoint import write_checkpoint
@@ -29,6 +29,7 @@ from ops.bench.decisions import DisagreementError, answers, measure_decisions
 from ops.bench.early_start import measure_early_start
 from ops.bench.event_loop import measure_event_loop
 from ops.bench.figures import Absent, Line, table
+from ops.bench.floods import measure_floods
 from ops.bench.growth import RESOURCES, Point, lines_of, measure_growth, panels_of
 from ops.bench.kafka_peer import KafkaPeer, prepare
 from ops.bench.loading import measure_loading
@@ -140,6 +141,9 @@ def _http(plan: Plan, directory: Path) -> Iterator[Line]:
     yield from measure_http(acl_set, expected, log_dir, directory, plan.http_seconds)
     _say(f"{acl_set.name}: the stream")
     yield from measure_stream(acl_set, expected, log_dir, directory, plan.http_seconds)
+    _say(f"{acl_set.name}: floods")
+    extent = floods.FULL if plan is FULL else floods.QUICK
+    yield from measure_floods(acl_set, log_dir, directory / "floods", extent)
 
 
 def _say(what: str) -> None:

@@ -36,7 +36,7 @@ WITH_TOKEN: Final = tuple(Load(connections=16, each=each) for each in (1, BATCH)
 AUDITED: Final = tuple(Load(connections=16, each=each) for each in (1, BATCH))
 
 _DRAIN_SECONDS: Final = 0.1
-_DROPPED: Final = "authorizerd_audit_dropped_total"
+_DROPPED: Final = 'authorizerd_audit_dropped_total{reason="queue"}'
 _WRITTEN: Final = "authorizerd_audit_written_total"
 
 

@@ -18,6 +18,7 @@ from ops.replay.report.wording import count, counted, milliseconds, significant
 
 POINTS_MAX: Final = 300
 _NS_PER_MS: Final = 1e6
+_FEW: Final = 2
 _BUCKET_MAX: Final = bucket_of(2**63)
 
 
@@ -102,6 +103,9 @@ def _latency_hint(each: SecondReport) -> str:
 def rates_over_time(load: LoadReport) -> Markup:
     """Return the plot of questions due and questions answered."""
     width, groups = timeline_of(load.timeline)
+    # The last second is seldom whole, and would look like a collapse. A lost target's is one.
+    is_cut = load.death is None and len(groups) > _FEW
+    groups = groups[:-1] if is_cut else groups
     curves = [
         Curve(name="served", style="curve-1", points=_rates(groups, width, "served")),
         Curve(name="offered", style="curve-2", points=_rates(groups, width, "offered")),
@@ -129,9 +133,9 @@ def rates_over_time(load: LoadReport) -> Markup:
             for each in groups
         ],
     )
-    caption = "Rate: due in a second, answered in it; the last may be a part of one" + _grouping(
-        width, "the mean of"
-    )
+    caption = "Rate: due in a second, answered in it" + _grouping(width, "the mean of")
+    if is_cut:
+        caption += "; the last, which is not whole, is left out"
     return figure(plot, caption)
 
 

@@ -92,7 +92,7 @@ figure .scrolled{max-height:none;margin:0 0 .3rem}
 summary:focus-visible{outline:2px solid var(--link);outline-offset:1px}
 table{border-collapse:collapse;font-variant-numeric:tabular-nums}
 th,td{padding:.22rem .6rem;text-align:left;vertical-align:top;border-top:1px solid var(--faint)}
-td{max-width:26rem}
+td{max-width:26rem;contain:paint}
 .listing td:not([class]){min-width:11.5rem}
 td:has(>code){max-width:none}
 .short,.long{white-space:nowrap}.short bdi,.long bdi{white-space:pre}
@@ -129,10 +129,10 @@ overflow:hidden;text-overflow:ellipsis;margin:0 auto}
 .heat-1{background:var(--h1);color:var(--cool)}.heat-2{background:var(--h2);color:var(--cool)}
 .heat-3{background:var(--h3);color:var(--cool)}.heat-4{background:var(--h4);color:var(--cool)}
 .heat-5{background:var(--h5);color:var(--hot)}.heat-6{background:var(--h6);color:var(--hot)}
-.swatch{padding:.05rem .5rem;font-size:.82rem}
+.swatch{display:inline-block;padding:.05rem .5rem;font-size:.82rem}
 summary{cursor:pointer;color:var(--link);margin:.5rem 0}
 @media (max-width:40rem){body{padding:1rem .7rem 3rem}
-.side-by-side{grid-template-columns:1fr}.findings li{grid-template-columns:1.2rem 1fr}
+.side-by-side{grid-template-columns:minmax(0,1fr)}.findings li{grid-template-columns:1.2rem 1fr}
 .findings .about{display:none}.facts div:has(code){grid-column:auto}}
 @media print{
 :root{color-scheme:light;--page:#fff;--panel:#fff;--ink:#000;--soft:#444;--line:#bbb;

@@ -32,6 +32,7 @@ def test_a_quick_run_prints_a_table_and_writes_the_same_lines(tmp_path: Path) ->
         "early listener",
         "growth, 20,200 ACLs",
         "AuthZEN",
+        "oversized",
     ):
         assert any(part in what for what in whats), part
     assert all(what in printed for what in whats)

@@ -187,6 +187,9 @@ def load(name: str = "daemon:8183") -> LoadReport:
         surface=name,
         mode=name,
         dry_run=False,
+        settings=LoadSettings.of(
+            LoadPlan(events=name, out=name, target=name, run_id=name, profile=name)
+        ),
         plan=PlanReport(
             hash="sha256:plan",
             events=100,

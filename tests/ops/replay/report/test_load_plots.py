@@ -106,6 +106,17 @@ def test_what_was_not_measured_is_not_drawn() -> None:
     )
 
 
+def test_a_second_that_is_not_whole_is_no_rate() -> None:
+    """The last is left out, unless the target was lost in it: then it tells of that."""
+    ends = [SecondReport(second, 40, 40, 1.0, 1.0, 1.0) for second in range(3)]
+    run = msgspec.structs.replace(load(), timeline=[*ends, SecondReport(3, 0, 1, 1.0, 1.0, 1.0)])
+    assert "3 s: 0 per s offered, 1.00 per s served" in Elements(rates_over_time(run)).texts
+    whole = Elements(rates_over_time(msgspec.structs.replace(run, death=None)))
+    assert "3 s: 0 per s offered, 1.00 per s served" not in whole.texts
+    assert "2 s: 40.0 per s offered, 40.0 per s served" in whole.texts
+    assert "is left out" in whole.text
+
+
 def test_a_long_run_says_what_a_point_stands_for() -> None:
     """The worst of a latency, the mean of a rate."""
     seconds = [SecondReport(second, 10, 10, 1.0, 2.0, 3.0) for second in range(POINTS_MAX + 1)]

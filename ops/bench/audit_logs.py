@@ -1,0 +1,88 @@
+"""Audit logs as a busy broker writes them, for the pipeline to read: of any length, never random.
+
+Law: each line is what Kafka's audit logger writes of a real decision by the set ``kind``, so that
+a what-if of the same ACLs must find no difference. Few tuples make most of the lines, as in
+production: the n-th most frequent comes about 1/n as often as the first.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from pathlib import Path
+from typing import Final
+
+from acl.audit import LOGGER_NAME, audit_level, audit_message
+from acl.builder import build
+from acl.decision import AuthorizerSettings, explain
+from acl.model import Operation, Question, ResourceType
+from ops.bench.sets import kind
+
+DISTINCT_MAX: Final = 200_000
+LINES_PER_SECOND: Final = 1000
+"""How densely the lines stand in time: 5 million are 83 minutes of traffic."""
+
+_BEGIN_S: Final = 1_760_000_000
+_LINES_PER_CHUNK: Final = 100_000
+_SEED: Final = 290
+_STRIDE: Final = 7919
+_TOPICS: Final = 10_000
+_USERS: Final = 500
+_OPERATIONS: Final = (Operation.READ, Operation.DESCRIBE, Operation.READ, Operation.WRITE)
+_REQUESTS: Final = ("Fetch", "Metadata", "OffsetFetch", "Produce")
+
+
+def _question(number: int) -> Question:
+    topic = number * _STRIDE % _TOPICS
+    user = topic % _USERS if number % 8 else (topic + 1) % _USERS
+    role = "w" if number % 4 == 3 else "u"
+    return Question(
+        f"User:{role}{user}",
+        f"10.{number >> 14 & 255}.{number >> 7 & 127}.{number % 250 + 1}",
+        _OPERATIONS[number % 4],
+        ResourceType.TOPIC,
+        f"topic-{topic:05d}",
+    )
+
+
+def _messages(distinct: int) -> tuple[list[str], list[str]]:
+    """Return the level and the text of each distinct decision."""
+    snapshot, settings = build(kind().added()), AuthorizerSettings()
+    levels, texts = [], []
+    for number in range(distinct):
+        question = _question(number)
+        decision = explain(snapshot, settings, question)
+        levels.append(audit_level(decision.allowed).name)
+        texts.append(audit_message(question, decision, _REQUESTS[number % 4]))
+    return levels, texts
+
+
+def audit_lines(lines: int, distinct: int = DISTINCT_MAX) -> Iterator[Sequence[str]]:
+    """Yield so many lines, without their ends, in chunks; times are UTC and rise."""
+    levels, texts = _messages(distinct)
+    weights = list(accumulate(1 / (number + 1) for number in range(distinct)))
+    drawn = random.Random(_SEED)  # noqa: S311 - the same log in every run
+    second, shown = -1, ""
+    for start in range(0, lines, _LINES_PER_CHUNK):
+        count = min(_LINES_PER_CHUNK, lines - start)
+        chosen = drawn.choices(range(distinct), cum_weights=weights, k=count)
+        chunk = []
+        for place, number in enumerate(chosen, start):
+            if place // LINES_PER_SECOND != second:
+                second = place // LINES_PER_SECOND
+                shown = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(_BEGIN_S + second))
+            millisecond = place % LINES_PER_SECOND * 1000 // LINES_PER_SECOND
+            chunk.append(
+                f"[{shown},{millisecond:03d}] {levels[number]} {texts[number]} ({LOGGER_NAME})"
+            )
+        yield chunk
+
+
+def write_audit_log(path: Path, lines: int, distinct: int = DISTINCT_MAX) -> None:
+    """Write an audit log of so many lines."""
+    with path.open("w", encoding="utf-8") as file:
+        for chunk in audit_lines(lines, distinct):
+            file.write("\n".join(chunk))
+            file.write("\n")

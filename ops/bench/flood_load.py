@@ -1,0 +1,223 @@
+"""A flood: one process that does to one surface what no client should, and counts what it is told.
+
+    python -m ops.bench.flood_load PLAN
+
+``PLAN`` is a file in msgpack. The process is nicer than the daemon, so that where both want a core
+the daemon has it. An *open loop* offers so many requests a second whatever is answered, as many as
+one core can offer; what the sockets do not take is not offered.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from enum import Enum
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from ops.bench.flood_surfaces import CLOSED, Outcomes, outcomes_of
+
+NICENESS: Final = 10
+_RECEIVE_BYTES: Final = 256 * 1024
+_SMALL_BUFFER_BYTES: Final = 4096
+_TRICKLE_SECONDS: Final = 0.2
+_TICK_SECONDS: Final = 0.01
+_CONNECT_SECONDS: Final = 2.0
+_CONNECTS_PER_TURN: Final = 50
+_BATCH_MAX: Final = 16
+
+
+class Flood(Enum):
+    """``IDLE`` connects and is silent. ``READERS`` ask for much and read nothing. ``WRITERS`` send
+    all of a large request but its last byte, slowly from then on. ``OVERSIZED`` announce too much,
+    ``ENDLESS`` never come to an end; both connect anew when they are refused. ``RATE`` asks more
+    often than can be answered.
+    """
+
+    IDLE = "idle"
+    READERS = "slow readers"
+    WRITERS = "slow writers"
+    OVERSIZED = "oversized"
+    ENDLESS = "endless"
+    RATE = "rate"
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """``first`` is sent once on each connection, ``again`` over and over."""
+
+    address: str
+    outcomes: str
+    connections: int
+    seconds: float
+    first: bytes = b""
+    again: bytes = b""
+    trickle: bytes = b""
+    requests_per_second: float = 0.0
+    reads: bool = True
+    reconnects: bool = False
+
+
+class FloodReport(msgspec.Struct, frozen=True):
+    """``outcomes`` are answers by kind, and connections that were closed on us."""
+
+    opened: int
+    offered: int
+    outcomes: dict[str, int]
+
+
+class _Connection:
+    __slots__ = ("outcomes", "sending", "socket", "trickled_at")
+
+    def __init__(self, address: tuple[str, int], plan: Plan) -> None:
+        self.socket = socket.socket()
+        if not plan.reads:
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _SMALL_BUFFER_BYTES)
+        self.socket.settimeout(_CONNECT_SECONDS)
+        self.socket.connect(address)
+        self.socket.setblocking(False)
+        self.outcomes: Outcomes = outcomes_of(plan.outcomes)
+        self.sending = memoryview(plan.first)
+        self.trickled_at = 0.0
+
+    def send(self) -> None:
+        """Send what is to be sent, as much of it as the socket takes."""
+        while self.sending:
+            self.sending = self.sending[self.socket.send(self.sending[:_RECEIVE_BYTES]) :]
+
+
+class _Flooder:
+    def __init__(self, plan: Plan) -> None:
+        host, _, port = plan.address.rpartition(":")
+        self._address = host, int(port)
+        self._plan = plan
+        self._poll = select.epoll()
+        self._open: dict[int, _Connection] = {}
+        self._outcomes: Counter[str] = Counter()
+        self._opened = self._offered = 0
+
+    def run(self) -> FloodReport:
+        """Flood for as long as the plan says."""
+        started = time.monotonic()
+        end = started + self._plan.seconds
+        act = self._offer if self._plan.requests_per_second else self._press
+        while (now := time.monotonic()) < end:
+            self._connect()
+            act(now - started)
+            self._listen()
+        for connection in list(self._open.values()):
+            self._end(connection, by_peer=False)
+        return FloodReport(self._opened, self._offered, dict(self._outcomes))
+
+    def _connect(self) -> None:
+        wanted = self._plan.connections
+        if not self._plan.reconnects:
+            wanted -= self._opened - len(self._open)
+        for _ in range(min(wanted - len(self._open), _CONNECTS_PER_TURN)):
+            try:
+                connection = _Connection(self._address, self._plan)
+            except OSError as error:
+                self._outcomes[type(error).__name__] += 1
+                return
+            self._opened += 1
+            self._open[connection.socket.fileno()] = connection
+            self._poll.register(connection.socket, select.EPOLLIN | select.EPOLLRDHUP)
+
+    def _press(self, elapsed: float) -> None:
+        """Send on every connection what it takes, and what trickles."""
+        for connection in list(self._open.values()):
+            self._guarded(connection, lambda it: self._press_one(it, elapsed))
+
+    def _press_one(self, connection: _Connection, elapsed: float) -> None:
+        if not connection.sending and self._plan.again:
+            connection.sending = memoryview(self._plan.again)
+            self._offered += 1
+        if (
+            not connection.sending
+            and self._plan.trickle
+            and elapsed - connection.trickled_at > _TRICKLE_SECONDS
+        ):
+            connection.trickled_at = elapsed
+            connection.sending = memoryview(self._plan.trickle)
+        connection.send()
+
+    def _offer(self, elapsed: float) -> None:
+        """Send as many requests as are due, shared out among the connections, in batches."""
+        due = int(elapsed * self._plan.requests_per_second) - self._offered
+        open_now = list(self._open.values())
+        if not open_now or due <= 0:
+            return
+        batch = self._plan.again * max(1, min(_BATCH_MAX, due // len(open_now)))
+        each = len(batch) // len(self._plan.again)
+        for connection, _ in zip(open_now, range(-(-due // each)), strict=False):
+            if not connection.sending:
+                connection.sending = memoryview(batch)
+                self._offered += each
+            self._guarded(connection, _Connection.send)
+
+    def _listen(self) -> None:
+        for descriptor, events in self._poll.poll(_TICK_SECONDS):
+            connection = self._open.get(descriptor)
+            if connection is None:
+                continue
+            if self._plan.reads:
+                self._guarded(connection, self._read)
+            elif events & (select.EPOLLRDHUP | select.EPOLLHUP | select.EPOLLERR):
+                self._end(connection)
+            else:  # nothing is read, and it is not to be told of again
+                self._poll.modify(descriptor, select.EPOLLRDHUP)
+
+    def _read(self, connection: _Connection) -> None:
+        data = connection.socket.recv(_RECEIVE_BYTES)
+        if data:
+            connection.outcomes.take(data)
+        else:
+            self._end(connection)
+
+    def _guarded(self, connection: _Connection, act: Callable[[_Connection], None]) -> None:
+        """Do it; a connection that breaks may have an answer left to be read."""
+        try:
+            act(connection)
+        except BlockingIOError:
+            pass
+        except OSError:
+            self._read_rest(connection)
+            self._end(connection)
+
+    def _read_rest(self, connection: _Connection) -> None:
+        if not self._plan.reads:
+            return
+        try:
+            while data := connection.socket.recv(_RECEIVE_BYTES):
+                connection.outcomes.take(data)
+        except OSError:
+            return
+
+    def _end(self, connection: _Connection, *, by_peer: bool = True) -> None:
+        if self._open.pop(connection.socket.fileno(), None) is None:
+            return
+        self._poll.unregister(connection.socket)
+        connection.socket.close()
+        self._outcomes.update(connection.outcomes.counts)
+        self._outcomes[CLOSED] += by_peer
+
+
+def flood(plan: Plan) -> FloodReport:
+    """Flood as the plan says, for as long; what breaks is counted, and never raised."""
+    return _Flooder(plan).run()
+
+
+def main() -> None:
+    os.nice(NICENESS)
+    plan = msgspec.msgpack.decode(Path(sys.argv[1]).read_bytes(), type=Plan)
+    sys.stdout.buffer.write(msgspec.json.encode(flood(plan)) + b"\n")
+
+
+if __name__ == "__main__":
+    main()

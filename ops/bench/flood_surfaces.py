@@ -1,0 +1,285 @@
+"""What floods are made of: a surface's request, and the worst that can be sent in its place."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Final, Protocol
+
+from acl.model import Question
+from acl.steps import finish
+from config.configuration import Configuration
+from ops.bench.http_load import post
+from protocol.decision_stream import StreamClientConnection, StreamQuestion
+from protocol.frames import SIZE_BYTES, Frames
+from protocol.kafka_api import ApiKey, encode_request
+from protocol.kafka_client import KafkaClientConnection
+from protocol.kafka_errors import ErrorCode
+
+HTTP: Final = "decision_http"
+STREAM: Final = "decision_stream"
+ADMIN: Final = "admin_http"
+KAFKA: Final = "PLAINTEXT"
+
+ANSWERED: Final = "answered"
+CLOSED: Final = "closed"
+
+_ERRORS: Final = {int(error): error.name for error in ErrorCode} | {0: ANSWERED}
+_BYTES_MAX: Final = 64 * 1024 * 1024
+_STATUS: Final = re.compile(rb"HTTP/1\.1 (\d{3}) ")
+_STATUS_BYTES: Final = len(b"HTTP/1.1 200 ")
+_JSON: Final = "Content-Type: application/json"
+_STREAM_QUESTIONS: Final = 1000
+_EVALUATIONS: Final = 1000
+_VERSIONS: Final = {ApiKey.DESCRIBE_CLUSTER: 1, ApiKey.DESCRIBE_ACLS: 3}
+
+
+class Outcomes(Protocol):
+    """What answers one connection gets, counted by kind."""
+
+    counts: Counter[str]
+
+    def take(self, data: bytes) -> None: ...
+
+
+class HttpOutcomes:
+    """Counts by status: 200 is ``ANSWERED``."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self._kept = b""
+
+    def take(self, data: bytes) -> None:
+        text, last = self._kept + data, 0
+        for found in _STATUS.finditer(text):
+            status = found[1].decode()
+            self.counts[ANSWERED if status == "200" else status] += 1
+            last = found.end()
+        self._kept = text[max(last, len(text) - _STATUS_BYTES + 1) :]
+
+
+class StreamOutcomes:
+    """Counts by error code; hellos that are taken are not counted."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self._connection = StreamClientConnection(_BYTES_MAX)
+        self._is_greeted = False
+
+    def take(self, data: bytes) -> None:
+        self._connection.receive_data(data)
+        if not self._is_greeted:
+            greeting = self._connection.next_greeting()
+            if greeting is None:
+                return
+            self._is_greeted = True
+            if greeting.error_code:
+                self.counts[_ERRORS[greeting.error_code]] += 1
+        while (answer := self._connection.next_answer()) is not None:
+            self.counts[_ERRORS[answer.error_code]] += 1
+
+
+class KafkaOutcomes:
+    """Counts whole responses."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self._frames = Frames()
+
+    def take(self, data: bytes) -> None:
+        self._frames.receive_data(data)
+        while self._frames.next(_BYTES_MAX) is not None:
+            self.counts[ANSWERED] += 1
+
+
+_HTTP, _STREAM, _KAFKA = "http", "stream", "kafka"
+_OUTCOMES: Final[dict[str, Callable[[], Outcomes]]] = {
+    _HTTP: HttpOutcomes,
+    _STREAM: StreamOutcomes,
+    _KAFKA: KafkaOutcomes,
+}
+
+
+def outcomes_of(protocol: str) -> Outcomes:
+    """Return a counter of what is answered in one of the protocols."""
+    return _OUTCOMES[protocol]()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surface:
+    """``request`` is a small one, ``costly`` has the largest answer, ``largest`` is as large as one
+    may be, ``oversized`` larger; ``endless`` are a beginning and what follows it, again and again.
+    ``outcomes`` is the protocol that answers are counted by.
+    """
+
+    name: str
+    endpoint: str
+    opening: bytes
+    request: bytes
+    costly: bytes
+    largest: bytes
+    oversized: bytes
+    endless: tuple[tuple[bytes, bytes], ...]
+    outcomes: str
+
+
+def surfaces(
+    configuration: Configuration, question: Question, hosts: dict[str, str]
+) -> list[Surface]:
+    """Return every surface of a daemon; ``hosts`` are its addresses by endpoint."""
+    return [
+        _authzen(configuration, question, hosts[HTTP]),
+        _opa(configuration, question, hosts[HTTP]),
+        _stream(configuration, question),
+        _kafka(configuration),
+        _admin(hosts[ADMIN]),
+    ]
+
+
+def _endless_heads(host: str, path: str) -> tuple[tuple[bytes, bytes], ...]:
+    start = f"POST {path} HTTP/1.1\r\nHost: {host}\r\n{_JSON}\r\n".encode()
+    chunk = b"400\r\n" + b" " * 1024 + b"\r\n"
+    return (
+        (start, b"X-More: and more\r\n"),
+        (start + b"Transfer-Encoding: chunked\r\n\r\n", chunk),
+    )
+
+
+def _too_long(host: str, path: str, length: int) -> bytes:
+    head = f"POST {path} HTTP/1.1\r\nHost: {host}\r\n{_JSON}\r\nContent-Length: {length}\r\n\r\n"
+    return head.encode()
+
+
+def _filled(body: dict[str, object], size: int) -> bytes:
+    """Return JSON of exactly so many bytes that says what ``body`` does."""
+    bare = len(json.dumps({**body, "filler": ""}).encode())
+    return json.dumps({**body, "filler": "x" * (size - bare)}).encode()
+
+
+def _authzen(configuration: Configuration, question: Question, host: str) -> Surface:
+    one: dict[str, object] = {
+        "subject": {"type": "user", "id": question.principal.removeprefix("User:")},
+        "action": {"name": "READ"},
+        "resource": {"type": "topic", "id": question.resource_name},
+    }
+    path, limit = "/access/v1/evaluation", configuration.http_request_max_bytes
+    return Surface(
+        name="AuthZEN",
+        endpoint=HTTP,
+        opening=b"",
+        request=post(host, path, json.dumps(one).encode()),
+        costly=post(
+            host, f"{path}s", json.dumps({**one, "evaluations": [{}] * _EVALUATIONS}).encode()
+        ),
+        largest=post(host, path, _filled(one, limit)),
+        oversized=_too_long(host, path, limit + 1),
+        endless=_endless_heads(host, path),
+        outcomes=_HTTP,
+    )
+
+
+def _opa(configuration: Configuration, question: Question, host: str) -> Surface:
+    one: dict[str, object] = {
+        "input": {
+            "action": {
+                "operation": "READ",
+                "resourcePattern": {
+                    "name": question.resource_name,
+                    "patternType": "LITERAL",
+                    "resourceType": "TOPIC",
+                },
+            },
+            "requestContext": {
+                "clientAddress": "127.0.0.1",
+                "principal": {"principalType": "User", "name": question.principal[5:]},
+            },
+        }
+    }
+    path, limit = "/v1/data/kafka/authz/allow", configuration.http_request_max_bytes
+    request = post(host, path, json.dumps(one).encode())
+    return Surface(
+        name="OPA's API",
+        endpoint=HTTP,
+        opening=b"",
+        request=request,
+        costly=request,
+        largest=post(host, path, _filled(one, limit)),
+        oversized=_too_long(host, path, limit + 1),
+        endless=_endless_heads(host, path),
+        outcomes=_HTTP,
+    )
+
+
+def _admin(host: str) -> Surface:
+    get = f"GET /healthz HTTP/1.1\r\nHost: {host}\r\n\r\n".encode()
+    limit = 4096
+    return Surface(
+        name="admin HTTP",
+        endpoint=ADMIN,
+        opening=b"",
+        request=get,
+        costly=get.replace(b"/healthz", b"/metrics"),
+        largest=post(host, "/metrics", b"x" * limit),
+        oversized=_too_long(host, "/metrics", limit + 1),
+        endless=_endless_heads(host, "/metrics"),
+        outcomes=_HTTP,
+    )
+
+
+def _stream(configuration: Configuration, question: Question) -> Surface:
+    connection = StreamClientConnection(_BYTES_MAX)
+    limit = configuration.stream_frame_max_bytes
+    asked: StreamQuestion = (question.principal, None, 3, 2, question.resource_name)
+    shortest: StreamQuestion = ("a:", None, 3, 2, "b")
+    largest = connection.ask(1, [shortest] * (limit // 10))
+    assert len(largest) <= limit + SIZE_BYTES
+    return Surface(
+        name="decision stream",
+        endpoint=STREAM,
+        opening=connection.hello(),
+        request=connection.ask(1, [asked]),
+        costly=connection.ask(1, [asked] * _STREAM_QUESTIONS),
+        largest=largest,
+        oversized=(limit + 1).to_bytes(SIZE_BYTES, "big"),
+        endless=((limit.to_bytes(SIZE_BYTES, "big"), b"\xc0" * 1024),),
+        outcomes=_STREAM,
+    )
+
+
+def _kafka(configuration: Configuration) -> Surface:
+    limit = configuration.socket_request_max_bytes
+    every = {
+        "resource_type_filter": 1,
+        "resource_name_filter": None,
+        "pattern_type_filter": 1,
+        "principal_filter": None,
+        "host_filter": None,
+        "operation": 1,
+        "permission_type": 1,
+    }
+    describe = _framed(ApiKey.DESCRIBE_ACLS, every)
+    return Surface(
+        name="Kafka listener",
+        endpoint=KAFKA,
+        opening=b"",
+        request=_framed(
+            ApiKey.DESCRIBE_CLUSTER,
+            {"include_cluster_authorized_operations": False, "endpoint_type": 1},
+        ),
+        costly=describe,
+        # What stands behind a request's fields is passed over, as Kafka does.
+        largest=limit.to_bytes(SIZE_BYTES, "big") + describe[SIZE_BYTES:].ljust(limit, b"\0"),
+        oversized=(limit + 1).to_bytes(SIZE_BYTES, "big"),
+        endless=((limit.to_bytes(SIZE_BYTES, "big"), b"\0" * 1024),),
+        outcomes=_KAFKA,
+    )
+
+
+def _framed(api_key: ApiKey, fields: Mapping[str, object]) -> bytes:
+    version = _VERSIONS[api_key]
+    body = finish(encode_request(api_key, version, SimpleNamespace(**fields)))
+    return KafkaClientConnection("flood", _BYTES_MAX).frame_request(api_key, version, body)

@@ -1,0 +1,337 @@
+"""Floods: what no client should do, done to every surface of one daemon, a polite client beside it.
+
+    python -m ops.bench.floods [--quick] [--directory DIRECTORY]
+
+Law: the peak of the daemon's memory stands beside what it takes at rest plus the sum of the bounds
+that are configured (``config.bounds``), and is under it, or the run fails. The polite client asks
+200 times a second at most, on one connection that it had before the flood; its times are what the
+daemon, the flood and the client make of the cores they share, the flood being the nicest of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from config.bounds import memory_bound_bytes
+from config.configuration import Configuration, parse
+from ops.bench.checkpoint import write_checkpoint
+from ops.bench.daemon_process import DaemonProcess, ready_daemon
+from ops.bench.figures import Line, table
+from ops.bench.flood_client import ClientPlan, ClientReport
+from ops.bench.flood_load import Flood, FloodReport, Plan
+from ops.bench.flood_surfaces import ADMIN, ANSWERED, HTTP, KAFKA, STREAM, Surface, surfaces
+from ops.bench.machine import this_machine
+from ops.bench.processes import ProcessError, json_of
+from ops.bench.sets import AclSet, kind
+
+PACE: Final = 200.0
+TIMES: Final = 10
+"""How many times the rate that was measured is offered."""
+
+_LEAD_SECONDS: Final = 1.0
+_TIMEOUT_SECONDS: Final = 60.0
+_RECOVERY_SECONDS: Final = 60.0
+_CAPACITY_CONNECTIONS: Final = 16
+_NO_LIMIT_PER_SECOND: Final = 1e9
+_ANSWER_BYTES_EACH: Final = 512
+"""What an ACL takes in a list of all of them while that is made, in bytes."""
+_MIB: Final = 1 << 20
+_HELD_BACK: Final = 1024
+"""How much of a largest request slow writers keep to themselves, to let it trickle."""
+
+_SETTINGS: Final = {
+    # Whoever connects may list all ACLs: a listener's largest answer.
+    "super.users": "User:ANONYMOUS",
+    "connections.max.idle.ms": "3000",
+    "authorizerd.http.header.timeout.ms": "2000",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extent:
+    """How large floods are: ``slow`` is how many readers and how many writers there are.
+
+    One that is not whole has two floods of one surface.
+    """
+
+    idle: int
+    slow: int
+    askers: int
+    seconds: float
+    is_whole: bool = True
+
+
+FULL: Final = Extent(idle=2000, slow=250, askers=256, seconds=4.0)
+QUICK: Final = Extent(idle=50, slow=5, askers=8, seconds=0.5, is_whole=False)
+
+
+class Flooded:
+    """A daemon that is flooded, and what it takes and is allowed to take of memory."""
+
+    def __init__(
+        self, daemon: DaemonProcess, configuration: Configuration, acls: int, directory: Path
+    ) -> None:
+        self._daemon = daemon
+        self._directory = directory
+        ready = msgspec.json.decode((directory / "ready.json").read_bytes())
+        self.hosts: Final[dict[str, str]] = {
+            HTTP: daemon.decision_http,
+            STREAM: daemon.decision_stream,
+            ADMIN: daemon.admin_http,
+            KAFKA: ready["listeners"][KAFKA],
+        }
+        self.base_bytes = 0
+        self.allowed_bytes = memory_bound_bytes(configuration, acls * _ANSWER_BYTES_EACH)
+
+    def begin_peak(self) -> None:
+        """Let the peak begin anew. Source: proc(5), ``/proc/<pid>/clear_refs``."""
+        Path(f"/proc/{self._daemon.process_id}/clear_refs").write_text("5")
+
+    def peak_bytes(self) -> int:
+        return self._status_bytes("VmHWM")
+
+    def resident_bytes(self) -> int:
+        return self._status_bytes("VmRSS")
+
+    def _status_bytes(self, name: str) -> int:
+        lines = Path(f"/proc/{self._daemon.process_id}/status").read_text().splitlines()
+        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{name}:"))
+
+    def open_connections(self) -> int:
+        """Return how many connections are open, but for the one that asks."""
+        names = (("http", HTTP), ("http", ADMIN), ("stream", STREAM), ("kafka", KAFKA))
+        return (
+            sum(
+                int(self._daemon.metric(f'authorizerd_{kind}_connections{{listener="{name}"}}'))
+                for kind, name in names
+            )
+            - 1
+        )
+
+    def ask(self, surface: Surface, seconds: float, *, skipped_seconds: float = 0) -> ClientReport:
+        """Ask politely for so long."""
+        with self.asking(surface, seconds, skipped_seconds=skipped_seconds) as client:
+            return _report(client, ClientReport)
+
+    @contextmanager
+    def asking(
+        self, surface: Surface, seconds: float, *, skipped_seconds: float = 0
+    ) -> Iterator[subprocess.Popen[bytes]]:
+        plan = ClientPlan(
+            address=self.hosts[surface.endpoint],
+            outcomes=surface.outcomes,
+            opening=surface.opening,
+            request=surface.request,
+            requests_per_second=PACE,
+            seconds=seconds,
+            skipped_seconds=skipped_seconds,
+        )
+        path = self._directory / "client.plan"
+        path.write_bytes(msgspec.msgpack.encode(plan))
+        command: list[str | Path] = [sys.executable, "-m", "ops.bench.flood_client", path]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as client:
+            try:
+                yield client
+            finally:
+                client.kill()
+
+    def flood(self, plan: Plan) -> FloodReport:
+        path = self._directory / "flood.plan"
+        path.write_bytes(msgspec.msgpack.encode(plan))
+        command: list[str | Path] = [sys.executable, "-m", "ops.bench.flood_load", path]
+        return json_of(command, FloodReport, timeout_seconds=_TIMEOUT_SECONDS + plan.seconds)
+
+    def recover(self) -> float:
+        """Return after how many seconds all connections are gone.
+
+        Raises:
+            ProcessError: they are not.
+        """
+        started = time.monotonic()
+        while left := self.open_connections():
+            if time.monotonic() - started > _RECOVERY_SECONDS:
+                raise ProcessError(f"{left} connections are still open after a flood")
+            time.sleep(0.1)
+        return time.monotonic() - started
+
+
+def _report(client: subprocess.Popen[bytes], kind: type[ClientReport]) -> ClientReport:
+    printed, _ = client.communicate(timeout=_TIMEOUT_SECONDS)
+    try:
+        return msgspec.json.decode(printed, type=kind)
+    except msgspec.MsgspecError as error:
+        raise ProcessError(f"the polite client: {error}") from error
+
+
+def flood_plans(surface: Surface, host: str, extent: Extent, capacity: float) -> dict[str, Plan]:
+    """Return every flood of a surface, by what it is called."""
+
+    def plan(connections: int, **fields: object) -> Plan:
+        known = {"address": host, "outcomes": surface.outcomes, "seconds": extent.seconds}
+        return msgspec.convert({**known, "connections": connections, **fields}, Plan)
+
+    opening = surface.opening
+    plans = {
+        Flood.IDLE.value: plan(extent.idle),
+        Flood.READERS.value: plan(extent.slow, first=opening, again=surface.costly, reads=False),
+        Flood.WRITERS.value: plan(
+            extent.slow, first=opening + surface.largest[:-_HELD_BACK], trickle=b" "
+        ),
+        Flood.OVERSIZED.value: plan(
+            extent.askers, first=opening + surface.oversized, reconnects=True
+        ),
+    }
+    if (
+        surface.endpoint != ADMIN
+    ):  # which is for this machine alone, and refuses nobody for his pace
+        plans[f"{TIMES} times the rate"] = plan(
+            extent.askers,
+            first=opening,
+            again=surface.request,
+            requests_per_second=TIMES * capacity,
+        )
+    for number, (first, again) in enumerate(surface.endless):
+        name = Flood.ENDLESS.value if not number else f"{Flood.ENDLESS.value}, chunks"
+        plans[name] = plan(extent.askers, first=opening + first, again=again, reconnects=True)
+    if not extent.is_whole:
+        plans = {flood.value: plans[flood.value] for flood in (Flood.IDLE, Flood.OVERSIZED)}
+    return plans
+
+
+def measure_floods(
+    acl_set: AclSet, log_dir: Path, directory: Path, extent: Extent
+) -> Iterator[Line]:
+    """Yield the lines of every flood of every surface.
+
+    Args:
+        log_dir: holds a checkpoint of the set.
+
+    Raises:
+        ProcessError: the daemon took more memory than its bounds allow, ended, or did not recover.
+    """
+    with ready_daemon(directory, log_dir, _SETTINGS) as daemon:
+        configuration = parse((directory / "server.properties").read_text(), source="floods")
+        acls = sum(1 for _ in acl_set.acls())
+        flooded = Flooded(daemon, configuration, acls, directory)
+        question = next(acl_set.questions())
+        every = surfaces(configuration, question, flooded.hosts)[: None if extent.is_whole else 1]
+        calm = {surface.name: flooded.ask(surface, extent.seconds) for surface in every}
+        flooded.base_bytes = flooded.peak_bytes()
+        yield _mib("floods: memory at rest", flooded.base_bytes)
+        yield _mib("floods: the sum of the configured bounds", flooded.allowed_bytes)
+        for surface in every:
+            yield from _measure_surface(flooded, surface, extent, calm[surface.name])
+
+
+def _measure_surface(
+    flooded: Flooded, surface: Surface, extent: Extent, calm: ClientReport
+) -> Iterator[Line]:
+    name, host = surface.name, flooded.hosts[surface.endpoint]
+    yield Line(what=f"{name}, calm: p99 of a polite client", unit="ms", ours=calm.p99_ms)
+    capacity = _capacity(flooded, surface, extent)
+    yield Line(
+        what=f"{name}: requests that are answered, {_CAPACITY_CONNECTIONS} connections",
+        unit="/s",
+        ours=capacity,
+        more_is_better=True,
+    )
+    for flood, plan in flood_plans(surface, host, extent, capacity).items():
+        flooded.recover()
+        flooded.begin_peak()
+        lead = _LEAD_SECONDS + extent.seconds
+        with flooded.asking(surface, lead, skipped_seconds=_LEAD_SECONDS) as client:
+            time.sleep(_LEAD_SECONDS)
+            report = flooded.flood(plan)
+            polite = _report(client, ClientReport)
+        peak = flooded.peak_bytes()
+        recovery_s = flooded.recover()
+        yield from _lines(f"{name}, {flood}", flooded, report, polite, peak, recovery_s)
+        if peak > flooded.base_bytes + flooded.allowed_bytes:
+            raise ProcessError(f"{name}, {flood}: {peak} bytes of memory, more than its bounds")
+    after = flooded.ask(surface, extent.seconds)
+    yield Line(what=f"{name}, after all floods: p99", unit="ms", ours=after.p99_ms)
+    yield _mib(f"{name}, after all floods: memory", flooded.resident_bytes())
+
+
+def _capacity(flooded: Flooded, surface: Surface, extent: Extent) -> float:
+    """Return how many requests a second are answered where none is refused."""
+    plan = Plan(
+        address=flooded.hosts[surface.endpoint],
+        outcomes=surface.outcomes,
+        connections=_CAPACITY_CONNECTIONS,
+        seconds=extent.seconds / 2,
+        first=surface.opening,
+        again=surface.request,
+        requests_per_second=_NO_LIMIT_PER_SECOND,
+    )
+    report = flooded.flood(plan)
+    return report.outcomes.get(ANSWERED, 0) / plan.seconds
+
+
+def _lines(
+    what: str,
+    flooded: Flooded,
+    report: FloodReport,
+    polite: ClientReport,
+    peak: int,
+    recovery_s: float,
+) -> Iterator[Line]:
+    offered = f"{report.opened:,} connections"
+    if report.offered:
+        offered += f", {report.offered:,} requests"
+    allowed = flooded.base_bytes + flooded.allowed_bytes
+    yield Line(
+        what=f"{what} ({offered}): memory, peak", unit="MiB", ours=peak / _MIB, law=allowed / _MIB
+    )
+    for outcome, count in sorted(report.outcomes.items()):
+        if count:
+            yield Line(what=f"{what}: {outcome}", unit="", ours=count)
+    yield Line(what=f"{what}: p50 of a polite client", unit="ms", ours=polite.p50_ms)
+    yield Line(what=f"{what}: p99 of a polite client", unit="ms", ours=polite.p99_ms)
+    yield Line(
+        what=f"{what}: of its {polite.answered + sum(polite.refused.values())} requests refused",
+        unit="",
+        ours=sum(polite.refused.values()),
+    )
+    yield Line(what=f"{what}: all connections gone after", unit="s", ours=recovery_s)
+
+
+def _mib(what: str, size: int) -> Line:
+    return Line(what=what, unit="MiB", ours=size / _MIB)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m ops.bench.floods")
+    parser.add_argument("--quick", action="store_true", help="two small floods")
+    parser.add_argument(
+        "--directory", type=Path, default=Path(".run"), help="for files (default: %(default)s)"
+    )
+    arguments = parser.parse_args()
+    directory = arguments.directory.absolute() / "bench" / "floods"
+    machine, acl_set = this_machine(), kind()
+    log_dir = directory / acl_set.name
+    write_checkpoint(log_dir, acl_set.added())
+    lines: list[Line] = []
+    try:
+        for line in measure_floods(acl_set, log_dir, directory, QUICK if arguments.quick else FULL):
+            print(f"floods: {line.what}: {line.ours:.3g} {line.unit}", file=sys.stderr, flush=True)
+            lines.append(line)
+    except ProcessError as error:
+        print(f"floods: {error}", file=sys.stderr)
+        return 1
+    print(f"{machine}\n\n{table(lines)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

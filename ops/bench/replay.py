@@ -1,0 +1,123 @@
+"""The pipeline on generated audit logs: ingest and what-if beside DuckDB and grep on the same file.
+
+Law: before a figure counts, the same ACLs have changed nothing, and the peer has found as many
+events that fewer ACLs would deny.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from pathlib import Path
+from typing import Final
+
+from acl.model import Operation, PatternType
+from ops.bench import audit_logs
+from ops.bench.decisions import DisagreementError
+from ops.bench.duckdb_peer import NAME, PeerReport
+from ops.bench.figures import Absent, Line, Peer, peer_of
+from ops.bench.processes import Command, ProcessError, json_of, output_of
+from ops.bench.replay_jobs import CORES, ReplayReport, candidate_acls
+
+SIZES: Final = (1_000_000, 5_000_000)
+_TIMEOUT_SECONDS: Final = 900.0
+
+
+def measure_replay(directory: Path, sizes: tuple[int, ...] = SIZES) -> list[Line]:
+    """Return the lines of the pipeline, for a log of each size; files go below ``directory``.
+
+    Raises:
+        DisagreementError: the pipeline and the peer find different events.
+        ProcessError: a job failed.
+    """
+    if shutil.which("java") is None:
+        return [Line(what="replay", unit="", ours=0, peer=Peer("Spark", None, "no java"))]
+    place = directory / "replay"
+    place.mkdir(exist_ok=True)
+    acls = place / "candidate.tsv"
+    acls.write_text(
+        "".join(
+            f"{acl.principal}\t{Operation(acl.operation).name}\t{acl.resource_name}\t"
+            f"{PatternType(acl.pattern_type).name}\n"
+            for acl in candidate_acls()
+        )
+    )
+    lines: list[Line] = []
+    for size in sizes:
+        log = place / "audit.log"
+        audit_logs.write_audit_log(log, size)
+        lines += _measure(log, acls, place)
+        log.unlink()
+    return lines
+
+
+def _measure(log: Path, acls: Path, place: Path) -> list[Line]:
+    counting: Command = ["grep", "-c", " is Denied ", log]
+    begun = time.perf_counter()
+    output_of(counting, timeout_seconds=_TIMEOUT_SECONDS)
+    grep_seconds = time.perf_counter() - begun
+    theirs = _measure_peer(log, acls, place)
+    command: Command = [sys.executable, "-m", "ops.bench.replay_jobs", log, place]
+    ours = json_of(command, ReplayReport, timeout_seconds=_TIMEOUT_SECONDS)
+    _check(ours, theirs)
+    cores = min(CORES, os.cpu_count() or 1)
+    where = f"replay, {ours.lines:,} lines"
+    grep = Peer("grep -c, one core", ours.lines / grep_seconds)
+    return [
+        Line(what=f"{where}: Spark's start", unit="s", ours=ours.session.seconds),
+        Line(
+            what=f"{where}: ingest, for a core",
+            unit="lines/s",
+            ours=ours.lines / ours.ingest.seconds / cores,
+            peer=peer_of(NAME, theirs, lambda peer: peer.lines / peer.ingest_seconds / cores),
+            more_is_better=True,
+        ),
+        Line(
+            what=f"{where}: ingest",
+            unit="lines/s",
+            ours=ours.lines / ours.ingest.seconds,
+            peer=grep,
+            more_is_better=True,
+        ),
+        Line(
+            what=f"{where}: ingest, CPU for a line",
+            unit="µs",
+            ours=ours.ingest.cpu / ours.lines * 1e6,
+        ),
+        Line(
+            what=f"{where}: what-if",
+            unit="rows/s",
+            ours=ours.lines / ours.what_if.seconds,
+            peer=peer_of(NAME, theirs, lambda peer: peer.lines / peer.what_if_seconds),
+            more_is_better=True,
+        ),
+        Line(
+            what=f"{where}: what-if of {ours.tuples:,} tuples",
+            unit="s",
+            ours=ours.what_if.seconds,
+            peer=peer_of(NAME, theirs, lambda peer: peer.what_if_seconds),
+        ),
+    ]
+
+
+def _measure_peer(log: Path, acls: Path, place: Path) -> PeerReport | Absent:
+    command: Command = [sys.executable, "-m", "ops.bench.duckdb_peer", log, acls, place]
+    try:
+        return json_of(command, PeerReport, timeout_seconds=_TIMEOUT_SECONDS)
+    except ProcessError as error:
+        return Absent(str(error))
+
+
+def _check(ours: ReplayReport, theirs: PeerReport | Absent) -> None:
+    if ours.changed_by_same_acls:
+        raise DisagreementError(f"the same ACLs change {ours.changed_by_same_acls} events")
+    if isinstance(theirs, PeerReport) and (ours.lines, ours.newly_denied) != (
+        theirs.lines,
+        theirs.newly_denied,
+    ):
+        raise DisagreementError(
+            f"of {ours.lines} events {ours.newly_denied} would be denied; "
+            f"{NAME}: of {theirs.lines} {theirs.newly_denied}"
+        )

@@ -1,0 +1,131 @@
+"""The pipeline's jobs in a Spark session of their own, timed one by one: a process for each log.
+
+    python -m ops.bench.replay_jobs LOG DIRECTORY
+
+The session's start, which is some ten seconds whatever it is to do, is told apart. The what-if is
+of the set ``kind`` without the ACLs of every tenth user.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from acl.model import Acl
+from ops.bench.processes import cpu_seconds
+from ops.bench.sets import kind
+from ops.replay.acl_set import AclSet, DatedAcl, digest_of
+from ops.replay.jobs import ingest, whatif
+from ops.replay.jobs.session import session_builder
+from ops.replay.plans import IngestPlan, WhatIfPlan
+
+CORES: Final = 2
+_TENTH: Final = 10
+
+
+class JobTime(msgspec.Struct, frozen=True):
+    """Wall time of a job, and the CPU time of all its processes."""
+
+    seconds: float
+    cpu: float
+
+
+class ReplayReport(msgspec.Struct, frozen=True):
+    """``newly_denied`` counts events; with all ACLs nothing may change, which was asked first."""
+
+    session: JobTime
+    ingest: JobTime
+    what_if: JobTime
+    lines: int
+    tuples: int
+    changed_by_same_acls: int
+    newly_denied: int
+
+
+class _Count(msgspec.Struct):
+    events: int
+
+
+class _WhatIf(msgspec.Struct):
+    newly_denied: _Count
+    newly_allowed: _Count
+
+
+class _Ingested(msgspec.Struct):
+    events: int
+    tuples: int
+
+
+def candidate_acls() -> list[Acl]:
+    """Return the ACLs of the set ``kind`` but for those of every tenth user."""
+    return [acl for acl in kind().acls() if int(acl.principal[len("User:u") :]) % _TENTH]
+
+
+def _acl_set(source: str, acls: list[Acl]) -> AclSet:
+    return AclSet(source=source, acls=tuple(map(DatedAcl, acls)), digest=digest_of(acls))
+
+
+@contextmanager
+def _timed(times: list[JobTime]) -> Iterator[None]:
+    begun, used = time.perf_counter(), cpu_seconds(os.getpid())
+    with redirect_stdout(sys.stderr):
+        yield
+    times.append(JobTime(time.perf_counter() - begun, cpu_seconds(os.getpid()) - used))
+
+
+def measure_jobs(log: Path, directory: Path) -> ReplayReport:
+    """Ingest ``log``, judge it by the same ACLs and by fewer; files go below ``directory``."""
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    times: list[JobTime] = []
+    with _timed(times):
+        builder = session_builder("bench").master(f"local[{CORES}]")
+        for key, value in (
+            ("spark.ui.enabled", "false"),
+            ("spark.driver.memory", "4g"),
+            ("spark.driver.bindAddress", "127.0.0.1"),
+            ("spark.driver.host", "127.0.0.1"),
+            ("spark.local.dir", str(directory / "spark")),
+        ):
+            builder = builder.config(key, value)
+        spark = builder.getOrCreate()
+        spark.sparkContext.setLogLevel("ERROR")
+    try:
+        events = str(directory / "events")
+        with _timed(times):
+            code = ingest.run(spark, IngestPlan(inputs=(str(log),), out=events, overwrite=True))
+        if code:
+            raise SystemExit(f"the ingest of {log} ended with {code}")
+        ingested = msgspec.json.decode(Path(events, "ingest.json").read_bytes(), type=_Ingested)
+        found = []
+        for name, acls in (("same", list(kind().acls())), ("fewer", candidate_acls())):
+            out = directory / name
+            plan = WhatIfPlan(
+                events=events, out=str(out), candidate=_acl_set(name, acls), overwrite=True
+            )
+            with _timed(times):
+                whatif.run(spark, plan)
+            found.append(msgspec.json.decode((out / "whatif.json").read_bytes(), type=_WhatIf))
+    finally:
+        spark.stop()
+    same, fewer = found
+    return ReplayReport(
+        session=times[0],
+        ingest=times[1],
+        what_if=times[3],
+        lines=ingested.events,
+        tuples=ingested.tuples,
+        changed_by_same_acls=same.newly_denied.events + same.newly_allowed.events,
+        newly_denied=fewer.newly_denied.events,
+    )
+
+
+if __name__ == "__main__":
+    report = measure_jobs(Path(sys.argv[1]), Path(sys.argv[2]))
+    sys.stdout.buffer.write(msgspec.json.encode(report) + b"\n")

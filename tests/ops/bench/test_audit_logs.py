@@ -1,0 +1,50 @@
+"""Generated audit logs are what a broker writes: the same each time, and right."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import UTC
+from itertools import chain, pairwise
+from pathlib import Path
+
+from acl.builder import build
+from acl.decision import AuthorizerSettings, authorize
+from acl.model import Operation, ResourceType
+from ops.bench.audit_logs import audit_lines, write_audit_log
+from ops.bench.sets import kind
+from ops.replay.events.event import Event
+from ops.replay.events.kafka_line import parse_kafka_line
+
+
+def test_a_log_is_the_same_each_time_and_as_long_as_asked(tmp_path: Path) -> None:
+    """Figures of two runs can only be compared if both read the same file."""
+    write_audit_log(tmp_path / "a.log", 2500, 100)
+    write_audit_log(tmp_path / "b.log", 2500, 100)
+    written = (tmp_path / "a.log").read_text()
+    assert written == (tmp_path / "b.log").read_text()
+    assert written.count("\n") == 2500
+
+
+def test_every_line_is_a_decision_of_the_set() -> None:
+    """In rising time, few tuples far more often than most, allowed and denied ones."""
+    events = []
+    for line in chain.from_iterable(audit_lines(3000, 1000)):
+        event = parse_kafka_line(line, UTC)
+        assert isinstance(event, Event)
+        events.append(event)
+    assert all(earlier.at_ms <= later.at_ms for earlier, later in pairwise(events))
+    snapshot, settings = build(kind().added()), AuthorizerSettings()
+    for event in events:
+        assert event.allowed == authorize(
+            snapshot,
+            settings,
+            event.principal,
+            event.host,
+            Operation[event.operation],
+            ResourceType[event.resource_type],
+            event.resource_name,
+        )
+    assert {event.allowed for event in events} == {True, False}
+    counts = Counter((e.principal, e.host, e.operation, e.resource_name) for e in events)
+    most = counts.most_common()
+    assert most[0][1] > 50 * most[-1][1]

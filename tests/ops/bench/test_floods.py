@@ -1,0 +1,177 @@
+"""Floods: what is sent, and how what is told is counted."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from config.configuration import Configuration, parse
+from ops.bench.flood_client import ClientPlan, ask_steadily
+from ops.bench.flood_load import Flood, Plan, flood
+from ops.bench.flood_surfaces import (
+    ADMIN,
+    ANSWERED,
+    CLOSED,
+    HTTP,
+    Surface,
+    outcomes_of,
+    surfaces,
+)
+from ops.bench.floods import FULL, QUICK, TIMES, flood_plans
+from ops.bench.sets import wide
+from protocol.decision_stream import StreamServerConnection, encode_answer, encode_hello
+from protocol.errors import DecodeError
+from protocol.frames import frame
+from protocol.http import (
+    BadRequest,
+    HttpLimits,
+    Request,
+    ServerConnection,
+    encode_response,
+    text_response,
+)
+from protocol.kafka_connection import KafkaServerConnection
+from protocol.kafka_errors import ErrorCode
+
+OK = encode_response(text_response(200, "fine"))
+REFUSED = encode_response(text_response(503, "HTTP/1.1 in words"))
+STREAM_ANSWERS = (
+    encode_hello(ErrorCode.NONE, 5) + encode_answer(1, 0, 5, b"\1") + encode_answer(2, 89, 5, b"")
+)
+CASES = {
+    "http": (OK + REFUSED + OK, {ANSWERED: 2, "503": 1}),
+    "stream": (STREAM_ANSWERS, {ANSWERED: 1, "THROTTLING_QUOTA_EXCEEDED": 1}),
+    "kafka": (frame(b"one") + frame(b"") + frame(b"three")[:-1], {ANSWERED: 2}),
+}
+
+
+def configured() -> Configuration:
+    return parse("node.id=1\nlog.dirs=/log\n", source="test")
+
+
+@pytest.fixture(params=range(5))
+def surface(request: pytest.FixtureRequest) -> Surface:
+    question = next(wide(1000, 2).questions())
+    hosts = {HTTP: "127.0.0.1:1", ADMIN: "127.0.0.1:2"}
+    number: int = request.param
+    return surfaces(configured(), question, hosts)[number]
+
+
+@given(protocol=st.sampled_from(sorted(CASES)), cuts=st.lists(st.integers(0, 300)))
+def test_answers_are_counted_however_they_were_cut(protocol: str, cuts: list[int]) -> None:
+    """Each once, by kind."""
+    data, counted = CASES[protocol]
+    outcomes = outcomes_of(protocol)
+    places = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
+    for start, end in pairwise(places):
+        if start < end:
+            outcomes.take(data[start:end])
+    assert outcomes.counts == counted
+
+
+def test_what_is_sent_is_what_it_is_called(surface: Surface) -> None:
+    """A request, and the largest, are whole ones; an oversized one is refused unread."""
+    configuration = configured()
+    if surface.outcomes == "http":
+        limit = 4096 if surface.endpoint == ADMIN else configuration.http_request_max_bytes
+        for data, kind in (
+            (surface.request, Request),
+            (surface.costly, Request),
+            (surface.largest, Request),
+            (surface.largest[:-1], type(None)),
+            (surface.oversized, BadRequest),
+        ):
+            server = ServerConnection(HttpLimits(body_bytes_max=limit))
+            server.receive_data(data)
+            assert isinstance(server.next_event(), kind)
+        return
+    for data in (surface.request, surface.costly, surface.largest):
+        assert is_read(surface, data)
+        assert not is_read(surface, data[:-1])
+    with pytest.raises(DecodeError):
+        is_read(surface, surface.oversized)
+
+
+def is_read(surface: Surface, data: bytes) -> bool:
+    """Say whether ``data`` is a whole request of the surface."""
+    configuration = configured()
+    if surface.outcomes == "kafka":
+        kafka = KafkaServerConnection(configuration.socket_request_max_bytes)
+        kafka.receive_data(data)
+        return kafka.next_request() is not None
+    stream = StreamServerConnection(configuration.stream_frame_max_bytes)
+    stream.receive_data(surface.opening + data)
+    assert stream.next_frame() is not None, "the hello"
+    return stream.next_frame() is not None
+
+
+def test_every_surface_has_every_flood(surface: Surface) -> None:
+    """But for the admin port, which is not flooded with requests."""
+    plans = flood_plans(surface, "127.0.0.1:1", FULL, 1000.0)
+    rate = f"{TIMES} times the rate"
+    assert plans.keys() >= {flood.value for flood in Flood if flood is not Flood.RATE}
+    assert (rate in plans) == (surface.endpoint != ADMIN)
+    assert all(plan.requests_per_second == 10_000 for name, plan in plans.items() if name == rate)
+    assert plans[Flood.IDLE.value].connections == 2000
+    slow = (Flood.READERS.value, Flood.WRITERS.value)
+    assert sum(plans[name].connections for name in slow) == 500
+    assert len(flood_plans(surface, "127.0.0.1:1", QUICK, 1000.0)) == 2
+
+
+@contextmanager
+def answering(answer: bytes) -> Iterator[str]:
+    """Run a server that gives each connection one answer to whatever it sends, and ends it."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            while True:
+                try:
+                    connection, _ = listener.accept()
+                except OSError:
+                    return
+                with connection:
+                    connection.recv(65536)
+                    connection.sendall(answer)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield f"127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            listener.shutdown(socket.SHUT_RDWR)
+            thread.join()
+
+
+def test_a_flood_counts_what_it_is_told() -> None:
+    """Connections that are closed on it among them; nobody connects anew who is not to."""
+    with answering(REFUSED) as address:
+        report = flood(
+            Plan(address=address, outcomes="http", connections=3, seconds=0.3, first=b"ask")
+        )
+    assert report.opened == 3
+    assert report.outcomes == {"503": 3, CLOSED: 3}
+
+
+def test_a_polite_client_counts_refusals_apart() -> None:
+    """It goes on after each, on a new connection where it lost the old one."""
+
+    def plan(address: str) -> ClientPlan:
+        return ClientPlan(
+            address=address, outcomes="http", opening=b"", request=b"ask",
+            requests_per_second=100, seconds=0.3,
+        )  # fmt: skip
+
+    with answering(OK) as address:
+        served = ask_steadily(plan(address))
+    assert served.answered > 0
+    assert 0 < served.p50_ms <= served.p99_ms <= served.max_ms
+    with answering(REFUSED) as address:
+        refused = ask_steadily(plan(address))
+    assert (refused.answered, set(refused.refused) >= {"503"}) == (0, True)
