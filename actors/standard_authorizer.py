@@ -1,7 +1,7 @@
 """The StandardAuthorizer: what surfaces ask, answered from the newest snapshot, counted, audited.
 
 Invariant: before the ACLs are loaded only super users are answered, and only the endpoints that
-may start early are open.
+may start early are open. Where the audit is required nobody is answered while it cannot be kept.
 
 Source: KIP-504 (Authorizer), KIP-801 (loading, early start listeners, AclCount).
 """
@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
+from acl.audit import AuditLevel
 from acl.by_resource_type import authorize_by_resource_type, check_by_resource_type
 from acl.decision import SUPER_USER, AuthorizerSettings, Decision, authorize, explain
 from acl.errors import InvalidQuestionError, NotReadyError
@@ -115,7 +116,12 @@ class StandardAuthorizer(Decider):
         return self._counts.setdefault(surface, DecisionCounts())
 
     def serves(self, principal: str) -> bool:
-        """Say whether this principal is answered yet: before loading only super users are."""
+        """Say whether this principal is answered now: before loading only super users are.
+
+        Nobody is while the audit is required and cannot be kept.
+        """
+        if self._audit_log is not None and self._audit_log.is_refusing:
+            return False
         return self._snapshot.newest is not None or principal in self._settings.super_users
 
     def authorize(self, context: RequestContext, actions: Sequence[Action]) -> list[bool]:
@@ -174,14 +180,23 @@ class StandardAuthorizer(Decider):
         resource_name: str,
     ) -> bool:
         snapshot, settings, audit_log = authority.snapshot, authority.settings, self._audit_log
-        if snapshot is not None:
-            allowed = authorize(
-                snapshot, settings, principal, host, operation, resource_type, resource_name
-            )
-            if audit_log is None or audit_log.level_of(allowed) is None:
-                return allowed
+        if snapshot is None or audit_log is None:
+            question = Question(principal, host, operation, resource_type, resource_name)
+            return self.decide(authority, question, request_name, DecisionCounts()).allowed
+        if audit_log.is_refusing:
+            raise _cannot_be_audited()
+        allowed = authorize(
+            snapshot, settings, principal, host, operation, resource_type, resource_name
+        )
+        if allowed and audit_log.passes_over_allowed:
+            return True
+        level = audit_log.level_of(allowed)
+        if level is None or not audit_log.chooses(allowed, principal, resource_type, resource_name):
+            return allowed
         question = Question(principal, host, operation, resource_type, resource_name)
-        return self.decide(authority, question, request_name, DecisionCounts()).allowed
+        decision = explain(snapshot, settings, question)
+        self._record(audit_log, level, authority, question, decision, request_name)
+        return allowed
 
     def decide(
         self,
@@ -199,11 +214,14 @@ class StandardAuthorizer(Decider):
             known: what the same authority has decided of the question before, to be returned.
 
         Raises:
-            NotReadyError: the ACLs are not loaded, and the principal is no super user.
+            NotReadyError: the ACLs are not loaded, and the principal is no super user; or the
+                audit is required and cannot be kept.
             InvalidQuestionError: the principal is ``User:*``.
         """
-        snapshot = authority.snapshot
+        snapshot, audit_log = authority.snapshot, self._audit_log
         try:
+            if audit_log is not None and audit_log.is_refusing:
+                raise _cannot_be_audited()
             if known is not None:
                 decision = known
             elif snapshot is None:
@@ -220,8 +238,8 @@ class StandardAuthorizer(Decider):
             counts.allowed += 1
         else:
             counts.denied += 1
-        if self._audit_log is not None:
-            self._audit(self._audit_log, authority, question, decision, request_name, action)
+        if audit_log is not None and not (decision.allowed and audit_log.passes_over_allowed):
+            self._audit(audit_log, authority, question, decision, request_name, action)
         return decision
 
     def _audit(
@@ -233,26 +251,41 @@ class StandardAuthorizer(Decider):
         request_name: str,
         action: Action | None,
     ) -> None:
-        reference_count = 1
+        allowed, reference_count = decision.allowed, 1
         if action is None:
-            level = audit_log.level_of(decision.allowed)
+            level = audit_log.level_of(allowed)
         else:
-            level = audit_log.level_of(
-                decision.allowed, action.log_if_allowed, action.log_if_denied
-            )
+            level = audit_log.level_of(allowed, action.log_if_allowed, action.log_if_denied)
             reference_count = action.resource_reference_count
-        if level is not None:
-            audit_log.record(
-                AuditEvent(
-                    self._now_s(),
-                    level,
-                    question,
-                    decision,
-                    request_name,
-                    authority.offset,
-                    reference_count,
-                )
+        if level is not None and audit_log.chooses(
+            allowed, question.principal, question.resource_type, question.resource_name
+        ):
+            self._record(
+                audit_log, level, authority, question, decision, request_name, reference_count
             )
+
+    def _record(
+        self,
+        audit_log: AuditLog,
+        level: AuditLevel,
+        authority: Authority,
+        question: Question,
+        decision: Decision,
+        request_name: str,
+        reference_count: int = 1,
+    ) -> None:
+        audit_log.record(
+            AuditEvent(
+                self._now_s(),
+                level,
+                question,
+                decision,
+                request_name,
+                authority.offset,
+                reference_count,
+                audit_log.allowed_rate if decision.allowed else 1.0,
+            )
+        )
 
     def authorize_by_resource_type(
         self, context: RequestContext, operation: int, resource_type: int
@@ -263,6 +296,8 @@ class StandardAuthorizer(Decider):
             NotReadyError, InvalidQuestionError: as ``decide``.
         """
         snapshot, settings = self._snapshot.newest, self._settings
+        if self._audit_log is not None and self._audit_log.is_refusing:
+            raise _cannot_be_audited()
         if snapshot is None:
             check_by_resource_type(operation, resource_type)
             return _before_loading(settings, context.principal).allowed
@@ -306,6 +341,10 @@ def _settings_of(configs: Mapping[str, str]) -> AuthorizerSettings:
         super_users=super_users(configs.get(SUPER_USERS, "")),
         allow_everyone_if_no_acl_found=boolean(configs.get(ALLOW_EVERYONE, "false")),
     )
+
+
+def _cannot_be_audited() -> NotReadyError:
+    return NotReadyError("the audit is required and cannot be kept")
 
 
 def _before_loading(settings: AuthorizerSettings, principal: str) -> Decision:

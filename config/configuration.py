@@ -13,6 +13,8 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from acl.audit import AuditLevel
+from acl.audit_filter import AuditFilter, AuditRules
+from acl.audit_mask import Masking
 from acl.model import ResourceType
 from config.endpoints import (
     NONROUTABLE_HOST,
@@ -30,6 +32,7 @@ from config.properties import Property, parse_override, parse_properties
 from config.values import (
     STANDARD_AUTHORIZER,
     AuditFormat,
+    LogFormat,
     LogLevel,
     SecurityProtocol,
     sasl_mechanisms,
@@ -44,6 +47,7 @@ class Reloadable:
     """What a running daemon takes over without a restart, beside what its authorizer does."""
 
     audit_level: AuditLevel
+    audit_rules: AuditRules
     log_level: LogLevel
     max_connections: int
     connections_max_idle_ms: int
@@ -71,6 +75,7 @@ class Configuration:
     early_start_listeners: frozenset[str]
     sasl_users: Mapping[str, PlainUsers]
     socket_request_max_bytes: int
+    queued_max_request_bytes: int
     queued_max_requests: int
     metadata_log_segment_bytes: int
     metadata_log_max_record_bytes_between_snapshots: int
@@ -82,12 +87,18 @@ class Configuration:
     admin_http: HttpEndpoint
     tokens_file: str | None
     stream_frame_max_bytes: int
+    overload_turn_ms: int
     workers: int
     worker_timeout_ms: int
     http_request_max_bytes: int
+    log_format: LogFormat
     audit_log: str | None
     audit_format: AuditFormat
     audit_queue_max: int
+    audit_mask_principal: Masking
+    audit_mask_host: Masking
+    audit_mask_resource: Masking
+    audit_mask_secret_file: str | None
     authzen_subject_types: Mapping[str, str]
     authzen_resource_types: Mapping[str, ResourceType]
     authorizer_class_name: str
@@ -146,7 +157,7 @@ def _read_values(properties: Mapping[str, Property], source: str) -> dict[str, A
     for name in properties:
         if name.startswith(OWN_PREFIX) and name not in KEYS_BY_NAME:
             place = properties[name]
-            raise ConfigurationError(place.source, place.line, name, _unknown_key(name))
+            raise ConfigurationError(place.source, place.line, name, unknown_key_reason(name))
     return {key.name: _read_value(key, properties.get(key.name), source) for key in KEYS}
 
 
@@ -161,7 +172,8 @@ def _read_value(key: Key, place: Property | None, source: str) -> Any:  # noqa: 
         raise ConfigurationError(place.source, place.line, key.name, str(error)) from None
 
 
-def _unknown_key(name: str) -> str:
+def unknown_key_reason(name: str) -> str:
+    """Return what is said of a key that begins as ours do, and is none."""
     # The shared prefix is left out, or every key would look alike.
     suffixes = [
         key.name.removeprefix(OWN_PREFIX) for key in KEYS if key.name.startswith(OWN_PREFIX)
@@ -185,6 +197,7 @@ def _configure(settings: _Settings) -> Configuration:
         early_start_listeners=_read_early_start_listeners(settings, controller_listener_names),
         sasl_users=_read_sasl_users(settings, protocols),
         socket_request_max_bytes=values["socket.request.max.bytes"],
+        queued_max_request_bytes=values["queued.max.request.bytes"],
         queued_max_requests=values["queued.max.requests"],
         metadata_log_segment_bytes=values["metadata.log.segment.bytes"],
         metadata_log_max_record_bytes_between_snapshots=values[
@@ -198,12 +211,18 @@ def _configure(settings: _Settings) -> Configuration:
         admin_http=_read_admin_http(settings),
         tokens_file=_read_tokens_file(settings),
         stream_frame_max_bytes=values["authorizerd.stream.frame.max.bytes"],
+        overload_turn_ms=values["authorizerd.overload.turn.ms"],
         workers=_read_workers(settings),
         worker_timeout_ms=values["authorizerd.worker.timeout.ms"],
         http_request_max_bytes=values["authorizerd.http.request.max.bytes"],
+        log_format=values["authorizerd.log.format"],
         audit_log=values["authorizerd.audit.log"],
         audit_format=values["authorizerd.audit.format"],
         audit_queue_max=values["authorizerd.audit.queue.max"],
+        audit_mask_principal=values["authorizerd.audit.mask.principal"],
+        audit_mask_host=values["authorizerd.audit.mask.host"],
+        audit_mask_resource=values["authorizerd.audit.mask.resource"],
+        audit_mask_secret_file=_read_audit_mask_secret_file(settings),
         authzen_subject_types=values["authorizerd.authzen.subject.types"],
         authzen_resource_types=values["authorizerd.authzen.resource.types"],
         authorizer_class_name=values["authorizer.class.name"],
@@ -221,6 +240,7 @@ def reloadable_of(texts: Mapping[str, str]) -> Reloadable:
 def _reloadable(values: Mapping[str, Any]) -> Reloadable:
     return Reloadable(
         audit_level=values["authorizerd.audit.level"],
+        audit_rules=_audit_rules(values),
         log_level=values["authorizerd.log.level"],
         max_connections=values["max.connections"],
         connections_max_idle_ms=values["connections.max.idle.ms"],
@@ -228,6 +248,30 @@ def _reloadable(values: Mapping[str, Any]) -> Reloadable:
         http_drain_timeout_ms=values["authorizerd.http.drain.timeout.ms"],
         update_timeout_ms=values["authorizerd.update.timeout.ms"],
     )
+
+
+def _audit_rules(values: Mapping[str, Any]) -> AuditRules:
+    return AuditRules(
+        filter=AuditFilter(
+            principals_included=values["authorizerd.audit.principals.include"],
+            principals_excluded=values["authorizerd.audit.principals.exclude"],
+            resources_included=values["authorizerd.audit.resources.include"],
+            resources_excluded=values["authorizerd.audit.resources.exclude"],
+            filters_denied=values["authorizerd.audit.filter.denied"],
+        ),
+        allowed_rate=values["authorizerd.audit.sample.allowed"],
+        is_required=values["authorizerd.audit.required"],
+    )
+
+
+def _read_audit_mask_secret_file(settings: _Settings) -> str | None:
+    """Return the secret's file, without which nothing can be hashed."""
+    secret_file: str | None = settings.values["authorizerd.audit.mask.secret.file"]
+    for what in ("principal", "host", "resource"):
+        key = f"authorizerd.audit.mask.{what}"
+        if secret_file is None and settings.values[key] is Masking.HASH:
+            raise settings.refusal(key, "authorizerd.audit.mask.secret.file is needed")
+    return secret_file
 
 
 def _read_file_values(settings: _Settings) -> Mapping[str, str]:

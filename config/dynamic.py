@@ -1,8 +1,8 @@
 """Which value of a key is in force: that of the file, or one that was set while the daemon runs.
 
-Law: a value set for this node beats one set for every node, and both beat the file. Only
-``super.users`` and ``allow.everyone.if.no.acl.found`` obey the file whenever it is read: whoever
-holds the file has the last word on who may do everything.
+Law: a value set for this node beats one set for every node, and both beat the file. Only guarded
+keys, as ``super.users``, obey the file whenever it is read: whoever holds the file has the last
+word on who may do everything, and on what the audit leaves out.
 
 Source: KIP-226 (dynamic broker configuration); Kafka 4.3 DynamicBrokerConfig, ConfigHelper.
 """
@@ -20,8 +20,19 @@ from config.errors import InvalidValueError
 from config.keys import KEYS, KEYS_BY_NAME, Key
 from config.values import boolean, integer, paths, some_words, trim, words
 
-GUARDED: Final = frozenset(("super.users", "allow.everyone.if.no.acl.found"))
-"""The keys that say who may do everything; only who may already changes them."""
+GUARDED: Final = frozenset(
+    (
+        "super.users",
+        "allow.everyone.if.no.acl.found",
+        "authorizerd.audit.required",
+        "authorizerd.audit.principals.include",
+        "authorizerd.audit.principals.exclude",
+        "authorizerd.audit.resources.include",
+        "authorizerd.audit.resources.exclude",
+        "authorizerd.audit.filter.denied",
+    )
+)
+"""The keys that say who may do everything, or unseen; only who may already changes them."""
 
 _NONE: Final[Mapping[str, str]] = Map()
 _DEFAULTS: Final = {key.name: key.default for key in KEYS if key.default is not None}

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from acl.audit_mask import Masking
+from config.audit_values import principal_patterns, resource_patterns, share
 from config.endpoints import (
     parse_advertised_listeners,
     parse_http_endpoint,
@@ -20,6 +22,7 @@ from config.endpoints import (
 from config.values import (
     STANDARD_AUTHORIZER,
     AuditFormat,
+    LogFormat,
     LogLevel,
     audit_level,
     authorizer_class,
@@ -160,8 +163,8 @@ KEYS = (
         default="1024",
         reloadable=True,
         doc=(
-            "How many connections each endpoint may have open at once, in each process. Kafka's"
-            " default, 2147483647, is no bound; this one fits the usual limit of open files."
+            "How many connections each endpoint may have open at once, in each process; the limit"
+            " of open files is raised to that. Kafka's default, 2147483647, is no bound."
         ),
     ),
     Key(
@@ -178,6 +181,16 @@ KEYS = (
         doc=(
             "The largest Kafka request that is read, in bytes. Kafka's default is 104857600; no"
             " request on ACLs comes near this one."
+        ),
+    ),
+    Key(
+        name="queued.max.request.bytes",
+        parse=integer(1024 * 1024, _INT64_MAX),
+        default="16777216",
+        doc=(
+            "How many bytes of requests and answers each endpoint may hold at once, in each"
+            " process, a few of each connection's not counted; a request that finds no room is"
+            " refused. Never less than its largest request needs. Kafka's default is no bound."
         ),
     ),
     Key(
@@ -272,6 +285,16 @@ KEYS = (
         ),
     ),
     Key(
+        name="authorizerd.overload.turn.ms",
+        parse=integer(1, _HOUR_MS),
+        default="25",
+        doc=(
+            "How much work, in milliseconds of CPU time, may be done for other connections before a"
+            " decision that is asked for at the same time: beyond it there is more to do than can"
+            " be done, and it is refused."
+        ),
+    ),
+    Key(
         name="authorizerd.workers",
         parse=integer(1, 64),
         default="1",
@@ -324,6 +347,16 @@ KEYS = (
         doc="How long a shutdown waits for requests that are under way, in milliseconds.",
     ),
     Key(
+        name="authorizerd.log.format",
+        parse=choice(LogFormat),
+        default="text",
+        doc=(
+            "How the daemon says it, one event a line: text, or json, an object with time, level,"
+            " logger, pid and message. In the journal each line has its priority"
+            " (docs/systemd.md)."
+        ),
+    ),
+    Key(
         name="authorizerd.log.level",
         parse=choice(LogLevel),
         default="INFO",
@@ -333,7 +366,10 @@ KEYS = (
     Key(
         name="authorizerd.audit.log",
         parse=path,
-        doc="The file that audit lines are appended to; without it there are none.",
+        doc=(
+            "Where audit lines go (docs/audit.md): a file that they are appended to, or stdout or"
+            " stderr; without it there are none."
+        ),
     ),
     Key(
         name="authorizerd.audit.format",
@@ -353,6 +389,90 @@ KEYS = (
         parse=integer(1, 1_000_000),
         default="10000",
         doc="How many audit lines may wait to be written; what does not fit is dropped, counted.",
+    ),
+    Key(
+        name="authorizerd.audit.required",
+        parse=boolean,
+        default="false",
+        reloadable=True,
+        doc=(
+            "Whether nothing is decided, as before the ACLs are loaded, while audit lines can be"
+            " neither written nor kept to be."
+        ),
+    ),
+    Key(
+        name="authorizerd.audit.sample.allowed",
+        parse=share,
+        default="1",
+        reloadable=True,
+        doc="The share that is audited of what is allowed, as 0.01 or 1/100; denials all are.",
+    ),
+    Key(
+        name="authorizerd.audit.principals.include",
+        parse=principal_patterns,
+        default="*",
+        reloadable=True,
+        doc=(
+            "Semicolon list of the principals whose decisions are audited: Type:name,"
+            " Type:beginning* or *. Denials are, unless"
+            " authorizerd.audit.filter.denied says otherwise."
+        ),
+    ),
+    Key(
+        name="authorizerd.audit.principals.exclude",
+        parse=principal_patterns,
+        default="",
+        reloadable=True,
+        doc="Semicolon list of those that are not, though included: the brokers, perhaps.",
+    ),
+    Key(
+        name="authorizerd.audit.resources.include",
+        parse=resource_patterns,
+        default="*",
+        reloadable=True,
+        doc=(
+            "Semicolon list of the resources on which decisions are audited: TYPE:name,"
+            " TYPE:beginning* or *. Denials are, unless"
+            " authorizerd.audit.filter.denied says otherwise."
+        ),
+    ),
+    Key(
+        name="authorizerd.audit.resources.exclude",
+        parse=resource_patterns,
+        default="",
+        reloadable=True,
+        doc="Semicolon list of those on which they are not, though included.",
+    ),
+    Key(
+        name="authorizerd.audit.filter.denied",
+        parse=boolean,
+        default="false",
+        reloadable=True,
+        doc="Whether the lists of principals and resources hold for denials too.",
+    ),
+    *(
+        Key(
+            name=f"authorizerd.audit.mask.{what}",
+            parse=choice(Masking),
+            default="none",
+            doc=(
+                f"How {names} stand in audit lines: none, as they are; hash, hashed with the secret"
+                " of authorizerd.audit.mask.secret.file; cut, not at all."
+            ),
+        )
+        for what, names in (
+            ("principal", "the names of principals"),
+            ("host", "hosts"),
+            ("resource", "the names of resources"),
+        )
+    ),
+    Key(
+        name="authorizerd.audit.mask.secret.file",
+        parse=path,
+        doc=(
+            "The file whose content, 16 to 4096 bytes, keys the hashes of audit lines; nobody but"
+            " owner and group may read it. SIGHUP reads it again."
+        ),
     ),
     Key(
         name="authorizerd.authzen.subject.types",

@@ -47,6 +47,13 @@ class LogLevel(StrEnum):
     ERROR = "ERROR"
 
 
+class LogFormat(StrEnum):
+    """The shape of a line that the daemon logs."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
 class AuditFormat(StrEnum):
     """The shape of an audit line."""
 
@@ -220,13 +227,13 @@ def resource_types(text: str) -> Mapping[str, ResourceType]:
     for name, kafka_name in _some_pairs(text, "type=RESOURCE_TYPE"):
         if name.lower() in types:
             raise InvalidValueError(f"{name.lower()} is mapped twice")
-        if kafka_name not in _RESOURCE_TYPES:
-            raise InvalidValueError(f"{kafka_name} is not one of {', '.join(_RESOURCE_TYPES)}")
-        types[name.lower()] = _RESOURCE_TYPES[kafka_name]
+        if kafka_name not in RESOURCE_TYPES:
+            raise InvalidValueError(f"{kafka_name} is not one of {', '.join(RESOURCE_TYPES)}")
+        types[name.lower()] = RESOURCE_TYPES[kafka_name]
     return MappingProxyType(types)
 
 
-_RESOURCE_TYPES = {
+RESOURCE_TYPES = {
     resource_type.name: resource_type
     for resource_type in ResourceType
     if resource_type not in (ResourceType.UNKNOWN, ResourceType.ANY)

@@ -5,40 +5,22 @@ Law: it answers from the first moment on, whatever the ACLs' state, and says not
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 import msgspec
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
-from actors.listener_gate import ListenerGate
-from actors.record_applier import RecordApplier
-from daemon.worker_pool import WorkerPool
+from daemon.readiness import Readiness
 from protocol.http import Request, Response, text_response
 
 METHODS: Final = ("GET", "HEAD")
 
 
 class AdminHandler:
-    """Args:
-    high_watermark: the last offset that the source has read.
-    workers: None where the daemon decides alone.
-    """
-
-    def __init__(
-        self,
-        registry: CollectorRegistry,
-        applier: RecordApplier,
-        gate: ListenerGate,
-        high_watermark: Callable[[], int],
-        workers: WorkerPool | None = None,
-    ) -> None:
+    def __init__(self, registry: CollectorRegistry, readiness: Readiness) -> None:
         self._registry = registry
-        self._applier = applier
-        self._gate = gate
-        self._high_watermark = high_watermark
-        self._workers = workers
+        self._readiness = readiness
         self._paths: Final = {
             "/metrics": self._metrics,
             "/healthz": self._healthz,
@@ -64,13 +46,4 @@ class AdminHandler:
 
     def _readyz(self) -> Response:
         """Answer 200 once the ACLs are loaded and every endpoint is open."""
-        statistics = self._applier.statistics()
-        if statistics.offset < 0:
-            return text_response(503, f"loading: read up to log offset {self._high_watermark()}")
-        if not self._gate.is_wide_open:
-            return text_response(503, "waiting for the authorizer to start every endpoint")
-        if self._workers is not None and not self._workers.is_ready:
-            return text_response(503, f"waiting for workers: {self._workers.listening} listen")
-        return text_response(
-            200, f"ready: {statistics.acls} ACLs at log offset {statistics.offset}"
-        )
+        return text_response(200 if self._readiness.is_ready else 503, self._readiness.text)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import re
 from collections.abc import Awaitable, Collection, Mapping
@@ -15,22 +14,22 @@ import trio
 from acl.cluster import ClusterImage
 from acl.model import ChangeBatch
 from acl.snapshot import AclSnapshot
-from actors.audit_log import AuditLog
 from actors.authorizer import Authorizer, ServerInfo
 from actors.decider import Decider
 from actors.published import View
 from actors.record_applier import CaughtUp
 from actors.update_queue import UpdateQueue
+from config.bounds import http_room_bytes, kafka_room_bytes, stream_room_bytes
 from config.configuration import Configuration
 from config.dynamic import Layers
 from config.endpoints import Endpoint
 from daemon.askers import Askers
-from daemon.audit_file import FORMATS, AuditFile
 from daemon.authzen import AuthZenHandler
 from daemon.binding import BoundEndpoint, bind, bind_unix
 from daemon.decision_stream import StreamServer
 from daemon.errors import StartError
 from daemon.http_server import Handler, HttpServer
+from daemon.inherited_sockets import InheritedSockets, adopt, adopt_unix, check_names
 from daemon.kafka_answers import Cluster, Node
 from daemon.kafka_handlers import KafkaHandlers
 from daemon.kafka_listener import KafkaListener
@@ -50,8 +49,6 @@ ACL_ID_BYTES: Final = 16
 DECISION_HTTP: Final = "decision_http"
 DECISION_STREAM: Final = "decision_stream"
 ADMIN_HTTP: Final = "admin_http"
-
-_logger = logging.getLogger("authorizerd")
 
 
 class Log:
@@ -98,32 +95,6 @@ class Log:
             storage=self._storage,
             bytes_read=lambda: self.source.bytes_since_checkpoint,
         )
-
-
-def open_audit_file(path: str | None) -> AuditFile | None:
-    """Open the audit log's file, where one is wanted.
-
-    Raises:
-        StartError: it cannot be opened.
-    """
-    if path is None:
-        return None
-    try:
-        return AuditFile(path)
-    except OSError as error:
-        raise StartError(f"authorizerd.audit.log: {path}: {error.strerror or error}") from error
-
-
-def new_audit_log(configuration: Configuration, file: AuditFile | None) -> AuditLog | None:
-    if file is None:
-        return None
-    return AuditLog(
-        file,
-        level=configuration.reloadable.audit_level,
-        format_event=FORMATS[configuration.audit_format],
-        events_max=configuration.audit_queue_max,
-        on_failure=partial(_logger.error, "audit log %s: %s", configuration.audit_log),
-    )
 
 
 def new_update_queue(
@@ -196,6 +167,7 @@ def new_decision_server(
         DECISION_HTTP,
         answer,
         configuration.http_request_max_bytes,
+        configuration.overload_turn_ms,
         # What a web page makes its reader's browser send has no token.
         LOOPBACK_HOSTS if configuration.tokens_file is None else None,
     )
@@ -206,12 +178,15 @@ def new_http_server(
     name: str,
     handler: Handler,
     body_bytes_max: int,
+    turn_ms_max: float,
     allowed_hosts: re.Pattern[bytes] | None,
 ) -> HttpServer:
     return HttpServer(
         name=name,
         handler=handler,
         limits=HttpLimits(body_bytes_max=body_bytes_max),
+        room_bytes=http_room_bytes(configuration),
+        turn_ms_max=turn_ms_max,
         max_connections=configuration.reloadable.max_connections,
         header_timeout_ms=configuration.reloadable.http_header_timeout_ms,
         idle_timeout_ms=configuration.reloadable.connections_max_idle_ms,
@@ -228,6 +203,7 @@ def new_kafka_listener(
         handlers=handlers,
         users=configuration.sasl_users.get(endpoint.listener_name),
         request_bytes_max=configuration.socket_request_max_bytes,
+        room_bytes=kafka_room_bytes(configuration),
         max_connections=configuration.reloadable.max_connections,
         idle_timeout_ms=configuration.reloadable.connections_max_idle_ms,
         drain_timeout_ms=configuration.reloadable.http_drain_timeout_ms,
@@ -243,6 +219,8 @@ def new_stream_server(
         decider=decider,
         askers=askers,
         frame_bytes_max=configuration.stream_frame_max_bytes,
+        room_bytes=stream_room_bytes(configuration),
+        turn_ms_max=configuration.overload_turn_ms,
         offset_timeout_ms=configuration.reloadable.update_timeout_ms,
         max_connections=configuration.reloadable.max_connections,
         idle_timeout_ms=configuration.reloadable.connections_max_idle_ms,
@@ -293,15 +271,16 @@ def new_server_info(
 
 
 async def bind_all(
-    configuration: Configuration, shared: Collection[str]
+    configuration: Configuration, shared: Collection[str], inherited: InheritedSockets
 ) -> dict[str, BoundEndpoint]:
-    """Bind every address that is configured.
+    """Bind every address that is configured, and that no inherited socket is bound to already.
 
     Args:
         shared: the endpoints whose addresses other processes bind as well.
 
     Raises:
-        StartError: an address is in use, or none of this machine; it names the key.
+        StartError: an address is in use, or none of this machine; it names the key. An inherited
+            socket is not for what is configured.
     """
     decision, admin = configuration.decision_http, configuration.admin_http
     wanted: list[tuple[str, str | None, int, str]] = [
@@ -315,10 +294,21 @@ async def bind_all(
     stream, stream_key = configuration.decision_stream, "authorizerd.decision.stream"
     if stream is not None and stream.path is None:
         wanted.append((DECISION_STREAM, stream.host, stream.port, stream_key))
+    names = {name for name, *_ in wanted} | ({DECISION_STREAM} if stream is not None else set())
+    check_names(inherited, names)
     endpoints = {
-        name: await bind(host, port, key, is_shared=name in shared)
+        name: (
+            await adopt(inherited[name], host, port, key)
+            if name in inherited
+            else await bind(host, port, key, is_shared=name in shared)
+        )
         for name, host, port, key in wanted
     }
     if stream is not None and stream.path is not None:  # last: nothing to remove if one fails
-        endpoints[DECISION_STREAM] = await bind_unix(Path(stream.path), stream_key)
+        path = Path(stream.path)
+        endpoints[DECISION_STREAM] = (
+            adopt_unix(inherited[DECISION_STREAM], path, stream_key)
+            if DECISION_STREAM in inherited
+            else await bind_unix(path, stream_key)
+        )
     return endpoints

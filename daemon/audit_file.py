@@ -1,133 +1,114 @@
-"""Where audit lines go: a file, in Kafka's own format or as JSON.
+"""The audit's file: appended to in a worker thread, wherever its path leads.
 
-Law: one event is one line. A line break within a name would forge a line of its own, so it is
-escaped; otherwise Kafka's format is what a broker's log4j layout ``[%d] %p %m (%c)%n`` writes.
+Law: a line is whole. Processes that append take turns, and whoever finds the end torn, by a full
+disk or by a process that was killed, ends that line before it writes. Before each write the path is
+looked at: when the file was moved or removed a new one is made, so no line goes to a file that the
+path does not name any more but those of the moment itself, which are in the old one.
 """
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
-import time
+import stat
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from itertools import accumulate
 from typing import Final
 
-import msgspec
 import trio
 
-from acl.audit import LOGGER_NAME, audit_message
-from acl.decision import MatchingAcl
-from acl.model import Operation, ResourceType
-from actors.audit_log import AuditEvent
+from actors.audit_log import PartialWriteError
 
-_CONTROLS: Final = {code: f"\\x{code:02x}" for code in (*range(32), 127)} | {
-    ord("\n"): "\\n",
-    ord("\r"): "\\r",
-    0x85: "\\x85",
-    0x2028: "\\u2028",
-    0x2029: "\\u2029",
-}
+Write = Callable[[int, bytes | memoryview], int]
+"""``os.write``."""
 
-
-def format_kafka(event: AuditEvent) -> bytes:
-    """Return the line as a broker writes it; the time is local, in milliseconds."""
-    message = audit_message(
-        event.question, event.decision, event.request_name, event.resource_reference_count
-    )
-    if not message.isprintable():
-        message = message.translate(_CONTROLS)
-    seconds, milliseconds = divmod(int(event.time_s * 1000), 1000)
-    line = (
-        f"[{_local_time(seconds)},{milliseconds:03d}] {event.level.name} {message} ({LOGGER_NAME})"
-    )
-    return line.encode("utf-8", "backslashreplace")
-
-
-@lru_cache(maxsize=4)
-def _local_time(seconds: int) -> str:
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
-
-
-@lru_cache(maxsize=4)
-def _utc_time(seconds: int) -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
-
-
-class _AuditRecord(msgspec.Struct, gc=False):
-    time: str
-    level: str
-    principal: str
-    allowed: bool
-    operation: str
-    host: str | None
-    resource_type: str
-    resource_name: str
-    request: str
-    resource_reference_count: int
-    rule: str
-    acl: str | None
-    offset: int
-
-
-_encode: Final = msgspec.json.Encoder().encode
-
-
-def format_json(event: AuditEvent) -> bytes:
-    """Return the event as one JSON object; the time is UTC, in milliseconds."""
-    question, rule = event.question, event.decision.rule
-    seconds, milliseconds = divmod(int(event.time_s * 1000), 1000)
-    is_acl = isinstance(rule, MatchingAcl)
-    return _encode(
-        _AuditRecord(
-            time=f"{_utc_time(seconds)}.{milliseconds:03d}Z",
-            level=event.level.name,
-            principal=question.principal,
-            allowed=event.decision.allowed,
-            operation=Operation.read(question.operation).name,
-            host=question.host,
-            resource_type=ResourceType.read(question.resource_type).name,
-            resource_name=question.resource_name,
-            request=event.request_name,
-            resource_reference_count=event.resource_reference_count,
-            rule="MatchingAcl" if is_acl else str(rule),
-            acl=str(rule.acl) if isinstance(rule, MatchingAcl) else None,
-            offset=event.offset,
-        )
-    )
-
-
-FORMATS: Final[dict[str, Callable[[AuditEvent], bytes]]] = {
-    "kafka": format_kafka,
-    "json": format_json,
-}
+_FLAGS: Final = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK
 
 
 class AuditFile:
-    """An append-only file, written in a worker thread; readable by its owner and group alone."""
+    """An append-only file, readable by its owner and group alone."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, write: Write = os.write) -> None:
         """Open the file.
 
         Raises:
             OSError: it cannot be opened for appending.
         """
-        self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o640)
+        self._path: Final = path
+        self._write: Final = write
+        self._file = _open(path)
+        self._is_to_reopen = False
         self._limiter = trio.CapacityLimiter(1)
 
+    def reopen(self) -> None:
+        """Have the path opened anew before the next write, even if it names the same file."""
+        self._is_to_reopen = True
+
     async def write(self, lines: Sequence[bytes]) -> None:
-        """Append lines; a cancelled write is still finished.
+        """Append lines, or see with none of them that some could be; finished if cancelled.
 
         Raises:
-            OSError: the disk is full, or broken.
+            PartialWriteError, OSError: the disk is full, or broken, or there is no file.
         """
-        data = b"".join(line + b"\n" for line in lines)
-        await trio.to_thread.run_sync(_write_all, self._file, data, limiter=self._limiter)
+        await trio.to_thread.run_sync(self._append, lines, limiter=self._limiter)
 
     def close(self) -> None:
         os.close(self._file)
 
+    def _append(self, lines: Sequence[bytes]) -> None:
+        self._follow_path()
+        fcntl.flock(self._file, fcntl.LOCK_EX)
+        try:
+            if self._is_torn():
+                _write_whole(self._write, self._file, b"\n")
+            self._write_lines(lines)
+        finally:
+            fcntl.flock(self._file, fcntl.LOCK_UN)
 
-def _write_all(file: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(file, view) :]
+    def _follow_path(self) -> None:
+        if self._is_to_reopen or not self._is_at_path():
+            file = _open(self._path)
+            os.close(self._file)
+            self._file, self._is_to_reopen = file, False
+
+    def _is_at_path(self) -> bool:
+        try:
+            there = os.stat(self._path)
+        except FileNotFoundError:
+            return False
+        return os.path.samestat(there, os.fstat(self._file))
+
+    def _is_torn(self) -> bool:
+        size = os.fstat(self._file).st_size
+        return size > 0 and os.pread(self._file, 1, size - 1) not in (b"\n", b"")
+
+    def _write_lines(self, lines: Sequence[bytes]) -> None:
+        # In one call, so that a truncation from outside falls between lines.
+        data = b"".join(line + b"\n" for line in lines)
+        written = 0
+        view = memoryview(data)
+        try:
+            while written < len(data):
+                written += self._write(self._file, view[written:])
+        except OSError as error:
+            raise PartialWriteError(error, whole_lines(lines, written)) from error
+
+
+def whole_lines(lines: Sequence[bytes], size: int) -> int:
+    """Return how many lines are whole in the first ``size`` bytes; an end may be missing."""
+    ends = accumulate(len(line) + 1 for line in lines)
+    return sum(end - 1 <= size for end in ends) if size else 0
+
+
+def _write_whole(write: Write, file: int, data: bytes) -> None:
+    while data:
+        data = data[write(file, data) :]
+
+
+def _open(path: str) -> int:
+    file = os.open(path, _FLAGS, 0o640)
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        os.close(file)
+        raise OSError(errno.EINVAL, "not a file")
+    return file

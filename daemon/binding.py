@@ -26,11 +26,18 @@ class BoundEndpoint:
     """Sockets bound for one endpoint; ``listen`` turns them, once, into listeners."""
 
     def __init__(
-        self, key: str, sockets: Sequence[trio.socket.SocketType], path: Path | None = None
+        self,
+        key: str,
+        sockets: Sequence[trio.socket.SocketType],
+        path: Path | None = None,
+        *,
+        is_inherited: bool = False,
     ) -> None:
         self._key = key
         self._sockets = sockets
         self._path = path
+        self._is_inherited = is_inherited
+        self._listening = trio.Event()
 
     @property
     def address(self) -> str:
@@ -55,19 +62,27 @@ class BoundEndpoint:
                 bound.listen(BACKLOG)
         except OSError as error:
             raise StartError(f"{self._key}: {self.address}: {error.strerror}") from error
+        self._listening.set()
         return [trio.SocketListener(bound) for bound in self._sockets]
 
+    async def wait_until_listening(self) -> None:
+        """Return once ``listen`` has been called."""
+        await self._listening.wait()
+
     def place(self, name: str) -> Place:
-        """Return where a worker is to accept: there too, or from the same Unix socket."""
-        if self._path is not None:
-            return Place(name, descriptor=self._sockets[0].fileno())
+        """Return where a worker is to accept: there too, or from the same sockets.
+
+        A Unix socket's path has one socket, and what was inherited is nobody's to bind anew.
+        """
+        if self._path is not None or self._is_inherited:
+            return Place(name, descriptors=tuple(each.fileno() for each in self._sockets))
         addresses = [(each.family, *each.getsockname(), 0, 0)[:5] for each in self._sockets]
         return Place(name, tuple(addresses))
 
     def close(self) -> None:
         for bound in self._sockets:
             bound.close()
-        if self._path is not None:
+        if self._path is not None and not self._is_inherited:
             self._path.unlink(missing_ok=True)
 
 
@@ -122,10 +137,8 @@ async def listen_at(place: Place) -> list[trio.SocketListener]:
     Raises:
         StartError: an address cannot be shared; it names the place.
     """
-    if place.descriptor >= 0:
-        inherited = trio.socket.socket(fileno=place.descriptor)
-        inherited.listen(BACKLOG)
-        return [trio.SocketListener(inherited)]
+    if place.descriptors:
+        return [_listen_by(descriptor) for descriptor in place.descriptors]
     sockets: list[trio.socket.SocketType] = []
     try:
         for family, *address in place.addresses:
@@ -141,6 +154,13 @@ async def listen_at(place: Place) -> list[trio.SocketListener]:
             bound.close()
         raise StartError(f"{place.name}: {error.strerror or error}") from error
     return [trio.SocketListener(bound) for bound in sockets]
+
+
+def _listen_by(descriptor: int) -> trio.SocketListener:
+    inherited = trio.socket.socket(fileno=descriptor)
+    inherited.set_inheritable(False)
+    inherited.listen(BACKLOG)
+    return trio.SocketListener(inherited)
 
 
 async def bind_unix(path: Path, key: str) -> BoundEndpoint:

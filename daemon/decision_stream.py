@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from contextlib import closing
 from itertools import islice
 from typing import Final
 
@@ -19,10 +20,12 @@ import trio
 from acl.errors import InvalidQuestionError, NotReadyError
 from acl.hosts import host_address
 from actors.decider import Authority, Decider
+from config.bounds import SEND_BYTES
 from config.configuration import Reloadable
 from daemon.askers import Asker, Askers
-from daemon.connections import ConnectionServer, ConnectionStatistics
-from daemon.errors import ClosingError
+from daemon.connections import ConnectionServer, ConnectionStatistics, Intake
+from daemon.errors import ClosingError, NoRoomError
+from daemon.turn_clock import TurnClock
 from protocol.decision_stream import (
     ALLOWED,
     DENIED,
@@ -44,7 +47,9 @@ SURFACE: Final = "Stream"
 QUESTIONS_PER_TURN: Final = 256
 QUESTIONS_PER_FRAME: Final = 4
 """What a frame costs beside its questions, in questions."""
-SEND_BYTES: Final = 64 * 1024
+NO_CORRELATION_ID: Final = -1
+"""What stands for the frame's own where it has not come in whole."""
+_NOT_NOW: Final = encode_hello(ErrorCode.THROTTLING_QUOTA_EXCEEDED, -1)
 
 _logger = logging.getLogger(__name__)
 
@@ -52,6 +57,7 @@ _logger = logging.getLogger(__name__)
 class StreamServer(ConnectionServer):
     """Args:
     offset_timeout_ms: how long a frame may wait for the offset that it names.
+    turn_ms_max: how much work may be done before a frame that came with it; beyond, it is refused.
     """
 
     def __init__(
@@ -61,6 +67,8 @@ class StreamServer(ConnectionServer):
         decider: Decider,
         askers: Askers,
         frame_bytes_max: int,
+        room_bytes: int,
+        turn_ms_max: float,
         offset_timeout_ms: int,
         max_connections: int,
         idle_timeout_ms: int,
@@ -68,10 +76,13 @@ class StreamServer(ConnectionServer):
     ) -> None:
         super().__init__(
             name=name,
+            room_bytes=room_bytes,
             max_connections=max_connections,
             idle_timeout_ms=idle_timeout_ms,
             drain_timeout_ms=drain_timeout_ms,
+            too_many=_NOT_NOW,
         )
+        self.clock: Final = TurnClock(turn_ms_max)
         self.statistics = ConnectionStatistics()
         self.decider: Final = decider
         self.askers: Final = askers
@@ -83,16 +94,28 @@ class StreamServer(ConnectionServer):
         super().reconfigure(settings)
         self.offset_timeout = settings.update_timeout_ms / 1000
 
+    async def serve(
+        self,
+        listeners: Sequence[trio.abc.Listener[trio.SocketStream]],
+        *,
+        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+    ) -> None:
+        with self.clock.running():
+            await super().serve(listeners, task_status=task_status)
+
     async def converse(self, stream: trio.SocketStream) -> None:
-        await _Conversation(self, stream).run()
+        with closing(Intake(self, stream)) as intake:
+            await _Conversation(self, stream, intake).run()
 
 
 class _Conversation:
     """One connection, from its first byte to its last."""
 
-    def __init__(self, server: StreamServer, stream: trio.SocketStream) -> None:
+    def __init__(self, server: StreamServer, stream: trio.SocketStream, intake: Intake) -> None:
         self._server = server
         self._stream = stream
+        self._intake = intake
+        self._is_put_off = False
         self._connection = StreamServerConnection(server.frame_bytes_max)
         self._answers = bytearray()
         self._questions_this_turn = 0
@@ -100,16 +123,36 @@ class _Conversation:
 
     async def run(self) -> None:
         """Read and answer by turns until the peer, or what it sends, ends the connection."""
-        while data := await self._server.receive(self._stream):
+        while data := await self._receive():
             self._connection.receive_data(data)
-            try:
+            await self._answer_all()
+            while self._is_put_off:
+                self._is_put_off = False
+                await self._server.pause()
                 await self._answer_all()
-            finally:  # what stands before a frame that is none is answered
-                await self._flush()
+
+    async def _receive(self) -> bytes:
+        try:
+            return await self._intake.receive(self._connection.bytes_held)
+        except NoRoomError:
+            error = ErrorCode.THROTTLING_QUOTA_EXCEEDED
+            self._answers += (
+                _NOT_NOW
+                if self._asker is None
+                else encode_answer(NO_CORRELATION_ID, error, self._offset, b"")
+            )
+            await self._flush()
+            raise
 
     async def _answer_all(self) -> None:
-        """Answer the frames of which all has come."""
-        while (received := self._connection.next_frame()) is not None:
+        """Answer the frames of which all has come, as far as we get to."""
+        try:
+            await self._answer_frames()
+        finally:  # what stands before a frame that is none is answered
+            await self._flush()
+
+    async def _answer_frames(self) -> None:
+        while not self._is_put_off and (received := self._connection.next_frame()) is not None:
             self._server.statistics.requests += 1
             await self._take_turns(QUESTIONS_PER_FRAME)
             if isinstance(received, Ask):
@@ -156,6 +199,11 @@ class _Conversation:
         """Return the frame that answers ``ask``."""
         asker = self._asker
         assert asker is not None, "greeted"
+        if self._server.clock.is_overdue:
+            self._is_put_off = True
+            self._server.statistics.requests_refused += 1
+            error = ErrorCode.THROTTLING_QUOTA_EXCEEDED
+            return encode_answer(ask.correlation_id, error, self._offset, b"")
         if ask.min_offset > self._offset and not await self._wait_for(ask.min_offset):
             error = ErrorCode.REQUEST_TIMED_OUT
             return encode_answer(ask.correlation_id, error, self._offset, b"")

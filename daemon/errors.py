@@ -11,5 +11,9 @@ class ClosingError(Exception):
     """A connection that is to be closed; the text says why, for the log."""
 
 
+class NoRoomError(ClosingError):
+    """What a connection wants to hold is more than its endpoint has room for just now."""
+
+
 class ForbiddenError(Exception):
     """What a caller may not do; the text says what it would need."""

@@ -15,9 +15,12 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
 
+import msgspec
 import trio
 
 from config.configuration import Reloadable
+from daemon.request_room import RequestRoom, Share
+from daemon.turn_clock import PAUSE_SECONDS, TurnClock
 from protocol.http import (
     CONNECTION_CLOSE,
     BadRequest,
@@ -46,6 +49,11 @@ _TOO_MANY: Final = encode_response(
 _TOO_SLOW: Final = encode_response(
     text_response(408, "request timed out"), connection=CONNECTION_CLOSE
 )
+_OVERLOADED: Final = msgspec.structs.replace(
+    text_response(503, "overloaded"), headers=((b"Retry-After", b"1"),)
+)
+_NO_ROOM: Final = text_response(503, "no room for so large a request or answer just now")
+_NO_ROOM_TO_READ: Final = encode_response(_NO_ROOM, connection=CONNECTION_CLOSE)
 _FORBIDDEN_HOST: Final = text_response(403, "host not allowed")
 _INTERNAL_ERROR: Final = text_response(500, "internal error")
 
@@ -57,7 +65,7 @@ class HttpStatistics:
     """What one server has seen so far; only it writes here.
 
     ``requests`` were handled, and of them ``requests_failed`` by an error of the handler;
-    ``requests_bad`` never reached it.
+    ``requests_bad`` never reached it, nor did ``requests_refused``, for want of time or room.
     """
 
     connections_open: int = 0
@@ -66,6 +74,7 @@ class HttpStatistics:
     connections_timed_out: int = 0
     requests: int = 0
     requests_bad: int = 0
+    requests_refused: int = 0
     requests_failed: int = 0
 
 
@@ -79,10 +88,12 @@ class _Phase(Enum):
 class _Peer:
     """One connection's place in time: what it is doing, until when it may, and how to end it."""
 
-    __slots__ = ("connection", "cut", "deadline", "phase", "scope")
+    __slots__ = ("connection", "cut", "deadline", "is_put_off", "phase", "scope", "share")
 
-    def __init__(self, limits: HttpLimits) -> None:
+    def __init__(self, limits: HttpLimits, room: RequestRoom) -> None:
         self.connection = ServerConnection(limits)
+        self.share = Share(room)
+        self.is_put_off = False
         self.scope = trio.CancelScope()
         self.phase = _Phase.IDLE
         self.deadline = math.inf
@@ -102,6 +113,9 @@ class HttpServer:
              and answered with 500.
              header_timeout_ms: from a request's first byte to its last.
              idle_timeout_ms: without a request, or without the peer reading its answer.
+             room_bytes: what all connections may hold of requests and answers.
+             turn_ms_max: how much work may be done before a request that came with it; beyond,
+             it is refused. Infinite: none ever is.
              drain_timeout_ms: how long requests under way may take once ``drain`` is called.
              allowed_hosts: what a Host header must match in full; None lets any pass. Without it
              a web page could ask us through its reader's browser (DNS rebinding).
@@ -116,6 +130,8 @@ class HttpServer:
         name: str,
         handler: Handler,
         limits: HttpLimits,
+        room_bytes: int,
+        turn_ms_max: float,
         max_connections: int,
         header_timeout_ms: int,
         idle_timeout_ms: int,
@@ -126,6 +142,8 @@ class HttpServer:
         self._name = name
         self._handler = handler
         self._limits = limits
+        self._room = RequestRoom(room_bytes)
+        self._clock = TurnClock(turn_ms_max)
         self._max_connections = max_connections
         self._header_timeout = header_timeout_ms / 1000
         self._idle_timeout = idle_timeout_ms / 1000
@@ -159,11 +177,12 @@ class HttpServer:
             self._next_sweep = trio.current_time() + SWEEP_SECONDS
             nursery.start_soon(self._sweep)
             task_status.started()
-            with self._accepting:
-                await trio.serve_listeners(
-                    self._serve_stream, list(listeners), handler_nursery=nursery
-                )
-            await self._drained.wait()
+            with self._clock.running():
+                with self._accepting:
+                    await trio.serve_listeners(
+                        self._serve_stream, list(listeners), handler_nursery=nursery
+                    )
+                await self._drained.wait()
             nursery.cancel_scope.cancel()
 
     async def drain(self) -> None:
@@ -216,6 +235,7 @@ class HttpServer:
     async def _refuse(self, stream: trio.abc.HalfCloseableStream) -> None:
         self.statistics.connections_refused += 1
         if self._refusals >= REFUSALS_AT_ONCE_MAX:
+            await stream.send_all(_TOO_MANY)  # which a new connection has room for
             return
         self._refusals += 1
         try:
@@ -224,7 +244,7 @@ class HttpServer:
             self._refusals -= 1
 
     async def _serve_peer(self, stream: trio.abc.HalfCloseableStream) -> None:
-        peer = _Peer(self._limits)
+        peer = _Peer(self._limits, self._room)
         self._peers.add(peer)
         self.statistics.connections_open += 1
         try:
@@ -233,6 +253,7 @@ class HttpServer:
             if peer.cut and peer.phase is _Phase.RECEIVING and not self._draining:
                 await _send_last(stream, _TOO_SLOW)
         finally:
+            peer.share.cover(0)
             self._peers.remove(peer)
             self.statistics.connections_open -= 1
             self._notice_drained()
@@ -253,17 +274,38 @@ class HttpServer:
             if not data:
                 return
             connection.receive_data(data)
+            if not peer.share.cover(connection.bytes_held):
+                await self._refuse_to_hold(stream, peer)
+                return
             await self._answer_all(stream, peer)
+            while peer.is_put_off:
+                await self._put_off(peer)
+                await self._answer_all(stream, peer)
         await _send_last(stream, b"")
+
+    async def _refuse_to_hold(self, stream: trio.abc.HalfCloseableStream, peer: _Peer) -> None:
+        """Drop what has come of a request, and say that there is no room for it."""
+        self.statistics.requests_refused += 1
+        peer.connection.close()
+        peer.share.cover(0)
+        peer.phase = _Phase.SENDING
+        await _send_last(stream, _NO_ROOM_TO_READ)
+
+    async def _put_off(self, peer: _Peer) -> None:
+        """Let a moment go by before more is looked at of what a peer asks that was refused."""
+        peer.is_put_off = False
+        peer.phase = _Phase.IDLE
+        peer.deadline = math.inf
+        await trio.sleep(PAUSE_SECONDS)
 
     async def _answer_all(self, stream: trio.abc.HalfCloseableStream, peer: _Peer) -> None:
         """Answer what has been received, in as few sends as keep turns and memory short."""
         answers: list[bytes] = []
         size = 0
-        while (event := peer.connection.next_event()) is not None:
+        while not peer.is_put_off and (event := peer.connection.next_event()) is not None:
             peer.phase = _Phase.ANSWERING
             peer.deadline = math.inf
-            answer = await self._answer(peer.connection, event)
+            answer = await self._answer(peer, event)
             answers.append(answer)
             size += len(answer)
             if len(answers) >= ANSWERS_IN_A_TURN_MAX or size >= ANSWER_BYTES_IN_A_TURN_MAX:
@@ -279,8 +321,10 @@ class HttpServer:
         peer.phase = _Phase.SENDING
         peer.deadline = self._next_sweep + self._idle_timeout
         await stream.send_all(b"".join(answers))
+        peer.share.cover(peer.connection.bytes_held)
 
-    async def _answer(self, connection: ServerConnection, event: Event) -> bytes:
+    async def _answer(self, peer: _Peer, event: Event) -> bytes:
+        connection = peer.connection
         if isinstance(event, Interim):
             return event.data
         if isinstance(event, BadRequest):
@@ -290,8 +334,15 @@ class HttpServer:
         hosts = self._allowed_hosts
         if hosts is not None and not hosts.fullmatch(event.headers.get(b"host", b"")):
             return connection.send(_FORBIDDEN_HOST, close=True)
+        if self._clock.is_overdue and not self._draining:
+            self.statistics.requests_refused += 1
+            peer.is_put_off = True
+            return connection.send(_OVERLOADED)
         try:
             response = await self._handler(event)
+            if not peer.share.cover_answer(len(response.body)):
+                self.statistics.requests_refused += 1
+                response = _NO_ROOM
             return connection.send(response, close=self._draining)
         except Exception:  # the fault of one answer is not the daemon's end
             self.statistics.requests_failed += 1

@@ -8,15 +8,18 @@ Source: Kafka 4.3 SocketServer, SaslServerAuthenticator; KIP-43, KIP-152 (SASL),
 
 from __future__ import annotations
 
+import select
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 import trio
 
 from acl.hosts import host_address
+from config.bounds import ANSWERS_AT_ONCE_MAX, SEND_BYTES
 from config.jaas import PlainUsers
-from daemon.connections import ConnectionServer, ConnectionStatistics
+from daemon.connections import ConnectionServer, ConnectionStatistics, Intake
 from daemon.errors import ClosingError
 from daemon.kafka_answers import ApiVersion, ApiVersionsAnswer
 from daemon.kafka_bodies import read_body, write_body
@@ -34,11 +37,21 @@ from protocol.kafka_connection import (
 )
 from protocol.kafka_errors import ErrorCode
 
-SEND_BYTES: Final = 64 * 1024
 LOGIN_REQUEST_BYTES_MAX: Final = 512 * 1024
 """What a request may hold before its client has logged in: Kafka's sasl.server.max.receive.size."""
 FAILED_LOGIN_DELAY_S: Final = 0.1
 """How long a failed log-in waits for its answer: Kafka's connection.failed.authentication.delay."""
+
+_LISTING_APIS: Final = frozenset(
+    (
+        ApiKey.METADATA,
+        ApiKey.FIND_COORDINATOR,
+        ApiKey.DESCRIBE_GROUPS,
+        ApiKey.DESCRIBE_ACLS,
+        ApiKey.DESCRIBE_CONFIGS,
+    )
+)
+"""What may be answered with much more than was asked, and waits for nothing but its turn."""
 
 
 @dataclass(slots=True)
@@ -70,6 +83,7 @@ class KafkaListener(ConnectionServer):
         handlers: Handlers,
         users: PlainUsers | None,
         request_bytes_max: int,
+        room_bytes: int,
         max_connections: int,
         idle_timeout_ms: int,
         drain_timeout_ms: int,
@@ -77,6 +91,7 @@ class KafkaListener(ConnectionServer):
     ) -> None:
         super().__init__(
             name=name,
+            room_bytes=room_bytes,
             max_connections=max_connections,
             idle_timeout_ms=idle_timeout_ms,
             drain_timeout_ms=drain_timeout_ms,
@@ -86,9 +101,11 @@ class KafkaListener(ConnectionServer):
         self._handlers = handlers
         self._users = users
         self._request_bytes_max = request_bytes_max
+        self._listing = trio.CapacityLimiter(ANSWERS_AT_ONCE_MAX)
 
     async def converse(self, stream: trio.SocketStream) -> None:
-        await _Conversation(self, stream).run()
+        with closing(Intake(self, stream)) as intake:
+            await _Conversation(self, stream, intake).run()
 
     @property
     def users(self) -> PlainUsers | None:
@@ -98,16 +115,29 @@ class KafkaListener(ConnectionServer):
     def request_bytes_max(self) -> int:
         return self._request_bytes_max
 
-    async def answer(self, request: KafkaRequest, session: Session) -> list[Piece]:
-        return await self._handlers.answer(request, session)
+    async def answer(
+        self, request: KafkaRequest, session: Session, stream: trio.SocketStream
+    ) -> list[Piece]:
+        """Return the body of the response; a list has to wait until few others are made.
+
+        Raises:
+            BrokenResourceError: who asked for a list has gone meanwhile.
+        """
+        if request.api_key not in _LISTING_APIS:
+            return await self._handlers.answer(request, session)
+        async with self._listing:
+            if _has_gone(stream):
+                raise trio.BrokenResourceError
+            return await self._handlers.answer(request, session)
 
 
 class _Conversation:
     """One connection, from its first byte to its last."""
 
-    def __init__(self, listener: KafkaListener, stream: trio.SocketStream) -> None:
+    def __init__(self, listener: KafkaListener, stream: trio.SocketStream, intake: Intake) -> None:
         self._listener = listener
         self._stream = stream
+        self._intake = intake
         self._host = _peer_host(stream)
         self._sasl = SaslExchange(listener.users)
         limit = listener.request_bytes_max
@@ -117,7 +147,7 @@ class _Conversation:
 
     async def run(self) -> None:
         """Read and answer by turns until the peer, or what it sends, ends the connection."""
-        while data := await self._listener.receive(self._stream):
+        while data := await self._intake.receive(self._connection.bytes_held):
             self._connection.receive_data(data)
             while (pieces := await self._answer_next()) is not None:
                 await self._send(pieces)
@@ -158,7 +188,7 @@ class _Conversation:
                 session = Session(
                     listener_name=self._listener.name, principal=principal, host=self._host
                 )
-                body = await self._listener.answer(request, session)
+                body = await self._listener.answer(request, session, self._stream)
         return frame_response(request, body)
 
     async def _tell_versions(self, request: KafkaRequest) -> list[Piece]:
@@ -184,7 +214,12 @@ class _Conversation:
             self._connection.request_bytes_max = self._listener.request_bytes_max
 
     async def _send(self, pieces: Sequence[Piece]) -> None:
-        """Send pieces one after the other, small ones together."""
+        """Send pieces one after the other, small ones together.
+
+        Raises:
+            NoRoomError: there are more than may wait for their clients to read them.
+        """
+        self._intake.hold_answer(sum(map(len, pieces)))
         together = bytearray()
         for piece in pieces:
             together += piece
@@ -193,6 +228,7 @@ class _Conversation:
                 together = bytearray()
         if together:
             await self._listener.send(self._stream, together)
+        self._intake.keep(self._connection.bytes_held)
 
 
 def _names_software(asked: Any) -> bool:  # noqa: ANN401 - an entity of any version
@@ -205,6 +241,16 @@ def _api_versions(apis: Mapping[ApiKey, Api], error: ErrorCode) -> ApiVersionsAn
         ApiVersion(key, api.first_version, api.last_version) for key, api in sorted(apis.items())
     ]
     return ApiVersionsAnswer(() if error else keys, error)
+
+
+def _has_gone(stream: trio.SocketStream) -> bool:
+    """Say whether the peer has ended or reset the connection, even with requests of it unread.
+
+    One that only sends no more looks the same, and counts as gone, as it does in Kafka.
+    """
+    poll = select.poll()
+    poll.register(stream.socket, select.POLLRDHUP)  # POLLHUP and POLLERR are told anyway
+    return bool(poll.poll(0))
 
 
 def _peer_host(stream: trio.SocketStream) -> str:

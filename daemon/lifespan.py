@@ -8,11 +8,13 @@ accepted, then the audit log with what is queued. A fault anywhere ends all.
 from __future__ import annotations
 
 import logging
+import math
+import os
 import signal
 import socket
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, closing
 from functools import partial
 from pathlib import Path
@@ -25,6 +27,7 @@ from actors.listener_gate import ListenerGate
 from actors.purgatory import Purgatory
 from actors.record_applier import CaughtUp, RecordApplier
 from actors.standard_authorizer import StandardAuthorizer
+from config.bounds import connections_max
 from config.configuration import Configuration, Reloadable
 from daemon.admin import AdminHandler
 from daemon.askers import Askers
@@ -35,7 +38,6 @@ from daemon.assembly import (
     Log,
     bind_all,
     configure,
-    new_audit_log,
     new_cluster,
     new_decision_server,
     new_http_server,
@@ -44,20 +46,24 @@ from daemon.assembly import (
     new_stream_server,
     new_update_queue,
     new_worker_pool,
-    open_audit_file,
 )
+from daemon.audit import open_audit
 from daemon.binding import BoundEndpoint
 from daemon.decision_stream import StreamServer
 from daemon.errors import StartError
 from daemon.garbage import Collector, automatic_collection_off
 from daemon.http_server import HttpServer
+from daemon.inherited_sockets import InheritedSockets, take_inherited_sockets
 from daemon.kafka_answers import Cluster
 from daemon.kafka_handlers import KafkaHandlers
 from daemon.kafka_listener import KafkaListener
 from daemon.metrics import Measured, new_registry
+from daemon.open_files import allow_open_files
 from daemon.plug_in import choose_authorizer
+from daemon.readiness import Readiness
 from daemon.ready_file import ReadyFile, remove_stale_ready_file, write_ready_file
 from daemon.request_times import RequestTimes
+from daemon.service_manager import ServiceManager
 from daemon.settings import Settings
 from daemon.worker_pool import WorkerPool
 from daemon.worker_process import start_worker
@@ -96,6 +102,8 @@ class Daemon:
         read_configuration: Callable[[], Configuration],
         properties: MetaProperties,
         ready_file: Path | None,
+        service_manager: ServiceManager,
+        inherited: InheritedSockets,
     ) -> None:
         """Open the log and the audit file, and make the authorizer.
 
@@ -111,6 +119,8 @@ class Daemon:
         self._configuration = configuration
         self._properties = properties
         self._ready_file = ready_file
+        self._service_manager = service_manager
+        self._inherited = inherited
         self._log = Log(configuration, DISK)
         self._collector = Collector()
         feed, inbox = trio.open_memory_channel[ChangeBatch | CaughtUp](BATCHES_WAITING_MAX)
@@ -119,8 +129,8 @@ class Daemon:
         self._workers = new_worker_pool(configuration, feed, snapshot)
         self._feed = feed if self._workers is None else self._workers.feed
         self._kafka_names = [endpoint.listener_name for endpoint in configuration.listeners]
-        self._audit_file = open_audit_file(configuration.audit_log)
-        self._audit_log = new_audit_log(configuration, self._audit_file)
+        self._audit = open_audit(configuration)
+        self._audit_log = None if self._audit is None else self._audit.log
         self._updates = new_update_queue(
             configuration, self._log, self._feed, snapshot, self._applier.cluster, self._workers
         )
@@ -138,6 +148,8 @@ class Daemon:
         )
         self._askers = Askers(self._authorizer, configuration.tokens_file)
         self._settings.follow_file(self._askers.read_anew)
+        if self._audit is not None:
+            self._settings.follow_file(self._audit.read_anew)
         if self._workers is not None:
             self._settings.follow_file(self._workers.read_anew)
         self._purgatory = Purgatory(configuration.reloadable.update_timeout_ms)
@@ -158,7 +170,10 @@ class Daemon:
                 self._configuration, self._properties.cluster_id, endpoints, socket.gethostname()
             )
             gate = self._start_authorizer(cluster, endpoints)
-            servers = self._new_servers(cluster, gate)
+            readiness = Readiness(
+                self._applier, gate, lambda: self._log.source.high_watermark, self._workers
+            )
+            servers = self._new_servers(cluster, gate, readiness)
             signals = stack.enter_context(trio.open_signal_receiver(*_SIGNALS))
             async with trio.open_nursery() as lasting:
                 if self._audit_log is not None:
@@ -166,6 +181,7 @@ class Daemon:
                 async with trio.open_nursery() as actors:
                     await actors.start(self._applier.run)
                     await actors.start(gate.run)
+                    await actors.start(self._service_manager.keep_told, readiness)
                     actors.start_soon(self._collector.run)
                     actors.start_soon(self._checkpointer.run)
                     if self._workers is not None:
@@ -177,8 +193,9 @@ class Daemon:
                                 serving.start_soon(_serve, server, endpoints[name], gate, name)
                             if self._workers is not None:
                                 serving.start_soon(_run_workers, self._workers, endpoints)
-                            serving.start_soon(self._load, endpoints, gate)
+                            serving.start_soon(self._load, endpoints, gate, servers)
                             await self._heed(signals)
+                            self._service_manager.tell_stopping()
                             await _drain(servers.values(), self._workers)
                             serving.cancel_scope.cancel()
                         self._updates.close()
@@ -191,7 +208,7 @@ class Daemon:
 
     async def _bind(self, stack: AsyncExitStack) -> dict[str, BoundEndpoint]:
         shared = DECISION_PORTS if self._workers is not None else ()
-        endpoints = await bind_all(self._configuration, shared)
+        endpoints = await bind_all(self._configuration, shared, self._inherited)
         for name, endpoint in endpoints.items():
             stack.callback(endpoint.close)
             _logger.info("%s: bound to %s", name, endpoint.address)
@@ -206,7 +223,9 @@ class Daemon:
             started |= {name: self._workers.opened for name in DECISION_PORTS if name in started}
         return ListenerGate(started, free=(ADMIN_HTTP,))
 
-    def _new_servers(self, cluster: Cluster, gate: ListenerGate) -> dict[str, Server]:
+    def _new_servers(
+        self, cluster: Cluster, gate: ListenerGate, readiness: Readiness
+    ) -> dict[str, Server]:
         configuration = self._configuration
         handlers = KafkaHandlers(
             authorizer=self._authorizer,
@@ -244,14 +263,9 @@ class Daemon:
         http[ADMIN_HTTP] = new_http_server(
             configuration,
             ADMIN_HTTP,
-            AdminHandler(
-                registry,
-                self._applier,
-                gate,
-                lambda: self._log.source.high_watermark,
-                self._workers,
-            ),
+            AdminHandler(registry, readiness),
             _ADMIN_REQUEST_BYTES_MAX,
+            math.inf,  # who looks why there is overload is answered
             LOOPBACK_HOSTS,
         )
         if self._workers is None:
@@ -274,17 +288,19 @@ class Daemon:
                 _logger.info("%s: draining", name)
                 return
             _logger.info("%s: reloading", name)
-            await self._settings.reload()
-            if self._workers is not None:
-                await self._workers.applied_everywhere()
-                _logger.info("every worker has the settings in force")
+            with self._service_manager.reloading():
+                await self._settings.reload()
+                if self._workers is not None:
+                    await self._workers.applied_everywhere()
+                    _logger.info("every worker has the settings in force")
 
     def _follow(self, settings: Reloadable) -> None:
         """Take over what is nobody else's."""
         logging.getLogger().setLevel(settings.log_level)
+        allow_open_files(connections_max(self._configuration, settings.max_connections))
         self._purgatory.timeout_ms = settings.update_timeout_ms
-        if self._audit_log is not None:
-            self._audit_log.level = settings.audit_level
+        if self._audit is not None:
+            self._audit.take_settings(settings)
         if self._workers is not None:
             self._workers.drain_timeout_ms = settings.http_drain_timeout_ms
             self._workers.take_settings(self._settings.layers.in_force())
@@ -297,10 +313,15 @@ class Daemon:
             self._log.writer.close()
         except OSError as error:
             _logger.warning("the clean shutdown could not be marked: %s", error)
-        if self._audit_file is not None:
-            self._audit_file.close()
+        if self._audit is not None:
+            self._audit.close()
 
-    async def _load(self, endpoints: Mapping[str, BoundEndpoint], gate: ListenerGate) -> None:
+    async def _load(
+        self,
+        endpoints: Mapping[str, BoundEndpoint],
+        gate: ListenerGate,
+        served: Collection[str],
+    ) -> None:
         """Load the log, then say that the daemon is ready."""
         started = trio.current_time()
         await self._read_log()
@@ -312,6 +333,8 @@ class Daemon:
             self._workers.begin()
             await self._workers.wait_until_complete()
         await gate.wait_until_wide_open()
+        for name in served:
+            await endpoints[name].wait_until_listening()
         self._report_log()
         _logger.info(
             "ready: %d ACLs at log offset %d, loaded in %.3f s",
@@ -330,6 +353,7 @@ class Daemon:
                 offset=snapshot.offset,
             )
             await trio.to_thread.run_sync(write_ready_file, self._ready_file, ready)
+        self._service_manager.tell_ready()
 
     async def _read_log(self) -> None:
         try:
@@ -367,7 +391,7 @@ async def _serve(server: Server, endpoint: BoundEndpoint, gate: ListenerGate, na
 
 async def _run_workers(workers: WorkerPool, endpoints: Mapping[str, BoundEndpoint]) -> None:
     places = [endpoints[name].place(name) for name in DECISION_PORTS if name in endpoints]
-    inherited = [place.descriptor for place in places if place.descriptor >= 0]
+    inherited = [descriptor for place in places for descriptor in place.descriptors]
     await workers.run(places, partial(start_worker, inherited))
 
 
@@ -388,5 +412,11 @@ def run_daemon(
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     if ready_file is not None:
         remove_stale_ready_file(ready_file)
-    with closing(Daemon(read_configuration, properties, ready_file)) as daemon:
+    inherited = take_inherited_sockets(os.environ)
+    with (
+        closing(ServiceManager(os.environ)) as service_manager,
+        closing(
+            Daemon(read_configuration, properties, ready_file, service_manager, inherited)
+        ) as daemon,
+    ):
         trio.run(daemon.run)

@@ -32,6 +32,7 @@ from daemon.worker_counts import Counted
 from daemon.worker_pool import WorkerPool
 from protocol.metadata_records import METADATA_VERSION_KNOWN
 
+_REFUSED: Final = "Requests refused for want of time or of room: overload."
 _LISTENER: Final = ["listener"]
 
 
@@ -63,7 +64,7 @@ class DaemonCollector(Collector):
         applier = measured.applier.statistics()
         yield _gauge(
             "authorizerd_acl_count",
-            "Number of ACLs in force (Kafka's AclCount), -1 until loaded.",
+            "ACLs in force (Kafka's AclCount), -1 until loaded.",
             measured.authorizer.acl_count(),
         )
         yield _gauge(
@@ -126,16 +127,37 @@ class DaemonCollector(Collector):
             return
         own, workers = audit_log.statistics, self._measured.workers
         beside = AuditStatistics() if workers is None else workers.sums().audit
-        yield CounterMetricFamily(
-            "authorizerd_audit_written",
-            "Audit lines handed to the file.",
-            own.written + beside.written,
-        )
-        yield CounterMetricFamily(
+        dropped = CounterMetricFamily(
             "authorizerd_audit_dropped",
-            "Audit lines lost: the queue was full, or the file could not be written.",
-            own.dropped + beside.dropped,
+            "Audit lines lost: the queue was full, or the output could not be written.",
+            labels=["reason"],
         )
+        dropped.add_metric(["queue"], own.dropped_queue + beside.dropped_queue)
+        dropped.add_metric(["output"], own.dropped_output + beside.dropped_output)
+        yield dropped
+        yield _gauge(
+            "authorizerd_audit_failing",
+            "Processes that cannot write their audit lines now: 0 where all is well.",
+            own.failing + beside.failing,
+        )
+        for name, help_text, value in (
+            (
+                "authorizerd_audit_written",
+                "Audit lines handed to the output.",
+                own.written + beside.written,
+            ),
+            (
+                "authorizerd_audit_filtered",
+                "Decisions not audited for their principal or resource.",
+                own.filtered + beside.filtered,
+            ),
+            (
+                "authorizerd_audit_sampled",
+                "Allowed decisions not audited since only a share of them is.",
+                own.sampled + beside.sampled,
+            ),
+        ):
+            yield CounterMetricFamily(name, help_text, value)
 
     def _updates(self) -> Iterable[Metric]:
         measured = self._measured
@@ -162,7 +184,11 @@ class DaemonCollector(Collector):
         )
         for name, help_text, value in (
             ("authorizerd_log_flushes", "Appends to the log, each with one sync.", updates.flushes),
-            ("authorizerd_log_batches", "Batches written to the log.", updates.batches_written),
+            (
+                "authorizerd_log_batches",
+                "Batches written to the log, one a request of changes.",
+                updates.batches_written,
+            ),
             ("authorizerd_checkpoints", "Checkpoints written.", checkpoints.written),
             (
                 "authorizerd_checkpoint_failures",
@@ -198,19 +224,30 @@ class DaemonCollector(Collector):
             "http",
             {**measured.http_servers, **self._in_workers(DECISION_HTTP, HttpStatistics)},
             reasons=("refused", "timed_out"),
-            counters={"requests": "Whole requests.", "requests_bad": "Requests refused unread."},
+            counters={
+                "requests": "Whole requests received.",
+                "requests_bad": "Requests refused unread: no HTTP, or too large.",
+                "requests_refused": _REFUSED,
+            },
         )
         yield from _seen_by(
             "kafka",
             measured.kafka_listeners,
             reasons=("refused", "broken"),
-            counters={"requests": "Requests read.", "logins_failed": "Log-ins that failed."},
+            counters={
+                "requests": "Requests read.",
+                "requests_refused": _REFUSED,
+                "logins_failed": "Log-ins that failed, whatever for.",
+            },
         )
         yield from _seen_by(
             "stream",
             {**measured.stream_servers, **self._in_workers(DECISION_STREAM, ConnectionStatistics)},
             reasons=("refused", "broken"),
-            counters={"requests": "Frames read, hellos among them."},
+            counters={
+                "requests": "Frames read, hellos among them.",
+                "requests_refused": _REFUSED,
+            },
         )
 
     def _in_workers(self, name: str, kind: type[Any]) -> Mapping[str, Counted]:
@@ -251,7 +288,7 @@ def _seen_by(
         counters: what else they count, as ``statistics`` names it, and what that is.
     """
     connections = GaugeMetricFamily(
-        f"authorizerd_{kind}_connections", "Open connections.", labels=_LISTENER
+        f"authorizerd_{kind}_connections", "Connections open now.", labels=_LISTENER
     )
     ended = CounterMetricFamily(
         f"authorizerd_{kind}_connections_ended",

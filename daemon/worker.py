@@ -25,12 +25,10 @@ from daemon.askers import Askers
 from daemon.assembly import (
     DECISION_HTTP,
     DECISION_STREAM,
-    new_audit_log,
     new_decision_server,
     new_stream_server,
-    open_audit_file,
 )
-from daemon.audit_file import AuditFile
+from daemon.audit import Audit, open_audit
 from daemon.binding import listen_at
 from daemon.decision_stream import StreamServer
 from daemon.errors import StartError
@@ -38,6 +36,7 @@ from daemon.feed_source import FeedSource, Follower
 from daemon.garbage import Collector, automatic_collection_off
 from daemon.http_server import HttpServer
 from daemon.lifespan import BATCHES_WAITING_MAX, SWITCH_INTERVAL_S
+from daemon.log_output import take_log_format
 from daemon.worker_counts import counters_of
 from daemon.worker_process import FEED_FLAG
 from protocol.worker_feed import Place
@@ -74,9 +73,10 @@ async def _follow_feed(descriptor: int) -> None:
         if begin is None:
             return
         configuration = of_values(begin.configuration, source=_SOURCE)
-        audit_file = open_audit_file(configuration.audit_log)
-        with nullcontext() if audit_file is None else closing(audit_file):
-            await Worker(configuration, begin.places, audit_file).run(source)
+        take_log_format(configuration.log_format)
+        audit = open_audit(configuration)
+        with nullcontext() if audit is None else closing(audit):
+            await Worker(configuration, begin.places, audit).run(source)
 
 
 class Worker(Follower):
@@ -91,13 +91,14 @@ class Worker(Follower):
         self,
         configuration: Configuration,
         places: tuple[Place, ...],
-        audit_file: AuditFile | None,
+        audit: Audit | None,
     ) -> None:
         self._places = places
         self._collector = Collector()
         self._feed, inbox = trio.open_memory_channel[ChangeBatch | CaughtUp](BATCHES_WAITING_MAX)
         self._applier = RecordApplier(inbox, settle=self._collector.settle)
-        self._audit_log = new_audit_log(configuration, audit_file)
+        self._audit = audit
+        self._audit_log = None if audit is None else audit.log
         self._audited = trio.Event()
         self._authorizer = StandardAuthorizer(
             self._applier.snapshot, audit_log=self._audit_log, now_s=time.time
@@ -121,7 +122,7 @@ class Worker(Follower):
         """
         with automatic_collection_off():
             async with trio.open_nursery() as lasting:
-                lasting.start_soon(self._audit)
+                lasting.start_soon(self._run_audit)
                 async with trio.open_nursery() as self._serving:
                     await self._serving.start(self._applier.run)
                     self._serving.start_soon(self._collector.run)
@@ -129,7 +130,7 @@ class Worker(Follower):
                     self._serving.cancel_scope.cancel()
                 await self._end_audit()
 
-    async def _audit(self) -> None:
+    async def _run_audit(self) -> None:
         if self._audit_log is not None:
             await self._audit_log.run()
         self._audited.set()
@@ -146,12 +147,15 @@ class Worker(Follower):
         for server in self._servers.values():
             server.reconfigure(settings)
         logging.getLogger().setLevel(settings.log_level)
-        if self._audit_log is not None:
-            self._audit_log.level = settings.audit_level
+        if self._audit is not None:
+            self._audit.take_settings(settings)
 
     async def read_files(self) -> None:
         put_in_force = await trio.to_thread.run_sync(self._askers.read_anew)
         put_in_force()
+        if self._audit is not None:
+            put_in_force = await trio.to_thread.run_sync(self._audit.read_anew)
+            put_in_force()
 
     async def listen(self) -> None:
         for place in self._places:

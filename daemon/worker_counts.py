@@ -1,7 +1,7 @@
 """What workers count, handed up as plain numbers, and added up.
 
 Law: a sum never goes back. What a worker had counted when it was last asked stays in it when the
-worker is gone; only what it had open is gone with it.
+worker is gone; only what it had open, or was failing at, is gone with it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from actors.decider import DecisionCounts
 
 _DECISIONS: Final = "decisions"
 _AUDIT: Final = "audit"
-_OPEN: Final = "connections_open"
+_OF_THE_LIVING: Final = ("connections_open", "failing")
 _SEPARATOR: Final = "/"
 
 Statistics = TypeVar("Statistics")
@@ -59,7 +59,7 @@ class Totals:
     def bury(self, counters: Mapping[str, int]) -> None:
         """Keep what a worker that is gone had counted."""
         self._dead.update(
-            {name: count for name, count in counters.items() if not name.endswith(_OPEN)}
+            {name: count for name, count in counters.items() if not name.endswith(_OF_THE_LIVING)}
         )
 
     def sum(self, living: Iterable[Mapping[str, int]]) -> Sums:

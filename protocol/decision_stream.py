@@ -89,6 +89,11 @@ class StreamServerConnection:
         self._bytes_max = frame_bytes_max
         self._has_greeted = False
 
+    @property
+    def bytes_held(self) -> int:
+        """What has come and is not asked for yet, in bytes."""
+        return self._frames.bytes_held
+
     def receive_data(self, data: bytes) -> None:
         """Take what the peer sent; after a DecodeError, drop it."""
         self._frames.receive_data(data)

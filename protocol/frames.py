@@ -25,6 +25,10 @@ class Frames:
         self._buffer = bytearray()
         self._broken = False
 
+    @property
+    def bytes_held(self) -> int:
+        return len(self._buffer)
+
     def receive_data(self, data: bytes | bytearray) -> None:
         """Take what the peer sent; once a frame was refused, drop it."""
         if not self._broken:

@@ -211,6 +211,15 @@ class ServerConnection:
         """A request's first byte has come, its last has not."""
         return len(self._buffer) > 0 or self._state in (_State.BODY, _State.CHUNKS)
 
+    @property
+    def bytes_held(self) -> int:
+        """What has come and is no event yet, in bytes."""
+        return len(self._buffer) + len(self._chunks)
+
+    def close(self) -> None:
+        """Read no more, and drop what has come of a request that has not ended."""
+        self._close()
+
     def receive_data(self, data: bytes | bytearray) -> None:
         """Take what the peer sent; once closed, drop it."""
         if self._state is not _State.CLOSED:

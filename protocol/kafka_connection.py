@@ -54,6 +54,11 @@ class KafkaServerConnection:
         self._frames = Frames()
         self.request_bytes_max = request_bytes_max
 
+    @property
+    def bytes_held(self) -> int:
+        """What has come and is not asked for yet, in bytes."""
+        return self._frames.bytes_held
+
     def receive_data(self, data: bytes | bytearray) -> None:
         """Take what the peer sent; after a DecodeError, drop it."""
         self._frames.receive_data(data)

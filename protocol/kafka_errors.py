@@ -67,6 +67,7 @@ class ErrorCode(IntEnum):
     KAFKA_STORAGE_ERROR = 56, "Disk error when trying to access log file on the disk."
     SASL_AUTHENTICATION_FAILED = 58, "SASL Authentication failed."
     GROUP_ID_NOT_FOUND = 69, "The group id does not exist."
+    THROTTLING_QUOTA_EXCEEDED = 89, "The throttling quota has been exceeded."
     PRINCIPAL_DESERIALIZATION_FAILURE = (
         97,
         "Request principal deserialization failed during forwarding. This indicates an internal "

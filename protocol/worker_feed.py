@@ -32,11 +32,11 @@ Row: TypeAlias = tuple[bytes, tuple[int, str, int, str, str, int, int] | None]
 
 
 class Place(msgspec.Struct, array_like=True, frozen=True):
-    """Where to accept: at addresses of its own, or from an inherited socket's file descriptor."""
+    """Where to accept: at addresses of its own, or from inherited sockets' file descriptors."""
 
     name: str
     addresses: tuple[Address, ...] = ()
-    descriptor: int = -1
+    descriptors: tuple[int, ...] = ()
 
 
 class Begin(msgspec.Struct, array_like=True, frozen=True, tag=0):

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from acl.audit import AuditLevel
+from acl.audit_filter import AuditFilter, AuditRules, name_patterns
 from acl.builder import build
 from acl.decision import AuthorizerSettings, DefaultRule
 from acl.errors import InvalidQuestionError, NotReadyError
@@ -201,3 +204,101 @@ def test_it_is_reconfigured_between_requests() -> None:
             take({"super.users": "root"})
     assert authorizer.newest().settings.allow_everyone_if_no_acl_found
     assert authorizer.reconfigurable_configs == set(settings)
+
+
+def chosen_at(level: AuditLevel, rules: AuditRules) -> tuple[StandardAuthorizer, AuditLog]:
+    """Return an authorizer of one ACL, and its log, which nobody writes."""
+    log = AuditLog(
+        Writer(),
+        level=level,
+        format_event=lambda event: b"",
+        events_max=1000,
+        on_failure=lambda error: None,
+        rules=rules,
+    )
+    authorizer, _ = new_authorizer(build([AclAdded(bytes(16), READ_T)]), log)
+    return authorizer, log
+
+
+@pytest.mark.parametrize("level", AuditLevel)
+@pytest.mark.parametrize("principal", ["User:a", "User:b", "User:root"])
+async def test_many_questions_are_audited_as_each_by_itself(
+    level: AuditLevel, principal: str
+) -> None:
+    """Once each, with the same rule, level and rate: a share is drawn once for a decision."""
+    question = Question(principal, "h", Operation.READ, ResourceType.TOPIC, "t")
+    rules = AuditRules(allowed_rate=0.4)
+    events = []
+    for is_fast in (True, False):
+        authorizer, log = chosen_at(level, rules)
+        authority = authorizer.newest()
+        judge = authorizer.judge(authority, "Test")
+        for _ in range(100):
+            if is_fast:
+                judge(principal, "h", Operation.READ, ResourceType.TOPIC, "t")
+            else:
+                authorizer.decide(authority, question, "Test", DecisionCounts())
+        events.append(list(log._events))
+        is_allowed = principal != "User:b"
+        count = 0 if is_allowed and level is AuditLevel.INFO else 40 if is_allowed else 100
+        assert len(log._events) == pytest.approx(count, abs=2 if is_allowed else 0)
+        assert all(each.sample_rate == (0.4 if is_allowed else 1) for each in log._events)
+        is_counted = is_allowed and level is not AuditLevel.INFO
+        assert log.statistics.sampled == (100 - len(log._events) if is_counted else 0)
+    assert events[0] == events[1]
+
+
+async def test_what_is_filtered_is_decided_all_the_same() -> None:
+    """By each way to ask; its denials are audited."""
+    rules = AuditRules(filter=AuditFilter(principals_excluded=name_patterns(["User:*"])))
+    authorizer, log = chosen_at(AuditLevel.DEBUG, rules)
+    authority = authorizer.newest()
+    judge = authorizer.judge(authority, "Test")
+    read, write = (
+        Action(operation, ResourceType.TOPIC, "t")
+        for operation in (Operation.READ, Operation.WRITE)
+    )
+    assert authorizer.authorize(context("User:a"), [read, write]) == [True, False]
+    for operation, allowed in ((Operation.READ, True), (Operation.WRITE, False)):
+        assert judge("User:a", None, operation, ResourceType.TOPIC, "t") is allowed
+    assert [each.decision.allowed for each in log._events] == [False, False]
+    assert log.statistics.filtered == 2
+
+
+@pytest.mark.parametrize("principal", ["User:a", "User:root"])
+async def test_nothing_is_answered_while_a_required_audit_cannot_be_kept(principal: str) -> None:
+    """Super users and what would not be audited included; it is as before the ACLs are loaded."""
+    authorizer, log = chosen_at(AuditLevel.INFO, AuditRules(is_required=True))
+    authority, counts = authorizer.newest(), DecisionCounts()
+    question = Question(principal, None, Operation.READ, ResourceType.TOPIC, "t")
+    judge = authorizer.judge(authority, "Test")
+    pinned = authorizer.pinned()
+    read = [Action(Operation.READ, ResourceType.TOPIC, "t")]
+    asked: list[Callable[[], object]] = [
+        lambda: judge(principal, None, Operation.READ, ResourceType.TOPIC, "t"),
+        lambda: authorizer.decide(authority, question, "Test", counts).allowed,
+        lambda: authorizer.authorize(context(principal), read) == [True],
+        lambda: authorizer.authorize_by_resource_type(
+            context(principal), Operation.READ, ResourceType.TOPIC
+        ),
+        lambda: pinned(context(principal), read) == [True],
+    ]
+    assert authorizer.serves(principal)
+    assert all(ask() for ask in asked)
+    log.is_refusing = True
+    assert not authorizer.serves(principal)
+    for ask in asked:
+        with pytest.raises(NotReadyError, match="the audit is required and cannot be kept"):
+            ask()
+    assert counts == DecisionCounts(allowed=1, not_ready=1)
+
+
+async def test_the_last_decision_that_finds_room_is_the_last_that_is_made() -> None:
+    """Where the audit is required none is made that would have to be dropped."""
+    authorizer, log = chosen_at(AuditLevel.INFO, AuditRules(is_required=True))
+    judge = authorizer.judge(authorizer.newest(), "Test")
+    for _ in range(1000):
+        assert not judge("User:b", None, Operation.READ, ResourceType.TOPIC, "t")
+    with pytest.raises(NotReadyError):
+        judge("User:b", None, Operation.READ, ResourceType.TOPIC, "t")
+    assert (len(log._events), log.statistics.dropped) == (1000, 0)

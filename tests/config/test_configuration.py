@@ -7,12 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acl.audit import AuditLevel
+from acl.audit_filter import AuditRules, name_patterns
+from acl.audit_mask import Masking
 from acl.model import ResourceType
 from config.configuration import Configuration, Reloadable, of_values, parse
 from config.endpoints import Endpoint, HttpEndpoint, StreamEndpoint
 from config.errors import ConfigurationError
 from config.jaas import PlainUsers
-from config.values import AuditFormat, LogLevel, SecurityProtocol
+from config.values import AuditFormat, LogFormat, LogLevel, SecurityProtocol
 
 SOURCE = "server.properties"
 BASE = "node.id=1\nlog.dirs=/var/lib/kafka\n"  # what a test adds begins on line 3
@@ -49,6 +51,7 @@ def test_two_keys_make_a_configuration() -> None:
         early_start_listeners=frozenset(),
         sasl_users={},
         socket_request_max_bytes=16777216,
+        queued_max_request_bytes=16777216,
         queued_max_requests=500,
         metadata_log_segment_bytes=1073741824,
         metadata_log_max_record_bytes_between_snapshots=20971520,
@@ -60,12 +63,18 @@ def test_two_keys_make_a_configuration() -> None:
         admin_http=HttpEndpoint(host="127.0.0.1", port=8182),
         tokens_file=None,
         stream_frame_max_bytes=131072,
+        overload_turn_ms=25,
         workers=1,
         worker_timeout_ms=10000,
         http_request_max_bytes=262144,
+        log_format=LogFormat.TEXT,
         audit_log=None,
         audit_format=AuditFormat.KAFKA,
         audit_queue_max=10000,
+        audit_mask_principal=Masking.NONE,
+        audit_mask_host=Masking.NONE,
+        audit_mask_resource=Masking.NONE,
+        audit_mask_secret_file=None,
         authzen_subject_types={"user": "User"},
         authzen_resource_types={
             "topic": ResourceType.TOPIC,
@@ -80,6 +89,7 @@ def test_two_keys_make_a_configuration() -> None:
         ignored_keys=(),
         reloadable=Reloadable(
             audit_level=AuditLevel.INFO,
+            audit_rules=AuditRules(),
             log_level=LogLevel.INFO,
             max_connections=1024,
             connections_max_idle_ms=600000,
@@ -120,6 +130,7 @@ authorizerd.decision.http = http://localhost:0
 authorizerd.audit.log = /var/log/authorizerd/audit.log
 authorizerd.audit.format = json
 authorizerd.audit.level = DEBUG
+authorizerd.log.format = json
 """
     sasl = SecurityProtocol.SASL_PLAINTEXT
     expected = dataclasses.replace(
@@ -138,6 +149,7 @@ authorizerd.audit.level = DEBUG
             "CONTROLLER": PlainUsers({"admin": "other-secret"}),
         },
         decision_http=HttpEndpoint(host="localhost", port=0),
+        log_format=LogFormat.JSON,
         audit_log="/var/log/authorizerd/audit.log",
         audit_format=AuditFormat.JSON,
         ignored_keys=(
@@ -323,6 +335,7 @@ BAD_LINES = [
         "authorizerd.http.drain.timeout.ms: 3600001 is not an integer from 0 to 3600000",
     ),
     ("authorizerd.audit.log=", "authorizerd.audit.log: must not be empty"),
+    ("authorizerd.log.format=xml", "authorizerd.log.format: xml is not one of text, json"),
     ("authorizerd.audit.format=xml", "authorizerd.audit.format: xml is not one of kafka, json"),
     (
         "authorizerd.audit.level=WARN",
@@ -608,3 +621,39 @@ def test_the_values_of_a_file_make_the_same_configuration_elsewhere() -> None:
     )
     second = of_values(first.file_values, source="elsewhere")
     assert (second, second.file_values) == (first, first.file_values)
+
+
+def test_the_audits_rules_are_one_value_of_many_keys() -> None:
+    """Each key in its own place; all of them may change while the daemon runs."""
+    rules = configure(
+        "authorizerd.audit.required=true",
+        "authorizerd.audit.sample.allowed=1/4",
+        "authorizerd.audit.principals.include=User:a*",
+        "authorizerd.audit.principals.exclude=User:ab",
+        "authorizerd.audit.resources.include=TOPIC:*",
+        "authorizerd.audit.resources.exclude=TOPIC:t*",
+        "authorizerd.audit.filter.denied=true",
+    ).reloadable.audit_rules
+    assert (rules.is_required, rules.allowed_rate, rules.filter.filters_denied) == (
+        True,
+        0.25,
+        True,
+    )
+    assert rules.filter.principals_included == name_patterns(["User:a*"])
+    assert rules.filter.principals_excluded == name_patterns(["User:ab"])
+    assert rules.filter.resources_included.match(ResourceType.TOPIC, "x")
+    assert not rules.filter.resources_included.match(ResourceType.GROUP, "x")
+    assert rules.filter.resources_excluded.match(ResourceType.TOPIC, "tx")
+    assert not rules.filter.resources_excluded.match(ResourceType.TOPIC, "x")
+
+
+@pytest.mark.parametrize("what", ["principal", "host", "resource"])
+def test_what_is_hashed_needs_a_secret(what: str) -> None:
+    """Without one anybody could try names until one fits; what is cut needs none."""
+    key = f"authorizerd.audit.mask.{what}"
+    said = refuse(f"{BASE}{key}=hash\n")
+    assert f"{key}: authorizerd.audit.mask.secret.file is needed" in said
+    configuration = configure(f"{key}=cut")
+    assert getattr(configuration, f"audit_mask_{what}") is Masking.CUT
+    secret = "authorizerd.audit.mask.secret.file=/secret"
+    assert configure(f"{key}=hash", secret).audit_mask_secret_file == "/secret"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import TypeAlias, cast
 
@@ -19,12 +20,20 @@ ENOUGH_S = 1000
 StreamPair: TypeAlias = tuple[trio.abc.Stream, trio.abc.Stream]
 
 
-def new_server(place: Place, *, max_connections: int = 10) -> StreamServer:
+def new_server(
+    place: Place,
+    *,
+    max_connections: int = 10,
+    room_bytes: int = 4 * FRAME_BYTES_MAX,
+    turn_ms_max: float = math.inf,
+) -> StreamServer:
     return StreamServer(
         name="decision_stream",
         decider=place.authorizer,
         askers=place.askers,
         frame_bytes_max=FRAME_BYTES_MAX,
+        room_bytes=room_bytes,
+        turn_ms_max=turn_ms_max,
         offset_timeout_ms=OFFSET_TIMEOUT_S * 1000,
         max_connections=max_connections,
         idle_timeout_ms=IDLE_TIMEOUT_S * 1000,

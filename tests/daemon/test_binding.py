@@ -181,7 +181,8 @@ async def test_workers_accept_from_the_one_unix_socket(tmp_path: Path) -> None:
     """By its descriptor, which they inherit."""
     endpoint = await bind_unix(tmp_path / "stream", KEY)
     place = endpoint.place("decision_stream")
-    [listener] = await listen_at(Place(place.name, descriptor=os.dup(place.descriptor)))
+    [descriptor] = place.descriptors
+    [listener] = await listen_at(Place(place.name, descriptors=(os.dup(descriptor),)))
     async with await trio.open_unix_socket(tmp_path / "stream"), await listener.accept():
         pass
     await listener.aclose()

@@ -502,6 +502,8 @@ async def test_too_many_connections_are_refused(nursery: trio.Nursery) -> None:
     first, second, third = listener.connect(), listener.connect(), listener.connect()
     await first.greet()
     await second.greet()
+    too_many = ErrorCode.THROTTLING_QUOTA_EXCEEDED
+    assert await third.greeting() == Greeting("hello", 1, too_many, -1)
     assert await third.is_closed()
     assert server.statistics.connections_refused == 1
     assert (await first.ask([MAY])).decisions == ALLOWED

@@ -19,13 +19,13 @@ def test_what_is_handed_up_is_what_is_read_again() -> None:
     """Each number in its own place, of two workers the sum."""
     decisions = {"OPA": DecisionCounts(1, 2, 3, 4), "Stream": DecisionCounts(allowed=5)}
     servers = {"decision_stream": Server(ConnectionStatistics(6, 7, 8, 9))}
-    counters = counters_of(decisions, servers, AuditStatistics(10, 11))
+    counters = counters_of(decisions, servers, AuditStatistics(10, 11, 12, 13, 14, 1))
     once, twice = Totals().sum([counters]), Totals().sum([counters, counters])
     assert once.decisions == decisions
     assert once.server(ConnectionStatistics, "decision_stream").statistics == (
         ConnectionStatistics(6, 7, 8, 9)
     )
-    assert once.audit == AuditStatistics(10, 11)
+    assert once.audit == AuditStatistics(10, 11, 12, 13, 14, 1)
     assert twice.decisions["OPA"] == DecisionCounts(2, 4, 6, 8)
 
 
@@ -37,6 +37,13 @@ def test_the_dead_are_counted_and_their_connections_are_not() -> None:
     living = counters_of({}, {"s": Server(ConnectionStatistics(2, 0, 0, 0))}, None)
     seen = totals.sum([living]).server(ConnectionStatistics, "s").statistics
     assert seen == ConnectionStatistics(2, 8, 9, 10)
+
+
+def test_a_worker_that_is_gone_fails_no_more() -> None:
+    """What it had lost stays lost."""
+    totals = Totals()
+    totals.bury(counters_of({}, {}, AuditStatistics(written=5, dropped_output=2, failing=1)))
+    assert totals.sum([]).audit == AuditStatistics(written=5, dropped_output=2, failing=0)
 
 
 def test_before_the_first_report_all_is_nothing() -> None:

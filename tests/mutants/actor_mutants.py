@@ -158,15 +158,15 @@ ACTOR_MUTANTS: Final = (
     Mutant(
         name="an audit line is dropped and not counted",
         file="actors/audit_log.py",
-        text="            self.statistics.dropped += 1\n            return\n",
-        becomes="            return\n",
+        text="                self.statistics.dropped_queue += 1\n",
+        becomes="                pass\n",
         found_by="tests/actors/test_audit_log.py::test_a_full_queue_drops_and_counts",
     ),
     Mutant(
         name="the queue of the audit log has no bound",
         file="actors/audit_log.py",
-        text="if self._closing or len(self._events) >= self._events_max:",
-        becomes="if self._closing:",
+        text="if self._closed.is_set() or self._is_full:",
+        becomes="if self._closed.is_set():",
         found_by="tests/actors/test_audit_log.py::test_a_full_queue_drops_and_counts",
     ),
     Mutant(

@@ -1,0 +1,103 @@
+"""Names that the audit is not to show, hidden: by a keyed hash, or cut.
+
+Law: a name that is to be hidden stands nowhere in what is returned, the rule included. Under one
+secret equal names of one kind stay equal, whoever writes them; without the secret nobody can try
+names until one fits. The secret is in no ``repr``.
+"""
+
+from __future__ import annotations
+
+import hmac
+from enum import StrEnum
+from functools import lru_cache
+from typing import Final
+
+import msgspec
+
+from acl.decision import Decision, MatchingAcl
+from acl.model import WILDCARD, WILDCARD_PRINCIPAL, Acl, Question
+
+CUT: Final = "***"
+HASH_PREFIX: Final = "hmac-"
+HASH_DIGITS: Final = 32
+"""Of SHA-256's 64: what two of a billion names would have to share."""
+
+_CACHE_SIZE: Final = 8192
+_CACHED_CHARACTERS_MAX: Final = 256
+
+
+class Masking(StrEnum):
+    """What is done to a name."""
+
+    NONE = "none"
+    HASH = "hash"
+    CUT = "cut"
+
+
+class Masker:
+    """Args:
+    secret: what hashes are keyed with; unused where nothing is hashed.
+    """
+
+    __slots__ = ("_hashed", "_host", "_principal", "_resource", "_secret", "masked")
+
+    def __init__(
+        self, *, principal: Masking, host: Masking, resource: Masking, secret: bytes
+    ) -> None:
+        self._principal: Final = principal
+        self._host: Final = host
+        self._resource: Final = resource
+        self._secret: Final = secret
+        what = {"principal": principal, "host": host, "resource": resource}
+        self.masked: Final = tuple(name for name in what if what[name] is not Masking.NONE)
+        """Which of ``principal``, ``host`` and ``resource`` are hidden."""
+        self._hashed: Final = lru_cache(_CACHE_SIZE)(self._hash)
+
+    def question(self, question: Question) -> Question:
+        return msgspec.structs.replace(
+            question,
+            principal=self.principal(question.principal),
+            host=None if question.host is None else self._mask(self._host, "host", question.host),
+            resource_name=self._mask(self._resource, "resource", question.resource_name),
+        )
+
+    def decision(self, decision: Decision) -> Decision:
+        """Return the decision with its rule hidden as the question is; wildcards stay."""
+        rule = decision.rule
+        if not isinstance(rule, MatchingAcl):
+            return decision
+        return Decision(decision.allowed, MatchingAcl(self._acl(rule.acl)))
+
+    def principal(self, principal: str) -> str:
+        """Return the principal, whose type is kept, with its name hidden."""
+        kind, colon, name = principal.partition(":")
+        if not colon:
+            return self._mask(self._principal, "principal", principal)
+        return f"{kind}:{self._mask(self._principal, 'principal', name)}"
+
+    def _acl(self, acl: Acl) -> Acl:
+        is_everyone = acl.principal == WILDCARD_PRINCIPAL
+        return msgspec.structs.replace(
+            acl,
+            principal=acl.principal if is_everyone else self.principal(acl.principal),
+            host=acl.host if acl.host == WILDCARD else self._mask(self._host, "host", acl.host),
+            resource_name=(
+                acl.resource_name
+                if acl.resource_name == WILDCARD
+                else self._mask(self._resource, "resource", acl.resource_name)
+            ),
+        )
+
+    def _mask(self, masking: Masking, kind: str, name: str) -> str:
+        if masking is Masking.NONE:
+            return name
+        if masking is Masking.CUT:
+            return CUT
+        if len(name) > _CACHED_CHARACTERS_MAX:
+            return self._hash(kind, name)
+        return self._hashed(kind, name)
+
+    def _hash(self, kind: str, name: str) -> str:
+        # The kind keeps a user from being found among the topics that bear the same name.
+        text = f"{kind}\0{name}".encode("utf-8", "surrogatepass")
+        return HASH_PREFIX + hmac.digest(self._secret, text, "sha256").hex()[:HASH_DIGITS]

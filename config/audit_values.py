@@ -1,0 +1,73 @@
+"""The parsers of what the audit shows: patterns of principals and resources, and a share.
+
+Law: as in ``config.values``. What could never match anything is refused: an entry that is mistyped
+would leave out, or let in, nothing at all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+
+from acl.audit_filter import (
+    ALL_NAMES,
+    ALL_RESOURCES,
+    NamePatterns,
+    ResourcePatterns,
+    name_patterns,
+)
+from acl.model import WILDCARD, ResourceType
+from config.errors import InvalidValueError
+from config.values import RESOURCE_TYPES, shown, trim
+
+RATE_MIN = 1e-6
+
+_SHARE = re.compile(r"(?:1/([0-9]{1,7})|(0\.[0-9]{1,9}|1(?:\.0)?))")
+
+
+def principal_patterns(text: str) -> NamePatterns:
+    """Return the patterns of a semicolon list; a name may hold commas and colons."""
+    entries = _entries(text)
+    for entry in entries:
+        principal_type, _, name = entry.partition(":")
+        if entry != WILDCARD and not (principal_type and name):
+            raise InvalidValueError(
+                f"{entry} is not Type:name, Type:beginning* or * (semicolons separate the entries)"
+            )
+    return ALL_NAMES if WILDCARD in entries else name_patterns(entries)
+
+
+def resource_patterns(text: str) -> ResourcePatterns:
+    """Return the patterns of a semicolon list of TYPE:name; ``*`` is every resource there is."""
+    entries = _entries(text)
+    if WILDCARD in entries:
+        return ALL_RESOURCES
+    by_type: dict[ResourceType, list[str]] = defaultdict(list)
+    for entry in entries:
+        type_name, _, name = entry.partition(":")
+        if not name:
+            raise InvalidValueError(
+                f"{entry} is not TYPE:name, TYPE:beginning* or * (semicolons separate the entries)"
+            )
+        if type_name not in RESOURCE_TYPES:
+            raise InvalidValueError(f"{shown(type_name)} is not one of {', '.join(RESOURCE_TYPES)}")
+        by_type[RESOURCE_TYPES[type_name]].append(name)
+    return ResourcePatterns({each: name_patterns(names) for each, names in by_type.items()})
+
+
+def share(text: str) -> float:
+    """Return a share that is written as a decimal number or as 1/N: above 0, and at most 1."""
+    found = _SHARE.fullmatch(text)
+    if found:
+        divisor, decimal = found.groups()
+        rate = float(decimal) if decimal else 1 / int(divisor) if int(divisor) else 0.0
+        if rate >= RATE_MIN:
+            return rate
+    raise InvalidValueError(
+        f"{shown(text)} is not a share from {RATE_MIN:f} to 1, as 0.01 or 1/100 (to leave out all"
+        " that is allowed, set authorizerd.audit.level=INFO)"
+    )
+
+
+def _entries(text: str) -> list[str]:
+    return [entry for entry in map(trim, text.split(";")) if entry]

@@ -1,0 +1,102 @@
+"""How much memory connections may take, all together: the sum of the bounds that are configured.
+
+Law: whatever peers send, the daemon's memory stays under what it takes at rest plus this sum. Each
+term is a number of things times the most that one of them holds, so each can be looked up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from config.configuration import Configuration
+
+FREE_BYTES: Final = 4096
+"""What a connection may hold of requests and answers without taking any of its endpoint's room."""
+RECEIVE_BYTES: Final = 64 * 1024
+"""The most that is received at once."""
+SEND_BYTES: Final = 64 * 1024
+"""Answers are sent as soon as so much of them has gathered."""
+ANSWERS_AT_ONCE_MAX: Final = 8
+"""How many requests for lists a Kafka listener answers at once; more wait for their turn."""
+
+HTTP_HEAD_BYTES_MAX: Final = 24 * 1024
+EVALUATIONS_BYTES_MAX: Final = 512 * 1024
+"""A thousand evaluations and their answers, while they are made."""
+CONNECTION_BYTES: Final = 32 * 1024
+"""A connection's task, socket and objects."""
+
+# What a byte of a request may grow to: a question of ten bytes is a tuple, two texts and its
+# answer; an ACL to create waits with its completion, its plan and its record.
+HTTP_GROWTH: Final = 4
+STREAM_GROWTH: Final = 24
+KAFKA_GROWTH: Final = 48
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """``count`` things of ``each_bytes``."""
+
+    what: str
+    count: int
+    each_bytes: int
+
+    @property
+    def total_bytes(self) -> int:
+        return self.count * self.each_bytes
+
+
+def room_bytes(configuration: Configuration, request_bytes_max: int) -> int:
+    """Return how much an endpoint may hold: never less than its largest request needs."""
+    return max(configuration.queued_max_request_bytes, request_bytes_max + RECEIVE_BYTES)
+
+
+def http_room_bytes(configuration: Configuration) -> int:
+    return room_bytes(configuration, configuration.http_request_max_bytes + HTTP_HEAD_BYTES_MAX)
+
+
+def stream_room_bytes(configuration: Configuration) -> int:
+    return room_bytes(configuration, configuration.stream_frame_max_bytes)
+
+
+def kafka_room_bytes(configuration: Configuration) -> int:
+    return room_bytes(configuration, configuration.socket_request_max_bytes)
+
+
+def connections_max(configuration: Configuration, each: int) -> int:
+    """Return how many connections a process may have, with ``each`` at every endpoint."""
+    endpoints = 2 + (configuration.decision_stream is not None) + len(configuration.listeners)
+    return endpoints * each
+
+
+def memory_bounds(configuration: Configuration, answer_bytes_max: int) -> Iterator[Bound]:
+    """Yield every bound of one process that decides by itself.
+
+    Args:    answer_bytes_max: the largest list a Kafka client may ask for, as all of its objects:
+             it grows with what the log holds, as memory at rest does.
+    """
+    connections = configuration.reloadable.max_connections
+    http_each = CONNECTION_BYTES + HTTP_GROWTH * FREE_BYTES + SEND_BYTES
+    room = HTTP_GROWTH * http_room_bytes(configuration)
+    yield Bound("decision HTTP, connections", connections, http_each + EVALUATIONS_BYTES_MAX)
+    yield Bound("decision HTTP, requests and answers", 1, room)
+    yield Bound("admin HTTP, connections", connections, http_each)
+    yield Bound("admin HTTP, requests and answers", 1, room)
+    if configuration.decision_stream is not None:
+        each = CONNECTION_BYTES + STREAM_GROWTH * FREE_BYTES + SEND_BYTES
+        yield Bound("decision stream, connections", connections, each)
+        room = STREAM_GROWTH * stream_room_bytes(configuration)
+        yield Bound("decision stream, requests and answers", 1, room)
+    for listener in configuration.listeners:
+        name = listener.listener_name
+        each = CONNECTION_BYTES + KAFKA_GROWTH * FREE_BYTES + SEND_BYTES
+        yield Bound(f"{name}, connections", connections, each)
+        room = KAFKA_GROWTH * kafka_room_bytes(configuration)
+        yield Bound(f"{name}, requests and answers", 1, room)
+        yield Bound(f"{name}, lists that are made", ANSWERS_AT_ONCE_MAX + 1, answer_bytes_max)
+
+
+def memory_bound_bytes(configuration: Configuration, answer_bytes_max: int) -> int:
+    """Return the sum of all bounds."""
+    return sum(bound.total_bytes for bound in memory_bounds(configuration, answer_bytes_max))

@@ -1,0 +1,67 @@
+"""Every fault of a server.properties text, for whoever wants to mend them all at once.
+
+Law: nothing is called sound here that ``configuration.parse`` refuses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from config.configuration import Configuration, parse, unknown_key_reason
+from config.errors import ConfigurationError, InvalidValueError
+from config.keys import KEYS, KEYS_BY_NAME, OWN_PREFIX
+from config.properties import Property, parse_override, parse_properties
+from config.values import trim
+
+
+def parse_or_faults(
+    text: str, *, source: str, overrides: Sequence[str] = ()
+) -> Configuration | list[ConfigurationError]:
+    """Return the configuration, else what is wrong: at least one fault, in the order of the file.
+
+    What keys say together is judged once each is sound by itself, and then the first fault alone:
+    a key whose neighbour is wrong would only seem to be.
+    """
+    faults: list[ConfigurationError] = []
+    try:
+        properties = parse_properties(text, source=source)
+    except ConfigurationError as fault:
+        return [fault]
+    for override in overrides:
+        try:
+            overriding = parse_override(override)
+        except ConfigurationError as fault:
+            faults.append(fault)
+        else:
+            properties[overriding.key] = overriding
+    faults += _faults_of_keys(properties, source)
+    if faults:
+        return sorted(faults, key=lambda fault: (fault.line is None, fault.line or 0))
+    try:
+        return parse(text, source=source, overrides=overrides)
+    except ConfigurationError as fault:
+        return [fault]
+
+
+def _faults_of_keys(properties: Mapping[str, Property], source: str) -> list[ConfigurationError]:
+    faults = [
+        ConfigurationError(source, None, key.name, "is required and has no default")
+        for key in KEYS
+        if key.required and key.name not in properties
+    ]
+    for name, place in properties.items():
+        reason = _reason_against(name, place.value)
+        if reason is not None:
+            faults.append(ConfigurationError(place.source, place.line, name, reason))
+    return faults
+
+
+def _reason_against(name: str, value: str) -> str | None:
+    key = KEYS_BY_NAME.get(name)
+    if key is None:
+        return unknown_key_reason(name) if name.startswith(OWN_PREFIX) else None
+    try:
+        key.parse(trim(value))
+    except InvalidValueError as error:
+        return str(error)
+    return None

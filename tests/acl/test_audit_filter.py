@@ -1,0 +1,113 @@
+"""Which decisions the audit shows."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from acl.audit_filter import (
+    ALL_RESOURCES,
+    NO_FILTER,
+    AuditFilter,
+    ResourcePatterns,
+    Sampler,
+    name_patterns,
+)
+from acl.model import ResourceType
+
+NAMES = st.text("ab:*", max_size=3)
+PATTERNS = st.lists(NAMES, max_size=3)
+BY_TYPE = st.dictionaries(st.sampled_from([2, 3]), PATTERNS, max_size=2)
+
+
+def plainly(patterns: list[str], name: str) -> bool:
+    return any(
+        name[: len(pattern) - 1] == pattern[:-1] if pattern[-1:] == "*" else name == pattern
+        for pattern in patterns
+    )
+
+
+@given(PATTERNS, NAMES)
+def test_a_pattern_is_a_name_or_its_beginning(patterns: list[str], name: str) -> None:
+    """As one reads each pattern by itself."""
+    assert name_patterns(patterns).match(name) is plainly(patterns, name)
+
+
+@given(
+    included=PATTERNS,
+    excluded=PATTERNS,
+    types_included=BY_TYPE,
+    types_excluded=BY_TYPE,
+    filters_denied=st.booleans(),
+    allowed=st.booleans(),
+    principal=NAMES,
+    resource_type=st.sampled_from([2, 3]),
+    name=NAMES,
+)
+def test_what_is_excluded_beats_what_is_included(
+    included: list[str],
+    excluded: list[str],
+    types_included: dict[int, list[str]],
+    types_excluded: dict[int, list[str]],
+    filters_denied: bool,
+    allowed: bool,
+    principal: str,
+    resource_type: int,
+    name: str,
+) -> None:
+    """Principal and resource both have to be let through; a denial is, unless said otherwise."""
+
+    def of(patterns: dict[int, list[str]]) -> ResourcePatterns:
+        return ResourcePatterns({each: name_patterns(names) for each, names in patterns.items()})
+
+    shown = (
+        plainly(included, principal)
+        and not plainly(excluded, principal)
+        and plainly(types_included.get(resource_type, []), name)
+        and not plainly(types_excluded.get(resource_type, []), name)
+    )
+    if not allowed and not filters_denied:
+        shown = True
+    audit_filter = AuditFilter(
+        principals_included=name_patterns(included),
+        principals_excluded=name_patterns(excluded),
+        resources_included=of(types_included),
+        resources_excluded=of(types_excluded),
+        filters_denied=filters_denied,
+    )
+    assert audit_filter.lets_through(allowed, principal, resource_type, name) is shown
+
+
+@given(st.booleans(), st.text(), st.sampled_from(ResourceType), st.text())
+def test_no_filter_lets_all_through(
+    allowed: bool, principal: str, resource_type: ResourceType, name: str
+) -> None:
+    """Whatever is asked, and of whatever type."""
+    assert NO_FILTER.lets_through(allowed, principal, resource_type, name)
+    assert ALL_RESOURCES.match(resource_type, name)
+
+
+@given(
+    rate=st.floats(0.001, 1),
+    skipped=st.integers(0, 1000),
+    period=st.integers(1, 12),
+    size=st.integers(1, 2000),
+)
+def test_of_any_run_and_of_every_nth_the_share_is_taken(
+    rate: float, skipped: int, period: int, size: int
+) -> None:
+    """A client that always asks two things in turn has both audited, and counts can be scaled."""
+    sampler = Sampler(rate)
+    for _ in range(skipped):
+        sampler.takes_next()
+    taken = [sampler.takes_next() for _ in range(size * period)][::period]
+    assert sum(taken) == pytest.approx(rate * size, abs=3 + 3 * math.log2(1 + size))
+
+
+def test_all_are_taken_at_one() -> None:
+    """No rounding leaves one out."""
+    sampler = Sampler(1.0)
+    assert all(sampler.takes_next() for _ in range(10_000))

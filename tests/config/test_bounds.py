@@ -1,0 +1,78 @@
+"""The sum of what is bounded: every setting that bounds memory moves it, by as much as it says."""
+
+from __future__ import annotations
+
+import pytest
+
+from config.bounds import (
+    KAFKA_GROWTH,
+    RECEIVE_BYTES,
+    STREAM_GROWTH,
+    connections_max,
+    kafka_room_bytes,
+    memory_bound_bytes,
+    memory_bounds,
+    stream_room_bytes,
+)
+from config.configuration import Configuration, parse
+
+ANSWER_BYTES = 1_000_000
+MIB = 1 << 20
+
+
+def configured(*overrides: str) -> Configuration:
+    return parse("node.id=1\nlog.dirs=/log\n", source="test", overrides=overrides)
+
+
+@pytest.mark.parametrize(
+    "larger",
+    [
+        "max.connections=1025",
+        "queued.max.request.bytes=67108864",
+        "socket.request.max.bytes=67108864",
+        "authorizerd.http.request.max.bytes=16777216",
+        "authorizerd.stream.frame.max.bytes=16777216",
+        "listeners=A://127.0.0.1:1,B://127.0.0.1:2\nlistener.security.protocol.map=A:PLAINTEXT",
+    ],
+)
+def test_whatever_lets_more_in_raises_the_sum(larger: str) -> None:
+    """No bound is forgotten."""
+    overrides = [larger]
+    if "\n" in larger:
+        overrides = [
+            larger.partition("\n")[0],
+            "listener.security.protocol.map=A:PLAINTEXT,B:PLAINTEXT",
+        ]
+    before = memory_bound_bytes(configured(), ANSWER_BYTES)
+    assert memory_bound_bytes(configured(*overrides), ANSWER_BYTES) > before
+
+
+def test_no_stream_takes_no_memory() -> None:
+    """An endpoint that is not served is not counted."""
+    with_stream, without = configured(), configured("authorizerd.decision.stream=")
+    gone = [
+        bound.total_bytes
+        for bound in memory_bounds(with_stream, ANSWER_BYTES)
+        if bound.what.startswith("decision stream")
+    ]
+    assert len(gone) == 2
+    difference = memory_bound_bytes(with_stream, 0) - memory_bound_bytes(without, 0)
+    assert difference == sum(gone)
+    assert connections_max(with_stream, 1024) == 4 * 1024
+    assert connections_max(without, 1024) == 3 * 1024
+
+
+def test_an_endpoint_has_room_for_its_largest_request() -> None:
+    """Kafka's usual socket.request.max.bytes alone makes the room larger."""
+    usual = configured("socket.request.max.bytes=104857600")
+    assert kafka_room_bytes(usual) == 104857600 + RECEIVE_BYTES
+    assert stream_room_bytes(usual) == 16 * MIB
+
+
+def test_room_counts_as_what_it_grows_to() -> None:
+    """What is held as bytes is larger as objects, by a factor that each protocol has."""
+    bounds = {bound.what: bound for bound in memory_bounds(configured(), ANSWER_BYTES)}
+    stream = bounds["decision stream, requests and answers"]
+    assert stream.total_bytes == STREAM_GROWTH * 16 * MIB
+    kafka = bounds["PLAINTEXT, requests and answers"]
+    assert kafka.total_bytes == KAFKA_GROWTH * (16 * MIB + RECEIVE_BYTES)

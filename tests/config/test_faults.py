@@ -1,0 +1,63 @@
+"""Every fault of a text at once, each the one that the daemon itself would name."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from config.configuration import Configuration, parse
+from config.errors import ConfigurationError
+from config.faults import parse_or_faults
+from config.keys import KEYS
+
+BASE = "node.id=1\nlog.dirs=/var/lib/kafka\n"
+NAMES = [*(key.name for key in KEYS), "authorizerd.unknown", "broker.rack"]
+VALUES = ["", "1", "-1", "x", "true", "PLAINTEXT://:9092", "http://127.0.0.1:1", "a=b;c", "\\u12"]
+
+
+def faults(text: str, *overrides: str) -> list[str]:
+    found = parse_or_faults(text, source="f", overrides=overrides)
+    assert isinstance(found, list)
+    return [str(fault) for fault in found]
+
+
+def test_every_key_that_is_wrong_is_named_in_the_order_of_the_file() -> None:
+    """Unknown keys of ours, bad values and missing keys; overrides and what is absent come last."""
+    text = "queued.max.requests=x\nauthorizerd.worker=2\nbroker.rack=a\nlog.dirs=\n"
+    assert faults(text, "authorizerd.workers=none", "what") == [
+        "f:1: queued.max.requests: x is not an integer from 1 to 1000000",
+        "f:2: authorizerd.worker: unknown key; did you mean authorizerd.workers?",
+        "f:4: log.dirs: must not be empty",
+        "--override: what is not KEY=VALUE",
+        "f: node.id: is required and has no default",
+        "--override: authorizerd.workers: none is not an integer from 1 to 64",
+    ]
+
+
+def test_what_keys_say_together_is_judged_once_each_is_sound() -> None:
+    """A neighbour that is wrong makes no second fault."""
+    text = BASE + "early.start.listeners=OTHER\n"
+    assert faults(text) == [
+        "f:3: early.start.listeners: OTHER is not in listeners (PLAINTEXT)",
+    ]
+    assert faults(text + "listeners=nonsense\n")[0].startswith("f:4: listeners: ")
+    assert len(faults(text + "listeners=nonsense\n")) == 1
+
+
+def test_a_text_that_is_no_properties_file_is_one_fault() -> None:
+    """There are no keys to look at then."""
+    assert len(faults(BASE + "a=\\u12\nqueued.max.requests=x\n")) == 1
+
+
+@given(st.lists(st.tuples(st.sampled_from(NAMES), st.sampled_from(VALUES)), max_size=5))
+def test_faults_are_found_exactly_where_the_daemon_refuses(lines: list[tuple[str, str]]) -> None:
+    """What the daemon names is among them, and what it takes is the same configuration."""
+    text = BASE + "".join(f"{name}={value}\n" for name, value in lines)
+    found = parse_or_faults(text, source="f")
+    if isinstance(found, Configuration):
+        assert found == parse(text, source="f")
+        return
+    with pytest.raises(ConfigurationError) as refusal:
+        parse(text, source="f")
+    assert str(refusal.value) in map(str, found)

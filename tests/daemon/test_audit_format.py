@@ -1,0 +1,122 @@
+"""The shape of an audit line."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from datetime import UTC
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from acl.audit import AuditLevel, audit_message
+from acl.audit_mask import Masker, Masking
+from acl.decision import DEFAULT_DENY, Decision, MatchingAcl
+from acl.model import Acl, Question
+from actors.audit_log import AuditEvent
+from config.values import AuditFormat
+from daemon.audit_format import AuditFormatter, format_json, format_kafka
+from ops.replay.events.event import Event
+from ops.replay.events.json_line import parse_json_line
+from ops.replay.events.kafka_line import parse_kafka_line
+
+TIME_S = 1_795_278_585.2139
+
+
+def event(name: str = "demo", decision: Decision = DEFAULT_DENY) -> AuditEvent:
+    question = Question("User:alice", "127.0.0.1", 8, 2, name)
+    return AuditEvent(TIME_S, AuditLevel.INFO, question, decision, "Metadata", 42, 3)
+
+
+def test_kafkas_line_is_a_brokers() -> None:
+    """Time in brackets, level, message, logger; the message is the one compared with Kafka's."""
+    local = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(TIME_S))
+    message = audit_message(event().question, DEFAULT_DENY, "Metadata", 3)
+    assert format_kafka(event()).decode() == (
+        f"[{local},213] INFO {message} (kafka.authorizer.logger)"
+    )
+
+
+@given(st.text(max_size=20))
+def test_one_event_is_one_line_whatever_the_name(name: str) -> None:
+    """A name cannot forge a line of its own, nor end one early."""
+    assert len(format_kafka(event(name)).decode().splitlines()) == 1
+    for line in (format_kafka(event(name)), format_json(event(name))):
+        assert not re.search(rb"[\x00-\x1f]", line)
+
+
+def test_json_says_the_same_in_fields() -> None:
+    """UTC, and the ACL apart from the rule's name."""
+    acl = Acl(2, "demo", 3, "User:alice", "*", 8, 2)
+    assert json.loads(format_json(event(decision=Decision(False, MatchingAcl(acl))))) == {
+        "version": 1,
+        "time": "2026-11-21T16:29:45.213Z",
+        "level": "INFO",
+        "principal": "User:alice",
+        "allowed": False,
+        "operation": "DESCRIBE",
+        "host": "127.0.0.1",
+        "resource_type": "TOPIC",
+        "resource_name": "demo",
+        "request": "Metadata",
+        "resource_reference_count": 3,
+        "rule": "MatchingAcl",
+        "acl": str(acl),
+        "offset": 42,
+        "sample_rate": 1.0,
+        "masked": [],
+    }
+    assert json.loads(format_json(event()))["acl"] is None
+
+
+@pytest.mark.parametrize("rate", [1.0, 0.01])
+def test_what_reads_recorded_events_reads_both_shapes_alike(rate: float) -> None:
+    """The rate does not get in its way, and nor do the fields that it does not know."""
+    acl = Acl(2, "demo", 3, "User:alice", "*", 8, 2)
+    sampled = msgspec.structs.replace(
+        event(decision=Decision(True, MatchingAcl(acl))), sample_rate=rate
+    )
+    from_json = parse_json_line(format_json(sampled).decode(), UTC)
+    from_kafka = parse_kafka_line(format_kafka(sampled).decode(), UTC)
+    for read in (from_json, from_kafka):
+        assert isinstance(read, Event)
+        assert read.principal == "User:alice"
+        assert read.rule == f"MatchingAcl(acl={acl})"
+
+
+def test_a_sampled_line_says_its_rate() -> None:
+    """So that counts can be scaled; a line that stands for itself is Kafka's to the letter."""
+    sampled = msgspec.structs.replace(event(), sample_rate=0.01)
+    assert json.loads(format_json(sampled))["sample_rate"] == 0.01
+    assert format_kafka(sampled) == format_kafka(event()) + b" [sampleRate=0.01]"
+
+
+@pytest.mark.parametrize("format", AuditFormat)
+def test_what_is_to_be_hidden_is_in_no_format(format: AuditFormat) -> None:
+    """Nor in the rule; JSON says what is hidden, and another secret counts from the next line."""
+
+    def masker(secret: bytes) -> Masker:
+        return Masker(
+            principal=Masking.HASH, host=Masking.CUT, resource=Masking.HASH, secret=secret
+        )
+
+    acl = Acl(2, "demo", 3, "User:alice", "127.0.0.1", 8, 2)
+    denied = event(decision=Decision(False, MatchingAcl(acl)))
+    formatter = AuditFormatter(format, masker(b"one"))
+    line = formatter(denied)
+    for hidden in (b"alice", b"127.0.0.1", b"demo"):
+        assert hidden not in line
+    if format is AuditFormat.JSON:
+        assert json.loads(line)["masked"] == ["principal", "host", "resource"]
+    formatter.masker = masker(b"two")
+    assert formatter(denied) != line
+
+
+@pytest.mark.parametrize("format", AuditFormat)
+def test_nothing_is_hidden_unless_asked_for(format: AuditFormat) -> None:
+    """The formatter adds nothing of its own."""
+    plain = {AuditFormat.JSON: format_json, AuditFormat.KAFKA: format_kafka}[format]
+    assert AuditFormatter(format, None)(event()) == plain(event())

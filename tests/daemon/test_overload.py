@@ -1,0 +1,315 @@
+"""What is refused for want of time or of room: in words where there are any, and only that."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import struct
+from contextlib import suppress
+
+import pytest
+import trio
+from trio.testing import MockClock, lockstep_stream_pair, wait_all_tasks_blocked
+
+from acl.model import Operation
+from config.bounds import ANSWERS_AT_ONCE_MAX, FREE_BYTES
+from daemon.decision_stream import NO_CORRELATION_ID
+from daemon.turn_clock import PAUSE_SECONDS, TurnClock
+from protocol.decision_stream import Answer, Greeting
+from protocol.http import Request, Response
+from protocol.kafka_errors import ErrorCode
+from tests.daemon import stream_service, test_http_server, test_kafka_listener
+from tests.daemon.decision_place import Place, allow
+from tests.daemon.stream_service import FRAME_BYTES_MAX, IDLE_TIMEOUT_S
+from tests.daemon.test_http_server import GET, MemoryListener, receive_until, start_in_memory
+from tests.daemon.test_kafka_listener import Echo, free_echo, to_echo, until
+
+HALF = 20_000
+ROOM_BYTES = 3 * HALF // 2
+TOO_MUCH = ErrorCode.THROTTLING_QUOTA_EXCEEDED
+MAY = ("User:alice", "10.0.0.1", 3, 2, "orders")
+NO_ROOM = b"no room for so large a request or answer just now\n"
+
+
+class Overload:
+    """Whether every turn is said to be overdue."""
+
+    is_there = False
+
+
+@pytest.fixture
+def overload(monkeypatch: pytest.MonkeyPatch) -> Overload:
+    said = Overload()
+    monkeypatch.setattr(TurnClock, "is_overdue", property(lambda _: said.is_there))
+    return said
+
+
+def post(body_bytes: int) -> bytes:
+    return b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % body_bytes
+
+
+async def test_http_refuses_what_it_has_no_time_for(
+    nursery: trio.Nursery, autojump_clock: MockClock, overload: Overload
+) -> None:
+    """With 503 and when to come again; what it has sent behind that is looked at then."""
+    server = test_http_server.new_server()
+    client = (await start_in_memory(nursery, server)).connect()
+    overload.is_there = True
+    await client.send_all(GET * 2)
+    started = trio.current_time()
+    refused = await receive_until(client, b"overloaded\n")
+    assert refused.count(b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain") == 1
+    assert b"\r\nRetry-After: 1\r\n" in refused
+    assert (server.statistics.requests_refused, server.statistics.requests) == (1, 1)
+    assert b"HTTP/1.1 503 " in await receive_until(client, b"overloaded\n")
+    assert trio.current_time() - started == PAUSE_SECONDS
+    overload.is_there = False
+    await client.send_all(GET)
+    assert b"200 OK" in await receive_until(client, b"\r\n\r\n/")
+    assert trio.current_time() - started == 2 * PAUSE_SECONDS
+    assert (server.statistics.requests_refused, server.statistics.requests) == (2, 3)
+    nursery.cancel_scope.cancel()
+
+
+async def test_http_does_not_wait_out_a_pause_to_drain(
+    nursery: trio.Nursery, autojump_clock: MockClock, overload: Overload
+) -> None:
+    """Who was put off has no request under way."""
+    server = test_http_server.new_server()
+    client = (await start_in_memory(nursery, server)).connect()
+    overload.is_there = True
+    await client.send_all(GET)
+    await receive_until(client, b"overloaded\n")
+    started = trio.current_time()
+    await server.drain()
+    assert trio.current_time() == started
+    nursery.cancel_scope.cancel()
+
+
+async def test_http_refuses_what_it_has_no_room_for(nursery: trio.Nursery) -> None:
+    """The second half-sent request is one too many; the first is answered, then there is room."""
+    server = test_http_server.new_server(body_bytes_max=HALF, room_bytes=ROOM_BYTES)
+    listener = await start_in_memory(nursery, server)
+    first, second = listener.connect(), listener.connect()
+    await first.send_all(post(HALF) + bytes(HALF - 1))
+    await wait_all_tasks_blocked()
+    await second.send_all(post(HALF) + bytes(HALF - 1))
+    refused = await receive_until(second, NO_ROOM)
+    assert refused.startswith(b"HTTP/1.1 503 ")
+    assert b"\r\nConnection: close\r\n" in refused
+    assert await second.receive_some() == b""
+    await first.send_all(b"\0")
+    assert b"200 OK" in await receive_until(first, b"\r\n\r\n/")
+    third = listener.connect()
+    await third.send_all(post(HALF) + bytes(HALF))
+    assert b"200 OK" in await receive_until(third, b"\r\n\r\n/")
+    assert server.statistics.requests_refused == 1
+    nursery.cancel_scope.cancel()
+
+
+async def test_http_has_no_room_for_answers_that_nobody_reads(nursery: trio.Nursery) -> None:
+    """Others are refused large ones meanwhile, small ones never."""
+
+    async def answer(request: Request) -> Response:
+        return Response(status=200, body=bytes(1 if request.path == "/small" else HALF))
+
+    server = test_http_server.new_server(answer, room_bytes=HALF // 2)
+    listener = await start_in_memory(nursery, server, MemoryListener(lockstep_stream_pair))
+    slow, other = listener.connect(), listener.connect()
+    await slow.send_all(GET)
+    await wait_all_tasks_blocked()
+    await other.send_all(GET)
+    assert await receive_until(other, NO_ROOM)
+    await other.send_all(GET.replace(b"/", b"/small", 1))
+    assert b"200 OK" in await receive_until(other, b"\0")
+    await receive_until(slow, bytes(HALF))
+    await wait_all_tasks_blocked()
+    await other.send_all(GET)
+    assert b"200 OK" in await receive_until(other, bytes(HALF))
+    nursery.cancel_scope.cancel()
+
+
+async def test_the_stream_refuses_what_it_has_no_time_for(
+    nursery: trio.Nursery, autojump_clock: MockClock, overload: Overload
+) -> None:
+    """Each frame by its own number; the connection goes on after a moment."""
+    server = stream_service.new_server(Place(None, allow("User:alice", Operation.READ, "orders")))
+    client = (await stream_service.start(nursery, server)).connect()
+    await client.greet()
+    overload.is_there = True
+    started = trio.current_time()
+    frames = [client.frames.ask(number, [MAY]) for number in (7, 8)]
+    await client.stream.send_all(b"".join(frames))
+    assert await client.answer() == Answer(7, TOO_MUCH, 0, b"")
+    overload.is_there = False
+    assert await client.answer() == Answer(8, ErrorCode.NONE, 0, b"\1")
+    assert trio.current_time() - started == PAUSE_SECONDS
+    assert server.statistics.requests_refused == 1
+    overload.is_there = True
+    await client.ask([MAY], 9)
+    started = trio.current_time()
+    await server.drain()
+    assert trio.current_time() == started
+    nursery.cancel_scope.cancel()
+
+
+async def test_the_stream_refuses_what_it_has_no_room_for(
+    nursery: trio.Nursery, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A frame that has come in part has no number; what was held is given back."""
+    caplog.set_level(logging.INFO)
+    place = Place(None, allow("User:alice", Operation.READ, "orders"))
+    server = stream_service.new_server(place, room_bytes=ROOM_BYTES)
+    listener = await stream_service.start(nursery, server)
+    first, second = listener.connect(), listener.connect()
+    for client in (first, second):
+        await client.greet()
+        await client.stream.send_all(FRAME_BYTES_MAX.to_bytes(4, "big") + bytes(HALF))
+        await wait_all_tasks_blocked()
+    assert await second.answer() == Answer(NO_CORRELATION_ID, TOO_MUCH, 0, b"")
+    assert await second.is_closed()
+    assert f"there is no room for a request of {HALF + 4} bytes or more" in caplog.text
+    assert server.room.bytes_held == HALF + 4 - FREE_BYTES
+    await first.stream.aclose()
+    await until(lambda: server.statistics.connections_open == 0)
+    assert (server.room.bytes_held, server.statistics.requests_refused) == (0, 1)
+    nursery.cancel_scope.cancel()
+
+
+async def test_a_frame_that_does_not_end_is_no_sign_of_life(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    """Its time runs from its first byte, however long the connection had been silent before."""
+    server = stream_service.new_server(Place(None))
+    client = (await stream_service.start(nursery, server)).connect()
+    await client.greet()
+    await trio.sleep(IDLE_TIMEOUT_S - 1)
+    started = trio.current_time()
+    with suppress(trio.BrokenResourceError):
+        for byte in FRAME_BYTES_MAX.to_bytes(4, "big") + bytes(1000):
+            await client.stream.send_all(bytes([byte]))
+            await trio.sleep(10)
+    assert IDLE_TIMEOUT_S <= trio.current_time() - started <= IDLE_TIMEOUT_S + 10
+    nursery.cancel_scope.cancel()
+
+
+async def test_a_listener_closes_on_what_it_has_no_room_for(
+    nursery: trio.Nursery, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Kafka has no word for it; the log says why. Small requests go on."""
+    caplog.set_level(logging.INFO)
+    service = await test_kafka_listener.start(nursery, free_echo(), room_bytes=ROOM_BYTES)
+    first, second, small = [await service.connect() for _ in range(3)]
+    large = to_echo(bytes(HALF))
+    await first.send(large[:-1])
+    await until(lambda: service.listener.room.bytes_held == len(large) - 1 - FREE_BYTES)
+    await second.send(large[:-1])
+    assert await second.is_closed()
+    assert f"TEST: connection closed: there is no room for a request of {HALF + 13}" in caplog.text
+    await small.echo(b"small")
+    await first.send(large[-1:])
+    assert len(await first.receive()) == HALF + 4
+    await until(lambda: service.listener.room.bytes_held == 0)
+    nursery.cancel_scope.cancel()
+
+
+async def test_a_listener_has_no_room_for_answers_that_nobody_reads(nursery: trio.Nursery) -> None:
+    """One is let past the bound; as long as it is not read the next large one is not given."""
+    echo = free_echo()
+    echo.answers = lambda body: body if body == b"small" else bytes(16 << 20)
+    service = await test_kafka_listener.start(nursery, echo, room_bytes=1 << 20)
+    slow, other, small = [await service.connect() for _ in range(3)]
+    await slow.send(to_echo(b""))
+    await until(lambda: service.listener.room.bytes_held > 1 << 20)
+    await other.send(to_echo(b""))
+    assert await other.is_closed()
+    await small.echo(b"small")
+    assert len(await slow.receive()) == 4 + (16 << 20)
+    await until(lambda: service.listener.room.bytes_held == 0)
+    assert service.listener.statistics.requests_refused == 1
+    nursery.cancel_scope.cancel()
+
+
+async def test_a_listener_makes_few_lists_at_once(nursery: trio.Nursery) -> None:
+    """What is being made has no size yet that room could be taken for."""
+    echo = Echo()
+    service = await test_kafka_listener.start(
+        nursery, echo, max_connections=2 * ANSWERS_AT_ONCE_MAX
+    )
+    clients = [await service.connect() for _ in range(2 * ANSWERS_AT_ONCE_MAX)]
+    for client in clients:
+        await client.send(to_echo(b"list"))
+    statistics = service.listener.statistics
+    await until(lambda: statistics.requests == len(clients))
+    assert echo.under_way == ANSWERS_AT_ONCE_MAX
+    echo.goes_on.set()
+    for client in clients:
+        assert (await client.receive()).endswith(b"list")
+    assert echo.under_way_max == ANSWERS_AT_ONCE_MAX
+    nursery.cancel_scope.cancel()
+
+
+async def test_the_stream_refuses_a_hello_that_comes_with_too_much(nursery: trio.Nursery) -> None:
+    """As a hello, since that is what its client waits for."""
+    server = stream_service.new_server(Place(None), room_bytes=1)
+    client = (await stream_service.start(nursery, server)).connect()
+    await client.stream.send_all(bytes(HALF))
+    assert await client.greeting() == Greeting("hello", 1, TOO_MUCH, -1)
+    assert await client.is_closed()
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("is_reset", [True, False])
+async def test_no_list_is_made_for_who_has_gone(nursery: trio.Nursery, is_reset: bool) -> None:
+    """Whether it was reset or ended while it waited for its turn; who stays is answered."""
+    echo = Echo()
+    service = await test_kafka_listener.start(nursery, echo, max_connections=20)
+    for _ in range(ANSWERS_AT_ONCE_MAX):
+        await (await service.connect()).send(to_echo(b"before"))
+    await until(lambda: echo.under_way == ANSWERS_AT_ONCE_MAX)
+    gone, waiting = await service.connect(), await service.connect()
+    await gone.send(to_echo(b"gone"))
+    await waiting.send(to_echo(b"waiting"))
+    await until(lambda: service.listener.statistics.requests == ANSWERS_AT_ONCE_MAX + 2)
+    if is_reset:
+        gone.stream.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    gone.stream.socket.close()
+    echo.goes_on.set()
+    assert (await waiting.receive()).endswith(b"waiting")
+    await until(lambda: service.statistics[0] == ANSWERS_AT_ONCE_MAX + 1)
+    assert b"gone" not in echo.bodies
+    nursery.cancel_scope.cancel()
+
+
+async def test_answers_of_one_turn_are_not_held_together(nursery: trio.Nursery) -> None:
+    """What was sent is given back before the next request that came with it is answered."""
+    echo = free_echo()
+    held: list[int] = []
+    service = await test_kafka_listener.start(nursery, echo)
+    room = service.listener.room
+
+    def answer(body: bytes) -> bytes:
+        held.append(room.bytes_held)
+        return bytes(HALF)
+
+    echo.answers = answer
+    client = await service.connect()
+    await client.send(to_echo(b""), to_echo(b""), to_echo(b""))
+    for _ in range(3):
+        assert len(await client.receive()) == 4 + HALF
+    assert held == [0, 0, 0]
+    nursery.cancel_scope.cancel()
+
+
+async def test_http_gives_back_what_a_lost_connection_held(nursery: trio.Nursery) -> None:
+    """A client that goes away within its request leaves room for the next one's."""
+    server = test_http_server.new_server(body_bytes_max=HALF, room_bytes=ROOM_BYTES)
+    listener = await start_in_memory(nursery, server)
+    first, second = listener.connect(), listener.connect()
+    await first.send_all(post(HALF) + bytes(HALF - 1))
+    await wait_all_tasks_blocked()
+    await first.aclose()
+    await wait_all_tasks_blocked()
+    await second.send_all(post(HALF) + bytes(HALF))
+    assert b"200 OK" in await receive_until(second, b"\r\n\r\n/")
+    nursery.cancel_scope.cancel()
