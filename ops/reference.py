@@ -19,9 +19,10 @@ other key is Kafka's and, where it means nothing here, is ignored with one warni
 
 A key marked `*` may change while the daemon runs: by SIGHUP, which reads the file again, or by a
 Kafka client (`kafka-configs --entity-type brokers`), of one node or of all. What a client has set
-is kept in the log, and beats the file. `super.users` and `allow.everyone.if.no.acl.found` are for
-super users alone to set, and obey the file whenever it is read: at a start and at a SIGHUP. A file
-with a mistake in it changes nothing.
+is kept in the log, and beats the file. `super.users`, `allow.everyone.if.no.acl.found`, and what
+the audit may leave out or do without (docs/audit.md), are for super users alone to set, and obey
+the file whenever it is read: at a start and at a SIGHUP. A file with a mistake in it changes
+nothing.
 """
 
 

@@ -36,6 +36,7 @@ from ops.bench.loading import measure_loading
 from ops.bench.machine import Machine, this_machine
 from ops.bench.plot import svg
 from ops.bench.processes import ProcessError
+from ops.bench.replay import SIZES, measure_replay
 from ops.bench.sets import AclSet, kind, wide, write_lines
 from ops.bench.stream import measure_stream
 from ops.bench.updates import measure_updates
@@ -54,6 +55,7 @@ class Plan:
     crowd: int
     loads: int
     growth: tuple[int, ...]
+    replay_lines: tuple[int, ...]
 
 
 FULL: Final = Plan(
@@ -64,6 +66,7 @@ FULL: Final = Plan(
     crowd=100_000,
     loads=3,
     growth=RESOURCES,
+    replay_lines=SIZES,
 )
 QUICK: Final = Plan(
     sets=(kind(), wide(1000, 2)),
@@ -73,6 +76,7 @@ QUICK: Final = Plan(
     crowd=100,
     loads=1,
     growth=(1000, 2000),
+    replay_lines=(),
 )
 
 
@@ -114,6 +118,9 @@ def measure(plan: Plan, peer: KafkaPeer, directory: Path) -> Iterator[Line]:
     yield from _growth(plan, peer, directory)
     yield from _http(plan, directory)
     yield from measure_updates(directory, updates.FULL if plan is FULL else updates.QUICK)
+    if plan.replay_lines:
+        _say("replay")
+        yield from measure_replay(directory, plan.replay_lines)
 
 
 def _growth(plan: Plan, peer: KafkaPeer, directory: Path) -> Iterator[Line]:

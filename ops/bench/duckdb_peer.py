@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
 import duckdb
 import msgspec
 
+from acl.model import Acl, Operation, PatternType
 from ops.bench.replay_jobs import CORES
 
 NAME: Final = f"DuckDB {duckdb.__version__}"
@@ -64,6 +66,17 @@ class PeerReport(msgspec.Struct, frozen=True):
     ingest_seconds: float
     what_if_seconds: float
     newly_denied: int
+
+
+def write_acls(path: Path, acls: Iterable[Acl]) -> None:
+    """Write ACLs as ``measure_duckdb`` reads them."""
+    path.write_text(
+        "".join(
+            f"{acl.principal}\t{Operation(acl.operation).name}\t{acl.resource_name}\t"
+            f"{PatternType(acl.pattern_type).name}\n"
+            for acl in acls
+        )
+    )
 
 
 def measure_duckdb(log: Path, acls: Path, directory: Path) -> PeerReport:

@@ -13,10 +13,9 @@ import time
 from pathlib import Path
 from typing import Final
 
-from acl.model import Operation, PatternType
 from ops.bench import audit_logs
 from ops.bench.decisions import DisagreementError
-from ops.bench.duckdb_peer import NAME, PeerReport
+from ops.bench.duckdb_peer import NAME, PeerReport, write_acls
 from ops.bench.figures import Absent, Line, Peer, peer_of
 from ops.bench.processes import Command, ProcessError, json_of, output_of
 from ops.bench.replay_jobs import CORES, ReplayReport, candidate_acls
@@ -37,13 +36,7 @@ def measure_replay(directory: Path, sizes: tuple[int, ...] = SIZES) -> list[Line
     place = directory / "replay"
     place.mkdir(exist_ok=True)
     acls = place / "candidate.tsv"
-    acls.write_text(
-        "".join(
-            f"{acl.principal}\t{Operation(acl.operation).name}\t{acl.resource_name}\t"
-            f"{PatternType(acl.pattern_type).name}\n"
-            for acl in candidate_acls()
-        )
-    )
+    write_acls(acls, candidate_acls())
     lines: list[Line] = []
     for size in sizes:
         log = place / "audit.log"
@@ -61,7 +54,7 @@ def _measure(log: Path, acls: Path, place: Path) -> list[Line]:
     theirs = _measure_peer(log, acls, place)
     command: Command = [sys.executable, "-m", "ops.bench.replay_jobs", log, place]
     ours = json_of(command, ReplayReport, timeout_seconds=_TIMEOUT_SECONDS)
-    _check(ours, theirs)
+    check_agreement(ours, theirs)
     cores = min(CORES, os.cpu_count() or 1)
     where = f"replay, {ours.lines:,} lines"
     grep = Peer("grep -c, one core", ours.lines / grep_seconds)
@@ -110,7 +103,8 @@ def _measure_peer(log: Path, acls: Path, place: Path) -> PeerReport | Absent:
         return Absent(str(error))
 
 
-def _check(ours: ReplayReport, theirs: PeerReport | Absent) -> None:
+def check_agreement(ours: ReplayReport, theirs: PeerReport | Absent) -> None:
+    """Raise DisagreementError where the same ACLs change anything, or the peer finds otherwise."""
     if ours.changed_by_same_acls:
         raise DisagreementError(f"the same ACLs change {ours.changed_by_same_acls} events")
     if isinstance(theirs, PeerReport) and (ours.lines, ours.newly_denied) != (

@@ -87,6 +87,7 @@ async def connected(
         handlers=service.handlers,
         users=USERS,
         request_bytes_max=LIMIT,
+        room_bytes=2 * LIMIT,
         max_connections=10,
         idle_timeout_ms=SECONDS_MAX * 1000,
         drain_timeout_ms=SECONDS_MAX * 1000,

@@ -1,0 +1,315 @@
+"""Floods of a real daemon, small ones: who is too many is told so, all others are answered.
+
+Whatever they did, memory stays below what was there before plus the sum of the bounds, and all that
+they held is given back.
+"""
+
+from __future__ import annotations
+
+import select
+import socket
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from http import HTTPStatus
+from pathlib import Path
+
+import pytest
+
+from config.bounds import memory_bound_bytes
+from config.configuration import parse
+from ops.bench.flood_surfaces import (
+    ADMIN,
+    ANSWERED,
+    HTTP,
+    KAFKA,
+    STREAM,
+    Surface,
+    outcomes_of,
+    surfaces,
+)
+from ops.bench.sets import kind
+from protocol.decision_stream import encode_answer, encode_hello
+from protocol.kafka_errors import ErrorCode
+from tests.end_to_end.daemon_process import SECONDS_MAX, DaemonProcess, running, write_config
+from tests.end_to_end.test_admin_clients import new_log
+
+CONNECTIONS_MAX = 100
+IDLE = 300
+SLOW = 50
+ROOM_BYTES = 1 << 20
+ENDLESS_BYTES = 64 << 20
+LARGE_BYTES = 600_000
+ANSWER_BYTES_MAX = 1 << 20
+CONFIG = {
+    "max.connections": str(CONNECTIONS_MAX),
+    "queued.max.request.bytes": str(ROOM_BYTES),
+    "socket.request.max.bytes": str(ROOM_BYTES),
+    "authorizerd.http.request.max.bytes": str(ROOM_BYTES),
+    "authorizerd.stream.frame.max.bytes": str(ROOM_BYTES),
+    "authorizerd.overload.turn.ms": "3600000",  # a slow machine is to decide no test
+    "super.users": "User:ANONYMOUS",
+}
+TOO_MUCH = ErrorCode.THROTTLING_QUOTA_EXCEEDED
+TOO_MANY = {
+    HTTP: (
+        b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain; charset=utf-8\r\n"
+        b"Content-Length: 21\r\nConnection: close\r\n\r\ntoo many connections\n"
+    ),
+    STREAM: encode_hello(TOO_MUCH, -1),
+    KAFKA: b"",
+}
+TOO_MANY[ADMIN] = TOO_MANY[HTTP]
+NO_ROOM = (
+    b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain; charset=utf-8\r\n"
+    b"Content-Length: 50\r\nConnection: close\r\n\r\n"
+    b"no room for so large a request or answer just now\n"
+)
+KIND_OF = {HTTP: "http", ADMIN: "http", STREAM: "stream", KAFKA: "kafka"}
+NAMES = ("AuthZEN", "OPA's API", "decision stream", "Kafka listener", "admin HTTP")
+HTTP_NAMES = ("AuthZEN", "OPA's API", "admin HTTP")
+
+
+class Flooded:
+    """A daemon, its surfaces by name, and the memory that it had at the beginning."""
+
+    def __init__(self, daemon: DaemonProcess, config_file: Path) -> None:
+        self.daemon = daemon
+        configuration = parse(config_file.read_text(), source="test")
+        listeners = daemon.ready["listeners"]
+        self.hosts = {name: daemon.ready[name] for name in (HTTP, STREAM, ADMIN)} | listeners
+        question = next(kind().questions())
+        self.surfaces = {each.name: each for each in surfaces(configuration, question, self.hosts)}
+        self.allowed_bytes = memory_bound_bytes(configuration, ANSWER_BYTES_MAX)
+        for surface in self.surfaces.values():
+            with Client(self, surface) as client:
+                client.ask()
+        self.base_bytes = self.peak_bytes()
+
+    def peak_bytes(self) -> int:
+        status = Path(f"/proc/{self.daemon.process.pid}/status").read_text()
+        peak = next(line for line in status.splitlines() if line.startswith("VmHWM:"))
+        return int(peak.split()[1]) * 1024
+
+    def metric(self, surface: Surface, name: str, labels: str = "") -> float:
+        labels = f'listener="{surface.endpoint}"{labels}'
+        return self.daemon.metric(f"authorizerd_{KIND_OF[surface.endpoint]}_{name}{{{labels}}}")
+
+    def open(self, surface: Surface) -> float:
+        """Return how many connections are open, without ours that asks for metrics."""
+        return self.metric(surface, "connections") - (surface.endpoint == ADMIN)
+
+    def refused(self, surface: Surface) -> float:
+        return self.metric(surface, "connections_ended_total", ',reason="refused"')
+
+
+class Client:
+    """One connection that is served."""
+
+    def __init__(self, flooded: Flooded, surface: Surface) -> None:
+        self._surface = surface
+        self._outcomes = outcomes_of(surface.outcomes)
+        self._socket = connect(flooded, surface, surface.opening)
+
+    def ask(self) -> None:
+        """See that a request is answered without an error."""
+        self._outcomes.counts.clear()
+        self._socket.sendall(self._surface.request)
+        while not self._outcomes.counts:
+            data = self._socket.recv(65536)
+            assert data, "closed"
+            self._outcomes.take(data)
+        assert self._outcomes.counts == {ANSWERED: 1}
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._socket.close()
+
+
+def connect(flooded: Flooded, surface: Surface, first: bytes = b"") -> socket.socket:
+    host, _, port = flooded.hosts[surface.endpoint].rpartition(":")
+    connection = socket.create_connection((host, int(port)), SECONDS_MAX)
+    connection.sendall(first)
+    return connection
+
+
+def received(connection: socket.socket) -> bytes:
+    """Return all that comes until the end; one that is reset ends there."""
+    data = b""
+    try:
+        while piece := connection.recv(65536):
+            data += piece
+    except ConnectionResetError:
+        pass
+    return data
+
+
+def until(condition: Callable[[], bool]) -> None:
+    give_up = time.monotonic() + SECONDS_MAX
+    while not condition():
+        assert time.monotonic() < give_up
+        time.sleep(0.01)
+
+
+@pytest.fixture(scope="module")
+def flooded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flooded]:
+    folder = tmp_path_factory.mktemp("flooded")
+    log_dir = new_log(folder)
+    with running(folder, log_dir, CONFIG) as daemon:
+        yield Flooded(daemon, write_config(folder, log_dir, CONFIG))
+
+
+@pytest.fixture
+def surface(flooded: Flooded, request: pytest.FixtureRequest) -> Iterator[Surface]:
+    """One surface after the other; after each flood nothing is left of it."""
+    surface = flooded.surfaces[request.param]
+    yield surface
+    until(lambda: flooded.open(surface) == 0)
+    with Client(flooded, surface) as client:
+        client.ask()
+    until(lambda: flooded.open(surface) == 0)
+    peak, allowed = flooded.peak_bytes(), flooded.base_bytes + flooded.allowed_bytes
+    sys.stdout.write(f"{surface.name}: {peak >> 20} MiB, {allowed >> 20} MiB allowed\n")
+    assert peak < allowed
+
+
+@pytest.mark.parametrize("surface", NAMES, indirect=True)
+def test_idle_connections_beyond_the_bound_are_told(flooded: Flooded, surface: Surface) -> None:
+    """Who was there before is served as ever; when the idle ones go, all is as it was."""
+    refused_before = flooded.refused(surface)
+    ours = 1 + (surface.endpoint == ADMIN)
+    with ExitStack() as stack:
+        client = stack.enter_context(Client(flooded, surface))
+        client.ask()
+        idle = [stack.enter_context(connect(flooded, surface)) for _ in range(IDLE)]
+        too_many = IDLE + ours - CONNECTIONS_MAX
+        until(lambda: flooded.refused(surface) - refused_before == too_many)
+        assert flooded.open(surface) == CONNECTIONS_MAX - (surface.endpoint == ADMIN)
+        for connection in idle[-too_many:]:  # the newest
+            assert received(connection) == TOO_MANY[surface.endpoint]
+        client.ask()
+
+
+@pytest.mark.parametrize("surface", NAMES[:-1], indirect=True)
+def test_half_sent_requests_beyond_the_room_are_refused(flooded: Flooded, surface: Surface) -> None:
+    """At most one has room; each of the others is told, and small requests are served.
+
+    None has it where the last two are refused while the one before still hands its own back.
+    """
+    before = flooded.metric(surface, "requests_refused_total")
+    half = surface.opening + surface.largest[:LARGE_BYTES]
+    with ExitStack() as stack:
+        slow = [Slow(stack.enter_context(connect(flooded, surface)), half) for _ in range(SLOW)]
+        until(lambda: sum(each.has_ended() for each in slow) >= SLOW - 1)
+        assert SLOW - 1 <= flooded.metric(surface, "requests_refused_total") - before <= SLOW
+        for each in slow:
+            if each.has_ended():
+                assert is_for_want_of_room(surface, each.received)
+        with Client(flooded, surface) as client:
+            client.ask()
+        until(lambda: flooded.open(surface) <= 1)
+
+
+class Slow:
+    """A connection that sends and takes what it can without waiting."""
+
+    def __init__(self, connection: socket.socket, sending: bytes) -> None:
+        connection.setblocking(False)
+        self._socket = connection
+        self._sending = sending
+        self.received = b""
+
+    def has_ended(self) -> bool:
+        """Say whether the daemon has closed the connection; else go on with it."""
+        try:
+            while self._sending:
+                self._sending = self._sending[self._socket.send(self._sending) :]
+        except BlockingIOError:
+            pass
+        except (ConnectionResetError, BrokenPipeError):
+            self._sending = b""
+        try:
+            while data := self._socket.recv(65536):
+                self.received += data
+        except BlockingIOError:
+            return False
+        except ConnectionResetError:
+            return True
+        return True
+
+
+def is_for_want_of_room(surface: Surface, answer: bytes) -> bool:
+    """Say whether ``answer`` refuses a request so; a stream's may come before its hello is read."""
+    if surface.endpoint != STREAM:
+        return answer == (NO_ROOM if surface.endpoint == HTTP else b"")
+    if answer == encode_hello(TOO_MUCH, -1):
+        return True
+    offset = offset_of(answer)
+    greeted = encode_hello(ErrorCode.NONE, offset)
+    return answer == greeted + encode_answer(-1, TOO_MUCH, offset, b"")
+
+
+def offset_of(answer: bytes) -> int:
+    """Return the offset that the answer to a hello tells: the last that it holds."""
+    return answer[3 + int.from_bytes(answer[:4], "big")]
+
+
+@pytest.mark.parametrize("surface", NAMES, indirect=True)
+def test_answers_that_nobody_reads_hold_up_nobody(flooded: Flooded, surface: Surface) -> None:
+    """Fifty ask for much, again and again, and read nothing of it; others are answered."""
+    with ExitStack() as stack:
+        for _ in range(SLOW):
+            slow = stack.enter_context(connect(flooded, surface, surface.opening))
+            slow.setblocking(False)
+            for _ in range(100):
+                try:
+                    slow.send(surface.costly)
+                except (BlockingIOError, ConnectionResetError, BrokenPipeError):
+                    break
+        with Client(flooded, surface) as client:
+            for _ in range(10):
+                client.ask()
+
+
+@pytest.mark.parametrize("surface", NAMES, indirect=True)
+def test_an_oversized_request_is_refused_unread(flooded: Flooded, surface: Surface) -> None:
+    """By what it announces: nothing of it need come."""
+    with connect(flooded, surface, surface.opening + surface.oversized) as oversized:
+        answer = received(oversized)
+    if KIND_OF[surface.endpoint] == "http":
+        phrase = HTTPStatus.REQUEST_ENTITY_TOO_LARGE.phrase  # which Python's versions differ on
+        assert (
+            answer
+            == (
+                f"HTTP/1.1 413 {phrase}\r\nContent-Type: text/plain; charset=utf-8\r\n"
+                "Content-Length: 23\r\nConnection: close\r\n\r\nrequest body too large\n"
+            ).encode()
+        )
+    elif surface.endpoint == STREAM:
+        assert answer == encode_hello(ErrorCode.NONE, offset_of(answer))
+    else:
+        assert answer == b""
+
+
+@pytest.mark.parametrize("surface", HTTP_NAMES, indirect=True)
+def test_an_endless_request_is_refused_on_its_way(flooded: Flooded, surface: Surface) -> None:
+    """A head by its size, a body of chunks by theirs; a frame cannot be endless."""
+    (head, more), (chunked, chunk) = surface.endless
+    line = b"GET /" + b"x" * 1024
+    for first, again, refusal in (
+        (head, more, b"431"),
+        (chunked, chunk, b"413"),
+        (line, b"x" * 1024, b"414"),
+    ):
+        with connect(flooded, surface, first) as endless:
+            sent = 0
+            while sent < ENDLESS_BYTES and not select.select([endless], [], [], 0)[0]:
+                try:
+                    sent += endless.send(again)
+                except (ConnectionResetError, BrokenPipeError):
+                    break
+            assert received(endless).startswith(b"HTTP/1.1 " + refusal)
+            assert sent < ENDLESS_BYTES

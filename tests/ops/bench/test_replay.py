@@ -1,0 +1,62 @@
+"""The pipeline's figures count only where both sides found the same."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from ops.bench.audit_logs import write_audit_log
+from ops.bench.decisions import DisagreementError
+from ops.bench.duckdb_peer import PeerReport, write_acls
+from ops.bench.figures import Absent
+from ops.bench.processes import Command
+from ops.bench.replay import check_agreement
+from ops.bench.replay_jobs import JobTime, ReplayReport, candidate_acls
+from ops.bench.sets import kind
+
+TIME = JobTime(1.0, 1.0)
+OURS = ReplayReport(
+    session=TIME,
+    ingest=TIME,
+    what_if=TIME,
+    lines=10,
+    tuples=5,
+    changed_by_same_acls=0,
+    newly_denied=3,
+)
+
+
+def test_what_two_sides_find_differently_ends_the_run() -> None:
+    """A quick wrong answer is no figure; an absent peer is no disagreement."""
+    check_agreement(OURS, PeerReport(10, 1.0, 1.0, 3))
+    check_agreement(OURS, Absent("no duckdb"))
+    for theirs in (PeerReport(9, 1.0, 1.0, 3), PeerReport(10, 1.0, 1.0, 4)):
+        with pytest.raises(DisagreementError, match="of 10 events 3 would be denied"):
+            check_agreement(OURS, theirs)
+
+
+def test_the_same_acls_must_change_nothing() -> None:
+    """The log was written by the very rules that judge it."""
+    changed = msgspec.structs.replace(OURS, changed_by_same_acls=1)
+    with pytest.raises(DisagreementError, match="same ACLs change 1"):
+        check_agreement(changed, Absent("no duckdb"))
+
+
+def test_the_peer_reads_every_line_and_finds_what_is_lost(tmp_path: Path) -> None:
+    """Its SQL knows literals, prefixes and the implied DESCRIBE: nobody loses with all ACLs."""
+    log = tmp_path / "audit.log"
+    write_audit_log(log, 2000, 500)
+    found = []
+    for name, acls in (("all", list(kind().acls())), ("fewer", candidate_acls())):
+        file = tmp_path / f"{name}.tsv"
+        write_acls(file, acls)
+        command: Command = [sys.executable, "-m", "ops.bench.duckdb_peer", log, file, tmp_path]
+        done = subprocess.run(command, capture_output=True, check=True, timeout=60)
+        found.append(msgspec.json.decode(done.stdout, type=PeerReport))
+    assert [report.lines for report in found] == [2000, 2000]
+    assert found[0].newly_denied == 0
+    assert found[1].newly_denied > 50
