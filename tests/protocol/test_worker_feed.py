@@ -45,7 +45,7 @@ places = st.builds(
     st.lists(
         st.tuples(st.sampled_from([2, 10]), texts, *[st.integers(0, 65535)] * 3), max_size=2
     ).map(tuple),
-    st.integers(-1, 99),
+    st.lists(st.integers(0, 99), max_size=2).map(tuple),
 )
 orders: st.SearchStrategy[Order] = st.one_of(
     st.builds(Begin, numbers, text_maps, st.lists(places, max_size=2).map(tuple)),

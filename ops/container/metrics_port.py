@@ -1,0 +1,123 @@
+"""A port that others reach, which hands on the daemon's /metrics and nothing else.
+
+Law: one caller at a time, each for a few seconds at most, and no path but /metrics. The admin port
+trusts whoever reaches it and therefore is loopback alone; a scraper on another machine reaches this
+one, which runs beside the daemon, in the same network namespace.
+
+    python -I -m ops.container.metrics_port --listen 0.0.0.0:9182
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import socket
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from http.client import HTTPConnection, HTTPException
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Timer
+from typing import Any, Final
+
+from ops.container.probe import ADMIN
+
+PATH: Final = "/metrics"
+SECONDS_MAX: Final = 10.0
+ADMIN_SECONDS_MAX: Final = 5.0
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server_version = "authorizerd"
+    sys_version = ""
+
+    def do_GET(self) -> None:
+        """Answer with what the daemon answers, 502 where it does not."""
+        assert isinstance(self.server, MetricsPort)
+        if self.path != PATH:
+            self._answer(404, "text/plain; charset=utf-8", f"there is only {PATH}\n".encode())
+            return
+        try:
+            status, content_type, body = _ask(self.server.admin)
+        except (OSError, HTTPException) as error:
+            status, content_type = 502, "text/plain; charset=utf-8"
+            body = f"the daemon does not answer: {error}\n".encode()
+        self._answer(status, content_type, body)
+
+    def _answer(self, status: int, content_type: str, body: bytes) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", content_type)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *arguments: Any) -> None:  # noqa: ANN401 - as inherited
+        """Say nothing: a scrape every few seconds is no news."""
+
+
+class MetricsPort(HTTPServer):
+    """Args:
+    listen: host and port, 0 for a free one.
+    admin: ``host:port`` of the daemon's admin port.
+    seconds_max: how long one caller is served, however slowly it sends.
+    """
+
+    def __init__(
+        self, listen: tuple[str, int], admin: str, seconds_max: float = SECONDS_MAX
+    ) -> None:
+        super().__init__(listen, _Handler)
+        self.admin: Final = admin
+        self._seconds_max = seconds_max
+
+    def finish_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - as inherited
+        """Serve one caller, and hang up when its time is over: a time-out is of each read alone."""
+        timer = Timer(self._seconds_max, _hang_up, (request,))
+        timer.start()
+        try:
+            super().finish_request(request, client_address)
+        finally:
+            timer.cancel()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - as inherited
+        """Say nothing of a caller that went away; the next one is served."""
+
+
+def _hang_up(connection: socket.socket) -> None:
+    with suppress(OSError):  # it has gone by itself
+        connection.shutdown(socket.SHUT_RDWR)
+
+
+def _ask(admin: str) -> tuple[int, str, bytes]:
+    connection = HTTPConnection(admin, timeout=ADMIN_SECONDS_MAX)
+    try:
+        connection.request("GET", PATH)
+        response = connection.getresponse()
+        return response.status, response.getheader("Content-Type", "text/plain"), response.read()
+    finally:
+        connection.close()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Serve until SIGTERM or SIGINT."""
+    parser = argparse.ArgumentParser(prog="metrics_port", description="Hand on /metrics.")
+    parser.add_argument("--listen", default="0.0.0.0:9182", metavar="HOST:PORT")
+    parser.add_argument("--admin", default=ADMIN, metavar="HOST:PORT")
+    parsed = parser.parse_args(arguments)
+    host, _, port = parsed.listen.rpartition(":")
+    if not port.isdecimal():
+        parser.error(f"--listen: {parsed.listen!r} is not HOST:PORT")
+    # As process 1 of a container a process gets only the signals that it has a handler for.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    try:
+        with MetricsPort((host, int(port)), parsed.admin) as server:
+            server.serve_forever()
+    except KeyboardInterrupt:
+        return 0
+    except (OSError, OverflowError) as error:
+        sys.stderr.write(f"metrics_port: {parsed.listen}: {error}\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,64 @@
+"""What must be done once before the daemon starts in a container: its configuration, and its log.
+
+Law: a log directory that is formatted is left alone. A configuration may come in parts, so that
+what is secret in it (passwords of SASL users) stands in another file than the rest.
+
+    python -I -m ops.container.prepare --config /run/authorizerd/server.properties PART…
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from config.configuration import parse
+from config.errors import ConfigurationError
+
+ENCODING: Final = "iso-8859-1"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Join the parts and format the log directory if it is new; 1 where one cannot be done."""
+    parser = argparse.ArgumentParser(prog="prepare", description=__doc__)
+    parser.add_argument("--config", required=True, type=Path, help="the file that is written")
+    parser.add_argument("--cluster-id", help="of a log that is new; a random one without it")
+    parser.add_argument("parts", nargs="+", type=Path, metavar="PART")
+    parsed = parser.parse_args(arguments)
+    try:
+        log_dir = join(parsed.parts, parsed.config)
+    except (OSError, ConfigurationError) as error:
+        sys.stderr.write(f"prepare: {error}\n")
+        return 1
+    if (log_dir / "meta.properties").exists():
+        return 0
+    command = [Path(sys.executable).with_name("authorizerd"), "format", "--config", parsed.config]
+    if parsed.cluster_id is not None:
+        command += ["--cluster-id", parsed.cluster_id]
+    return subprocess.run(command, check=False).returncode  # noqa: S603 - our own command
+
+
+def join(parts: Sequence[Path], config: Path) -> Path:
+    """Write ``parts``, one after the other, to ``config``, and return its log directory.
+
+    Raises:
+        OSError: a part cannot be read, or ``config`` not be written.
+        ConfigurationError: together they are no configuration.
+    """
+    text = "".join(f"{part.read_text(ENCODING).rstrip()}\n" for part in parts)
+    log_dir = Path(parse(text, source=str(config)).metadata_log_dir)
+    written = config.with_name(f"{config.name}.part")
+    written.unlink(missing_ok=True)
+    descriptor = os.open(written, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with open(descriptor, "w", encoding=ENCODING) as file:
+        file.write(text)
+    written.replace(config)
+    return log_dir
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,43 @@
+"""Whether the daemon of this container is alive, or ready: exit code 0 where it says so.
+
+Law: it asks the admin port over loopback, as that port demands, and needs nothing but Python. It is
+for HEALTHCHECK and for probes, which run it every few seconds: hence no import of the daemon.
+
+    python -I -m ops.container.probe /readyz
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from http.client import HTTPConnection, HTTPException
+from typing import Final
+
+ADMIN: Final = "127.0.0.1:8182"
+SECONDS_MAX: Final = 3.0
+_ANSWER_BYTES_MAX: Final = 1024
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Return 0 where the answer is 200, else 1; what it was goes to standard output."""
+    parser = argparse.ArgumentParser(prog="probe", description="Ask the admin port.")
+    parser.add_argument("path", choices=("/healthz", "/readyz"))
+    parser.add_argument("--admin", default=ADMIN, metavar="HOST:PORT")
+    parsed = parser.parse_args(arguments)
+    connection = HTTPConnection(parsed.admin, timeout=SECONDS_MAX)
+    try:
+        connection.request("GET", parsed.path)
+        response = connection.getresponse()
+        answer = response.read(_ANSWER_BYTES_MAX).decode(errors="replace")
+    except (OSError, HTTPException) as error:
+        sys.stdout.write(f"{parsed.admin} does not answer: {error}\n")
+        return 1
+    finally:
+        connection.close()
+    sys.stdout.write(f"{answer}\n")
+    return 0 if response.status == 200 else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,121 @@
+#!/bin/sh
+# An image, tried as a runtime would run it: the daemon as process 1 and user 10001, on a root that
+# is read-only, in namespaces of its own. Needs root, buildah and unshare, and no container engine.
+#
+#   ops/container/smoke.sh localhost/authorizerd:latest
+#
+# BUILDAH may hold flags: BUILDAH="buildah --root /tmp/storage".
+set -eu
+image=${1:?the name of an image}
+buildah=${BUILDAH:-buildah}
+here=$(dirname "$(readlink -f "$0")")
+data=$(mktemp -d)
+daemon=
+container=$($buildah from --pull-never "$image")
+finish() {
+    [ -z "$daemon" ] || kill -KILL "$daemon" 2>/dev/null || :
+    $buildah umount "$container" >/dev/null
+    $buildah rm "$container" >/dev/null
+    rm -rf "$data"
+}
+trap finish EXIT
+root=$($buildah mount "$container")
+
+fail() { echo "smoke: $1" >&2; exit 1; }
+
+# Runs a command of the image in namespaces that are new: with the data, and a root that is read-only.
+within_new() {
+    exec unshare --mount --pid --net --ipc --uts --fork --kill-child sh -euc '
+        root=$1 data=$2; shift 2
+        ip link set lo up
+        mount --bind "$root" "$root"
+        mount --bind "$data" "$root/var/lib/authorizerd"
+        mount --rbind /dev "$root/dev"
+        mount -t proc proc "$root/proc"
+        mount -o remount,bind,ro "$root"
+        exec setpriv --no-new-privs chroot --userspec=10001:10001 "$root" "$@"
+    ' sh "$root" "$data" "$@"
+}
+# Runs Python of the image in the namespaces of the daemon.
+beside() {
+    nsenter --target "$process" --mount --pid --net \
+        chroot --userspec=10001:10001 "$root" /opt/authorizerd/bin/python -I "$@"
+}
+prepare() (
+    within_new /opt/authorizerd/bin/python -I -m ops.container.prepare \
+        --config /var/lib/authorizerd/server.properties \
+        /var/lib/authorizerd/parts/server.properties /var/lib/authorizerd/parts/listener.properties
+)
+
+mkdir "$data/parts"
+sed 's#/run/secrets/tokens#/var/lib/authorizerd/parts/tokens#' "$here/config/server.properties" \
+    >"$data/parts/server.properties"
+cat >"$data/parts/listener.properties" <<'PART'
+listener.name.sasl_plaintext.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required user_admin="only-for-this-test";
+PART
+chown -R 10001:10001 "$data"
+token=$( (within_new /opt/authorizerd/bin/authorizerd token --principal User:proxy \
+    --append /var/lib/authorizerd/parts/tokens) )
+
+prepare | grep -q '^Formatted ' || fail "an empty log directory was not formatted"
+[ "$(stat -c %a "$data/server.properties")" = 600 ] || fail "the configuration can be read by others"
+[ -z "$(prepare)" ] || fail "a log that is there was not left alone"
+
+(within_new /opt/authorizerd/bin/authorizerd serve \
+    --config /var/lib/authorizerd/server.properties >"$data/audit" 2>"$data/said") &
+daemon=$!
+tries=0
+until process=$(pgrep -P "$daemon") && beside -m ops.container.probe /readyz >"$data/probe" 2>&1; do
+    tries=$((tries + 1))
+    [ "$tries" -lt 300 ] || { cat "$data/said" "$data/probe" >&2; fail "not ready"; }
+    sleep 0.1
+done
+grep -q '^ready: 0 ACLs' "$data/probe" || fail "the probe says: $(cat "$data/probe")"
+[ "$(stat -c %u "/proc/$process")" = 10001 ] || fail "it does not run as user 10001"
+awk '$1 == "NSpid:" { exit $NF != 1 }' "/proc/$process/status" || fail "it is not process 1"
+awk '$1 == "CapEff:" { exit $2 !~ /^0+$/ }' "/proc/$process/status" || fail "it has capabilities"
+beside -c 'import os; assert os.statvfs("/").f_flag & os.ST_RDONLY' || fail "its root can be written"
+
+beside -c '
+import json, sys
+from http.client import HTTPConnection
+from ops.container.probe import ADMIN
+question = json.dumps({
+    "subject": {"type": "user", "id": "proxy"}, "action": {"name": "read"},
+    "resource": {"type": "topic", "id": "orders"},
+})
+def asked(headers):
+    connection = HTTPConnection("127.0.0.1:8181", timeout=10)
+    connection.request("POST", "/access/v1/evaluation", question,
+                       {"Content-Type": "application/json", **headers})
+    response = connection.getresponse()
+    return response.status, response.read()
+assert asked({})[0] == 401, "it decides for whoever shows no token"
+status, body = asked({"Authorization": "Bearer " + sys.argv[1]})
+assert status == 200 and json.loads(body)["decision"] is False, (status, body)
+' "$token" || fail "decisions are not as they should be"
+
+beside -c '
+import subprocess, sys, time
+from http.client import HTTPConnection
+port = subprocess.Popen([sys.executable, "-I", "-m", "ops.container.metrics_port"])
+for _ in range(300):
+    connection = HTTPConnection("127.0.0.1:9182", timeout=10)
+    try:
+        connection.request("GET", "/metrics")
+    except ConnectionRefusedError:
+        time.sleep(0.1)
+    else:
+        break
+assert b"authorizerd_acl_count 0.0" in connection.getresponse().read()
+port.terminate()
+assert port.wait(timeout=10) == 0
+' || fail "metrics are not handed on"
+
+kill -TERM "$process"
+code=0
+wait "$daemon" || code=$?
+daemon=
+[ "$code" = 0 ] || { cat "$data/said" >&2; fail "SIGTERM ended it with code $code"; }
+grep -q '"principal"' "$data/audit" || fail "the audit has no line of the decision"
+echo "smoke: $image is well"

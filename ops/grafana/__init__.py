@@ -1,0 +1,1 @@
+"""The dashboard of the daemon in Grafana, made by code."""

@@ -1,0 +1,92 @@
+"""The image's recipe, and the image itself where one is named."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+CONTAINER = ROOT / "ops" / "container"
+IMAGE = os.environ.get("AUTHORIZERD_TEST_IMAGE")
+
+
+def instructions() -> list[tuple[str, str]]:
+    """Return the Containerfile's instructions, each with its argument on one line."""
+    text = re.sub(r"^#.*\n", "", (CONTAINER / "Containerfile").read_text(), flags=re.MULTILINE)
+    lines = text.replace("\\\n", " ").splitlines()
+    parts = [line.strip().partition(" ") for line in lines if line.strip()]
+    return [(name, argument.strip()) for name, _, argument in parts]
+
+
+def arguments_of(name: str) -> list[str]:
+    return [argument for other, argument in instructions() if other == name]
+
+
+def test_the_base_is_one_and_pinned() -> None:
+    """By version and by digest; both stages stand on the same one."""
+    base = arguments_of("ARG")[0]
+    assert re.fullmatch(
+        r"BASE=docker\.io/library/python:3\.\d+\.\d+-slim-\w+@sha256:[0-9a-f]{64}", base
+    )
+    assert arguments_of("FROM") == ["${BASE} AS build", "${BASE}"]
+
+
+def test_the_daemon_is_process_1_and_nobody() -> None:
+    """Exec forms alone: a shell would keep the signals to itself."""
+    assert re.fullmatch(r"[1-9]\d{4}:[1-9]\d{4}", arguments_of("USER")[-1])
+    assert json.loads(arguments_of("ENTRYPOINT")[-1])[0].startswith("/")
+    assert json.loads(arguments_of("CMD")[-1])[0] == "serve"
+    assert arguments_of("STOPSIGNAL") == ["SIGTERM"]
+    for command in arguments_of("RUN"):
+        assert isinstance(json.loads(command), list)
+    _, _, check = arguments_of("HEALTHCHECK")[-1].partition("CMD ")
+    assert json.loads(check)[-2:] == ["ops.container.probe", "/readyz"]
+
+
+def test_only_wheels_of_the_lock_are_installed() -> None:
+    """By their hashes, and from no index that the image would name."""
+    installed = [json.loads(run) for run in arguments_of("RUN") if '"install"' in run]
+    locked, ours = installed
+    assert {"--require-hashes", "--only-binary", "requirements.lock"} <= set(locked)
+    assert {"--no-deps", "--no-index"} <= set(ours)
+    assert "index-url" not in (CONTAINER / "Containerfile").read_text()
+
+
+def test_every_package_is_copied_and_not_ignored() -> None:
+    """A package that is new would be missing in the image alone."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    packages = {
+        pattern.removesuffix("*")
+        for pattern in project["tool"]["setuptools"]["packages"]["find"]["include"]
+    }
+    copied = {
+        source
+        for copy in arguments_of("COPY")
+        if "--from" not in copy
+        for source in copy.split()[:-1]
+    }
+    assert packages <= copied
+    assert all((ROOT / source).exists() for source in copied)
+    lines = (CONTAINER / "Containerfile.dockerignore").read_text().splitlines()
+    assert copied == {line[1:] for line in lines if line.startswith("!")}
+    version = dict(argument.split("=") for argument in arguments_of("ARG") if "@" not in argument)
+    assert version["VERSION"] == project["project"]["version"]
+
+
+@pytest.mark.skipif(
+    IMAGE is None or os.geteuid() != 0,
+    reason="AUTHORIZERD_TEST_IMAGE names no image of buildah's, or this is not root",
+)
+def test_an_image_is_well() -> None:
+    """As ops/container/smoke.sh finds, which runs it as a runtime would."""
+    assert IMAGE is not None
+    smoke = subprocess.run(
+        [CONTAINER / "smoke.sh", IMAGE], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert smoke.returncode == 0, smoke.stderr

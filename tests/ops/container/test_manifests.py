@@ -1,0 +1,172 @@
+"""Compose and Kubernetes: what the files say agrees with the daemon, and among themselves."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from config.configuration import parse
+from tests.ops.container.test_prepare import SECRET
+
+CONTAINER = Path(__file__).parents[3] / "ops" / "container"
+KUBERNETES = CONTAINER / "kubernetes"
+KUBERNETES_VERSION = "1.31.0"
+COMPOSE = yaml.safe_load((CONTAINER / "compose.yaml").read_text())
+
+
+def resources() -> list[dict[str, Any]]:
+    """Return what kustomization.yaml lists."""
+    files = yaml.safe_load((KUBERNETES / "kustomization.yaml").read_text())["resources"]
+    assert {*files, "kustomization.yaml"} == {file.name for file in KUBERNETES.iterdir()}
+    return [
+        found for file in files for found in yaml.safe_load_all((KUBERNETES / file).read_text())
+    ]
+
+
+RESOURCES = resources()
+
+
+def the(kind: str, name: str = "authorizerd") -> dict[str, Any]:
+    (found,) = (
+        resource
+        for resource in RESOURCES
+        if (resource["kind"], resource["metadata"]["name"]) == (kind, name)
+    )
+    return found
+
+
+POD = the("StatefulSet")["spec"]["template"]
+CONTAINERS = POD["spec"]["initContainers"] + POD["spec"]["containers"]
+PORTS = {
+    port["name"]: port["containerPort"]
+    for container in CONTAINERS
+    for port in container.get("ports", ())
+}
+
+
+def server_properties(place: str) -> str:
+    """Return what the daemon reads there, but for its secrets."""
+    if place == "kubernetes":
+        text: str = the("ConfigMap")["data"]["server.properties"]
+        return text
+    return (CONTAINER / "config" / "server.properties").read_text()
+
+
+@pytest.mark.parametrize("resource", RESOURCES, ids=lambda resource: resource["kind"])
+def test_a_resource_has_its_kinds_shape(resource: dict[str, Any]) -> None:
+    """By Kubernetes' own schemas; kinds of others are not among them."""
+    schemas = pytest.importorskip(
+        "kubernetes_validate", reason="kubernetes-validate (PyPI) is not installed"
+    )
+    if resource["apiVersion"].startswith("monitoring.coreos.com/"):
+        pytest.skip("a ServiceMonitor's schema is the Prometheus operator's")
+    schemas.validate(resource, KUBERNETES_VERSION, strict=True)
+
+
+@pytest.mark.parametrize("container", CONTAINERS, ids=lambda container: container["name"])
+def test_a_container_of_the_pod_is_confined(container: dict[str, Any]) -> None:
+    """As the Pod Security Standard "restricted" asks, which the namespace enforces, and more."""
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert {"requests", "limits"} == container["resources"].keys()
+    context = POD["spec"]["securityContext"]
+    assert context["runAsNonRoot"] is True
+    assert context["seccompProfile"] == {"type": "RuntimeDefault"}
+    user = re.search(r"^USER (\d+):(\d+)$", (CONTAINER / "Containerfile").read_text(), re.MULTILINE)
+    assert user is not None
+    assert (context["runAsUser"], context["runAsGroup"]) == (int(user[1]), int(user[2]))
+
+
+@pytest.mark.parametrize("place", ["compose", "kubernetes"])
+def test_a_configuration_is_one_of_the_daemons(place: str) -> None:
+    """Nothing in it is ignored, its ports are those that are opened, and the admin port stays."""
+    configuration = parse(f"{server_properties(place)}\n{SECRET}\n", source=place)
+    assert not configuration.ignored_keys
+    assert configuration.metadata_log_dir == "/var/lib/authorizerd/log"
+    assert configuration.admin_http.port == 8182
+    assert configuration.decision_http.port == PORTS["decision-http"]
+    assert configuration.decision_stream is not None
+    assert configuration.decision_stream.port == PORTS["stream"]
+    assert [listener.port for listener in configuration.listeners] == [PORTS["kafka"]]
+
+
+def test_selectors_find_the_pod_and_ports_their_names() -> None:
+    """A Service, a budget or a policy that finds nothing is no error to Kubernetes."""
+    labels = POD["metadata"]["labels"]
+    for kind, name in (("Service", "authorizerd"), ("Service", "authorizerd-metrics")):
+        spec = the(kind, name)["spec"]
+        assert spec["selector"] == labels
+        for port in spec["ports"]:
+            assert PORTS[port["targetPort"]] == port["port"]
+    assert the("PodDisruptionBudget")["spec"]["selector"]["matchLabels"] == labels
+    assert the("StatefulSet")["spec"]["selector"]["matchLabels"] == labels
+    assert the("StatefulSet")["spec"]["serviceName"] == "authorizerd-metrics"
+    policy = the("NetworkPolicy")["spec"]
+    assert policy["podSelector"]["matchLabels"] == labels
+    let_in = [port["port"] for rule in policy["ingress"] for port in rule["ports"]]
+    assert sorted(let_in) == sorted(PORTS)
+
+
+def test_prometheus_finds_the_metrics_as_the_job_of_the_rules() -> None:
+    """By the Service's label, and in compose by the name in the scrape configuration."""
+    monitor, service = the("ServiceMonitor")["spec"], the("Service", "authorizerd-metrics")
+    labels = service["metadata"]["labels"]
+    assert monitor["selector"]["matchLabels"].items() <= labels.items()
+    assert labels[monitor["jobLabel"]] == "authorizerd"
+    assert service["spec"]["publishNotReadyAddresses"] is True
+    assert [e["port"] for e in monitor["endpoints"]] == [
+        p["name"] for p in service["spec"]["ports"]
+    ]
+    scraped = yaml.safe_load((CONTAINER.parent / "prometheus" / "prometheus.yaml").read_text())
+    (config,) = scraped["scrape_configs"]
+    assert config["job_name"] == "authorizerd"
+    assert config["static_configs"] == [{"targets": [f"authorizerd:{PORTS['metrics']}"]}]
+
+
+def test_one_pod_owns_the_log() -> None:
+    """Two at one volume could both believe that the other is gone."""
+    spec = the("StatefulSet")["spec"]
+    assert spec["replicas"] == 1
+    assert spec["volumeClaimTemplates"][0]["spec"]["accessModes"] == ["ReadWriteOncePod"]
+
+
+def test_every_mount_has_its_volume_and_what_is_run_is_there() -> None:
+    """Modules by their names, in compose and in the pod."""
+    volumes = {volume["name"] for volume in POD["spec"]["volumes"]} | {
+        claim["metadata"]["name"] for claim in the("StatefulSet")["spec"]["volumeClaimTemplates"]
+    }
+    mounted = {mount["name"] for each in CONTAINERS for mount in each.get("volumeMounts", ())}
+    assert mounted == volumes
+    modules = set(re.findall(r"ops\.container\.\w+", f"{CONTAINERS}{COMPOSE}"))
+    assert modules == {f"ops.container.{name}" for name in ("metrics_port", "prepare", "probe")}
+    for module in modules:
+        assert (CONTAINER / f"{module.rpartition('.')[2]}.py").exists()
+
+
+@pytest.mark.parametrize("name", ["prepare", "authorizerd", "metrics"])
+def test_a_service_of_compose_is_confined(name: str) -> None:
+    """As in the pod, and nothing is published beyond loopback."""
+    service = COMPOSE["services"][name]
+    assert service["read_only"] is True
+    assert service["cap_drop"] == ["ALL"]
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    context = POD["spec"]["securityContext"]
+    assert service["user"] == f"{context['runAsUser']}:{context['runAsGroup']}"
+
+
+def test_compose_publishes_on_loopback_alone() -> None:
+    """And names a version of every image that it does not make."""
+    for service in COMPOSE["services"].values():
+        assert all(port.startswith("127.0.0.1:") for port in service.get("ports", ()))
+        assert (
+            not service["image"].startswith("docker.io/")
+            or ":v" in service["image"]
+            or re.search(r":\d", service["image"])
+        )

@@ -1,0 +1,67 @@
+"""What is done before the daemon starts: once, and never to a log that is there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ops.container.prepare import main
+
+SECRET = (
+    "listener.name.sasl_plaintext.plain.sasl.jaas.config="
+    "org.apache.kafka.common.security.plain.PlainLoginModule required"
+    ' user_admin="a password";'
+)
+
+
+@pytest.fixture
+def parts(tmp_path: Path) -> list[str]:
+    """A configuration in two files; the first one's last line has no end."""
+    files = tmp_path / "server.properties.in", tmp_path / "listener.properties"
+    files[0].write_text(
+        f"node.id=7\nlog.dirs={tmp_path}/log\nlisteners=SASL_PLAINTEXT://127.0.0.1:0"
+    )
+    files[1].write_text(SECRET)
+    return [str(file) for file in files]
+
+
+def test_a_new_log_is_formatted_and_an_old_one_left_alone(tmp_path: Path, parts: list[str]) -> None:
+    """The parts become one file, which nobody else may read."""
+    config = tmp_path / "server.properties"
+    arguments = ["--config", str(config), "--cluster-id", "4L6g3nShT-eMCtK--X86sw", *parts]
+    assert main(arguments) == 0
+    assert config.stat().st_mode & 0o777 == 0o600
+    assert config.read_text().splitlines()[-2:] == [
+        "listeners=SASL_PLAINTEXT://127.0.0.1:0",
+        SECRET,
+    ]
+    properties = tmp_path / "log" / "meta.properties"
+    before = properties.read_bytes()
+    assert b"cluster.id=4L6g3nShT-eMCtK--X86sw" in before
+    assert main(["--config", str(config), *parts]) == 0
+    assert properties.read_bytes() == before
+
+
+def test_a_part_that_is_missing_is_named(
+    tmp_path: Path, parts: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing is written, and nothing formatted."""
+    config = tmp_path / "server.properties"
+    assert main(["--config", str(config), *parts, str(tmp_path / "none")]) == 1
+    assert str(tmp_path / "none") in capsys.readouterr().err
+    assert not config.exists()
+    assert not (tmp_path / "log").exists()
+
+
+def test_parts_that_are_no_configuration_are_refused(
+    tmp_path: Path, parts: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With the key that is wrong; what was there before stays."""
+    config = tmp_path / "server.properties"
+    config.write_text("as it was")
+    with Path(parts[1]).open("a") as part:
+        part.write("\nauthorizerd.workers=many\n")
+    assert main(["--config", str(config), *parts]) == 1
+    assert "authorizerd.workers" in capsys.readouterr().err
+    assert config.read_text() == "as it was"
