@@ -227,6 +227,7 @@ class DaemonCollector(Collector):
             counters={
                 "requests": "Whole requests received.",
                 "requests_bad": "Requests refused unread: no HTTP, or too large.",
+                "requests_failed": "Requests answered with 500: a fault of the daemon's own.",
                 "requests_refused": _REFUSED,
             },
         )

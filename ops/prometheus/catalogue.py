@@ -231,6 +231,14 @@ CATALOGUE: Final = (
         advice="A client is wrong, or somebody is trying things out.",
     ),
     MetricEntry(
+        name="authorizerd_http_requests_failed_total",
+        kind="counter",
+        labels=("listener",),
+        unit="requests",
+        tells="Requests answered with 500: a fault of the daemon's own.",
+        advice="The log has the trace. Report it.",
+    ),
+    MetricEntry(
         name="authorizerd_http_requests_refused_total",
         kind="counter",
         labels=("listener",),

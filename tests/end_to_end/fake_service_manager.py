@@ -1,0 +1,123 @@
+"""A service manager's end of a notify socket, and of the sockets that it hands on."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from tests.end_to_end.daemon_process import ROOT, SECONDS_MAX
+from tests.end_to_end.held_daemon import HELD
+from tests.end_to_end.test_early_start import wait_for
+
+Message = dict[str, str]
+
+
+class NotifySocket:
+    """Args:
+    address: as NOTIFY_SOCKET has it: a path, or ``@`` and an abstract name.
+    """
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._socket.bind(address.replace("@", "\0", 1))
+
+    def receive(self, seconds: float = SECONDS_MAX) -> Message:
+        """Return the next message.
+
+        Raises:
+            TimeoutError: none has come.
+        """
+        self._socket.settimeout(seconds)
+        lines = self._socket.recv(1 << 16).decode().split("\n")
+        return dict(line.split("=", 1) for line in lines)
+
+    def receive_until(self, key: str) -> list[Message]:
+        """Return the messages up to the first that says ``key``, which is the last of them."""
+        messages = [self.receive()]
+        while key not in messages[-1]:
+            messages.append(self.receive())
+        return messages
+
+    def receive_all(self) -> list[Message]:
+        """Return what has come already."""
+        messages = []
+        while True:
+            try:
+                messages.append(self.receive(seconds=1e-6))
+            except (TimeoutError, BlockingIOError):
+                return messages
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+class HeldService:
+    """A daemon whose load is held back until it is released."""
+
+    def __init__(self, process: subprocess.Popen[str], ready_file: Path) -> None:
+        self.process = process
+        self.ready_file = ready_file
+        assert process.stdout is not None
+        held = process.stdout.readline()
+        assert held == HELD, process.communicate()
+
+    def release(self) -> None:
+        """Let the load go on."""
+        assert self.process.stdin is not None
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+
+    def wait_until_ready(self) -> None:
+        wait_for(self.ready_file, self.process)
+
+
+@contextmanager
+def held_service(
+    config_file: Path,
+    ready_file: Path,
+    *,
+    sockets: Mapping[str, socket.socket] | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Iterator[HeldService]:
+    """Start a daemon, with sockets handed to it by their names; kill it at the end."""
+    process = start_service(
+        "tests.end_to_end.held_daemon",
+        *("--config", config_file, "--ready-file", ready_file),
+        sockets=sockets or {},
+        environment=environment or {},
+    )
+    try:
+        yield HeldService(process, ready_file)
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def start_service(
+    module: str,
+    *arguments: str | Path,
+    sockets: Mapping[str, socket.socket],
+    environment: Mapping[str, str],
+    stderr: int | IO[str] = subprocess.PIPE,
+) -> subprocess.Popen[str]:
+    """Start ``serve`` of a module, with sockets handed to it by their names."""
+    descriptors = {name: each.fileno() for name, each in sockets.items()}
+    named = ",".join(f"{descriptor}:{name}" for name, descriptor in descriptors.items())
+    activated = ("tests.end_to_end.activated", named) if sockets else ()
+    return subprocess.Popen(
+        [sys.executable, "-m", *activated, module, "serve", *arguments],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=stderr,
+        text=True,
+        pass_fds=tuple(descriptors.values()),
+        env={**os.environ, **environment},
+    )

@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from configparser import ConfigParser
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from config.configuration import Configuration, parse
+from daemon.assembly import ADMIN_HTTP, DECISION_HTTP, DECISION_STREAM
+from tests.end_to_end.daemon_process import run
+
+FILES: Final = Path(__file__).parents[3] / "ops/systemd"
+SERVICE: Final = FILES / "authorizerd.service"
+SOCKETS: Final = sorted(FILES.glob("*.socket"))
+COMMAND: Final = "/opt/authorizerd/bin/authorizerd"
+EXPOSURE_MAX: Final = 20
+"""In tenths, as ``--threshold`` has it."""
+
+
+def tool(name: str) -> str:
+    path = shutil.which(name)
+    if path is None:
+        pytest.skip(f"{name} is not installed: apt-get install systemd")
+    return path
+
+
+def call(*command: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+def configured() -> Configuration:
+    source = FILES / "server.properties"
+    return parse(source.read_text(), source=str(source))
+
+
+def test_the_units_have_no_mistake_in_them(tmp_path: Path) -> None:
+    """systemd-analyze verify finds nothing to say, but for a program that is not installed here."""
+    analyze = tool("systemd-analyze")
+    installed = shutil.copytree(FILES, tmp_path / "units")
+    unit = installed / SERVICE.name
+    text = unit.read_text()
+    assert COMMAND in text
+    unit.write_text(text.replace(COMMAND, "/bin/true"))
+    units = [unit, *(installed / each.name for each in SOCKETS)]
+    done = call(analyze, "verify", "--man=no", *units)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_the_service_is_exposed_to_little() -> None:
+    """2.0 or better, of 10."""
+    done = call(
+        tool("systemd-analyze"), "security", "--offline=true", "--no-pager",
+        f"--threshold={EXPOSURE_MAX}", SERVICE,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout
+
+
+def test_the_user_and_the_directories_can_be_made(tmp_path: Path) -> None:
+    """Below a root of their own; the configuration is not the daemon's to change."""
+    if os.geteuid() != 0:
+        pytest.skip("only root gives directories away")
+    (tmp_path / "etc").mkdir()
+    sysusers = tool("systemd-sysusers")
+    done = call(sysusers, f"--root={tmp_path}", FILES / "authorizerd.sysusers.conf")
+    assert done.returncode == 0, done.stderr
+    user = (tmp_path / "etc/passwd").read_text()
+    assert user.startswith("authorizerd:")
+    tmpfiles = tool("systemd-tmpfiles")
+    done = call(tmpfiles, "--create", f"--root={tmp_path}", FILES / "authorizerd.tmpfiles.conf")
+    assert done.returncode == 0, done.stderr
+    uid, gid = map(int, user.split(":")[2:4])
+    etc, log = (tmp_path / f"{each}/authorizerd" for each in ("etc", "var/lib"))
+    assert (etc.stat().st_uid, etc.stat().st_gid, etc.stat().st_mode & 0o777) == (0, gid, 0o750)
+    assert (log.stat().st_uid, log.stat().st_gid, log.stat().st_mode & 0o777) == (uid, gid, 0o750)
+
+
+def test_each_socket_is_that_of_an_endpoint_as_it_is_configured() -> None:
+    """By name and address, or the daemon would refuse to start with it."""
+    configuration = configured()
+    (kafka,) = configuration.listeners
+    http, stream, admin = (
+        configuration.decision_http,
+        configuration.decision_stream,
+        configuration.admin_http,
+    )
+    assert stream is not None
+    expected = {
+        kafka.listener_name: f"{kafka.host}:{kafka.port}",
+        DECISION_HTTP: f"{http.host}:{http.port}",
+        DECISION_STREAM: stream.path,
+        ADMIN_HTTP: f"{admin.host}:{admin.port}",
+    }
+    found = {}
+    for path in SOCKETS:
+        unit = ConfigParser(interpolation=None)
+        unit.read(path)
+        section = unit["Socket"]
+        found[section["FileDescriptorName"]] = section["ListenStream"]
+        assert section["Service"] == SERVICE.name
+    assert found == expected
+
+
+def test_what_the_service_starts_is_a_command_there_is() -> None:
+    """``serve`` takes the arguments that the unit gives it."""
+    (start,) = (line for line in SERVICE.read_text().splitlines() if line.startswith("ExecStart="))
+    program, *arguments = start.removeprefix("ExecStart=").split()
+    assert program == COMMAND
+    assert arguments.pop() == "$AUTHORIZERD_OPTIONS"
+    assert arguments[:2] == ["serve", "--config"]
+    done = run(*arguments[:-1], FILES / "nowhere", "--override", "node.id=1")
+    assert (done.returncode, "No such file" in done.stderr) == (1, True)
