@@ -31,7 +31,7 @@ class Flag(NamedTuple):
     help: str
 
 
-_FLAGS: Final[Mapping[str, Flag]] = {
+FLAGS: Final[Mapping[str, Flag]] = {
     "add": Flag(Argument.NONE, "Add ACLs."),
     "remove": Flag(Argument.NONE, "Remove ACLs."),
     "list": Flag(Argument.NONE, "List the ACLs of the named resources, or all."),
@@ -155,7 +155,7 @@ def parse_arguments(words: Iterable[str]) -> Arguments:
         if word == "-" or not word.startswith("-"):
             continue
         flag, equals, value = word[2 if word.startswith("--") else 1 :].partition("=")
-        if flag not in _FLAGS:
+        if flag not in FLAGS:
             # Behind one hyphen stand one-letter flags side by side, of which there are none.
             raise UsageError(
                 f"{flag if word.startswith('--') else word[1]} is not a recognized option"
@@ -169,7 +169,7 @@ def parse_arguments(words: Iterable[str]) -> Arguments:
 
 def _argument(flag: str, value: str | None, rest: deque[str]) -> list[str]:
     """Return the value that stands behind ``=``, or is taken from the words that follow."""
-    argument = _FLAGS[flag].argument
+    argument = FLAGS[flag].argument
     if argument is Argument.NONE:
         return []
     if value is not None:
@@ -248,5 +248,5 @@ def help_text() -> str:
             subsequent_indent=indent,
         )
         + "\n"
-        for name, flag in _FLAGS.items()
+        for name, flag in FLAGS.items()
     )

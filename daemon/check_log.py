@@ -27,11 +27,25 @@ EXIT_NOT_CHECKED: Final = 1
 EXIT_FAULTS: Final = 2
 
 
-class _Parser(argparse.ArgumentParser):
+class CheckParser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Exit as what could not be checked: argparse's own code would say that faults were."""
         self.print_usage()
         self.exit(EXIT_NOT_CHECKED, f"{self.prog}: error: {message}\n")
+
+
+def new_parser() -> CheckParser:
+    """Return what reads the words behind ``check-log``."""
+    parser = CheckParser(
+        prog="authorizerd check-log", description="look at every byte of a metadata log"
+    )
+    parser.add_argument("directory", type=Path, help="the directory of __cluster_metadata-0")
+    parser.add_argument(
+        "--repair",
+        action="store_true",
+        help="keep a copy, then end the log before what cannot be read; says first what is lost",
+    )
+    return parser
 
 
 def run_check_log(
@@ -42,21 +56,12 @@ def run_check_log(
     Raises:
         MetadataLogError: the directory holds no log, cannot be read, or is locked for a repair.
     """
-    parser = _Parser(
-        prog="authorizerd check-log", description="look at every byte of a metadata log"
-    )
-    parser.add_argument("directory", type=Path, help="the directory of __cluster_metadata-0")
-    parser.add_argument(
-        "--repair",
-        action="store_true",
-        help="keep a copy, then end the log before what cannot be read; says first what is lost",
-    )
-    arguments = parser.parse_args(words)
+    arguments = new_parser().parse_args(words)
     if isinstance(out, TextIOWrapper):
         out.reconfigure(errors="backslashreplace")  # a damaged name may be no text
     log_dir: Path = arguments.directory
     if not arguments.repair:
-        if _is_locked(log_dir):
+        if is_locked(log_dir):
             out.write(f"{log_dir}: in use: what is being written may look unfinished\n")
         return EXIT_FAULTS if _inspect(log_dir, storage, out) else 0
     with locked(log_dir):
@@ -115,16 +120,19 @@ def _tell(plan: RepairPlan, out: TextIO) -> None:
     out.flush()
 
 
-def _is_locked(log_dir: Path) -> bool:
+def is_locked(log_dir: Path) -> bool:
     """Say whether another process holds the directory's lock.
 
     A reader's lock is asked for and let go, with every lock that this process itself may hold.
+    Of a file that cannot be opened nothing is known, and nothing said.
     """
     try:
-        with (log_dir / LOCK_NAME).open("rb") as file:
-            fcntl.lockf(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except (BlockingIOError, PermissionError):
-        return True
+        file = (log_dir / LOCK_NAME).open("rb")
     except OSError:
         return False
+    with file:
+        try:
+            fcntl.lockf(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError as error:
+            return isinstance(error, BlockingIOError | PermissionError)
     return False

@@ -1,7 +1,8 @@
 """The command ``authorizerd``: its arguments, its exit codes, and errors in one clear line.
 
 Exit codes: 0 done (``explain``: allowed), 1 a fault (one line on standard error), 2 wrong
-arguments, 3 ``explain``: denied. ``check-log`` has its own: ``daemon.check_log``.
+arguments, 3 ``explain``: denied. ``check-log`` and ``doctor`` have their own (``daemon.check_log``,
+``daemon.doctor``); so has ``replay``: ``ops.replay.command_line``. docs/exit-codes.md has them all.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import platform
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -33,11 +35,13 @@ from config.errors import ConfigurationError
 from daemon.acl_command import run_acl_command
 from daemon.acl_command_execution import Terminal
 from daemon.check_log import run_check_log
+from daemon.doctor import run_doctor
 from daemon.errors import StartError
 from daemon.lifespan import run_daemon
 from daemon.log_directory import claim_log_directory, format_log_directory
-from daemon.log_limit import LogLimit
+from daemon.log_output import fault_line, log_to_standard_error, take_log_format
 from daemon.offline import SnapshotAcls, explained, read_snapshot
+from daemon.replay_command import become_replay
 from daemon.scram_arguments import read_scram_arguments
 from daemon.token_command import add_token_arguments, run_token_command
 from daemon.worker import run_worker
@@ -76,6 +80,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _acls(words[1:])
         if words[:1] == ["check-log"]:
             return run_check_log(words[1:], sys.stdout)
+        if words[:1] == ["doctor"]:
+            return run_doctor(words[1:], sys.stdout)
+        if words[:1] == ["replay"]:
+            become_replay(words[1:])
         parsed = _parsed(words)
         code: int = parsed.run(parsed)
     except BaseExceptionGroup as group:
@@ -90,7 +98,7 @@ def _fault(error: BaseException) -> int:
     named = [leaf for leaf in _leaves(error) if isinstance(leaf, _NAMED_ERRORS)]
     if not named:
         raise error
-    print(f"authorizerd: {named[0]}", file=sys.stderr)
+    print(fault_line(str(named[0])), file=sys.stderr)
     return EXIT_FAULT
 
 
@@ -107,7 +115,7 @@ def _parsed(words: Sequence[str]) -> argparse.Namespace:
 
     They may be what a shell has cut off an argument: the rest of a password.
     """
-    parser = _parser()
+    parser = new_parser()
     parsed, unknown = parser.parse_known_args(words)
     if unknown:
         is_secret = parsed.run is _format
@@ -116,11 +124,14 @@ def _parsed(words: Sequence[str]) -> argparse.Namespace:
     return parsed
 
 
-def _parser() -> argparse.ArgumentParser:
+def new_parser() -> argparse.ArgumentParser:
+    """Return what reads the command's words, but for those with a parser of their own."""
     parser = argparse.ArgumentParser(
-        prog="authorizerd", description="Apache Kafka's ACL authorizer as a daemon."
+        prog="authorizerd",
+        description="Apache Kafka's ACL authorizer as a daemon.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,  # the version has several lines
     )
-    parser.add_argument("--version", action="version", version=version("authorizerd"))
+    parser.add_argument("--version", action="version", version=_versions())
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_serve(commands.add_parser("serve", help="run the daemon"))
     _add_format(commands.add_parser("format", help="make an empty log directory"))
@@ -128,10 +139,17 @@ def _parser() -> argparse.ArgumentParser:
     _add_token(commands.add_parser("token", help="make a token for a caller of a decision port"))
     commands.add_parser("acls", help="list, add and remove ACLs, with the flags of kafka-acls")
     commands.add_parser("check-log", help="look at every byte of a metadata log, and repair it")
+    commands.add_parser("doctor", help="say what would hinder the daemon on this machine")
+    commands.add_parser("replay", help="judge recorded traffic by other ACLs, on Spark")
     _add_explain(
         commands.add_parser("explain", help="say what is decided, and why, by a log or checkpoint")
     )
     return parser
+
+
+def _versions() -> str:
+    python = f"{platform.python_implementation()} {platform.python_version()}"
+    return f"authorizerd {version('authorizerd')}\n{python}\n{platform.platform()}"
 
 
 def _add_serve(parser: argparse.ArgumentParser) -> None:
@@ -142,30 +160,22 @@ def _add_serve(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _log_to_standard_error(name: str) -> None:
-    logging.basicConfig(
-        level=logging.INFO,
-        stream=sys.stderr,
-        format=f"%(asctime)s %(levelname)s {name}: %(message)s",
-    )
-    logging.getLogger().handlers[0].addFilter(LogLimit())
-
-
 def _add_worker(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_worker)
     parser.add_argument(FEED_FLAG, required=True, type=int, dest="feed")
 
 
 def _worker(arguments: argparse.Namespace) -> int:
-    _log_to_standard_error(f"%(name)s worker {os.getpid()}")
+    log_to_standard_error(is_worker=True)
     run_worker(arguments.feed)
     return 0
 
 
 def _serve(arguments: argparse.Namespace) -> int:
-    _log_to_standard_error("%(name)s")
+    log_to_standard_error()
     read = partial(_read_configuration, arguments.config, arguments.override)
     configuration = read()
+    take_log_format(configuration.log_format)
     _warn(configuration)
     log_dir = Path(configuration.metadata_log_dir)
     with locked(log_dir):

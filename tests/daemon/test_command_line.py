@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import re
 from importlib.metadata import version
 from pathlib import Path
@@ -154,8 +155,11 @@ def test_everyone_cannot_be_explained(real: Path, capsys: pytest.CaptureFixture[
 
 
 def test_the_version_is_the_distributions(capsys: pytest.CaptureFixture[str]) -> None:
-    """One place says it."""
+    """One place says it; what a report of a fault needs beside it follows."""
     with pytest.raises(SystemExit) as error:
         main(["--version"])
     assert error.value.code == 0
-    assert capsys.readouterr().out.strip() == version("authorizerd")
+    ours, python, machine = capsys.readouterr().out.splitlines()
+    assert ours == f"authorizerd {version('authorizerd')}"
+    assert python == f"{platform.python_implementation()} {platform.python_version()}"
+    assert machine == platform.platform()

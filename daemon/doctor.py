@@ -1,0 +1,122 @@
+"""``authorizerd doctor``: what would hinder a daemon here, found before it starts or while it runs.
+
+Law: no secret is printed, and nothing is changed: what is written to time the disk is removed, and
+no address is taken from a daemon that runs.
+
+Exit codes: 0 no errors (warnings there may be), 1 it could not be examined, or wrong arguments,
+2 errors were found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Final, TextIO
+
+import msgspec
+
+from config.configuration import Configuration
+from config.errors import ConfigurationError
+from config.faults import parse_or_faults
+from daemon.check_log import CheckParser, is_locked
+from daemon.doctor_access import access_findings
+from daemon.doctor_disk import disk_findings
+from daemon.doctor_exposure import exposure_findings
+from daemon.doctor_findings import Finding, Level, error, ok, warning
+from daemon.doctor_log import log_findings
+from daemon.doctor_ports import port_findings
+from daemon.doctor_system import clock_findings, limit_findings, version_findings
+from daemon.errors import StartError
+
+EXIT_NOT_EXAMINED: Final = 1
+EXIT_ERRORS: Final = 2
+
+_CHECK: Final = "configuration"
+_ORDER: Final = (Level.ERROR, Level.WARNING, Level.OK)
+
+
+def new_parser() -> CheckParser:
+    """Return what reads the words behind ``doctor``."""
+    parser = CheckParser(
+        prog="authorizerd doctor", description="say what would hinder the daemon on this machine"
+    )
+    parser.add_argument("--config", required=True, type=Path, help="server.properties")
+    parser.add_argument(
+        "--override",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a setting that wins over the file's; may be repeated",
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    return parser
+
+
+def run_doctor(words: Sequence[str], out: TextIO) -> int:
+    """Run the command with the words that follow its name; return its exit code.
+
+    Raises:
+        StartError: the configuration's file cannot be read.
+    """
+    arguments = new_parser().parse_args(words)
+    found = []
+    for finding in findings(arguments.config, arguments.override):
+        found.append(finding)
+        if not arguments.json:
+            out.write(f"{finding.line()}\n")
+            out.flush()  # some checks take their time
+    worst = next(level for level in _ORDER if any(each.level is level for each in found))
+    if arguments.json:
+        document = {"result": worst.value, "findings": found}
+        out.write(msgspec.json.format(msgspec.json.encode(document)).decode() + "\n")
+    else:
+        out.write(_summary(found))
+    return EXIT_ERRORS if worst is Level.ERROR else 0
+
+
+def _summary(found: Sequence[Finding]) -> str:
+    counts = {level: sum(each.level is level for each in found) for level in _ORDER}
+    return f"{counts[Level.ERROR]} errors, {counts[Level.WARNING]} warnings\n"
+
+
+def findings(config: Path, overrides: Sequence[str]) -> Iterator[Finding]:
+    """Yield what is found, ok or not; without a sound configuration, of the machine alone.
+
+    Raises:
+        StartError: the configuration's file cannot be read.
+    """
+    try:
+        text = config.read_text(encoding="iso-8859-1")
+    except OSError as fault:
+        raise StartError(f"--config: {config}: {fault.strerror or fault}") from fault
+    configuration = parse_or_faults(text, source=str(config), overrides=overrides)
+    if isinstance(configuration, list):
+        yield from map(_fault, configuration)
+    else:
+        yield from _of_configuration(configuration)
+        yield from _of_surroundings(config, configuration)
+    yield from chain(clock_findings(), version_findings())
+
+
+def _fault(fault: ConfigurationError) -> Finding:
+    return error(_CHECK, str(fault), "mend it; the other checks wait for that")
+
+
+def _of_configuration(configuration: Configuration) -> Iterator[Finding]:
+    yield ok(_CHECK, f"sound, node {configuration.node_id}")
+    if configuration.ignored_keys:
+        names = ", ".join(configuration.ignored_keys)
+        advice = "remove what was meant for a broker; look for slips of the pen"
+        yield warning(_CHECK, f"keys that mean nothing here are ignored: {names}", advice)
+
+
+def _of_surroundings(config: Path, configuration: Configuration) -> Iterator[Finding]:
+    log_dir = Path(configuration.metadata_log_dir)
+    is_running = is_locked(log_dir)
+    yield from access_findings(config, configuration)
+    yield from exposure_findings(configuration)
+    yield from port_findings(configuration, is_running=is_running)
+    yield from limit_findings(configuration)
+    yield from disk_findings(log_dir)
+    yield from log_findings(log_dir, configuration.node_id, is_running=is_running)

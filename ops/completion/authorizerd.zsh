@@ -1,0 +1,279 @@
+#compdef authorizerd
+# Written by python -m tests.ops.manual: change the parsers instead. It belongs into
+# /usr/share/zsh/site-functions/_authorizerd
+
+_authorizerd() {
+    local context state line
+    local -a commands=(
+        'serve:run the daemon'
+        'format:make an empty log directory'
+        'token:make a token for a caller of a decision port'
+        'acls:list, add and remove ACLs, with the flags of kafka-acls'
+        'check-log:look at every byte of a metadata log'
+        'doctor:say what would hinder the daemon on this machine'
+        'replay:Recorded traffic, on Spark, against other ACLs.'
+        'explain:say what is decided, and why, by a log or checkpoint'
+    )
+    _arguments -C \
+        '*-h[show this help message and exit]' \
+        '*--help[show this help message and exit]' \
+        '*--version[show program'"'"'s version number and exit]' \
+        '1: :{_describe command commands}' \
+        '*:: :->below'
+    [[ $state == below ]] && case $words[1] in
+        serve) _authorizerd_serve ;;
+        format) _authorizerd_format ;;
+        token) _authorizerd_token ;;
+        acls) _authorizerd_acls ;;
+        check-log) _authorizerd_check_log ;;
+        doctor) _authorizerd_doctor ;;
+        replay) _authorizerd_replay ;;
+        explain) _authorizerd_explain ;;
+    esac
+}
+
+_authorizerd_serve() {
+    _arguments -C \
+        '*-h[show this help message and exit]' \
+        '*--help[show this help message and exit]' \
+        '*--config[server.properties]:CONFIG:_files' \
+        '*--override[a setting that wins over the file'"'"'s; may be repeated]:KEY=VALUE:_files' \
+        '*--ready-file[gets the bound addresses as JSON once the ACLs are loaded]:READY_FILE:_files'
+}
+
+_authorizerd_format() {
+    _arguments -C \
+        '*-h[show this help message and exit]' \
+        '*--help[show this help message and exit]' \
+        '*--config[server.properties]:CONFIG:_files' \
+        '*--override[a setting that wins over the file'"'"'s; may be repeated]:KEY=VALUE:_files' \
+        '*--cluster-id[the cluster'"'"'s id; a random one without it]:CLUSTER_ID:_files' \
+        '*--add-scram[a user'"'"'s SCRAM credential, as kafka-storage takes it; may be repeated]:'"'"'MECHANISM=[name=USER,password=PASSWORD]'"'"':_files'
+}
+
+_authorizerd_token() {
+    _arguments -C \
+        '*-h[show this help message and exit]' \
+        '*--help[show this help message and exit]' \
+        '*--principal[who holds it\: Type\:name, for example User\:proxy]:PRINCIPAL:_files' \
+        '*--id[what the token is known by; a random one without it]:ID:_files' \
+        '*--append[add the token'"'"'s line to authorizerd.tokens.file; without it the line is printed]:FILE:_files'
+}
+
+_authorizerd_acls() {
+    _arguments -C \
+        '*--add[Add ACLs.]' \
+        '*--remove[Remove ACLs.]' \
+        '*--list[List the ACLs of the named resources, or all.]' \
+        '*--bootstrap-server[Brokers to connect to\: host\:port,host\:port.]:VALUE:_files' \
+        '*--bootstrap-controller[Controllers to connect to, instead.]:VALUE:_files' \
+        '*--command-config[A properties file for the connection\: security.protocol, sasl.mechanism, sasl.jaas.config, request.timeout.ms, default.api.timeout.ms.]:VALUE:_files' \
+        '*--log-dir[With --list\: read, instead of asking a server, a directory that holds __cluster_metadata-0, or one .checkpoint file.]:VALUE:_files' \
+        '*--topic[A topic; '"'"'*'"'"' is the ACLs for all topics.]:VALUE:_files' \
+        '*--group[A consumer group; '"'"'*'"'"' is the ACLs for all groups.]:VALUE:_files' \
+        '*--cluster[The cluster.]' \
+        '*--transactional-id[A transactional id; '"'"'*'"'"' is the ACLs for all.]:VALUE:_files' \
+        '*--delegation-token[A delegation token; '"'"'*'"'"' is the ACLs for all.]:VALUE:_files' \
+        '*--user-principal[A user as the resource of CreateTokens and DescribeTokens.]:VALUE:_files' \
+        '*--resource-pattern-type[How names are meant\: LITERAL (the default) or PREFIXED; to list and remove also ANY (this name in either type) and MATCH (every pattern that such a resource meets; with --remove, take care).]:VALUE:_files' \
+        '*--operation[All (the default), Read, Write, Create, Delete, Alter, Describe, ClusterAction, DescribeConfigs, AlterConfigs, IdempotentWrite, CreateTokens, DescribeTokens or TwoPhaseCommit.]:VALUE:_files' \
+        '*--allow-principal[Who is allowed, as Type\:name; User\:'"'"'*'"'"' is everyone.]:VALUE:_files' \
+        '*--deny-principal[Who is denied; a denial wins over any permission.]:VALUE:_files' \
+        '*--allow-host[From where the allowed principals may come; everywhere without it.]:VALUE:_files' \
+        '*--deny-host[From where the denied principals are denied; everywhere without it.]:VALUE:_files' \
+        '*--principal[With --list\: only the ACLs of this principal.]:VALUE:_files' \
+        '*--producer[The ACLs of a producer\: Write, Describe and Create on the topics, Write and Describe on the transactional ids.]' \
+        '*--consumer[The ACLs of a consumer\: Read and Describe on the topics, Read on the groups.]' \
+        '*--idempotent[With --producer\: IdempotentWrite on the cluster too.]' \
+        '*--force[Ask nothing\: every answer is yes.]' \
+        '*--help[Print this.]' \
+        '*--version[Print the version of authorizerd.]'
+}
+
+_authorizerd_check_log() {
+    _arguments -C \
+        '*-h[show this help message and exit]' \
+        '*--help[show this help message and exit]' \
+        :DIRECTORY:_files \
+        '*--repair[keep a copy, then end the log before what cannot be read; says first what is lost]'
+}
+
+_authorizerd_doctor() {
+    _arguments -C \
+        '*-h[show this help message and exit]' \
+        '*--help[show this help message and exit]' \
+        '*--config[server.properties]:CONFIG:_files' \
+        '*--override[a setting that wins over the file'"'"'s; may be repeated]:KEY=VALUE:_files' \
+        '*--json[print one JSON document]'
+}
+
+_authorizerd_replay() {
+    local context state line
+    local -a commands=(
+        'ingest:read audit logs into events'
+        'whatif:say what other ACLs would newly deny, and newly allow'
+        'usage:say which ACLs the traffic used, and what narrower ones would serve it'
+        'load:send the recorded questions to a live daemon, and measure its answers'
+        'report:make one page of what the others found; needs no Spark'
+    )
+    _arguments -C \
+        '*-h[show this help message and exit]' \
+        '*--help[show this help message and exit]' \
+        '1: :{_describe command commands}' \
+        '*:: :->below'
+    [[ $state == below ]] && case $words[1] in
+        ingest) _authorizerd_replay_ingest ;;
+        whatif) _authorizerd_replay_whatif ;;
+        usage) _authorizerd_replay_usage ;;
+        load) _authorizerd_replay_load ;;
+        report) _authorizerd_replay_report ;;
+    esac
+}
+
+_authorizerd_replay_ingest() {
+    _arguments -C \
+        '*-h[show this help message and exit]' \
+        '*--help[show this help message and exit]' \
+        '*--input[audit logs\: files, directories, globs or URIs]:PATH:_files' \
+        '*--format[of the input; auto without it]:auto|json|kafka:(auto json kafka)' \
+        '*--tz[of times that name none; UTC]:ZONE:_files' \
+        '*--max-bad-ratio[how many of the lines may be set aside; 0.01]:R:_files' \
+        '*--out[gets the results]:DIR:_files' \
+        '*--overwrite[--out may hold something\: replace the results]' \
+        '*--master[local\[*\] without it]:MASTER:_files' \
+        '*--deploy-mode[]:client|cluster:(client cluster)' \
+        '*--conf[a setting of Spark; may be repeated]:KEY=VALUE:_files' \
+        '*--archives[unpacked beside each executor]:FILE#NAME,…:_files' \
+        '*--spark-home[a Spark 4; without it SPARK_HOME, or the installed pyspark]:DIR:_files' \
+        '*--python[the Python of the executors]:PATH:_files' \
+        '*--driver-memory[2g if local]:SIZE:_files' \
+        '*--executor-memory[]:SIZE:_files' \
+        '*--executor-cores[]:N:_files' \
+        '*--num-executors[]:N:_files' \
+        '*--print[print the spark-submit line and keep its files, run nothing]' \
+        '*--verbose[show all that Spark says]'
+}
+
+_authorizerd_replay_whatif() {
+    _arguments -C \
+        '*-h[show this help message and exit]' \
+        '*--help[show this help message and exit]' \
+        '*--events[what ingest wrote]:DIR:_files' \
+        '*--acls[a log directory, a .checkpoint file, what kafka-acls --list printed, a YAML or JSON file, or kafka\://HOST\:PORT]:SOURCE:_files' \
+        '*--as-of[the ACLs of a log directory as they were then]:TIME|OFFSET:_files' \
+        '*--super-users[as super.users\: Type\:name;Type\:name]:A;B:_files' \
+        '*--allow-everyone-if-no-acl-found[]' \
+        '*--command-config[the settings of a client, for kafka\:// sources]:FILE:_files' \
+        '*--baseline-acls[compare with what these decide; without it, with what was recorded]:SOURCE:_files' \
+        '*--baseline-as-of[as --as-of, for those]:TIME|OFFSET:_files' \
+        '*--out[gets the results]:DIR:_files' \
+        '*--overwrite[--out may hold something\: replace the results]' \
+        '*--master[local\[*\] without it]:MASTER:_files' \
+        '*--deploy-mode[]:client|cluster:(client cluster)' \
+        '*--conf[a setting of Spark; may be repeated]:KEY=VALUE:_files' \
+        '*--archives[unpacked beside each executor]:FILE#NAME,…:_files' \
+        '*--spark-home[a Spark 4; without it SPARK_HOME, or the installed pyspark]:DIR:_files' \
+        '*--python[the Python of the executors]:PATH:_files' \
+        '*--driver-memory[2g if local]:SIZE:_files' \
+        '*--executor-memory[]:SIZE:_files' \
+        '*--executor-cores[]:N:_files' \
+        '*--num-executors[]:N:_files' \
+        '*--print[print the spark-submit line and keep its files, run nothing]' \
+        '*--verbose[show all that Spark says]'
+}
+
+_authorizerd_replay_usage() {
+    _arguments -C \
+        '*-h[show this help message and exit]' \
+        '*--help[show this help message and exit]' \
+        '*--events[what ingest wrote]:DIR:_files' \
+        '*--acls[a log directory, a .checkpoint file, what kafka-acls --list printed, a YAML or JSON file, or kafka\://HOST\:PORT]:SOURCE:_files' \
+        '*--as-of[the ACLs of a log directory as they were then]:TIME|OFFSET:_files' \
+        '*--super-users[as super.users\: Type\:name;Type\:name]:A;B:_files' \
+        '*--allow-everyone-if-no-acl-found[]' \
+        '*--command-config[the settings of a client, for kafka\:// sources]:FILE:_files' \
+        '*--lookback[judge the last so many days of the events; all of them without it]:DAYS:_files' \
+        '*--names-max[suggest up to so many literal ACLs in place of a wide grant; 20]:N:_files' \
+        '*--assume-in-force[take ACLs whose age is unknown for older than the window]' \
+        '*--out[gets the results]:DIR:_files' \
+        '*--overwrite[--out may hold something\: replace the results]' \
+        '*--master[local\[*\] without it]:MASTER:_files' \
+        '*--deploy-mode[]:client|cluster:(client cluster)' \
+        '*--conf[a setting of Spark; may be repeated]:KEY=VALUE:_files' \
+        '*--archives[unpacked beside each executor]:FILE#NAME,…:_files' \
+        '*--spark-home[a Spark 4; without it SPARK_HOME, or the installed pyspark]:DIR:_files' \
+        '*--python[the Python of the executors]:PATH:_files' \
+        '*--driver-memory[2g if local]:SIZE:_files' \
+        '*--executor-memory[]:SIZE:_files' \
+        '*--executor-cores[]:N:_files' \
+        '*--num-executors[]:N:_files' \
+        '*--print[print the spark-submit line and keep its files, run nothing]' \
+        '*--verbose[show all that Spark says]'
+}
+
+_authorizerd_replay_load() {
+    _arguments -C \
+        '*-h[show this help message and exit]' \
+        '*--help[show this help message and exit]' \
+        '*--events[what ingest wrote]:DIR:_files' \
+        '*--target[the daemon; or unix\:PATH]:HOST PORT:_files' \
+        '*--surface[stream]:stream|http:(stream http)' \
+        '*--token-file[its first line is shown to the target]:FILE:_files' \
+        '*--mode[open\: by a schedule, whatever the answers; closed\: as fast as they come]:open|closed:(open closed)' \
+        '*--speed[of the recorded times]:FACTOR:_files' \
+        '*--rate[questions a second instead]:N:_files' \
+        '*--profile[or ramp\:FROM\:TO\:SECONDS, or step\:RATE\:SECONDS,RATE\:SECONDS]:PROFILE:_files' \
+        '*--max-gap[a longer silence of the record is cut]:SECONDS:_files' \
+        '*--loop[ask the record so often; 0\: as often as --duration needs; 1]:N:_files' \
+        '*--warmup[counted in no figure]:SECONDS:_files' \
+        '*--duration[after the warm-up]:SECONDS:_files' \
+        '*--lanes[connections, a task each; 1]:N:_files' \
+        '*--batch[questions a frame; 64]:N:_files' \
+        '*--depth[frames in flight; 8]:N:_files' \
+        '*--start-margin[from when all lanes are ready to their start; 3.0]:SECONDS:_files' \
+        '*--max-send-lag[a run whose generator was later than this, at p99, is not valid; 10.0]:MS:_files' \
+        '*--fail-on[such as p99<5ms,mismatch=0,errors=0,dropped=0,rate>=1000\: exit code 3]:THRESHOLDS:_files' \
+        '*--dry-run[plan, and send nothing]' \
+        '*--out[gets the results]:DIR:_files' \
+        '*--overwrite[--out may hold something\: replace the results]' \
+        '*--master[local\[*\] without it]:MASTER:_files' \
+        '*--deploy-mode[]:client|cluster:(client cluster)' \
+        '*--conf[a setting of Spark; may be repeated]:KEY=VALUE:_files' \
+        '*--archives[unpacked beside each executor]:FILE#NAME,…:_files' \
+        '*--spark-home[a Spark 4; without it SPARK_HOME, or the installed pyspark]:DIR:_files' \
+        '*--python[the Python of the executors]:PATH:_files' \
+        '*--driver-memory[2g if local]:SIZE:_files' \
+        '*--executor-memory[]:SIZE:_files' \
+        '*--executor-cores[]:N:_files' \
+        '*--num-executors[]:N:_files' \
+        '*--print[print the spark-submit line and keep its files, run nothing]' \
+        '*--verbose[show all that Spark says]'
+}
+
+_authorizerd_replay_report() {
+    _arguments -C \
+        '*-h[show this help message and exit]' \
+        '*--help[show this help message and exit]' \
+        '*--run[holds ingest.json, whatif.json, usage.json or load.json, or directories that do]:DIR:_files' \
+        '*--out[the page; DIR/report.html without it. The same as JSON is written beside it]:FILE:_files'
+}
+
+_authorizerd_explain() {
+    _arguments -C \
+        '*-h[show this help message and exit]' \
+        '*--help[show this help message and exit]' \
+        '*--log-dir[a directory that holds __cluster_metadata-0, or one .checkpoint file]:LOG_DIR:_files' \
+        '*--principal[Type\:name, for example User\:alice]:PRINCIPAL:_files' \
+        '*--host[the client'"'"'s IP address; unknown without it]:HOST:_files' \
+        '*--operation[a Kafka operation, in any case]:OPERATION:_files' \
+        '*--topic[]:NAME:_files' \
+        '*--group[]:NAME:_files' \
+        '*--transactional-id[]:NAME:_files' \
+        '*--delegation-token[]:NAME:_files' \
+        '*--user-principal[]:NAME:_files' \
+        '*--cluster[the resource kafka-cluster]' \
+        '*--super-users[as super.users\: Type\:name;Type\:name]:SUPER_USERS:_files' \
+        '*--allow-everyone-if-no-acl-found[]'
+}
+
+_authorizerd "$@"
