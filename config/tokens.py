@@ -98,9 +98,8 @@ def _parse_entry(entry: str) -> Token:
     if not _ID.fullmatch(token_id):
         raise InvalidValueError("the id is not of 1 to 64 letters, digits, - and _")
     if not _DIGEST.fullmatch(digest):
-        raise InvalidValueError(
-            f"{token_id}: after the id stands no SHA-256, 64 hexadecimal digits"
-        )
+        # Not even the id is shown: somebody may have put a token there, or its secret.
+        raise InvalidValueError("after the id stands no SHA-256, 64 hexadecimal digits")
     principal_type, _, name = principal.partition(":")
     if not (principal_type and name):
         raise InvalidValueError(f"{token_id}: the principal is not Type:name")
