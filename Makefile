@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: setup setup-dev run test faults stories mutants check bench conformance lock clean
+.PHONY: setup setup-dev run replay-demo test faults stories mutants check bench conformance manual lock clean
 
 setup: .venv/.setup
 setup-dev: .venv/.setup-dev
@@ -21,6 +21,10 @@ setup-dev: .venv/.setup-dev
 
 run: setup
 	@$(BIN)/python -m ops.example
+
+# A real broker's traffic through ingest, whatif, usage and load to a report; needs Java 17.
+replay-demo: setup-dev
+	@$(BIN)/python -m ops.replay_demo
 
 test: setup-dev
 	$(BIN)/pytest
@@ -50,6 +54,10 @@ bench: setup-dev
 # WRITE=1 keeps the matrix of admin clients in docs/conformance.md.
 conformance: setup-dev
 	$(BIN)/pytest tests/conformance $(if $(SEED),--seed $(SEED)) $(if $(WRITE),--write-matrix)
+
+# Writes the manual page and the shells' completions anew, from the parsers of the command line.
+manual: setup-dev
+	$(BIN)/python -m tests.ops.manual
 
 # Rewrites both lock files; needs uv.
 lock:

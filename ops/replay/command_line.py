@@ -70,7 +70,7 @@ JOBS: Final = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
-    parsed = _parser().parse_args(arguments)
+    parsed = new_parser().parse_args(arguments)
     try:
         code: int = parsed.run(parsed)
     except _NAMED_ERRORS as error:
@@ -79,7 +79,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code
 
 
-def _parser() -> argparse.ArgumentParser:
+def new_parser() -> argparse.ArgumentParser:
+    """Return what reads the words behind ``authorizerd replay``."""
     parser = argparse.ArgumentParser(
         prog="authorizerd replay",
         description="Recorded traffic, on Spark, against other ACLs.",

@@ -29,6 +29,7 @@ except SubmissionError as error:
 def replay(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """Run the command in a folder that holds nothing of the project."""
     settings = [f"spark.{one}.extraJavaOptions={QUICK_START}" for one in ("driver", "executor")]
+    settings.append("spark.sql.shuffle.partitions=2")
     return subprocess.run(
         [*COMMAND, "replay", *words, *(word for one in settings for word in ("--conf", one))],
         cwd=folder,

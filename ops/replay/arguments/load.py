@@ -101,6 +101,8 @@ def load_plan_of(parsed: argparse.Namespace, *, is_local: bool) -> LoadPlan:
     Raises:
         PathError: the events are not there, or the output is.
     """
+    if parsed.token_file is not None and parsed.only_print:
+        parsed.refuse("--print keeps the job's files, and no token is kept: leave out --token-file")
     try:
         plan = _plan(parsed, is_local=is_local)
         check_plan(plan)

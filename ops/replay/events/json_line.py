@@ -6,11 +6,14 @@ Law: every value that an event has is in the object and of its kind, or the line
 from __future__ import annotations
 
 from datetime import tzinfo
+from typing import Annotated
 
 import msgspec
 
 from ops.replay.events.event import UNKNOWN_LEVEL, Event, Reason
 from ops.replay.events.times import find_head
+
+_INT_32 = msgspec.Meta(ge=-(2**31), lt=2**31)  # what Kafka counts with, and the column holds
 
 
 class _AuditRecord(msgspec.Struct, frozen=True):
@@ -23,7 +26,7 @@ class _AuditRecord(msgspec.Struct, frozen=True):
     level: str = UNKNOWN_LEVEL
     host: str | None = None
     request: str | None = None
-    resource_reference_count: int | None = None
+    resource_reference_count: Annotated[int, _INT_32] | None = None
     rule: str | None = None
     acl: str | None = None
     masked: tuple[str, ...] = ()

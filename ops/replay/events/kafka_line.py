@@ -4,9 +4,6 @@ Law: a line is read only if there is one way to read it. Principals, groups and 
 chosen by those who are judged, so a marker that stands anywhere but in its own place, once, makes
 the line ambiguous: no name can turn a recorded Denied into Allowed.
 
-This is the readable definition. ``ops.replay.jobs.ingest_lines`` says the same in Spark's
-expressions, which are many times as fast; a test holds the two equal.
-
 Source: Kafka SimpleAclAuthorizer, AclAuthorizer and StandardAuthorizerData (buildAuditMessage).
 """
 
@@ -14,9 +11,10 @@ from __future__ import annotations
 
 import re
 from datetime import tzinfo
+from functools import lru_cache
 from typing import Final
 
-from ops.replay.events.event import UNKNOWN_HOST, UNKNOWN_LEVEL, Event, Reason
+from ops.replay.events.event import SEPARATOR, UNKNOWN_HOST, UNKNOWN_LEVEL, Event, Reason
 from ops.replay.events.times import Head, find_head
 
 PRINCIPAL: Final = "Principal = "
@@ -32,6 +30,7 @@ MARKERS: Final = (*VERDICTS, *OPERATIONS, *SINGLE_MARKERS)
 
 PATTERN_TYPES: Final = ("LITERAL", "PREFIXED", "ANY", "MATCH", "UNKNOWN")
 PARTIAL: Final = re.compile(r" (?:stdout|stderr) P ")  # CRI's tag of a piece that another follows
+_verdict: Final = re.compile(" is (Allowed|Denied) ")
 _WORD: Final = re.compile(r"[A-Za-z_]+")
 _NUMBER: Final = re.compile(r"([0-9]{1,9})(.*)", re.DOTALL)
 # log4j's %c, and Strimzi's %t behind it. Bounded, or a name of many such words would take for ever.
@@ -46,7 +45,7 @@ class _SetAsideError(Exception):
 
 def parse_kafka_line(text: str, zone: tzinfo) -> Event | Reason:
     """Return what an audit line says; ``zone`` is that of a time without one."""
-    if PRINCIPAL not in text or not any(verdict in text for verdict in VERDICTS):
+    if PRINCIPAL not in text or _verdict.search(text) is None:
         return Reason.NO_DECISION
     try:
         return _parsed(text, zone)
@@ -62,25 +61,25 @@ def stands_twice(text: str) -> bool:
 
 def _parsed(text: str, zone: tzinfo) -> Event:
     before, rest = _cut(text, PRINCIPAL, text)
-    verdict = min((v for v in VERDICTS if v in rest), key=rest.index, default=" is Allowed ")
-    principal, rest = _cut(rest, verdict, text)
+    verdict = _verdict.search(rest)
     # The blank after the verdict is the one before the operation.
-    if not (" " + rest).startswith(OPERATIONS):
+    if verdict is None or not rest.startswith(OPERATIONS, verdict.end() - 1):
         raise _unread(text)
-    operation, rest = _cut(rest[len(OPERATIONS[0]) - 1 :], HOST, text)
+    principal = rest[: verdict.start()]
+    operation, rest = _cut(rest[verdict.end() - 1 + len(OPERATIONS[0]) :], HOST, text)
     host, rest = _cut(rest, RESOURCE, text)
     resource_type, rest = _cut(rest, ":", text)
     if not _WORD.fullmatch(operation) or not _WORD.fullmatch(resource_type):
         raise _unread(text)
     pattern_type, name, request, count, rule = _after_the_type(rest)
     # A marker may share its blanks with the ones round the field.
-    fields = (f" {field} " for field in (before, principal, host, name, request, rule))
-    if any(marker in field for field in fields for marker in MARKERS):
+    fields = f" {SEPARATOR} ".join(("", before, principal, host, name, request, rule, ""))
+    if any(marker in fields for marker in MARKERS):
         raise _SetAsideError(Reason.AMBIGUOUS)
     head, at_ms = _moment(before, zone)
     return Event(
         at_ms=at_ms,
-        allowed=VERDICTS[verdict],
+        allowed=VERDICTS[verdict.group()],
         principal=principal,
         host=None if host == UNKNOWN_HOST else host,
         operation=constant_name(operation),
@@ -94,6 +93,7 @@ def _parsed(text: str, zone: tzinfo) -> Event:
     )
 
 
+@lru_cache(64)  # words are few, but come with every line
 def constant_name(word: str) -> str:
     """Return ``TransactionalId`` as ``TRANSACTIONAL_ID``; what is in capitals stays as it is."""
     return re.sub(r"([a-z])([A-Z])", r"\1_\2", word).upper()
@@ -132,6 +132,7 @@ def _without_tail(text: str) -> str:
     return found.group(1) if found else text
 
 
+@lru_cache(64)  # who reads lines that differ in their times alone asks of one time only
 def _moment(before: str, zone: tzinfo) -> tuple[Head, int]:
     if PARTIAL.search(before):
         raise _SetAsideError(Reason.PARTIAL_LINE)

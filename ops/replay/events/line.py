@@ -17,11 +17,10 @@ from ops.replay.events.kafka_line import parse_kafka_line
 
 LineFormat = Literal["auto", "json", "kafka"]
 
-# Understood by Java's regular expressions as well. CRI: ``2026-11-21T16:26:26.9Z stdout F {…``.
-CRI_JSON: Final = r"^[0-9T:.Z+-]+ (?:stdout|stderr) F \{"
 DOCKER_JSON: Final = '{"log":'  # Docker's json-file driver writes this key first
 
-_cri_json: Final = re.compile(CRI_JSON)
+# 2026-11-21T16:26:26.9Z stdout F {…
+_cri_json: Final = re.compile(r"^[0-9T:.Z+-]+ (?:stdout|stderr) F \{")
 
 
 class _DockerRecord(msgspec.Struct, frozen=True):

@@ -16,19 +16,19 @@ LEVELS: Final = ("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL")
 ZERO_ZONES: Final = ("Z", "UTC", "GMT")
 
 _ANY_LEVEL: Final = "|".join(LEVELS)
-# Understood by Java's regular expressions as well as by Python's. The last time before the message
-# is the broker's own: what runs its container puts its time in front of it.
-HEAD: Final = (
+# The last time before the message is the broker's own: what runs its container puts its time in
+# front of it.
+_HEAD: Final = (
     r"(?s)^.*(?<![0-9])(2[0-9]{3}-[0-9]{2}-[0-9]{2})[T ]([0-9]{2}:[0-9]{2}:[0-9]{2})"
     r"(?:[.,]([0-9]{1,3})[0-9]*)?"
     rf"(?: ?(?!(?:{_ANY_LEVEL})(?![A-Za-z]))"
     r"([A-Z]{1,5}(?![A-Za-z])|[+-][0-9]{2}(?::?[0-9]{2})?(?![0-9])))?"
-    rf"(?:.*?(?<![A-Za-z])({_ANY_LEVEL})(?![A-Za-z]))?.*$"
+    rf"(?:.*?(?<![A-Za-z])({_ANY_LEVEL})(?![A-Za-z]))?"
 )
-OFFSET: Final = r"^[+-](?:0[0-9]|1[0-7])(?::?[0-5][0-9])?$|^[+-]18(?::?00)?$"
+_OFFSET: Final = r"^[+-](?:0[0-9]|1[0-7])(?::?[0-5][0-9])?$|^[+-]18(?::?00)?$"
 
-_head: Final = re.compile(HEAD)
-_offset: Final = re.compile(OFFSET)
+_head: Final = re.compile(_HEAD)
+_offset: Final = re.compile(_OFFSET)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 

@@ -19,6 +19,7 @@ from pyspark.sql import functions as sql
 
 from ops.replay.events.event import Reason
 from ops.replay.events.ingested import Ingested, encode_ingested
+from ops.replay.events.line import LineFormat
 from ops.replay.events.times import zone_of
 from ops.replay.jobs.errors import JobError
 from ops.replay.jobs.files import write_text
@@ -36,8 +37,8 @@ TUPLE: Final = (
     "principal", "host", "operation", "resource_type", "resource_name", "pattern_type",
 )  # fmt: skip
 _SETTINGS: Final = {
-    # HotSpot compiles no method above 8,000 bytes: one for a whole stage is several times slower.
-    "spark.sql.codegen.hugeMethodLimit": "8000",
+    # Of lines as long as lines may be, a batch would otherwise take gigabytes.
+    "spark.sql.execution.arrow.maxBytesPerBatch": "16m",
     # Days are written side by side: sorting by day would cost more than parsing.
     "spark.sql.maxConcurrentOutputFileWriters": "64",
 }
@@ -100,7 +101,7 @@ def _ingest(spark: SparkSession, plan: IngestPlan) -> Ingested:
     is_parquet = plan.format == "parquet"
     inputs = find_inputs(spark, plan.inputs, is_parquet)
     check_apart(inputs, plan.out)
-    line_format = "auto" if is_parquet else plan.format
+    line_format: LineFormat = "auto" if is_parquet else msgspec.convert(plan.format, LineFormat)
     read = _write_rows(read_rows(spark, inputs, line_format, plan.time_zone), plan.out)
     if read.lines == read.blank_lines + read.set_aside:
         _write_no_events(spark, plan.out)

@@ -6,83 +6,57 @@ file and what follows here moves no row; so a row's number in the run gives the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import reduce
 from typing import Final
 
-import pyarrow
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.types import BooleanType, StringType, TimestampType
 
-from ops.replay.events.archives import unpack_lines
 from ops.replay.events.event import UNKNOWN_LEVEL, Reason
-from ops.replay.jobs.arrow_map import map_in_arrow
+from ops.replay.events.line import LineFormat
 from ops.replay.jobs.errors import JobError
 from ops.replay.jobs.ingest_inputs import Inputs, literal_glob
-from ops.replay.jobs.ingest_lines import EVENT_COLUMNS, parse_lines
+from ops.replay.jobs.ingest_lines import EVENT_COLUMNS, parse_archives, parse_lines
 
 ROW_COLUMNS: Final = ("line", "file", "reason", *EVENT_COLUMNS)
 _REQUIRED: Final = ("at", "allowed", "principal", "operation", "resource_type", "resource_name")
 _DEFAULTS: Final = {"pattern_type": "LITERAL", "level": UNKNOWN_LEVEL}
 _TYPES: Final = {"at": TimestampType, "allowed": BooleanType}
-_LINES: Final = "line binary, fault string, file string"
 
 
-def read_rows(spark: SparkSession, inputs: Inputs, line_format: str, time_zone: str) -> DataFrame:
+def read_rows(
+    spark: SparkSession, inputs: Inputs, line_format: LineFormat, time_zone: str
+) -> DataFrame:
     """Return ``ROW_COLUMNS`` and ``sequence`` of all files, of which there is one at least.
 
-    ``reason`` is null for an event and empty for a blank line.
+    ``reason`` is null for an event and empty for a blank line; ``line`` is null for an event.
 
     Raises:
         JobError: a Parquet file has not the columns of events.
     """
-    lines = [
-        read(spark, files)
-        for read, files in ((_plain, inputs.plain), (_packed, inputs.packed))
-        if files
-    ]
     parts = []
-    if lines:
-        parsed = parse_lines(reduce(DataFrame.unionByName, lines), line_format, time_zone)
-        parts.append(parsed.select(*ROW_COLUMNS))
+    if inputs.plain:
+        parts.append(parse_lines(_lines(spark, inputs.plain), line_format, time_zone))
+    if inputs.packed:
+        parts.append(parse_archives(_archives(spark, inputs.packed), line_format, time_zone))
     if inputs.parquet:
         parts.append(_parquet(spark, inputs.parquet))
     rows = reduce(DataFrame.unionByName, parts)
     return rows.select("*", sql.monotonically_increasing_id().alias("sequence"))
 
 
-def _plain(spark: SparkSession, uris: tuple[str, ...]) -> DataFrame:
+def _lines(spark: SparkSession, uris: tuple[str, ...]) -> DataFrame:
     # Only \n ends a line: Hadoop's default would take a \r within a name for an end as well.
     lines = spark.read.text([literal_glob(uri) for uri in uris], lineSep="\n")
     return lines.select(
-        sql.col("value").alias("line"),
-        sql.lit(None).cast("string").alias("fault"),
-        sql.col("_metadata.file_path").alias("file"),
+        sql.col("value").alias("line"), sql.col("_metadata.file_path").alias("file")
     )
 
 
-def _packed(spark: SparkSession, uris: tuple[str, ...]) -> DataFrame:
+def _archives(spark: SparkSession, uris: tuple[str, ...]) -> DataFrame:
     whole = spark.read.format("binaryFile").load([literal_glob(uri) for uri in uris])
-    contents = whole.select(sql.col("_metadata.file_path").alias("file"), "content")
-    lines = map_in_arrow(contents, _unpack, _LINES)
-    # The bytes as they are: whether they are UTF-8 is looked at later.
-    return lines.select(sql.col("line").cast("string").alias("line"), "fault", "file")
-
-
-def _unpack(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-    for batch in batches:
-        for file, content in zip(batch["file"], batch["content"], strict=True):
-            name = file.as_py()
-            for lines, fault in unpack_lines(name.lower(), content.as_py()):
-                count = len(lines)
-                yield pyarrow.record_batch(
-                    {
-                        "line": pyarrow.array(lines, pyarrow.binary()),
-                        "fault": pyarrow.array([fault] * count, pyarrow.string()),
-                        "file": pyarrow.array([name] * count, pyarrow.string()),
-                    }
-                )
+    return whole.select("content", sql.col("_metadata.file_path").alias("file"))
 
 
 def _parquet(spark: SparkSession, uris: tuple[str, ...]) -> DataFrame:

@@ -13,14 +13,13 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from ops.replay.events.ingested import decode_ingested
 from ops.replay.jobs.failures import one_line
-from ops.replay.jobs.files import read_text, write_text
+from ops.replay.jobs.files import write_text
+from ops.replay.jobs.ingested_events import read_accepted
 from ops.replay.jobs.load_planning import PlannedLoad, plan_load
 from ops.replay.jobs.load_sending import check_cluster, send
 from ops.replay.load.checks import check_plan
 from ops.replay.load.connection import probe
-from ops.replay.load.errors import LoadError
 from ops.replay.load.frames import plan_hash
 from ops.replay.load.report import (
     LoadReport,
@@ -30,6 +29,7 @@ from ops.replay.load.report import (
     plan_report,
     with_results,
 )
+from ops.replay.load.settings import LoadSettings
 from ops.replay.load.summary import fault_lines, summary_lines
 from ops.replay.load.surfaces import surface_of
 from ops.replay.load.thresholds import parse_thresholds
@@ -40,11 +40,11 @@ def run(spark: SparkSession, plan: LoadPlan) -> int:
     """Write ``load.json``; return 0, 3 where a threshold failed, 1 where the run is not valid.
 
     Raises:
-        LoadError: the plan, the events, the target or the cluster will not do; nothing was sent.
+        JobError, LoadError: events, plan, target or cluster will not do; nothing was sent.
         OSError: a file cannot be read or written.
     """
     check_plan(plan)
-    _check_events(spark, plan.events)
+    read_accepted(spark, plan.events)
     if not plan.dry_run:
         check_cluster(spark, plan.lanes)
         probe(plan.target, surface_of(plan.surface, plan.target, plan.token))
@@ -86,6 +86,7 @@ def _planned_report(plan: LoadPlan, planned: PlannedLoad) -> LoadReport:
         surface=plan.surface,
         mode=plan.mode,
         dry_run=plan.dry_run,
+        settings=LoadSettings.of(plan),
         plan=plan_report(
             planned.lanes,
             hash=plan_hash(planned.lanes),
@@ -94,18 +95,3 @@ def _planned_report(plan: LoadPlan, planned: PlannedLoad) -> LoadReport:
             rounds=planned.rounds,
         ),
     )
-
-
-def _check_events(spark: SparkSession, events: str) -> None:
-    place = f"{events}/ingest.json"
-    try:
-        ingested = decode_ingested(read_text(spark, place))
-    except FileNotFoundError as error:
-        raise LoadError(f"--events: {events} is not what an ingest wrote: {error}") from error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise LoadError(f"--events: {place}: {error}") from error
-    if not ingested.accepted:
-        raise LoadError(
-            f"--events: {events}: {ingested.set_aside} of {ingested.lines} lines were set aside, "
-            "more than its ingest accepted"
-        )

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import sys
 
-import msgspec
 from pyspark.sql import SparkSession
 
 from ops.replay.acl_set import AclSet
-from ops.replay.events.ingested import Ingested, decode_ingested
-from ops.replay.jobs.files import read_text, write_text
+from ops.replay.jobs.errors import JobError
+from ops.replay.jobs.files import write_text
+from ops.replay.jobs.ingested_events import read_accepted
 from ops.replay.jobs.usage_sums import Summed, Workers, tuples_within, window_report
 from ops.replay.messages import EXIT_DONE, EXIT_FAULT
 from ops.replay.plans import UsagePlan
@@ -43,7 +43,7 @@ def run(spark: SparkSession, plan: UsagePlan) -> int:
     """
     try:
         report, commands = _usage(spark, plan)
-    except UsageError as error:
+    except (JobError, UsageError) as error:
         print(error, file=sys.stderr)
         return EXIT_FAULT
     write_text(spark, f"{plan.out}/commands.sh", commands)
@@ -55,7 +55,7 @@ def run(spark: SparkSession, plan: UsagePlan) -> int:
 
 def _usage(spark: SparkSession, plan: UsagePlan) -> tuple[UsageReport, str]:
     """Return the report, and the script that makes its suggestions real."""
-    window = window_of(_ingested(spark, plan.events), plan.lookback_days)
+    window = window_of(read_accepted(spark, plan.events), plan.lookback_days)
     check_ages(plan.acls, assume_in_force=plan.assume_in_force)
     tuples = tuples_within(spark.read.parquet(f"{plan.events}/events"), window).persist()
     workers = Workers(spark, tuples, plan.acls)
@@ -68,16 +68,6 @@ def _usage(spark: SparkSession, plan: UsagePlan) -> tuple[UsageReport, str]:
         tuples.unpersist()
     report = _report(plan, window, seen, summed, suggestions, proof)
     return report, _script(report, plan.acls, suggestions)
-
-
-def _ingested(spark: SparkSession, events: str) -> Ingested:
-    place = f"{events}/ingest.json"
-    try:
-        return decode_ingested(read_text(spark, place))
-    except FileNotFoundError as error:
-        raise UsageError(f"--events: {events} is not what an ingest wrote: {error}") from error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"--events: {place}: {error}") from error
 
 
 def _suggested(

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import reduce
 from typing import TYPE_CHECKING, Final, TypeVar
 
-import msgspec
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -40,10 +39,9 @@ from ops.replay.evaluation.report import (
     encode_report,
     summary_lines,
 )
-from ops.replay.events.ingested import Ingested, decode_ingested
 from ops.replay.jobs.arrow_map import map_in_arrow
-from ops.replay.jobs.errors import JobError
-from ops.replay.jobs.files import read_text, write_text
+from ops.replay.jobs.files import write_text
+from ops.replay.jobs.ingested_events import read_accepted
 from ops.replay.messages import EXIT_DENIED, EXIT_DONE
 from ops.replay.plans import WhatIfPlan
 
@@ -69,7 +67,7 @@ def run(spark: SparkSession, plan: WhatIfPlan) -> int:
         JobError: ``events`` is not what an ingest wrote, or that was not accepted.
         OSError: a file cannot be read or written.
     """
-    ingested = _accepted(spark, plan.events)
+    ingested = read_accepted(spark, plan.events)
     tuples = spark.read.parquet(f"{plan.events}/tuples")
     written = f"{plan.out}/changes"
     found = _found(spark, plan, tuples).persist()
@@ -93,22 +91,6 @@ def run(spark: SparkSession, plan: WhatIfPlan) -> int:
     for line in summary_lines(report):
         print(line, flush=True)
     return EXIT_DENIED if report.newly_denied.tuples else EXIT_DONE
-
-
-def _accepted(spark: SparkSession, events: str) -> Ingested:
-    place = f"{events}/ingest.json"
-    try:
-        ingested = decode_ingested(read_text(spark, place))
-    except FileNotFoundError as error:
-        raise JobError(f"--events: {events} is not what an ingest wrote: {error}") from error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise JobError(f"--events: {place}: {error}") from error
-    if not ingested.accepted:
-        raise JobError(
-            f"--events: {events}: {ingested.set_aside} of {ingested.lines} lines were set aside, "
-            "more than its ingest accepted: nothing can be told from the rest"
-        )
-    return ingested
 
 
 def _found(spark: SparkSession, plan: WhatIfPlan, tuples: DataFrame) -> DataFrame:

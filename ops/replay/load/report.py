@@ -13,6 +13,7 @@ import msgspec
 
 from ops.replay.load.frames import LaneDigest
 from ops.replay.load.histogram import Histogram, merged
+from ops.replay.load.settings import LoadSettings
 from ops.replay.load.tally import LaneResult, Mismatch
 from ops.replay.load.thresholds import PERCENTILES, RATE, Threshold, Verdict, judge
 from ops.replay.messages import EXIT_DENIED, EXIT_DONE, EXIT_FAULT
@@ -91,6 +92,7 @@ class LoadReport(msgspec.Struct, frozen=True, kw_only=True):
     surface: str
     mode: str
     dry_run: bool
+    settings: LoadSettings
     plan: PlanReport
     valid: bool | None = None
     invalid_reasons: list[str] = []

@@ -20,6 +20,7 @@ _LOCAL_DEFAULTS: Final = {  # what one machine does by itself no other needs to 
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.ui.enabled": "false",
+    "spark.sql.shuffle.partitions": "8",  # 200, the default, take longer than most local jobs
 }
 _DEFAULTS_OF: Final = {  # a task that ran twice would send its load twice
     "load": {"spark.speculation": "false", "spark.task.maxFailures": "1"},

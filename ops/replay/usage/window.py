@@ -41,13 +41,8 @@ def window_of(ingested: Ingested, lookback_days: float | None) -> Window:
     """Return the time from the first event, or ``lookback_days`` before the last one, to the last.
 
     Raises:
-        UsageError: what was ingested was not accepted, or shows nothing that was allowed.
+        UsageError: what was ingested shows nothing that was allowed.
     """
-    if not ingested.accepted:
-        raise UsageError(
-            f"{ingested.set_aside} of {ingested.lines} lines were set aside, which ingest did not "
-            "accept: nothing is claimed from the rest"
-        )
     if ingested.first_at is None or ingested.last_at is None:
         raise UsageError("nothing was recorded: there are no events")
     if not ingested.allowed_events:

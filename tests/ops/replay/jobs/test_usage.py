@@ -143,9 +143,7 @@ def test_the_last_days_alone_count_and_what_breaks_is_named(
 def test_without_evidence_nothing_is_written(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Denials only, in the log or in its last days; ACLs of unknown age; events of no ingest."""
-    from ops.replay.jobs.usage import run
-
+    """Denials only, in the log or in its last days; ACLs of unknown age."""
     denials = [read_of("t", at=at, allowed=False) for at in (0, 2 * DAY_MS)]
     acls, undated = (acl_set_of([topic_read("t")], added_ms=age) for age in (0, None))
     cases: list[tuple[str, list[Event], UsagePlan, str]] = []
@@ -163,16 +161,6 @@ def test_without_evidence_nothing_is_written(
         assert (code, told.out, told.err.count("\n")) == (1, "", 1)
         assert said in told.err
         assert not out.exists()
-    for text, said in (
-        ("{}", "ingest.json: Object missing"),
-        (None, "is not what an ingest wrote"),
-    ):
-        figures = tmp_path / "all" / "in" / "ingest.json"
-        figures.unlink()
-        if text is not None:
-            figures.write_text(text)
-        assert run(spark, plan_of(tmp_path / "all", acls)) == 1
-        assert said in capsys.readouterr().err
 
 
 @pytest.fixture(scope="module")

@@ -391,36 +391,6 @@ def test_a_join_in_sql_finds_the_same_changes(
     assert {kind for kind, *_ in expected} == {"newly_allowed", "newly_denied"}
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        (None, "is not what an ingest wrote"),
-        ("{}", "ingest.json: .*missing required field"),
-        ("no", "ingest.json: "),
-    ],
-)
-def test_a_directory_that_no_ingest_wrote_is_refused(
-    spark: SparkSession, tmp_path: Path, text: str | None, reason: str
-) -> None:
-    """Nothing is claimed of what nobody vouches for."""
-    from ops.replay.jobs.errors import JobError
-
-    if text is not None:
-        (tmp_path / "ingest.json").write_text(text)
-    with pytest.raises(JobError, match=reason):
-        run(spark, tmp_path, tmp_path / "out", CANDIDATE)
-    assert not (tmp_path / "out").exists()
-
-
-def test_events_that_were_not_accepted_are_refused(spark: SparkSession, tmp_path: Path) -> None:
-    """Too many lines were set aside: who they spoke of is not known."""
-    from ops.replay.jobs.errors import JobError
-
-    write_events(tmp_path, [Event("User:a", "h", "READ", "TOPIC", "t", True)], accepted=False)
-    with pytest.raises(JobError, match="more than its ingest accepted"):
-        run(spark, tmp_path, tmp_path / "out", CANDIDATE)
-
-
 def test_no_events_change_nothing(spark: SparkSession, tmp_path: Path) -> None:
     """An empty log is no fault of the ACLs'."""
     write_events(tmp_path, [])

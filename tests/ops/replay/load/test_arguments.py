@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from ops.replay.arguments.load import add_load_arguments, load_plan_of
+from ops.replay.arguments.spark import add_spark_arguments
 from ops.replay.plans import LoadPlan
 
 
@@ -14,6 +15,7 @@ def plan_of(folder: Path, *words: str) -> LoadPlan:
     parser = argparse.ArgumentParser(allow_abbrev=False)
     parser.set_defaults(refuse=parser.error, overwrite=False, out=str(folder / "out"))
     add_load_arguments(parser)
+    add_spark_arguments(parser)
     asked = ["--events", str(folder / "in"), "--target", "127.0.0.1:8183", *words]
     return load_plan_of(parser.parse_args(asked), is_local=True)
 
@@ -66,3 +68,17 @@ def test_an_empty_token_file_is_named(tmp_path: Path, capsys: pytest.CaptureFixt
     with pytest.raises(SystemExit):
         plan_of(tmp_path, "--token-file", str(tmp_path / "token"))
     assert "token: empty" in capsys.readouterr().err
+
+
+def test_a_printed_line_leaves_no_token_behind(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """--print keeps the plan's file, so what would put a token into it is refused."""
+    (tmp_path / "token").write_text("id.secret\n")
+    words = ("--print", "--token-file", str(tmp_path / "token"))
+    with pytest.raises(SystemExit) as ended:
+        plan_of(tmp_path, *words)
+    assert ended.value.code == 2
+    told = capsys.readouterr().err
+    assert "--print keeps the job's files" in told
+    assert "secret" not in told

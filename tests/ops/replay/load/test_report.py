@@ -14,9 +14,11 @@ from ops.replay.load.report import (
     plan_report,
     with_results,
 )
+from ops.replay.load.settings import LoadSettings
 from ops.replay.load.summary import fault_lines, summary_lines
 from ops.replay.load.tally import LaneResult
 from ops.replay.load.thresholds import parse_thresholds
+from ops.replay.plans import LoadPlan
 from protocol.decision_stream import encode_answer
 from tests.ops.replay.load.lanes import frames_each, run_lane
 from tests.ops.replay.load.virtual_target import S, VirtualTarget
@@ -27,6 +29,7 @@ PLANNED = LoadReport(
     surface="stream",
     mode="open",
     dry_run=False,
+    settings=LoadSettings.of(LoadPlan(events="in", out="out", target="h:1", run_id="run-1")),
     plan=plan_report(
         [LaneDigest(lane=lane, digest="", frames=2000, questions=2000, last_due_us=1_999_000)
          for lane in (1, 0)],

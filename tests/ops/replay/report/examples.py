@@ -28,8 +28,10 @@ from ops.replay.load.report import (
     SecondReport,
     percentiles,
 )
+from ops.replay.load.settings import LoadSettings
 from ops.replay.load.tally import Mismatch
 from ops.replay.load.thresholds import Verdict
+from ops.replay.plans import LoadPlan
 from ops.replay.usage import report as usage_report
 
 FIRST_AT, LAST_AT = "2026-11-16T06:00:00.000Z", "2026-11-16T07:00:00.000Z"

@@ -31,6 +31,7 @@ def test_a_local_line_needs_nothing_of_the_network() -> None:
         *("--conf", "spark.driver.bindAddress=127.0.0.1"),
         *("--conf", "spark.driver.host=127.0.0.1"),
         *("--conf", "spark.ui.enabled=false"),
+        *("--conf", "spark.sql.shuffle.partitions=8"),
         *("--conf", f"spark.pyspark.driver.python={sys.executable}"),
         *("--conf", f"spark.pyspark.python={sys.executable}"),
         "--conf",

@@ -48,15 +48,6 @@ def test_a_log_of_denials_claims_nothing_and_says_how_to_log_what_is_allowed() -
         window_of(ingested([]), None)
 
 
-def test_what_ingest_did_not_accept_claims_nothing() -> None:
-    """It set too much aside."""
-    refused = msgspec.structs.replace(
-        ingested(EVENTS, accepted=False), lines=5, set_aside=2, reasons={"no_time": 2}
-    )
-    with pytest.raises(UsageError, match="2 of 5 lines were set aside"):
-        window_of(refused, None)
-
-
 @pytest.mark.parametrize(
     ("added_ms", "assume_in_force", "age"),
     [

@@ -1,0 +1,1 @@
+"""A real broker's recorded traffic through every command of ``authorizerd replay``."""

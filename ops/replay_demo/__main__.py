@@ -1,0 +1,200 @@
+"""``make replay-demo``: a real broker's traffic through the whole pipeline, each step checked.
+
+Law: every step is the command as anybody types it. What an earlier run left is replaced; the exit
+code is 1 if anything is not as it must be.
+"""
+
+from __future__ import annotations
+
+import lzma
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tarfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, TypeVar
+
+import msgspec
+
+from ops.bench.daemon_process import ready_daemon
+from ops.bench.processes import ProcessError, running
+from ops.replay.acl_set import AclSet
+from ops.replay.events.ingested import decode_ingested
+from ops.replay.load.report import LoadReport
+from ops.replay.report.results import decode_whatif
+from ops.replay.sources.errors import AclSourceError
+from ops.replay.sources.reading import read_acl_source
+from ops.replay.submission.errors import SubmissionError
+from ops.replay.submission.java import find_java
+from ops.replay.submission.spark_home import find_spark_home
+from ops.replay.usage.report import decode_usage
+from ops.replay_demo import expectations
+from ops.replay_demo.expectations import DemonstrationError
+from ops.replay_demo.recording import (
+    SUPER_USER,
+    ClientTimes,
+    Recording,
+    client_times,
+    unpack_recording,
+    write_log,
+)
+
+T = TypeVar("T")
+
+FOLDER: Final = Path(".run/replay-demo")
+RUN: Final = FOLDER / "run"
+"""Holds one result of each kind, for the report."""
+EVENTS: Final = RUN / "events"
+SPEED: Final = 20
+SEND_LAG_MS: Final = 1000
+"""Daemon and generator share this machine: it is the answers that are shown, not their speed."""
+FAIL_ON: Final = "mismatch=0,errors=0,dropped=0"
+
+_SMALL: Final = (  # 13,518 lines: what Spark does by itself for millions is of no use
+    *("--conf", "spark.sql.shuffle.partitions=2"),
+    *("--conf", "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1"),
+)
+_SECONDS_MAX: Final = 900.0
+_DAY_SECONDS: Final = 86_400
+_FAULTS: Final = (
+    AclSourceError, DemonstrationError, ProcessError, SubmissionError, OSError, ValueError,
+    lzma.LZMAError, subprocess.TimeoutExpired, tarfile.TarError,
+)  # fmt: skip
+
+
+def main() -> int:
+    """Run all steps and return the exit code."""
+    try:
+        find_java(os.environ)
+        find_spark_home(None, os.environ)
+        _demonstrate()
+    except _FAULTS as error:
+        print(f"replay-demo: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+def _demonstrate() -> None:
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    recording = unpack_recording(FOLDER / "recorded")
+    _say("an Apache Kafka 4.3.1 broker's metadata log and audit log, as it wrote them")
+    times = _ingest(recording)
+    then = read_acl_source(str(recording.log_dir), as_of=times.last_text, super_users=[SUPER_USER])
+    expectations.check_acls(then)
+    _say(f"{len(then.acls):,} ACLs were in force when the last client asked, {times.last_text}")
+    _compare(recording, then, times)
+    _compare_later(recording)
+    _find_used(recording, times)
+    _load(then)
+    _replay("report", "--run", RUN)
+    _say(f"every answer is as it must be; the report: {RUN / 'report.html'}")
+
+
+def _ingest(recording: Recording) -> ClientTimes:
+    _submit("ingest", "--input", recording.audit_log, "--out", EVENTS)
+    found = _result(EVENTS / "ingest.json", decode_ingested)
+    expectations.check_ingest(found)
+    _say(f"{found.events:,} events of {found.tuples:,} tuples, {found.set_aside} lines set aside")
+    return client_times(EVENTS)
+
+
+def _compare(recording: Recording, then: AclSet, times: ClientTimes) -> None:
+    out = FOLDER / "same"
+    _what_if(recording, out, "--as-of", times.last_text)
+    expectations.check_same(_result(out / "whatif.json", decode_whatif), then)
+    _say("the ACLs of the time decide every one of them as it was decided")
+
+
+def _compare_later(recording: Recording) -> None:
+    out = RUN / "whatif"
+    _what_if(recording, out)
+    found = _result(out / "whatif.json", decode_whatif)
+    expectations.check_later(found, read_acl_source(str(recording.log_dir)))
+    (allowed,) = found.newly_allowed.details
+    _say(
+        f"those at the log's end deny nothing newly; newly allowed: {allowed.principal} "
+        f"{allowed.operation} {allowed.resource_type} {allowed.resource_name}, "
+        f"{allowed.events} events"
+    )
+
+
+def _what_if(recording: Recording, out: Path, *moment: str) -> None:
+    acls = ("--acls", recording.log_dir, "--super-users", SUPER_USER)
+    _submit("whatif", "--events", EVENTS, *acls, *moment, "--out", out)
+
+
+def _find_used(recording: Recording, times: ClientTimes) -> None:
+    """Judge from the first client's request on: before it the ACLs were still being made."""
+    days = (times.end - times.first).total_seconds() / _DAY_SECONDS
+    _submit(
+        *("usage", "--events", EVENTS, "--acls", recording.log_dir, "--super-users", SUPER_USER),
+        *("--as-of", times.last_text, "--lookback", f"{days:.9f}"),
+        *("--out", RUN / "usage"),
+    )
+    found = _result(RUN / "usage" / "usage.json", decode_usage)
+    expectations.check_usage(found)
+    _say(
+        f"{len(found.used)} ACLs were used, {len(found.unused):,} never; "
+        f"{len(found.suggestions.removals):,} could go, which changes no recorded answer"
+    )
+
+
+def _load(then: AclSet) -> None:
+    log_dir = FOLDER / "daemon" / "log"
+    write_log(log_dir, then)
+    if read_acl_source(str(log_dir)).digest != then.digest:
+        raise DemonstrationError("the daemon's log does not hold the ACLs of the time")
+    settings = {"super.users": SUPER_USER}
+    with ready_daemon(FOLDER / "daemon", log_dir, settings) as daemon:
+        _say(f"a daemon with those {len(then.acls):,} ACLs is ready, process {daemon.process_id}")
+        _submit(
+            *("load", "--events", EVENTS, "--target", daemon.decision_stream),
+            *("--speed", str(SPEED), "--max-send-lag", str(SEND_LAG_MS)),
+            *("--fail-on", FAIL_ON, "--out", RUN / "load"),
+        )
+    found = _result(RUN / "load" / "load.json", msgspec.json.Decoder(LoadReport).decode)
+    expectations.check_load(found)
+    _say(
+        f"{found.answered:,} questions in {found.plan.planned_s:.1f} s, {SPEED} times as fast as "
+        f"they came: {found.mismatches} answers differ from the recorded ones"
+    )
+
+
+def _submit(*words: str | Path) -> None:
+    _replay(*words, *_SMALL)
+
+
+def _replay(*words: str | Path) -> None:
+    """Run a command of ``authorizerd replay`` to its end; it ends with this process, too.
+
+    Raises:
+        DemonstrationError: its exit code is not 0.
+        subprocess.TimeoutExpired: it took too long.
+    """
+    print(f"$ {shlex.join(['authorizerd', 'replay', *map(str, words)])}", flush=True)
+    begun = time.monotonic()
+    log = FOLDER / f"{words[0]}.log"
+    program = Path(sys.executable).with_name("authorizerd")
+    with running([program, "replay", *words], log) as process:
+        code = process.wait(_SECONDS_MAX)
+    if code:
+        raise DemonstrationError(f"exit code {code}: {log.read_text(errors='replace').strip()}")
+    _say(f"done in {time.monotonic() - begun:.0f} s")
+
+
+def _result(path: Path, decode: Callable[[str], T]) -> T:
+    return decode(path.read_text(encoding="utf-8"))
+
+
+def _say(text: str) -> None:
+    print(f"  {text}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

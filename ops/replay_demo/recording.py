@@ -1,0 +1,97 @@
+"""The recording that the demonstration works on: a broker's metadata log and its audit log.
+
+Law: it is read only. What a daemon gets is a log of its own, with the ACLs of one moment.
+"""
+
+from __future__ import annotations
+
+import lzma
+import shutil
+import tarfile
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+from immutables import Map
+from pyarrow import parquet
+
+from acl.cluster import ClusterImage
+from metadata.checkpoint_writer import CheckpointState, write_checkpoint
+from metadata.directory import METADATA_TOPIC_DIRECTORY
+from metadata.storage import DISK
+from ops.replay.acl_set import AclSet
+from protocol.metadata_records import METADATA_VERSION_FEATURE, METADATA_VERSION_KNOWN
+
+ARCHIVE: Final = Path(__file__).parents[2] / "tests" / "data" / "kafka-4.3.1.tar.xz"
+SUPER_USER: Final = "User:admin"
+"""The broker's own; all others are clients."""
+
+_LOG_DIR: Final = "kafka-4.3.1"
+_AUDIT_LOG: Final = "kafka-authorizer.log"
+_EPOCH: Final = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recording:
+    """``log_dir`` holds ``__cluster_metadata-0``."""
+
+    log_dir: Path
+    audit_log: Path
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClientTimes:
+    """When clients asked first and last, and when anybody asked last; in UTC."""
+
+    first: datetime
+    last: datetime
+    end: datetime
+
+    @property
+    def last_text(self) -> str:
+        return self.last.isoformat(timespec="milliseconds")
+
+
+def unpack_recording(folder: Path) -> Recording:
+    """Unpack the recording below ``folder``.
+
+    Raises:
+        OSError, tarfile.TarError, lzma.LZMAError: it is not there, or damaged.
+    """
+    with tarfile.open(ARCHIVE) as archive:
+        archive.extractall(folder, filter="data")
+    log_dir, audit_log = folder / _LOG_DIR, folder / _AUDIT_LOG
+    with lzma.open(log_dir / f"{_AUDIT_LOG}.xz") as packed, audit_log.open("wb") as file:
+        shutil.copyfileobj(packed, file)
+    return Recording(log_dir=log_dir, audit_log=audit_log)
+
+
+def client_times(events: Path) -> ClientTimes:
+    """Return the times of the events that an ingest wrote below ``events``.
+
+    Raises:
+        OSError, ValueError: there are none, or none of a client.
+    """
+    rows = parquet.read_table(events / "events", columns=["at", "principal"]).to_pylist()
+    of_clients = [row["at"] for row in rows if row["principal"] != SUPER_USER]
+    return ClientTimes(
+        first=min(of_clients), last=max(of_clients), end=max(row["at"] for row in rows)
+    )
+
+
+def write_log(log_dir: Path, acl_set: AclSet) -> None:
+    """Write a log that holds one checkpoint: ``acl_set``, at the offset and time that it has.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    (log_dir / METADATA_TOPIC_DIRECTORY).mkdir(parents=True)
+    state = CheckpointState(
+        end_offset=(acl_set.offset or 0) + 1,
+        epoch=_EPOCH,
+        timestamp_ms=acl_set.stamped_ms or 0,
+        cluster=ClusterImage(features=Map({METADATA_VERSION_FEATURE: METADATA_VERSION_KNOWN})),
+        acls={number.to_bytes(16, "big"): each.acl for number, each in enumerate(acl_set.acls, 1)},
+    )
+    write_checkpoint(log_dir, state, DISK)
