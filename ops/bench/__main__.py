@@ -120,7 +120,7 @@ def measure(plan: Plan, peer: KafkaPeer, directory: Path) -> Iterator[Line]:
     yield from measure_updates(directory, updates.FULL if plan is FULL else updates.QUICK)
     if plan.replay_lines:
         _say("replay")
-        yield from measure_replay(directory, plan.replay_lines)
+        yield from measure_replay(directory / plan.sets[0].name, directory, plan.replay_lines)
 
 
 def _growth(plan: Plan, peer: KafkaPeer, directory: Path) -> Iterator[Line]:

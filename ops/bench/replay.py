@@ -19,13 +19,18 @@ from ops.bench.duckdb_peer import NAME, PeerReport, write_acls
 from ops.bench.figures import Absent, Line, Peer, peer_of
 from ops.bench.processes import Command, ProcessError, json_of, output_of
 from ops.bench.replay_jobs import CORES, ReplayReport, candidate_acls
+from ops.bench.replay_load import measure_load
 
 SIZES: Final = (1_000_000, 5_000_000)
 _TIMEOUT_SECONDS: Final = 900.0
 
 
-def measure_replay(directory: Path, sizes: tuple[int, ...] = SIZES) -> list[Line]:
-    """Return the lines of the pipeline, for a log of each size; files go below ``directory``.
+def measure_replay(log_dir: Path, directory: Path, sizes: tuple[int, ...] = SIZES) -> list[Line]:
+    """Return the lines of the pipeline, for a log of each size, then those of its load.
+
+    Args:
+        log_dir: holds a checkpoint of the set ``kind``.
+        directory: files go below it.
 
     Raises:
         DisagreementError: the pipeline and the peer find different events.
@@ -43,7 +48,7 @@ def measure_replay(directory: Path, sizes: tuple[int, ...] = SIZES) -> list[Line
         audit_logs.write_audit_log(log, size)
         lines += _measure(log, acls, place)
         log.unlink()
-    return lines
+    return lines + measure_load(log_dir, directory)
 
 
 def _measure(log: Path, acls: Path, place: Path) -> list[Line]:

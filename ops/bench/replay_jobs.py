@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -25,6 +25,9 @@ from ops.replay.acl_set import AclSet, DatedAcl, digest_of
 from ops.replay.jobs import ingest, whatif
 from ops.replay.jobs.session import session_builder
 from ops.replay.plans import IngestPlan, WhatIfPlan
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 CORES: Final = 2
 _TENTH: Final = 10
@@ -73,32 +76,42 @@ def _acl_set(source: str, acls: list[Acl]) -> AclSet:
 
 
 @contextmanager
-def _timed(times: list[JobTime]) -> Iterator[None]:
+def timed(times: list[JobTime]) -> Iterator[None]:
+    """Add what the block took; what it prints goes to standard error."""
     begun, used = time.perf_counter(), cpu_seconds(os.getpid())
     with redirect_stdout(sys.stderr):
         yield
     times.append(JobTime(time.perf_counter() - begun, cpu_seconds(os.getpid()) - used))
 
 
+def local_session(directory: Path) -> SparkSession:
+    """Return a session on this machine's cores; its files go below ``directory``."""
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    builder = session_builder("bench").master(f"local[{CORES}]")
+    for key, value in (
+        ("spark.ui.enabled", "false"),
+        ("spark.driver.memory", "4g"),
+        ("spark.driver.bindAddress", "127.0.0.1"),
+        ("spark.driver.host", "127.0.0.1"),
+        ("spark.local.dir", str(directory / "spark")),
+        ("spark.sql.shuffle.partitions", "8"),
+        ("spark.speculation", "false"),
+        ("spark.task.maxFailures", "1"),
+    ):
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
 def measure_jobs(log: Path, directory: Path) -> ReplayReport:
     """Ingest ``log``, judge it by the same ACLs and by fewer; files go below ``directory``."""
-    os.environ["PYSPARK_PYTHON"] = sys.executable
     times: list[JobTime] = []
-    with _timed(times):
-        builder = session_builder("bench").master(f"local[{CORES}]")
-        for key, value in (
-            ("spark.ui.enabled", "false"),
-            ("spark.driver.memory", "4g"),
-            ("spark.driver.bindAddress", "127.0.0.1"),
-            ("spark.driver.host", "127.0.0.1"),
-            ("spark.local.dir", str(directory / "spark")),
-        ):
-            builder = builder.config(key, value)
-        spark = builder.getOrCreate()
-        spark.sparkContext.setLogLevel("ERROR")
+    with timed(times):
+        spark = local_session(directory)
     try:
         events = str(directory / "events")
-        with _timed(times):
+        with timed(times):
             code = ingest.run(spark, IngestPlan(inputs=(str(log),), out=events, overwrite=True))
         if code:
             raise SystemExit(f"the ingest of {log} ended with {code}")
@@ -109,7 +122,7 @@ def measure_jobs(log: Path, directory: Path) -> ReplayReport:
             plan = WhatIfPlan(
                 events=events, out=str(out), candidate=_acl_set(name, acls), overwrite=True
             )
-            with _timed(times):
+            with timed(times):
                 whatif.run(spark, plan)
             found.append(msgspec.json.decode((out / "whatif.json").read_bytes(), type=_WhatIf))
     finally:

@@ -98,9 +98,10 @@ class Lane:
     def run(self) -> None:
         """Send all there is and take the answers; what ends it early is in the tally."""
         try:
-            while not self._is_done():
-                self._send_what_is_due()
+            self._send_what_is_due()
+            while not self._is_done():  # which may be so for want of time, with nothing to wait for
                 self._wait()
+                self._send_what_is_due()
         except (LoadError, DecodeError, OSError) as error:
             self._tally.ended(reason_of(error), self._line.now_ns())
         for sent in self._in_flight:

@@ -125,6 +125,16 @@ def test_a_closed_loop_stops_at_its_time() -> None:
     assert result.answered == result.sent
 
 
+def test_a_lane_waits_for_nothing_once_all_is_answered_or_given_up() -> None:
+    """Its time may end, and its last frame be dropped, just when nothing is in flight."""
+    target = VirtualTarget(service_ns=5 * MS)
+    result = run_lane(target, frames_each(0, 10), is_open=False, depth=1, end_ns=5 * MS)
+    assert (result.answered, result.finished_ns) == (1, 5 * MS)
+    target = VirtualTarget(stalls=((0, 3 * S),))
+    result = run_lane(target, frames_each(0, 2), depth=1, drop_after_ns=S)
+    assert (result.answered, result.dropped, result.finished_ns) == (1, 1, 3 * S)
+
+
 def test_the_warm_up_counts_in_no_figure_of_time() -> None:
     """A slow first second is left out; its questions are counted."""
     target = VirtualTarget(stalls=((0, S),))
