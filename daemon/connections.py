@@ -157,6 +157,8 @@ class ConnectionServer(ABC):
 
     async def pause(self) -> None:
         """Let a moment go by, a drain aside, before more is read of a connection."""
+        if self._draining:
+            return
         with trio.move_on_after(PAUSE_SECONDS) as scope:
             self._waiting.add(scope)
             try:

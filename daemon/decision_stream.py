@@ -116,6 +116,7 @@ class _Conversation:
         self._stream = stream
         self._intake = intake
         self._is_put_off = False
+        self._was_refused = False
         self._connection = StreamServerConnection(server.frame_bytes_max)
         self._answers = bytearray()
         self._questions_this_turn = 0
@@ -200,10 +201,13 @@ class _Conversation:
         asker = self._asker
         assert asker is not None, "greeted"
         if self._server.clock.is_overdue:
-            self._is_put_off = True
+            # Who waits for an answer before asking again is let off the first time.
+            self._is_put_off = self._was_refused or self._connection.bytes_held > 0
+            self._was_refused = True
             self._server.statistics.requests_refused += 1
             error = ErrorCode.THROTTLING_QUOTA_EXCEEDED
             return encode_answer(ask.correlation_id, error, self._offset, b"")
+        self._was_refused = False
         if ask.min_offset > self._offset and not await self._wait_for(ask.min_offset):
             error = ErrorCode.REQUEST_TIMED_OUT
             return encode_answer(ask.correlation_id, error, self._offset, b"")

@@ -88,12 +88,22 @@ class _Phase(Enum):
 class _Peer:
     """One connection's place in time: what it is doing, until when it may, and how to end it."""
 
-    __slots__ = ("connection", "cut", "deadline", "is_put_off", "phase", "scope", "share")
+    __slots__ = (
+        "connection",
+        "cut",
+        "deadline",
+        "is_put_off",
+        "phase",
+        "scope",
+        "share",
+        "was_refused",
+    )
 
     def __init__(self, limits: HttpLimits, room: RequestRoom) -> None:
         self.connection = ServerConnection(limits)
         self.share = Share(room)
         self.is_put_off = False
+        self.was_refused = False
         self.scope = trio.CancelScope()
         self.phase = _Phase.IDLE
         self.deadline = math.inf
@@ -336,8 +346,11 @@ class HttpServer:
             return connection.send(_FORBIDDEN_HOST, close=True)
         if self._clock.is_overdue and not self._draining:
             self.statistics.requests_refused += 1
-            peer.is_put_off = True
+            # Who waits for an answer before asking again is let off the first time.
+            peer.is_put_off = peer.was_refused or connection.bytes_held > 0
+            peer.was_refused = True
             return connection.send(_OVERLOADED)
+        peer.was_refused = False
         try:
             response = await self._handler(event)
             if not peer.share.cover_answer(len(response.body)):

@@ -71,6 +71,48 @@ async def test_http_refuses_what_it_has_no_time_for(
     nursery.cancel_scope.cancel()
 
 
+async def test_who_waits_for_answers_is_not_put_off_for_one_refusal(
+    nursery: trio.Nursery, autojump_clock: MockClock, overload: Overload
+) -> None:
+    """Only for the second in a row: one that was answered in between begins anew."""
+    client = (await start_in_memory(nursery, test_http_server.new_server())).connect()
+    started = trio.current_time()
+    for _ in range(2):
+        overload.is_there = True
+        await client.send_all(GET)
+        assert b"HTTP/1.1 503 " in await receive_until(client, b"overloaded\n")
+        overload.is_there = False
+        await client.send_all(GET)
+        assert b"200 OK" in await receive_until(client, b"\r\n\r\n/")
+    assert trio.current_time() == started
+    overload.is_there = True
+    for _ in range(3):
+        await client.send_all(GET)
+        await receive_until(client, b"overloaded\n")
+    assert trio.current_time() - started == PAUSE_SECONDS
+    nursery.cancel_scope.cancel()
+
+
+async def test_the_streams_clients_are_let_off_once_too(
+    nursery: trio.Nursery, autojump_clock: MockClock, overload: Overload
+) -> None:
+    """One frame at a time, as a polite client asks."""
+    server = stream_service.new_server(Place(None, allow("User:alice", Operation.READ, "orders")))
+    client = (await stream_service.start(nursery, server)).connect()
+    await client.greet()
+    started = trio.current_time()
+    for is_there in (True, False, True, False):
+        overload.is_there = is_there
+        answer = await client.ask([MAY])
+        assert answer.error_code == (TOO_MUCH if is_there else ErrorCode.NONE)
+    assert trio.current_time() == started
+    overload.is_there = True
+    for number in range(3):
+        assert await client.ask([MAY], number) == Answer(number, TOO_MUCH, 0, b"")
+    assert trio.current_time() - started == PAUSE_SECONDS
+    nursery.cancel_scope.cancel()
+
+
 async def test_http_does_not_wait_out_a_pause_to_drain(
     nursery: trio.Nursery, autojump_clock: MockClock, overload: Overload
 ) -> None:
@@ -78,7 +120,7 @@ async def test_http_does_not_wait_out_a_pause_to_drain(
     server = test_http_server.new_server()
     client = (await start_in_memory(nursery, server)).connect()
     overload.is_there = True
-    await client.send_all(GET)
+    await client.send_all(GET * 2)
     await receive_until(client, b"overloaded\n")
     started = trio.current_time()
     await server.drain()
@@ -146,7 +188,7 @@ async def test_the_stream_refuses_what_it_has_no_time_for(
     assert trio.current_time() - started == PAUSE_SECONDS
     assert server.statistics.requests_refused == 1
     overload.is_there = True
-    await client.ask([MAY], 9)
+    await client.stream.send_all(b"".join(client.frames.ask(number, [MAY]) for number in (9, 10)))
     started = trio.current_time()
     await server.drain()
     assert trio.current_time() == started
