@@ -16,6 +16,7 @@ WIDTH: Final = 380
 HEIGHT: Final = 250
 COLUMNS: Final = 2
 _LEFT, _RIGHT, _TOP, _BOTTOM = 58, 92, 30, 36
+_THOUSANDS: Final = ("", "k", "M", "G", "T")
 _COLOURS: Final = ("#0b6e99", "#c2571a", "#5b7f2b")
 _STYLE: Final = (
     "text{font:11px system-ui,sans-serif;fill:#333}.title{font-size:13px;font-weight:600}"
@@ -83,7 +84,7 @@ def _panel(panel: Panel) -> list[str]:
     upward = _axis([y for _, y in points], HEIGHT - _BOTTOM, _TOP)
     parts += _grid(across, upward)
     parts.append(
-        f'<text x="{WIDTH - _RIGHT + 8}" y="{HEIGHT - _BOTTOM + 16}">{escape(panel.x_title)}</text>'
+        f'<text x="{across.end + 20}" y="{upward.start + 16}">{escape(panel.x_title)}</text>'
     )
     for series, colour in zip(panel.series, _COLOURS, strict=False):
         parts += _curve(series, colour, across, upward)
@@ -115,7 +116,10 @@ def _grid(across: _Axis, upward: _Axis) -> list[str]:
 
 
 def _number(power: int) -> str:
-    return f"{10**power:,}" if power >= 0 else f"{10.0**power:g}"
+    if power < 3:
+        return f"{10.0**power:g}"
+    thousands, rest = divmod(power, 3)
+    return f"{10**rest}{_THOUSANDS[thousands]}"
 
 
 def _curve(series: Series, colour: str, across: _Axis, upward: _Axis) -> list[str]:
