@@ -25,7 +25,7 @@ from config.configuration import Reloadable
 from daemon.askers import Asker, Askers
 from daemon.connections import ConnectionServer, ConnectionStatistics, Intake
 from daemon.errors import ClosingError, NoRoomError
-from daemon.turn_clock import TurnClock
+from daemon.turn_clock import Admission, TurnClock
 from protocol.decision_stream import (
     ALLOWED,
     DENIED,
@@ -115,8 +115,7 @@ class _Conversation:
         self._server = server
         self._stream = stream
         self._intake = intake
-        self._is_put_off = False
-        self._was_refused = False
+        self._admission = Admission(server.clock)
         self._connection = StreamServerConnection(server.frame_bytes_max)
         self._answers = bytearray()
         self._questions_this_turn = 0
@@ -127,8 +126,8 @@ class _Conversation:
         while data := await self._receive():
             self._connection.receive_data(data)
             await self._answer_all()
-            while self._is_put_off:
-                self._is_put_off = False
+            while self._admission.is_put_off:
+                self._admission.is_put_off = False
                 await self._server.pause()
                 await self._answer_all()
 
@@ -153,7 +152,8 @@ class _Conversation:
             await self._flush()
 
     async def _answer_frames(self) -> None:
-        while not self._is_put_off and (received := self._connection.next_frame()) is not None:
+        admission = self._admission
+        while not admission.is_put_off and (received := self._connection.next_frame()) is not None:
             self._server.statistics.requests += 1
             await self._take_turns(QUESTIONS_PER_FRAME)
             if isinstance(received, Ask):
@@ -200,14 +200,10 @@ class _Conversation:
         """Return the frame that answers ``ask``."""
         asker = self._asker
         assert asker is not None, "greeted"
-        if self._server.clock.is_overdue:
-            # Who waits for an answer before asking again is let off the first time.
-            self._is_put_off = self._was_refused or self._connection.bytes_held > 0
-            self._was_refused = True
+        if not self._admission.admits(has_sent_more=self._connection.bytes_held > 0):
             self._server.statistics.requests_refused += 1
             error = ErrorCode.THROTTLING_QUOTA_EXCEEDED
             return encode_answer(ask.correlation_id, error, self._offset, b"")
-        self._was_refused = False
         if ask.min_offset > self._offset and not await self._wait_for(ask.min_offset):
             error = ErrorCode.REQUEST_TIMED_OUT
             return encode_answer(ask.correlation_id, error, self._offset, b"")

@@ -20,7 +20,7 @@ import trio
 
 from config.configuration import Reloadable
 from daemon.request_room import RequestRoom, Share
-from daemon.turn_clock import PAUSE_SECONDS, TurnClock
+from daemon.turn_clock import PAUSE_SECONDS, Admission, TurnClock
 from protocol.http import (
     CONNECTION_CLOSE,
     BadRequest,
@@ -88,22 +88,12 @@ class _Phase(Enum):
 class _Peer:
     """One connection's place in time: what it is doing, until when it may, and how to end it."""
 
-    __slots__ = (
-        "connection",
-        "cut",
-        "deadline",
-        "is_put_off",
-        "phase",
-        "scope",
-        "share",
-        "was_refused",
-    )
+    __slots__ = ("admission", "connection", "cut", "deadline", "phase", "scope", "share")
 
-    def __init__(self, limits: HttpLimits, room: RequestRoom) -> None:
+    def __init__(self, limits: HttpLimits, room: RequestRoom, clock: TurnClock) -> None:
         self.connection = ServerConnection(limits)
         self.share = Share(room)
-        self.is_put_off = False
-        self.was_refused = False
+        self.admission = Admission(clock)
         self.scope = trio.CancelScope()
         self.phase = _Phase.IDLE
         self.deadline = math.inf
@@ -254,7 +244,7 @@ class HttpServer:
             self._refusals -= 1
 
     async def _serve_peer(self, stream: trio.abc.HalfCloseableStream) -> None:
-        peer = _Peer(self._limits, self._room)
+        peer = _Peer(self._limits, self._room, self._clock)
         self._peers.add(peer)
         self.statistics.connections_open += 1
         try:
@@ -288,7 +278,7 @@ class HttpServer:
                 await self._refuse_to_hold(stream, peer)
                 return
             await self._answer_all(stream, peer)
-            while peer.is_put_off:
+            while peer.admission.is_put_off:
                 await self._put_off(peer)
                 await self._answer_all(stream, peer)
         await _send_last(stream, b"")
@@ -303,7 +293,7 @@ class HttpServer:
 
     async def _put_off(self, peer: _Peer) -> None:
         """Let a moment go by before more is looked at of what a peer asks that was refused."""
-        peer.is_put_off = False
+        peer.admission.is_put_off = False
         peer.phase = _Phase.IDLE
         peer.deadline = math.inf
         await trio.sleep(PAUSE_SECONDS)
@@ -312,7 +302,8 @@ class HttpServer:
         """Answer what has been received, in as few sends as keep turns and memory short."""
         answers: list[bytes] = []
         size = 0
-        while not peer.is_put_off and (event := peer.connection.next_event()) is not None:
+        admission = peer.admission
+        while not admission.is_put_off and (event := peer.connection.next_event()) is not None:
             peer.phase = _Phase.ANSWERING
             peer.deadline = math.inf
             answer = await self._answer(peer, event)
@@ -344,13 +335,10 @@ class HttpServer:
         hosts = self._allowed_hosts
         if hosts is not None and not hosts.fullmatch(event.headers.get(b"host", b"")):
             return connection.send(_FORBIDDEN_HOST, close=True)
-        if self._clock.is_overdue and not self._draining:
+        has_sent_more = connection.bytes_held > 0
+        if not self._draining and not peer.admission.admits(has_sent_more=has_sent_more):
             self.statistics.requests_refused += 1
-            # Who waits for an answer before asking again is let off the first time.
-            peer.is_put_off = peer.was_refused or connection.bytes_held > 0
-            peer.was_refused = True
             return connection.send(_OVERLOADED)
-        peer.was_refused = False
         try:
             response = await self._handler(event)
             if not peer.share.cover_answer(len(response.body)):

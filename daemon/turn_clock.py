@@ -47,3 +47,28 @@ class TurnClock(trio.abc.Instrument):
             yield
         finally:
             trio.lowlevel.remove_instrument(self)
+
+
+class Admission:
+    """Whether one connection's next request is taken, and whether more of it is looked at now.
+
+    ``is_put_off`` is set with a refusal; whoever has let the pause go by unsets it.
+    """
+
+    __slots__ = ("_clock", "_was_refused", "is_put_off")
+
+    def __init__(self, clock: TurnClock) -> None:
+        self._clock = clock
+        self._was_refused = False
+        self.is_put_off = False
+
+    def admits(self, *, has_sent_more: bool) -> bool:
+        """Say whether there is time for a request, with more of the connection waiting or not.
+
+        Who waits for an answer before asking again is let off the first time.
+        """
+        is_refused = self._clock.is_overdue
+        if is_refused:
+            self.is_put_off = self._was_refused or has_sent_more
+        self._was_refused = is_refused
+        return not is_refused

@@ -15,7 +15,6 @@ from typing import Any, Final
 from acl.model import Operation, Question, ResourceType
 from ops.bench import opa_peer
 from ops.bench.daemon_process import (
-    HOLDER,
     DaemonProcess,
     ready_daemon,
     write_token,
@@ -145,8 +144,7 @@ def _measure_with_token(
     questions: Sequence[Question], expected: str, log_dir: Path, directory: Path, seconds: float
 ) -> list[Line]:
     """Return the lines of a daemon that wants a token, and has it hold CLUSTER_ACTION."""
-    tokens_file, token_file = write_token(directory)
-    settings = {"authorizerd.tokens.file": str(tokens_file), "super.users": HOLDER}
+    settings, token_file = write_token(directory)
     lines: list[Line] = []
     with ready_daemon(directory, log_dir, settings) as daemon:
         server = _checked(daemon, questions, expected, token_file=token_file)

@@ -27,7 +27,7 @@ _SETTINGS: Final = {
     "authorizerd.admin.http": "http://127.0.0.1:0",
 }
 
-HOLDER: Final = "User:bench"
+_HOLDER: Final = "User:bench"
 _HOLDER_ID: Final = "bench"
 
 
@@ -70,13 +70,17 @@ def serve_command(
     return ["serve", "--config", config, "--ready-file", ready], ready
 
 
-def write_token(directory: Path) -> tuple[Path, Path]:
-    """Make a token; return ``authorizerd.tokens.file``, and a file with the token alone."""
-    token, line = new_token(_HOLDER_ID, HOLDER, secrets.token_bytes(SECRET_BYTES))
+def write_token(directory: Path) -> tuple[Mapping[str, str], Path]:
+    """Make a super user's token.
+
+    Returns the settings of a daemon that wants it, and a file that holds it alone.
+    """
+    token, line = new_token(_HOLDER_ID, _HOLDER, secrets.token_bytes(SECRET_BYTES))
     tokens_file, token_file = directory / "tokens", directory / "token"
     tokens_file.write_text(f"{line}\n")
     token_file.write_text(f"{token}\n")
-    return tokens_file, token_file
+    settings = {"authorizerd.tokens.file": str(tokens_file), "super.users": _HOLDER}
+    return settings, token_file
 
 
 @contextmanager

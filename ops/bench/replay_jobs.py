@@ -22,9 +22,11 @@ from acl.model import Acl
 from ops.bench.processes import cpu_seconds
 from ops.bench.sets import kind
 from ops.replay.acl_set import AclSet, DatedAcl, digest_of
+from ops.replay.events.ingested import decode_ingested
 from ops.replay.jobs import ingest, whatif
 from ops.replay.jobs.session import session_builder
 from ops.replay.plans import IngestPlan, WhatIfPlan
+from ops.replay.report.results import decode_whatif
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,20 +52,6 @@ class ReplayReport(msgspec.Struct, frozen=True):
     tuples: int
     changed_by_same_acls: int
     newly_denied: int
-
-
-class _Count(msgspec.Struct):
-    events: int
-
-
-class _WhatIf(msgspec.Struct):
-    newly_denied: _Count
-    newly_allowed: _Count
-
-
-class _Ingested(msgspec.Struct):
-    events: int
-    tuples: int
 
 
 def candidate_acls() -> list[Acl]:
@@ -115,7 +103,7 @@ def measure_jobs(log: Path, directory: Path) -> ReplayReport:
             code = ingest.run(spark, IngestPlan(inputs=(str(log),), out=events, overwrite=True))
         if code:
             raise SystemExit(f"the ingest of {log} ended with {code}")
-        ingested = msgspec.json.decode(Path(events, "ingest.json").read_bytes(), type=_Ingested)
+        ingested = decode_ingested(Path(events, "ingest.json").read_text())
         found = []
         for name, acls in (("same", list(kind().acls())), ("fewer", candidate_acls())):
             out = directory / name
@@ -124,7 +112,7 @@ def measure_jobs(log: Path, directory: Path) -> ReplayReport:
             )
             with timed(times):
                 whatif.run(spark, plan)
-            found.append(msgspec.json.decode((out / "whatif.json").read_bytes(), type=_WhatIf))
+            found.append(decode_whatif((out / "whatif.json").read_text()))
     finally:
         spark.stop()
     same, fewer = found

@@ -13,7 +13,6 @@ from typing import Final
 
 from acl.model import Question
 from ops.bench.daemon_process import (
-    HOLDER,
     DaemonProcess,
     ready_daemon,
     write_token,
@@ -79,8 +78,7 @@ def measure_stream(
         for load in LOADS:
             lines += _lines(f"stream, {load}", load, _drive(daemon, load, directory, seconds))
         alone = _drive(daemon, CROWD, directory, seconds)
-    tokens_file, token_file = write_token(directory)
-    settings = {"authorizerd.tokens.file": str(tokens_file), "super.users": HOLDER}
+    settings, token_file = write_token(directory)
     with ready_daemon(directory, log_dir, settings) as daemon:
         driven = _drive(daemon, USUAL, directory, seconds, token_file)
         lines += _lines(f"stream, {USUAL}, with a token", USUAL, driven)

@@ -9,7 +9,7 @@ from ops.replay.arguments.spark import SparkOptions
 from ops.replay.submission.line import spark_submit_line
 from ops.replay.submission.work_directory import WorkDirectory
 
-FILES = WorkDirectory(path=Path("/work"), archive=Path("/work/code.zip"))
+FILES = WorkDirectory(path=Path("/job"), archive=Path("/job/code.zip"))
 
 
 def line(options: SparkOptions) -> list[str]:
@@ -35,10 +35,10 @@ def test_a_local_line_needs_nothing_of_the_network() -> None:
         *("--conf", f"spark.pyspark.driver.python={sys.executable}"),
         *("--conf", f"spark.pyspark.python={sys.executable}"),
         "--conf",
-        "spark.driver.extraJavaOptions=-Dlog4j2.configurationFile=file:///work/log4j2.properties",
+        "spark.driver.extraJavaOptions=-Dlog4j2.configurationFile=file:///job/log4j2.properties",
         *("--driver-memory", "2g"),
-        *("--py-files", "/work/code.zip", "--files", "/work/plan.json"),
-        *("/work/replay_job.py", "plan.json"),
+        *("--py-files", "/job/code.zip", "--files", "/job/plan.json"),
+        *("/job/replay_job.py", "plan.json"),
     ]
 
 
