@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: setup setup-dev run replay-demo test faults stories mutants check bench conformance manual lock clean
+.PHONY: setup setup-dev run replay-demo test faults stories mutants check bench conformance manual wheel lock clean
 
 setup: .venv/.setup
 setup-dev: .venv/.setup-dev
@@ -58,6 +58,12 @@ conformance: setup-dev
 # Writes the manual page and the shells' completions anew, from the parsers of the command line.
 manual: setup-dev
 	$(BIN)/python -m tests.ops.manual
+
+# What ops/systemd/README.md installs, so that root builds nothing in this directory.
+wheel: setup
+	@rm -rf build dist
+	$(BIN)/python -m pip wheel --quiet --no-deps --no-index --no-build-isolation --wheel-dir dist .
+	@ls dist/*.whl
 
 # Rewrites both lock files; needs uv.
 lock:

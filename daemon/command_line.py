@@ -38,7 +38,11 @@ from daemon.check_log import run_check_log
 from daemon.doctor import run_doctor
 from daemon.errors import StartError
 from daemon.lifespan import run_daemon
-from daemon.log_directory import claim_log_directory, format_log_directory
+from daemon.log_directory import (
+    check_log_is_there,
+    claim_log_directory,
+    format_log_directory,
+)
 from daemon.log_output import fault_line, log_to_standard_error, take_log_format
 from daemon.offline import SnapshotAcls, explained, read_snapshot
 from daemon.replay_command import become_replay
@@ -178,6 +182,7 @@ def _serve(arguments: argparse.Namespace) -> int:
     take_log_format(configuration.log_format)
     _warn(configuration)
     log_dir = Path(configuration.metadata_log_dir)
+    check_log_is_there(log_dir)
     with locked(log_dir):
         properties = claim_log_directory(log_dir, node_id=configuration.node_id, storage=DISK)
         run_daemon(read, properties, arguments.ready_file)

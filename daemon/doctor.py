@@ -77,7 +77,12 @@ def run_doctor(words: Sequence[str], out: TextIO) -> int:
 
 def _summary(found: Sequence[Finding]) -> str:
     counts = {level: sum(each.level is level for each in found) for level in _ORDER}
-    return f"{counts[Level.ERROR]} errors, {counts[Level.WARNING]} warnings\n"
+    errors, warnings = (_counted(counts[each], each.value) for each in (Level.ERROR, Level.WARNING))
+    return f"{errors}, {warnings}\n"
+
+
+def _counted(count: int, name: str) -> str:
+    return f"{count} {name}" if count == 1 else f"{count} {name}s"
 
 
 def findings(config: Path, overrides: Sequence[str]) -> Iterator[Finding]:

@@ -18,6 +18,8 @@ from daemon.audit import STANDARD_STREAMS, read_secret
 from daemon.doctor_findings import Finding, error, ok, warning
 from daemon.errors import StartError
 from daemon.tokens import read_tokens
+from metadata.directory import METADATA_TOPIC_DIRECTORY
+from metadata.lock import LOCK_NAME
 
 _CHECK: Final = "access"
 
@@ -75,6 +77,19 @@ def _of_log_dir(log_dir: Path) -> Iterator[Finding]:
         yield warning(_CHECK, text, "run this as the daemon's user, or chown the directory")
     else:
         yield ok(_CHECK, f"{log_dir}: may be read and written")
+    yield from _of_log_files(log_dir)
+
+
+def _of_log_files(log_dir: Path) -> Iterator[Finding]:
+    """Name the first file that is closed: in an open directory, one that root has made."""
+    partition = log_dir / METADATA_TOPIC_DIRECTORY
+    for path in (log_dir / LOCK_NAME, partition, *sorted(partition.glob("*.log"))):
+        wanted = os.R_OK | os.W_OK | (os.X_OK if path == partition else 0)
+        is_there = os.access(path, os.F_OK, effective_ids=True)
+        if is_there and not os.access(path, wanted, effective_ids=True):
+            text = f"{path}: {user_name(os.geteuid())} may not read and write it"
+            yield error(_CHECK, text, f"chown -R {log_dir} to the daemon's user")
+            return
 
 
 def _of_passwords(config: Path) -> Finding:

@@ -360,7 +360,7 @@ class Daemon:
             await self._log.source.run(self._feed.clone())
         except OSError as error:
             log_dir = self._configuration.metadata_log_dir
-            fault = StartError(f"{log_dir}: {error.strerror or error}")
+            fault = StartError(f"{error.filename or log_dir}: {error.strerror or error}")
             self._standard.complete_initial_load(fault)
             raise fault from error
         except Exception as error:

@@ -16,7 +16,7 @@ from typing import Final
 
 from acl.cluster_changes import CredentialAdded
 from daemon.errors import StartError
-from metadata.directory import find_files
+from metadata.directory import METADATA_TOPIC_DIRECTORY, find_files
 from metadata.errors import LogDirectoryError
 from metadata.log import Progress
 from metadata.meta_properties import (
@@ -95,6 +95,23 @@ def format_log_directory(
     except OSError as error:
         raise LogDirectoryError(f"{log_dir}: {error.strerror or error}") from error
     return properties
+
+
+def check_log_is_there(log_dir: Path) -> None:
+    """Refuse a directory that is missing or empty, before anything is written into it.
+
+    Raises:
+        LogDirectoryError: there is no log.
+    """
+    try:
+        os.stat(log_dir / METADATA_TOPIC_DIRECTORY)
+    except FileNotFoundError as error:
+        raise LogDirectoryError(
+            f"{log_dir}: holds no log; mount what is missing, or run `authorizerd format` if this "
+            "node is new"
+        ) from error
+    except OSError as error:
+        raise LogDirectoryError(f"{log_dir}: {error.strerror or error}") from error
 
 
 def claim_log_directory(log_dir: Path, *, node_id: int, storage: Storage) -> MetaProperties:

@@ -9,11 +9,14 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
+from config.configuration import parse
 from daemon.command_line import main
-from ops.example.log import write_log
+from daemon.doctor_access import access_findings
+from daemon.doctor_findings import Level
 from ops.reference import reference
 
 ROOT = Path(__file__).parents[1]
@@ -81,12 +84,55 @@ def test_the_readmes_links_lead_somewhere() -> None:
             assert (ROOT / link).exists(), link
 
 
+class Example(NamedTuple):
+    """``folder`` is where ``make run`` has run and ended; ``printed`` is what it has said."""
+
+    folder: Path
+    printed: str
+
+
+@pytest.fixture(scope="module")
+def example(tmp_path_factory: pytest.TempPathFactory) -> Example:
+    folder = tmp_path_factory.mktemp("example")
+    ports = [f"authorizerd.{name}.http=http://127.0.0.1:0" for name in ("decision", "admin")]
+    ports.append("listeners=PLAINTEXT://127.0.0.1:0")
+    ports.append("authorizerd.decision.stream=tcp://127.0.0.1:0")
+    process = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "ops.example"),
+            *(part for port in ports for part in ("--override", port)),
+        ],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    assert process.stdout is not None
+    printed = ""
+    try:
+        while "Ctrl-C" not in printed:
+            line = process.stdout.readline()
+            assert line, printed
+            printed += line
+    finally:
+        process.terminate()
+        process.stdout.close()
+        assert process.wait(timeout=30) == 0
+    return Example(folder, printed)
+
+
+def test_make_run_prints_what_the_readme_says(example: Example) -> None:
+    """The example starts a daemon, asks it what it shows, and ends with it."""
+    (shown,) = [block for block in readme_blocks("console") if "The daemon answers on" in block]
+    (address,) = set(re.findall(r"http://(127\.0\.0\.1:\d+)(?=\. |/access)", example.printed))
+    assert shown.strip() in example.printed.replace(address, "127.0.0.1:8181")
+
+
 def test_the_readmes_commands_print_what_it_says(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    example: Example, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Each command on the example log is run, and its output compared to the letter."""
-    write_log(tmp_path / ".run/example/log")
-    monkeypatch.chdir(tmp_path)
+    """Each command on the log of ``make run`` is run, and its output compared to the letter."""
+    monkeypatch.chdir(example.folder)
     compared = 0
     for block in readme_blocks("console"):
         for command, expected in re.findall(
@@ -99,32 +145,18 @@ def test_the_readmes_commands_print_what_it_says(
     assert compared == 2
 
 
-def test_make_run_prints_what_the_readme_says(tmp_path: Path) -> None:
-    """The example starts a daemon, asks it what it shows, and ends with it."""
-    (shown,) = [block for block in readme_blocks("console") if "The daemon answers on" in block]
-    ports = [f"authorizerd.{name}.http=http://127.0.0.1:0" for name in ("decision", "admin")]
-    ports.append("listeners=PLAINTEXT://127.0.0.1:0")
-    ports.append("authorizerd.decision.stream=tcp://127.0.0.1:0")
-    example = subprocess.Popen(
-        [
-            *(sys.executable, "-m", "ops.example"),
-            *(part for port in ports for part in ("--override", port)),
-        ],
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
-    assert example.stdout is not None
-    printed = ""
-    try:
-        while "Ctrl-C" not in printed:
-            line = example.stdout.readline()
-            assert line, printed
-            printed += line
-    finally:
-        example.terminate()
-        example.stdout.close()
-        assert example.wait(timeout=30) == 0
-    (address,) = set(re.findall(r"http://(127\.0\.0\.1:\d+)(?=\. |/access)", printed))
-    assert shown.strip() in printed.replace(address, "127.0.0.1:8181")
+def test_the_readmes_configuration_can_be_used_as_it_stands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is formatted and found sound by whoever has typed it, below the folder they are in."""
+    (text,) = readme_blocks("properties")
+    monkeypatch.chdir(tmp_path)
+    Path("server.properties").write_text(text)
+    configuration = parse(text, source="README.md")
+    assert main(["format", "--config", "server.properties"]) == 0
+    found = [*access_findings(Path("server.properties"), configuration)]
+    assert not [each for each in found if each.level is Level.ERROR]
+    for named in (configuration.metadata_log_dir, configuration.audit_log):
+        assert named is not None
+        assert not Path(named).is_absolute()
+        assert Path(named).parent.is_dir()

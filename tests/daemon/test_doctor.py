@@ -57,6 +57,14 @@ def test_a_sound_machine_has_no_errors(
     assert len(capsys.readouterr().out.splitlines()) == len(lines)
 
 
+def test_the_last_line_counts(tmp_path: Path, log_dir: Path) -> None:
+    """One of a kind in the singular."""
+    for number, counted in ((1, "1 error, "), (2, "2 errors, ")):
+        words = [f"--override=authorizerd.nothing{each}=1" for each in range(number)]
+        _, lines = doctor(write_config(tmp_path, log_dir), *words)
+        assert lines[-1].startswith(counted)
+
+
 def test_each_fault_of_the_configuration_is_a_line(tmp_path: Path, log_dir: Path) -> None:
     """The machine is looked at all the same; the exit code is 2."""
     config = write_config(tmp_path, log_dir, node_id="x", queued_max_requests="0")

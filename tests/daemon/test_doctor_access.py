@@ -10,6 +10,8 @@ import pytest
 from config.configuration import Configuration, of_values
 from daemon.doctor_access import access_findings
 from daemon.doctor_findings import Finding, Level
+from metadata.directory import METADATA_TOPIC_DIRECTORY
+from metadata.lock import LOCK_NAME
 
 JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_a="b";'
 SASL = {
@@ -66,6 +68,37 @@ def test_a_log_directory_is_there_and_its_users_own(
     assert found(config, configuration, log_dir).level is Level.WARNING
     monkeypatch.setattr(os, "access", lambda *_, **__: False)
     assert "may not read and write it" in found(config, configuration, log_dir).text
+
+
+def test_a_file_that_root_has_left_in_the_log_is_an_error(
+    tmp_path: Path, config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The directory is open, and a start would fail all the same; the first such file is named."""
+    partition = tmp_path / METADATA_TOPIC_DIRECTORY
+    partition.mkdir()
+    (tmp_path / LOCK_NAME).touch()
+    closed = [partition / "00000000000000000000.log", partition / "00000000000000000007.log"]
+    for each in closed:
+        each.touch()
+    configuration = configured(tmp_path)
+    assert {each.level for each in access_findings(config, configuration)} <= {
+        Level.OK,
+        Level.WARNING,  # where the tests run as root
+    }
+    really = os.access
+
+    def access(path: Path, mode: int, *, effective_ids: bool) -> bool:
+        return really(path, mode, effective_ids=effective_ids) and not (
+            path in closed and mode & os.W_OK
+        )
+
+    monkeypatch.setattr(os, "access", access)
+    errors = [each for each in access_findings(config, configuration) if each.level is Level.ERROR]
+    (error,) = errors
+    assert error.text.startswith(f"{closed[0]}: ")
+    assert f"chown -R {tmp_path} " in error.advice
+    closed.insert(0, tmp_path / LOCK_NAME)
+    assert found(config, configuration, tmp_path / LOCK_NAME).level is Level.ERROR
 
 
 def test_a_file_with_passwords_is_nobody_elses(tmp_path: Path, config: Path) -> None:

@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from daemon.command_line import main
 from daemon.errors import StartError
 from daemon.log_directory import UUID_BYTES, claim_log_directory, format_log_directory, new_uuid
-from metadata.directory import METADATA_TOPIC_DIRECTORY
+from metadata.directory import CLEAN_SHUTDOWN_NAME, METADATA_TOPIC_DIRECTORY
 from metadata.errors import LogDirectoryError
 from metadata.meta_properties import NAME, MetaProperties, read_meta_properties
 from metadata.storage import DiskStorage
+from tests.end_to_end.daemon_process import write_config
 from tests.log_files import added, read_acls, write_file, write_log
 from tests.recording_storage import PowerFailure, RecordingStorage
 
@@ -37,6 +39,35 @@ def test_a_formatted_directory_is_claimed_by_its_node(tmp_path: Path) -> None:
     assert claimed(log_dir) == properties
     assert properties.cluster_id == "my-cluster"
     assert read_acls(log_dir) == {}
+
+
+def test_a_start_says_how_a_log_is_made_and_makes_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Missing or empty: nothing is written, not even a lock, and the line names both cures."""
+    log_dir = tmp_path / "log"
+    config = write_config(tmp_path, log_dir)
+    for _ in ("missing", "empty"):
+        assert main(["serve", "--config", str(config)]) == 1
+        said = capsys.readouterr().err
+        assert said == (
+            f"authorizerd: {log_dir}: holds no log; mount what is missing, or run "
+            "`authorizerd format` if this node is new\n"
+        )
+        log_dir.mkdir(exist_ok=True)
+    assert list(log_dir.iterdir()) == []
+
+
+def test_a_file_that_keeps_the_log_from_being_written_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Not the directory alone, whose rights may be in order."""
+    formatted(tmp_path / "log")
+    obstacle = tmp_path / "log" / CLEAN_SHUTDOWN_NAME
+    obstacle.unlink()
+    obstacle.mkdir()
+    assert main(["serve", "--config", str(write_config(tmp_path, tmp_path / "log"))]) == 1
+    assert f"{obstacle}: Is a directory\n" in capsys.readouterr().err
 
 
 def test_another_nodes_directory_is_refused(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from daemon import replay_command
 from daemon.command_line import main
 
 
@@ -27,3 +28,16 @@ def test_the_words_are_handed_on_as_they_are(monkeypatch: pytest.MonkeyPatch) ->
         main(["replay", "ingest", "--input", "a b", "--help"])
     words = [sys.executable, "-P", "-m", "ops.replay", "ingest", "--input", "a b", "--help"]
     assert became == [(sys.executable, words)]
+
+
+def test_an_installation_without_the_pipelines_libraries_says_how_to_get_them(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One line and exit code 1, where an import would fail with a traceback."""
+    monkeypatch.setattr(replay_command, "find_spec", lambda _: None)
+    monkeypatch.setattr(os, "execv", lambda *_: pytest.fail("it was begun"))
+    assert main(["replay", "ingest"]) == 1
+    assert capsys.readouterr().err == (
+        "authorizerd: replay: not installed: pyarrow, yaml; "
+        f"{sys.executable} -m pip install 'authorizerd[replay]'\n"
+    )

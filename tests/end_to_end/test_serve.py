@@ -224,7 +224,7 @@ def test_a_directory_in_use_is_one_clear_line(tmp_path: Path, log_dir: Path) -> 
 
 def test_a_missing_log_is_one_clear_line(tmp_path: Path, log_dir: Path) -> None:
     """Neither a missing directory nor an empty one is taken for a log without ACLs."""
-    assert "No such file or directory" in fault(tmp_path, tmp_path / "none")
+    assert "holds no log" in fault(tmp_path, tmp_path / "none")
     segment(log_dir).unlink()
     assert "neither a log segment nor a checkpoint" in fault(tmp_path, log_dir)
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from configparser import ConfigParser
@@ -10,6 +11,7 @@ from typing import Final
 import pytest
 
 from config.configuration import Configuration, parse
+from config.values import SecurityProtocol
 from daemon.assembly import ADMIN_HTTP, DECISION_HTTP, DECISION_STREAM
 from tests.end_to_end.daemon_process import run
 
@@ -113,3 +115,37 @@ def test_what_the_service_starts_is_a_command_there_is() -> None:
     assert arguments[:2] == ["serve", "--config"]
     done = run(*arguments[:-1], FILES / "nowhere", "--override", "node.id=1")
     assert (done.returncode, "No such file" in done.stderr) == (1, True)
+
+
+def test_a_reload_needs_no_program_but_the_shell() -> None:
+    """What a minimal system lacks, ``/bin/kill`` for one, would fail at the first reload."""
+    programs = re.findall(r"^Exec\w+=(\S+)", SERVICE.read_text(), re.MULTILINE)
+    assert set(programs) == {COMMAND, "/bin/sh"}
+
+
+def test_the_audit_is_written_where_it_is_rotated() -> None:
+    """The configuration, logrotate's file and docs/audit.md speak of one file."""
+    rotation = (FILES / "authorizerd.logrotate").read_text()
+    assert rotation.split(maxsplit=1)[0] == configured().audit_log
+    assert f"```\n{rotation}```\n" in (FILES.parents[1] / "docs/audit.md").read_text()
+
+
+def test_users_and_an_administrator_are_there_once_their_lines_are_not_comments() -> None:
+    """Nothing that stands below them takes back what they say."""
+    text = (FILES / "server.properties").read_text()
+    assert "super.users" not in configured().file_values
+    configuration = parse(re.sub(r"^#   ", "", text, flags=re.MULTILINE), source="lines")
+    (listener,) = configuration.listeners
+    assert listener.security_protocol is SecurityProtocol.SASL_PLAINTEXT
+    (users,) = configuration.sasl_users.values()
+    (name,) = users.passwords
+    assert configuration.file_values["super.users"] == f"User:{name}"
+
+
+def test_each_file_is_installed_by_a_command_of_the_readme() -> None:
+    """Whoever copies the commands has every file, by the name that systemd looks for."""
+    commands = re.findall(r"^# install (.*)$", (FILES / "README.md").read_text(), re.MULTILINE)
+    named = {word for command in commands for word in command.split()}
+    assert {path.name for path in FILES.iterdir() if path.suffix != ".md"} <= named | {
+        path.name for path in SOCKETS if "authorizerd-*.socket" in named
+    }
