@@ -18,6 +18,9 @@ from ops.replay.evaluation.questions import QUESTION_FIELDS, decide, rules
 NEWLY_DENIED: Final = "newly_denied"
 NEWLY_ALLOWED: Final = "newly_allowed"
 
+FIGURES: Final = ("events", "first_at", "last_at", "rule")
+"""What a tuple holds of its allowed and of its denied events: ``allowed_events`` and so on."""
+
 _TIME: Final = pa.timestamp("us", tz="UTC")
 CHANGES_SCHEMA: Final = pa.schema(
     [
@@ -37,34 +40,54 @@ def changes(
 ) -> Iterator[pa.RecordBatch]:
     """Yield what changes of a batch of tuples, at most one batch, of ``CHANGES_SCHEMA``.
 
-    Without a baseline the recorded decisions are what is compared with: then ``events`` are the
-    recorded events that were decided otherwise, and their rule and times are left to whoever has
-    the events (``baseline_rule`` is null, the times are those of all the tuple's events).
+    Without a baseline the recorded decisions are what is compared with: ``events``, the times and
+    ``baseline_rule`` are those of the recorded events that were decided otherwise. With one, events
+    and times are those of all that the tuple stands for.
 
     Raises:
         InvalidQuestionError: a tuple that cannot be asked (``questions.unasked_reason``).
     """
     allowed = decide(candidate, batch)
     if baseline is None:
-        events = pc.if_else(allowed, batch.column("denied_events"), batch.column("allowed_events"))
-        places = pc.indices_nonzero(pc.greater(events, 0))
+        compared = {
+            name: pc.if_else(
+                allowed, batch.column(f"denied_{name}"), batch.column(f"allowed_{name}")
+            )
+            for name in FIGURES
+        }
+        places = pc.indices_nonzero(pc.greater(compared["events"], 0))
     else:
-        events = pc.add(batch.column("denied_events"), batch.column("allowed_events"))
+        compared = {name: _of_both(name, batch) for name in FIGURES[:3]}
         places = pc.indices_nonzero(pc.not_equal(allowed, decide(baseline, batch)))
     if not len(places):
         return
     changed = batch.take(places)
     kinds = pc.if_else(allowed.take(places), NEWLY_ALLOWED, NEWLY_DENIED)
-    recorded = pa.nulls(len(places), pa.string())
+    events, first_at, last_at = (compared[name].take(places) for name in FIGURES[:3])
+    before = (
+        compared["rule"].take(places)
+        if baseline is None
+        else pa.array(rules(baseline, changed), pa.string())
+    )
     yield pa.RecordBatch.from_arrays(
         [
             kinds,
             *(changed.column(name) for name in QUESTION_FIELDS),
-            events.take(places),
-            changed.column("first_at").cast(_TIME),
-            changed.column("last_at").cast(_TIME),
-            recorded if baseline is None else pa.array(rules(baseline, changed), pa.string()),
+            events,
+            first_at.cast(_TIME),
+            last_at.cast(_TIME),
+            before,
             pa.array(rules(candidate, changed), pa.string()),
         ],
         schema=CHANGES_SCHEMA,
     )
+
+
+def _of_both(name: str, batch: pa.RecordBatch) -> pa.Array:
+    """Return a figure of all events of a tuple."""
+    denied, allowed = (batch.column(f"{verdict}_{name}") for verdict in ("denied", "allowed"))
+    if name == "events":
+        return pc.add(denied, allowed)
+    earlier_or_later = {"first_at": pc.min_element_wise, "last_at": pc.max_element_wise}[name]
+    # Arrow orders numbers element by element, and times not.
+    return earlier_or_later(denied.cast(pa.int64()), allowed.cast(pa.int64())).cast(_TIME)

@@ -14,13 +14,16 @@ from datetime import UTC, datetime
 from typing import Final
 
 import msgspec
-from pyspark.sql import DataFrame, Observation, SparkSession
+from pyarrow import RecordBatch
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as sql
 
 from ops.replay.events.event import Reason
 from ops.replay.events.ingested import Ingested, encode_ingested
 from ops.replay.events.line import LineFormat
 from ops.replay.events.times import zone_of
+from ops.replay.events.tuples import SUMS, TUPLE, sum_events
+from ops.replay.jobs.arrow_map import map_in_arrow
 from ops.replay.jobs.errors import JobError
 from ops.replay.jobs.files import write_text
 from ops.replay.jobs.ingest_inputs import check_apart, find_inputs
@@ -33,14 +36,18 @@ EVENTS_SCHEMA: Final = (
     "resource_type string, resource_name string, pattern_type string, request string, "
     "reference_count int, rule string, level string, file string, sequence long"
 )
-TUPLE: Final = (
-    "principal", "host", "operation", "resource_type", "resource_name", "pattern_type",
-)  # fmt: skip
 _SETTINGS: Final = {
     # Of lines as long as lines may be, a batch would otherwise take gigabytes.
     "spark.sql.execution.arrow.maxBytesPerBatch": "16m",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
     # Days are written side by side: sorting by day would cost more than parsing.
     "spark.sql.maxConcurrentOutputFileWriters": "64",
+}
+_WRITING: Final = {
+    # Rules are long, and too many for a dictionary, which would be given up half way.
+    "parquet.enable.dictionary#rule": "false",
+    # A file is summed up whole by a task, in memory.
+    "maxRecordsPerFile": "2000000",
 }
 
 
@@ -120,9 +127,10 @@ def _write_rows(rows: DataFrame, out: str) -> _Read:
         sql.count_if(reason == "").alias("blank_lines"),
         sql.count_if(reason != "").alias("set_aside"),
     )
-    days = counted.where(reason.isNull()).withColumn("day", sql.col("at").cast("date"))
     columns = [column.split()[0] for column in EVENTS_SCHEMA.split(", ")]
-    days.select(*columns, "day").write.mode("overwrite").partitionBy("day").parquet(f"{out}/events")
+    events = counted.where(reason.isNull()).select(*columns, "day")
+    writer = events.write.mode("overwrite").options(**_WRITING).partitionBy("day")
+    writer.parquet(f"{out}/events")
     read = msgspec.convert(observation.get, _Read)
     set_aside = rows.where(reason != "") if read.set_aside else rows.limit(0)
     line = sql.make_valid_utf8("line").alias("line")
@@ -138,21 +146,15 @@ def _write_no_events(spark: SparkSession, out: str) -> None:
 
 def _figures(spark: SparkSession, plan: IngestPlan, read: _Read) -> Ingested:
     events = spark.read.parquet(f"{plan.out}/events")
-    tuples = events.groupBy(*TUPLE).agg(
-        sql.count_if(sql.col("allowed")).alias("allowed_events"),
-        sql.count_if(~sql.col("allowed")).alias("denied_events"),
-        sql.min("at").alias("first_at"),
-        sql.max("at").alias("last_at"),
-    )
-    tuples.write.mode("overwrite").parquet(f"{plan.out}/tuples")
+    _tuples(spark, f"{plan.out}/events").write.mode("overwrite").parquet(f"{plan.out}/tuples")
     total = (
         spark.read.parquet(f"{plan.out}/tuples")
         .agg(
             sql.count(sql.lit(1)),
             sql.coalesce(sql.sum("allowed_events"), sql.lit(0)),
             sql.coalesce(sql.sum("denied_events"), sql.lit(0)),
-            sql.unix_millis(sql.min("first_at")),
-            sql.unix_millis(sql.max("last_at")),
+            sql.unix_millis(sql.min(sql.least("allowed_first_at", "denied_first_at"))),
+            sql.unix_millis(sql.max(sql.greatest("allowed_last_at", "denied_last_at"))),
         )
         .first()
     )
@@ -175,6 +177,36 @@ def _figures(spark: SparkSession, plan: IngestPlan, read: _Read) -> Ingested:
         inputs=plan.inputs,
         levels=_counts(events, "level"),
     )
+
+
+def _tuples(spark: SparkSession, events: str) -> DataFrame:
+    """Return each tuple with the figures of its allowed and of its denied events."""
+    files = spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(events)
+    parts = map_in_arrow(files.select("content"), _sum_files, SUMS)
+    allowed = sql.col("allowed")
+    return (
+        parts.repartition(*TUPLE)
+        .groupBy(*TUPLE)
+        .agg(*_verdict_figures("allowed", allowed), *_verdict_figures("denied", ~allowed))
+    )
+
+
+def _sum_files(batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
+    for batch in batches:
+        for content in batch["content"]:
+            yield from sum_events(content.as_buffer()).to_batches()
+
+
+def _verdict_figures(verdict: str, is_verdict: Column) -> Iterator[Column]:
+    """Yield columns of ``verdict``; of last events in one millisecond the greatest rule is kept."""
+    last = sql.when(is_verdict, sql.struct("last_at", "rule"))
+    for name, value in (
+        ("events", sql.coalesce(sql.sum(sql.when(is_verdict, sql.col("events"))), sql.lit(0))),
+        ("first_at", sql.min(sql.when(is_verdict, sql.col("first_at")))),
+        ("last_at", sql.max(sql.when(is_verdict, sql.col("last_at")))),
+        ("rule", sql.max_by("rule", last)),
+    ):
+        yield value.alias(f"{verdict}_{name}")
 
 
 def _counts(rows: DataFrame, column: str) -> dict[str, int]:

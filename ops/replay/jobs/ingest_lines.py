@@ -21,12 +21,13 @@ from ops.replay.events.times import zone_of
 from ops.replay.jobs.arrow_map import map_in_arrow
 
 ROWS: Final = (
-    "line binary, reason string, at timestamp, allowed boolean, principal string, host string, "
-    "operation string, resource_type string, resource_name string, pattern_type string, "
-    "request string, reference_count int, rule string, level string, file string"
+    "line binary, reason string, day date, at timestamp, allowed boolean, principal string, "
+    "host string, operation string, resource_type string, resource_name string, "
+    "pattern_type string, request string, reference_count int, rule string, level string, "
+    "file string"
 )
 
-EVENT_COLUMNS: Final = tuple(SCHEMA.names[2:])
+EVENT_COLUMNS: Final = tuple(SCHEMA.names[SCHEMA.get_field_index("at") :])
 
 Batches = Iterator[pyarrow.RecordBatch]
 

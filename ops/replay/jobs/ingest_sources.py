@@ -19,7 +19,7 @@ from ops.replay.jobs.errors import JobError
 from ops.replay.jobs.ingest_inputs import Inputs, literal_glob
 from ops.replay.jobs.ingest_lines import EVENT_COLUMNS, parse_archives, parse_lines
 
-ROW_COLUMNS: Final = ("line", "file", "reason", *EVENT_COLUMNS)
+ROW_COLUMNS: Final = ("line", "file", "reason", "day", *EVENT_COLUMNS)
 _REQUIRED: Final = ("at", "allowed", "principal", "operation", "resource_type", "resource_name")
 _DEFAULTS: Final = {"pattern_type": "LITERAL", "level": UNKNOWN_LEVEL}
 _TYPES: Final = {"at": TimestampType, "allowed": BooleanType}
@@ -71,6 +71,7 @@ def _parquet(spark: SparkSession, uris: tuple[str, ...]) -> DataFrame:
         sql.when(is_missing, sql.to_json(sql.struct(*rows.columns))).alias("line"),
         sql.col(file).alias("file"),
         sql.when(is_missing, Reason.MISSING_VALUE).alias("reason"),
+        sql.col("at").cast("date").alias("day"),
         *(_column(rows, name).alias(name) for name in EVENT_COLUMNS),
     )
 

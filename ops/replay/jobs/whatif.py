@@ -6,17 +6,24 @@ last, once ``changes`` holds all that it sums up.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from functools import reduce
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from pyspark.sql import Column, DataFrame, SparkSession
+import msgspec
+from pyspark.sql import Column, DataFrame, Row, SparkSession, Window
 from pyspark.sql import functions as sql
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from acl.model import WILDCARD_PRINCIPAL
 from ops.replay.acl_set import AclSet
-from ops.replay.evaluation.changes import CHANGES_SCHEMA, NEWLY_ALLOWED, NEWLY_DENIED, changes
+from ops.replay.evaluation.changes import (
+    CHANGES_SCHEMA,
+    FIGURES,
+    NEWLY_ALLOWED,
+    NEWLY_DENIED,
+    changes,
+)
 from ops.replay.evaluation.index import AclIndex, index_of, key_of, pack
 from ops.replay.evaluation.questions import (
     OPERATION_CODES,
@@ -53,10 +60,12 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _SPARK_SCHEMA: Final = from_arrow_schema(CHANGES_SCHEMA)
-_FIGURES: Final = ("allowed_events", "denied_events", "first_at", "last_at")
-_BY_PRINCIPAL: Final = ("principal",)
-_BY_RESOURCE: Final = ("resource_type", "resource_name")
-_BY_OPERATION: Final = ("operation",)
+_FIGURES: Final = tuple(
+    f"{verdict}_{name}" for verdict in ("allowed", "denied") for name in FIGURES
+)
+_ALL: Final = "all"
+_COUNTED_BY: Final = (("principal",), ("resource_type", "resource_name"), ("operation",))
+"""Columns that hold no null."""
 _TIME_FORMAT: Final = "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'"
 
 
@@ -70,9 +79,10 @@ def run(spark: SparkSession, plan: WhatIfPlan) -> int:
     ingested = read_accepted(spark, plan.events)
     tuples = spark.read.parquet(f"{plan.events}/tuples")
     written = f"{plan.out}/changes"
-    found = _found(spark, plan, tuples).persist()
+    found = _found(spark, plan, tuples).persist()  # to order them looks at them twice
     try:
-        _written(spark, plan, found).write.mode("overwrite").parquet(written)
+        ordered = found.orderBy("change", sql.desc("events"), *QUESTION_FIELDS)
+        ordered.write.mode("overwrite").parquet(written)
     finally:
         found.unpersist()
     changed = spark.read.schema(_SPARK_SCHEMA).parquet(written)
@@ -94,7 +104,7 @@ def run(spark: SparkSession, plan: WhatIfPlan) -> int:
 
 
 def _found(spark: SparkSession, plan: WhatIfPlan, tuples: DataFrame) -> DataFrame:
-    """Return what changes, by ``CHANGES_SCHEMA``; without what only the events tell."""
+    """Return what changes, by ``CHANGES_SCHEMA``."""
     asked = tuples.where(_unasked().isNull()).select(*QUESTION_FIELDS, *_FIGURES)
     candidate = _carried(spark, plan.candidate)
     baseline = None if plan.baseline is None else _carried(spark, plan.baseline)
@@ -111,59 +121,6 @@ def _carried(spark: SparkSession, acl_set: AclSet) -> Callable[[], AclIndex]:
     """Return what gives a worker the index of ``acl_set``, which it builds once."""
     key, packed = key_of(acl_set), spark.sparkContext.broadcast(pack(acl_set))
     return lambda: index_of(key, lambda: packed.value)
-
-
-def _written(spark: SparkSession, plan: WhatIfPlan, found: DataFrame) -> DataFrame:
-    if plan.baseline is None and not found.isEmpty():
-        found = _with_recorded(found, spark.read.parquet(f"{plan.events}/events"))
-    return found.orderBy("change", sql.desc("events"), *QUESTION_FIELDS)
-
-
-def _with_recorded(found: DataFrame, events: DataFrame) -> DataFrame:
-    """Return ``found`` with the times and the last rule of the events that would change."""
-    recorded = events.where(sql.col("pattern_type") == "LITERAL").alias("recorded")
-    keys = found.select("change", *QUESTION_FIELDS).alias("found")
-    was_allowed = sql.col("found.change") == NEWLY_DENIED
-    told = (
-        keys.join(
-            recorded, _is_same(keys_of="found") & (sql.col("recorded.allowed") == was_allowed)
-        )
-        .groupBy(*(sql.col(f"found.{name}") for name in QUESTION_FIELDS))
-        .agg(
-            sql.min("recorded.at").alias("told_first_at"),
-            sql.max("recorded.at").alias("told_last_at"),
-            sql.max_by("recorded.rule", sql.struct("recorded.at", "recorded.sequence")).alias(
-                "told_rule"
-            ),
-        )
-        .alias("recorded")
-    )
-    columns = {
-        "first_at": sql.coalesce("told_first_at", "found.first_at"),
-        "last_at": sql.coalesce("told_last_at", "found.last_at"),
-        "baseline_rule": sql.col("told_rule"),
-    }
-    return (
-        found.alias("found")
-        .join(told, _is_same(keys_of="found"), "left")
-        .select(
-            *(
-                columns.get(name, sql.col(f"found.{name}")).alias(name)
-                for name in _SPARK_SCHEMA.names
-            )
-        )
-    )
-
-
-def _is_same(keys_of: str) -> Column:
-    """Return whether a row of ``keys_of`` and one of ``recorded`` ask one question."""
-    return reduce(
-        Column.__and__,
-        (
-            sql.col(f"{keys_of}.{name}").eqNullSafe(sql.col(f"recorded.{name}"))
-            for name in QUESTION_FIELDS
-        ),
-    )
 
 
 def _unasked() -> Column:
@@ -199,41 +156,50 @@ def _not_evaluated(tuples: DataFrame) -> dict[str, Count]:
 
 
 def _summed(changed: DataFrame) -> dict[str, Changed]:
-    totals = changed.groupBy("change").agg(
-        sql.sum("events").alias("events"),
-        sql.count("*").alias("tuples"),
-        sql.count_distinct(*_BY_PRINCIPAL).alias("principals"),
-        sql.count_distinct(*_BY_RESOURCE).alias("resources"),
-    )
+    """Return the sums of each kind of change: all of it, and what is listed."""
+    groups: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    for row in _grouped(changed).collect():
+        groups[row.change, row.counted_by].append(row)
     found = {NEWLY_DENIED: NOTHING_CHANGED, NEWLY_ALLOWED: NOTHING_CHANGED}
-    for total in totals.collect():
-        of_kind = changed.where(sql.col("change") == total.change)
-        found[total.change] = Changed(
+    for kind in {kind for kind, _ in groups}:
+        (total,) = groups[kind, _ALL]
+        principals, resources, operations = (groups[kind, keys[0]] for keys in _COUNTED_BY)
+        found[kind] = Changed(
             events=total.events,
             tuples=total.tuples,
-            by_principal=_counted(of_kind, _BY_PRINCIPAL, PrincipalCount),
-            by_principal_left_out=_left_out(total.principals),
-            by_resource=_counted(of_kind, _BY_RESOURCE, ResourceCount),
-            by_resource_left_out=_left_out(total.resources),
-            by_operation=_counted(of_kind, _BY_OPERATION, OperationCount),
-            details=_details(of_kind),
-            details_left_out=_left_out(total.tuples),
+            by_principal=[_counted(PrincipalCount, row) for row in principals],
+            by_principal_left_out=principals[0].groups - len(principals),
+            by_resource=[_counted(ResourceCount, row) for row in resources],
+            by_resource_left_out=resources[0].groups - len(resources),
+            by_operation=[_counted(OperationCount, row) for row in operations],
+            details=_details(changed.where(sql.col("change") == kind)),
+            details_left_out=max(total.tuples - LISTED_MAX, 0),
         )
     return found
 
 
-def _left_out(count: int) -> int:
-    return max(count - LISTED_MAX, 0)
-
-
-def _counted(changed: DataFrame, keys: tuple[str, ...], kind: type[T]) -> list[T]:
-    rows = (
-        changed.groupBy(*keys)
-        .agg(sql.sum("events").alias("events"), sql.count("*").alias("tuples"))
-        .orderBy(sql.desc("events"), sql.desc("tuples"), *keys)
-        .limit(LISTED_MAX)
+def _grouped(changed: DataFrame) -> DataFrame:
+    """Return each kind's sums, and those by ``_COUNTED_BY``: of ``groups`` the first, in order."""
+    names = [name for keys in _COUNTED_BY for name in keys]
+    counted_by = sql.coalesce(
+        *(sql.when(sql.col(keys[0]).isNotNull(), keys[0]) for keys in _COUNTED_BY), sql.lit(_ALL)
     )
-    return [kind(**row.asDict()) for row in rows.collect()]
+    group = Window.partitionBy("change", "counted_by")
+    place = sql.row_number().over(group.orderBy(sql.desc("events"), sql.desc("tuples"), *names))
+    return (
+        changed.groupingSets(
+            [["change"], *(["change", *keys] for keys in _COUNTED_BY)], "change", *names
+        )
+        .agg(sql.sum("events").alias("events"), sql.count("*").alias("tuples"))
+        .withColumn("counted_by", counted_by)
+        .withColumns({"place": place, "groups": sql.count("*").over(group)})
+        .where(sql.col("place") <= LISTED_MAX)
+        .orderBy("place")
+    )
+
+
+def _counted(kind: type[T], row: Row) -> T:
+    return msgspec.convert(row.asDict(), kind)
 
 
 def _details(changed: DataFrame) -> list[Detail]:

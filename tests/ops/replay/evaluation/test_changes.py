@@ -12,17 +12,29 @@ from ops.replay.acl_set import AclSet, DatedAcl, digest_of
 from ops.replay.evaluation.changes import CHANGES_SCHEMA, changes
 from ops.replay.evaluation.index import build_index
 
-FIRST, LAST = (datetime(2026, 11, 21, hour, tzinfo=UTC) for hour in (1, 2))
+
+def figures(events: int, hour: int) -> tuple[object, ...]:
+    """Return what a tuple holds of events between that hour and the next."""
+    times = (datetime(2026, 11, 21, hour + more, tzinfo=UTC) for more in (0, 1))
+    return (events, *times, f"Rule{hour}") if events else (0, None, None, None)
+
+
 READ_A = Acl(2, "t", 3, "User:a", "*", 3, 3)
 READ_B = Acl(2, "t", 3, "User:b", "*", 3, 3)
 SCHEMA = pa.schema(
     [
         *((name, pa.string()) for name in ("principal", "host", "operation")),
         *((name, pa.string()) for name in ("resource_type", "resource_name")),
-        ("allowed_events", pa.int64()),
-        ("denied_events", pa.int64()),
-        ("first_at", pa.timestamp("us", "UTC")),
-        ("last_at", pa.timestamp("us", "UTC")),
+        *(
+            (f"{verdict}_{name}", kind)
+            for verdict in ("allowed", "denied")
+            for name, kind in (
+                ("events", pa.int64()),
+                ("first_at", pa.timestamp("us", "UTC")),
+                ("last_at", pa.timestamp("us", "UTC")),
+                ("rule", pa.string()),
+            )
+        ),
     ]
 )
 
@@ -34,7 +46,7 @@ def set_of(*some: Acl) -> AclSet:
 def batch_of(*counts: tuple[str, int, int]) -> pa.RecordBatch:
     """Return tuples of a principal that read ``t``, with its allowed and denied events."""
     rows = [
-        (principal, "h", "READ", "TOPIC", "t", allowed, denied, FIRST, LAST)
+        (principal, "h", "READ", "TOPIC", "t", *figures(allowed, 0), *figures(denied, 12))
         for principal, allowed, denied in counts
     ]
     columns = zip(*rows, strict=True)
@@ -71,7 +83,7 @@ def test_against_other_acls_all_events_of_a_tuple_change() -> None:
         ("DefaultDeny", f"MatchingAcl(acl={READ_A})"),
         (f"MatchingAcl(acl={READ_B})", "DefaultDeny"),
     ]
-    assert (rows[0]["first_at"], rows[0]["last_at"]) == (FIRST, LAST)
+    assert [(row["first_at"].hour, row["last_at"].hour) for row in rows] == [(0, 13), (0, 13)]
 
 
 def test_nothing_that_changes_is_no_batch() -> None:
@@ -82,7 +94,13 @@ def test_nothing_that_changes_is_no_batch() -> None:
     assert told(batch.slice(2), set_of(READ_A), None) == []
 
 
-def test_the_recorded_rule_is_left_to_the_events() -> None:
-    """A tuple does not know it."""
-    (row,) = told(batch_of(("User:b", 1, 0)), set_of(), None)
-    assert (row["baseline_rule"], row["candidate_rule"]) == (None, "DefaultDeny")
+def test_recorded_decisions_tell_their_own_rule_and_times() -> None:
+    """Those of the events that change, of a tuple that was decided both ways."""
+    rows = told(batch_of(("User:a", 5, 2), ("User:b", 4, 3)), set_of(READ_A), None)
+    assert [
+        (row["baseline_rule"], row["first_at"].hour, row["last_at"].hour, row["candidate_rule"])
+        for row in rows
+    ] == [
+        ("Rule12", 12, 13, f"MatchingAcl(acl={READ_A})"),
+        ("Rule0", 0, 1, "DefaultDeny"),
+    ]

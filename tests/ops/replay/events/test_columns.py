@@ -62,8 +62,9 @@ def rows_of(batch: pyarrow.RecordBatch, lines: list[bytes]) -> list[Parsed]:
     assert batch.schema == SCHEMA
     parsed: list[Parsed] = []
     for row, line in zip(batch.to_pylist(), lines, strict=True):
-        text, reason, at = row.pop("line"), row.pop("reason"), row.pop("at")
+        text, reason, day, at = (row.pop(name) for name in ("line", "reason", "day", "at"))
         assert text == (None if reason is None else line)
+        assert day == (at and at.date())
         if reason is None:
             parsed.append(Event(at_ms=round(at.timestamp() * 1000), **row))
         else:
@@ -104,19 +105,19 @@ def test_lines_that_differ_in_their_beginning_are_told_apart(time_zone: str) -> 
 
 
 def test_what_repeats_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Over batches as well; a line too long to be remembered is parsed whenever it comes."""
+    """Whenever it happened: lines of a layout that is not plain differ in their times alone."""
     asked = []
 
-    def parse(line: bytes, *arguments: object) -> None:
-        asked.append(len(line))
+    def parse(line: bytes, *_: object) -> None:
+        asked.append(line)
 
     monkeypatch.setattr(columns, "parse_line", parse)
-    reader = EventReader(UTC, "auto")
-    for second in range(3):
-        beginning = b"[2026-11-21 16:26:%02d,966] INFO " % second
-        read(reader, [beginning + MESSAGE % b"a", beginning + MESSAGE % (b"a" * 3_000)])
-    assert sorted(asked)[1:] == [asked[1]] * 3
-    assert asked[1] > 3_000
+    beginnings = [b"[2026-11-21 16:26:%02d,966] INFO " % second for second in range(3)]
+    read(
+        EventReader(UTC, "auto"),
+        [each + MESSAGE % name for each in beginnings for name in (b"a", b"b")],
+    )
+    assert len(asked) == 2
 
 
 @pytest.mark.parametrize(
@@ -127,10 +128,11 @@ def test_what_repeats_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
         b"a" * (LINE_BYTES_MAX + 1),
         b"2026-11-21T17:00:00.9Z stdout F [2026-11-21 16:26:26,966] INFO "
         + MESSAGE % (b"a" * (LINE_BYTES_MAX - 140)),
+        (b"2026-11-21 16:26:26,966 INFO " + MESSAGE % (b"a" * LINE_BYTES_MAX))[:LINE_BYTES_MAX],
         b"[2026-11-21 16:26:26,966] INFO " + MESSAGE % b"\xff",
         b"[2026-11-21 16:26:26,966] INFO " + MESSAGE % b"\x01",
     ],
-    ids=range(11),
+    ids=range(12),
 )
 def test_a_line_that_was_made_to_hurt_is_read_as_any_other(line: bytes) -> None:
     """It costs time that grows with its length, and ends no job."""

@@ -30,8 +30,11 @@ TUPLES = pa.schema(
     [
         ("principal", pa.string()), ("host", pa.string()), ("operation", pa.string()),
         ("resource_type", pa.string()), ("resource_name", pa.string()),
-        ("pattern_type", pa.string()), ("allowed_events", pa.int64()),
-        ("denied_events", pa.int64()), ("first_at", TIME), ("last_at", TIME),
+        ("pattern_type", pa.string()),
+        ("allowed_events", pa.int64()), ("allowed_first_at", TIME), ("allowed_last_at", TIME),
+        ("allowed_rule", pa.string()),
+        ("denied_events", pa.int64()), ("denied_first_at", TIME), ("denied_last_at", TIME),
+        ("denied_rule", pa.string()),
     ]
 )  # fmt: skip
 START = datetime(2026, 11, 21, 16, 0, tzinfo=UTC)
@@ -71,14 +74,13 @@ def write_events(directory: Path, events: Sequence[Event], *, accepted: bool = T
         )
         for number, (event, time) in enumerate(zip(events, times, strict=True))
     ]  # fmt: skip
-    by_key: dict[tuple[str, str | None, str, str, str, str], list[tuple[bool, datetime]]] = {}
-    for event, time in zip(events, times, strict=True):
-        by_key.setdefault(event.key, []).append((event.allowed, time))
-    tuples = []
-    for key, seen in by_key.items():
-        allowed = sum(allowed for allowed, _ in seen)
-        moments = [time for _, time in seen]
-        tuples.append((*key, allowed, len(seen) - allowed, min(moments), max(moments)))
+    by_key: dict[tuple[str, str | None, str, str, str, str], dict[bool, list[Event]]] = {}
+    for event in events:
+        by_key.setdefault(event.key, {True: [], False: []})[event.allowed].append(event)
+    tuples = [
+        (*key, *_figures(verdicts[True]), *_figures(verdicts[False]))
+        for key, verdicts in by_key.items()
+    ]
     _write(directory / "events" / "day=2026-11-21" / "part-0.parquet", rows, EVENTS)
     middle = len(tuples) // 2
     _write(directory / "tuples" / "part-0.parquet", tuples[:middle], TUPLES)
@@ -94,6 +96,15 @@ def write_events(directory: Path, events: Sequence[Event], *, accepted: bool = T
     }  # fmt: skip
     (directory / "ingest.json").write_text(json.dumps(figures))
     return directory
+
+
+def _figures(events: Sequence[Event]) -> tuple[int, datetime | None, datetime | None, str | None]:
+    """Return count, first and last time, and the last rule: of one millisecond the greatest."""
+    if not events:
+        return 0, None, None, None
+    times = [START + timedelta(milliseconds=event.at) for event in events]
+    last = max(events, key=lambda event: (event.at, event.rule or ""))
+    return len(events), min(times), max(times), last.rule
 
 
 def _text(time: datetime) -> str:
