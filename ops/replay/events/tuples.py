@@ -5,6 +5,7 @@ Law: the sums of parts, summed again, are the sums of the whole.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 import pyarrow
@@ -21,12 +22,12 @@ SUMS: Final = (
 )
 
 
-def sum_events(content: pyarrow.Buffer) -> pyarrow.Table:
-    """Return the rows of ``SUMS`` of the events in a Parquet file."""
-    events = parquet.read_table(
-        pyarrow.BufferReader(content), columns=[*SUMMED_BY, "at"], use_threads=False
-    )
-    sums = events.group_by(list(SUMMED_BY), use_threads=False).aggregate(
-        [([], "count_all"), ("at", "min"), ("at", "max")]
-    )
-    return sums.rename_columns([*SUMMED_BY, "events", "first_at", "last_at"])
+def sum_events(content: pyarrow.Buffer) -> Iterator[pyarrow.Table]:
+    """Yield the rows of ``SUMS`` of the events in a Parquet file, row group by row group."""
+    file = parquet.ParquetFile(pyarrow.BufferReader(content))
+    for group in range(file.num_row_groups):
+        events = file.read_row_group(group, columns=[*SUMMED_BY, "at"], use_threads=False)
+        sums = events.group_by(list(SUMMED_BY), use_threads=False).aggregate(
+            [([], "count_all"), ("at", "min"), ("at", "max")]
+        )
+        yield sums.rename_columns([*SUMMED_BY, "events", "first_at", "last_at"])

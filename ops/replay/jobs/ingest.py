@@ -46,8 +46,8 @@ _SETTINGS: Final = {
 _WRITING: Final = {
     # Rules are long, and too many for a dictionary, which would be given up half way.
     "parquet.enable.dictionary#rule": "false",
-    # A file is summed up whole by a task, in memory.
-    "maxRecordsPerFile": "2000000",
+    # A task that sums a file up holds it whole.
+    "maxRecordsPerFile": "500000",
 }
 
 
@@ -194,7 +194,8 @@ def _tuples(spark: SparkSession, events: str) -> DataFrame:
 def _sum_files(batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
     for batch in batches:
         for content in batch["content"]:
-            yield from sum_events(content.as_buffer()).to_batches()
+            for sums in sum_events(content.as_buffer()):
+                yield from sums.to_batches()
 
 
 def _verdict_figures(verdict: str, is_verdict: Column) -> Iterator[Column]:

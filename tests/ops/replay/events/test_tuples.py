@@ -38,10 +38,11 @@ rows = st.fixed_dictionaries(
 )
 
 
-def summed(events: list[Row]) -> list[Row]:
+def summed(events: list[Row], row_group_size: int) -> list[Row]:
     sink = pyarrow.BufferOutputStream()
-    parquet.write_table(pyarrow.Table.from_pylist(events, SCHEMA), sink)
-    sums = sum_events(sink.getvalue())
+    table = pyarrow.Table.from_pylist(events, SCHEMA)
+    parquet.write_table(table, sink, row_group_size=row_group_size)
+    sums = pyarrow.concat_tables(list(sum_events(sink.getvalue())))
     for place, name in enumerate(sums.column_names):
         if name.endswith("_at"):
             sums = sums.set_column(place, name, sums[name].cast("int64"))
@@ -49,16 +50,30 @@ def summed(events: list[Row]) -> list[Row]:
     return found
 
 
-@given(st.lists(rows, max_size=30))
+def totals(found: list[Row]) -> dict[tuple[object, ...], tuple[int, int, int]]:
+    """Return the sums of rows, which may be sums themselves."""
+    groups: dict[tuple[object, ...], list[Row]] = defaultdict(list)
+    for row in found:
+        groups[tuple(row[name] for name in SUMMED_BY)].append(row)
+    return {
+        key: (
+            sum(row.get("events", 1) for row in rows),
+            min(row["first_at"] if "first_at" in row else row["at"] for row in rows),
+            max(row["last_at"] if "last_at" in row else row["at"] for row in rows),
+        )
+        for key, rows in groups.items()
+    }
+
+
+@given(st.lists(rows, min_size=1, max_size=30))
 def test_a_file_says_the_same_in_sum(events: list[Row]) -> None:
     """Nulls are values like others; a level is no part of a tuple."""
-    groups: dict[tuple[object, ...], list[int]] = defaultdict(list)
-    for event in events:
-        groups[tuple(event[name] for name in SUMMED_BY)].append(event["at"])
-    expected = {key: (len(times), min(times), max(times)) for key, times in groups.items()}
-    found = summed(events)
-    assert len(found) == len(expected)
-    assert {
-        tuple(row[name] for name in SUMMED_BY): (row["events"], row["first_at"], row["last_at"])
-        for row in found
-    } == expected
+    whole = summed(events, row_group_size=100)
+    assert totals(whole) == totals(events)
+    assert len(whole) == len(totals(events))
+    assert totals(summed(events, row_group_size=7)) == totals(events)
+
+
+def test_no_events_are_no_sums() -> None:
+    """Of an ingest in which there was nothing to read."""
+    assert summed([], row_group_size=7) == []
