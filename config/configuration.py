@@ -6,40 +6,35 @@ that does not is a ConfigurationError, and nothing of a text with one bad key ta
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any
 
 from acl.audit import AuditLevel
 from acl.audit_filter import AuditFilter, AuditRules
 from acl.audit_mask import Masking
 from acl.model import ResourceType
-from config.endpoints import (
-    NONROUTABLE_HOST,
-    Endpoint,
-    HttpEndpoint,
-    Listener,
-    StreamEndpoint,
-    is_loopback,
-    not_loopback,
+from config.endpoints import Endpoint, HttpEndpoint, StreamEndpoint
+from config.jaas import PlainUsers
+from config.joined_rules import (
+    read_admin_http,
+    read_advertised_listeners,
+    read_audit_mask_secret_file,
+    read_controller_listener_names,
+    read_early_start_listeners,
+    read_ignored_keys,
+    read_listeners,
+    read_metadata_log_dir,
+    read_sasl_users,
+    read_security_protocols,
+    read_tokens_file,
+    read_workers,
 )
-from config.errors import ConfigurationError, InvalidValueError
-from config.jaas import PlainUsers, plain_users
-from config.keys import KEYS, KEYS_BY_NAME, OWN_PREFIX, Key
+from config.key_values import KeyValues, read_key_values
+from config.keys import KEYS
 from config.properties import Property, parse_override, parse_properties
-from config.values import (
-    STANDARD_AUTHORIZER,
-    AuditFormat,
-    LogFormat,
-    LogLevel,
-    SecurityProtocol,
-    sasl_mechanisms,
-    trim,
-)
-
-Value = TypeVar("Value")
+from config.values import AuditFormat, LogFormat, LogLevel, trim
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,21 +102,6 @@ class Configuration:
     reloadable: Reloadable
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Settings:
-    """The value of every key by itself, and where each was set: what joined rules look at."""
-
-    source: str
-    properties: Mapping[str, Property]
-    values: Mapping[str, Any]
-
-    def refusal(self, key: str, reason: str) -> ConfigurationError:
-        place = self.properties.get(key)
-        if place is None:
-            return ConfigurationError(self.source, None, key, reason)
-        return ConfigurationError(place.source, place.line, key, reason)
-
-
 def parse(text: str, *, source: str, overrides: Sequence[str] = ()) -> Configuration:
     """Return the configuration of a server.properties text; overrides win over it, the last most.
 
@@ -133,7 +113,7 @@ def parse(text: str, *, source: str, overrides: Sequence[str] = ()) -> Configura
     for override in overrides:
         overriding = parse_override(override)
         properties[overriding.key] = overriding
-    return _configure_by(properties, source)
+    return _configure(read_key_values(properties, source))
 
 
 def of_values(values: Mapping[str, str], *, source: str) -> Configuration:
@@ -142,60 +122,21 @@ def of_values(values: Mapping[str, str], *, source: str) -> Configuration:
         key: Property(key=key, value=value, source=source, line=None)
         for key, value in values.items()
     }
-    return _configure_by(properties, source)
+    return _configure(read_key_values(properties, source))
 
 
-def _configure_by(properties: Mapping[str, Property], source: str) -> Configuration:
-    settings = _Settings(
-        source=source, properties=properties, values=_read_values(properties, source)
-    )
-    return _configure(settings)
-
-
-def _read_values(properties: Mapping[str, Property], source: str) -> dict[str, Any]:
-    """Return each key's value: the text's, else the default's, else None."""
-    for name in properties:
-        if name.startswith(OWN_PREFIX) and name not in KEYS_BY_NAME:
-            place = properties[name]
-            raise ConfigurationError(place.source, place.line, name, unknown_key_reason(name))
-    return {key.name: _read_value(key, properties.get(key.name), source) for key in KEYS}
-
-
-def _read_value(key: Key, place: Property | None, source: str) -> Any:  # noqa: ANN401 - per key
-    if place is None:
-        if key.required:
-            raise ConfigurationError(source, None, key.name, "is required and has no default")
-        return None if key.default is None else key.parse(key.default)
-    try:
-        return key.parse(trim(place.value))
-    except InvalidValueError as error:
-        raise ConfigurationError(place.source, place.line, key.name, str(error)) from None
-
-
-def unknown_key_reason(name: str) -> str:
-    """Return what is said of a key that begins as ours do, and is none."""
-    # The shared prefix is left out, or every key would look alike.
-    suffixes = [
-        key.name.removeprefix(OWN_PREFIX) for key in KEYS if key.name.startswith(OWN_PREFIX)
-    ]
-    close = get_close_matches(name.removeprefix(OWN_PREFIX), suffixes, n=1)
-    return f"unknown key; did you mean {OWN_PREFIX}{close[0]}?" if close else "unknown key"
-
-
-def _configure(settings: _Settings) -> Configuration:
-    values = settings.values
-    controller_listener_names = _read_controller_listener_names(settings)
-    protocols = _read_security_protocols(settings, controller_listener_names)
+def _configure(keys: KeyValues) -> Configuration:
+    values = keys.values
+    controller_listener_names = read_controller_listener_names(keys)
+    protocols = read_security_protocols(keys, controller_listener_names)
     return Configuration(
         node_id=values["node.id"],
-        metadata_log_dir=_read_metadata_log_dir(settings),
-        listeners=_secure(values["listeners"], protocols),
-        advertised_listeners=_secure(
-            _read_advertised_listeners(settings, controller_listener_names), protocols
-        ),
+        metadata_log_dir=read_metadata_log_dir(keys),
+        listeners=read_listeners(keys, protocols),
+        advertised_listeners=read_advertised_listeners(keys, controller_listener_names, protocols),
         controller_listener_names=controller_listener_names,
-        early_start_listeners=_read_early_start_listeners(settings, controller_listener_names),
-        sasl_users=_read_sasl_users(settings, protocols),
+        early_start_listeners=read_early_start_listeners(keys, controller_listener_names),
+        sasl_users=read_sasl_users(keys, protocols),
         socket_request_max_bytes=values["socket.request.max.bytes"],
         queued_max_request_bytes=values["queued.max.request.bytes"],
         queued_max_requests=values["queued.max.requests"],
@@ -208,11 +149,11 @@ def _configure(settings: _Settings) -> Configuration:
         metadata_max_retention_ms=values["metadata.max.retention.ms"],
         decision_http=values["authorizerd.decision.http"],
         decision_stream=values["authorizerd.decision.stream"],
-        admin_http=_read_admin_http(settings),
-        tokens_file=_read_tokens_file(settings),
+        admin_http=read_admin_http(keys),
+        tokens_file=read_tokens_file(keys),
         stream_frame_max_bytes=values["authorizerd.stream.frame.max.bytes"],
         overload_turn_ms=values["authorizerd.overload.turn.ms"],
-        workers=_read_workers(settings),
+        workers=read_workers(keys),
         worker_timeout_ms=values["authorizerd.worker.timeout.ms"],
         http_request_max_bytes=values["authorizerd.http.request.max.bytes"],
         log_format=values["authorizerd.log.format"],
@@ -222,12 +163,14 @@ def _configure(settings: _Settings) -> Configuration:
         audit_mask_principal=values["authorizerd.audit.mask.principal"],
         audit_mask_host=values["authorizerd.audit.mask.host"],
         audit_mask_resource=values["authorizerd.audit.mask.resource"],
-        audit_mask_secret_file=_read_audit_mask_secret_file(settings),
+        audit_mask_secret_file=read_audit_mask_secret_file(keys),
         authzen_subject_types=values["authorizerd.authzen.subject.types"],
         authzen_resource_types=values["authorizerd.authzen.resource.types"],
         authorizer_class_name=values["authorizer.class.name"],
-        file_values=_read_file_values(settings),
-        ignored_keys=_read_ignored_keys(settings),
+        file_values=MappingProxyType(
+            {name: trim(place.value) for name, place in keys.properties.items()}
+        ),
+        ignored_keys=read_ignored_keys(keys),
         reloadable=_reloadable(values),
     )
 
@@ -262,193 +205,3 @@ def _audit_rules(values: Mapping[str, Any]) -> AuditRules:
         allowed_rate=values["authorizerd.audit.sample.allowed"],
         is_required=values["authorizerd.audit.required"],
     )
-
-
-def _read_audit_mask_secret_file(settings: _Settings) -> str | None:
-    """Return the secret's file, without which nothing can be hashed."""
-    secret_file: str | None = settings.values["authorizerd.audit.mask.secret.file"]
-    for what in ("principal", "host", "resource"):
-        key = f"authorizerd.audit.mask.{what}"
-        if secret_file is None and settings.values[key] is Masking.HASH:
-            raise settings.refusal(key, "authorizerd.audit.mask.secret.file is needed")
-    return secret_file
-
-
-def _read_file_values(settings: _Settings) -> Mapping[str, str]:
-    return MappingProxyType(
-        {name: trim(place.value) for name, place in settings.properties.items()}
-    )
-
-
-def _read_ignored_keys(settings: _Settings) -> tuple[str, ...]:
-    """Return the keys that nobody reads; an authorizer that is not built in may read any."""
-    if settings.values["authorizer.class.name"] not in (STANDARD_AUTHORIZER, ""):
-        return ()
-    return tuple(sorted(settings.properties.keys() - KEYS_BY_NAME.keys() - _sasl_keys(settings)))
-
-
-def _read_metadata_log_dir(settings: _Settings) -> str:
-    values = settings.values
-    if values["metadata.log.dir"] is not None:
-        return str(values["metadata.log.dir"])
-    log_dirs: tuple[str, ...] | None = values["log.dirs"] or values["log.dir"]
-    if log_dirs is None:
-        raise settings.refusal("log.dirs", "is required where metadata.log.dir is absent")
-    return log_dirs[0]
-
-
-def _read_controller_listener_names(settings: _Settings) -> tuple[str, ...]:
-    """Return the controller's listeners, which a daemon that owns its log listens on itself."""
-    names = tuple(dict.fromkeys(settings.values["controller.listener.names"] or ()))
-    _check_named(settings, "controller.listener.names", names)
-    return names
-
-
-def _read_early_start_listeners(
-    settings: _Settings, controller_listener_names: tuple[str, ...]
-) -> frozenset[str]:
-    names = settings.values["early.start.listeners"]
-    if names is None:
-        return frozenset(controller_listener_names)
-    _check_named(settings, "early.start.listeners", names)
-    return frozenset(names)
-
-
-def _read_security_protocols(
-    settings: _Settings, controller_listener_names: tuple[str, ...]
-) -> Mapping[str, SecurityProtocol]:
-    """Return the security protocol of every listener.
-
-    Source:  Kafka 4.3 AbstractKafkaConfig.effectiveListenerSecurityProtocolMap.
-    """
-    protocols = dict(settings.values["listener.security.protocol.map"])
-    names = [listener.name for listener in settings.values["listeners"]]
-    unencrypted = all(
-        protocols.get(name, SecurityProtocol.PLAINTEXT) == "PLAINTEXT" for name in names
-    )
-    if "listener.security.protocol.map" not in settings.properties and unencrypted:
-        protocols |= dict.fromkeys(controller_listener_names, SecurityProtocol.PLAINTEXT)
-    for name in names:
-        if name not in protocols:
-            reason = f"listener.security.protocol.map has no security protocol for {name}"
-            raise settings.refusal("listeners", reason)
-    return protocols
-
-
-def _read_advertised_listeners(
-    settings: _Settings, controller_listener_names: tuple[str, ...]
-) -> tuple[Listener, ...]:
-    """Return what clients are told: never 0.0.0.0, to which nobody can connect."""
-    listeners: tuple[Listener, ...] = settings.values["listeners"]
-    advertised: tuple[Listener, ...] | None = settings.values["advertised.listeners"]
-    if advertised is None:
-        for listener in listeners:
-            if listener.host == NONROUTABLE_HOST and listener.name not in controller_listener_names:
-                reason = (
-                    f"{listener.name} cannot be advertised as 0.0.0.0: set advertised.listeners"
-                )
-                raise settings.refusal("listeners", reason)
-        return listeners
-    names = [listener.name for listener in advertised]
-    _check_named(settings, "advertised.listeners", names)
-    for listener in advertised:
-        if listener.host == NONROUTABLE_HOST:
-            reason = f"{listener.name} cannot be advertised as 0.0.0.0: give an address"
-            raise settings.refusal("advertised.listeners", reason)
-    return advertised
-
-
-def _check_named(settings: _Settings, key: str, names: Sequence[str]) -> None:
-    """Refuse a name that is not exactly, case included, the name of a listener."""
-    known = [listener.name for listener in settings.values["listeners"]]
-    for name in names:
-        if name not in known:
-            raise settings.refusal(key, f"{name} is not in listeners ({', '.join(known)})")
-
-
-def _secure(
-    listeners: Sequence[Listener], protocols: Mapping[str, SecurityProtocol]
-) -> tuple[Endpoint, ...]:
-    return tuple(
-        Endpoint(
-            listener_name=listener.name,
-            security_protocol=protocols[listener.name],
-            host=listener.host,
-            port=listener.port,
-        )
-        for listener in listeners
-    )
-
-
-def _read_sasl_users(
-    settings: _Settings, protocols: Mapping[str, SecurityProtocol]
-) -> Mapping[str, PlainUsers]:
-    """Return the users of every SASL listener, by its name; refuse what cannot be served yet."""
-    users: dict[str, PlainUsers] = {}
-    for listener in settings.values["listeners"]:
-        protocol = protocols[listener.name]
-        if protocol in (SecurityProtocol.SSL, SecurityProtocol.SASL_SSL):
-            reason = f"{listener.name} is {protocol}: only PLAINTEXT and SASL_PLAINTEXT are served"
-            raise settings.refusal("listeners", reason)
-        if protocol is SecurityProtocol.SASL_PLAINTEXT:
-            users[listener.name] = _read_plain_users(settings, listener.name)
-    return users
-
-
-def _read_plain_users(settings: _Settings, listener_name: str) -> PlainUsers:
-    mechanisms_key, users_key = _listener_keys(listener_name)
-    _read_place(settings, mechanisms_key, sasl_mechanisms)
-    users = _read_place(settings, users_key, plain_users)
-    if users is None:
-        raise settings.refusal(users_key, f"is required: {listener_name} is a SASL listener")
-    return users
-
-
-def _read_place(settings: _Settings, key: str, parse: Callable[[str], Value]) -> Value | None:
-    """Return the value of a key that is not in the table, None where it is absent."""
-    place = settings.properties.get(key)
-    if place is None:
-        return None
-    try:
-        return parse(trim(place.value))
-    except InvalidValueError as error:
-        raise settings.refusal(key, str(error)) from None
-
-
-def _listener_keys(listener_name: str) -> tuple[str, str]:
-    prefix = f"listener.name.{listener_name.lower()}."
-    return f"{prefix}sasl.enabled.mechanisms", f"{prefix}plain.sasl.jaas.config"
-
-
-def _sasl_keys(settings: _Settings) -> set[str]:
-    """Return the keys that are read for single listeners."""
-    listeners: tuple[Listener, ...] = settings.values["listeners"]
-    return {key for listener in listeners for key in _listener_keys(listener.name)}
-
-
-def _read_tokens_file(settings: _Settings) -> str | None:
-    """Return the tokens file; without it nobody but this machine may reach a decision port."""
-    tokens_file: str | None = settings.values["authorizerd.tokens.file"]
-    for key in ("authorizerd.decision.http", "authorizerd.decision.stream"):
-        endpoint: HttpEndpoint | StreamEndpoint | None = settings.values[key]
-        if tokens_file is None and endpoint is not None and not is_loopback(endpoint):
-            reason = f"{not_loopback(endpoint)}: authorizerd.tokens.file is needed"
-            raise settings.refusal(key, reason)
-    return tokens_file
-
-
-def _read_workers(settings: _Settings) -> int:
-    """Return how many workers; a class that we do not know may keep what it decides by itself."""
-    workers: int = settings.values["authorizerd.workers"]
-    if workers > 1 and settings.values["authorizer.class.name"] != STANDARD_AUTHORIZER:
-        reason = "only the built-in authorizer runs in several processes: see authorizer.class.name"
-        raise settings.refusal("authorizerd.workers", reason)
-    return workers
-
-
-def _read_admin_http(settings: _Settings) -> HttpEndpoint:
-    admin: HttpEndpoint = settings.values["authorizerd.admin.http"]
-    if admin.port != 0 and admin == settings.values["authorizerd.decision.http"]:
-        reason = "has the address of authorizerd.decision.http"
-        raise settings.refusal("authorizerd.admin.http", reason)
-    return admin

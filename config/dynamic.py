@@ -17,7 +17,8 @@ from typing import Final, NamedTuple
 from immutables import Map
 
 from config.errors import InvalidValueError
-from config.keys import KEYS, KEYS_BY_NAME, Key
+from config.key import Key
+from config.keys import KEYS, KEYS_BY_NAME
 from config.values import boolean, integer, paths, some_words, trim, words
 
 GUARDED: Final = frozenset(

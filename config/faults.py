@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from config.configuration import Configuration, parse, unknown_key_reason
+from config.configuration import Configuration, parse
 from config.errors import ConfigurationError, InvalidValueError
-from config.keys import KEYS, KEYS_BY_NAME, OWN_PREFIX
+from config.keys import KEYS, KEYS_BY_NAME, unknown_key_reason
+from config.own_keys import OWN_PREFIX
 from config.properties import Property, parse_override, parse_properties
 from config.values import trim
 

@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
 from daemon.readiness import Readiness
-from protocol.http import Request, Response, text_response
+from protocol.http_messages import Request, Response, text_response
 
 METHODS: Final = ("GET", "HEAD")
 

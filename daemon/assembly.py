@@ -1,10 +1,15 @@
-"""The daemon's parts made from its configuration, each in one place; nothing here runs them."""
+"""The daemon's parts made from its configuration, and wired together; nothing here runs them.
+
+Law: each part is made after those that it holds, and closed before them. Ports are no part:
+``endpoints`` binds them, ``servers`` makes what serves there.
+"""
 
 from __future__ import annotations
 
+import logging
 import os
-import re
-from collections.abc import Awaitable, Collection, Mapping
+import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -14,41 +19,99 @@ import trio
 from acl.cluster import ClusterImage
 from acl.model import ChangeBatch
 from acl.snapshot import AclSnapshot
-from actors.authorizer import Authorizer, ServerInfo
-from actors.decider import Decider
+from actors.authorizer import Authorizer
 from actors.published import View
-from actors.record_applier import CaughtUp
+from actors.purgatory import Purgatory
+from actors.record_applier import CaughtUp, RecordApplier
+from actors.standard_authorizer import StandardAuthorizer
 from actors.update_queue import UpdateQueue
-from config.bounds import http_room_bytes, kafka_room_bytes, stream_room_bytes
 from config.configuration import Configuration
 from config.dynamic import Layers
-from config.endpoints import Endpoint
 from daemon.askers import Askers
-from daemon.authzen import AuthZenHandler
-from daemon.binding import BoundEndpoint, bind, bind_unix
-from daemon.decision_stream import StreamServer
+from daemon.audit import open_audit
 from daemon.errors import StartError
-from daemon.http_server import Handler, HttpServer
-from daemon.inherited_sockets import InheritedSockets, adopt, adopt_unix, check_names
-from daemon.kafka_answers import Cluster, Node
-from daemon.kafka_handlers import KafkaHandlers
-from daemon.kafka_listener import KafkaListener
+from daemon.garbage import Collector
 from daemon.kafka_quorum_handler import Leadership
 from daemon.log_directory import now_ms
 from daemon.log_source import LocalLogSource
-from daemon.opa import OpaHandler, is_opa_path
 from daemon.own_log import Checkpointer, CheckpointPolicy, OwnLog
+from daemon.plug_in import choose_authorizer
+from daemon.request_times import RequestTimes
+from daemon.settings import Settings
 from daemon.worker_pool import WorkerPool
 from metadata.log import MetadataLog
-from metadata.storage import Storage
+from metadata.storage import DISK, Storage
 from metadata.writer import LogWriter
-from protocol.authzen import Vocabulary
-from protocol.http import LOOPBACK_HOSTS, HttpLimits, Request, Response
 
 ACL_ID_BYTES: Final = 16
-DECISION_HTTP: Final = "decision_http"
-DECISION_STREAM: Final = "decision_stream"
-ADMIN_HTTP: Final = "admin_http"
+BATCHES_WAITING_MAX: Final = 16
+
+_logger = logging.getLogger("authorizerd")
+
+
+class Parts:
+    """One of each part; ``close`` them at the end.
+
+    ``authorizer`` is who is asked: the ``standard`` one, unless another class is plugged in.
+    ``workers``, ``audit`` and ``audit_log`` are None where there are none.
+    """
+
+    def __init__(self, read_configuration: Callable[[], Configuration]) -> None:
+        """Open the log and the audit file, and make the authorizer.
+
+        Args:
+            read_configuration: blocks; called again at each SIGHUP.
+
+        Raises:
+            MetadataLogError: there is no log.
+            ConfigurationError: a line of the tokens file is no entry.
+            StartError: the audit or tokens file or the authorizer cannot be used.
+        """
+        configuration = read_configuration()
+        self.configuration: Final = configuration
+        self.log: Final = Log(configuration, DISK)
+        self.collector: Final = Collector()
+        feed, inbox = trio.open_memory_channel[ChangeBatch | CaughtUp](BATCHES_WAITING_MAX)
+        self.applier: Final = RecordApplier(inbox, settle=self.collector.settle)
+        snapshot, image = self.applier.snapshot, self.applier.cluster
+        self.workers: Final = _new_worker_pool(configuration, feed, snapshot)
+        self.feed: Final = feed if self.workers is None else self.workers.feed
+        self.audit: Final = open_audit(configuration)
+        self.audit_log: Final = None if self.audit is None else self.audit.log
+        self.updates: Final = _new_update_queue(
+            configuration, self.log, self.feed, snapshot, image, self.workers
+        )
+        self.checkpointer: Final = self.log.new_checkpointer(snapshot, image)
+        self.standard: Final = StandardAuthorizer(
+            snapshot, audit_log=self.audit_log, now_s=time.time, updates=self.updates
+        )
+        self.authorizer: Final = choose_authorizer(
+            configuration.authorizer_class_name, self.standard, snapshot
+        )
+        for authorizer in dict.fromkeys((self.standard, self.authorizer)):
+            _configure(authorizer, configuration)
+        self.settings: Final = Settings(
+            configuration, image, self.authorizer, read=read_configuration
+        )
+        self.askers: Final = Askers(self.authorizer, configuration.tokens_file)
+        self.settings.follow_file(self.askers.read_anew)
+        if self.audit is not None:
+            self.settings.follow_file(self.audit.read_anew)
+        if self.workers is not None:
+            self.settings.follow_file(self.workers.read_anew)
+        self.purgatory: Final = Purgatory(configuration.reloadable.update_timeout_ms)
+        self.times: Final = RequestTimes()
+
+    def close(self) -> None:
+        """Close the authorizer and the files; a log that is whole is marked so."""
+        for authorizer in dict.fromkeys((self.authorizer, self.standard)):
+            authorizer.close()
+        try:
+            self.log.writer.close()
+        except OSError as error:
+            _logger.warning("the clean shutdown could not be marked: %s", error)
+        if self.audit is not None:
+            self.audit.close()
 
 
 class Log:
@@ -97,7 +160,7 @@ class Log:
         )
 
 
-def new_update_queue(
+def _new_update_queue(
     configuration: Configuration,
     log: Log,
     feed: trio.MemorySendChannel[ChangeBatch | CaughtUp],
@@ -119,7 +182,7 @@ def new_update_queue(
     return new_queue(applied_everywhere=workers.applied_everywhere)
 
 
-def new_worker_pool(
+def _new_worker_pool(
     configuration: Configuration,
     applier: trio.MemorySendChannel[ChangeBatch | CaughtUp],
     snapshot: View[AclSnapshot | None],
@@ -136,7 +199,7 @@ def new_worker_pool(
     )
 
 
-def configure(authorizer: Authorizer, configuration: Configuration) -> None:
+def _configure(authorizer: Authorizer, configuration: Configuration) -> None:
     """Let the authorizer take over its settings.
 
     Raises:
@@ -147,168 +210,3 @@ def configure(authorizer: Authorizer, configuration: Configuration) -> None:
     except Exception as error:
         reason = f"{type(error).__name__}: {error}"
         raise StartError(f"{configuration.authorizer_class_name}: {reason}") from error
-
-
-def new_decision_server(
-    configuration: Configuration, authorizer: Decider, askers: Askers
-) -> HttpServer:
-    """Return the server of AuthZEN and of OPA's data API on one port."""
-    vocabulary = Vocabulary(
-        configuration.authzen_subject_types, configuration.authzen_resource_types
-    )
-    authzen = AuthZenHandler(authorizer, vocabulary, askers)
-    opa = OpaHandler(authorizer, askers)
-
-    def answer(request: Request) -> Awaitable[Response]:
-        return (opa if is_opa_path(request.path) else authzen)(request)
-
-    return new_http_server(
-        configuration,
-        DECISION_HTTP,
-        answer,
-        configuration.http_request_max_bytes,
-        configuration.overload_turn_ms,
-        # What a web page makes its reader's browser send has no token.
-        LOOPBACK_HOSTS if configuration.tokens_file is None else None,
-    )
-
-
-def new_http_server(
-    configuration: Configuration,
-    name: str,
-    handler: Handler,
-    body_bytes_max: int,
-    turn_ms_max: float,
-    allowed_hosts: re.Pattern[bytes] | None,
-) -> HttpServer:
-    return HttpServer(
-        name=name,
-        handler=handler,
-        limits=HttpLimits(body_bytes_max=body_bytes_max),
-        room_bytes=http_room_bytes(configuration),
-        turn_ms_max=turn_ms_max,
-        max_connections=configuration.reloadable.max_connections,
-        header_timeout_ms=configuration.reloadable.http_header_timeout_ms,
-        idle_timeout_ms=configuration.reloadable.connections_max_idle_ms,
-        drain_timeout_ms=configuration.reloadable.http_drain_timeout_ms,
-        allowed_hosts=allowed_hosts,
-    )
-
-
-def new_kafka_listener(
-    configuration: Configuration, endpoint: Endpoint, handlers: KafkaHandlers
-) -> KafkaListener:
-    return KafkaListener(
-        name=endpoint.listener_name,
-        handlers=handlers,
-        users=configuration.sasl_users.get(endpoint.listener_name),
-        request_bytes_max=configuration.socket_request_max_bytes,
-        room_bytes=kafka_room_bytes(configuration),
-        max_connections=configuration.reloadable.max_connections,
-        idle_timeout_ms=configuration.reloadable.connections_max_idle_ms,
-        drain_timeout_ms=configuration.reloadable.http_drain_timeout_ms,
-        is_controller=endpoint.listener_name in configuration.controller_listener_names,
-    )
-
-
-def new_stream_server(
-    configuration: Configuration, decider: Decider, askers: Askers
-) -> StreamServer:
-    return StreamServer(
-        name=DECISION_STREAM,
-        decider=decider,
-        askers=askers,
-        frame_bytes_max=configuration.stream_frame_max_bytes,
-        room_bytes=stream_room_bytes(configuration),
-        turn_ms_max=configuration.overload_turn_ms,
-        offset_timeout_ms=configuration.reloadable.update_timeout_ms,
-        max_connections=configuration.reloadable.max_connections,
-        idle_timeout_ms=configuration.reloadable.connections_max_idle_ms,
-        drain_timeout_ms=configuration.reloadable.http_drain_timeout_ms,
-    )
-
-
-def new_cluster(
-    configuration: Configuration, cluster_id: str, bound: dict[str, BoundEndpoint], host_name: str
-) -> Cluster:
-    """Return what clients are told: advertised addresses, and bound ports where port 0 was asked.
-
-    Args:
-        host_name: what a listener on every interface is advertised as.
-    """
-    advertised = {
-        endpoint.listener_name: endpoint
-        for endpoint in (*configuration.listeners, *configuration.advertised_listeners)
-    }
-    return Cluster(
-        cluster_id=cluster_id,
-        nodes={
-            name: Node(
-                node_id=configuration.node_id,
-                host=endpoint.host or host_name,
-                port=endpoint.port or bound[name].port,
-            )
-            for name, endpoint in advertised.items()
-        },
-        controller_listeners=frozenset(configuration.controller_listener_names),
-    )
-
-
-def new_server_info(
-    configuration: Configuration, cluster: Cluster, bound: Mapping[str, BoundEndpoint]
-) -> ServerInfo:
-    """Return what an authorizer is told of where it runs."""
-    decisions = {
-        name: bound[name].address for name in (DECISION_HTTP, DECISION_STREAM) if name in bound
-    }
-    kafka = {name: f"{node.host}:{node.port}" for name, node in cluster.nodes.items()}
-    return ServerInfo(
-        cluster_id=cluster.cluster_id,
-        node_id=configuration.node_id,
-        endpoints={**decisions, **kafka},
-        early_start_listeners=configuration.early_start_listeners,
-    )
-
-
-async def bind_all(
-    configuration: Configuration, shared: Collection[str], inherited: InheritedSockets
-) -> dict[str, BoundEndpoint]:
-    """Bind every address that is configured, and that no inherited socket is bound to already.
-
-    Args:
-        shared: the endpoints whose addresses other processes bind as well.
-
-    Raises:
-        StartError: an address is in use, or none of this machine; it names the key. An inherited
-            socket is not for what is configured.
-    """
-    decision, admin = configuration.decision_http, configuration.admin_http
-    wanted: list[tuple[str, str | None, int, str]] = [
-        (DECISION_HTTP, decision.host, decision.port, "authorizerd.decision.http"),
-        (ADMIN_HTTP, admin.host, admin.port, "authorizerd.admin.http"),
-        *(
-            (each.listener_name, each.host, each.port, f"listeners: {each.listener_name}")
-            for each in configuration.listeners
-        ),
-    ]
-    stream, stream_key = configuration.decision_stream, "authorizerd.decision.stream"
-    if stream is not None and stream.path is None:
-        wanted.append((DECISION_STREAM, stream.host, stream.port, stream_key))
-    names = {name for name, *_ in wanted} | ({DECISION_STREAM} if stream is not None else set())
-    check_names(inherited, names)
-    endpoints = {
-        name: (
-            await adopt(inherited[name], host, port, key)
-            if name in inherited
-            else await bind(host, port, key, is_shared=name in shared)
-        )
-        for name, host, port, key in wanted
-    }
-    if stream is not None and stream.path is not None:  # last: nothing to remove if one fails
-        path = Path(stream.path)
-        endpoints[DECISION_STREAM] = (
-            adopt_unix(inherited[DECISION_STREAM], path, stream_key)
-            if DECISION_STREAM in inherited
-            else await bind_unix(path, stream_key)
-        )
-    return endpoints

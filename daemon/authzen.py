@@ -33,7 +33,7 @@ from protocol.authzen import (
     question_of,
     with_defaults,
 )
-from protocol.http import (
+from protocol.http_messages import (
     UNIDENTIFIED,
     Request,
     Response,

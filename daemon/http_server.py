@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import math
-import os
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -19,29 +18,25 @@ import msgspec
 import trio
 
 from config.configuration import Reloadable
+from daemon.http_stream import RECEIVE_BYTES, SocketStream, send_last
 from daemon.request_room import RequestRoom, Share
 from daemon.turn_clock import PAUSE_SECONDS, Admission, TurnClock
-from protocol.http import (
+from protocol.http import Event, Interim, ServerConnection
+from protocol.http_head import BadRequest, HttpLimits
+from protocol.http_messages import (
     CONNECTION_CLOSE,
-    BadRequest,
-    Event,
-    HttpLimits,
-    Interim,
     Request,
     Response,
-    ServerConnection,
     encode_response,
     text_response,
 )
 
 Handler = Callable[[Request], Awaitable[Response]]
 
-RECEIVE_BYTES: Final = 16 * 1024
 ANSWERS_IN_A_TURN_MAX: Final = 64
 ANSWER_BYTES_IN_A_TURN_MAX: Final = 64 * 1024
 REFUSALS_AT_ONCE_MAX: Final = 64
 SWEEP_SECONDS: Final = 0.25
-LINGER_SECONDS: Final = 1.0
 
 _TOO_MANY: Final = encode_response(
     text_response(503, "too many connections"), connection=CONNECTION_CLOSE
@@ -223,7 +218,7 @@ class HttpServer:
     async def _serve_stream(self, stream: trio.abc.HalfCloseableStream) -> None:
         self.statistics.connections_accepted += 1
         if isinstance(stream, trio.SocketStream):
-            stream = _SocketStream(stream)
+            stream = SocketStream(stream)
         try:
             if len(self._peers) >= self._max_connections:
                 await self._refuse(stream)
@@ -239,7 +234,7 @@ class HttpServer:
             return
         self._refusals += 1
         try:
-            await _send_last(stream, _TOO_MANY)
+            await send_last(stream, _TOO_MANY)
         finally:
             self._refusals -= 1
 
@@ -251,7 +246,7 @@ class HttpServer:
             with peer.scope:
                 await self._converse(stream, peer)
             if peer.cut and peer.phase is _Phase.RECEIVING and not self._draining:
-                await _send_last(stream, _TOO_SLOW)
+                await send_last(stream, _TOO_SLOW)
         finally:
             peer.share.cover(0)
             self._peers.remove(peer)
@@ -281,7 +276,7 @@ class HttpServer:
             while peer.admission.is_put_off:
                 await self._put_off(peer)
                 await self._answer_all(stream, peer)
-        await _send_last(stream, b"")
+        await send_last(stream, b"")
 
     async def _refuse_to_hold(self, stream: trio.abc.HalfCloseableStream, peer: _Peer) -> None:
         """Drop what has come of a request, and say that there is no room for it."""
@@ -289,7 +284,7 @@ class HttpServer:
         peer.connection.close()
         peer.share.cover(0)
         peer.phase = _Phase.SENDING
-        await _send_last(stream, _NO_ROOM_TO_READ)
+        await send_last(stream, _NO_ROOM_TO_READ)
 
     async def _put_off(self, peer: _Peer) -> None:
         """Let a moment go by before more is looked at of what a peer asks that was refused."""
@@ -349,58 +344,3 @@ class HttpServer:
             self.statistics.requests_failed += 1
             _logger.exception("%s: no answer to %s %.200s", self._name, event.method, event.path)
             return connection.send(_INTERNAL_ERROR, close=True)
-
-
-async def _send_last(stream: trio.abc.HalfCloseableStream, data: bytes) -> None:
-    """Send ``data`` and the end, then wait a moment for the peer to have read it.
-
-    To close with bytes unread would reset the connection, and the peer might never see the answer.
-    """
-    with trio.move_on_after(LINGER_SECONDS):
-        if data:
-            await stream.send_all(data)
-        await stream.send_eof()
-        while await stream.receive_some(RECEIVE_BYTES):
-            pass
-
-
-class _SocketStream(trio.abc.HalfCloseableStream):
-    """A socket read when it is ready and written at once: half the work of trio's own stream.
-
-    trio's tries to read first, which between a request and the next always fails, and passes
-    through the loop after each write. Here ``receive_some`` alone is where others get their turn.
-    """
-
-    def __init__(self, stream: trio.SocketStream) -> None:
-        self._stream = stream
-        self._descriptor = stream.socket.fileno()
-
-    async def receive_some(self, max_bytes: int | None = None) -> bytes:
-        while True:
-            try:
-                await trio.lowlevel.wait_readable(self._descriptor)
-                return os.read(self._descriptor, max_bytes or RECEIVE_BYTES)
-            except BlockingIOError:
-                continue
-            except OSError as error:
-                raise trio.BrokenResourceError(str(error)) from error
-
-    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
-        try:
-            sent = os.write(self._descriptor, data)
-        except BlockingIOError:
-            sent = 0
-        except OSError as error:
-            raise trio.BrokenResourceError(str(error)) from error
-        if sent < len(data):
-            await self._stream.send_all(memoryview(data)[sent:])
-
-    async def wait_send_all_might_not_block(self) -> None:
-        await self._stream.wait_send_all_might_not_block()
-
-    async def send_eof(self) -> None:
-        await self._stream.send_eof()
-
-    async def aclose(self) -> None:
-        self._descriptor = -1
-        await self._stream.aclose()

@@ -20,9 +20,9 @@ from actors.listener_gate import ListenerGate
 from actors.purgatory import Purgatory
 from actors.record_applier import RecordApplier
 from actors.update_queue import UpdateQueue
-from daemon.assembly import DECISION_HTTP, DECISION_STREAM
 from daemon.connections import ConnectionStatistics
 from daemon.decision_stream import StreamServer
+from daemon.endpoints import DECISION_HTTP, DECISION_STREAM
 from daemon.http_server import HttpServer, HttpStatistics
 from daemon.kafka_listener import KafkaListener
 from daemon.log_source import LocalLogSource

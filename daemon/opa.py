@@ -19,7 +19,7 @@ from actors.authorizer import Action, RequestContext
 from actors.decider import Authority, Decider
 from daemon.askers import Asker, Askers, check_may_ask
 from daemon.errors import ForbiddenError
-from protocol.http import (
+from protocol.http_messages import (
     UNIDENTIFIED,
     Request,
     Response,

@@ -22,21 +22,18 @@ from actors.record_applier import CaughtUp, RecordApplier
 from actors.standard_authorizer import StandardAuthorizer
 from config.configuration import Configuration, of_values, reloadable_of
 from daemon.askers import Askers
-from daemon.assembly import (
-    DECISION_HTTP,
-    DECISION_STREAM,
-    new_decision_server,
-    new_stream_server,
-)
+from daemon.assembly import BATCHES_WAITING_MAX
 from daemon.audit import Audit, open_audit
 from daemon.binding import listen_at
 from daemon.decision_stream import StreamServer
+from daemon.endpoints import DECISION_HTTP, DECISION_STREAM
 from daemon.errors import StartError
 from daemon.feed_source import FeedSource, Follower
 from daemon.garbage import Collector, automatic_collection_off
 from daemon.http_server import HttpServer
-from daemon.lifespan import BATCHES_WAITING_MAX, SWITCH_INTERVAL_S
+from daemon.lifespan import SWITCH_INTERVAL_S
 from daemon.log_output import take_log_format
+from daemon.servers import new_decision_server, new_stream_server
 from daemon.worker_counts import counters_of
 from daemon.worker_process import FEED_FLAG
 from protocol.worker_feed import Place

@@ -6,8 +6,11 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 
-from config.keys import KEYS, OWN_PREFIX, Key
+from config.kafka_keys import KAFKA_KEYS
+from config.key import Key
+from config.own_keys import OWN_KEYS
 
 _HEAD = """\
 # Configuration
@@ -28,14 +31,11 @@ nothing.
 
 def reference() -> str:
     """Return the whole document."""
-    ours = [key for key in KEYS if key.name.startswith(OWN_PREFIX)]
-    kafkas = [key for key in KEYS if key not in ours]
-    return "\n".join(
-        [_HEAD, "## Kafka's keys\n", *_table(kafkas), "", "## Our own\n", *_table(ours), ""]
-    )
+    kafkas, ours = _table(KAFKA_KEYS), _table(OWN_KEYS)
+    return "\n".join([_HEAD, "## Kafka's keys\n", *kafkas, "", "## Our own\n", *ours, ""])
 
 
-def _table(keys: list[Key]) -> list[str]:
+def _table(keys: Sequence[Key]) -> list[str]:
     rows = ["| key | default | meaning |", "|---|---|---|"]
     for key in sorted(keys, key=lambda key: key.name):
         default = "required" if key.required else f"`{key.default}`" if key.default else ""

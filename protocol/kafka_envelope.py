@@ -26,7 +26,7 @@ from protocol.kafka_api import APIS, NO_TAGS, request_type
 from protocol.kafka_connection import KafkaRequest, read_request, response_header
 from protocol.kafka_entities import check_entity
 from protocol.kafka_errors import ErrorCode
-from protocol.kafka_wire import BodyReader, string
+from protocol.kafka_wire import BodyReader
 
 FORWARDABLE: Final = frozenset(
     (
@@ -108,17 +108,6 @@ def decode_principal(data: bytes | bytearray, start: int = 0, end: int | None = 
     reader.end_structure()
     reader.expect_end("principal")
     return f"{kind}:{name}"
-
-
-def encode_principal(principal: str) -> bytes:
-    """Return the bytes of a principal that no delegation token vouches for.
-
-    Raises:
-        ValueError: its type or its name is longer than Kafka's strings are.
-    """
-    kind, _, name = principal.partition(":")
-    strings = string(kind, flexible=True) + string(name, flexible=True)
-    return _INT16.pack(PRINCIPAL_VERSION) + strings + b"\0" + NO_TAGS
 
 
 def encode_envelope_response(request: KafkaRequest, body: Sequence[Piece]) -> list[Piece]:

@@ -11,33 +11,13 @@ from acl.audit_filter import AuditRules, name_patterns
 from acl.audit_mask import Masking
 from acl.model import ResourceType
 from config.configuration import Configuration, Reloadable, of_values, parse
-from config.endpoints import Endpoint, HttpEndpoint, StreamEndpoint
+from config.endpoints import HttpEndpoint, StreamEndpoint
 from config.errors import ConfigurationError
 from config.jaas import PlainUsers
 from config.values import AuditFormat, LogFormat, LogLevel, SecurityProtocol
+from tests.config.properties_file import BASE, SOURCE, configure, endpoint, refuse
 
-SOURCE = "server.properties"
-BASE = "node.id=1\nlog.dirs=/var/lib/kafka\n"  # what a test adds begins on line 3
 STANDARD = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
-
-
-def configure(*lines: str, overrides: tuple[str, ...] = ()) -> Configuration:
-    return parse(BASE + "\n".join(lines), source=SOURCE, overrides=overrides)
-
-
-def refuse(text: str, *, overrides: tuple[str, ...] = ()) -> str:
-    with pytest.raises(ConfigurationError) as refusal:
-        parse(text, source=SOURCE, overrides=overrides)
-    return str(refusal.value)
-
-
-def endpoint(
-    name: str,
-    host: str | None,
-    port: int,
-    protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT,
-) -> Endpoint:
-    return Endpoint(listener_name=name, security_protocol=protocol, host=host, port=port)
 
 
 def test_two_keys_make_a_configuration() -> None:
@@ -401,170 +381,12 @@ def test_overrides_win_over_the_file_and_the_last_over_all() -> None:
     assert configure(overrides=("some.kafka.key=1",)).ignored_keys == ("some.kafka.key",)
 
 
-@pytest.mark.parametrize(
-    ("lines", "directory"),
-    [
-        (["log.dirs=/a , /b"], "/a"),
-        (["log.dir=/c"], "/c"),
-        (["log.dir=/c,/d"], "/c"),
-        (["log.dirs=/a", "log.dir=/c"], "/a"),
-        (["log.dirs=/a", "metadata.log.dir=/m,n "], "/m,n"),
-        (["metadata.log.dir=relative/dir"], "relative/dir"),
-    ],
-)
-def test_the_metadata_log_has_one_directory(lines: list[str], directory: str) -> None:
-    """metadata.log.dir, else the first of log.dirs, else the first of log.dir."""
-    text = "\n".join(["node.id=1", *lines])
-    configuration = parse(text, source=SOURCE)
-    assert configuration.metadata_log_dir == directory
-    assert configuration.ignored_keys == ()
-
-
-LISTENERS = "listeners=PLAINTEXT://:1,CONTROLLER://:2"
-CONTROLLERS = "controller.listener.names=CONTROLLER"
-
-
-def test_a_controller_listener_is_plaintext_where_nothing_says_otherwise() -> None:
-    """Kafka's default map grows by the controller's listeners."""
-    assert configure(LISTENERS, CONTROLLERS).listeners == (
-        endpoint("PLAINTEXT", None, 1),
-        endpoint("CONTROLLER", None, 2),
-    )
-
-
-@pytest.mark.parametrize(
-    "lines",
-    [
-        [LISTENERS],
-        [LISTENERS, CONTROLLERS, "listener.security.protocol.map=PLAINTEXT:PLAINTEXT"],
-        ["listeners=PLAINTEXT://:1,SSL://:3,CONTROLLER://:2", CONTROLLERS],
-        ["listeners=SASL_PLAINTEXT://:1,CONTROLLER://:2", CONTROLLERS],
-    ],
-)
-def test_a_controller_listener_needs_a_mapping_where_encryption_is_in_play(
-    lines: list[str],
-) -> None:
-    """A map that is set is taken as it is, and no PLAINTEXT is assumed beside SSL or SASL."""
-    assert refuse(BASE + "\n".join(lines)) == (
-        "server.properties:3: listeners:"
-        " listener.security.protocol.map has no security protocol for CONTROLLER"
-    )
-
-
-def test_each_listener_has_the_protocol_of_the_map() -> None:
-    """Even one that is named after another protocol."""
-    jaas = "org.apache.kafka.common.security.plain.PlainLoginModule required user_a=b;"
-    configuration = configure(
-        "listeners=ssl://:1,internal://:2",
-        "listener.security.protocol.map=internal:sasl_plaintext,Ssl:PLAINTEXT,UNUSED:SSL",
-        "advertised.listeners=INTERNAL://h:1",
-        f"listener.name.internal.plain.sasl.jaas.config={jaas}",
-    )
-    assert configuration.listeners == (
-        endpoint("SSL", None, 1, SecurityProtocol.PLAINTEXT),
-        endpoint("INTERNAL", None, 2, SecurityProtocol.SASL_PLAINTEXT),
-    )
-    assert configuration.advertised_listeners == (
-        endpoint("INTERNAL", "h", 1, SecurityProtocol.SASL_PLAINTEXT),
-    )
-    assert configuration.sasl_users == {"INTERNAL": PlainUsers({"a": "b"})}
-
-
-@pytest.mark.parametrize(
-    ("lines", "said"),
-    [
-        (["listeners=SSL://h:1"], ":3: listeners: SSL is SSL: only PLAINTEXT and SASL_PLAINTEXT"),
-        (["listeners=SASL_SSL://h:1"], ":3: listeners: SASL_SSL is SASL_SSL"),
-        (
-            ["listeners=SASL_PLAINTEXT://h:1"],
-            ": listener.name.sasl_plaintext.plain.sasl.jaas.config: is required",
-        ),
-        (
-            [
-                "listeners=SASL_PLAINTEXT://h:1",
-                "listener.name.sasl_plaintext.plain.sasl.jaas.config=secret",
-            ],
-            ":4: listener.name.sasl_plaintext.plain.sasl.jaas.config: the login module is not",
-        ),
-        (["sasl.enabled.mechanisms=GSSAPI"], ":3: sasl.enabled.mechanisms: GSSAPI is not"),
-        (
-            [
-                "listeners=SASL_PLAINTEXT://h:1",
-                "listener.name.sasl_plaintext.sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256",
-            ],
-            ":4: listener.name.sasl_plaintext.sasl.enabled.mechanisms: SCRAM-SHA-256 is not",
-        ),
-    ],
-)
-def test_what_cannot_be_served_is_refused(lines: list[str], said: str) -> None:
-    """A listener is never opened with less protection than its file asks for."""
-    with pytest.raises(ConfigurationError) as error:
-        configure(*lines)
-    assert said in str(error.value)
-    assert "secret" not in str(error.value).partition("jaas.config: ")[2]
-
-
-def test_the_controller_s_own_listener_may_listen_on_every_address() -> None:
-    """It is not advertised to clients, so 0.0.0.0 does no harm there."""
-    configuration = configure("listeners=PLAINTEXT://h:1,CONTROLLER://0.0.0.0:2", CONTROLLERS)
-    assert configuration.listeners[1] == endpoint("CONTROLLER", "0.0.0.0", 2)
-    configuration = configure(
-        "listeners=PLAINTEXT://0.0.0.0:1", "advertised.listeners=PLAINTEXT://h:9"
-    )
-    assert configuration.listeners == (endpoint("PLAINTEXT", "0.0.0.0", 1),)
-    assert configuration.advertised_listeners == (endpoint("PLAINTEXT", "h", 9),)
-
-
-@pytest.mark.parametrize(
-    ("lines", "names"),
-    [
-        ([], {"CONTROLLER"}),
-        (["early.start.listeners="], set()),
-        (["early.start.listeners= PLAINTEXT, PLAINTEXT "], {"PLAINTEXT"}),
-        (["early.start.listeners=PLAINTEXT,CONTROLLER"], {"PLAINTEXT", "CONTROLLER"}),
-    ],
-)
-def test_early_start_listeners_are_the_controller_s_unless_set(
-    lines: list[str], names: set[str]
-) -> None:
-    """Set but empty is none."""
-    configuration = configure(LISTENERS, f"{CONTROLLERS},CONTROLLER", *lines)
-    assert configuration.early_start_listeners == names
-    assert configuration.controller_listener_names == ("CONTROLLER",)
-
-
 def test_a_quorum_that_is_not_named_is_not_followed() -> None:
     """An empty value is unset, as in Kafka, and the voters of a combined node are no quorum."""
     configuration = configure(
         "controller.quorum.bootstrap.servers=", "controller.quorum.voters=1@h:1"
     )
     assert configuration.ignored_keys == ("controller.quorum.voters",)
-
-
-def test_ignored_keys_are_sorted_and_named_once() -> None:
-    """Whatever is not ours and not in the table is worth one warning, odd keys too."""
-    configuration = configure("z=1", "a=1", "z=2", "= x", "AUTHORIZERD.x=1", "authorizerd=1")
-    assert configuration.ignored_keys == ("", "AUTHORIZERD.x", "a", "authorizerd", "z")
-
-
-def test_both_http_ports_may_be_free_ones() -> None:
-    """Port 0 never collides."""
-    configuration = configure(
-        "authorizerd.decision.http=http://127.0.0.1:0", "authorizerd.admin.http=http://127.0.0.1:0"
-    )
-    assert configuration.decision_http == configuration.admin_http
-
-
-def test_with_tokens_the_decision_ports_may_be_anywhere() -> None:
-    """Their callers show who they are then."""
-    configuration = configure(
-        "authorizerd.tokens.file=/etc/tokens",
-        "authorizerd.decision.http=http://:8181",
-        "authorizerd.decision.stream=tcp://10.0.0.1:8183",
-    )
-    assert configuration.tokens_file == "/etc/tokens"
-    assert configuration.decision_http == HttpEndpoint(host=None, port=8181)
-    assert configuration.decision_stream == StreamEndpoint(host="10.0.0.1", port=8183)
 
 
 def test_a_reload_changes_the_reloadable_part_alone() -> None:
@@ -604,14 +426,6 @@ def test_what_is_set_is_kept_as_text_for_an_authorizer() -> None:
     assert "mine.key" not in repr(configuration)
 
 
-@pytest.mark.parametrize("name", ["", "my.Authorizer"])
-def test_only_the_built_in_authorizer_runs_in_workers(name: str) -> None:
-    """Another one may keep what it decides by in its own process."""
-    assert configure(f"authorizer.class.name={name}", "authorizerd.workers=1").workers == 1
-    with pytest.raises(ConfigurationError, match=r"authorizerd\.workers: only the built-in"):
-        configure(f"authorizer.class.name={name}", "authorizerd.workers=2")
-
-
 def test_the_values_of_a_file_make_the_same_configuration_elsewhere() -> None:
     """What a worker is handed says all that the daemon's own file and overrides said."""
     first = parse(
@@ -645,15 +459,3 @@ def test_the_audits_rules_are_one_value_of_many_keys() -> None:
     assert not rules.filter.resources_included.match(ResourceType.GROUP, "x")
     assert rules.filter.resources_excluded.match(ResourceType.TOPIC, "tx")
     assert not rules.filter.resources_excluded.match(ResourceType.TOPIC, "x")
-
-
-@pytest.mark.parametrize("what", ["principal", "host", "resource"])
-def test_what_is_hashed_needs_a_secret(what: str) -> None:
-    """Without one anybody could try names until one fits; what is cut needs none."""
-    key = f"authorizerd.audit.mask.{what}"
-    said = refuse(f"{BASE}{key}=hash\n")
-    assert f"{key}: authorizerd.audit.mask.secret.file is needed" in said
-    configuration = configure(f"{key}=cut")
-    assert getattr(configuration, f"audit_mask_{what}") is Masking.CUT
-    secret = "authorizerd.audit.mask.secret.file=/secret"
-    assert configure(f"{key}=hash", secret).audit_mask_secret_file == "/secret"

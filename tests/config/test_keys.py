@@ -2,12 +2,22 @@ from __future__ import annotations
 
 import pytest
 
-from config.keys import KEYS, KEYS_BY_NAME, Key
+from config.kafka_keys import KAFKA_KEYS
+from config.key import Key
+from config.keys import KEYS, KEYS_BY_NAME
+from config.own_keys import OWN_KEYS, OWN_PREFIX
 
 
 def test_every_key_stands_in_the_table_once() -> None:
     """A second row of one name would never be read."""
     assert len(KEYS_BY_NAME) == len(KEYS)
+
+
+def test_the_prefix_alone_tells_our_keys_from_kafka_s() -> None:
+    """What has it is refused where it is unknown; what has it not is ignored."""
+    assert all(key.name.startswith(OWN_PREFIX) for key in OWN_KEYS)
+    assert not any(key.name.startswith(OWN_PREFIX) for key in KAFKA_KEYS)
+    assert KEYS == KAFKA_KEYS + OWN_KEYS
 
 
 @pytest.mark.parametrize("key", KEYS, ids=lambda key: key.name)

@@ -24,7 +24,8 @@ from acl.steps import finish
 from ops.kafka_rig.broker import ADMIN
 from protocol.kafka_api import APIS, ApiKey, encode_request
 from protocol.kafka_client import KafkaClientConnection
-from protocol.kafka_envelope import FORWARDABLE, encode_principal
+from protocol.kafka_envelope import FORWARDABLE
+from tests.kafka_principals import encode_principal
 
 T = TypeVar("T")
 Fields = SimpleNamespace

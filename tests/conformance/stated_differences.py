@@ -316,8 +316,8 @@ DIFFERENCES: Final = (
     ),
     Difference(
         name="defaults",
-        words="config.keys, max.connections: Kafka's default, 2147483647, is no bound; this one"
-        " fits the usual limit of open files.",
+        words="config.kafka_keys, max.connections: Kafka's default, 2147483647, is no bound; this"
+        " one fits the usual limit of open files.",
         applies=_is_of(ApiKey.DESCRIBE_CONFIGS),
         expect=_with_our_defaults,
     ),

@@ -24,7 +24,7 @@ from daemon.answer_memory import (
 from daemon.askers import Askers
 from daemon.authzen import EVALUATION_PATH, EVALUATIONS_PATH, AuthZenHandler
 from protocol.authzen import Vocabulary
-from protocol.http import Request
+from protocol.http_messages import Request
 from tests.actors.test_plugged_authorizer import Plug
 from tests.daemon.decision_place import Place, allow, snapshot_of
 

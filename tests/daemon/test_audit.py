@@ -19,7 +19,7 @@ from config.configuration import Configuration, parse
 from daemon.audit import SECRET_BYTES_MAX, SECRET_BYTES_MIN, Audit, open_audit, read_secret
 from daemon.authzen import EVALUATION_PATH
 from daemon.errors import StartError
-from protocol.http import Request, Response
+from protocol.http_messages import Request, Response
 from protocol.kafka_errors import ErrorCode
 from tests.daemon.decision_place import Place, allow
 from tests.daemon.opa_requests import post

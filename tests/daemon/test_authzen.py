@@ -13,7 +13,7 @@ from actors.standard_authorizer import StandardAuthorizer
 from daemon.askers import Askers
 from daemon.authzen import EVALUATION_PATH, EVALUATIONS_PATH, AuthZenHandler
 from protocol.authzen import Vocabulary
-from protocol.http import Request, Response
+from protocol.http_messages import Request, Response
 
 VOCABULARY = Vocabulary({"user": "User"}, {"topic": 2})
 

@@ -11,7 +11,7 @@ import pytest
 from acl.model import Operation
 from daemon.authzen import EVALUATION_PATH, EVALUATIONS_PATH, AuthZenHandler
 from protocol.authzen import Vocabulary
-from protocol.http import Request, Response
+from protocol.http_messages import Request, Response
 from tests.daemon.decision_place import OTHER, PROXY, Place, allow, cluster_action
 
 READ = allow("User:alice", Operation.READ, "t")

@@ -25,7 +25,6 @@ from protocol.kafka_acl_client import (
 from protocol.kafka_acl_responses import FilterResult
 from protocol.kafka_api import ApiKey, decode_response
 from protocol.kafka_connection import KafkaRequest
-from protocol.kafka_envelope import encode_principal
 from protocol.kafka_errors import ApiError, ErrorCode
 from tests.daemon.kafka_service import (
     ALICE,
@@ -37,6 +36,7 @@ from tests.daemon.kafka_service import (
     on_cluster,
     start,
 )
+from tests.kafka_principals import encode_principal
 from tests.protocol.test_kafka_envelope import ADDRESS, envelope, inner
 
 BROKER = "User:broker"

@@ -12,7 +12,6 @@ from acl.model import Acl, Operation, PermissionType, ResourceType
 from acl.steps import finish
 from daemon.log_directory import now_ms
 from protocol.kafka_api import APIS, ApiKey, decode_response, encode_request
-from protocol.kafka_envelope import encode_principal
 from protocol.kafka_errors import ErrorCode
 from tests.daemon.kafka_service import (
     ALICE,
@@ -24,6 +23,7 @@ from tests.daemon.kafka_service import (
     on_cluster,
     start,
 )
+from tests.kafka_principals import encode_principal
 from tests.protocol.test_kafka_envelope import ADDRESS, envelope, inner
 
 VERSIONS = APIS[ApiKey.DESCRIBE_QUORUM].versions

@@ -9,7 +9,7 @@ import pytest
 
 from acl.model import Operation
 from daemon.opa import OpaHandler, is_opa_path
-from protocol.http import Request, Response
+from protocol.http_messages import Request, Response
 from tests.daemon.decision_place import OTHER, PROXY, ROOT, Place, allow, cluster_action
 from tests.daemon.opa_requests import PATH, asked, post
 

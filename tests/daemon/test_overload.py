@@ -16,7 +16,7 @@ from config.bounds import ANSWERS_AT_ONCE_MAX, FREE_BYTES
 from daemon.decision_stream import NO_CORRELATION_ID
 from daemon.turn_clock import PAUSE_SECONDS, TurnClock
 from protocol.decision_stream import Answer, Greeting
-from protocol.http import Request, Response
+from protocol.http_messages import Request, Response
 from protocol.kafka_errors import ErrorCode
 from tests.daemon import stream_service, test_http_server, test_kafka_listener
 from tests.daemon.decision_place import Place, allow

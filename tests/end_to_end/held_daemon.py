@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 from unittest import mock
 
-from daemon import lifespan
+from daemon import assembly
 from daemon.command_line import main
 from metadata.directory import is_segment_name
 from metadata.storage import DiskStorage
@@ -39,5 +39,5 @@ class HeldStorage(DiskStorage):
 
 
 if __name__ == "__main__":
-    with mock.patch.object(lifespan, "DISK", HeldStorage()):
+    with mock.patch.object(assembly, "DISK", HeldStorage()):
         sys.exit(main())

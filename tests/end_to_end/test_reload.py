@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import select
 import signal
+import socket
 import time
 from pathlib import Path
 
@@ -62,6 +64,24 @@ def test_sighup_reads_the_file_again(tmp_path: Path) -> None:
         wait_for(daemon, "a restart is needed for node.id")
         wait_for(daemon, "the configuration is reloaded")
         assert created(new_admin(daemon), binding()) == [None]
+        assert daemon.stop()[0] == 0
+
+
+def test_every_server_takes_over_its_new_bounds(tmp_path: Path) -> None:
+    """Of two connections to an endpoint that may have one, one is ended."""
+    log_dir = new_log(tmp_path)
+    with running(tmp_path, log_dir) as daemon:
+        write_config(tmp_path, log_dir, max_connections="1")
+        daemon.process.send_signal(signal.SIGHUP)
+        wait_for(daemon, "the configuration is reloaded")
+        own = [daemon.ready[name] for name in ("decision_http", "decision_stream", "admin_http")]
+        for address in (*own, *daemon.ready["listeners"].values()):
+            host, _, port = address.rpartition(":")
+            with (
+                socket.create_connection((host, int(port))) as one,
+                socket.create_connection((host, int(port))) as other,
+            ):
+                assert select.select([one, other], [], [], SECONDS_MAX)[0], address
         assert daemon.stop()[0] == 0
 
 

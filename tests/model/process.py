@@ -1,4 +1,4 @@
-"""One life of the daemon: its actors and its log, put together as ``daemon.lifespan`` does.
+"""One life of the daemon: its actors and its log, put together as ``daemon.assembly`` does.
 
 In the place of its ports are the story's clients. Work for a thread is done on the loop, once as
 much virtual time has gone by as a slow disk would take; batches come to the applier late, and in

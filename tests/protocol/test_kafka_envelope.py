@@ -29,11 +29,11 @@ from protocol.kafka_envelope import (
     decode_principal,
     encode_envelope_error,
     encode_envelope_response,
-    encode_principal,
     open_envelope,
 )
 from protocol.kafka_errors import ErrorCode
 from protocol.kafka_steps import ITEMS_PER_STEP
+from tests.kafka_principals import encode_principal
 from tests.strategies import texts
 
 # What Kafka 4.3.1's EnvelopeRequestData, EnvelopeResponseData and DefaultKafkaPrincipalBuilder

@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 
 from acl.hosts import host_address
 from acl.model import OPERATIONS, RESOURCE_TYPES, Operation, ResourceType
-from protocol.http import HttpLimits, Request, ServerConnection, text_response
+from protocol.http import ServerConnection
+from protocol.http_head import HttpLimits
+from protocol.http_messages import Request, text_response
 from protocol.opa import OpaError, OpaQuestion, decode_question, token_in_query
 from tests.daemon.opa_requests import CAPTURED_BODY, CAPTURED_HEAD, PATH, asked
 

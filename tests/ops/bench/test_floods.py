@@ -29,14 +29,9 @@ from ops.bench.sets import wide
 from protocol.decision_stream import StreamServerConnection, encode_answer, encode_hello
 from protocol.errors import DecodeError
 from protocol.frames import frame
-from protocol.http import (
-    BadRequest,
-    HttpLimits,
-    Request,
-    ServerConnection,
-    encode_response,
-    text_response,
-)
+from protocol.http import ServerConnection
+from protocol.http_head import BadRequest, HttpLimits
+from protocol.http_messages import Request, encode_response, text_response
 from protocol.kafka_connection import KafkaServerConnection
 from protocol.kafka_errors import ErrorCode
 

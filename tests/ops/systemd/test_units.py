@@ -12,7 +12,7 @@ import pytest
 
 from config.configuration import Configuration, parse
 from config.values import SecurityProtocol
-from daemon.assembly import ADMIN_HTTP, DECISION_HTTP, DECISION_STREAM
+from daemon.endpoints import ADMIN_HTTP, DECISION_HTTP, DECISION_STREAM
 from tests.end_to_end.daemon_process import run
 
 FILES: Final = Path(__file__).parents[3] / "ops/systemd"

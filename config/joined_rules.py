@@ -1,0 +1,209 @@
+"""What keys say together: the values of the configuration that more than one key decides.
+
+Law: each key is sound by itself before it is looked at here. What does not hold together is
+refused by one key and the place where that was set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from acl.audit_mask import Masking
+from config.endpoints import (
+    NONROUTABLE_HOST,
+    Endpoint,
+    HttpEndpoint,
+    Listener,
+    StreamEndpoint,
+    is_loopback,
+    not_loopback,
+)
+from config.jaas import PlainUsers, plain_users
+from config.key_values import KeyValues
+from config.keys import KEYS_BY_NAME
+from config.values import STANDARD_AUTHORIZER, SecurityProtocol, sasl_mechanisms
+
+
+def read_metadata_log_dir(keys: KeyValues) -> str:
+    """Return the one directory that holds the metadata log, the first of several."""
+    values = keys.values
+    if values["metadata.log.dir"] is not None:
+        return str(values["metadata.log.dir"])
+    log_dirs: tuple[str, ...] | None = values["log.dirs"] or values["log.dir"]
+    if log_dirs is None:
+        raise keys.refusal("log.dirs", "is required where metadata.log.dir is absent")
+    return log_dirs[0]
+
+
+def read_controller_listener_names(keys: KeyValues) -> tuple[str, ...]:
+    """Return the controller's listeners, which a daemon that owns its log listens on itself."""
+    names = tuple(dict.fromkeys(keys.values["controller.listener.names"] or ()))
+    _check_named(keys, "controller.listener.names", names)
+    return names
+
+
+def read_early_start_listeners(
+    keys: KeyValues, controller_listener_names: tuple[str, ...]
+) -> frozenset[str]:
+    """Return the listeners that open before the ACLs are loaded: the controller's, unless set."""
+    names = keys.values["early.start.listeners"]
+    if names is None:
+        return frozenset(controller_listener_names)
+    _check_named(keys, "early.start.listeners", names)
+    return frozenset(names)
+
+
+def read_security_protocols(
+    keys: KeyValues, controller_listener_names: tuple[str, ...]
+) -> Mapping[str, SecurityProtocol]:
+    """Return the security protocol of every listener.
+
+    Source:  Kafka 4.3 AbstractKafkaConfig.effectiveListenerSecurityProtocolMap.
+    """
+    protocols = dict(keys.values["listener.security.protocol.map"])
+    names = [listener.name for listener in keys.values["listeners"]]
+    unencrypted = all(
+        protocols.get(name, SecurityProtocol.PLAINTEXT) == "PLAINTEXT" for name in names
+    )
+    if "listener.security.protocol.map" not in keys.properties and unencrypted:
+        protocols |= dict.fromkeys(controller_listener_names, SecurityProtocol.PLAINTEXT)
+    for name in names:
+        if name not in protocols:
+            reason = f"listener.security.protocol.map has no security protocol for {name}"
+            raise keys.refusal("listeners", reason)
+    return protocols
+
+
+def read_listeners(
+    keys: KeyValues, protocols: Mapping[str, SecurityProtocol]
+) -> tuple[Endpoint, ...]:
+    """Return where to listen, and how each listener is protected."""
+    return _secure(keys.values["listeners"], protocols)
+
+
+def read_advertised_listeners(
+    keys: KeyValues,
+    controller_listener_names: tuple[str, ...],
+    protocols: Mapping[str, SecurityProtocol],
+) -> tuple[Endpoint, ...]:
+    """Return what clients are told: never 0.0.0.0, to which nobody can connect."""
+    listeners: tuple[Listener, ...] = keys.values["listeners"]
+    advertised: tuple[Listener, ...] | None = keys.values["advertised.listeners"]
+    if advertised is None:
+        for listener in listeners:
+            if listener.host == NONROUTABLE_HOST and listener.name not in controller_listener_names:
+                reason = (
+                    f"{listener.name} cannot be advertised as 0.0.0.0: set advertised.listeners"
+                )
+                raise keys.refusal("listeners", reason)
+        return _secure(listeners, protocols)
+    names = [listener.name for listener in advertised]
+    _check_named(keys, "advertised.listeners", names)
+    for listener in advertised:
+        if listener.host == NONROUTABLE_HOST:
+            reason = f"{listener.name} cannot be advertised as 0.0.0.0: give an address"
+            raise keys.refusal("advertised.listeners", reason)
+    return _secure(advertised, protocols)
+
+
+def _secure(
+    listeners: Sequence[Listener], protocols: Mapping[str, SecurityProtocol]
+) -> tuple[Endpoint, ...]:
+    return tuple(
+        Endpoint(
+            listener_name=listener.name,
+            security_protocol=protocols[listener.name],
+            host=listener.host,
+            port=listener.port,
+        )
+        for listener in listeners
+    )
+
+
+def _check_named(keys: KeyValues, key: str, names: Sequence[str]) -> None:
+    """Refuse a name that is not exactly, case included, the name of a listener."""
+    known = [listener.name for listener in keys.values["listeners"]]
+    for name in names:
+        if name not in known:
+            raise keys.refusal(key, f"{name} is not in listeners ({', '.join(known)})")
+
+
+def read_sasl_users(
+    keys: KeyValues, protocols: Mapping[str, SecurityProtocol]
+) -> Mapping[str, PlainUsers]:
+    """Return the users of every SASL listener, by its name; refuse what cannot be served yet."""
+    users: dict[str, PlainUsers] = {}
+    for listener in keys.values["listeners"]:
+        protocol = protocols[listener.name]
+        if protocol in (SecurityProtocol.SSL, SecurityProtocol.SASL_SSL):
+            reason = f"{listener.name} is {protocol}: only PLAINTEXT and SASL_PLAINTEXT are served"
+            raise keys.refusal("listeners", reason)
+        if protocol is SecurityProtocol.SASL_PLAINTEXT:
+            users[listener.name] = _read_plain_users(keys, listener.name)
+    return users
+
+
+def _read_plain_users(keys: KeyValues, listener_name: str) -> PlainUsers:
+    mechanisms_key, users_key = _listener_keys(listener_name)
+    keys.read(mechanisms_key, sasl_mechanisms)
+    users = keys.read(users_key, plain_users)
+    if users is None:
+        raise keys.refusal(users_key, f"is required: {listener_name} is a SASL listener")
+    return users
+
+
+def _listener_keys(listener_name: str) -> tuple[str, str]:
+    prefix = f"listener.name.{listener_name.lower()}."
+    return f"{prefix}sasl.enabled.mechanisms", f"{prefix}plain.sasl.jaas.config"
+
+
+def _sasl_keys(keys: KeyValues) -> set[str]:
+    """Return the keys that are read for single listeners."""
+    listeners: tuple[Listener, ...] = keys.values["listeners"]
+    return {key for listener in listeners for key in _listener_keys(listener.name)}
+
+
+def read_tokens_file(keys: KeyValues) -> str | None:
+    """Return the tokens file; without it nobody but this machine may reach a decision port."""
+    tokens_file: str | None = keys.values["authorizerd.tokens.file"]
+    for key in ("authorizerd.decision.http", "authorizerd.decision.stream"):
+        endpoint: HttpEndpoint | StreamEndpoint | None = keys.values[key]
+        if tokens_file is None and endpoint is not None and not is_loopback(endpoint):
+            reason = f"{not_loopback(endpoint)}: authorizerd.tokens.file is needed"
+            raise keys.refusal(key, reason)
+    return tokens_file
+
+
+def read_workers(keys: KeyValues) -> int:
+    """Return how many workers; a class that we do not know may keep what it decides by itself."""
+    workers: int = keys.values["authorizerd.workers"]
+    if workers > 1 and keys.values["authorizer.class.name"] != STANDARD_AUTHORIZER:
+        reason = "only the built-in authorizer runs in several processes: see authorizer.class.name"
+        raise keys.refusal("authorizerd.workers", reason)
+    return workers
+
+
+def read_admin_http(keys: KeyValues) -> HttpEndpoint:
+    """Return where metrics and health are served: on no port of another's, unless a free one."""
+    admin: HttpEndpoint = keys.values["authorizerd.admin.http"]
+    if admin.port != 0 and admin == keys.values["authorizerd.decision.http"]:
+        reason = "has the address of authorizerd.decision.http"
+        raise keys.refusal("authorizerd.admin.http", reason)
+    return admin
+
+
+def read_audit_mask_secret_file(keys: KeyValues) -> str | None:
+    """Return the secret's file, without which nothing can be hashed."""
+    secret_file: str | None = keys.values["authorizerd.audit.mask.secret.file"]
+    for what in ("principal", "host", "resource"):
+        key = f"authorizerd.audit.mask.{what}"
+        if secret_file is None and keys.values[key] is Masking.HASH:
+            raise keys.refusal(key, "authorizerd.audit.mask.secret.file is needed")
+    return secret_file
+
+
+def read_ignored_keys(keys: KeyValues) -> tuple[str, ...]:
+    """Return the keys that nobody reads; an authorizer that is not built in may read any."""
+    if keys.values["authorizer.class.name"] not in (STANDARD_AUTHORIZER, ""):
+        return ()
+    return tuple(sorted(keys.properties.keys() - KEYS_BY_NAME.keys() - _sasl_keys(keys)))

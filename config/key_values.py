@@ -1,0 +1,75 @@
+"""The value of every key by itself, and where each was set.
+
+Law: whether a value is sound is for its key's own parser to say, whatever its neighbours are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from config.errors import ConfigurationError, InvalidValueError
+from config.key import Key
+from config.keys import KEYS, KEYS_BY_NAME, unknown_key_reason
+from config.own_keys import OWN_PREFIX
+from config.properties import Property
+from config.values import trim
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyValues:
+    """What the joined rules look at.
+
+    ``values`` has every key of the table: the text's value, else the default's, else None.
+    """
+
+    source: str
+    properties: Mapping[str, Property]
+    values: Mapping[str, Any]
+
+    def refusal(self, key: str, reason: str) -> ConfigurationError:
+        """Return the error that names a key, and its place where it was set."""
+        place = self.properties.get(key)
+        if place is None:
+            return ConfigurationError(self.source, None, key, reason)
+        return ConfigurationError(place.source, place.line, key, reason)
+
+    def read(self, key: str, parse: Callable[[str], Value]) -> Value | None:
+        """Return the value of a key that is not in the table, None where it is absent.
+
+        Raises:  ConfigurationError: ``parse`` does not take its text.
+        """
+        place = self.properties.get(key)
+        if place is None:
+            return None
+        try:
+            return parse(trim(place.value))
+        except InvalidValueError as error:
+            raise self.refusal(key, str(error)) from None
+
+
+def read_key_values(properties: Mapping[str, Property], source: str) -> KeyValues:
+    """Return the value of each key.
+
+    Raises:  ConfigurationError: a key of our prefix that is unknown, else the first of the table
+             that is malformed, refused or missing.
+    """
+    for name, place in properties.items():
+        if name.startswith(OWN_PREFIX) and name not in KEYS_BY_NAME:
+            raise ConfigurationError(place.source, place.line, name, unknown_key_reason(name))
+    values = {key.name: _read_value(key, properties.get(key.name), source) for key in KEYS}
+    return KeyValues(source=source, properties=properties, values=values)
+
+
+def _read_value(key: Key, place: Property | None, source: str) -> Any:  # noqa: ANN401 - per key
+    if place is None:
+        if key.required:
+            raise ConfigurationError(source, None, key.name, "is required and has no default")
+        return None if key.default is None else key.parse(key.default)
+    try:
+        return key.parse(trim(place.value))
+    except InvalidValueError as error:
+        raise ConfigurationError(place.source, place.line, key.name, str(error)) from None

@@ -1,0 +1,108 @@
+"""The endpoints that are configured: their names, the addresses they are bound to, who is told.
+
+Law: every address is taken before anything else is begun, and what is told of one is where it is
+bound, not where it was asked to be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Final
+
+from actors.authorizer import ServerInfo
+from config.configuration import Configuration
+from daemon.binding import BoundEndpoint, bind, bind_unix
+from daemon.inherited_sockets import InheritedSockets, adopt, adopt_unix, check_names
+from daemon.kafka_answers import Cluster, Node
+
+DECISION_HTTP: Final = "decision_http"
+DECISION_STREAM: Final = "decision_stream"
+ADMIN_HTTP: Final = "admin_http"
+DECISION_PORTS: Final = (DECISION_HTTP, DECISION_STREAM)
+
+
+async def bind_all(
+    configuration: Configuration, shared: Collection[str], inherited: InheritedSockets
+) -> dict[str, BoundEndpoint]:
+    """Bind every address that is configured, and that no inherited socket is bound to already.
+
+    Args:
+        shared: the endpoints whose addresses other processes bind as well.
+
+    Raises:
+        StartError: an address is in use, or none of this machine; it names the key. An inherited
+            socket is not for what is configured.
+    """
+    decision, admin = configuration.decision_http, configuration.admin_http
+    wanted: list[tuple[str, str | None, int, str]] = [
+        (DECISION_HTTP, decision.host, decision.port, "authorizerd.decision.http"),
+        (ADMIN_HTTP, admin.host, admin.port, "authorizerd.admin.http"),
+        *(
+            (each.listener_name, each.host, each.port, f"listeners: {each.listener_name}")
+            for each in configuration.listeners
+        ),
+    ]
+    stream, stream_key = configuration.decision_stream, "authorizerd.decision.stream"
+    if stream is not None and stream.path is None:
+        wanted.append((DECISION_STREAM, stream.host, stream.port, stream_key))
+    names = {name for name, *_ in wanted} | ({DECISION_STREAM} if stream is not None else set())
+    check_names(inherited, names)
+    endpoints = {
+        name: (
+            await adopt(inherited[name], host, port, key)
+            if name in inherited
+            else await bind(host, port, key, is_shared=name in shared)
+        )
+        for name, host, port, key in wanted
+    }
+    if stream is not None and stream.path is not None:  # last: nothing to remove if one fails
+        path = Path(stream.path)
+        endpoints[DECISION_STREAM] = (
+            adopt_unix(inherited[DECISION_STREAM], path, stream_key)
+            if DECISION_STREAM in inherited
+            else await bind_unix(path, stream_key)
+        )
+    return endpoints
+
+
+def new_cluster(
+    configuration: Configuration, cluster_id: str, bound: dict[str, BoundEndpoint], host_name: str
+) -> Cluster:
+    """Return what clients are told: advertised addresses, and bound ports where port 0 was asked.
+
+    Args:
+        host_name: what a listener on every interface is advertised as.
+    """
+    advertised = {
+        endpoint.listener_name: endpoint
+        for endpoint in (*configuration.listeners, *configuration.advertised_listeners)
+    }
+    return Cluster(
+        cluster_id=cluster_id,
+        nodes={
+            name: Node(
+                node_id=configuration.node_id,
+                host=endpoint.host or host_name,
+                port=endpoint.port or bound[name].port,
+            )
+            for name, endpoint in advertised.items()
+        },
+        controller_listeners=frozenset(configuration.controller_listener_names),
+    )
+
+
+def new_server_info(
+    configuration: Configuration, cluster: Cluster, bound: Mapping[str, BoundEndpoint]
+) -> ServerInfo:
+    """Return what an authorizer is told of where it runs."""
+    decisions = {
+        name: bound[name].address for name in (DECISION_HTTP, DECISION_STREAM) if name in bound
+    }
+    kafka = {name: f"{node.host}:{node.port}" for name, node in cluster.nodes.items()}
+    return ServerInfo(
+        cluster_id=cluster.cluster_id,
+        node_id=configuration.node_id,
+        endpoints={**decisions, **kafka},
+        early_start_listeners=configuration.early_start_listeners,
+    )

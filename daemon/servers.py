@@ -1,0 +1,181 @@
+"""The servers of all endpoints, each made of what it needs; nothing here runs them.
+
+Law: each has its bounds from the configuration: how many connections, how much room, how long.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Awaitable, Sequence
+from typing import Final, Protocol
+
+import trio
+
+from actors.decider import Decider
+from actors.listener_gate import ListenerGate
+from config.bounds import http_room_bytes, kafka_room_bytes, stream_room_bytes
+from config.configuration import Configuration, Reloadable
+from config.endpoints import Endpoint
+from daemon.admin import AdminHandler
+from daemon.askers import Askers
+from daemon.assembly import Parts
+from daemon.authzen import AuthZenHandler
+from daemon.decision_stream import StreamServer
+from daemon.endpoints import ADMIN_HTTP, DECISION_HTTP, DECISION_STREAM
+from daemon.http_server import Handler, HttpServer
+from daemon.kafka_answers import Cluster
+from daemon.kafka_handlers import KafkaHandlers
+from daemon.kafka_listener import KafkaListener
+from daemon.metrics import Measured, new_registry
+from daemon.opa import OpaHandler, is_opa_path
+from daemon.readiness import Readiness
+from protocol.authzen import Vocabulary
+from protocol.http_head import HttpLimits
+from protocol.http_messages import LOOPBACK_HOSTS, Request, Response
+
+_ADMIN_REQUEST_BYTES_MAX: Final = 4096
+
+
+class Server(Protocol):
+    """What accepts connections."""
+
+    async def serve(self, listeners: Sequence[trio.SocketListener]) -> None: ...
+
+    async def drain(self) -> None: ...
+
+    def reconfigure(self, settings: Reloadable) -> None: ...
+
+
+def new_servers(
+    parts: Parts, cluster: Cluster, gate: ListenerGate, readiness: Readiness
+) -> dict[str, Server]:
+    """Return the server of each endpoint, by name; workers have those of the decision ports."""
+    configuration = parts.configuration
+    handlers = KafkaHandlers(
+        authorizer=parts.authorizer,
+        image=parts.applier.cluster,
+        purgatory=parts.purgatory,
+        cluster=cluster,
+        leadership=lambda: parts.log.leadership(parts.applier.snapshot.newest),
+        updates=parts.updates,
+        settings=parts.settings,
+        times=parts.times,
+    )
+    kafka: dict[str, KafkaListener] = {
+        endpoint.listener_name: _new_kafka_listener(configuration, endpoint, handlers)
+        for endpoint in configuration.listeners
+    }
+    http: dict[str, HttpServer] = {}
+    streams: dict[str, StreamServer] = {}
+    registry = new_registry(
+        Measured(
+            authorizer=parts.authorizer,
+            applier=parts.applier,
+            source=parts.log.source,
+            gate=gate,
+            audit_log=parts.audit_log,
+            updates=parts.updates,
+            checkpointer=parts.checkpointer,
+            purgatory=parts.purgatory,
+            times=parts.times,
+            http_servers=http,
+            kafka_listeners=kafka,
+            stream_servers=streams,
+            workers=parts.workers,
+        )
+    )
+    http[ADMIN_HTTP] = _new_http_server(
+        configuration,
+        ADMIN_HTTP,
+        AdminHandler(registry, readiness),
+        _ADMIN_REQUEST_BYTES_MAX,
+        math.inf,  # who looks why there is overload is answered
+        LOOPBACK_HOSTS,
+    )
+    if parts.workers is None:
+        http[DECISION_HTTP] = new_decision_server(configuration, parts.authorizer, parts.askers)
+        if configuration.decision_stream is not None:
+            streams[DECISION_STREAM] = new_stream_server(
+                configuration, parts.authorizer, parts.askers
+            )
+    return {**http, **kafka, **streams}
+
+
+def new_decision_server(
+    configuration: Configuration, authorizer: Decider, askers: Askers
+) -> HttpServer:
+    """Return the server of AuthZEN and of OPA's data API on one port."""
+    vocabulary = Vocabulary(
+        configuration.authzen_subject_types, configuration.authzen_resource_types
+    )
+    authzen = AuthZenHandler(authorizer, vocabulary, askers)
+    opa = OpaHandler(authorizer, askers)
+
+    def answer(request: Request) -> Awaitable[Response]:
+        return (opa if is_opa_path(request.path) else authzen)(request)
+
+    return _new_http_server(
+        configuration,
+        DECISION_HTTP,
+        answer,
+        configuration.http_request_max_bytes,
+        configuration.overload_turn_ms,
+        # What a web page makes its reader's browser send has no token.
+        LOOPBACK_HOSTS if configuration.tokens_file is None else None,
+    )
+
+
+def _new_http_server(
+    configuration: Configuration,
+    name: str,
+    handler: Handler,
+    body_bytes_max: int,
+    turn_ms_max: float,
+    allowed_hosts: re.Pattern[bytes] | None,
+) -> HttpServer:
+    return HttpServer(
+        name=name,
+        handler=handler,
+        limits=HttpLimits(body_bytes_max=body_bytes_max),
+        room_bytes=http_room_bytes(configuration),
+        turn_ms_max=turn_ms_max,
+        max_connections=configuration.reloadable.max_connections,
+        header_timeout_ms=configuration.reloadable.http_header_timeout_ms,
+        idle_timeout_ms=configuration.reloadable.connections_max_idle_ms,
+        drain_timeout_ms=configuration.reloadable.http_drain_timeout_ms,
+        allowed_hosts=allowed_hosts,
+    )
+
+
+def _new_kafka_listener(
+    configuration: Configuration, endpoint: Endpoint, handlers: KafkaHandlers
+) -> KafkaListener:
+    return KafkaListener(
+        name=endpoint.listener_name,
+        handlers=handlers,
+        users=configuration.sasl_users.get(endpoint.listener_name),
+        request_bytes_max=configuration.socket_request_max_bytes,
+        room_bytes=kafka_room_bytes(configuration),
+        max_connections=configuration.reloadable.max_connections,
+        idle_timeout_ms=configuration.reloadable.connections_max_idle_ms,
+        drain_timeout_ms=configuration.reloadable.http_drain_timeout_ms,
+        is_controller=endpoint.listener_name in configuration.controller_listener_names,
+    )
+
+
+def new_stream_server(
+    configuration: Configuration, decider: Decider, askers: Askers
+) -> StreamServer:
+    return StreamServer(
+        name=DECISION_STREAM,
+        decider=decider,
+        askers=askers,
+        frame_bytes_max=configuration.stream_frame_max_bytes,
+        room_bytes=stream_room_bytes(configuration),
+        turn_ms_max=configuration.overload_turn_ms,
+        offset_timeout_ms=configuration.reloadable.update_timeout_ms,
+        max_connections=configuration.reloadable.max_connections,
+        idle_timeout_ms=configuration.reloadable.connections_max_idle_ms,
+        drain_timeout_ms=configuration.reloadable.http_drain_timeout_ms,
+    )

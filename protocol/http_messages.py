@@ -1,0 +1,118 @@
+"""What a handler of HTTP is given and returns: whole requests, and responses with their bytes.
+
+Law: no text that a handler puts into a response can begin a header, or a body, of its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from http import HTTPStatus
+from typing import Final
+
+import msgspec
+
+PLAIN_TEXT: Final = "text/plain; charset=utf-8"
+LOOPBACK_HOSTS: Final = re.compile(
+    rb"(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?", re.IGNORECASE
+)
+"""The Host headers that mean this machine, on any port."""
+CONNECTION_CLOSE: Final = b"Connection: close\r\n"
+
+_JSON: Final = b"application/json"
+_TOKEN: Final = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+_FIELD_VALUE: Final = re.compile(rb"[\t\x20-\x7e\x80-\xff]*")
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """One whole request.
+
+    ``path`` and ``query`` are as sent, percent signs and all. Header names are in lower case; the
+    values of a repeated one are joined by commas.
+    """
+
+    method: str
+    path: str
+    query: str
+    headers: Mapping[bytes, bytes]
+    body: bytes
+    keep_alive: bool
+
+    def __repr__(self) -> str:
+        """Return what may stand in a log: no header, query or body, which may hold a token."""
+        return f"Request({self.method} {self.path})"
+
+
+def bearer_token(request: Request) -> bytes | None:
+    """Return the token of an ``Authorization: Bearer`` header. Source: RFC 6750, section 2.1."""
+    credentials = request.headers.get(b"authorization")
+    if credentials is None:
+        return None
+    scheme, _, token = credentials.partition(b" ")
+    return token.strip(b" ") if scheme.lower() == b"bearer" else None
+
+
+def has_json_type(request: Request) -> bool:
+    """Say whether the body is said to be JSON.
+
+    What is not could have been sent by a browser across origins, without asking first.
+    """
+    content_type = request.headers.get(b"content-type", b"")
+    return content_type == _JSON or content_type.partition(b";")[0].strip().lower() == _JSON
+
+
+class Response(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """An answer to one request; ``status`` is one that goes with a body (not 1xx, 204, 304)."""
+
+    status: int
+    body: bytes
+    content_type: str = PLAIN_TEXT
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+
+
+def text_response(status: int, reason: str) -> Response:
+    """Return ``reason`` as one line of plain text: an error is never JSON.
+
+    Source: OPA's Kafka plugin keeps any JSON as a denial for its cache's whole time to live.
+    """
+    return Response(status=status, body=reason.encode() + b"\n")
+
+
+UNIDENTIFIED: Final = Response(
+    status=401,
+    body=b"a token is needed: Authorization: Bearer ID.SECRET\n",
+    headers=((b"WWW-Authenticate", b"Bearer"),),
+)
+"""The answer to whoever shows no token, or a wrong one. Source: RFC 6750, section 3."""
+
+
+def encode_response(
+    response: Response, *, connection: bytes = b"", bodiless: bool = False
+) -> bytes:
+    """Return the response's bytes.
+
+    Args:    connection: a whole header line (``CONNECTION_CLOSE``), or nothing.
+             bodiless: leave the body out, as the answer to HEAD does.
+    Raises:  ValueError: a header would break its line, or the status goes without a body.
+    """
+    start = _status_and_type(response.status, response.content_type)
+    fields = connection
+    if response.headers:
+        fields += b"".join([_field(name, value) for name, value in response.headers])
+    body = b"" if bodiless else response.body
+    return b"%bContent-Length: %d\r\n%b\r\n%b" % (start, len(response.body), fields, body)
+
+
+@lru_cache(maxsize=256)
+def _status_and_type(status: int, content_type: str) -> bytes:
+    if status < 200 or status in (204, 304):
+        raise ValueError(f"status {status} goes without a body")
+    phrase = HTTPStatus(status).phrase.encode()
+    return b"HTTP/1.1 %d %b\r\n" % (status, phrase) + _field(b"Content-Type", content_type.encode())
+
+
+def _field(name: bytes, value: bytes) -> bytes:
+    if not _TOKEN.fullmatch(name) or not _FIELD_VALUE.fullmatch(value):
+        raise ValueError(f"not a header: {name!r}: {value!r}")
+    return b"%b: %b\r\n" % (name, value)

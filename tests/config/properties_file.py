@@ -1,0 +1,32 @@
+"""A small server.properties, what a test adds to it, and what comes of that."""
+
+from __future__ import annotations
+
+import pytest
+
+from config.configuration import Configuration, parse
+from config.endpoints import Endpoint
+from config.errors import ConfigurationError
+from config.values import SecurityProtocol
+
+SOURCE = "server.properties"
+BASE = "node.id=1\nlog.dirs=/var/lib/kafka\n"  # what a test adds begins on line 3
+
+
+def configure(*lines: str, overrides: tuple[str, ...] = ()) -> Configuration:
+    return parse(BASE + "\n".join(lines), source=SOURCE, overrides=overrides)
+
+
+def refuse(text: str, *, overrides: tuple[str, ...] = ()) -> str:
+    with pytest.raises(ConfigurationError) as refusal:
+        parse(text, source=SOURCE, overrides=overrides)
+    return str(refusal.value)
+
+
+def endpoint(
+    name: str,
+    host: str | None,
+    port: int,
+    protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT,
+) -> Endpoint:
+    return Endpoint(listener_name=name, security_protocol=protocol, host=host, port=port)

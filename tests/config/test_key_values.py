@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import pytest
+
+from config.errors import ConfigurationError
+from config.key_values import read_key_values
+from config.keys import KEYS_BY_NAME
+from config.properties import Property, parse_properties
+from config.values import sasl_mechanisms
+
+SOURCE = "server.properties"
+
+
+def properties(text: str) -> dict[str, Property]:
+    return parse_properties(text, source=SOURCE)
+
+
+def test_every_key_of_the_table_has_a_value() -> None:
+    """The text's without blanks around it, else the default's, else None."""
+    keys = read_key_values(properties("node.id = 7 \n"), SOURCE)
+    assert keys.values.keys() == KEYS_BY_NAME.keys()
+    assert keys.values["node.id"] == 7
+    assert keys.values["authorizerd.workers"] == 1
+    assert keys.values["log.dirs"] is None
+
+
+def test_of_several_faults_an_unknown_key_is_named_first() -> None:
+    """Then the first of the table, wherever it stands in the file."""
+    faulty = "authorizerd.workers=0\nnode.id=x\n"
+    with pytest.raises(ConfigurationError, match=r"^server\.properties:2: node\.id: x is not"):
+        read_key_values(properties(faulty), SOURCE)
+    faulty += "authorizerd.no=1\n"
+    with pytest.raises(ConfigurationError, match=r"^server\.properties:3: authorizerd\.no: unkn"):
+        read_key_values(properties(faulty), SOURCE)
+
+
+def test_a_refusal_names_the_place_of_its_key() -> None:
+    """A key that is not set has none but the file."""
+    keys = read_key_values(properties("node.id=1\nlog.dirs=/a\n"), SOURCE)
+    assert str(keys.refusal("log.dirs", "is full")) == "server.properties:2: log.dirs: is full"
+    assert str(keys.refusal("log.dir", "is bad")) == "server.properties: log.dir: is bad"
+
+
+def test_a_key_that_is_not_in_the_table_is_read_by_its_own_parser() -> None:
+    """As those of single listeners are; what it does not take is refused by its place."""
+    keys = read_key_values(properties("node.id=1\na= PLAIN \nb=GSSAPI\n"), SOURCE)
+    assert keys.read("a", sasl_mechanisms) == ("PLAIN",)
+    assert keys.read("absent", sasl_mechanisms) is None
+    with pytest.raises(ConfigurationError, match=r"^server\.properties:3: b: GSSAPI is not"):
+        keys.read("b", sasl_mechanisms)

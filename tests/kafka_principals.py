@@ -1,0 +1,19 @@
+"""A principal as a broker writes it into the Envelopes that it sends."""
+
+from __future__ import annotations
+
+import struct
+
+from protocol.kafka_api import NO_TAGS
+from protocol.kafka_envelope import PRINCIPAL_VERSION
+from protocol.kafka_wire import string
+
+
+def encode_principal(principal: str) -> bytes:
+    """Return the bytes of a principal, ``Type:name``, that no delegation token vouches for.
+
+    Source:  Kafka 4.3 DefaultKafkaPrincipalBuilder.
+    """
+    kind, _, name = principal.partition(":")
+    strings = string(kind, flexible=True) + string(name, flexible=True)
+    return struct.pack(">h", PRINCIPAL_VERSION) + strings + b"\0" + NO_TAGS
