@@ -1,7 +1,7 @@
 """What ``whatif.json`` says, and the few lines of it that a console shows.
 
 Law: equal events and equal ACLs give equal bytes: the report tells no time of its own making, and
-what is counted stands in one order, the most frequent first, ties by their names.
+what is counted stands in one order, the most events first, then the most tuples, then by names.
 """
 
 from __future__ import annotations

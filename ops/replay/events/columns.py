@@ -69,7 +69,7 @@ class EventReader:
         self._line_format: LineFormat = line_format
 
     def read(self, lines: pyarrow.BinaryArray) -> pyarrow.RecordBatch:
-        """Return the columns of ``SCHEMA``; a line that is no event has ``line`` and ``reason``."""
+        """Return the columns of ``SCHEMA``; what is no event has ``line`` and ``reason`` alone."""
         timed = compute.extract_regex(lines, _TIMED)
         is_long = compute.greater(compute.binary_length(lines), _LENGTH_MAX)
         second = compute.if_else(is_long, None, compute.struct_field(timed, "second"))
@@ -81,9 +81,10 @@ class EventReader:
         texts = compute.coalesce(as_of_one_time, lines).dictionary_encode()
         read = self._read_each(texts.dictionary).take(texts.indices)
         ms = compute.struct_field(timed, "ms").cast("string").cast("int64")
-        at_ms = compute.coalesce(compute.add(second_ms, ms), read["at_ms"])
-        at = compute.multiply(at_ms, 1000).cast(SCHEMA.field("at").type)
         is_event = read["reason"].is_null()
+        at_ms = compute.coalesce(compute.add(second_ms, ms), read["at_ms"])
+        at_us = compute.if_else(is_event, compute.multiply(at_ms, 1000), None)
+        at = at_us.cast(SCHEMA.field("at").type)
         return pyarrow.record_batch(
             [
                 compute.if_else(is_event, None, lines),

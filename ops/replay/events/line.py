@@ -44,8 +44,8 @@ def parse_line(
     if not text.strip(" \t\r\n"):
         return None
     unwrapped = _unwrapped(text.rstrip("\r\n"))
-    if unwrapped is None:
-        return Reason.BAD_JSON
+    if isinstance(unwrapped, Reason):
+        return unwrapped
     if SEPARATOR in unwrapped:
         return Reason.CONTROL_CHARACTER
     if line_format == "json" or (line_format == "auto" and unwrapped.startswith("{")):
@@ -53,13 +53,15 @@ def parse_line(
     return parse_kafka_line(unwrapped, zone)
 
 
-def _unwrapped(text: str) -> str | None:
-    """Return the line within Docker's or CRI's; None where Docker's cannot be read."""
+def _unwrapped(text: str) -> str | Reason:
+    """Return the line within Docker's or CRI's, or why there is none within Docker's."""
     if text.startswith(DOCKER_JSON):
         try:
             record = _docker_decoder.decode(text)
         except msgspec.DecodeError:
-            return None
+            return Reason.BAD_JSON
+        if not record.log.endswith("\n"):
+            return Reason.PARTIAL_LINE
         inner = record.log.rstrip("\r\n")
         # Docker's time serves where the line has none of its own.
         return inner if inner.startswith("{") else f"{record.time} {inner}"

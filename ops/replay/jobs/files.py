@@ -87,6 +87,16 @@ def remove_file(spark: SparkSession, uri: str) -> None:
         raise OSError(_said(uri, error)) from error
 
 
+def qualified(spark: SparkSession, uri: str) -> str:
+    """Return ``uri`` in full, as the file system that it names lists its files.
+
+    Raises:
+        OSError: there is no such file system.
+    """
+    path, system = _located(spark, uri)
+    return str(system.makeQualified(path).toString())
+
+
 def _located(spark: SparkSession, uri: str) -> tuple[Any, Any]:
     """Return Hadoop's path and its file system; their types are Java's."""
     try:

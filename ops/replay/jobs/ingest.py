@@ -48,6 +48,8 @@ _WRITING: Final = {
     "parquet.enable.dictionary#rule": "false",
     # A task that sums a file up holds it whole.
     "maxRecordsPerFile": "500000",
+    # A cluster may keep the days of an earlier ingest that this one has not.
+    "partitionOverwriteMode": "static",
 }
 
 
@@ -105,10 +107,9 @@ def _ingest(spark: SparkSession, plan: IngestPlan) -> Ingested:
         zone_of(plan.time_zone)
     except ValueError as error:
         raise JobError(str(error)) from error
-    is_parquet = plan.format == "parquet"
-    inputs = find_inputs(spark, plan.inputs, is_parquet)
-    check_apart(inputs, plan.out)
-    line_format: LineFormat = "auto" if is_parquet else msgspec.convert(plan.format, LineFormat)
+    inputs = find_inputs(spark, plan.inputs)
+    check_apart(spark, inputs, plan.out)
+    line_format = msgspec.convert(plan.format, LineFormat)
     read = _write_rows(read_rows(spark, inputs, line_format, plan.time_zone), plan.out)
     if read.lines == read.blank_lines + read.set_aside:
         _write_no_events(spark, plan.out)

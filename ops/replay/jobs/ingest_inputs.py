@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from ops.replay.events import archives
 from ops.replay.events.ingested import decode_ingested
 from ops.replay.jobs.errors import JobError
-from ops.replay.jobs.files import read_text
+from ops.replay.jobs.files import qualified, read_text
 
 _FOREIGN: Final = (
     ".tar",
@@ -29,6 +29,7 @@ _FOREIGN: Final = (
     ".lz4",
     ".snappy",
 )
+_PLACE: Final = re.compile(r"(?s)[^:/]+:(?://([^:/]*)[^/]*)?(/.*)")
 
 
 class Inputs(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,7 +40,7 @@ class Inputs(msgspec.Struct, frozen=True, kw_only=True):
     parquet: tuple[str, ...]
 
 
-def find_inputs(spark: SparkSession, inputs: tuple[str, ...], is_parquet: bool) -> Inputs:
+def find_inputs(spark: SparkSession, inputs: tuple[str, ...]) -> Inputs:
     """Return the files that paths, directories, globs and URIs stand for.
 
     Raises:
@@ -53,8 +54,10 @@ def find_inputs(spark: SparkSession, inputs: tuple[str, ...], is_parquet: bool) 
             reason = str(error.java_exception.getMessage()).partition("\n")[0]
             raise JobError(f"{text}: {reason}") from error
         if not uris:
-            raise JobError(f"{text}: no file is there")
-        found |= {uri: _kind(uri, is_parquet) for uri in uris}
+            raise JobError(
+                f"{text}: no file is there (names that begin with _ or . are passed over)"
+            )
+        found |= {uri: _kind(uri) for uri in uris}
     kinds = {
         kind: tuple(uri for uri, of_kind in found.items() if of_kind == kind)
         for kind in ("plain", "packed", "parquet")
@@ -62,15 +65,16 @@ def find_inputs(spark: SparkSession, inputs: tuple[str, ...], is_parquet: bool) 
     return Inputs(**kinds)
 
 
-def check_apart(inputs: Inputs, out: str) -> None:
+def check_apart(spark: SparkSession, inputs: Inputs, out: str) -> None:
     """Check that what is read is not what is written.
 
     Raises:
         JobError: a file lies in the directory of results, which replaces what is in it.
     """
-    folder = out.split("://")[-1].removeprefix("file:").rstrip("/")
+    out_host, folder = _place(qualified(spark, out))
     for uri in (*inputs.plain, *inputs.packed, *inputs.parquet):
-        if f"{folder}/" in f"{uri}":
+        host, path = _place(uri)
+        if host == out_host and path.startswith(f"{folder.rstrip('/')}/"):
             raise JobError(f"{uri}: lies in --out {out}, whose results are written anew")
 
 
@@ -79,11 +83,18 @@ def literal_glob(uri: str) -> str:
     return re.sub(r"([\\*?\[\]{}])", r"\\\1", uri)
 
 
-def _kind(uri: str, is_parquet: bool) -> str:
+def _place(uri: str) -> tuple[str, str]:
+    """Return host and path: one place may be named with a port and without, by s3 and by s3a."""
+    found = _PLACE.fullmatch(uri)
+    assert found is not None, "a file system names its files in full"
+    return found[1] or "", found[2]
+
+
+def _kind(uri: str) -> str:
     name = uri.lower()
     if name.endswith(_FOREIGN):
         raise JobError(f"{uri}: not read; unpack it first")
-    if is_parquet or name.endswith(".parquet"):
+    if name.endswith(".parquet"):
         return "parquet"
     return "packed" if name.endswith(archives.SUFFIXES) else "plain"
 
@@ -94,10 +105,10 @@ def _files(spark: SparkSession, text: str) -> Iterator[str]:
     system = path.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())
     statuses = [system.getFileStatus(path)] if system.exists(path) else system.globStatus(path)
     for status in statuses or ():
-        if status.isFile():
-            yield status.getPath().toString()
-        else:
+        if status.isDirectory():
             yield from _files_below(spark, system, status.getPath())
+        elif not _is_hidden(status.getPath()):
+            yield status.getPath().toString()
 
 
 def _files_below(spark: SparkSession, system: Any, folder: Any) -> Iterator[str]:  # noqa: ANN401 - Java's
@@ -107,14 +118,22 @@ def _files_below(spark: SparkSession, system: Any, folder: Any) -> Iterator[str]
     if system.exists(figures):
         _check_accepted(spark, figures.toString())
         folder = java.org.apache.hadoop.fs.Path(folder, "events")
+    elif system.exists(java.org.apache.hadoop.fs.Path(folder, "set_aside/_SUCCESS")):
+        raise JobError(f"{folder.toString()}: an ingest that did not finish: no ingest.json")
     for status in system.listStatus(folder):
         path = status.getPath()
-        if path.getName().startswith(("_", ".")):
+        if _is_hidden(path):
             continue
         if status.isFile():
             yield path.toString()
         else:
             yield from _files_below(spark, system, path)
+
+
+def _is_hidden(path: Any) -> bool:  # noqa: ANN401 - Java's
+    """Say whether Spark would pass the file over, and not say so."""
+    name: str = path.getName()
+    return name.startswith(("_", ".")) or name.endswith("._COPYING_")
 
 
 def _check_accepted(spark: SparkSession, uri: str) -> None:

@@ -1,6 +1,6 @@
-"""Lines of files to rows, in the Python of Spark's tasks: what repeats in a task is parsed once.
+"""Lines of files to rows, in the Python of Spark's tasks: what repeats in a batch is read once.
 
-Law: ``ops.replay.events.line.parse_line`` alone says what a line is. Rows keep the order of lines.
+Law: a row says what ``ops.replay.events.line.parse_line`` does. Rows keep the order of lines.
 """
 
 from __future__ import annotations

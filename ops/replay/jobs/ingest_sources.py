@@ -61,15 +61,19 @@ def _archives(spark: SparkSession, uris: tuple[str, ...]) -> DataFrame:
 
 def _parquet(spark: SparkSession, uris: tuple[str, ...]) -> DataFrame:
     """Return the events of Parquet files with columns of an ingest's names."""
-    rows = spark.read.parquet(*(literal_glob(uri) for uri in uris))
+    # Or the columns that the first file lacks would be lost of all.
+    merging = spark.read.option("mergeSchema", "true")
+    rows = merging.parquet(*(literal_glob(uri) for uri in uris))
     _check_columns(uris, rows)
     if "sequence" in rows.columns:  # an ingest's files do not lie in the recorded order
         rows = rows.orderBy("sequence")
     is_missing = reduce(Column.__or__, (sql.col(name).isNull() for name in _REQUIRED))
-    file = "file" if "file" in rows.columns else "_metadata.file_path"
+    file = sql.col("_metadata.file_path")
+    if "file" in rows.columns:
+        file = sql.coalesce(sql.col("file").cast("string"), file)
     return rows.select(
-        sql.when(is_missing, sql.to_json(sql.struct(*rows.columns))).alias("line"),
-        sql.col(file).alias("file"),
+        sql.when(is_missing, sql.to_json(sql.struct("*"))).alias("line"),
+        file.alias("file"),
         sql.when(is_missing, Reason.MISSING_VALUE).alias("reason"),
         sql.col("at").cast("date").alias("day"),
         *(_column(rows, name).alias(name) for name in EVENT_COLUMNS),

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from ops.replay.acl_set import AclSet
 from ops.replay.jobs.errors import JobError
-from ops.replay.jobs.files import write_text
+from ops.replay.jobs.files import remove_file, write_text
 from ops.replay.jobs.ingested_events import read_accepted
 from ops.replay.jobs.usage_sums import Summed, Workers, tuples_within, window_report
 from ops.replay.messages import EXIT_DONE, EXIT_FAULT
@@ -41,6 +41,8 @@ def run(spark: SparkSession, plan: UsagePlan) -> int:
     Raises:
         OSError: the events cannot be read, or the results not be written.
     """
+    # Whatever comes of this, nobody is to run the script of an earlier time.
+    remove_file(spark, f"{plan.out}/commands.sh")
     try:
         report, commands = _usage(spark, plan)
     except (JobError, UsageError) as error:

@@ -113,8 +113,7 @@ class Workers:
 def tuples_within(events: DataFrame, window: Window) -> DataFrame:
     """Return the distinct questions of the window, with the fields of ``RecordedTuple``.
 
-    The tuples that ingest wrote do not do: they are of all its time, and hold no last use of each
-    answer.
+    The tuples that ingest wrote do not do: they are of all its time.
     """
     at_ms = functions.unix_millis("at")
     allowed, denied = functions.col("allowed"), ~functions.col("allowed")

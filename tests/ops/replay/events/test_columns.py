@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from datetime import UTC
 from itertools import product
+from typing import get_args
 
 import pyarrow
 import pytest
@@ -65,6 +66,7 @@ def rows_of(batch: pyarrow.RecordBatch, lines: list[bytes]) -> list[Parsed]:
         text, reason, day, at = (row.pop(name) for name in ("line", "reason", "day", "at"))
         assert text == (None if reason is None else line)
         assert day == (at and at.date())
+        assert reason is None or (at is None and not any(row.values()))
         if reason is None:
             parsed.append(Event(at_ms=round(at.timestamp() * 1000), **row))
         else:
@@ -102,6 +104,16 @@ def test_lines_that_differ_in_their_beginning_are_told_apart(time_zone: str) -> 
     assert read(EventReader(zone, "auto"), lines) == expected
     kinds = Counter(Event if isinstance(each, Event) else each for each in expected)
     assert {Event, Reason.BAD_TIME, Reason.PARTIAL_LINE, Reason.NO_TIME} <= kinds.keys()
+
+
+@pytest.mark.parametrize("line_format", get_args(LineFormat))
+def test_a_format_that_was_fixed_is_kept_to(line_format: LineFormat) -> None:
+    """A plain line of Kafka's is no event where JSON is asked for; by itself it would be one."""
+    line = b"[2026-11-21 16:26:26,966] INFO " + MESSAGE % b"a"
+    line += b" for request = Fetch with resourceRefCount = 1 (kafka.authorizer.logger)"
+    expected = parse_line(line, UTC, line_format)
+    assert isinstance(expected, Event) == (line_format != "json")
+    assert read(EventReader(UTC, line_format), [line]) == [expected]
 
 
 def test_what_repeats_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:

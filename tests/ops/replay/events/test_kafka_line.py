@@ -145,6 +145,12 @@ SET_ASIDE = {
     ),
     HEAD + SAYS + "Topic:a based on rule SuperUser": Reason.AMBIGUOUS,
     HEAD + SAYS + "Topic:a for request = Meta": Reason.AMBIGUOUS,
+    # The blank after the second verdict is the logger's.
+    HEAD
+    + SAYS
+    + "Topic:a for request = b with resourceRefCount = 1 based on rule A is Allowed (authorizer)": (
+        Reason.AMBIGUOUS
+    ),
 }
 
 

@@ -70,6 +70,17 @@ def test_docker_lends_its_time_to_a_line_without_one() -> None:
     assert (event.at_ms, event.level) == (1_795_278_386_966, "DEBUG")
 
 
+def test_a_piece_of_a_line_that_docker_cut_is_set_aside() -> None:
+    """Only the last piece has the line's end, and a name that was cut is another name."""
+    text = "Principal = User:a is Denied Operation = Read from host = h on resource = Topic:t"
+    docker = {"log": text, "stream": "stdout", "time": "2026-11-21T16:26:26.966Z"}
+    for log, expected in ((text + "\n", Event), (text, Reason)):
+        line = json.dumps(docker | {"log": log}, separators=(",", ":")).encode()
+        parsed = parse_line(line, UTC)
+        assert isinstance(parsed, expected)
+    assert parsed is Reason.PARTIAL_LINE
+
+
 @pytest.mark.parametrize(
     ("line", "expected"),
     [

@@ -106,6 +106,7 @@ def test_a_rule_ends_where_the_logger_is_named(ending: str, rule: str) -> None:
 @pytest.mark.parametrize(
     "ending",
     [
+        f"000000000{TAIL}",  # a count of ten digits
         f" based on rule A is Allowed b{TAIL}",
         f" based on rule A b{TAIL}",
         f" based on rule A,  b{TAIL}",

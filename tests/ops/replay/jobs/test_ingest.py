@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import gzip
 import lzma
+import random
 from collections.abc import Iterator
+from contextlib import nullcontext
 from datetime import UTC
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +18,7 @@ from ops.replay.events.event import Event, Reason
 from ops.replay.events.ingested import Ingested, decode_ingested
 from ops.replay.events.line import parse_line
 from ops.replay.plans import IngestPlan
+from tests.ops.replay.jobs import recorded_events
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -114,9 +117,12 @@ def test_files_of_every_kind_are_read_as_one(spark: SparkSession, tmp_path: Path
     )
     denied = ALLOWED.format("crlf").replace("Allowed", "Denied").replace("26-11-21", "26-11-22")
     (logs / "d.log.1").write_text(denied.replace("\n", "\r\n"))
+    # A name that holds what ends a line elsewhere: were it an end here, it would forge an event.
+    (logs / "e.log").write_text(ALLOWED.format("\r" + ALLOWED.format("forged").rstrip()))
     figures = ingest(spark, tmp_path / "out", logs)
-    assert figures.reasons == {"broken_archive": 1, "no_decision": 1, "not_utf_8": 1}
-    assert (figures.lines, figures.blank_lines, figures.set_aside) == (3_008, 2, 3)
+    reasons = ("ambiguous", "broken_archive", "no_decision", "not_utf_8")
+    assert figures.reasons == dict.fromkeys(reasons, 1)
+    assert (figures.lines, figures.blank_lines, figures.set_aside) == (3_009, 2, 4)
     assert (figures.allowed_events, figures.denied_events, figures.tuples) == (3_002, 1, 3_003)
     aside = rows("reason, line, parse_filename(file)", tmp_path / "out" / "set_aside")
     assert ("no_decision", "nothing known", "a%5B1%5D%20*.log") in aside
@@ -128,6 +134,67 @@ def test_files_of_every_kind_are_read_as_one(spark: SparkSession, tmp_path: Path
     assert rows("principal, day::text", tmp_path / "out" / "events" / "day=2026-11-22") == [
         ("User:a", "2026-11-22")
     ]
+
+
+def test_a_file_that_spark_would_pass_over_is_not_passed_over_in_silence(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Named by itself it is an error; a directory or a glob leaves it out, and may hold others."""
+    from ops.replay.jobs.errors import JobError
+    from ops.replay.jobs.ingest_inputs import find_inputs
+
+    hidden = [tmp_path / name for name in ("_a.log", ".a.log", "a.log._COPYING_")]
+    for file in (*hidden, tmp_path / "b.log"):
+        file.touch()
+    for file in hidden:
+        with pytest.raises(JobError, match="no file is there"):
+            find_inputs(spark, (str(tmp_path / "b.log"), str(file)))
+    for text in (f"{tmp_path}/*", str(tmp_path)):
+        assert find_inputs(spark, (text,)).plain == (f"file:{tmp_path}/b.log",)
+
+
+@pytest.mark.parametrize(
+    ("uri", "out", "lies_within"),
+    [
+        ("file:/data/x/a.log", "/data/x", True),
+        ("file:/data/x/a.log", "file:///data/x/", True),
+        ("file:/data/a.log", "/", True),
+        ("file:/mnt/data/x/a.log", "/data/x", False),
+        ("file:/data/xy/a.log", "/data/x", False),
+        ("hdfs://one:8020/data/x/a.log", "/data/x", False),
+    ],
+)
+def test_results_are_not_written_over_what_is_read(
+    spark: SparkSession, uri: str, out: str, *, lies_within: bool
+) -> None:
+    """Only what lies in the very directory is refused, not what has its path for a part."""
+    from ops.replay.jobs.errors import JobError
+    from ops.replay.jobs.ingest_inputs import Inputs, check_apart
+
+    inputs = Inputs(plain=(uri,), packed=(), parquet=())
+    expected = pytest.raises(JobError, match="written anew") if lies_within else nullcontext()
+    with expected:
+        check_apart(spark, inputs, out)
+
+
+def test_an_earlier_ingest_leaves_nothing_in_a_new_one(spark: SparkSession, tmp_path: Path) -> None:
+    """None of its days, though a cluster may keep those that a write has not by default."""
+    from ops.replay.jobs.errors import JobError
+
+    (tmp_path / "a.log").write_text(ALLOWED.format("a"))
+    (tmp_path / "b.log").write_text(ALLOWED.format("b").replace("26-11-21", "26-11-22"))
+    mode = "spark.sql.sources.partitionOverwriteMode"
+    spark.conf.set(mode, "dynamic")
+    try:
+        for name in ("a", "b"):
+            figures = ingest(spark, tmp_path / "out", tmp_path / f"{name}.log")
+            assert (figures.events, figures.tuples) == (1, 1)
+    finally:
+        spark.conf.unset(mode)
+    assert rows("resource_name", tmp_path / "out" / "events") == [("b",)]
+    (tmp_path / "out" / "ingest.json").unlink()
+    with pytest.raises(JobError, match="did not finish"):
+        ingest(spark, tmp_path / "again", tmp_path / "out")
 
 
 def test_too_many_lines_set_aside_are_not_accepted(
@@ -148,6 +215,57 @@ def test_too_many_lines_set_aside_are_not_accepted(
     assert ingest(spark, tmp_path / "half", log, bad_ratio_max=0.5).accepted
 
 
+def test_tuples_hold_the_figures_of_each_verdict(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of many files and two days; of events in one millisecond the greatest rule is the last."""
+    from ops.replay.jobs import ingest as job
+
+    chosen = random.Random(3)
+    events = [
+        recorded_events.Event(
+            chosen.choice(("User:a", 'User:"b", c\n\0', "User:ü")),
+            chosen.choice((None, "h")),
+            "READ",
+            "TOPIC",
+            chosen.choice(("t", "")),
+            chosen.random() < 0.5,
+            rule=chosen.choice((None, "A", "B")),
+            at=chosen.choice((0, 1, 86_400_000)),
+        )
+        for _ in range(200)
+    ]
+    denied = recorded_events.Event("User:a", "h", "READ", "TOPIC", "t", allowed=False)
+    events += [denied._replace(at=at) for at in (-1, 86_400_001)]
+    recorded = recorded_events.write_events(tmp_path / "in", events)
+    monkeypatch.setitem(job._WRITING, "maxRecordsPerFile", "30")
+    figures = ingest(spark, tmp_path / "out", recorded)
+    told = decode_ingested((recorded / "ingest.json").read_text())
+    assert (figures.first_at, figures.last_at) == (told.first_at, told.last_at)
+    assert len(list((tmp_path / "out" / "events").glob("*/*.parquet"))) > 4
+    expected, found = (
+        sorted(parquet.read_table(folder / "tuples").to_pylist(), key=str)
+        for folder in (recorded, tmp_path / "out")
+    )
+    assert found == expected
+
+
+def test_the_recorded_order_outlives_another_ingest(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though the events of the first lie in many files, by their days and not by their order."""
+    from ops.replay.jobs import ingest as job
+
+    lines = [ALLOWED.format(number) for number in range(60)]
+    lines[::2] = [line.replace("26-11-21", "26-11-20") for line in lines[::2]]
+    (tmp_path / "a.log").write_text("".join(lines))
+    monkeypatch.setitem(job._WRITING, "maxRecordsPerFile", "7")
+    ingest(spark, tmp_path / "first", tmp_path / "a.log")
+    ingest(spark, tmp_path / "again", tmp_path / "first")
+    in_order = sorted(rows("sequence, resource_name", tmp_path / "again" / "events"))
+    assert [int(name) for _, name in in_order] == list(range(60))
+
+
 def test_nothing_is_an_ingest_of_nothing(spark: SparkSession, tmp_path: Path) -> None:
     """An empty log is no fault, and what is written can be read."""
     log = tmp_path / "a.log"
@@ -165,7 +283,7 @@ def test_columns_of_another_tool_are_events_too(spark: SparkSession, tmp_path: P
     file = tmp_path / "a.parquet"
     duckdb.sql(
         "COPY (SELECT TIMESTAMPTZ '2026-11-21 16:26:26Z' AS at, true AS allowed, n AS principal, "
-        "'READ' AS operation, 'TOPIC' AS resource_type, 't' AS resource_name "
+        "'READ' AS operation, 'TOPIC' AS resource_type, 't' AS resource_name, 7 AS \"odd.name\" "
         f"FROM (VALUES ('User:a'), (NULL)) AS names(n)) TO '{file}' (FORMAT parquet)"
     )
     figures = ingest(spark, tmp_path / "out", file, code=1)
@@ -173,6 +291,13 @@ def test_columns_of_another_tool_are_events_too(spark: SparkSession, tmp_path: P
     assert rows("principal, host, pattern_type, level", tmp_path / "out" / "events") == [
         ("User:a", None, "LITERAL", "UNKNOWN")
     ]
+    # Beside files that have more columns, in whichever order.
+    (tmp_path / "b.log").write_text(ALLOWED.format("t"))
+    ingest(spark, tmp_path / "b", tmp_path / "b.log")
+    for name, inputs in (("ab", (file, tmp_path / "b")), ("ba", (tmp_path / "b", file))):
+        ingest(spark, tmp_path / name, *inputs, bad_ratio_max=0.5)
+        found = rows("host, level, parse_filename(file)", tmp_path / name / "events")
+        assert sorted(found, key=str) == [("h", "DEBUG", "b.log"), (None, "UNKNOWN", "a.parquet")]
 
 
 @pytest.mark.parametrize(

@@ -143,7 +143,7 @@ def test_the_last_days_alone_count_and_what_breaks_is_named(
 def test_without_evidence_nothing_is_written(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Denials only, in the log or in its last days; ACLs of unknown age."""
+    """Denials only, in the log or its last days; ACLs of unknown age. No earlier script stays."""
     denials = [read_of("t", at=at, allowed=False) for at in (0, 2 * DAY_MS)]
     acls, undated = (acl_set_of([topic_read("t")], added_ms=age) for age in (0, None))
     cases: list[tuple[str, list[Event], UsagePlan, str]] = []
@@ -155,12 +155,13 @@ def test_without_evidence_nothing_is_written(
         plan = plan_of(tmp_path / name, acl_set, lookback_days=lookback_days)
         cases.append((name, events, plan, said))
     for name, events, plan, said in cases:
-        (tmp_path / name).mkdir()
+        (tmp_path / name / "out").mkdir(parents=True)
+        (tmp_path / name / "out" / "commands.sh").write_text("of an earlier run")
         code, out = run_usage(spark, tmp_path / name, events, plan)
         told = capsys.readouterr()
         assert (code, told.out, told.err.count("\n")) == (1, "", 1)
         assert said in told.err
-        assert not out.exists()
+        assert not list(out.iterdir())
 
 
 @pytest.fixture(scope="module")
