@@ -1,77 +1,45 @@
-"""The decision stream's server: real sockets for what they do, memory streams where time passes."""
+"""The decision stream's answers: each question's decision, in order, by one state of the log."""
 
 from __future__ import annotations
 
-import logging
-from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 
 import msgspec
 import pytest
 import trio
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from trio.testing import lockstep_stream_pair, wait_all_tasks_blocked
+from trio.testing import wait_all_tasks_blocked
 
 from acl.audit import AuditLevel
-from acl.builder import build
-from acl.model import (
-    OPERATIONS,
-    RESOURCE_TYPES,
-    Acl,
-    AclAdded,
-    Operation,
-    PermissionType,
-    Question,
-    ResourceType,
-)
-from acl.snapshot import AclSnapshot
+from acl.model import OPERATIONS, RESOURCE_TYPES, Acl, Operation, Question, ResourceType
 from config.configuration import parse
 from daemon.decision_stream import QUESTIONS_PER_TURN
-from protocol.decision_stream import Answer, Greeting, StreamClientConnection, StreamQuestion
+from protocol.decision_stream import Answer, StreamQuestion
 from protocol.frames import frame
 from protocol.kafka_errors import ErrorCode
 from tests.acl.questions import questions
-from tests.daemon.decision_place import OTHER, PROXY, ROOT, Place, allow, cluster_action
+from tests.daemon.decision_place import ROOT, Place
+from tests.daemon.stream_questions import (
+    ACLS,
+    ALLOWED,
+    DENIED,
+    INVALID,
+    MAY,
+    MAY_NOT,
+    NOT_READY,
+    at_offset,
+    question,
+)
 from tests.daemon.stream_service import (
-    DRAIN_TIMEOUT_S,
-    FRAME_BYTES_MAX,
-    IDLE_TIMEOUT_S,
     OFFSET_TIMEOUT_S,
     Client,
     connected,
     new_server,
-    start,
     start_on_loopback,
-    until,
 )
 from tests.oracles import scan
 from tests.strategies import acls
-
-DENIED, ALLOWED, INVALID, NOT_READY = b"\0", b"\1", b"\2", b"\3"
-ALICE = "User:alice"
-MAY: StreamQuestion = (ALICE, "10.0.0.1", "READ", "TOPIC", "orders")
-MAY_NOT: StreamQuestion = (ALICE, "10.0.0.1", "WRITE", "TOPIC", "orders")
-ACLS = (
-    allow(ALICE, Operation.READ, "orders"),
-    allow("User:bob", Operation.READ, "orders", host="0:0:0:0:0:0:0:1"),
-    allow("User:*", Operation.READ, "status"),
-)
-
-
-def at_offset(offset: int, *held: Acl) -> AclSnapshot:
-    return build((AclAdded(bytes([n] * 16), acl) for n, acl in enumerate(held)), offset)
-
-
-def question(
-    principal: str = ALICE,
-    host: str | None = "10.0.0.1",
-    operation: int | str = "READ",
-    resource_type: int | str = "TOPIC",
-    name: str = "orders",
-) -> StreamQuestion:
-    return (principal, host, operation, resource_type, name)
 
 
 def asked_as(asked: Question, by_name: bool) -> StreamQuestion:
@@ -220,15 +188,6 @@ async def test_before_the_acls_are_loaded_super_users_alone_are_answered(
     nursery.cancel_scope.cancel()
 
 
-async def test_the_greeting_tells_version_and_offset(nursery: trio.Nursery) -> None:
-    """Where the daemon is in the log."""
-    place = Place(None)
-    place.snapshot.publish(at_offset(41))
-    client = (await start(nursery, new_server(place))).connect()
-    assert await client.greet() == Greeting("hello", 1, ErrorCode.NONE, 41)
-    nursery.cancel_scope.cancel()
-
-
 async def test_a_frame_waits_for_its_offset(
     nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
 ) -> None:
@@ -286,107 +245,6 @@ async def test_frames_are_answered_in_order_however_they_were_cut(nursery: trio.
     nursery.cancel_scope.cancel()
 
 
-async def test_a_client_that_does_not_read_is_not_read_from(
-    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
-) -> None:
-    """What waits for it is bounded; it is closed when its time is up."""
-    server = new_server(Place(None, *ACLS))
-    client = (await start(nursery, server)).connect(lockstep_stream_pair)
-    nursery.start_soon(client.stream.send_all, client.frames.hello())
-    await client.greeting()
-    ask = client.frames.ask(1, [])
-    sent = 0
-
-    async def send() -> None:
-        nonlocal sent
-        with suppress(trio.BrokenResourceError):
-            while True:
-                await client.stream.send_all(ask * 100)
-                sent += 100
-
-    async with trio.open_nursery() as sending:
-        sending.start_soon(send)
-        await wait_all_tasks_blocked()
-        taken = sent
-        assert taken <= 200
-        await trio.sleep(IDLE_TIMEOUT_S - 1)
-        assert (sent, server.statistics.connections_open) == (taken, 1)
-        await trio.sleep(2)
-        sending.cancel_scope.cancel()
-    assert server.statistics.connections_open == 0
-    assert server.statistics.connections_broken == 1
-    nursery.cancel_scope.cancel()
-
-
-async def test_an_idle_connection_is_closed(
-    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
-) -> None:
-    """Before its hello, between frames and within one; that is no fault."""
-    server = new_server(Place(None))
-    listener = await start(nursery, server)
-    for sent in (b"", b"\0\0"):
-        client = listener.connect()
-        if sent:
-            await client.greet()
-            await client.stream.send_all(sent)
-        started = trio.current_time()
-        assert await client.is_closed()
-        assert trio.current_time() - started == pytest.approx(IDLE_TIMEOUT_S)
-    assert server.statistics.connections_broken == 0
-    nursery.cancel_scope.cancel()
-
-
-NO_FRAMES = {
-    "oversized": (FRAME_BYTES_MAX + 1).to_bytes(4, "big"),
-    "negative size": b"\xff\xff\xff\xff",
-    "nothing": bytes(4),
-    "no msgpack": frame(b"\xc1"),
-    "a second hello": StreamClientConnection(0).hello(),
-    "HTTP": b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
-}
-
-
-@pytest.mark.parametrize("bad", NO_FRAMES.values(), ids=NO_FRAMES)
-async def test_what_is_no_frame_closes_its_own_connection_only(
-    nursery: trio.Nursery, bad: bytes, caplog: pytest.LogCaptureFixture
-) -> None:
-    """What stands before it is answered, what stands behind it is not looked at."""
-    caplog.set_level(logging.INFO)
-    server = new_server(Place(None, *ACLS))
-    listener = await start(nursery, server)
-    client, other = listener.connect(), listener.connect()
-    await client.greet()
-    await other.greet()
-    ask = client.frames.ask
-    await client.stream.send_all(ask(1, [MAY]) + bad + ask(2, [MAY]))
-    assert await client.answer() == Answer(1, 0, 0, ALLOWED)
-    assert await client.is_closed()
-    assert (await other.ask([MAY])).decisions == ALLOWED
-    assert server.statistics.connections_broken == 1
-    assert [record.levelname for record in caplog.records] == ["INFO"]
-    nursery.cancel_scope.cancel()
-
-
-@pytest.mark.parametrize(
-    "first",
-    [
-        msgspec.msgpack.encode((1, [MAY])),
-        msgspec.msgpack.encode(("hello", "1")),
-        msgspec.msgpack.encode(("hello", 1, "token")).replace(b"token", b"toke\xff"),
-    ],
-)
-async def test_whoever_begins_without_a_hello_is_closed(
-    nursery: trio.Nursery, first: bytes, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Unanswered, and it is the peer's fault, told in a line."""
-    caplog.set_level(logging.INFO)
-    client = (await start(nursery, new_server(Place(None, *ACLS)))).connect()
-    await client.stream.send_all(frame(first))
-    assert await client.is_closed()
-    assert [record.levelname for record in caplog.records] == ["INFO"]
-    nursery.cancel_scope.cancel()
-
-
 async def test_unreadable_questions_cost_their_frame_alone(nursery: trio.Nursery) -> None:
     """INVALID_REQUEST, no decisions, and the connection goes on."""
     _, client = await connected(nursery, Place(None, *ACLS))
@@ -396,154 +254,6 @@ async def test_unreadable_questions_cost_their_frame_alone(nursery: trio.Nursery
         assert await client.answer() == Answer(9, ErrorCode.INVALID_REQUEST, 0, b"")
     assert (await client.ask([MAY])).decisions == ALLOWED
     nursery.cancel_scope.cancel()
-
-
-@pytest.mark.parametrize(
-    ("version", "token", "error"),
-    [
-        (0, "proxy.secret", ErrorCode.UNSUPPORTED_VERSION),
-        (2, "proxy.secret", ErrorCode.UNSUPPORTED_VERSION),
-        (1, None, ErrorCode.SASL_AUTHENTICATION_FAILED),
-        (1, "proxy.wrong", ErrorCode.SASL_AUTHENTICATION_FAILED),
-        (1, "nobody.secret", ErrorCode.SASL_AUTHENTICATION_FAILED),
-    ],
-)
-async def test_a_hello_that_is_refused_is_told_why_and_closed(
-    nursery: trio.Nursery,
-    tmp_path: Path,
-    caplog: pytest.LogCaptureFixture,
-    version: int,
-    token: str | None,
-    error: ErrorCode,
-) -> None:
-    """Nothing that comes with it is answered; it learns no offset, and the log no token."""
-    caplog.set_level(logging.DEBUG)
-    server = new_server(Place(tmp_path, *ACLS))
-    client = (await start(nursery, server)).connect()
-    hello = frame(msgspec.msgpack.encode(("hello", version, token)))
-    await client.stream.send_all(hello + client.frames.ask(1, [MAY]))
-    assert await client.greeting() == Greeting("hello", 1, error, -1)
-    assert await client.is_closed()
-    assert server.statistics.connections_broken == 1
-    assert error.name in caplog.text
-    assert "secret" not in caplog.text
-    nursery.cancel_scope.cancel()
-
-
-def about(*principals: str) -> list[StreamQuestion]:
-    return [question(principal) for principal in principals]
-
-
-async def test_a_caller_asks_about_itself(nursery: trio.Nursery, tmp_path: Path) -> None:
-    """About another, one of many, it needs CLUSTER_ACTION: the whole frame is refused."""
-    place = Place(tmp_path, *ACLS, allow(PROXY, Operation.READ, "orders"))
-    server, client = await connected(nursery, place, "proxy.secret")
-    assert await client.ask(about(PROXY, PROXY)) == Answer(1, 0, 0, ALLOWED * 2)
-    assert [line for line in place.audit_log.lines if "CLUSTER" in line] == []
-    refused = Answer(1, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, 0, b"")
-    for others in (about(ALICE), about(ALICE, OTHER), about(ROOT)):
-        assert await client.ask(others) == refused
-    for number in range(20):  # whichever of the two is looked at first
-        assert await client.ask(about(PROXY, f"User:{number}")) == refused
-    assert (server.counts.allowed, server.counts.invalid) == (2, 44)
-    assert await client.ask([]) == Answer(1, 0, 0, b"")
-    nursery.cancel_scope.cancel()
-
-
-@pytest.mark.parametrize("token", ["proxy.secret", "root.secret"])
-async def test_with_cluster_action_a_caller_asks_about_all(
-    nursery: trio.Nursery, tmp_path: Path, token: str
-) -> None:
-    """Or as a super user; that check is not counted among the questions."""
-    place = Place(tmp_path, *ACLS, cluster_action(PROXY))
-    server, client = await connected(nursery, place, token)
-    assert await client.ask(about(ALICE, PROXY, OTHER)) == Answer(1, 0, 0, ALLOWED + DENIED * 2)
-    assert (server.counts.allowed, server.counts.denied) == (1, 2)
-    place.snapshot.publish(at_offset(1, cluster_action(PROXY, permission=PermissionType.DENY)))
-    error = 0 if token == "root.secret" else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-    assert (await client.ask(about(ALICE))).error_code == error
-    nursery.cancel_scope.cancel()
-
-
-async def test_a_caller_whose_rights_are_not_known_yet_waits(
-    nursery: trio.Nursery, tmp_path: Path
-) -> None:
-    """AUTHORIZER_NOT_READY even about a super user; a super user's own frame is answered."""
-    place = Place(tmp_path, loaded=False)
-    server = new_server(place)
-    listener = await start(nursery, server)
-    proxy, root = listener.connect(), listener.connect()
-    await proxy.greet("proxy.secret")
-    await root.greet("root.secret")
-    assert await proxy.ask(about(ROOT)) == Answer(1, ErrorCode.AUTHORIZER_NOT_READY, -1, b"")
-    assert server.counts.not_ready == 1
-    assert await root.ask(about(ROOT, ALICE)) == Answer(1, 0, -1, ALLOWED + NOT_READY)
-    nursery.cancel_scope.cancel()
-
-
-async def test_a_withdrawn_token_is_worth_nothing_on_an_open_connection(
-    nursery: trio.Nursery, tmp_path: Path
-) -> None:
-    """Its holder may not even ask about itself."""
-    place = Place(tmp_path, allow(PROXY, Operation.READ, "orders"))
-    _, client = await connected(nursery, place, "proxy.secret")
-    assert (await client.ask(about(PROXY))).decisions == ALLOWED
-    place.rewrite_tokens("")
-    place.askers.read_anew()()
-    refused = Answer(1, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, 0, b"")
-    assert await client.ask(about(PROXY)) == refused
-    nursery.cancel_scope.cancel()
-
-
-async def test_too_many_connections_are_refused(nursery: trio.Nursery) -> None:
-    """The newest goes, at once, those before it stay; when one ends, there is room again."""
-    server = new_server(Place(None, *ACLS), max_connections=2)
-    listener = await start(nursery, server)
-    first, second, third = listener.connect(), listener.connect(), listener.connect()
-    await first.greet()
-    await second.greet()
-    too_many = ErrorCode.THROTTLING_QUOTA_EXCEEDED
-    assert await third.greeting() == Greeting("hello", 1, too_many, -1)
-    assert await third.is_closed()
-    assert server.statistics.connections_refused == 1
-    assert (await first.ask([MAY])).decisions == ALLOWED
-    await second.stream.aclose()
-    await until(lambda: server.statistics.connections_open == 1)
-    await listener.connect().greet()
-    nursery.cancel_scope.cancel()
-
-
-async def test_a_drain_answers_what_is_under_way(
-    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
-) -> None:
-    """A frame that waits for its offset, too; idle connections are closed at once."""
-    place = Place(None)
-    server = new_server(place)
-    listener = await start(nursery, server)
-    idle, busy = listener.connect(), listener.connect()
-    await idle.greet()
-    await busy.greet()
-    await busy.stream.send_all(busy.frames.ask(1, [MAY], 5) + busy.frames.ask(2, [MAY]))
-    await wait_all_tasks_blocked()
-    nursery.start_soon(server.drain)
-    assert await idle.is_closed()
-    place.snapshot.publish(at_offset(5, *ACLS))
-    assert await busy.answer() == Answer(1, 0, 5, ALLOWED)
-    assert await busy.answer() == Answer(2, 0, 5, ALLOWED)
-    assert await busy.is_closed()
-    assert trio.current_time() < DRAIN_TIMEOUT_S
-
-
-async def test_a_drain_waits_only_so_long(
-    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
-) -> None:
-    """An offset that does not come holds up no shutdown."""
-    server, client = await connected(nursery, Place(None))
-    await client.stream.send_all(client.frames.ask(1, [MAY], 5))
-    await wait_all_tasks_blocked()
-    await server.drain()
-    assert await client.is_closed()
-    assert trio.current_time() == pytest.approx(DRAIN_TIMEOUT_S)
 
 
 async def test_decisions_are_counted_as_the_streams(nursery: trio.Nursery) -> None:

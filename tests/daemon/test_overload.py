@@ -18,11 +18,11 @@ from daemon.turn_clock import PAUSE_SECONDS, TurnClock
 from protocol.decision_stream import Answer, Greeting
 from protocol.http_messages import Request, Response
 from protocol.kafka_errors import ErrorCode
-from tests.daemon import stream_service, test_http_server, test_kafka_listener
+from tests.daemon import http_service, kafka_listener_service, stream_service
 from tests.daemon.decision_place import Place, allow
+from tests.daemon.http_service import GET, MemoryListener, receive_until, start_in_memory
+from tests.daemon.kafka_listener_service import Echo, free_echo, to_echo, until
 from tests.daemon.stream_service import FRAME_BYTES_MAX, IDLE_TIMEOUT_S
-from tests.daemon.test_http_server import GET, MemoryListener, receive_until, start_in_memory
-from tests.daemon.test_kafka_listener import Echo, free_echo, to_echo, until
 
 HALF = 20_000
 ROOM_BYTES = 3 * HALF // 2
@@ -52,7 +52,7 @@ async def test_http_refuses_what_it_has_no_time_for(
     nursery: trio.Nursery, autojump_clock: MockClock, overload: Overload
 ) -> None:
     """With 503 and when to come again; what it has sent behind that is looked at then."""
-    server = test_http_server.new_server()
+    server = http_service.new_server()
     client = (await start_in_memory(nursery, server)).connect()
     overload.is_there = True
     await client.send_all(GET * 2)
@@ -75,7 +75,7 @@ async def test_who_waits_for_answers_is_not_put_off_for_one_refusal(
     nursery: trio.Nursery, autojump_clock: MockClock, overload: Overload
 ) -> None:
     """Only for the second in a row: one that was answered in between begins anew."""
-    client = (await start_in_memory(nursery, test_http_server.new_server())).connect()
+    client = (await start_in_memory(nursery, http_service.new_server())).connect()
     started = trio.current_time()
     for _ in range(2):
         overload.is_there = True
@@ -117,7 +117,7 @@ async def test_http_does_not_wait_out_a_pause_to_drain(
     nursery: trio.Nursery, autojump_clock: MockClock, overload: Overload
 ) -> None:
     """Who was put off has no request under way."""
-    server = test_http_server.new_server()
+    server = http_service.new_server()
     client = (await start_in_memory(nursery, server)).connect()
     overload.is_there = True
     await client.send_all(GET * 2)
@@ -130,7 +130,7 @@ async def test_http_does_not_wait_out_a_pause_to_drain(
 
 async def test_http_refuses_what_it_has_no_room_for(nursery: trio.Nursery) -> None:
     """The second half-sent request is one too many; the first is answered, then there is room."""
-    server = test_http_server.new_server(body_bytes_max=HALF, room_bytes=ROOM_BYTES)
+    server = http_service.new_server(body_bytes_max=HALF, room_bytes=ROOM_BYTES)
     listener = await start_in_memory(nursery, server)
     first, second = listener.connect(), listener.connect()
     await first.send_all(post(HALF) + bytes(HALF - 1))
@@ -155,7 +155,7 @@ async def test_http_has_no_room_for_answers_that_nobody_reads(nursery: trio.Nurs
     async def answer(request: Request) -> Response:
         return Response(status=200, body=bytes(1 if request.path == "/small" else HALF))
 
-    server = test_http_server.new_server(answer, room_bytes=HALF // 2)
+    server = http_service.new_server(answer, room_bytes=HALF // 2)
     listener = await start_in_memory(nursery, server, MemoryListener(lockstep_stream_pair))
     slow, other = listener.connect(), listener.connect()
     await slow.send_all(GET)
@@ -240,7 +240,7 @@ async def test_a_listener_closes_on_what_it_has_no_room_for(
 ) -> None:
     """Kafka has no word for it; the log says why. Small requests go on."""
     caplog.set_level(logging.INFO)
-    service = await test_kafka_listener.start(nursery, free_echo(), room_bytes=ROOM_BYTES)
+    service = await kafka_listener_service.start(nursery, free_echo(), room_bytes=ROOM_BYTES)
     first, second, small = [await service.connect() for _ in range(3)]
     large = to_echo(bytes(HALF))
     await first.send(large[:-1])
@@ -259,7 +259,7 @@ async def test_a_listener_has_no_room_for_answers_that_nobody_reads(nursery: tri
     """One is let past the bound; as long as it is not read the next large one is not given."""
     echo = free_echo()
     echo.answers = lambda body: body if body == b"small" else bytes(16 << 20)
-    service = await test_kafka_listener.start(nursery, echo, room_bytes=1 << 20)
+    service = await kafka_listener_service.start(nursery, echo, room_bytes=1 << 20)
     slow, other, small = [await service.connect() for _ in range(3)]
     await slow.send(to_echo(b""))
     await until(lambda: service.listener.room.bytes_held > 1 << 20)
@@ -275,7 +275,7 @@ async def test_a_listener_has_no_room_for_answers_that_nobody_reads(nursery: tri
 async def test_a_listener_makes_few_lists_at_once(nursery: trio.Nursery) -> None:
     """What is being made has no size yet that room could be taken for."""
     echo = Echo()
-    service = await test_kafka_listener.start(
+    service = await kafka_listener_service.start(
         nursery, echo, max_connections=2 * ANSWERS_AT_ONCE_MAX
     )
     clients = [await service.connect() for _ in range(2 * ANSWERS_AT_ONCE_MAX)]
@@ -305,7 +305,7 @@ async def test_the_stream_refuses_a_hello_that_comes_with_too_much(nursery: trio
 async def test_no_list_is_made_for_who_has_gone(nursery: trio.Nursery, is_reset: bool) -> None:
     """Whether it was reset or ended while it waited for its turn; who stays is answered."""
     echo = Echo()
-    service = await test_kafka_listener.start(nursery, echo, max_connections=20)
+    service = await kafka_listener_service.start(nursery, echo, max_connections=20)
     for _ in range(ANSWERS_AT_ONCE_MAX):
         await (await service.connect()).send(to_echo(b"before"))
     await until(lambda: echo.under_way == ANSWERS_AT_ONCE_MAX)
@@ -327,7 +327,7 @@ async def test_answers_of_one_turn_are_not_held_together(nursery: trio.Nursery) 
     """What was sent is given back before the next request that came with it is answered."""
     echo = free_echo()
     held: list[int] = []
-    service = await test_kafka_listener.start(nursery, echo)
+    service = await kafka_listener_service.start(nursery, echo)
     room = service.listener.room
 
     def answer(body: bytes) -> bytes:
@@ -345,7 +345,7 @@ async def test_answers_of_one_turn_are_not_held_together(nursery: trio.Nursery) 
 
 async def test_http_gives_back_what_a_lost_connection_held(nursery: trio.Nursery) -> None:
     """A client that goes away within its request leaves room for the next one's."""
-    server = test_http_server.new_server(body_bytes_max=HALF, room_bytes=ROOM_BYTES)
+    server = http_service.new_server(body_bytes_max=HALF, room_bytes=ROOM_BYTES)
     listener = await start_in_memory(nursery, server)
     first, second = listener.connect(), listener.connect()
     await first.send_all(post(HALF) + bytes(HALF - 1))

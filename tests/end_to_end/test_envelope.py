@@ -16,6 +16,7 @@ from config.jaas import PlainUsers
 from daemon.kafka_listener import KafkaListener
 from protocol.frames import frame
 from protocol.kafka_api import ApiKey
+from tests.daemon.kafka_listener_service import SOFTWARE, Client, keep_open
 from tests.daemon.kafka_service import (
     ALICE,
     CLUSTER_NAME,
@@ -25,7 +26,6 @@ from tests.daemon.kafka_service import (
     on_cluster,
     start,
 )
-from tests.daemon.test_kafka_listener import SOFTWARE, Client, keep_open
 from tests.end_to_end.daemon_process import running
 from tests.end_to_end.test_admin_clients import new_log
 from tests.protocol.test_kafka_envelope import (

@@ -39,14 +39,16 @@ SURFACE_MUTANTS: Final = (
         file="daemon/kafka_listener.py",
         text="principal = self._sasl.principal\n",
         becomes='principal = self._sasl.principal or "User:ANONYMOUS"\n',
-        found_by="tests/daemon/test_kafka_listener.py::test_what_comes_before_its_turn_closes",
+        found_by=(
+            "tests/daemon/test_kafka_listener_sasl.py::test_what_comes_before_its_turn_closes"
+        ),
     ),
     Mutant(
         name="a stranger may send requests of any size",
         file="daemon/kafka_listener.py",
         text="min(limit, LOGIN_REQUEST_BYTES_MAX)",
         becomes="limit",
-        found_by="tests/daemon/test_kafka_listener.py::test_strangers_send_small_requests",
+        found_by="tests/daemon/test_kafka_listener_sasl.py::test_strangers_send_small_requests",
     ),
     Mutant(
         name="a password is not compared",
@@ -231,7 +233,10 @@ SURFACE_MUTANTS: Final = (
         file="daemon/connections.py",
         text="if self.statistics.connections_open >= self._max_connections:",
         becomes="if self.statistics.connections_open < 0:",
-        found_by="tests/daemon/test_kafka_listener.py::test_connections_beyond_the_most_are_closed",
+        found_by=(
+            "tests/daemon/test_kafka_listener_limits.py"
+            "::test_connections_beyond_the_most_are_closed"
+        ),
     ),
     Mutant(
         name="an answer outlives the ACLs that it was given by",

@@ -65,7 +65,7 @@ _FIGURES: Final = tuple(
 )
 _ALL: Final = "all"
 _COUNTED_BY: Final = (("principal",), ("resource_type", "resource_name"), ("operation",))
-"""Columns that hold no null."""
+"""Columns that hold no null: where one is null, a row is not counted by it."""
 _TIME_FORMAT: Final = "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'"
 
 

@@ -15,8 +15,8 @@ from ops.stream_client.for_trio import FRAMES_IN_FLIGHT_MAX, open_stream_client
 from protocol.decision_stream import StreamQuestion, encode_answer
 from protocol.kafka_errors import ErrorCode
 from tests.daemon.decision_place import PROXY, Place, allow
+from tests.daemon.stream_questions import at_offset
 from tests.daemon.stream_service import new_server, start_on_loopback
-from tests.daemon.test_decision_stream import at_offset
 from tests.ops.stream_client.stand_in import (
     ALICE,
     BOB,

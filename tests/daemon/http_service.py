@@ -1,0 +1,122 @@
+"""An HTTP server over memory or loopback, and what a test says to it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import trio
+import trio.testing
+
+from daemon.http_server import Handler, HttpServer
+from protocol.http_head import HttpLimits
+from protocol.http_messages import LOOPBACK_HOSTS, Request, Response
+
+GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
+HEADER_TIMEOUT_S = 10
+ROOM_BYTES = 1 << 20
+IDLE_TIMEOUT_S = 60
+DRAIN_TIMEOUT_S = 5
+TICK_S = 0.5
+
+StreamPair = tuple[trio.abc.HalfCloseableStream, trio.abc.HalfCloseableStream]
+
+
+async def echo(request: Request) -> Response:
+    """Answer with the request's path."""
+    return Response(status=200, body=request.path.encode())
+
+
+def new_server(
+    handler: Handler = echo,
+    *,
+    max_connections: int = 10,
+    body_bytes_max: int = 1000,
+    room_bytes: int = ROOM_BYTES,
+    turn_ms_max: float = math.inf,
+) -> HttpServer:
+    return HttpServer(
+        name="decision HTTP",
+        handler=handler,
+        limits=HttpLimits(body_bytes_max=body_bytes_max),
+        room_bytes=room_bytes,
+        turn_ms_max=turn_ms_max,
+        max_connections=max_connections,
+        header_timeout_ms=HEADER_TIMEOUT_S * 1000,
+        idle_timeout_ms=IDLE_TIMEOUT_S * 1000,
+        drain_timeout_ms=DRAIN_TIMEOUT_S * 1000,
+        allowed_hosts=LOOPBACK_HOSTS,
+    )
+
+
+class MemoryListener(trio.abc.Listener[trio.abc.HalfCloseableStream]):
+    """Accepts streams without sockets, so that a test's clock may jump."""
+
+    def __init__(self, pair: Callable[[], StreamPair] = trio.testing.memory_stream_pair) -> None:
+        self._pair = pair
+        self._backlog, self._accepted = trio.open_memory_channel[
+            trio.abc.HalfCloseableStream | OSError
+        ](100)
+
+    def fail(self, error: OSError) -> None:
+        self._backlog.send_nowait(error)
+
+    def connect(self) -> trio.abc.HalfCloseableStream:
+        ours, theirs = self._pair()
+        self._backlog.send_nowait(theirs)
+        return ours
+
+    async def accept(self) -> trio.abc.HalfCloseableStream:
+        accepted = await self._accepted.receive()
+        if isinstance(accepted, OSError):
+            raise accepted
+        return accepted
+
+    async def aclose(self) -> None:
+        await self._accepted.aclose()
+
+
+async def start_in_memory(
+    nursery: trio.Nursery, server: HttpServer, listener: MemoryListener | None = None
+) -> MemoryListener:
+    listener = listener or MemoryListener()
+    await nursery.start(lambda task_status: server.serve([listener], task_status=task_status))
+    return listener
+
+
+async def start(nursery: trio.Nursery, server: HttpServer) -> int:
+    """Return the port on which ``server`` serves."""
+    listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    port: int = listeners[0].socket.getsockname()[1]
+    await nursery.start(lambda task_status: server.serve(listeners, task_status=task_status))
+    return port
+
+
+async def connect(port: int) -> trio.SocketStream:
+    return await trio.open_tcp_stream("127.0.0.1", port)
+
+
+async def receive_until(stream: trio.abc.ReceiveStream, ending: bytes) -> bytes:
+    data = b""
+    with trio.fail_after(1000):
+        while not data.endswith(ending):
+            piece = await stream.receive_some()
+            assert piece, f"ended after {data!r}"
+            data += piece
+    return data
+
+
+async def receive_all(stream: trio.abc.ReceiveStream) -> bytes:
+    with trio.fail_after(1000):
+        return b"".join([piece async for piece in stream])
+
+
+async def ask(stream: trio.abc.Stream, path: str) -> bytes:
+    await stream.send_all(GET.replace(b"/", path.encode(), 1))
+    return await receive_until(stream, b"\r\n\r\n" + path.encode())
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    with trio.fail_after(5):
+        while not condition():
+            await trio.testing.wait_all_tasks_blocked(0.001)

@@ -1,0 +1,203 @@
+"""A Kafka listener over real sockets, and a client that says what a test tells it to."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+import trio
+from trio.testing import wait_all_tasks_blocked
+
+from acl.steps import finish
+from config.jaas import PlainUsers
+from daemon.kafka_handlers import Session
+from daemon.kafka_listener import Handlers, KafkaListener
+from protocol.frames import frame
+from protocol.kafka_acl_responses import Piece
+from protocol.kafka_api import APIS, ApiKey, decode_response, encode_request, has_response_tags
+from protocol.kafka_connection import KafkaRequest
+from protocol.kafka_errors import ErrorCode
+
+USERS = PlainUsers({"alice": "alice-secret"})
+GOOD_TOKEN = b"\0alice\0alice-secret"
+BAD_TOKEN = b"\0alice\0wrong"
+REQUEST_BYTES_MAX = 1024 * 1024
+ENOUGH_S = 20
+SOFTWARE = {"client_software_name": "a", "client_software_version": "1"}
+HEADER = struct.Struct(">hhih")
+
+
+@dataclass
+class Echo:
+    """Answers each request by its own body once it may; tells who asked what."""
+
+    sessions: list[Session] = field(default_factory=list)
+    bodies: list[bytes] = field(default_factory=list)
+    answers: Callable[[bytes], bytes] = bytes
+    goes_on: trio.Event = field(default_factory=trio.Event)
+    under_way: int = 0
+    under_way_max: int = 0
+
+    async def answer(self, request: KafkaRequest, session: Session) -> list[Piece]:
+        self.sessions.append(session)
+        self.bodies.append(bytes(request.body))
+        self.under_way += 1
+        self.under_way_max = max(self.under_way, self.under_way_max)
+        try:
+            await self.goes_on.wait()
+            await trio.lowlevel.checkpoint()
+        finally:
+            self.under_way -= 1
+        return [self.answers(bytes(request.body))]
+
+
+def free_echo() -> Echo:
+    """Return one that answers at once."""
+    echo = Echo()
+    echo.goes_on.set()
+    return echo
+
+
+class Service:
+    """A listener that serves on ``port`` until it ``has_ended``; its clients go with it."""
+
+    def __init__(self, listener: KafkaListener, port: int, nursery: trio.Nursery) -> None:
+        self.listener = listener
+        self.port = port
+        self.has_ended = trio.Event()
+        self._nursery = nursery
+
+    async def serve(
+        self, sockets: list[trio.SocketListener], *, task_status: trio.TaskStatus[None]
+    ) -> None:
+        await self.listener.serve(sockets, task_status=task_status)
+        self.has_ended.set()
+
+    @property
+    def statistics(self) -> tuple[int, int]:
+        """Connections that are open, and those that were broken."""
+        seen = self.listener.statistics
+        return seen.connections_open, seen.connections_broken
+
+    async def connect(self) -> Client:
+        stream = await trio.open_tcp_stream("127.0.0.1", self.port)
+        self._nursery.start_soon(keep_open, stream)
+        return Client(stream)
+
+
+class Client:
+    """A client that says what a test tells it to."""
+
+    def __init__(self, stream: trio.SocketStream) -> None:
+        self.stream = stream
+        self._received = bytearray()
+
+    async def send(self, *frames: bytes) -> None:
+        await self.stream.send_all(b"".join(frames))
+
+    async def receive(self) -> bytes:
+        """Return what the next frame holds."""
+        with trio.fail_after(ENOUGH_S):
+            while len(self._received) < 4 or len(self._received) < 4 + self._size:
+                piece = await self.stream.receive_some()
+                assert piece, "closed"
+                self._received += piece
+        end = 4 + self._size
+        held = bytes(self._received[4:end])
+        del self._received[:end]
+        return held
+
+    @property
+    def _size(self) -> int:
+        return int.from_bytes(self._received[:4], "big")
+
+    async def ask(self, api_key: ApiKey, version: int, **fields: object) -> Any:  # noqa: ANN401
+        """Return the entity that answers."""
+        await self.send(request(api_key, version, **fields))
+        return answer(api_key, version, await self.receive())
+
+    async def log_in(self, token: bytes = GOOD_TOKEN) -> Any:  # noqa: ANN401 - an entity
+        chosen = await self.ask(ApiKey.SASL_HANDSHAKE, 1, mechanism="PLAIN")
+        assert chosen.error_code == ErrorCode.NONE
+        return await self.ask(ApiKey.SASL_AUTHENTICATE, 2, auth_bytes=token)
+
+    async def echo(self, text: bytes) -> None:
+        """See that the connection is well."""
+        await self.send(to_echo(text))
+        assert await self.receive() == echoed(text)
+
+    async def is_closed(self) -> bool:
+        """Wait for the end of what is sent; say whether nothing came before."""
+        with trio.fail_after(ENOUGH_S):
+            try:
+                return not self._received and await self.stream.receive_some() == b""
+            except trio.BrokenResourceError:
+                return True
+
+
+async def keep_open(stream: trio.SocketStream) -> None:
+    async with stream:
+        await trio.sleep_forever()
+
+
+def request(api_key: ApiKey, version: int, **fields: object) -> bytes:
+    body = finish(encode_request(api_key, version, SimpleNamespace(**fields)))
+    tags = b"\0" if APIS[api_key].is_flexible(version) else b""
+    return frame(struct.pack(">hhih", api_key, version, 1, -1), tags, body)
+
+
+def to_echo(text: bytes, correlation_id: int = 1) -> bytes:
+    return frame(struct.pack(">hhih", ApiKey.DESCRIBE_ACLS, 0, correlation_id, -1), text)
+
+
+def echoed(text: bytes, correlation_id: int = 1) -> bytes:
+    return correlation_id.to_bytes(4, "big") + text
+
+
+def answer(api_key: ApiKey, version: int, held: bytes) -> Any:  # noqa: ANN401 - an entity
+    start = 5 if has_response_tags(api_key, version) else 4
+    assert held[:4] == b"\0\0\0\1"
+    return finish(decode_response(api_key, version, held[start:]))
+
+
+async def start(
+    nursery: trio.Nursery,
+    handlers: Handlers | None = None,
+    *,
+    users: PlainUsers | None = None,
+    room_bytes: int = 2 * REQUEST_BYTES_MAX,
+    max_connections: int = 10,
+    idle_timeout_ms: int = ENOUGH_S * 1000,
+    drain_timeout_ms: int = ENOUGH_S * 1000,
+    is_controller: bool = False,
+) -> Service:
+    listener = KafkaListener(
+        name="TEST",
+        handlers=handlers or free_echo(),
+        users=users,
+        request_bytes_max=REQUEST_BYTES_MAX,
+        room_bytes=room_bytes,
+        max_connections=max_connections,
+        idle_timeout_ms=idle_timeout_ms,
+        drain_timeout_ms=drain_timeout_ms,
+        is_controller=is_controller,
+    )
+    sockets = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    port: int = sockets[0].socket.getsockname()[1]
+    service = Service(listener, port, nursery)
+    await nursery.start(lambda task_status: service.serve(sockets, task_status=task_status))
+    return service
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    with trio.fail_after(ENOUGH_S):
+        while not condition():
+            await wait_all_tasks_blocked(0.001)
+
+
+async def send_in_pieces(client: Client, data: bytes, size: int) -> None:
+    for start in range(0, len(data), size):
+        await client.send(data[start : start + size])

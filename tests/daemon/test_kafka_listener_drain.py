@@ -1,0 +1,68 @@
+"""A Kafka listener that ends: what is under way is answered, and waited for only so long."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+import trio
+from trio.testing import wait_all_tasks_blocked
+
+from tests.daemon.kafka_listener_service import ENOUGH_S, Echo, echoed, start, to_echo, until
+
+
+async def test_a_drain_answers_what_is_under_way(nursery: trio.Nursery) -> None:
+    """Idle connections are closed at once, new ones refused; then serve returns."""
+    echo = Echo()
+    service = await start(nursery, echo)
+    idle, busy = await service.connect(), await service.connect()
+    await busy.send(to_echo(b"busy"))
+    await until(lambda: echo.under_way == 1 and service.statistics[0] == 2)
+    nursery.start_soon(service.listener.drain)
+    assert await idle.is_closed()
+    with pytest.raises(OSError, match="connect"):
+        await service.connect()
+    assert echo.under_way == 1
+    echo.goes_on.set()
+    assert await busy.receive() == echoed(b"busy")
+    assert await busy.is_closed()
+    with trio.fail_after(ENOUGH_S):
+        await service.has_ended.wait()
+    nursery.cancel_scope.cancel()
+
+
+async def test_a_drain_answers_what_has_arrived(nursery: trio.Nursery) -> None:
+    """A request that nobody has looked at yet does not make its connection idle."""
+    service = await start(nursery)
+    client = await service.connect()
+    await client.echo(b"idle from here")
+    await wait_all_tasks_blocked()
+    os.write(client.stream.socket.fileno(), to_echo(b"arrived"))
+    with trio.fail_after(ENOUGH_S):
+        await service.listener.drain()
+    assert await client.receive() == echoed(b"arrived")
+    assert await client.is_closed()
+    nursery.cancel_scope.cancel()
+
+
+async def test_a_drain_waits_only_so_long(nursery: trio.Nursery) -> None:
+    """A request that takes longer is cut off."""
+    echo = Echo()
+    service = await start(nursery, echo, drain_timeout_ms=50)
+    client = await service.connect()
+    await client.send(to_echo(b"never"))
+    await until(lambda: echo.under_way == 1)
+    with trio.fail_after(ENOUGH_S):
+        await service.listener.drain()
+        assert await client.is_closed()
+        await service.has_ended.wait()
+    assert echo.under_way == 0
+    nursery.cancel_scope.cancel()
+
+
+async def test_a_drain_of_nobody_ends_at_once(nursery: trio.Nursery) -> None:
+    """There is nothing to wait for."""
+    service = await start(nursery)
+    with trio.fail_after(ENOUGH_S / 2):
+        await service.listener.drain()
+        await service.has_ended.wait()
