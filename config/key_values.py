@@ -43,12 +43,7 @@ class KeyValues:
         Raises:  ConfigurationError: ``parse`` does not take its text.
         """
         place = self.properties.get(key)
-        if place is None:
-            return None
-        try:
-            return parse(trim(place.value))
-        except InvalidValueError as error:
-            raise self.refusal(key, str(error)) from None
+        return None if place is None else _parsed(place, parse)
 
 
 def read_key_values(properties: Mapping[str, Property], source: str) -> KeyValues:
@@ -69,7 +64,11 @@ def _read_value(key: Key, place: Property | None, source: str) -> Any:  # noqa: 
         if key.required:
             raise ConfigurationError(source, None, key.name, "is required and has no default")
         return None if key.default is None else key.parse(key.default)
+    return _parsed(place, key.parse)
+
+
+def _parsed(place: Property, parse: Callable[[str], Value]) -> Value:
     try:
-        return key.parse(trim(place.value))
+        return parse(trim(place.value))
     except InvalidValueError as error:
-        raise ConfigurationError(place.source, place.line, key.name, str(error)) from None
+        raise ConfigurationError(place.source, place.line, place.key, str(error)) from None

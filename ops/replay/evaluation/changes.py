@@ -18,7 +18,8 @@ from ops.replay.evaluation.questions import QUESTION_FIELDS, decide, rules
 NEWLY_DENIED: Final = "newly_denied"
 NEWLY_ALLOWED: Final = "newly_allowed"
 
-FIGURES: Final = ("events", "first_at", "last_at", "rule")
+_OF_ALL: Final = ("events", "first_at", "last_at")
+FIGURES: Final = (*_OF_ALL, "rule")
 """What a tuple holds of its allowed and of its denied events: ``allowed_events`` and so on."""
 
 _TIME: Final = pa.timestamp("us", tz="UTC")
@@ -57,13 +58,13 @@ def changes(
         }
         places = pc.indices_nonzero(pc.greater(compared["events"], 0))
     else:
-        compared = {name: _of_both(name, batch) for name in FIGURES[:3]}
+        compared = {name: _of_both(name, batch) for name in _OF_ALL}
         places = pc.indices_nonzero(pc.not_equal(allowed, decide(baseline, batch)))
     if not len(places):
         return
     changed = batch.take(places)
     kinds = pc.if_else(allowed.take(places), NEWLY_ALLOWED, NEWLY_DENIED)
-    events, first_at, last_at = (compared[name].take(places) for name in FIGURES[:3])
+    events, first_at, last_at = (compared[name].take(places) for name in _OF_ALL)
     before = (
         compared["rule"].take(places)
         if baseline is None

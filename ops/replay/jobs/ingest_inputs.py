@@ -14,9 +14,9 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from ops.replay.events import archives
-from ops.replay.events.ingested import decode_ingested
 from ops.replay.jobs.errors import JobError
-from ops.replay.jobs.files import qualified, read_text
+from ops.replay.jobs.files import qualified
+from ops.replay.jobs.ingested_events import read_accepted
 
 _FOREIGN: Final = (
     ".tar",
@@ -45,6 +45,7 @@ def find_inputs(spark: SparkSession, inputs: tuple[str, ...]) -> Inputs:
 
     Raises:
         JobError: one of them stands for none, or for a file that cannot be read.
+        OSError: the ``ingest.json`` of an earlier ingest cannot be read.
     """
     found: dict[str, str] = {}  # in order, and once each
     for text in inputs:
@@ -114,9 +115,8 @@ def _files(spark: SparkSession, text: str) -> Iterator[str]:
 def _files_below(spark: SparkSession, system: Any, folder: Any) -> Iterator[str]:  # noqa: ANN401 - Java's
     """Yield the files of a directory, of an earlier ingest's its events; hidden ones are none."""
     java: Any = spark.sparkContext._jvm
-    figures = java.org.apache.hadoop.fs.Path(folder, "ingest.json")
-    if system.exists(figures):
-        _check_accepted(spark, figures.toString())
+    if system.exists(java.org.apache.hadoop.fs.Path(folder, "ingest.json")):
+        read_accepted(spark, folder.toString(), option="--input")
         folder = java.org.apache.hadoop.fs.Path(folder, "events")
     elif system.exists(java.org.apache.hadoop.fs.Path(folder, "set_aside/_SUCCESS")):
         raise JobError(f"{folder.toString()}: an ingest that did not finish: no ingest.json")
@@ -134,12 +134,3 @@ def _is_hidden(path: Any) -> bool:  # noqa: ANN401 - Java's
     """Say whether Spark would pass the file over, and not say so."""
     name: str = path.getName()
     return name.startswith(("_", ".")) or name.endswith("._COPYING_")
-
-
-def _check_accepted(spark: SparkSession, uri: str) -> None:
-    try:
-        ingested = decode_ingested(read_text(spark, uri))
-    except (OSError, ValueError) as error:
-        raise JobError(f"{uri}: not the figures of an ingest: {error}") from error
-    if not ingested.accepted:
-        raise JobError(f"{uri}: that ingest was not accepted; its events are not to be relied on")

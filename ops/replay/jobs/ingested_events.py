@@ -1,4 +1,4 @@
-"""What every job asks of the events that it is to read: that an ingest wrote and accepted them."""
+"""What every job asks of recorded events that it is to read: that their ingest accepted them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from ops.replay.jobs.errors import JobError
 from ops.replay.jobs.files import read_text
 
 
-def read_accepted(spark: SparkSession, events: str) -> Ingested:
-    """Return the figures of the ingest that wrote ``events``.
+def read_accepted(spark: SparkSession, events: str, *, option: str = "--events") -> Ingested:
+    """Return the figures of the ingest that wrote ``events``, a directory that ``option`` named.
 
     Raises:
         JobError: none did, or it set aside more lines than it accepts.
@@ -21,12 +21,12 @@ def read_accepted(spark: SparkSession, events: str) -> Ingested:
     try:
         ingested = decode_ingested(read_text(spark, place))
     except FileNotFoundError as error:
-        raise JobError(f"--events: {events} is not what an ingest wrote: {error}") from error
+        raise JobError(f"{option}: {events} is not what an ingest wrote: {error}") from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise JobError(f"--events: {place}: {error}") from error
+        raise JobError(f"{option}: {place}: {error}") from error
     if not ingested.accepted:
         raise JobError(
-            f"--events: {events}: {ingested.set_aside} of {ingested.lines} lines were set aside, "
-            "more than its ingest accepted: nothing can be told from the rest"
+            f"{option}: {events}: not accepted: {ingested.set_aside} of {ingested.lines} lines "
+            "were set aside, more than its ingest accepted: nothing can be told from the rest"
         )
     return ingested
