@@ -78,7 +78,9 @@ class AuthZenHandler:
 
     async def _answer(self, request: Request) -> Response:
         if request.path not in (EVALUATION_PATH, EVALUATIONS_PATH):
-            return text_response(404, "no such path")
+            return text_response(
+                404, f"no such path: expected {EVALUATION_PATH} or {EVALUATIONS_PATH}"
+            )
         if request.method != "POST":
             response = text_response(405, "only POST is answered here")
             return msgspec.structs.replace(response, headers=((b"Allow", b"POST"),))
@@ -142,7 +144,7 @@ class AuthZenHandler:
         decision = self._authorizer.decide(authority, question, SURFACE, self._counts, known=known)
         if kept is not None and decision is known:
             return kept.answer, decision.allowed
-        answer = encode_answer(decision, authority.offset)
+        answer = encode_answer(decision, authority.offset, question)
         if defaults is None:
             self._memory.keep(text, generation, Answered(question, decision, answer))
         return answer, decision.allowed

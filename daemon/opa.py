@@ -61,7 +61,9 @@ class OpaHandler:
         if request.path == HEALTH_PATH:
             return self._answer_health(request)
         if request.path != DATA_PATH and not request.path.startswith(f"{DATA_PATH}/"):
-            return text_response(404, "no such path")
+            return text_response(
+                404, f"no such path: expected {DATA_PATH}/ANY/PATH or {HEALTH_PATH}"
+            )
         if request.method != "POST":
             return _only(b"POST")
         token = bearer_token(request) or token_in_query(request.query)

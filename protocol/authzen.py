@@ -8,7 +8,7 @@ Source: OpenID AuthZEN Authorization API 1.0, sections 5 to 7 and 10.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import Enum
 from typing import Final
 
@@ -16,10 +16,10 @@ import msgspec
 
 from acl.decision import Decision, DefaultRule, MatchingAcl
 from acl.hosts import host_address
-from acl.model import OPERATIONS, Operation, Question
+from acl.model import CLUSTER_NAME, OPERATIONS, Operation, Question, ResourceType
+from protocol.json_faults import JSON_ERRORS, describe_json_fault, quote
 
 EVALUATIONS_MAX: Final = 1000
-_NAME_SHOWN_MAX: Final = 100
 
 
 class AuthZenError(Exception):
@@ -111,10 +111,8 @@ def decode_evaluation(body: bytes | msgspec.Raw) -> Evaluation:
     """
     try:
         return _decode_evaluation(body)
-    except (msgspec.MsgspecError, RecursionError) as error:
-        raise AuthZenError(str(error)) from None
-    except UnicodeDecodeError:
-        raise AuthZenError("JSON is malformed: not UTF-8") from None
+    except JSON_ERRORS as error:
+        raise AuthZenError(describe_json_fault(error)) from None
 
 
 def decode_evaluations(body: bytes) -> Evaluations:
@@ -125,13 +123,12 @@ def decode_evaluations(body: bytes) -> Evaluations:
     """
     try:
         request = _decode_evaluations(body)
-    except (msgspec.MsgspecError, RecursionError) as error:
-        raise AuthZenError(str(error)) from None
-    except UnicodeDecodeError:
-        raise AuthZenError("JSON is malformed: not UTF-8") from None
+    except JSON_ERRORS as error:
+        semantics = (semantic.value for semantic in Semantic)
+        raise AuthZenError(describe_json_fault(error, semantics)) from None
     if request.evaluations is not None and len(request.evaluations) > EVALUATIONS_MAX:
         raise AuthZenError(
-            f"evaluations: {len(request.evaluations)} of them, {EVALUATIONS_MAX} at most"
+            f"evaluations: expected at most {EVALUATIONS_MAX}, found {len(request.evaluations)}"
         )
     return request
 
@@ -163,13 +160,13 @@ def question_of(evaluation: Evaluation, vocabulary: Vocabulary) -> Question:
         raise AuthZenError(f"{_missing(evaluation)} is missing")
     principal_type = vocabulary.subject_types.get(subject.type)
     if principal_type is None:
-        raise AuthZenError(f"subject.type: {_shown(subject.type)} is not known")
+        raise _unknown("subject.type: unknown type", subject.type, vocabulary.subject_types)
     operation = vocabulary.operations.get(action.name.upper())
     if operation is None:
-        raise AuthZenError(f"action.name: {_shown(action.name)} is not a Kafka operation")
+        raise _unknown("action.name: unknown operation", action.name, vocabulary.operations)
     resource_type = vocabulary.resource_types.get(resource.type.lower())
     if resource_type is None:
-        raise AuthZenError(f"resource.type: {_shown(resource.type)} is not a Kafka resource type")
+        raise _unknown("resource.type: unknown type", resource.type, vocabulary.resource_types)
     host = _host_of(subject.properties, evaluation.context)
     return Question(f"{principal_type}:{subject.id}", host, operation, resource_type, resource.id)
 
@@ -183,7 +180,8 @@ def _host_of(properties: _Host | None, context: _Host | None) -> str | None:
         return None
     host = host_address(text)
     if host is None:
-        raise AuthZenError(f"host: {_shown(text)} is not an IP address")
+        place = "subject.properties.host" if of_context is None else "context.host"
+        raise AuthZenError(f"{place}: expected an IP address, found {quote(text)}")
     if of_subject is not None and host_address(of_subject) != host:
         raise AuthZenError("host: context.host and subject.properties.host differ")
     return host
@@ -198,15 +196,31 @@ def _missing(evaluation: Evaluation) -> str:
     return next(name for name, value in named if value is None)
 
 
-def _shown(text: str) -> str:
-    """Return ``text`` fit to stand in an error: quoted, control characters escaped, cut."""
-    return repr(text if len(text) <= _NAME_SHOWN_MAX else text[:_NAME_SHOWN_MAX] + "…")
+def _unknown(what: str, name: str, known: Iterable[str]) -> AuthZenError:
+    return AuthZenError(f"{what} {quote(name)}: expected one of {', '.join(known)}")
 
 
-class _DecisionContext(msgspec.Struct, gc=False):
+def hint_for(question: Question) -> str | None:
+    """Return what the caller of a denied question may have mistaken, None if nothing shows.
+
+    ``User:alice`` is the principal of the id ``alice``, and a cluster has one name in ACLs.
+    """
+    principal_type, _, name = question.principal.partition(":")
+    if name.startswith(f"{principal_type}:"):
+        return (
+            f"the subject's id begins with {principal_type}:, which its type adds already:"
+            f" the principal asked about is {question.principal}"
+        )
+    if question.resource_type == ResourceType.CLUSTER and question.resource_name != CLUSTER_NAME:
+        return f"the id of the resource cluster is always {CLUSTER_NAME} in Kafka's ACLs"
+    return None
+
+
+class _DecisionContext(msgspec.Struct, gc=False, omit_defaults=True):
     offset: int
     reason: str
     rule: str
+    hint: str | None = None
 
 
 class _Answer(msgspec.Struct, gc=False):
@@ -237,15 +251,19 @@ _REASONS: Final = {
 }
 
 
-def encode_answer(decision: Decision, offset: int) -> bytes:
-    """Return the JSON of one decision; its context carries rule, log offset and reason."""
+def encode_answer(decision: Decision, offset: int, question: Question) -> bytes:
+    """Return the JSON of one decision.
+
+    Its context carries rule, log offset and reason, and for a denial perhaps a hint.
+    """
     rule = decision.rule
     if isinstance(rule, DefaultRule):
         reason = _REASONS[rule]
     else:
         teller = "an ACL" if isinstance(rule, MatchingAcl) else "the authorizer"
         reason = f"{teller} allows it" if decision.allowed else f"{teller} denies it"
-    return _encode(_Answer(decision.allowed, _DecisionContext(offset, reason, str(rule))))
+    hint = None if decision.allowed else hint_for(question)
+    return _encode(_Answer(decision.allowed, _DecisionContext(offset, reason, str(rule), hint)))
 
 
 def encode_failed_answer(status: int, message: str) -> bytes:

@@ -16,6 +16,7 @@ from kio.schema.index import api_key_map
 
 from acl.hosts import host_address
 from acl.model import OPERATIONS, RESOURCE_TYPES, Operation, ResourceType
+from protocol.json_faults import JSON_ERRORS, describe_json_fault
 
 ALLOWED: Final = b'{"result":true}'
 DENIED: Final = b'{"result":false}'
@@ -107,19 +108,16 @@ def decode_question(body: bytes) -> OpaQuestion:
     """
     try:
         asked = _decode(body).input
-    except msgspec.MsgspecError as error:
-        raise OpaError(str(error)) from None
-    except UnicodeDecodeError:
-        raise OpaError("JSON is malformed: not UTF-8") from None
-    except RecursionError:
-        raise OpaError("JSON is nested too deeply") from None
+    except JSON_ERRORS as error:
+        raise OpaError(describe_json_fault(error)) from None
     context, action, pattern = asked.request_context, asked.action, asked.action.resource_pattern
     operation = _OPERATIONS.get(action.operation)
     if operation is None:
-        raise OpaError("input.action.operation is not a Kafka operation")
+        raise OpaError(f"input.action.operation: expected one of {', '.join(_OPERATIONS)}")
     resource_type = _RESOURCE_TYPES.get(pattern.resource_type)
     if resource_type is None:
-        raise OpaError("input.action.resourcePattern.resourceType is not a Kafka resource type")
+        field = "input.action.resourcePattern.resourceType"
+        raise OpaError(f"{field}: expected one of {', '.join(_RESOURCE_TYPES)}")
     return OpaQuestion(
         principal=f"{context.principal.principal_type}:{context.principal.name}",
         host=_host_of(context.client_address),
@@ -137,7 +135,7 @@ def _host_of(client_address: str) -> str:
     """Return the address that Java's ``InetAddress.toString`` writes after an optional name."""
     host = host_address(client_address.rpartition("/")[2])
     if host is None:
-        raise OpaError("input.requestContext.clientAddress is not an IP address")
+        raise OpaError("input.requestContext.clientAddress: expected an IP address")
     return host
 
 
@@ -147,7 +145,8 @@ def _resource_name_of(pattern: _ResourcePattern) -> str | None:
         return pattern.name
     if pattern.pattern_type == "PREFIXED" and not pattern.name:
         return None
-    raise OpaError("input.action.resourcePattern.patternType is not LITERAL")
+    field = "input.action.resourcePattern.patternType"
+    raise OpaError(f"{field}: expected LITERAL, or PREFIXED with an empty name")
 
 
 def _request_name_of(header: _Header | None) -> str | None:

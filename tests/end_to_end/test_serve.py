@@ -114,14 +114,17 @@ def daemon(tmp_path: Path, log_dir: Path) -> Iterator[DaemonProcess]:
 def test_bad_requests_get_authzens_errors(daemon: DaemonProcess) -> None:
     """A status and one line of text that names what is wrong; never JSON, never a decision."""
     for body, said in (
-        (b"", "truncated"),
-        (b"{", "truncated"),
-        (b"[]", "Expected `object`"),
+        (b"", "the body ends before the document does"),
+        (b"{", "the body ends before the document does"),
+        (b"[]", "expected an object, found an array"),
         (READ_ORDERS | {"subject": None}, "subject is missing"),
-        (READ_ORDERS | {"action": {"name": "fly"}}, "action.name: 'fly'"),
-        (READ_ORDERS | {"resource": {"type": "topic", "id": 1}}, "$.resource.id"),
+        (READ_ORDERS | {"action": {"name": "fly"}}, "action.name: unknown operation 'fly'"),
+        (READ_ORDERS | {"resource": {"type": "topic", "id": 1}}, "resource.id: expected a string"),
         (READ_ORDERS | {"subject": {"type": "user", "id": "*"}}, "User:*"),
-        (READ_ORDERS | {"context": {"host": "h"}}, "host: 'h'"),
+        (
+            READ_ORDERS | {"context": {"host": "h"}},
+            "context.host: expected an IP address, found 'h'",
+        ),
     ):
         answer = daemon.evaluate(body)
         assert answer.status == 400, body

@@ -274,4 +274,20 @@ SURFACE_MUTANTS: Final = (
             "::test_an_evaluation_that_leans_on_defaults_is_not_remembered"
         ),
     ),
+    Mutant(
+        name="a decoder's own text reaches the caller",
+        file="protocol/json_faults.py",
+        text='return f"{_INVALID}: the body ends before the document does"',
+        becomes="return text",
+        found_by="tests/protocol/test_json_faults.py::test_no_text_of_the_decoder_is_passed_on",
+    ),
+    Mutant(
+        name="an answer that allows carries a hint",
+        file="protocol/authzen.py",
+        text="hint = None if decision.allowed else hint_for(question)",
+        becomes="hint = hint_for(question)",
+        found_by=(
+            "tests/protocol/test_authzen.py::test_only_a_denial_of_a_likely_mistake_carries_a_hint"
+        ),
+    ),
 )
