@@ -22,7 +22,7 @@ from uuid import UUID
 
 from kio.static.protocol import Entity
 
-from acl.steps import Steps, finish
+from acl.steps import Steps
 from protocol import wire
 from protocol.errors import DecodeError
 from protocol.kafka_output import Items, Output
@@ -87,28 +87,30 @@ _FIXED: Final[Mapping[str, tuple[Read, Write]]] = {
 }
 
 
-class _Field(NamedTuple):
-    """How one field stands in the bytes; of an array, how each of its items does.
+class _Codec(NamedTuple):
+    """How a value that is no structure is read and written."""
 
-    ``layout`` is that of a structure, which may have arrays within.
-    """
-
-    name: str
     read: Read
     write: Write
+
+
+class _Field(NamedTuple):
+    """How one field stands in the bytes; ``item`` of an array is how each of its items does."""
+
+    name: str
+    item: _Codec | _Layout
     is_array: bool
     nullable: bool
     default: object
-    layout: _Layout | None
 
 
 class _Layout(NamedTuple):
+    """How a structure stands in the bytes: its fields, in order, and those that have a tag."""
+
+    entity_type: type[Entity]
     fields: tuple[_Field, ...]
     tagged: Mapping[int, _Field]
     flexible: bool
-
-
-ReadItem = Callable[[_Field, BodyReader], object]
 
 
 def decode_entity(
@@ -118,21 +120,24 @@ def decode_entity(
 
     Error codes are plain integers. A duration is a timedelta, an id of zeros is None.
 
-    Args:    items_max: how many items an array may have.
+    Args:    items_max: how many items all arrays may have together, nested ones included.
     Raises:  DecodeError: the bytes are no such message, and where.
     """
     reader = BodyReader(data, flexible=entity_type.__flexible__, items_max=items_max)
-    return _read_entity(entity_type, reader)
+    entity: E = yield from _read_entity(_layout(entity_type), reader, keeps_items=True)
+    return entity
 
 
 def check_entity(entity_type: type[Entity], data: bytes | bytearray) -> Steps[None]:
     """Find out, in steps, whether ``data`` is one entity and nothing more.
 
+    No item is kept: to let go of many at once would take milliseconds.
+
     Raises:
         DecodeError: it is not, and where.
     """
     reader = BodyReader(data, flexible=entity_type.__flexible__)
-    yield from _read_entity(entity_type, reader, _pass_value)
+    yield from _read_entity(_layout(entity_type), reader, keeps_items=False)
     reader.expect_end(entity_type.__name__)
 
 
@@ -158,40 +163,37 @@ def encode_entity_in_pieces(entity_type: type[Entity], value: object) -> Steps[l
     return output.finish()
 
 
-def _read_value(field: _Field, reader: BodyReader) -> object:
-    return field.read(reader, field.name)
-
-
-def _pass_value(field: _Field, reader: BodyReader) -> None:
-    """Read a value for its errors alone: to let go of many at once would take milliseconds."""
-    field.read(reader, field.name)
-
-
-def _read_entity(
-    entity_type: type[E], reader: BodyReader, read_item: ReadItem = _read_value
-) -> Steps[E]:
-    layout = _layout(entity_type)
+def _read_entity(layout: _Layout, reader: BodyReader, *, keeps_items: bool) -> Steps[Any]:
     values: dict[str, object] = {}
     for field in layout.fields:
         if field.is_array:
-            values[field.name] = yield from _read_array(field, reader, read_item)
+            values[field.name] = yield from _read_array(field, reader, keeps_items)
+        elif isinstance(field.item, _Codec):
+            values[field.name] = field.item.read(reader, field.name)
         else:
-            values[field.name] = field.read(reader, field.name)
+            values[field.name] = yield from _read_entity(
+                field.item, reader, keeps_items=keeps_items
+            )
     if layout.flexible:
         for tag, start, end in reader.tags():
             known = layout.tagged.get(tag)
             if known is not None:
-                read = _read_array_at_once if known.is_array else _read_value
-                values[known.name] = read(known, reader.within(start, end))
-    return entity_type(**values)
+                place = reader.enter(start, end)
+                read = _read_array if known.is_array else _read_item
+                values[known.name] = yield from read(known, reader, keeps_items)
+                reader.enter(*place)
+    return layout.entity_type(**values)
 
 
-def _read_array_at_once(field: _Field, reader: BodyReader) -> tuple[object, ...] | None:
-    return finish(_read_array(field, reader))
+def _read_item(field: _Field, reader: BodyReader, keeps_items: bool) -> Steps[object]:
+    """Return one value of ``field``; of an array, one of its items."""
+    if isinstance(field.item, _Codec):
+        return field.item.read(reader, field.name)
+    return (yield from _read_entity(field.item, reader, keeps_items=keeps_items))
 
 
 def _read_array(
-    field: _Field, reader: BodyReader, read_item: ReadItem = _read_value
+    field: _Field, reader: BodyReader, keeps_items: bool
 ) -> Steps[tuple[object, ...] | None]:
     start = reader.position
     count = reader.nullable_array_length(field.name)
@@ -199,19 +201,41 @@ def _read_array(
         if field.nullable:
             return None
         raise DecodeError(f"{field.name}: null where an array must stand", start)
-    items = yield from reader.items(count, partial(read_item, field))
+    items: list[object] = []
+    for _ in range(count):
+        item = yield from _read_item(field, reader, keeps_items)
+        if keeps_items:
+            items.append(item)
+        if reader.ends_step():
+            yield
     return tuple(items)
 
 
 def _write_entity(layout: _Layout, value: object, output: Output) -> Steps[None]:
     for field in layout.fields:
         field_value: Any = getattr(value, field.name)
-        if field.is_array:
-            yield from _write_array(field, field_value, layout.flexible, output)
-        else:
-            output.add(field.write(field_value))
+        yield from _write_field(field, field_value, layout.flexible, output)
     if layout.flexible:
-        output.add(_write_tagged(layout.tagged, value))
+        yield from _write_tagged(layout.tagged, value, output)
+
+
+def _write_field(
+    field: _Field,
+    value: Any,  # noqa: ANN401 - of any type that a field may have
+    flexible: bool,
+    output: Output,
+) -> Steps[None]:
+    if field.is_array:
+        yield from _write_array(field, value, flexible, output)
+    else:
+        yield from _write_item(field, value, output)
+
+
+def _write_item(field: _Field, value: object, output: Output) -> Steps[None]:
+    if isinstance(field.item, _Codec):
+        output.add(field.item.write(value))
+    else:
+        yield from _write_entity(field.item, value, output)
 
 
 def _write_array(
@@ -223,30 +247,23 @@ def _write_array(
         return
     output.add(array_length(len(values), flexible=flexible))
     for value in values:
-        if field.layout is None:
-            output.add(field.write(value))
-        else:
-            yield from _write_entity(field.layout, value, output)
+        yield from _write_item(field, value, output)
         if output.ends_step():
             yield
 
 
-def _write_tagged(tagged: Mapping[int, _Field], value: object) -> bytes:
-    pieces: list[bytes] = []
-    count = 0
-    for tag, field in sorted(tagged.items()):
-        field_value: Any = getattr(value, field.name, field.default)
-        if field_value == field.default:
-            continue
-        if field.is_array:
-            output = Output()
-            finish(_write_array(field, field_value, True, output))
-            data = b"".join(output.finish())
-        else:
-            data = field.write(field_value)
-        count += 1
-        pieces += wire.unsigned_varint(tag), wire.unsigned_varint(len(data)), data
-    return wire.unsigned_varint(count) + b"".join(pieces)
+def _write_tagged(tagged: Mapping[int, _Field], value: object, output: Output) -> Steps[None]:
+    values = {
+        tag: (field, field_value)
+        for tag, field in sorted(tagged.items())
+        if (field_value := getattr(value, field.name, field.default)) != field.default
+    }
+    output.add(wire.unsigned_varint(len(values)))
+    for tag, (field, field_value) in values.items():
+        output.add(wire.unsigned_varint(tag))
+        part = output.begin_part()
+        yield from _write_field(field, field_value, True, part)
+        output.add_part(wire.unsigned_varint, part)
 
 
 @cache
@@ -262,22 +279,21 @@ def _layout(entity_type: type[Entity]) -> _Layout:
         else:
             assert field.default is not MISSING, f"{field.name}: a tagged field has a default"
             tagged[tag] = field
-    return _Layout(tuple(untagged), tagged, flexible)
+    return _Layout(entity_type, tuple(untagged), tagged, flexible)
 
 
 def _field(declared: Field[Any], flexible: bool) -> _Field:
     declared_type, nullable = _without_none(declared.type)
     is_array = get_origin(declared_type) is tuple
     item_type = get_args(declared_type)[0] if is_array else declared_type
-    layout: _Layout | None = None
+    item: _Codec | _Layout
     if is_dataclass(item_type):
-        entity_type = cast("type[Entity]", item_type)
-        layout = _layout(entity_type)
-        read, write = _entity_codec(entity_type)
+        assert is_array or not nullable, f"{declared.name}: no structure that is served may be null"
+        item = _layout(cast("type[Entity]", item_type))
     else:
         kafka_type = declared.metadata["kafka_type"]
-        read, write = _codec(kafka_type, flexible, nullable=nullable and not is_array)
-    return _Field(declared.name, read, write, is_array, nullable, declared.default, layout)
+        item = _codec(kafka_type, flexible, nullable=nullable and not is_array)
+    return _Field(declared.name, item, is_array, nullable, declared.default)
 
 
 def _without_none(declared_type: object) -> tuple[Any, bool]:
@@ -287,27 +303,18 @@ def _without_none(declared_type: object) -> tuple[Any, bool]:
     return remaining, True
 
 
-def _entity_codec(entity_type: type[Entity]) -> tuple[Read, Write]:
-    layout = _layout(entity_type)
-
-    def read(reader: BodyReader, what: str) -> object:
-        return finish(_read_entity(entity_type, reader))
-
-    def write(value: object) -> bytes:
-        output = Output()
-        finish(_write_entity(layout, value, output))
-        return b"".join(output.finish())
-
-    return read, write
-
-
-def _codec(kafka_type: str, flexible: bool, *, nullable: bool) -> tuple[Read, Write]:
-    if kafka_type == "string":
-        if nullable:
-            return BodyReader.nullable_string, partial(nullable_string, flexible=flexible)
-        return BodyReader.string, partial(string, flexible=flexible)
-    if kafka_type == "bytes":
-        if nullable:
-            return BodyReader.nullable_byte_string, partial(nullable_byte_string, flexible=flexible)
-        return BodyReader.byte_string, partial(byte_string, flexible=flexible)
-    return _FIXED[kafka_type]
+def _codec(kafka_type: str, flexible: bool, *, nullable: bool) -> _Codec:
+    read: Read
+    write: Callable[..., bytes]
+    match kafka_type, nullable:
+        case "string", True:
+            read, write = BodyReader.nullable_string, nullable_string
+        case "string", False:
+            read, write = BodyReader.string, string
+        case "bytes", True:
+            read, write = BodyReader.nullable_byte_string, nullable_byte_string
+        case "bytes", False:
+            read, write = BodyReader.byte_string, byte_string
+        case _:
+            return _Codec(*_FIXED[kafka_type])
+    return _Codec(read, partial(write, flexible=flexible))

@@ -1,6 +1,6 @@
 """A large message as it is written: made of items one by one, kept in pieces.
 
-Law: no step of it grows with the message, be it to write it, to put it together or to let it go.
+Invariant: no step grows with the message, be it to write it, to join its pieces or to let it go.
 """
 
 from __future__ import annotations
@@ -58,6 +58,20 @@ class Output:
         self._pieces.append(b"".join(self._parts))
         self._parts.clear()
         self._size = 0
+
+    def begin_part(self) -> Output:
+        """Return what takes a part of the message whose size stands before it."""
+        part = Output()
+        part._items = self._items
+        return part
+
+    def add_part(self, head: Callable[[int], bytes], part: Output) -> None:
+        """Add a part that is complete, behind what ``head`` makes of its size."""
+        self._items = part._items
+        pieces = part.finish()
+        self.add(head(sum(map(len, pieces))))
+        for piece in pieces:
+            self.add(piece)
 
     def ends_step(self) -> bool:
         """Count an item, of an array however deep; say whether a step ends behind it."""

@@ -4,7 +4,8 @@ A message is flexible (compact lengths, tagged fields) or it is not, and its rea
 It is as lenient as Kafka's: any negative length is null, tags may stand in any order, what they
 hold need not be known. And as strict: a string has at most 32,767 bytes, an array no more items
 than bytes are left. Stricter in three things: where Kafka would put U+FFFD for what is not UTF-8,
-and so create an ACL for another name, it refuses; items and tags have an upper bound.
+and so create an ACL for another name, it refuses; items and tags have an upper bound, that of
+items for a whole message, however its arrays are nested.
 
 Source: Kafka protocol guide; the generated readers of Kafka 4.3, ByteBufferAccessor.
 """
@@ -37,9 +38,12 @@ _ONE_BYTE_LENGTHS: Final = tuple(bytes((length,)) for length in range(0x80))
 
 
 class BodyReader(WireReader):
-    """Reads one message of ``buffer`` from ``position`` to ``end``; DecodeError past it."""
+    """Reads one message of ``buffer`` from ``position`` to ``end``; DecodeError past it.
 
-    __slots__ = ("flexible", "items_max")
+    Args:    items_max: how many items all arrays of the message may have together.
+    """
+
+    __slots__ = ("_items_left", "_step_end", "_step_items", "flexible", "items_max")
 
     def __init__(
         self,
@@ -54,6 +58,8 @@ class BodyReader(WireReader):
         super().__init__(cast(bytes, buffer), position, len(buffer) if end is None else end)
         self.flexible = flexible
         self.items_max = items_max
+        self._items_left = items_max
+        self._begin_step()
 
     def int8(self, what: str) -> int:
         position = self.position
@@ -147,21 +153,34 @@ class BodyReader(WireReader):
             raise DecodeError(
                 f"{what}: {count} items announced, {self.end - self.position} bytes left", start
             )
-        if count > self.items_max:
-            raise DecodeError(f"{what}: {count} items, more than {self.items_max}", start)
+        if count > self._items_left:
+            before = self.items_max - self._items_left
+            also = f" after {before} others" if before else ""
+            raise DecodeError(
+                f"{what}: {count} items{also}, more than {self.items_max} in all", start
+            )
+        self._items_left -= count
         return count
 
     def items(self, count: int, read: Callable[[BodyReader], T]) -> Steps[list[T]]:
         """Return, in steps, what ``read`` makes of each of the next ``count`` items."""
         items: list[T] = []
-        items_left, step_end = ITEMS_PER_STEP, self.position + BYTES_PER_STEP
         for _ in range(count):
             items.append(read(self))
-            items_left -= 1
-            if not items_left or self.position >= step_end:
+            if self.ends_step():
                 yield
-                items_left, step_end = ITEMS_PER_STEP, self.position + BYTES_PER_STEP
         return items
+
+    def ends_step(self) -> bool:
+        """Count an item that was read, of an array however deep; return True if a step ends."""
+        self._step_items -= 1
+        if self._step_items and self.position < self._step_end:
+            return False
+        self._begin_step()
+        return True
+
+    def _begin_step(self) -> None:
+        self._step_items, self._step_end = ITEMS_PER_STEP, self.position + BYTES_PER_STEP
 
     def tags(self) -> Iterator[tuple[int, int, int]]:
         """Yield each tag that ends a flexible structure, and where what it holds stands."""
@@ -178,11 +197,14 @@ class BodyReader(WireReader):
             self.position = end
             yield tag, start, end
 
-    def within(self, start: int, end: int) -> BodyReader:
-        """Return a reader of a part of the message."""
-        return BodyReader(
-            self.buffer, flexible=self.flexible, position=start, end=end, items_max=self.items_max
-        )
+    def enter(self, start: int, end: int) -> tuple[int, int]:
+        """Go on reading at ``start``, as far as ``end``; return what ``enter`` takes to come back.
+
+        A part of a message shares its bounds and its steps.
+        """
+        place = self.position, self.end
+        self.position, self.end = start, end
+        return place
 
     def end_structure(self) -> None:
         """Pass the tagged fields, known or not, where the message has any."""

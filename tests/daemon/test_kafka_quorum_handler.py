@@ -135,6 +135,16 @@ async def test_whatever_else_is_asked_for_is_unknown(
 
 
 @each_version
+async def test_a_request_is_not_read_without_the_right(nursery: trio.Nursery, version: int) -> None:
+    """The denial names nothing of the request, so to read it would be work for nothing."""
+    service = await start(nursery)
+    answered = await service.raw(ApiKey.DESCRIBE_QUORUM, version, b"\xff", principal=ALICE)
+    refused: Any = finish(decode_response(ApiKey.DESCRIBE_QUORUM, version, answered))
+    assert refused.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    nursery.cancel_scope.cancel()
+
+
+@each_version
 async def test_who_may_not_describe_the_cluster_is_denied(
     nursery: trio.Nursery, version: int
 ) -> None:

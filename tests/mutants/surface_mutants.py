@@ -44,6 +44,26 @@ SURFACE_MUTANTS: Final = (
         ),
     ),
     Mutant(
+        name="the items of nested arrays are read in one step",
+        file="protocol/kafka_entities.py",
+        text="        if reader.ends_step():\n",
+        becomes="        if reader.ends_step() and isinstance(field.item, _Codec):\n",
+        found_by=(
+            "tests/protocol/test_kafka_entities.py"
+            "::test_nested_arrays_are_read_checked_and_written_in_steps"
+        ),
+    ),
+    Mutant(
+        name="each array of a request may have as many items as the whole",
+        file="protocol/kafka_wire.py",
+        text="        self._items_left -= count\n",
+        becomes="",
+        found_by=(
+            "tests/protocol/test_kafka_entities.py"
+            "::test_all_items_of_a_message_count_towards_its_bound"
+        ),
+    ),
+    Mutant(
         name="a stranger may send requests of any size",
         file="daemon/kafka_listener.py",
         text="min(limit, LOGIN_REQUEST_BYTES_MAX)",

@@ -10,12 +10,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kio.schema.describe_acls.v3 import DescribeAclsRequest
+from kio.schema.describe_quorum.v2.request import DescribeQuorumRequest
+from kio.schema.describe_quorum.v2.request import PartitionData as DescribeQuorumPartition
+from kio.schema.describe_quorum.v2.request import TopicData as DescribeQuorumTopic
 from kio.schema.errors import ErrorCode as KioErrorCode
 from kio.schema.metadata.v13 import MetadataRequest, MetadataResponse
 from kio.schema.sasl_authenticate.v2 import SaslAuthenticateResponse
 from kio.serial import entity_reader, entity_writer
 from kio.static.constants import EntityType
-from kio.static.primitive import i16
+from kio.static.primitive import i16, i32
 from kio.static.protocol import Entity
 
 from acl.steps import finish
@@ -224,6 +227,43 @@ def test_large_arrays_are_read_and_written_in_steps() -> None:
     assert len(list(encode_entity(MetadataRequest, request))) == 513 // ITEMS_PER_STEP
 
 
+NESTED = [(1, 3000), (40, 60), (3000, 0)]
+
+
+def quorum_request(topics: int, partitions: int) -> DescribeQuorumRequest:
+    partition_data = tuple(
+        DescribeQuorumPartition(partition_index=i32(0)) for _ in range(partitions)
+    )
+    return DescribeQuorumRequest(
+        topics=tuple(
+            DescribeQuorumTopic(topic_name=cast(Any, ""), partitions=partition_data)
+            for _ in range(topics)
+        )
+    )
+
+
+@pytest.mark.parametrize(("outer", "inner"), NESTED)
+def test_nested_arrays_are_read_checked_and_written_in_steps(outer: int, inner: int) -> None:
+    """A step ends behind so many items, however deep they are."""
+    request = quorum_request(outer, inner)
+    steps_min = outer * (1 + inner) // ITEMS_PER_STEP
+    body = written(request)
+    assert len(list(encode_entity(DescribeQuorumRequest, request))) >= steps_min
+    assert len(list(decode_entity(DescribeQuorumRequest, body))) >= steps_min
+    assert len(list(check_entity(DescribeQuorumRequest, body))) >= steps_min
+    assert decoded(DescribeQuorumRequest, body) == request
+
+
+def test_all_items_of_a_message_count_towards_its_bound() -> None:
+    """Those of nested arrays, too."""
+    body = written(quorum_request(10, 9))
+    assert finish(decode_entity(DescribeQuorumRequest, body, items_max=100)) == decoded(
+        DescribeQuorumRequest, body
+    )
+    with pytest.raises(DecodeError, match="partitions: 9 items after 91 others, more than 99 in"):
+        finish(decode_entity(DescribeQuorumRequest, body, items_max=99))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WithTags:
     """A structure with tagged fields of each kind, as requests to come may have."""
@@ -246,3 +286,14 @@ def test_tagged_fields_are_written_in_order_and_only_where_they_say_something() 
         name="a", size=5
     )
     assert all(each.default is not MISSING for each in fields(WithTags)[1:])
+
+
+def test_tagged_arrays_are_read_and_written_in_steps() -> None:
+    """Their items count towards the bound of the message as well."""
+    entity = WithTags(name="a", names=("",) * 1000)
+    steps_min = 1000 // ITEMS_PER_STEP
+    assert len(list(encode_entity(WithTags, entity))) == steps_min
+    assert len(list(decode_entity(WithTags, written(entity)))) == steps_min
+    assert decoded(WithTags, written(entity)) == entity
+    with pytest.raises(DecodeError, match="names: 1000 items, more than 999"):
+        finish(decode_entity(WithTags, written(entity), items_max=999))

@@ -188,10 +188,29 @@ def test_a_tagged_field_is_read_within_its_own_bytes() -> None:
     """What it holds cannot reach into what follows it."""
     found = of_hex("01 05 01 61 62 63")
     [(_, start, end)] = found.tags()
+    found.enter(start, end)
     with pytest.raises(DecodeError):
-        found.within(start, end).int16("too much")
-    assert found.within(start, end).items_max == found.items_max
+        found.int16("too much")
+    assert found.remaining == 1
+
+
+def test_a_reader_comes_back_from_a_part() -> None:
+    """What follows the part is read as if the part had been passed over."""
+    found = of_hex("01 05 02 61 62 63 64")
+    [(_, start, end)] = found.tags()
+    place = found.enter(start, end)
     assert found.remaining == 2
+    found.enter(*place)
+    assert (found.remaining, found.int16("next")) == (2, 0x6364)
+
+
+def test_the_bound_on_items_is_that_of_the_whole_message() -> None:
+    """Nested or one after the other, in a part or not: all arrays share it."""
+    found = BodyReader(bytes.fromhex("03 03 03") + bytes(3), flexible=True, items_max=5)
+    assert (found.array_length("first"), found.array_length("second")) == (2, 2)
+    found.enter(2, 6)
+    with pytest.raises(DecodeError, match="third: 2 items after 4 others, more than 5 in all"):
+        found.array_length("third")
 
 
 @pytest.mark.parametrize("data", ["01", "01 05", "01 05 02 61", "01 05 ffffffff0f", "02 05 00"])
