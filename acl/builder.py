@@ -13,6 +13,7 @@ from typing import Final
 from immutables import Map, MapMutation
 
 from acl.bits import host_denial_weight, is_odd, weight
+from acl.denying_hosts import NO_DENYING_HOSTS, add_host, is_indexed, remove_host
 from acl.errors import DuplicateAclError, DuplicateIdError, UnknownIdError
 from acl.model import (
     RESOURCE_TYPES,
@@ -93,12 +94,13 @@ class _PatternsBuilder:
 
 
 class _RulesBuilder:
-    __slots__ = ("any_host", "host_denials", "hosts")
+    __slots__ = ("any_host", "denying_hosts", "host_denials", "hosts")
 
     def __init__(self) -> None:
         self.any_host: _PatternsBuilder | None = None
         self.hosts: dict[str, _PatternsBuilder] = {}
         self.host_denials: _PatternsBuilder | None = None
+        self.denying_hosts = NO_DENYING_HOSTS
 
     def add(self, acl: Acl, rule_weight: int, denial_weight: int) -> int:
         """Add the weights of ``acl``; return the sum that stood at its leaf before."""
@@ -114,6 +116,9 @@ class _RulesBuilder:
                 if self.host_denials is None:
                     self.host_denials = _PatternsBuilder()
                 self.host_denials.add(acl.pattern_type, acl.resource_name, denial_weight)
+                if is_indexed(acl):
+                    change = add_host if rule_weight > 0 else remove_host
+                    self.denying_hosts = change(self.denying_hosts, acl)
         return patterns.add(acl.pattern_type, acl.resource_name, rule_weight)
 
     def freeze_in_steps(self) -> Steps[Rules]:
@@ -130,7 +135,7 @@ class _RulesBuilder:
         if any_host is NO_PATTERNS and not frozen_hosts:
             return NO_RULES
         denials = NO_PATTERNS if self.host_denials is None else self.host_denials.freeze()
-        return Rules(any_host, frozen_hosts, denials)
+        return Rules(any_host, frozen_hosts, denials, self.denying_hosts)
 
 
 class _TypeBuilder:

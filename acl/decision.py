@@ -9,6 +9,7 @@ Source: KIP-504; Kafka 4.3 StandardAuthorizerData.authorize.
 from __future__ import annotations
 
 from enum import Enum
+from itertools import islice
 from typing import Final
 
 import msgspec
@@ -24,6 +25,7 @@ from acl.bits import (
     denying_operations,
     is_odd,
 )
+from acl.denying_hosts import NO_HOSTS
 from acl.errors import InvalidQuestionError
 from acl.model import (
     RESOURCE_TYPES,
@@ -173,7 +175,9 @@ def _wildcard_principal() -> InvalidQuestionError:
 def explain(snapshot: AclSnapshot, settings: AuthorizerSettings, question: Question) -> Decision:
     """Return the decision with the rule that Kafka's audit log names for it.
 
-    That is the first DENY in Kafka's scan order, otherwise its last matching ALLOW.
+    That is the first DENY in Kafka's scan order, otherwise its last matching ALLOW. Kafka knows
+    every host. Where the host is unknown and rules deny single hosts, one of those that share a
+    pattern and an operation stands for all: always the same one for the same rules.
 
     Raises:
         InvalidQuestionError: as ``authorize``.
@@ -182,7 +186,7 @@ def explain(snapshot: AclSnapshot, settings: AuthorizerSettings, question: Quest
         return SUPER_USER
     if question.principal == WILDCARD_PRINCIPAL:
         raise _wildcard_principal()
-    acls = matching_acls(snapshot, question)
+    acls = _matching(snapshot, question, 1)
     if acls:
         return _decided_by(acls, question.resource_name)
     index = snapshot.types[question.resource_type]
@@ -232,8 +236,19 @@ def _scan_key(acl: Acl, wildcard_section: int) -> tuple[int, int, int, int, byte
 def matching_acls(snapshot: AclSnapshot, question: Question) -> list[Acl]:
     """Return every ACL that allows or denies the question, in no order.
 
-    The bits of the index give plain ACLs back; the odd ones, whose codes it does not hold, are
-    looked through.
+    For an unknown host there are as many as single hosts are denied; ``explain`` looks at a few.
+    """
+    return _matching(snapshot, question, None)
+
+
+def _matching(snapshot: AclSnapshot, question: Question, hosts_max: int | None) -> list[Acl]:
+    """Return the ACLs that allow or deny the question.
+
+    The index gives plain ACLs back. The odd ones, whose codes it does not hold, are looked through.
+
+    Args:
+        hosts_max: for an unknown host, how many hosts' denials to return of each pattern and
+            operation; None for all.
     """
     index = snapshot.types[question.resource_type]
     acls: list[Acl] = []
@@ -247,13 +262,8 @@ def matching_acls(snapshot: AclSnapshot, question: Question) -> list[Acl]:
         if question.host is not None:
             patterns = rules.hosts.get(question.host, NO_PATTERNS)
             acls += _matching_at(patterns, principal, question.host, question)
-        elif found(rules.host_denials, question.resource_name):
-            for host, patterns in rules.hosts.items():
-                acls += (
-                    acl
-                    for acl in _matching_at(patterns, principal, host, question)
-                    if acl.permission_type == PermissionType.DENY
-                )
+        else:
+            acls += _denials_of_hosts(rules, principal, question, hosts_max)
     if snapshot.odd:
         acls += (acl for acl in snapshot.odd if _denies_oddly(acl, question))
     return acls
@@ -261,8 +271,37 @@ def matching_acls(snapshot: AclSnapshot, question: Question) -> list[Acl]:
 
 def _matching_at(patterns: Patterns, principal: str, host: str, question: Question) -> list[Acl]:
     """Return the plain ACLs of one principal and host that allow or deny the question."""
-    name, operation = question.resource_name, question.operation
-    mask = ALLOWS[operation] | DENIES[operation]
+    operation = question.operation
+    return [
+        Acl(question.resource_type, pattern_name, pattern_type, principal, host, rule, permission)
+        for bits, pattern_type, pattern_name in _leaves(
+            patterns, question.resource_name, ALLOWS[operation] | DENIES[operation]
+        )
+        for bit, rule, permission in _SPEAKING[operation]
+        if bits & bit
+    ]
+
+
+def _denials_of_hosts(
+    rules: Rules, principal: str, question: Question, hosts_max: int | None
+) -> list[Acl]:
+    """Return plain ACLs that deny the question for a single host, ``hosts_max`` of a kind."""
+    operation, deny = question.operation, PermissionType.DENY
+    return [
+        Acl(question.resource_type, pattern_name, pattern_type, principal, host, rule, deny)
+        for _, pattern_type, pattern_name in _leaves(
+            rules.host_denials, question.resource_name, HOST_DENIES[operation]
+        )
+        for rule in denying_operations(operation)
+        for host in islice(
+            rules.denying_hosts.get((pattern_type, pattern_name, rule), NO_HOSTS).values(),
+            hosts_max,
+        )
+    ]
+
+
+def _leaves(patterns: Patterns, name: str, mask: int) -> list[tuple[int, PatternType, str]]:
+    """Return the bits of ``mask`` at each pattern that matches ``name``, where there are any."""
     leaves: list[tuple[int, PatternType, str]] = []
     bits = patterns.literals.get(name, 0) & mask
     if bits:
@@ -276,12 +315,7 @@ def _matching_at(patterns: Patterns, principal: str, host: str, question: Questi
             bits = patterns.prefixes.get(name[:length], 0) & mask
             if bits:
                 leaves.append((bits, PatternType.PREFIXED, name[:length]))
-    return [
-        Acl(question.resource_type, pattern_name, pattern_type, principal, host, rule, permission)
-        for bits, pattern_type, pattern_name in leaves
-        for bit, rule, permission in _SPEAKING[operation]
-        if bits & bit
-    ]
+    return leaves
 
 
 def _denies_oddly(acl: Acl, question: Question) -> bool:

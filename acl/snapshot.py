@@ -18,6 +18,13 @@ import msgspec
 from immutables import Map
 
 from acl.bits import host_denial_weight, is_odd, weight
+from acl.denying_hosts import (
+    NO_DENYING_HOSTS,
+    DenyingHosts,
+    add_host,
+    is_indexed,
+    remove_host,
+)
 from acl.errors import DuplicateAclError, DuplicateIdError, UnknownIdError
 from acl.model import (
     RESOURCE_TYPES,
@@ -34,17 +41,18 @@ from acl.patterns import NO_PATTERNS, Patterns, added, leaf
 class Rules(msgspec.Struct, frozen=True, gc=False):
     """The rules of one principal for one resource type.
 
-    ``hosts`` holds the rules for single hosts; ``host_denials`` counts the denials among them, for
-    a question whose host is unknown.
+    ``hosts`` holds the rules for single hosts. For a question whose host is unknown,
+    ``host_denials`` counts the denials among them, and ``denying_hosts`` finds the rule to name.
     """
 
     any_host: Patterns
     hosts: Map[str, Patterns]
     host_denials: Patterns
+    denying_hosts: DenyingHosts
 
 
 NO_HOSTS: Final[Map[str, Patterns]] = Map()
-NO_RULES: Final = Rules(NO_PATTERNS, NO_HOSTS, NO_PATTERNS)
+NO_RULES: Final = Rules(NO_PATTERNS, NO_HOSTS, NO_PATTERNS, NO_DENYING_HOSTS)
 
 
 class TypeIndex(msgspec.Struct, frozen=True, gc=False):
@@ -173,6 +181,7 @@ def _changed(rules: Rules, acl: Acl, rule_weight: int, denial_weight: int) -> Ru
         return rules
     pattern_type, name = acl.pattern_type, acl.resource_name
     any_host, hosts, host_denials = rules.any_host, rules.hosts, rules.host_denials
+    denying_hosts = rules.denying_hosts
     if acl.host == WILDCARD:
         any_host = added(any_host, pattern_type, name, rule_weight)
     else:
@@ -181,6 +190,9 @@ def _changed(rules: Rules, acl: Acl, rule_weight: int, denial_weight: int) -> Ru
         hosts = hosts.delete(acl.host) if is_last else hosts.set(acl.host, patterns)
         if denial_weight:
             host_denials = added(host_denials, pattern_type, name, denial_weight)
+        if is_indexed(acl):
+            change = add_host if rule_weight > 0 else remove_host
+            denying_hosts = change(denying_hosts, acl)
     if any_host is NO_PATTERNS and not hosts:
         return NO_RULES
-    return Rules(any_host, hosts, host_denials)
+    return Rules(any_host, hosts, host_denials, denying_hosts)

@@ -38,7 +38,7 @@ from protocol.metadata_records import (
 )
 
 PRINCIPALS = ("User:a", "User:b", "Group:a", "User:*")
-HOSTS = ("*", "10.0.0.1", "0:0:0:0:0:0:0:1")
+HOSTS = ("*", "10.0.0.1", "10.0.0.7", "0:0:0:0:0:0:0:1")
 ODD_CODES = (-128, -1, 0, 1, 16, 127)
 """Codes of nothing that a rule may say: UNKNOWN, ANY, the future's, and the ends of an int8."""
 

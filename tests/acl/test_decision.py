@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+import acl.decision
 from acl.builder import build
 from acl.decision import (
     AuthorizerSettings,
@@ -19,13 +22,14 @@ from acl.errors import InvalidQuestionError
 from acl.model import (
     Acl,
     AclAdded,
+    AclRemoved,
     Operation,
     PatternType,
     PermissionType,
     Question,
     ResourceType,
 )
-from acl.snapshot import AclSnapshot
+from acl.snapshot import AclSnapshot, apply_changes
 from tests.acl.questions import questions
 from tests.oracles import scan
 from tests.strategies import acls
@@ -87,8 +91,26 @@ def test_the_index_agrees_with_a_scan(
     decision = explain(snapshot, settings, asked)
     default = DefaultRule.DEFAULT_ALLOW if allowed else DefaultRule.DEFAULT_DENY
     assert decision.allowed == allowed
-    assert decision.rule == (default if named is None else MatchingAcl(named))
     assert fast(snapshot, settings, asked) == allowed
+    if named is None or named.host == "*":
+        assert decision.rule == (default if named is None else MatchingAcl(named))
+    else:
+        assert isinstance(decision.rule, MatchingAcl)
+        assert decision.rule.acl in {acl for acl in held if are_alike(acl, named, asked)}
+
+
+def are_alike(acl: Acl, named: Acl, asked: Question) -> bool:
+    """Where the host is unknown, any host's DENY stands for those of its pattern and operation."""
+
+    def kind(each: Acl) -> tuple[object, ...]:
+        return (each.principal, each.resource_name, each.pattern_type, each.operation)
+
+    return acl == named or (
+        asked.host is None
+        and scan.speaks(acl, asked)
+        and kind(acl) == kind(named)
+        and acl.permission_type != ALLOW
+    )
 
 
 @given(st.sets(acls(odd=True), max_size=8), questions())
@@ -140,6 +162,47 @@ def test_an_unknown_host_meets_the_denials_of_every_host(principal: str, operati
     assert not fast(snapshot_of(read(), denied), NOBODY, ask(host=None))
     other = read("t", permission=DENY, host="10.0.0.7", operation=Operation.WRITE)
     assert fast(snapshot_of(read(), other), NOBODY, ask(host=None))
+
+
+@pytest.mark.parametrize("hosts", [2, 300])
+def test_explaining_an_unknown_host_costs_the_same_for_any_number_of_hosts(
+    hosts: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One rule is made for each pattern and operation that deny, however many hosts they name."""
+    denials = [
+        read(name, permission=DENY, host=f"10.0.{number // 250}.{number % 250}", operation=code)
+        for number in range(hosts)
+        for name in ("t", "*")
+        for code in (Operation.READ, Operation.WRITE, Operation.ALL)
+    ]
+    snapshot = snapshot_of(read(), *denials)
+    made: list[Acl] = []
+
+    def make(*fields: Any) -> Acl:  # noqa: ANN401 - the fields of an ACL
+        made.append(Acl(*fields))
+        return made[-1]
+
+    monkeypatch.setattr(acl.decision, "Acl", make)
+    decision = explain(snapshot, NOBODY, ask(host=None))
+    assert len(made) == 5
+    assert isinstance(decision.rule, MatchingAcl)
+    assert decision.rule.acl in denials
+    assert decision.rule.acl.operation == Operation.ALL
+
+
+def test_the_denial_named_for_an_unknown_host_hangs_on_the_rules_alone() -> None:
+    """Workers, and a daemon that has started again, name the same one."""
+    hosts = [f"10.0.0.{number}" for number in range(200)]
+    denials = [read(permission=DENY, host=host) for host in hosts]
+    removed = [read(permission=DENY, host=f"10.23.0.{number}") for number in range(200)]
+    ids = {each: number.to_bytes(16, "big") for number, each in enumerate(denials + removed)}
+    changed = apply_changes(
+        build(AclAdded(ids[each], each) for each in (*removed, *reversed(denials))),
+        [AclRemoved(ids[each]) for each in removed],
+    )
+    for snapshot in (snapshot_of(*denials), changed):
+        rule = explain(snapshot, NOBODY, ask(host=None)).rule
+        assert rule == MatchingAcl(read(permission=DENY, host="10.0.0.17"))
 
 
 @pytest.mark.parametrize("permission", [-128, 0, 1, 4, 127])

@@ -119,6 +119,26 @@ DECISION_MUTANTS: Final = (
         ),
     ),
     Mutant(
+        name="the rule for an unknown host is looked for among all hosts",
+        file="acl/decision.py",
+        text="acls = _matching(snapshot, question, 1)",
+        becomes="acls = _matching(snapshot, question, None)",
+        found_by=(
+            "tests/acl/test_decision.py"
+            "::test_explaining_an_unknown_host_costs_the_same_for_any_number_of_hosts"
+        ),
+    ),
+    Mutant(
+        name="a removed denial of one host is still named",
+        file="acl/denying_hosts.py",
+        text="hosts = index[place].delete(_digest(acl.host))",
+        becomes="hosts = index[place]",
+        found_by=(
+            "tests/acl/test_decision.py"
+            "::test_the_denial_named_for_an_unknown_host_hangs_on_the_rules_alone"
+        ),
+    ),
+    Mutant(
         name="allow.everyone does not see the ACLs of other principals",
         file="acl/decision.py",
         text="and not found(index.resources, resource_name)",

@@ -1,0 +1,52 @@
+"""The single hosts that one principal's DENY rules name, by pattern and operation.
+
+A question whose host is unknown meets every such rule, and one of them is named. Looking for it
+among the rules of each host would take as long as there are hosts.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import Final, TypeAlias
+
+from immutables import Map
+
+from acl.bits import is_odd
+from acl.model import Acl, PermissionType
+
+Place: TypeAlias = tuple[int, str, int]
+"""A pattern's type and name, and an operation."""
+Hosts: TypeAlias = Map[int, str]
+"""Hosts by their digests: texts hash differently in each process, numbers do not. So the first
+host of a set is the same in every process, whatever the order in which the hosts were added."""
+DenyingHosts: TypeAlias = Map[Place, Hosts]
+
+NO_HOSTS: Final[Hosts] = Map()
+NO_DENYING_HOSTS: Final[DenyingHosts] = Map()
+
+_DIGEST_BYTES: Final = 16
+
+
+def is_indexed(acl: Acl) -> bool:
+    """Return True if a rule for one host belongs here: a DENY that is not odd."""
+    return acl.permission_type == PermissionType.DENY and not is_odd(acl)
+
+
+def add_host(index: DenyingHosts, acl: Acl) -> DenyingHosts:
+    place = _place(acl)
+    return index.set(place, index.get(place, NO_HOSTS).set(_digest(acl.host), acl.host))
+
+
+def remove_host(index: DenyingHosts, acl: Acl) -> DenyingHosts:
+    place = _place(acl)
+    hosts = index[place].delete(_digest(acl.host))
+    return index.set(place, hosts) if hosts else index.delete(place)
+
+
+def _place(acl: Acl) -> Place:
+    return acl.pattern_type, acl.resource_name, acl.operation
+
+
+def _digest(host: str) -> int:
+    encoded = host.encode("utf-8", "surrogatepass")
+    return int.from_bytes(blake2b(encoded, digest_size=_DIGEST_BYTES).digest())
