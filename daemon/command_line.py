@@ -43,7 +43,7 @@ from daemon.log_directory import (
     claim_log_directory,
     format_log_directory,
 )
-from daemon.log_output import fault_line, log_to_standard_error, take_log_format
+from daemon.log_output import log_to_standard_error, report_fault, take_log_format
 from daemon.offline import SnapshotAcls, explained, read_snapshot
 from daemon.replay_command import become_replay
 from daemon.scram_arguments import read_scram_arguments
@@ -102,7 +102,7 @@ def _fault(error: BaseException) -> int:
     named = [leaf for leaf in _leaves(error) if isinstance(leaf, _NAMED_ERRORS)]
     if not named:
         raise error
-    print(fault_line(str(named[0])), file=sys.stderr)
+    report_fault(str(named[0]))
     return EXIT_FAULT
 
 

@@ -15,11 +15,13 @@ import os
 import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from traceback import format_exception
 from types import TracebackType
 from typing import Final, TextIO
 
 from config.values import LogFormat
 from daemon.log_limit import LogLimit
+from daemon.log_queue import LogStatistics, QueueHandler, write_to
 
 LINE_BYTES_MAX: Final = 40_000
 """The journal takes 48 KiB for one line, and cuts a longer one in two."""
@@ -132,8 +134,11 @@ def is_journal(stream: TextIO, environment: Mapping[str, str]) -> bool:
 
 
 def log_to_standard_error(*, is_worker: bool = False) -> None:
-    """Write what is logged from now on as text, so many lines of a kind a second."""
-    handler = logging.StreamHandler(sys.stderr)
+    """Write what is logged from now on as text, so many lines of a kind a second.
+
+    A thread writes it, so that logging never waits for whoever reads it.
+    """
+    handler = _StandardErrorHandler(write_to(sys.stderr.fileno()))
     handler.setFormatter(
         LineFormatter(
             worker=os.getpid() if is_worker else None,
@@ -149,25 +154,49 @@ def _report_defect(
     kind: type[BaseException], error: BaseException, traceback: TracebackType | None
 ) -> None:
     """Report what ends the process and has no name, as one event where somebody counts on that."""
-    if any(each.is_journal or each.format_as is LogFormat.JSON for each in _formatters()):
-        logging.getLogger("authorizerd").critical("%s", error, exc_info=(kind, error, traceback))
-    else:
-        sys.__excepthook__(kind, error, traceback)
+    for handler in _handlers():
+        formatter = handler.formatter
+        if formatter.is_journal or formatter.format_as is LogFormat.JSON:
+            logger = logging.getLogger("authorizerd")
+            logger.critical("%s", error, exc_info=(kind, error, traceback))
+        else:
+            handler.queue.put("".join(format_exception(kind, error, traceback)).rstrip("\n"))
+        return
+    sys.__excepthook__(kind, error, traceback)
 
 
 def take_log_format(format_as: LogFormat) -> None:
     """Write lines of this format from now on."""
-    for formatter in _formatters():
-        formatter.format_as = format_as
+    for handler in _handlers():
+        handler.formatter.format_as = format_as
 
 
-def fault_line(text: str) -> str:
-    """Return the line for standard error that says why the process ends."""
-    for formatter in _formatters():
-        return formatter.fault(text)
-    return f"authorizerd: {text}"
+def report_fault(text: str) -> None:
+    """Say on standard error why the process ends, in the log's format."""
+    for handler in _handlers():
+        handler.queue.put(handler.formatter.fault(text))
+        return
+    sys.stderr.write(f"authorizerd: {text}\n")
 
 
-def _formatters() -> list[LineFormatter]:
-    found = (handler.formatter for handler in logging.getLogger().handlers)
-    return [formatter for formatter in found if isinstance(formatter, LineFormatter)]
+def log_statistics() -> LogStatistics:
+    """Return what this process's log counts."""
+    return next((handler.queue.statistics for handler in _handlers()), LogStatistics())
+
+
+def flush_log() -> None:
+    """Wait until what was logged is written, for a bounded time."""
+    for handler in _handlers():
+        handler.flush()
+
+
+class _StandardErrorHandler(QueueHandler):
+    """The handler of ``log_to_standard_error``."""
+
+    formatter: LineFormatter
+
+
+def _handlers() -> list[_StandardErrorHandler]:
+    return [
+        each for each in logging.getLogger().handlers if isinstance(each, _StandardErrorHandler)
+    ]

@@ -25,6 +25,7 @@ from daemon.decision_stream import StreamServer
 from daemon.endpoints import DECISION_HTTP, DECISION_STREAM
 from daemon.http_server import HttpServer, HttpStatistics
 from daemon.kafka_listener import KafkaListener
+from daemon.log_output import log_statistics
 from daemon.log_source import LocalLogSource
 from daemon.own_log import Checkpointer
 from daemon.request_times import RequestTimes
@@ -94,6 +95,7 @@ class DaemonCollector(Collector):
         yield from self._times()
         yield from self._connections()
         yield from self._workers()
+        yield self._log()
 
     def _decisions(self) -> Metric:
         family = CounterMetricFamily(
@@ -272,6 +274,16 @@ class DaemonCollector(Collector):
             "authorizerd_worker_restarts",
             "Workers that had ended, or did not keep up, and were replaced.",
             workers.restarts,
+        )
+
+    def _log(self) -> Metric:
+        dropped, workers = log_statistics().lines_dropped, self._measured.workers
+        if workers is not None:
+            dropped += workers.sums().log.lines_dropped
+        return CounterMetricFamily(
+            "authorizerd_log_lines_dropped",
+            "Lines of the daemon's own log lost: standard error did not take them in time.",
+            dropped,
         )
 
 

@@ -32,7 +32,7 @@ from daemon.feed_source import FeedSource, Follower
 from daemon.garbage import Collector, automatic_collection_off
 from daemon.http_server import HttpServer
 from daemon.lifespan import SWITCH_INTERVAL_S
-from daemon.log_output import take_log_format
+from daemon.log_output import log_statistics, take_log_format
 from daemon.servers import new_decision_server, new_stream_server
 from daemon.worker_counts import counters_of
 from daemon.worker_process import FEED_FLAG
@@ -167,4 +167,4 @@ class Worker(Follower):
 
     def counters(self) -> dict[str, int]:
         audit = None if self._audit_log is None else self._audit_log.statistics
-        return counters_of(self._authorizer.counts, self._servers, audit)
+        return counters_of(self._authorizer.counts, self._servers, audit, log_statistics())

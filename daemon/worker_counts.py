@@ -13,9 +13,11 @@ from typing import Any, Final, Protocol, TypeVar
 
 from actors.audit_log import AuditStatistics
 from actors.decider import DecisionCounts
+from daemon.log_queue import LogStatistics
 
 _DECISIONS: Final = "decisions"
 _AUDIT: Final = "audit"
+_LOG: Final = "log"
 _OF_THE_LIVING: Final = ("connections_open", "failing")
 _SEPARATOR: Final = "/"
 
@@ -33,6 +35,7 @@ def counters_of(
     decisions: Mapping[str, DecisionCounts],
     servers: Mapping[str, Counted],
     audit: AuditStatistics | None,
+    log: LogStatistics,
 ) -> dict[str, int]:
     """Return every counter of one worker by its name."""
     counters: dict[str, int] = {}
@@ -42,6 +45,7 @@ def counters_of(
         _add(counters, name, server.statistics)
     if audit is not None:
         _add(counters, _AUDIT, audit)
+    _add(counters, _LOG, log)
     return counters
 
 
@@ -88,6 +92,10 @@ class Sums:
     @property
     def audit(self) -> AuditStatistics:
         return self.statistics(AuditStatistics, _AUDIT)
+
+    @property
+    def log(self) -> LogStatistics:
+        return self.statistics(LogStatistics, _LOG)
 
     def server(self, kind: type[Any], name: str) -> Counted:
         """Return all workers' servers of one name, as one."""

@@ -342,4 +342,11 @@ CATALOGUE: Final = (
         advice="Look for memory that ran out, and at `authorizerd.worker.timeout.ms`.",
         condition=_WORKERS,
     ),
+    MetricEntry(
+        name="authorizerd_log_lines_dropped_total",
+        kind="counter",
+        unit="lines",
+        tells="Lines of the daemon's own log lost: standard error did not take them in time.",
+        advice="Look at what reads standard error: a pipe nobody reads, a slow log collector.",
+    ),
 )

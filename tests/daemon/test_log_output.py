@@ -7,6 +7,8 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from tempfile import TemporaryFile
+from typing import TextIO
 from unittest import mock
 
 import pytest
@@ -18,9 +20,10 @@ from daemon import log_output
 from daemon.log_output import (
     LINE_BYTES_MAX,
     LineFormatter,
-    fault_line,
+    flush_log,
     is_journal,
     log_to_standard_error,
+    report_fault,
     shown,
     take_log_format,
 )
@@ -140,28 +143,45 @@ def test_the_journal_is_known_by_what_standard_error_is() -> None:
     assert not is_journal(io.StringIO(), {"JOURNAL_STREAM": here})
 
 
+class StandardError:
+    """A file; ``text`` is all that was written there."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    @property
+    def text(self) -> str:
+        flush_log()
+        self._stream.flush()
+        self._stream.seek(0)
+        return self._stream.read()
+
+
 @contextmanager
-def own_standard_error() -> Iterator[io.StringIO]:
+def own_standard_error() -> Iterator[StandardError]:
     """Have nobody else's handlers, and standard error here."""
-    stream = io.StringIO()
     root = logging.getLogger()
     with (
+        TemporaryFile("w+", buffering=1) as stream,
         mock.patch.object(root, "handlers", []),
         mock.patch.object(root, "level", logging.WARNING),
         mock.patch.object(sys, "stderr", stream),
         mock.patch.object(sys, "excepthook", sys.excepthook),
     ):
-        yield stream
+        yield StandardError(stream)
 
 
 def test_why_it_ends_is_said_in_the_format_of_the_log() -> None:
     """As text it is the command's line, as everywhere."""
-    with own_standard_error():
-        assert fault_line("no log") == "authorizerd: no log"
+    with own_standard_error() as standard_error:
+        report_fault("no log")
         log_to_standard_error()
-        assert fault_line("no log") == "authorizerd: no log"
+        report_fault("none")
         take_log_format(LogFormat.JSON)
-        event = json.loads(fault_line("no\nlog"))
+        report_fault("no\nlog")
+        *texts, event = standard_error.text.splitlines()
+    assert texts == ["authorizerd: no log", "authorizerd: none"]
+    event = json.loads(event)
     assert (event["level"], event["message"]) == ("CRITICAL", "no\nlog")
     assert new_formatter(LogFormat.TEXT, is_journal=True).fault("x") == "<2>authorizerd: x"
 
@@ -170,25 +190,28 @@ def test_why_it_ends_is_said_in_the_format_of_the_log() -> None:
 def test_a_defect_is_one_event_where_that_is_counted_on(format_as: LogFormat) -> None:
     """In a terminal it is Python's traceback."""
     error = raised("a defect")
-    with own_standard_error() as stream:
+    with own_standard_error() as standard_error:
         log_to_standard_error()
         take_log_format(format_as)
         sys.excepthook(type(error), error, error.__traceback__)
+        text = standard_error.text
     if format_as is LogFormat.TEXT:
-        assert "\nValueError: a defect\n" in stream.getvalue()
+        assert text.startswith("Traceback")
+        assert text.endswith("\nValueError: a defect\n")
         return
-    (line,) = stream.getvalue().splitlines()
+    (line,) = text.splitlines()
     assert json.loads(line)["exception"].endswith("ValueError: a defect")
 
 
 def test_a_flood_of_one_kind_is_bounded() -> None:
     """A worker's as well."""
-    with own_standard_error() as stream:
+    with own_standard_error() as standard_error:
         log_to_standard_error(is_worker=True)
         for _ in range(100):
             logging.getLogger("authorizerd").warning("again")
-    assert stream.getvalue().count("again") == 10
-    assert f"worker {os.getpid()}" in stream.getvalue()
+        text = standard_error.text
+    assert text.count("again") == 10
+    assert f"worker {os.getpid()}" in text
 
 
 def test_printable_text_is_left_as_it_is() -> None:
