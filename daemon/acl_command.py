@@ -1,9 +1,10 @@
 """``authorizerd acls``: kafka-acls, to its exit codes and, where it has one, its order of lines.
 
-Three things differ on purpose. Where standard input is no terminal kafka-acls fails at its first
-question; here the answers are read from it. Nothing is logged: of a connection that failed and is
-tried again a line is told on standard error. And with ``--log-dir`` the ACLs of a log are listed,
-without a server.
+Five things differ on purpose. Where standard input is no terminal kafka-acls fails at its first
+question; here the answers are read from it. Nothing is logged: a connection that failed and is
+tried again is one line on standard error. With ``--log-dir`` the ACLs of a log are listed, without
+a server. Behind wrong flags stands a line that names ``--help``, not the help. And where no server
+takes a connection, or a log-in is missing, the command ends at once and says what to do.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from daemon.kafka_client import ClientSettings, KafkaClient
 
 EXIT_FAULT: Final = 1
 EXIT_INTERRUPTED: Final = 130
+SEE_HELP: Final = "Run 'authorizerd acls --help' for the flags."
 
 OpenServer: TypeAlias = Callable[
     [ClientSettings, Callable[[str], None]], AbstractAsyncContextManager[AclAdmin]
@@ -67,7 +69,8 @@ def run_acl_command(
     try:
         given = parse_arguments(words)
         if not words or given.has("help"):
-            raise UsageError(HELP)
+            terminal.complain(f"{HELP}\n{help_text()}")
+            return EXIT_FAULT
         if given.has("version"):
             terminal.tell(f"{version('authorizerd')}\n")
             return 0
@@ -77,7 +80,7 @@ def run_acl_command(
         else:
             trio.run(_execute_remotely, given, terminal, read_settings(given), open_server)
     except UsageError as error:
-        terminal.complain(f"{error}\n{help_text()}")
+        terminal.complain(f"{error}\n{SEE_HELP}\n")
         return EXIT_FAULT
     except CommandError as error:
         terminal.tell(str(error))

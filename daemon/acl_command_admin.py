@@ -6,12 +6,12 @@ Source: KIP-140, KIP-290; Kafka 4.3 KafkaAdminClient.describeAcls, createAcls, d
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from acl.model import Acl, AclFilter
 from daemon.acl_command_errors import failed_request
 from daemon.kafka_client import KafkaClient
-from daemon.kafka_node import Call, RequestFailedError
+from daemon.kafka_node import Call, LogInRequiredError, RequestFailedError, UnreachableError
 from protocol.kafka_acl_client import (
     decode_create_acls_response,
     decode_delete_acls_response,
@@ -25,6 +25,19 @@ from protocol.kafka_api import ApiKey
 from protocol.kafka_errors import ApiError
 
 T = TypeVar("T")
+
+LOG_IN_ADVICE: Final = """\
+Pass --command-config FILE. The file has the lines:
+  security.protocol=SASL_PLAINTEXT
+  sasl.mechanism=PLAIN
+  sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required \
+username="NAME" password="PASSWORD";
+"""
+UNREACHABLE_ADVICE: Final = """\
+Check that the server runs, and that --bootstrap-server (or --bootstrap-controller) names one of its
+listeners. A listener with TLS closes the connection too: authorizerd acls speaks PLAINTEXT and
+SASL_PLAINTEXT only.
+"""
 
 
 class KafkaAclAdmin:
@@ -71,6 +84,10 @@ class KafkaAclAdmin:
     ) -> T:
         try:
             return await self._client.request(call, name=name, errors=errors)
+        except LogInRequiredError as error:
+            raise failed_request(error.error, advice=LOG_IN_ADVICE) from error
+        except UnreachableError as error:
+            raise failed_request(error.error, advice=UNREACHABLE_ADVICE) from error
         except RequestFailedError as error:
             raise failed_request(error.error) from error
 

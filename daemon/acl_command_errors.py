@@ -1,8 +1,8 @@
 """What ends ``authorizerd acls``, told as kafka-acls tells it.
 
-Law: wrong flags go to standard error with the help, everything else to standard output as
-``Error while executing ACL command``; the exit code is 1 either way. Of a stack trace the lines
-that name an exception are told, its frames are not.
+Invariant: wrong flags go to standard error, everything else to standard output as ``Error while
+executing ACL command``; the exit code is 1 either way. Of a stack trace the lines that name an
+exception are printed, its frames are not.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ _KAFKA_EXCEPTION: Final = "org.apache.kafka.common.KafkaException"
 _CLASSES: Final = {
     ErrorCode.UNKNOWN_SERVER_ERROR: "UnknownServerException",
     ErrorCode.REQUEST_TIMED_OUT: "TimeoutException",
+    ErrorCode.NETWORK_EXCEPTION: "NetworkException",
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "ClusterAuthorizationException",
     ErrorCode.UNSUPPORTED_SASL_MECHANISM: "UnsupportedSaslMechanismException",
     ErrorCode.ILLEGAL_SASL_STATE: "IllegalSaslStateException",
@@ -39,16 +40,21 @@ class UsageError(Exception):
 
 
 class CommandError(Exception):
-    """A command that failed: Java's exception and its causes, each a class name and a message."""
+    """A command that failed: Java's exception and its causes, each a class name and a message.
 
-    def __init__(self, *chain: tuple[str, str]) -> None:
+    ``advice`` is what to do, in lines of our own that follow those of kafka-acls.
+    """
+
+    def __init__(self, *chain: tuple[str, str], advice: str = "") -> None:
         super().__init__(*chain)
         self._chain = chain
+        self._advice = advice
 
     def __str__(self) -> str:
-        """Return the lines that kafka-acls prints."""
-        told = "\nCaused by: ".join(f"{name}: {message}" for name, message in self._chain)
-        return f"Error while executing ACL command: {self._chain[0][1]}\n{told}\n\n"
+        """Return the lines that kafka-acls prints, and the advice."""
+        causes = "\nCaused by: ".join(f"{name}: {message}" for name, message in self._chain)
+        first = f"Error while executing ACL command: {self._chain[0][1]}"
+        return f"{first}\n{causes}\n\n{self._advice}"
 
 
 def refused_configuration(reason: str) -> CommandError:
@@ -58,9 +64,10 @@ def refused_configuration(reason: str) -> CommandError:
     )
 
 
-def failed_request(error: ApiError) -> CommandError:
+def failed_request(error: ApiError, advice: str = "") -> CommandError:
     """Return the error of a request that was answered with one, or not at all."""
     known = next((code for code in _CLASSES if code == error.code), ErrorCode.UNKNOWN_SERVER_ERROR)
     cause = f"org.apache.kafka.common.errors.{_CLASSES[known]}"
     message = known.text if error.message is None else error.message
-    return CommandError((_EXECUTION_EXCEPTION, f"{cause}: {message}"), (cause, message))
+    chain = ((_EXECUTION_EXCEPTION, f"{cause}: {message}"), (cause, message))
+    return CommandError(*chain, advice=advice)

@@ -1,8 +1,9 @@
 """A client of a Kafka cluster: a request to whichever of its nodes answers.
 
-Law: a request is tried on one node after the other until it is answered or its time is up; only a
-refused log-in, and an API that a node lacks, end it at once. So it must be one that may be made
-twice. One connection is open at a time, and one request is under way on it.
+Invariant: a request is tried on one node after the other until it is answered or its time is up. A
+refused or missing log-in, and an API that a node lacks, end it at once; servers that refuse or
+close every connection end it after a few attempts. So a request must be one that may be made twice.
+One connection is open at a time, and one request is under way on it.
 
 Source: Kafka 4.3 KafkaAdminClient, AdminMetadataManager; KIP-919 for controllers.
 """
@@ -22,9 +23,12 @@ from daemon.kafka_node import (
     Call,
     Connect,
     ConnectionFailedError,
+    LogInRequiredError,
     Node,
     PlainCredentials,
     RequestFailedError,
+    UnreachableError,
+    UnservedError,
     entity_call,
     find_addresses,
     open_node,
@@ -36,6 +40,9 @@ T = TypeVar("T")
 
 _RETRY_FIRST_SECONDS: Final = 0.1
 _RETRY_LAST_SECONDS: Final = 1.0
+_UNSERVED_MAX: Final = 5
+"""Attempts in a row that no server took, after which a request fails: within some 1.5 s."""
+
 _CONTROLLER_ENDPOINT: Final = 2
 
 
@@ -102,14 +109,21 @@ class KafkaClient:
                  NOT_CONTROLLER the call is made anew.
         Raises:  RequestFailedError: the first error of the response, a refused log-in, an API
                  that is not served, or no answer within ``api_timeout_ms``.
+                 LogInRequiredError: the listener requires one, and there are no credentials.
+                 UnreachableError: no server takes a connection.
         """
         settings = self._settings
         delay = _RETRY_FIRST_SECONDS
+        unserved = 0
         with trio.move_on_after(settings.api_timeout_ms / 1000):
             while True:
                 try:
                     return await self._attempt(call, errors)
+                except UnservedError as error:
+                    unserved += 1
+                    await self._check_unserved(error, unserved)
                 except ConnectionFailedError as error:
+                    unserved = 0
                     self._warn_once(str(error))
                 self._failures += 1
                 await trio.sleep(delay)
@@ -117,6 +131,29 @@ class KafkaClient:
         # Kafka's client says the same whatever it waited for; the warnings say what it was.
         reason = f"Timed out waiting for a node assignment. Call: {name}"
         raise RequestFailedError(ApiError(ErrorCode.REQUEST_TIMED_OUT, reason))
+
+    async def _check_unserved(self, error: UnservedError, attempts: int) -> None:
+        """Raise RequestFailedError where another attempt would end the same way."""
+        self._warn_once(str(error))
+        is_stranger = error.is_closed_later and self._settings.credentials is None
+        if is_stranger and await self._requires_log_in(error.address):
+            reason = f"{error.address}: the listener requires a log-in (SASL), and none is set"
+            raise LogInRequiredError(ApiError(ErrorCode.ILLEGAL_SASL_STATE, reason))
+        if attempts >= _UNSERVED_MAX:
+            raise UnreachableError(ApiError(ErrorCode.NETWORK_EXCEPTION, str(error)))
+
+    async def _requires_log_in(self, address: Address) -> bool:
+        """Ask the listener that closed a connection, on a new one; no answer counts as no."""
+        try:
+            node = await self._open(address)
+        except ConnectionFailedError:
+            return False
+        try:
+            return await node.requires_log_in(self._settings.request_timeout_ms)
+        except (ConnectionFailedError, RequestFailedError):
+            return False
+        finally:
+            await node.aclose()
 
     async def _attempt(self, call: Call[T], errors: Callable[[T], Sequence[ApiError]]) -> T:
         answered = False
@@ -159,12 +196,16 @@ class KafkaClient:
     async def _connect_to_any(self) -> Node:
         """Try each bootstrap address once; each failure moves the first to be tried."""
         addresses = self._settings.bootstrap
+        failures: list[ConnectionFailedError] = []
         for index in range(len(addresses)):
             address = addresses[(self._failures + index) % len(addresses)]
             try:
                 return await self._open(address)
             except ConnectionFailedError as error:
                 self._warn_once(str(error))
+                failures.append(error)
+        if all(isinstance(error, UnservedError) for error in failures):
+            raise UnservedError("; ".join(map(str, failures)), addresses[0])
         raise ConnectionFailedError(
             f"{', '.join(map(str, addresses))}: no server of these can be reached, trying again"
         )

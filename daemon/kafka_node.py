@@ -107,8 +107,30 @@ class RequestFailedError(Exception):
         self.error = error
 
 
+class LogInRequiredError(RequestFailedError):
+    """A listener that serves nobody before a log-in, and no credentials to log in with."""
+
+
+class UnreachableError(RequestFailedError):
+    """Every server refused the connection, closed it, or is not a Kafka server."""
+
+
 class ConnectionFailedError(Exception):
     """A connection that was not made, or broke; the text names the address."""
+
+
+class UnservedError(ConnectionFailedError):
+    """A connection that was refused, closed, or answered by no Kafka server: waiting rarely helps.
+
+    Args:
+        address: the server's.
+        is_closed_later: whether the server answered ApiVersions, then closed the connection.
+    """
+
+    def __init__(self, text: str, address: Address, *, is_closed_later: bool = False) -> None:
+        super().__init__(text)
+        self.address = address
+        self.is_closed_later = is_closed_later
 
 
 class Node:
@@ -198,6 +220,17 @@ class Node:
         if answer.error_code:
             raise RequestFailedError(ApiError(answer.error_code, answer.error_message))
 
+    async def requires_log_in(self, timeout_ms: int) -> bool:
+        """Return True if the listener speaks SASL; a listener that does not says so.
+
+        Raises:
+            ConnectionFailedError, RequestFailedError: as ``request``.
+        """
+        mechanism = SimpleNamespace(mechanism=_MECHANISM)
+        call = entity_call(ApiKey.SASL_HANDSHAKE, mechanism, SaslHandshakeResponse)
+        answer = await self.request(call, timeout_ms)
+        return int(answer.error_code) in (ErrorCode.NONE, ErrorCode.UNSUPPORTED_SASL_MECHANISM)
+
     async def _exchange(self, call: Call[T], api_version: int) -> KafkaResponse:
         try:
             body = call.encode(api_version)
@@ -209,9 +242,11 @@ class Node:
             while (response := self._connection.next_response()) is None:
                 received = await self._stream.receive_some(_RECEIVE_BYTES)
                 if not received:
-                    raise ConnectionFailedError(f"{self.address}: the server hung up")
+                    raise self._closed()
                 self._connection.receive_data(received)
-        except (OSError, trio.BrokenResourceError) as error:
+        except trio.BrokenResourceError as error:
+            raise self._closed() from error
+        except OSError as error:
             raise ConnectionFailedError(f"{self.address}: {error}") from error
         except DecodeError as error:
             raise self._unreadable(error) from error
@@ -226,8 +261,12 @@ class Node:
         except DecodeError as error:
             raise self._unreadable(error) from error
 
-    def _unreadable(self, error: DecodeError) -> ConnectionFailedError:
-        return ConnectionFailedError(f"{self.address}: no answer of a Kafka server: {error}")
+    def _closed(self) -> UnservedError:
+        text = f"{self.address}: the server closed the connection without an answer"
+        return UnservedError(text, self.address, is_closed_later=bool(self._versions))
+
+    def _unreadable(self, error: DecodeError) -> UnservedError:
+        return UnservedError(f"{self.address}: not a Kafka server's answer: {error}", self.address)
 
 
 async def open_node(
@@ -274,6 +313,7 @@ async def find_addresses(address: Address) -> Sequence[SocketAddress]:
 async def _connect_stream(address: Address) -> trio.abc.Stream:
     """Connect to the first of a host's addresses that takes the connection."""
     reason = "no address"
+    is_refused = True
     for family, kind, protocol, _, socket_address in await find_addresses(address):
         connecting = trio.socket.socket(family, kind, protocol)
         try:
@@ -281,12 +321,14 @@ async def _connect_stream(address: Address) -> trio.abc.Stream:
         except OSError as error:
             connecting.close()
             reason = os.strerror(error.errno) if error.errno else str(error)
+            is_refused = is_refused and isinstance(error, ConnectionRefusedError)
         except BaseException:
             connecting.close()
             raise
         else:
             return trio.SocketStream(connecting)
-    raise ConnectionFailedError(f"{address}: {reason}")
+    text = f"{address}: {reason}"
+    raise UnservedError(text, address) if is_refused else ConnectionFailedError(text)
 
 
 def _served(response: ApiVersionsResponse) -> dict[int, tuple[int, int]]:

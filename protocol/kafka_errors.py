@@ -43,6 +43,7 @@ class ErrorCode(IntEnum):
     )
     REQUEST_TIMED_OUT = 7, "The request timed out."
     BROKER_NOT_AVAILABLE = 8, "The broker is not available."
+    NETWORK_EXCEPTION = 13, "The server disconnected before a response was received."
     COORDINATOR_NOT_AVAILABLE = 15, "The coordinator is not available."
     INVALID_TOPIC_EXCEPTION = (
         17,

@@ -12,7 +12,7 @@ import trio
 from trio.testing import memory_stream_pair
 
 from acl.steps import finish
-from daemon.kafka_node import Address, ConnectionFailedError
+from daemon.kafka_node import Address, UnservedError
 from protocol.errors import DecodeError
 from protocol.kafka_api import ApiKey, encode_response
 from protocol.kafka_connection import KafkaRequest, KafkaServerConnection, frame_response
@@ -151,7 +151,7 @@ class KafkaCluster:
         self.tried.append(address)
         await trio.lowlevel.checkpoint()
         if address not in self.nodes:
-            raise ConnectionFailedError(f"{address}: Connection refused")
+            raise UnservedError(f"{address}: Connection refused", address)
         theirs, ours = memory_stream_pair()
         self.nursery.start_soon(self.nodes[address].serve, theirs)
         return ours

@@ -223,6 +223,23 @@ def test_warnings_stand_on_standard_error() -> None:
     assert printed.error == "authorizerd: nobody knows it\n"
 
 
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (["--lst"], "lst is not a recognized option"),
+        (["--list"], "One of --bootstrap-server or --bootstrap-controller must be specified"),
+        (["--add", "--bootstrap-server", "h:1"], "You must provide at least one resource: "),
+    ],
+)
+def test_wrong_flags_are_answered_in_two_lines(words: list[str], error: str) -> None:
+    """The error is not pushed off the screen by the help."""
+    printed = run(FakeServer(), words)
+    assert (printed.out, printed.code) == ("", 1)
+    [first, second] = printed.error.splitlines()
+    assert first.startswith(error)
+    assert second == "Run 'authorizerd acls --help' for the flags."
+
+
 def test_settings_come_from_the_flags() -> None:
     """They are read before anything is asked."""
     server = FakeServer()

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 import trio
+from trio.testing import MockClock
 
 from acl.model import Acl, AclFilter, Operation, PatternType, PermissionType, ResourceType
 from acl.steps import finish
@@ -19,7 +20,14 @@ from protocol.kafka_acl_requests import (
     decode_describe_acls,
 )
 from protocol.kafka_errors import ErrorCode
-from tests.daemon.kafka_cluster import KafkaCluster, KafkaNode, addresses, answer, described
+from tests.daemon.kafka_cluster import (
+    HANG_UP,
+    KafkaCluster,
+    KafkaNode,
+    addresses,
+    answer,
+    described,
+)
 
 [ADDRESS] = addresses(1)
 ERROR = "org.apache.kafka.common.errors."
@@ -168,3 +176,30 @@ async def test_errors_are_told_as_javas_exceptions(
         f"java.util.concurrent.ExecutionException: {ERROR}{said}\n"
         f"Caused by: {ERROR}{said}\n\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("answers", "advice"),
+    [
+        (
+            [HANG_UP, answer(error_code=0, mechanisms=("PLAIN",))],
+            ["--command-config FILE", "  security.protocol=SASL_PLAINTEXT\n", 'username="NAME"'],
+        ),
+        ([HANG_UP] * 99, ["Check that the server runs", "--bootstrap-server"]),
+    ],
+)
+async def test_advice_follows_what_waiting_would_not_cure(
+    node: KafkaNode,
+    admin: KafkaAclAdmin,
+    autojump_clock: MockClock,
+    answers: object,
+    advice: list[str],
+) -> None:
+    """A missing log-in and a server that serves nobody are told apart from a slow one."""
+    node.answers += answers  # type: ignore[arg-type]
+    with pytest.raises(CommandError) as error:
+        await admin.describe(AclFilter())
+    told, _, ours = str(error.value).partition("\n\n")
+    assert told.count("host0:9000: the ") == 3
+    assert all(part in ours for part in advice)
+    assert trio.current_time() < 2

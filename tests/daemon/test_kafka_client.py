@@ -12,12 +12,20 @@ from trio.testing import MockClock
 from acl.model import AclFilter
 from acl.steps import finish
 from daemon.kafka_client import ClientSettings, KafkaClient
-from daemon.kafka_node import Address, Call, PlainCredentials, RequestFailedError
+from daemon.kafka_node import (
+    Address,
+    Call,
+    ConnectionFailedError,
+    LogInRequiredError,
+    PlainCredentials,
+    RequestFailedError,
+    UnreachableError,
+)
 from protocol.frames import frame
 from protocol.kafka_acl_client import decode_describe_acls_response, encode_describe_acls_request
 from protocol.kafka_api import ApiKey, decode_request
 from protocol.kafka_connection import KafkaRequest
-from protocol.kafka_errors import ApiError
+from protocol.kafka_errors import ApiError, ErrorCode
 from tests.daemon.kafka_cluster import (
     HANG_UP,
     SERVED,
@@ -227,19 +235,18 @@ async def test_a_server_that_takes_connections_and_no_more_is_passed_over(
 @pytest.mark.parametrize(
     ("given", "warning"),
     [
-        (HANG_UP, "host0:9000: the server hung up"),
         (SILENCE, "host0:9000: no answer in 5000 ms"),
         (
             b"HTTP/1.1 400 Bad Request\r\n\r\n",
-            "host0:9000: no answer of a Kafka server: a size of 1213486160 bytes",
+            "host0:9000: not a Kafka server's answer: a size of 1213486160 bytes",
         ),
         (
             frame(b"\0\0\0\x63\0"),
-            "host0:9000: no answer of a Kafka server: correlation id 99 answers nothing",
+            "host0:9000: not a Kafka server's answer: correlation id 99 answers nothing",
         ),
         (
             frame(b"\0\0\0\1\0\0"),
-            "host0:9000: no answer of a Kafka server: ",
+            "host0:9000: not a Kafka server's answer: ",
         ),
     ],
 )
@@ -257,18 +264,98 @@ async def test_a_connection_that_breaks_is_replaced(
     assert second.names == ["API_VERSIONS 4", "DESCRIBE_ACLS 3"]
 
 
-@pytest.mark.parametrize("given", [HANG_UP, SILENCE, None])
-async def test_what_nobody_answers_is_an_error_once_its_time_is_up(
-    cluster: KafkaCluster, autojump_clock: MockClock, given: object
+async def test_a_closed_connection_is_replaced(
+    cluster: KafkaCluster, autojump_clock: MockClock
+) -> None:
+    """A server that is shut down meanwhile costs one attempt, if there is another."""
+    first = cluster.add(FIRST, HANG_UP, HANG_UP)
+    cluster.add(SECOND, described())
+    async with connected(cluster, FIRST, SECOND) as client:
+        assert await client.describe() == []
+        assert client.warned == ["host0:9000: the server closed the connection without an answer"]
+    assert first.names[:2] == ["API_VERSIONS 4", "DESCRIBE_ACLS 3"]
+
+
+@pytest.mark.parametrize(
+    ("answers", "reason"),
+    [
+        ([], "host0:9000: Connection refused; host1:9001: Connection refused"),
+        ([HANG_UP] * 99, "host0:9000: the server closed the connection without an answer"),
+        ([b"HTTP/1.1 400 Bad Request\r\n\r\n"] * 99, "host0:9000: not a Kafka server's answer: "),
+    ],
+)
+async def test_servers_that_serve_nobody_fail_within_two_seconds(
+    cluster: KafkaCluster, autojump_clock: MockClock, answers: list[object], reason: str
+) -> None:
+    """Neither a closed port nor a listener that hangs up is waited for as a slow one is."""
+    if answers:
+        cluster.add(FIRST, *answers)
+    bootstrap = (FIRST,) if answers else (FIRST, SECOND)
+    async with connected(cluster, *bootstrap) as client:
+        with pytest.raises(UnreachableError) as error:
+            await client.describe()
+    assert str(error.value).removeprefix("NETWORK_EXCEPTION: ").startswith(reason)
+    assert trio.current_time() < 2
+
+
+async def test_a_refusal_between_slow_answers_is_waited_out(
+    cluster: KafkaCluster, autojump_clock: MockClock
+) -> None:
+    """Only refusals in a row end a request: a server that starts may refuse many times in all."""
+    refusals = 0
+
+    async def connect(address: Address) -> trio.abc.Stream:
+        nonlocal refusals
+        refusals += 1
+        if refusals == 12:
+            cluster.add(FIRST, described())
+        elif refusals % 4 == 0:
+            raise ConnectionFailedError(f"{address}: No route to host")
+        return await KafkaCluster.connect(cluster, address)
+
+    cluster.connect = connect  # type: ignore[method-assign]
+    async with connected(cluster) as client:
+        assert await client.describe() == []
+
+
+def log_in_wanted(code: int) -> list[object]:
+    """Return the answers of a SASL listener to two strangers, of whom the second asks for PLAIN."""
+    return [HANG_UP, answer(error_code=code, mechanisms=("PLAIN",))]
+
+
+@pytest.mark.parametrize("to_controllers", [False, True])
+@pytest.mark.parametrize("code", [ErrorCode.NONE, ErrorCode.UNSUPPORTED_SASL_MECHANISM])
+async def test_a_listener_that_requires_a_log_in_is_named_at_once(
+    cluster: KafkaCluster, code: ErrorCode, to_controllers: bool
+) -> None:
+    """It answers ApiVersions, closes at the first request, and speaks SASL when it is asked."""
+    node = cluster.add(FIRST, *log_in_wanted(code))
+    async with connected(cluster, to_controllers=to_controllers) as client:
+        with pytest.raises(LogInRequiredError) as error:
+            await client.describe()
+    assert "host0:9000: the listener requires a log-in (SASL), and none is set" in str(error.value)
+    assert node.names[2:] == ["API_VERSIONS 4", "SASL_HANDSHAKE 1"]
+
+
+async def test_a_listener_without_log_ins_is_not_taken_for_one_that_requires_them(
+    cluster: KafkaCluster, autojump_clock: MockClock
+) -> None:
+    """It answers the question for a mechanism with ILLEGAL_SASL_STATE."""
+    cluster.add(FIRST, *log_in_wanted(ErrorCode.ILLEGAL_SASL_STATE), described())
+    async with connected(cluster) as client:
+        assert await client.describe() == []
+
+
+async def test_a_silent_server_is_an_error_once_its_time_is_up(
+    cluster: KafkaCluster, autojump_clock: MockClock
 ) -> None:
     """After default.api.timeout.ms, with the text of Kafka's client; each warning once."""
-    if given is not None:
-        cluster.add(FIRST, *[given] * 1000)
+    cluster.add(FIRST, *[SILENCE] * 1000)
     async with connected(cluster) as client:
         assert await refusal(client) == (
             "REQUEST_TIMED_OUT: Timed out waiting for a node assignment. Call: describeAcls"
         )
-        assert 1 <= len(client.warned) <= 2
+        assert len(client.warned) == 1
     assert trio.current_time() == pytest.approx(60, abs=0.1)
     assert len(cluster.tried) < 100
 

@@ -310,4 +310,24 @@ SURFACE_MUTANTS: Final = (
             "tests/protocol/test_authzen.py::test_only_a_denial_of_a_likely_mistake_carries_a_hint"
         ),
     ),
+    Mutant(
+        name="a closed port is retried until the time is up",
+        file="daemon/kafka_client.py",
+        text="if attempts >= _UNSERVED_MAX:",
+        becomes="if attempts < 0:",
+        found_by=(
+            "tests/daemon/test_kafka_client.py"
+            "::test_servers_that_serve_nobody_fail_within_two_seconds"
+        ),
+    ),
+    Mutant(
+        name="any listener that hangs up is taken for one that requires a log-in",
+        file="daemon/kafka_node.py",
+        text="return int(answer.error_code) in (ErrorCode.NONE, ErrorCode.",
+        becomes="return int(answer.error_code) in (ErrorCode.ILLEGAL_SASL_STATE, ErrorCode.",
+        found_by=(
+            "tests/daemon/test_kafka_client.py"
+            "::test_a_listener_without_log_ins_is_not_taken_for_one_that_requires_them"
+        ),
+    ),
 )
