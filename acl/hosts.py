@@ -1,11 +1,13 @@
 """Addresses as Java prints them, since ACLs match hosts by that text.
 
 Source: java.net.InetAddress.getHostAddress: IPv4 in decimal; IPv6 as eight groups without leading
-zeros and never compressed; an IPv4-mapped IPv6 address is the IPv4 one.
+zeros and never compressed; an IPv4-mapped IPv6 address is the IPv4 one. A link-local address may
+have a zone: the network interface that its peer is reached by.
 """
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 
@@ -13,11 +15,15 @@ HOSTS_CACHED = 4096
 TEXT_CHARACTERS_MAX = 128
 """More than any address and zone have: a longer text would only fill the cache."""
 
+_ZONE = re.compile(r"[!-$&-.0-~]+")
+"""A network interface's name or number: visible ASCII without a slash or a second percent sign."""
+
 
 def host_address(text: str) -> str | None:
-    """Return the address in ``text`` as Kafka compares it, None where it is no IP address.
+    """Return the address in ``text`` as Kafka compares it, None if it is not an IP address.
 
-    A zone (``fe80::1%eth0``) stays as it is.
+    A link-local address keeps its zone (``fe80::1%eth0``). A zone on any other address makes the
+    text invalid: hosts match as text, so ``2001:db8::9%x`` would evade a DENY of ``2001:db8::9``.
     """
     return _host_address(text) if len(text) <= TEXT_CHARACTERS_MAX else None
 
@@ -33,6 +39,8 @@ def _host_address(text: str) -> str | None:
     try:
         address = IPv6Address(address_text)
     except AddressValueError:
+        return None
+    if percent and not (address.is_link_local and _ZONE.fullmatch(zone)):
         return None
     if address.ipv4_mapped is not None:
         return str(address.ipv4_mapped)

@@ -14,22 +14,30 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 import msgspec
 
 from acl.builder import build
 from acl.by_resource_type import PROBE_NAME, authorize_by_resource_type, check_by_resource_type
 from acl.decision import AuthorizerSettings
+from acl.errors import InvalidQuestionError
+from acl.hosts import host_address
 from acl.model import Acl, AclAdded, AclFilter, PatternType
 from acl.snapshot import AclSnapshot
 from acl.steps import Steps, finish
 from acl.updates import Deleted
 from actors.completion import Completion
 
+_HOST_SHOWN_MAX: Final = 100
+
 
 class RequestContext(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Who asks, whence, and with which request; ``request_name`` is the API's, for the audit."""
+    """Who asks, whence, and with which request.
+
+    ``host`` is an IP address as Java's ``getHostAddress`` prints it (``acl.hosts.host_address``
+    does), None if it is unknown. ``request_name`` is the API's, for the audit.
+    """
 
     principal: str
     host: str | None
@@ -37,6 +45,14 @@ class RequestContext(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     listener_name: str = ""
     client_id: str | None = None
     correlation_id: int = 0
+
+    def __post_init__(self) -> None:
+        """Raise InvalidQuestionError for any other host: rules match hosts as text."""
+        if self.host is not None and host_address(self.host) != self.host:
+            raise InvalidQuestionError(
+                f"invalid host {self.host[:_HOST_SHOWN_MAX]!r}:"
+                " expected an IP address as acl.hosts.host_address returns it, or None"
+            )
 
 
 class Action(msgspec.Struct, frozen=True, gc=False):

@@ -254,14 +254,16 @@ def _has_gone(stream: trio.SocketStream) -> bool:
 
 
 def _peer_host(stream: trio.SocketStream) -> str:
-    """Return the peer's address as Kafka compares it.
+    """Return the peer's address as Kafka compares it; a link-local one ends in its zone's number.
 
     Raises:
         BrokenResourceError: the peer has gone already.
     """
     try:
-        text = str(stream.socket.getpeername()[0])
+        text, _, *flow_and_zone = stream.socket.getpeername()
     except OSError as error:
         raise trio.BrokenResourceError from error
+    if any(flow_and_zone[1:]):
+        text = f"{text}%{flow_and_zone[1]}"
     host = host_address(text)
     return text if host is None else host

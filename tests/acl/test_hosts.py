@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from ipaddress import IPv6Address
 
 import pytest
@@ -22,6 +23,8 @@ from acl.hosts import host_address
         ("::ffff:10.0.0.1", "10.0.0.1"),
         ("::ffff:a00:1", "10.0.0.1"),
         ("fe80::1%eth0", "fe80:0:0:0:0:0:0:1%eth0"),
+        ("FEBF:0::1%4", "febf:0:0:0:0:0:0:1%4"),
+        ("fe80::1%eth0.1-x", "fe80:0:0:0:0:0:0:1%eth0.1-x"),
     ],
 )
 def test_an_address_reads_as_kafka_compares_it(text: str, printed: str) -> None:
@@ -33,11 +36,15 @@ def test_an_address_reads_as_kafka_compares_it(text: str, printed: str) -> None:
     "text",
     [
         *("", "*", "localhost", "10.0.0", "10.0.0.0/8", "010.0.0.1", " 10.0.0.1", "::g", "1:2"),
-        f"::1%{'z' * 200}",
+        f"fe80::1%{'z' * 200}",
+        *("2001:db8::9%", "2001:db8::9%x", "2001:db8::9%1", "2001:db8::9%\n", "::1%lo", "::%0"),
+        *("fec0::1%eth0", "ff02::1%eth0", "::ffff:10.0.0.1%eth0", "10.0.0.1%eth0", "%eth0"),
+        *("fe80::1%", "fe80::1% ", "fe80::1%eth 0", "fe80::1%a\n", "fe80::1%a\0", "fe80::1%a\x7f"),
+        *("fe80::1%a/b", "fe80::1%a%b", "fe80::1%\u00e9", "fe80::1%\u202e", "fe80::1%\ud800"),
     ],
 )
-def test_what_is_no_address_is_none(text: str) -> None:
-    """A name or a network is not looked up and not guessed at."""
+def test_a_text_that_is_not_an_address_gives_none(text: str) -> None:
+    """Names and networks are not looked up; a zone belongs to a link-local address alone."""
     assert host_address(text) is None
 
 
@@ -47,3 +54,27 @@ def test_a_printed_address_prints_as_itself(number: int) -> None:
     printed = host_address(str(IPv6Address(number)))
     assert printed is not None
     assert host_address(printed) == printed
+
+
+@given(st.integers(0, 2**128 - 1), st.text(max_size=8))
+def test_a_zone_never_hides_another_address(number: int, zone: str) -> None:
+    """An address with a zone is invalid, or it is link-local and keeps the zone as sent."""
+    address = IPv6Address(number)
+    printed = host_address(f"{address}%{zone}")
+    if not address.is_link_local:
+        assert printed is None
+    elif printed is not None:
+        assert printed == f"{host_address(str(address))}%{zone}"
+        assert re.fullmatch("[!-~]+", zone)
+        assert host_address(printed) == printed
+
+
+@given(st.integers(0, 2**118 - 1), st.text(st.characters(codec="ascii"), max_size=8))
+def test_a_link_local_address_keeps_a_visible_zone(number: int, zone: str) -> None:
+    """Every name that a network interface can have is a zone; an empty or invisible one is not."""
+    address = IPv6Address((0xFE80 << 112) | number)
+    is_visible = zone != "" and all("!" <= character <= "~" for character in zone)
+    if not is_visible or "%" in zone or "/" in zone:
+        assert host_address(f"{address}%{zone}") is None
+    else:
+        assert host_address(f"{address}%{zone}") == f"{host_address(str(address))}%{zone}"

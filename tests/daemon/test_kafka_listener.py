@@ -239,3 +239,28 @@ async def test_a_peer_that_is_gone_before_it_is_looked_at_is_forgotten(
     assert await second.is_closed()
     assert caplog.records == []
     nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize(
+    ("peer", "host"),
+    [
+        (("10.0.0.1", 9), "10.0.0.1"),
+        (("::ffff:10.0.0.1", 9, 0, 0), "10.0.0.1"),
+        (("2001:db8::9", 9, 7, 0), "2001:db8:0:0:0:0:0:9"),
+        (("fe80::1", 9, 0, 4), "fe80:0:0:0:0:0:0:1%4"),
+    ],
+)
+async def test_a_peer_s_host_is_what_java_prints(
+    nursery: trio.Nursery,
+    monkeypatch: pytest.MonkeyPatch,
+    peer: tuple[Any, ...],
+    host: str,
+) -> None:
+    """A link-local address ends in the number of the interface that its peer is reached by."""
+    echo = free_echo()
+    service = await start(nursery, echo)
+    client = await service.connect()
+    monkeypatch.setattr(type(client.stream.socket), "getpeername", lambda _: peer)
+    await (await service.connect()).echo(b"x")
+    assert echo.sessions[-1].host == host
+    nursery.cancel_scope.cancel()

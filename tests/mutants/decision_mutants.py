@@ -48,6 +48,20 @@ DECISION_MUTANTS: Final = (
         ),
     ),
     Mutant(
+        name="any address may have a zone",
+        file="acl/hosts.py",
+        text="not (address.is_link_local and _ZONE.fullmatch(zone))",
+        becomes="not _ZONE.fullmatch(zone)",
+        found_by="tests/acl/test_hosts.py::test_a_zone_never_hides_another_address",
+    ),
+    Mutant(
+        name="a zone may be empty",
+        file="acl/hosts.py",
+        text='re.compile(r"[!-$&-.0-~]+")',
+        becomes='re.compile(r"[!-$&-.0-~]*")',
+        found_by="tests/acl/test_hosts.py::test_a_text_that_is_not_an_address_gives_none",
+    ),
+    Mutant(
         name="READ does not imply DESCRIBE",
         file="acl/bits.py",
         text="Operation.DESCRIBE: (Operation.READ, ",
