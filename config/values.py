@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from acl.audit import AuditLevel
+from acl.letter_case import ascii_lower
 from acl.model import ResourceType
 from config.errors import InvalidValueError
 
@@ -225,11 +226,11 @@ def resource_types(text: str) -> Mapping[str, ResourceType]:
     """Return Kafka's resource type of each AuthZEN resource type, whose name is lower-cased."""
     types: dict[str, ResourceType] = {}
     for name, kafka_name in _some_pairs(text, "type=RESOURCE_TYPE"):
-        if name.lower() in types:
-            raise InvalidValueError(f"{name.lower()} is mapped twice")
+        if ascii_lower(name) in types:
+            raise InvalidValueError(f"{ascii_lower(name)} is mapped twice")
         if kafka_name not in RESOURCE_TYPES:
             raise InvalidValueError(f"{kafka_name} is not one of {', '.join(RESOURCE_TYPES)}")
-        types[name.lower()] = RESOURCE_TYPES[kafka_name]
+        types[ascii_lower(name)] = RESOURCE_TYPES[kafka_name]
     return MappingProxyType(types)
 
 

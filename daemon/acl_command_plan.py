@@ -15,6 +15,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
+from acl.letter_case import ascii_upper
 from acl.model import (
     CLUSTER_NAME,
     WILDCARD,
@@ -231,7 +232,7 @@ def _hosts(given: Arguments, flag: str) -> list[str]:
 def _operations(given: Arguments) -> list[Operation]:
     """Return the operations by their names without underscores, in any case; else UNKNOWN."""
     names = [text.strip(_JAVA_BLANKS) for text in given.values("operation")] or ["All"]
-    return [_OPERATIONS.get(name.upper(), Operation.UNKNOWN) for name in names]
+    return [_OPERATIONS.get(ascii_upper(name), Operation.UNKNOWN) for name in names]
 
 
 def _resources(given: Arguments) -> list[AclFilter]:
@@ -260,13 +261,13 @@ def _filters(given: Arguments) -> Iterator[AclFilter]:
 
 def _pattern_type(given: Arguments) -> PatternType:
     for text in given.values("resource-pattern-type"):
-        if text.upper() not in _PATTERN_TYPES:
+        if ascii_upper(text) not in _PATTERN_TYPES:
             raise _unknown_pattern_type(text)
-    return PatternType[(given.value("resource-pattern-type") or "LITERAL").upper()]
+    return PatternType[ascii_upper(given.value("resource-pattern-type") or "LITERAL")]
 
 
 def _unknown_pattern_type(text: str) -> CommandError:
-    if text.upper() == PatternType.UNKNOWN.name:
+    if ascii_upper(text) == PatternType.UNKNOWN.name:
         reason = f"Unknown resource-pattern-type: {text}"
     else:
         reason = f"Value [{text}] is not one of [{'|'.join(_PATTERN_TYPES)}]"

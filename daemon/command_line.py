@@ -22,6 +22,7 @@ from typing import Final, NoReturn
 from acl.decision import AuthorizerSettings
 from acl.errors import AclError
 from acl.hosts import host_address
+from acl.letter_case import ascii_upper
 from acl.model import (
     CLUSTER_NAME,
     OPERATIONS,
@@ -323,7 +324,7 @@ def _question(arguments: argparse.Namespace) -> Question:
     host = None if arguments.host is None else host_address(arguments.host)
     if arguments.host is not None and host is None:
         refuse(f"--host: {arguments.host!r} is not an IP address")
-    operation = Operation.named(arguments.operation.upper().replace("-", "_"))
+    operation = Operation.named(ascii_upper(arguments.operation).replace("-", "_"))
     if operation is None or operation not in OPERATIONS:
         refuse(f"--operation: {arguments.operation!r} is not a Kafka operation")
     resource_type, name = resources[0]

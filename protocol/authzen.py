@@ -16,8 +16,10 @@ import msgspec
 
 from acl.decision import Decision, DefaultRule, MatchingAcl
 from acl.hosts import host_address
+from acl.letter_case import ascii_lower, ascii_upper
 from acl.model import CLUSTER_NAME, OPERATIONS, Operation, Question, ResourceType
 from protocol.json_faults import JSON_ERRORS, describe_json_fault, quote
+from protocol.json_keys import JsonKeysError, check_keys, check_keys_around
 
 EVALUATIONS_MAX: Final = 1000
 
@@ -37,7 +39,7 @@ class Vocabulary:
     def __init__(self, subject_types: Mapping[str, str], resource_types: Mapping[str, int]) -> None:
         self.subject_types: Final = dict(subject_types)
         self.resource_types: Final = {
-            name.lower(): int(code) for name, code in resource_types.items()
+            ascii_lower(name): int(code) for name, code in resource_types.items()
         }
         self.operations: Final = {Operation(code).name: code for code in OPERATIONS}
 
@@ -103,29 +105,37 @@ _decode_evaluation: Final = msgspec.json.Decoder(Evaluation).decode
 _decode_evaluations: Final = msgspec.json.Decoder(Evaluations).decode
 
 
-def decode_evaluation(body: bytes | msgspec.Raw) -> Evaluation:
+def decode_evaluation(body: bytes) -> Evaluation:
     """Return the evaluation that a JSON text holds.
 
     Raises:
-        AuthZenError: it is no JSON, or a field has the wrong type.
+        AuthZenError: it is not JSON, a field has the wrong type, or an object names a key twice.
     """
     try:
-        return _decode_evaluation(body)
+        evaluation = _decode_evaluation(body)
+        check_keys(body)
     except JSON_ERRORS as error:
         raise AuthZenError(describe_json_fault(error)) from None
+    except JsonKeysError as error:
+        raise AuthZenError(str(error)) from None
+    return evaluation
 
 
 def decode_evaluations(body: bytes) -> Evaluations:
-    """Return the request that a JSON text holds, its evaluations not yet decoded.
+    """Return the request that a JSON text holds, its evaluations neither decoded nor checked.
 
     Raises:
         AuthZenError: as ``decode_evaluation``, or there are more than ``EVALUATIONS_MAX``.
     """
     try:
         request = _decode_evaluations(body)
+        if request.evaluations:
+            check_keys_around("evaluations", body)
     except JSON_ERRORS as error:
         semantics = (semantic.value for semantic in Semantic)
         raise AuthZenError(describe_json_fault(error, semantics)) from None
+    except JsonKeysError as error:
+        raise AuthZenError(str(error)) from None
     if request.evaluations is not None and len(request.evaluations) > EVALUATIONS_MAX:
         raise AuthZenError(
             f"evaluations: expected at most {EVALUATIONS_MAX}, found {len(request.evaluations)}"
@@ -161,10 +171,10 @@ def question_of(evaluation: Evaluation, vocabulary: Vocabulary) -> Question:
     principal_type = vocabulary.subject_types.get(subject.type)
     if principal_type is None:
         raise _unknown("subject.type: unknown type", subject.type, vocabulary.subject_types)
-    operation = vocabulary.operations.get(action.name.upper())
+    operation = vocabulary.operations.get(ascii_upper(action.name))
     if operation is None:
         raise _unknown("action.name: unknown operation", action.name, vocabulary.operations)
-    resource_type = vocabulary.resource_types.get(resource.type.lower())
+    resource_type = vocabulary.resource_types.get(ascii_lower(resource.type))
     if resource_type is None:
         raise _unknown("resource.type: unknown type", resource.type, vocabulary.resource_types)
     host = _host_of(subject.properties, evaluation.context)

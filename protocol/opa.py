@@ -17,6 +17,7 @@ from kio.schema.index import api_key_map
 from acl.hosts import host_address
 from acl.model import OPERATIONS, RESOURCE_TYPES, Operation, ResourceType
 from protocol.json_faults import JSON_ERRORS, describe_json_fault
+from protocol.json_keys import JsonKeysError, check_keys
 
 ALLOWED: Final = b'{"result":true}'
 DENIED: Final = b'{"result":false}'
@@ -103,13 +104,16 @@ def decode_question(body: bytes) -> OpaQuestion:
     """Return the question that a JSON text puts; unknown fields are passed over.
 
     Raises:
-        OpaError: it is no JSON, a field is missing or has the wrong type, or Kafka does not know
-        an operation or a type, which a newer broker may.
+        OpaError: it is not JSON, a field is missing or has the wrong type, an object names a key
+        twice, or Kafka does not know an operation or a type, which a newer broker may.
     """
     try:
         asked = _decode(body).input
+        check_keys(body)
     except JSON_ERRORS as error:
         raise OpaError(describe_json_fault(error)) from None
+    except JsonKeysError as error:
+        raise OpaError(str(error)) from None
     context, action, pattern = asked.request_context, asked.action, asked.action.resource_pattern
     operation = _OPERATIONS.get(action.operation)
     if operation is None:
@@ -119,7 +123,7 @@ def decode_question(body: bytes) -> OpaQuestion:
         field = "input.action.resourcePattern.resourceType"
         raise OpaError(f"{field}: expected one of {', '.join(_RESOURCE_TYPES)}")
     return OpaQuestion(
-        principal=f"{context.principal.principal_type}:{context.principal.name}",
+        principal=_principal_of(context.principal),
         host=_host_of(context.client_address),
         operation=operation,
         resource_type=resource_type,
@@ -129,6 +133,15 @@ def decode_question(body: bytes) -> OpaQuestion:
         log_if_allowed=action.log_if_allowed,
         log_if_denied=action.log_if_denied,
     )
+
+
+def _principal_of(principal: _Principal) -> str:
+    """Return ``Type:name``; a colon in the type would make it somebody else's."""
+    if ":" in principal.principal_type:
+        raise OpaError(
+            "input.requestContext.principal.principalType: expected a text without a colon"
+        )
+    return f"{principal.principal_type}:{principal.name}"
 
 
 def _host_of(client_address: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 import pytest
 import trio
 
@@ -52,6 +53,23 @@ async def test_before_the_acls_are_loaded_only_super_users_are_answered(count: i
     assert refused.body == b"AUTHORIZER_NOT_READY: the ACLs are not loaded yet\n"
     assert refused.content_type.startswith("text/plain")
     assert (await handler(evaluation("root", count))).status == 200
+
+
+async def test_a_repeated_key_is_rejected_whatever_was_answered_before() -> None:
+    """A remembered answer is for the bytes of a sound question; others get 400, or an error."""
+    handler = new_handler(Published(EMPTY_SNAPSHOT))
+    sound = evaluation("root")
+    repeated = sound.body.replace(b'"id": "root"', b'"id": "alice", "id": "root"')
+    for body, status in ((sound.body, 200), (repeated, 400), (repeated, 400), (sound.body, 200)):
+        answer = await handler(msgspec.structs.replace(sound, body=body))
+        assert answer.status == status
+        if status == 400:
+            assert answer.body == b"invalid JSON: an object names the key 'id' twice\n"
+    many = b'{"evaluations": [%b, %b, %b]}' % (sound.body, repeated, sound.body)
+    answer = await handler(msgspec.structs.replace(sound, path=EVALUATIONS_PATH, body=many))
+    decisions = json.loads(answer.body)["evaluations"]
+    assert [one["decision"] for one in decisions] == [True, False, True]
+    assert "'id' twice" in decisions[1]["context"]["error"]["message"]
 
 
 async def test_a_long_request_yields_and_keeps_its_snapshot() -> None:

@@ -109,6 +109,8 @@ def test_explain_says_what_is_decided_and_why(
     [
         (["--principal", "alice"], "--principal: 'alice' is not Type:name"),
         (["--host", "localhost"], "--host: 'localhost' is not an IP address"),
+        (["--host", "2001:db8::9%x"], "--host: '2001:db8::9%x' is not an IP address"),
+        (["--operation", "wr\u0131te"], "--operation: 'wr\u0131te' is not a Kafka operation"),
         (["--operation", "fly"], "--operation: 'fly' is not a Kafka operation"),
         (["--operation", "any"], "--operation: 'any' is not a Kafka operation"),
         (["--group", "g"], "name one resource"),

@@ -61,6 +61,26 @@ def test_operations_and_resource_types_are_known_in_any_case(name: str) -> None:
     assert asked(resource={"type": "QUEUE", "id": "g"}).resource_type == ResourceType.GROUP
 
 
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"action": {"name": "wr\u0131te"}},
+        {"action": {"name": "de\u017fcribe"}},
+        {"action": {"name": "\uff52\uff45\uff41\uff44"}},
+        {"resource": {"type": "\u212aeys", "id": "k"}},
+        {"resource": {"type": "\u1e9eue", "id": "q"}},
+    ],
+)
+def test_only_ascii_letters_match_in_any_case(changed: dict[str, Any]) -> None:
+    """Unicode's case mappings would make a known name of a text that is not one."""
+    vocabulary = Vocabulary(
+        {"user": "User"}, {"topic": ResourceType.TOPIC, "keys": ResourceType.GROUP, "ssue": 5}
+    )
+    evaluation = decode_evaluation(json.dumps(GOOD | changed).encode())
+    with pytest.raises(AuthZenError, match="unknown"):
+        question_of(evaluation, vocabulary)
+
+
 def test_the_host_may_be_a_property_of_the_subject() -> None:
     """One place is enough, two must agree, none means that it is unknown."""
     with_host = {"type": "user", "id": "alice", "properties": {"host": "::1"}}
@@ -122,6 +142,10 @@ def test_unknown_fields_are_ignored() -> None:
             {"subject": {"type": "user", "id": "a", "properties": {"host": "*"}}, "context": {}},
             "subject.properties.host: expected an IP address, found '*'",
         ),
+        (
+            {"context": {"host": "2001:db8::9%x"}},
+            "context.host: expected an IP address, found '2001:db8::9%x'",
+        ),
     ],
 )
 def test_what_is_missing_unknown_or_of_the_wrong_type_is_named(
@@ -129,6 +153,27 @@ def test_what_is_missing_unknown_or_of_the_wrong_type_is_named(
 ) -> None:
     """Nothing is guessed: a question made of half an evaluation could be allowed."""
     assert said in refused(**changed)
+
+
+@pytest.mark.parametrize(
+    ("once", "twice"),
+    [
+        ('"id": "alice"', '"id": "bob", "id": "alice"'),
+        ('"id": "alice"', '"\\u0069d": "bob", "id": "alice"'),
+        ('"action":', '"action": {"name": "write"}, "action":'),
+        ('"context":', '"context": null, "context":'),
+        ('"host":', '"time": {"a": 1, "a": 2}, "host":'),
+    ],
+)
+def test_a_repeated_key_is_rejected(once: str, twice: str) -> None:
+    """A proxy may have checked the value that the daemon would not see."""
+    text = json.dumps(GOOD)
+    assert once in text
+    with pytest.raises(AuthZenError, match="twice"):
+        decode_evaluation(text.replace(once, twice, 1).encode())
+    many = text[:-1] + ', "evaluations": [{}]}'
+    with pytest.raises(AuthZenError, match="twice"):
+        decode_evaluations(many.replace(once, twice, 1).encode())
 
 
 def test_an_error_never_repeats_what_would_break_its_line() -> None:
@@ -189,7 +234,7 @@ def test_defaults_stand_in_for_what_is_absent_as_a_whole() -> None:
     )
     assert request.evaluations is not None
     questions = [
-        question_of(with_defaults(decode_evaluation(raw), request), VOCABULARY)
+        question_of(with_defaults(decode_evaluation(bytes(raw)), request), VOCABULARY)
         for raw in request.evaluations
     ]
     assert questions[0] == asked()

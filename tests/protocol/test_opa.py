@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from contextlib import suppress
 from ipaddress import IPv4Address, IPv6Address
 from typing import Any
@@ -211,6 +212,33 @@ def test_an_empty_prefix_asks_about_some_resource_of_the_type() -> None:
 def test_what_is_not_said_plainly_is_no_question(path: str, value: object, reason: str) -> None:
     """The field is named. A denial would be kept by the plugin, so there must be none."""
     assert refusal(json.dumps(asked((path, value))).encode()) == reason
+
+
+@pytest.mark.parametrize(
+    ("once", "twice"),
+    [
+        (b'"clientAddress":', b'"clientAddress":"/10.0.0.9","clientAddress":'),
+        (b'"name":"u1"', b'"name":"bob","n\\u0061me":"u1"'),
+        (b'"operation":"DESCRIBE"', b'"operation":"READ","operation":"DESCRIBE"'),
+        (b'"unknown":false', b'"unknown":false,"unknown":false'),
+    ],
+)
+def test_a_repeated_key_is_rejected(once: bytes, twice: bytes) -> None:
+    """A proxy may have checked the value that the daemon would not see."""
+    assert once in CAPTURED_BODY
+    said = refusal(CAPTURED_BODY.replace(once, twice, 1))
+    assert re.fullmatch(r"invalid JSON: an object names the key '\w+' twice", said)
+
+
+def test_a_colon_in_the_principal_s_type_is_rejected() -> None:
+    """``User:a`` and ``b`` are not the type and name of ``User:a:b``, though they read alike."""
+    reason = "input.requestContext.principal.principalType: expected a text without a colon"
+    for kind in ("User:a", ":", "User:"):
+        principal = {"principalType": kind, "name": "b"}
+        body = json.dumps(asked(("requestContext.principal", principal))).encode()
+        assert refusal(body) == reason
+    principal = {"principalType": "User", "name": "a:b"}
+    assert decoded(("requestContext.principal", principal)).principal == "User:a:b"
 
 
 @pytest.mark.parametrize("field", ["requestContext.clientAddress", "requestContext.principal"])

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 _MASTER: Final = re.compile(r"local(\[.+\])?|local-cluster\[.+\]|spark://.+|yarn|k8s://.+")
-_MEMORY: Final = re.compile(r"\d+[kmgt]", re.IGNORECASE)
+_MEMORY: Final = re.compile(r"\d+[kmgt]", re.ASCII | re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True)

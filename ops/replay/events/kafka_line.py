@@ -14,6 +14,7 @@ from datetime import tzinfo
 from functools import lru_cache
 from typing import Final
 
+from acl.letter_case import ascii_upper
 from ops.replay.events.event import SEPARATOR, UNKNOWN_HOST, UNKNOWN_LEVEL, Event, Reason
 from ops.replay.events.times import Head, find_head
 
@@ -96,7 +97,7 @@ def _parsed(text: str, zone: tzinfo) -> Event:
 @lru_cache(64)  # words are few, but come with every line
 def constant_name(word: str) -> str:
     """Return ``TransactionalId`` as ``TRANSACTIONAL_ID``; what is in capitals stays as it is."""
-    return re.sub(r"([a-z])([A-Z])", r"\1_\2", word).upper()
+    return ascii_upper(re.sub(r"([a-z])([A-Z])", r"\1_\2", word))
 
 
 def _cut(text: str, marker: str, line: str) -> tuple[str, str]:

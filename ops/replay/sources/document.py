@@ -22,6 +22,7 @@ from typing import Any, Final, TypeAlias
 import yaml
 
 from acl.errors import InvalidAclError
+from acl.letter_case import ascii_upper
 from acl.model import WILDCARD, Acl, Code, Operation, PatternType, PermissionType, ResourceType
 from acl.validation import validate_new_acl, validate_resource
 
@@ -198,7 +199,7 @@ def _text(place: str, key: str, value: Value) -> str:
 def _code(place: str, key: str, value: Value, codes: type[Code]) -> int:
     """Return the code that a name stands for: Kafka's, in any case, with or without ``_``."""
     name = _text(place, key, value)
-    code = _CODES[codes].get(name.replace("_", "").upper())
+    code = _CODES[codes].get(ascii_upper(name.replace("_", "")))
     if code is None:
         raise DocumentError(f"{place}.{key}", f"{name!r} is no {codes.__name__}")
     return code

@@ -1,0 +1,23 @@
+"""Upper and lower case of ASCII letters, for names that may be written in any case.
+
+Unicode's case mappings are no choice here: ``"wr\\u0131te".upper()`` is ``"WRITE"``, so a text that
+a caller's own checks read as another word would be taken for the name of an operation.
+"""
+
+from __future__ import annotations
+
+from string import ascii_lowercase, ascii_uppercase
+from typing import Final
+
+_TO_UPPER: Final = str.maketrans(ascii_lowercase, ascii_uppercase)
+_TO_LOWER: Final = str.maketrans(ascii_uppercase, ascii_lowercase)
+
+
+def ascii_upper(text: str) -> str:
+    """Return ``text`` with a to z in upper case, all other characters as they are."""
+    return text.upper() if text.isascii() else text.translate(_TO_UPPER)
+
+
+def ascii_lower(text: str) -> str:
+    """Return ``text`` with A to Z in lower case, all other characters as they are."""
+    return text.lower() if text.isascii() else text.translate(_TO_LOWER)
