@@ -38,7 +38,7 @@ RECORDS_PER_BATCH: Final = 1024
 class CheckpointState(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that a checkpoint holds: the state below ``end_offset``, which is exclusive.
 
-    ``epoch`` is that of the last record, ``timestamp_ms`` its time.
+    ``epoch`` is that of the last record, ``timestamp_ms`` its time or a later one.
     """
 
     end_offset: int
@@ -86,7 +86,8 @@ def _batches(state: CheckpointState) -> Iterator[bytes]:
         offset += len(records)
         return encoded
 
-    yield batch([snapshot_header(state.timestamp_ms)], is_control=True)
+    header = snapshot_header(state.timestamp_ms, end_offset=state.end_offset)
+    yield batch([header], is_control=True)
     records = _records(state)
     while some := list(islice(records, RECORDS_PER_BATCH)):
         yield batch([(None, encode_value(record)) for record in some])

@@ -16,18 +16,21 @@ from acl.builder import SnapshotBuilder
 from acl.errors import ChangeError
 from acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot, apply_changes
 from metadata.batch_file import BatchFile, PlacedBatch
+from metadata.checkpoint import CheckpointReader, time_fault
 from metadata.directory import OFFSET_MAX, Checkpoint, Segment, find_files
+from metadata.epochs import epoch_fault
 from metadata.errors import CorruptLogError, LogDirectoryError, MetadataLogError
 from metadata.findings import Fault, FaultKind, Finding, Note, Summary, directory_fault
 from metadata.known_names import name_findings
-from metadata.log import LogBatch, MetadataLog
+from metadata.log import LogBatch
 from metadata.meta_properties import NAME as META_PROPERTIES_NAME
 from metadata.meta_properties import check_format_is_finished, read_meta_properties
 from metadata.replay import Replay
 from metadata.storage import DISK, Storage
+from protocol.control_records import SnapshotHeader
 from protocol.errors import DecodeError
 from protocol.leader_change import decode_leader_change
-from protocol.record_batch import ControlType, control_types
+from protocol.record_batch import ControlType, RecordBatch, control_types
 from protocol.record_reader import Texts, read_records
 
 
@@ -45,6 +48,7 @@ class Inspection:
         self._start = 0
         self._end = 0
         self._epoch: int | None = 0
+        self._last: RecordBatch | None = None
         self._is_interrupted = False
         self._snapshot: AclSnapshot | None = EMPTY_SNAPSHOT
         self._replay = Replay()
@@ -126,6 +130,7 @@ class Inspection:
     def _begin_run(self, offset: int, *, epoch: int | None, snapshot: AclSnapshot | None) -> None:
         self._start = self._end = offset
         self._epoch = epoch
+        self._last = None
         self._snapshot = snapshot
         self._replay = Replay()
 
@@ -183,6 +188,7 @@ class Inspection:
         except ChangeError as error:
             yield self._unfit(placed, str(error), placed.position)
         self._epoch = batch.leader_epoch
+        self._last = batch
         self._end = batch.last_offset + 1
 
     def _unfit(self, placed: PlacedBatch, reason: str, position: int) -> Fault:
@@ -203,14 +209,13 @@ class Inspection:
             yield self._unfit(placed, reason, placed.position)
 
     def _of_epoch(self, placed: PlacedBatch, *, begins_epoch: bool) -> Iterator[Finding]:
-        """Yield a fault where an epoch begins without a LeaderChange, or one begins none."""
-        epoch, before = placed.batch.leader_epoch, self._epoch
-        if before is None or (epoch > before) == begins_epoch:
+        """Yield a fault where the batch's epoch cannot follow the one before."""
+        if self._epoch is None:
             return
-        if begins_epoch:
-            reason, right_epoch = f"a LeaderChange in epoch {epoch}, which has begun", before + 1
-        else:
-            reason, right_epoch = f"epoch {epoch} after {before}, with no LeaderChange", before
+        reason = epoch_fault(placed.batch.leader_epoch, self._epoch, begins_epoch=begins_epoch)
+        if reason is None:
+            return
+        right_epoch = self._epoch + begins_epoch
         yield Fault(
             FaultKind.EPOCH, placed.path, placed.position + 12, self._end, reason,
             batch_position=placed.position, right_epoch=right_epoch,
@@ -244,10 +249,12 @@ class Inspection:
         """Return what is wrong with a checkpoint; a sound one may be where the ACLs go on from."""
         path, position = checkpoint.path, 0
         builder, replay = SnapshotBuilder(), Replay()
+        reader = CheckpointReader(checkpoint, self._storage)
+        last_offset = checkpoint.end_offset - 1
         try:
-            for log_batch in MetadataLog.open(path, self._storage).batches():
-                position = log_batch.placed.position
-                for step in replay.steps(log_batch):
+            for placed in reader.batches():
+                position = placed.position
+                for step in replay.steps(LogBatch(placed, last_offset, is_checkpoint=True)):
                     if step is not None:
                         builder.apply_changes(step.changes)
         except CorruptLogError as error:
@@ -255,8 +262,8 @@ class Inspection:
             return Fault(FaultKind.CHECKPOINT, path, error.position, error.offset, reason)
         except (LogDirectoryError, ChangeError) as error:
             return Fault(FaultKind.CHECKPOINT, path, position, checkpoint.end_offset, str(error))
-        snapshot = builder.freeze(checkpoint.end_offset - 1)
-        disagreement = self._disagreement(checkpoint, snapshot)
+        snapshot = builder.freeze(last_offset)
+        disagreement = self._disagreement(checkpoint, reader.header, snapshot)
         if disagreement is not None:
             return Fault(FaultKind.CHECKPOINT, path, 0, checkpoint.end_offset, disagreement)
         if self._is_ahead(checkpoint):
@@ -265,7 +272,9 @@ class Inspection:
         self._adopt(checkpoint, snapshot)
         return None
 
-    def _disagreement(self, checkpoint: Checkpoint, snapshot: AclSnapshot) -> str | None:
+    def _disagreement(
+        self, checkpoint: Checkpoint, header: SnapshotHeader | None, snapshot: AclSnapshot
+    ) -> str | None:
         """Return in what the checkpoint differs from the log, where the log reaches back to it."""
         end = checkpoint.end_offset
         if self._is_interrupted or not self._start <= end <= self._end:
@@ -276,7 +285,10 @@ class Inspection:
             return f"its epoch is {checkpoint.epoch}, the log's at offset {end - 1} {self._epoch}"
         if self._replay.is_transaction_open:
             return "it ends within a transaction"
-        return None if self._snapshot is None else _difference(snapshot, self._snapshot)
+        reason = None if self._last is None else time_fault(header, self._last)
+        if reason is None and self._snapshot is not None:
+            reason = _difference(snapshot, self._snapshot)
+        return reason
 
     def _is_ahead(self, checkpoint: Checkpoint) -> bool:
         """Say whether it ends where no log is, though there is log before it.

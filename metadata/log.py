@@ -1,9 +1,9 @@
 """The batches of a metadata log in order: the newest checkpoint, then the log from its end.
 
-Law: offsets have no gap and epochs never go back, from the first batch to the last. Neither is
-covered by a batch's CRC, so the order of the batches is what vouches for them. Of a checkpoint
-nothing is handed on before all of it was found whole; one that is not is passed over where the log,
-with an older checkpoint or alone, holds what it held.
+Law: offsets have no gap, and an epoch begins with its LeaderChange only, from the first batch to
+the last. Neither is covered by a batch's CRC, so the order of the batches is what vouches for them.
+Of a checkpoint nothing is handed on before all of it was found whole and in its place; one that is
+not is passed over where the log, with an older checkpoint or alone, holds what it held.
 
 Source: KIP-595, KIP-630; Kafka 4.3 KafkaRaftLog.
 """
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from metadata.batch_file import BatchFile, PlacedBatch, TornTail
+from metadata.checkpoint import CheckpointReader, control_types_of, corrupt, place_fault
 from metadata.directory import (
     Checkpoint,
     LogFiles,
@@ -24,10 +25,12 @@ from metadata.directory import (
     checkpoint_of,
     find_files,
 )
+from metadata.epochs import epoch_fault
 from metadata.errors import CorruptLogError, MetadataLogError
 from metadata.storage import DISK, Storage
+from protocol.control_records import SnapshotHeader
 from protocol.errors import DecodeError
-from protocol.record_batch import ControlType, control_types
+from protocol.record_batch import ControlType, RecordBatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +104,9 @@ class MetadataLog:
         end = 0
         checkpoint = self._newest_whole_checkpoint()
         if checkpoint is not None:
-            yield from self._of_checkpoint(checkpoint)
+            last = checkpoint.end_offset - 1
+            for placed in CheckpointReader(checkpoint, self._storage).batches():
+                yield LogBatch(placed, last, is_checkpoint=True)
             end = checkpoint.end_offset
             self.progress.last_offset = end - 1
             self.progress.last_epoch = checkpoint.epoch
@@ -114,8 +119,10 @@ class MetadataLog:
     def _newest_whole_checkpoint(self) -> Checkpoint | None:
         for checkpoint in reversed(self._checkpoints):
             try:
-                for _ in self._of_checkpoint(checkpoint):
+                reader = CheckpointReader(checkpoint, self._storage)
+                for _ in reader.batches():
                     pass
+                self._check_place(checkpoint, reader.header)
             except MetadataLogError as error:
                 if not self._segments:
                     raise
@@ -123,6 +130,35 @@ class MetadataLog:
             else:
                 return checkpoint
         return None
+
+    def _check_place(self, checkpoint: Checkpoint, header: SnapshotHeader | None) -> None:
+        """Refuse a checkpoint of which only the name says where it ends, where the log denies it.
+
+        Raises:
+            CorruptLogError: the log has no batch that ends there, or another one.
+        """
+        end = checkpoint.end_offset
+        below = [segment for segment in self._segments if segment.base_offset < end]
+        if not below or (header is not None and header.end_offset is not None):
+            return
+        try:
+            before = self._last_batch_below(end, below[-1])
+        except MetadataLogError:
+            return  # damage that reading on comes to, or that the checkpoint covers
+        reason = place_fault(checkpoint, header, before)
+        if reason is not None:
+            raise CorruptLogError(checkpoint.path, 0, end, reason)
+
+    def _last_batch_below(self, end: int, segment: Segment) -> RecordBatch | None:
+        """Return the last batch of a segment that begins below ``end``; None where none does."""
+        last = None
+        with BatchFile(segment.path, segment.base_offset, self._storage) as file:
+            may_be_torn = self._may_be_torn and segment == self._segments[-1]
+            while (placed := file.read(may_be_torn=may_be_torn)) is not None:
+                if placed.batch.base_offset >= end:
+                    break
+                last = placed.batch
+        return last
 
     def _check_damaged_are_covered(self) -> None:
         """Refuse a log that ends before a checkpoint that cannot be believed: what is between?"""
@@ -154,6 +190,15 @@ class MetadataLog:
     def _damage(self) -> str:
         return "".join(f"; {damaged.error}" for damaged in self.progress.damaged_checkpoints)
 
+    def _check_epoch(self, placed: PlacedBatch) -> None:
+        batch = placed.batch
+        begins_epoch = ControlType.LEADER_CHANGE in control_types_of(placed)
+        reason = epoch_fault(
+            batch.leader_epoch, self.progress.last_epoch, begins_epoch=begins_epoch
+        )
+        if reason is not None:
+            raise corrupt(placed, batch.base_offset, reason)
+
     def _of_segment(
         self, segment: Segment, following: Segment | None, end: int
     ) -> Iterator[LogBatch]:
@@ -163,18 +208,13 @@ class MetadataLog:
             while (placed := file.read(may_be_torn=may_be_torn)) is not None:
                 batch = placed.batch
                 if batch.base_offset != expected:
-                    raise _corrupt(placed, expected, f"base offset {batch.base_offset}")
+                    raise corrupt(placed, expected, f"base offset {batch.base_offset}")
                 expected = batch.last_offset + 1
                 if batch.base_offset < end:
                     if batch.last_offset >= end:
-                        raise _corrupt(placed, batch.base_offset, f"straddles checkpoint end {end}")
+                        raise corrupt(placed, batch.base_offset, f"straddles checkpoint end {end}")
                     continue
-                if batch.leader_epoch < self.progress.last_epoch:
-                    raise _corrupt(
-                        placed,
-                        batch.base_offset,
-                        f"epoch {batch.leader_epoch} after epoch {self.progress.last_epoch}",
-                    )
+                self._check_epoch(placed)
                 self.progress.last_epoch = batch.leader_epoch
                 self.progress.last_offset = batch.last_offset
                 yield LogBatch(placed, batch.last_offset, is_checkpoint=False)
@@ -190,50 +230,8 @@ class MetadataLog:
                 f"the segment begins at {following.base_offset}{self._damage()}",
             )
 
-    def _of_checkpoint(self, checkpoint: Checkpoint) -> Iterator[LogBatch]:
-        """Yield the data batches, between the header and the footer that must frame them."""
-        expected = 0
-        is_ended = False
-        with BatchFile(checkpoint.path, 0, self._storage) as file:
-            while (placed := file.read(may_be_torn=False)) is not None:
-                batch = placed.batch
-                if batch.base_offset != expected:
-                    raise _corrupt(placed, expected, f"base offset {batch.base_offset}")
-                if batch.leader_epoch != checkpoint.epoch:
-                    raise _corrupt(
-                        placed,
-                        expected,
-                        f"epoch {batch.leader_epoch} in a checkpoint of epoch {checkpoint.epoch}",
-                    )
-                if is_ended:
-                    raise _corrupt(placed, expected, "a batch follows the checkpoint's footer")
-                controls = _controls(placed) if batch.is_control else []
-                if not expected and controls[:1] != [ControlType.SNAPSHOT_HEADER]:
-                    raise _corrupt(placed, expected, "a checkpoint that lacks its header")
-                is_ended = ControlType.SNAPSHOT_FOOTER in controls
-                expected = batch.last_offset + 1
-                if not batch.is_control:
-                    yield LogBatch(placed, checkpoint.end_offset - 1, is_checkpoint=True)
-        if not is_ended:
-            raise CorruptLogError(checkpoint.path, file.position, expected, "it lacks its footer")
-
-
-def _controls(placed: PlacedBatch) -> list[int]:
-    try:
-        return list(control_types(placed.batch))
-    except DecodeError as error:
-        raise _corrupt(
-            placed, placed.batch.base_offset, error.reason, position=error.position
-        ) from error
-
-
-def _corrupt(
-    placed: PlacedBatch, offset: int, reason: str, *, position: int = 0
-) -> CorruptLogError:
-    return CorruptLogError(placed.path, placed.position + position, offset, reason)
-
 
 def corrupt_record(log_batch: LogBatch, error: DecodeError) -> CorruptLogError:
     """Return the error that places a record's fault in the log."""
     placed = log_batch.placed
-    return _corrupt(placed, placed.batch.base_offset, error.reason, position=error.position)
+    return corrupt(placed, placed.batch.base_offset, error.reason, position=error.position)

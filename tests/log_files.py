@@ -54,11 +54,15 @@ def removed(number: int) -> AclRemoved:
 
 
 def data_batch(
-    base_offset: int, records: Sequence[MetadataRecord | bytes], *, epoch: int = EPOCH
+    base_offset: int,
+    records: Sequence[MetadataRecord | bytes],
+    *,
+    epoch: int = EPOCH,
+    time_ms: int = TIME_MS,
 ) -> bytes:
     """Return a batch of records, or of bytes that stand where a record's value should."""
     values = [each if isinstance(each, bytes) else encode_value(each) for each in records]
-    return encode_batch(base_offset, epoch, TIME_MS, [(None, value) for value in values])
+    return encode_batch(base_offset, epoch, time_ms, [(None, value) for value in values])
 
 
 def control_batch(base_offset: int, control_type: ControlType, *, epoch: int = EPOCH) -> bytes:
@@ -68,11 +72,21 @@ def control_batch(base_offset: int, control_type: ControlType, *, epoch: int = E
 
 
 def checkpoint_batches(
-    records: Sequence[MetadataRecord | bytes], *, epoch: int = EPOCH
+    records: Sequence[MetadataRecord | bytes],
+    *,
+    epoch: int = EPOCH,
+    end_offset: int | None = None,
+    time_ms: int = TIME_MS,
 ) -> tuple[bytes, ...]:
-    """Return the header, one batch of ``records`` if there are any, and the footer."""
+    """Return the header, one batch of ``records`` if there are any, and the footer.
+
+    Args:
+        end_offset: what the header says; None: it is as Kafka writes it.
+        time_ms: the header's time.
+    """
+    header = snapshot_header(time_ms, end_offset=end_offset)
     return (
-        control_batch(0, ControlType.SNAPSHOT_HEADER, epoch=epoch),
+        encode_batch(0, epoch, TIME_MS, [header], is_control=True),
         *([data_batch(1, records, epoch=epoch)] if records else []),
         control_batch(1 + len(records), ControlType.SNAPSHOT_FOOTER, epoch=epoch),
     )
@@ -104,8 +118,23 @@ def write_segment(log_dir: Path, base_offset: int, *batches: bytes) -> Path:
 def write_checkpoint(
     log_dir: Path, end_offset: int, records: Sequence[MetadataRecord | bytes], *, epoch: int = EPOCH
 ) -> Path:
+    """Write a checkpoint as this daemon does."""
     name = checkpoint_name(end_offset, epoch)
-    return write_file(log_dir, name, *checkpoint_batches(records, epoch=epoch))
+    pieces = checkpoint_batches(records, epoch=epoch, end_offset=end_offset)
+    return write_file(log_dir, name, *pieces)
+
+
+def write_kafka_checkpoint(
+    log_dir: Path,
+    end_offset: int,
+    records: Sequence[MetadataRecord | bytes],
+    *,
+    epoch: int = EPOCH,
+    time_ms: int = TIME_MS,
+) -> Path:
+    """Write a checkpoint as Kafka does: nothing in it says where it ends."""
+    name = checkpoint_name(end_offset, epoch)
+    return write_file(log_dir, name, *checkpoint_batches(records, epoch=epoch, time_ms=time_ms))
 
 
 def write_log(log_dir: Path, *batches: Sequence[MetadataRecord | bytes]) -> Path:

@@ -58,7 +58,7 @@ async def test_what_writing_begins_with_is_handed_on(tmp_path: Path) -> None:
     """A new log's features, say, which a checkpoint has to hold; the word that all was said comes
     behind it, at its offset.
     """
-    write_segment(tmp_path, 0, data_batch(0, [added(1)]))
+    write_segment(tmp_path, 0, data_batch(0, [added(1)], epoch=0))
     begun = ChangeBatch(7, cluster_changes=(METADATA_VERSION,))
 
     async def begin(progress: Progress, replay: Replay) -> ChangeBatch:

@@ -107,7 +107,7 @@ def test_a_checkpoint_is_written_as_kafka_writes_it(tmp_path: Path) -> None:
     """Header, metadata.version first, ACLs, footer; offsets from 0, each batch of its epoch."""
     path = written(tmp_path, numbered(1, 2))
     records = (METADATA_VERSION, FeatureLevel("group.version", 1), added(1), added(2))
-    assert path.read_bytes() == b"".join(checkpoint_batches(records, epoch=3))
+    assert path.read_bytes() == b"".join(checkpoint_batches(records, epoch=3, end_offset=5))
     assert path.name == NAME
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import product
 from pathlib import Path
 from typing import Literal
@@ -12,8 +12,9 @@ import pytest
 
 from acl.errors import ChangeError
 from metadata.batch_file import SECTOR_SIZE
-from metadata.directory import METADATA_TOPIC_DIRECTORY
+from metadata.directory import METADATA_TOPIC_DIRECTORY, checkpoint_name, find_files
 from metadata.errors import CorruptLogError, LogDirectoryError
+from metadata.log import MetadataLog
 from protocol.record_batch import ControlType
 from tests.log_files import (
     METADATA_VERSION,
@@ -38,21 +39,16 @@ UNDETECTABLE_BY_CONTENT = {
 }
 """What not even check-log can find, by file, and why. No ACL depends on any of it."""
 
-UNNOTICED_AT_A_START = {
-    "checkpoint": "no byte of it says where it ends: its name alone does",
-}
-"""Whose names, changed, a start may not notice though the ACLs are wrong; check-log does."""
-
 
 @pytest.fixture
 def log_dir(tmp_path: Path) -> Path:
     return tmp_path / "log"
 
 
-def outcome(log_dir: Path, storage: StoredFiles) -> Outcome:
+def outcome(log_dir: Path, storage: StoredFiles, right: Collection[bytes] = RIGHT) -> Outcome:
     """Return what a start makes of it; damage is refused with file, byte and offset."""
     try:
-        return "right" if set(acls_read(log_dir, storage)) == RIGHT else "wrong"
+        return "right" if set(acls_read(log_dir, storage)) == right else "wrong"
     except CorruptLogError as error:
         is_placed = error.path in storage.files and error.position >= 0 <= error.offset
         return "refused" if is_placed else "wrong"
@@ -120,24 +116,26 @@ def test_of_the_other_files_only_known_bytes_can_change_unnoticed(log_dir: Path)
     assert unnoticed <= ids | line_ends | {*range(last_line, len(text))}
 
 
-def test_the_epoch_of_a_last_leader_change_can_rise_unnoticed(log_dir: Path) -> None:
+def test_only_the_epoch_of_a_last_leader_change_can_change_unnoticed(log_dir: Path) -> None:
     """Nothing follows that could contradict it. The next epoch is a later one then; ACLs do not
-    depend on it. It cannot go back, nor stay.
+    depend on it. It cannot go back, nor stay, nor be the highest there is.
     """
     first = (control_batch(0, ControlType.LEADER_CHANGE), data_batch(1, [METADATA_VERSION]))
-    path = write_segment(log_dir, 0, *first, control_batch(2, ControlType.LEADER_CHANGE, epoch=2))
-    storage = StoredFiles.of(log_dir)
-    start = sum(map(len, first))
-    unnoticed = {
-        (position - start, mask)
-        for position, mask in flips(storage, path, BITS)
-        if not faults_of(log_dir, storage)
-    }
-    assert unnoticed == {
-        (position, mask)
-        for position, mask in product(range(12, 16), BITS)
-        if (2 ^ mask << 8 * (15 - position)) in range(2, 2**31)
-    }
+    for epoch in (2, 2**31 - 2):
+        last = control_batch(2, ControlType.LEADER_CHANGE, epoch=epoch)
+        path = write_segment(log_dir, 0, *first, last)
+        storage = StoredFiles.of(log_dir)
+        start = sum(map(len, first))
+        unnoticed = {
+            (position - start, mask)
+            for position, mask in flips(storage, path, BITS)
+            if not faults_of(log_dir, storage)
+        }
+        assert unnoticed == {
+            (position, mask)
+            for position, mask in product(range(12, 16), BITS)
+            if (epoch ^ mask << 8 * (15 - position)) in range(2, 2**31 - 1)
+        }
 
 
 def is_name(name: str) -> bool:
@@ -146,22 +144,42 @@ def is_name(name: str) -> bool:
 
 @pytest.mark.parametrize("checkpoints", [False, True], ids=["segments", "checkpoints"])
 def test_every_name_is_vouched_for(log_dir: Path, checkpoints: bool) -> None:
-    """check-log finds each changed name; a start passes over those of the table alone."""
+    """check-log finds each changed name, and a start serves no wrong ACL for it."""
     write_sound_log(log_dir, checkpoints=checkpoints)
     storage = StoredFiles.of(log_dir)
     directory = log_dir / METADATA_TOPIC_DIRECTORY
     for path in [each for each in storage.files if each.parent == directory]:
         whole = storage.files.pop(path)
-        what = "checkpoint" if path.suffix == ".checkpoint" else "segment"
         for position, mask in product(range(len(path.name)), BITS):
             name = os.fsdecode(flipped(path.name.encode(), position, mask))
             if is_name(name) and directory / name not in storage.files:
                 storage.files[directory / name] = whole
                 assert faults_of(log_dir, storage), name
-                if outcome(log_dir, storage) == "wrong":
-                    assert what in UNNOTICED_AT_A_START, name
+                assert outcome(log_dir, storage) != "wrong", name
                 del storage.files[directory / name]
         storage.files[path] = whole
+
+
+def test_a_brokers_checkpoint_under_another_name_gives_no_wrong_acls(real_log_dir: Path) -> None:
+    """Nothing in the file says where it ends, so the log has to: at each name that fits the end of
+    a batch, a start serves the right ACLs or refuses.
+    """
+    storage = StoredFiles.of(real_log_dir)
+    right = set(acls_read(real_log_dir, storage))
+    checkpoints = find_files(real_log_dir).checkpoints
+    alone = StoredFiles(
+        {path: data for path, data in storage.files.items() if "-" not in path.name}
+    )
+    ends = [each.last_offset + 1 for each in MetadataLog.open(real_log_dir, alone).batches()]
+    others = [*ends[::20], *(each.end_offset for each in checkpoints), ends[-1], ends[-1] + 1]
+    outcomes = set()
+    for checkpoint, end in product(checkpoints, others):
+        moved = checkpoint.path.with_name(checkpoint_name(end, checkpoint.epoch))
+        files = {**alone.files, moved: storage.files[checkpoint.path]}
+        found = outcome(real_log_dir, StoredFiles(files), right)
+        assert found != "wrong", (checkpoint, end)
+        outcomes.add(found)
+    assert outcomes == {"right", "refused"}
 
 
 def test_no_batch_swallows_its_neighbours(log_dir: Path) -> None:

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metadata.directory import METADATA_TOPIC_DIRECTORY, segment_name
+from metadata.directory import METADATA_TOPIC_DIRECTORY, checkpoint_name, segment_name
 from metadata.errors import LogDirectoryError
 from metadata.findings import FaultKind, Note
 from metadata.inspection import Inspection
 from metadata.storage import DISK
-from protocol.metadata_records import BeginTransaction, EndTransaction
+from protocol.metadata_records import BeginTransaction, EndTransaction, MetadataRecord
 from protocol.record_batch import ControlType, control_key, encode_batch
 from tests.log_files import (
     METADATA_VERSION,
@@ -28,6 +28,7 @@ from tests.log_files import (
     removed,
     write_checkpoint,
     write_file,
+    write_kafka_checkpoint,
     write_log,
     write_segment,
 )
@@ -197,6 +198,31 @@ def test_a_checkpoint_is_the_log_at_its_end(name: str, tmp_path: Path) -> None:
     write_checkpoint(tmp_path, end, [METADATA_VERSION, *map(added, numbers)], epoch=epoch)
     (found,) = reasons(tmp_path)
     assert reason in found
+
+
+def test_a_checkpoint_is_where_its_header_or_its_last_record_says(tmp_path: Path) -> None:
+    """Its header names its end; of Kafka's, the time of the last record has to fit the log."""
+    write_sound_log(tmp_path)
+    records: list[MetadataRecord] = [METADATA_VERSION, *map(added, (2, 3, 4))]
+    path = write_checkpoint(tmp_path, 9, records, epoch=2)
+    path.rename(path.with_name(checkpoint_name(10, 2)))
+    (reason,) = reasons(tmp_path)
+    assert "its header says that it ends at offset 9, its name says 10" in reason
+    write_kafka_checkpoint(tmp_path, 10, records, epoch=2, time_ms=TIME_MS - 1)
+    (reason,) = reasons(tmp_path)
+    assert "its last record is of 1791999999999 ms, the log's at offset 9 of" in reason
+    write_kafka_checkpoint(tmp_path, 10, records, epoch=2)
+    assert reasons(tmp_path) == []
+
+
+def test_the_highest_epoch_is_a_fault_that_is_cured(tmp_path: Path) -> None:
+    """No epoch could follow it; the one that follows the epoch before is right."""
+    write_sound_log(tmp_path)
+    last = control_batch(END, ControlType.LEADER_CHANGE, epoch=2**31 - 1)
+    write_segment(tmp_path, 10, *SEGMENTS[10], last)
+    (fault,) = faults_of(tmp_path, DISK)
+    assert (fault.kind, fault.right_epoch) == (FaultKind.EPOCH, 3)
+    assert fault.reason == "a LeaderChange to epoch 2147483647, which no epoch can follow"
 
 
 def test_a_checkpoint_holds_what_exists(tmp_path: Path) -> None:

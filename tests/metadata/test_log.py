@@ -63,12 +63,38 @@ def test_segments_follow_one_another(tmp_path: Path) -> None:
     assert offsets(tmp_path) == [0, 1, 2, 4]
 
 
-def test_epochs_may_rise(tmp_path: Path) -> None:
-    """By any number, at any batch; the last is kept."""
-    epochs = [1, 1, 4, 9]
-    pieces = [data_batch(n, [added(n)], epoch=epoch) for n, epoch in enumerate(epochs)]
-    write_segment(tmp_path, 0, *pieces)
+LEADER_CHANGE = ControlType.LEADER_CHANGE
+
+
+def test_an_epoch_begins_with_a_leader_change(tmp_path: Path) -> None:
+    """It may be higher by any number; the last is kept."""
+    pieces = [control_batch(n, LEADER_CHANGE, epoch=epoch) for n, epoch in enumerate((1, 4, 9))]
+    write_segment(tmp_path, 0, *pieces, data_batch(3, [added(3)], epoch=9))
     assert read(tmp_path)[1].last_epoch == 9
+
+
+UNFIT_EPOCHS = {
+    "of the last batch, with no LeaderChange": (
+        data_batch(6, [added(9)], epoch=2), "epoch 2 after 1, with no LeaderChange"
+    ),
+    "of a LeaderChange that begins none": (
+        control_batch(6, LEADER_CHANGE), "a LeaderChange in epoch 1, which has begun"
+    ),
+    "that no epoch can follow": (
+        control_batch(6, LEADER_CHANGE, epoch=2**31 - 1),
+        "a LeaderChange to epoch 2147483647, which no epoch can follow",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", UNFIT_EPOCHS)
+def test_an_epoch_that_did_not_begin_is_refused(tmp_path: Path, name: str) -> None:
+    """The CRC does not cover it, so its place has to vouch for it, at the log's end too."""
+    batch, reason = UNFIT_EPOCHS[name]
+    path = write_segment(tmp_path, 0, *BATCHES, batch)
+    error = refusal(tmp_path)
+    assert (error.path, error.position, error.offset) == (path, sum(map(len, BATCHES)), 6)
+    assert error.reason == reason
 
 
 @pytest.mark.parametrize("base_offset", [3, 5, 0, 2**40])
@@ -84,9 +110,8 @@ def test_a_gap_or_an_overlap_is_refused(tmp_path: Path, base_offset: int) -> Non
 @pytest.mark.parametrize("epoch", [6, 0, -1])
 def test_an_epoch_that_goes_back_is_refused(tmp_path: Path, epoch: int) -> None:
     """What an older leader wrote cannot follow."""
-    path = write_segment(
-        tmp_path, 0, data_batch(0, [added(0)], epoch=7), data_batch(1, [added(1)], epoch=epoch)
-    )
+    first = control_batch(0, LEADER_CHANGE, epoch=7)
+    path = write_segment(tmp_path, 0, first, data_batch(1, [added(1)], epoch=epoch))
     error = refusal(tmp_path)
     assert (error.path, error.offset) == (path, 1)
     assert error.reason == f"epoch {epoch} after epoch 7"
@@ -232,7 +257,7 @@ def test_cut_at_any_byte_it_is_refused(tmp_path: Path) -> None:
     """A checkpoint is renamed once it is whole: there is no torn one. Nothing may follow it."""
     path = write_checkpoint(tmp_path, 90, RECORDS)
     whole = path.read_bytes()
-    header, data, _ = checkpoint_batches(RECORDS)
+    header, data, _ = checkpoint_batches(RECORDS, end_offset=90)
     for size in range(len(whole)):
         path.write_bytes(whole[:size])
         error = refusal(path)

@@ -167,7 +167,7 @@ LOG_MUTANTS: Final = (
         name="a gap in the offsets is read over",
         file="metadata/log.py",
         text=(
-            'raise _corrupt(placed, expected, f"base offset {batch.base_offset}")\n'
+            'raise corrupt(placed, expected, f"base offset {batch.base_offset}")\n'
             "                expected ="
         ),
         becomes="pass\n                expected =",
@@ -175,10 +175,38 @@ LOG_MUTANTS: Final = (
     ),
     Mutant(
         name="an epoch may go back",
-        file="metadata/log.py",
-        text="if batch.leader_epoch < self.progress.last_epoch:",
-        becomes="if batch.leader_epoch < 0:",
+        file="metadata/epochs.py",
+        text="if epoch < before:",
+        becomes="if epoch < 0:",
         found_by="tests/metadata/test_log.py::test_an_epoch_that_goes_back_is_refused",
+    ),
+    Mutant(
+        name="an epoch may begin without its LeaderChange",
+        file="metadata/epochs.py",
+        text="if not begins_epoch:",
+        becomes="if False:",
+        found_by="tests/metadata/test_log.py::test_an_epoch_that_did_not_begin_is_refused",
+    ),
+    Mutant(
+        name="an epoch may begin that none can follow",
+        file="metadata/epochs.py",
+        text="if epoch == EPOCH_MAX:",
+        becomes="if epoch < 0:",
+        found_by="tests/metadata/test_log.py::test_an_epoch_that_did_not_begin_is_refused",
+    ),
+    Mutant(
+        name="a checkpoint is believed under another's name",
+        file="metadata/checkpoint.py",
+        text="self.header.end_offset not in (None, named)",
+        becomes="self.header.end_offset in ()",
+        found_by="tests/metadata/test_checkpoint.py::test_a_checkpoint_under_another_s_name_is_refused",
+    ),
+    Mutant(
+        name="a checkpoint of Kafka's is believed wherever its name puts it",
+        file="metadata/log.py",
+        text="                self._check_place(checkpoint, reader.header)\n",
+        becomes="",
+        found_by="tests/metadata/test_checkpoint.py::test_a_checkpoint_of_kafka_s_is_held_against_the_log",
     ),
     Mutant(
         name="a torn tail is cut after a clean shutdown",
@@ -196,7 +224,7 @@ LOG_MUTANTS: Final = (
     ),
     Mutant(
         name="a checkpoint without its footer is believed",
-        file="metadata/log.py",
+        file="metadata/checkpoint.py",
         text="        if not is_ended:\n",
         becomes="        if not self:\n",
         found_by="tests/metadata/test_log.py::test_without_its_header_or_footer_it_is_refused",

@@ -24,7 +24,6 @@ from protocol.metadata_records import (
 )
 from protocol.record_batch import encode_batch
 from tests.log_files import (
-    EPOCH,
     METADATA_VERSION,
     added,
     flipped,
@@ -42,7 +41,7 @@ SECOND = 1_000
 def stamped(base_offset: int, seconds: int, *records: MetadataRecord) -> bytes:
     """Return a batch stamped ``seconds`` after ``STAMP_MS``."""
     values = [(None, encode_value(record)) for record in records]
-    return encode_batch(base_offset, EPOCH, STAMP_MS + seconds * SECOND, values)
+    return encode_batch(base_offset, 0, STAMP_MS + seconds * SECOND, values)
 
 
 def usual_log(log_dir: Path) -> Path:
@@ -178,10 +177,10 @@ def test_clocks_that_differ_do_not_hide_a_batch(tmp_path: Path) -> None:
 def retained_log(log_dir: Path) -> Path:
     """Write a log that begins at offset 3, a checkpoint of what was before, and a later one."""
     version = (METADATA_VERSION,)
-    write_checkpoint(log_dir, 3, [*version, added(1), added(2)])
+    write_checkpoint(log_dir, 3, [*version, added(1), added(2)], epoch=0)
     write_segment(log_dir, 3, stamped(3, 30, added(3)), stamped(4, 40, added(4)))
     write_segment(log_dir, 5, stamped(5, 50, removed(1)), stamped(6, 60, added(5)))
-    write_checkpoint(log_dir, 5, [*version, *(added(number) for number in (1, 2, 3, 4))])
+    write_checkpoint(log_dir, 5, [*version, *(added(number) for number in (1, 2, 3, 4))], epoch=0)
     return log_dir
 
 
@@ -224,7 +223,7 @@ def test_a_damaged_old_checkpoint_costs_dates_and_no_acls(tmp_path: Path) -> Non
 def test_a_log_that_ends_below_its_checkpoint_goes_on_with_it(tmp_path: Path) -> None:
     """A follower that fetched a snapshot may have left its old segments where they were."""
     usual_log(tmp_path)
-    write_checkpoint(tmp_path, 20, [METADATA_VERSION, added(9)])
+    write_checkpoint(tmp_path, 20, [METADATA_VERSION, added(9)], epoch=0)
     state = read(tmp_path)
     assert (state.offset, acls_of(state)) == (19, numbers(9))
     assert state.stamped_ms is None
@@ -233,7 +232,7 @@ def test_a_log_that_ends_below_its_checkpoint_goes_on_with_it(tmp_path: Path) ->
 
 def test_a_checkpoint_alone_tells_of_no_time(tmp_path: Path) -> None:
     """Its ACLs are older than it, and nobody can say by how much."""
-    path = write_checkpoint(tmp_path, 20, [METADATA_VERSION, added(9)])
+    path = write_checkpoint(tmp_path, 20, [METADATA_VERSION, added(9)], epoch=0)
     assert read_checkpoint(path) == read(tmp_path) == LogState((DatedAcl(added(9).acl),), 19, None)
     with pytest.raises(OutOfReachError, match="nothing but a checkpoint"):
         read(tmp_path, at(0))

@@ -1,0 +1,134 @@
+"""One checkpoint, read: one epoch, between its header and its footer, where its name says it ends.
+
+Invariant: no batch of a checkpoint is believed before its header was. The header that this daemon
+writes names the offset at which the checkpoint ends, so a file with another's name is found out.
+
+Source: KIP-630; Kafka 4.3 RecordsSnapshotReader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from metadata.batch_file import BatchFile, PlacedBatch
+from metadata.directory import Checkpoint
+from metadata.epochs import EPOCH_MAX
+from metadata.errors import CorruptLogError
+from metadata.storage import Storage
+from protocol.control_records import SnapshotHeader, decode_snapshot_header
+from protocol.errors import DecodeError
+from protocol.record_batch import ControlType, RecordBatch, control_types
+
+
+class CheckpointReader:
+    """Reads a checkpoint. ``header`` is known from the first batch on, if its version is known."""
+
+    def __init__(self, checkpoint: Checkpoint, storage: Storage) -> None:
+        self._checkpoint: Final = checkpoint
+        self._storage: Final = storage
+        self.header: SnapshotHeader | None = None
+
+    def batches(self) -> Iterator[PlacedBatch]:
+        """Yield the data batches, between the header and the footer that must frame them.
+
+        Raises:
+            CorruptLogError: the file is no whole checkpoint, or not the one that its name says.
+            LogDirectoryError: it cannot be read.
+        """
+        checkpoint = self._checkpoint
+        expected = 0
+        is_ended = False
+        with BatchFile(checkpoint.path, 0, self._storage) as file:
+            while (placed := file.read(may_be_torn=False)) is not None:
+                batch = placed.batch
+                self._check_order(placed, expected)
+                if is_ended:
+                    raise corrupt(placed, expected, "a batch follows the checkpoint's footer")
+                controls = control_types_of(placed)
+                if not expected:
+                    self._read_header(placed, controls)
+                is_ended = ControlType.SNAPSHOT_FOOTER in controls
+                expected = batch.last_offset + 1
+                if not batch.is_control:
+                    yield placed
+        if not is_ended:
+            raise CorruptLogError(checkpoint.path, file.position, expected, "it lacks its footer")
+
+    def _check_order(self, placed: PlacedBatch, expected: int) -> None:
+        batch, epoch = placed.batch, self._checkpoint.epoch
+        if batch.base_offset != expected:
+            raise corrupt(placed, expected, f"base offset {batch.base_offset}")
+        if batch.leader_epoch != epoch:
+            reason = f"epoch {batch.leader_epoch} in a checkpoint of epoch {epoch}"
+            raise corrupt(placed, expected, reason)
+        if epoch >= EPOCH_MAX:
+            raise corrupt(placed, expected, f"epoch {epoch}, which no epoch can follow")
+
+    def _read_header(self, placed: PlacedBatch, controls: list[int]) -> None:
+        if controls[:1] != [ControlType.SNAPSHOT_HEADER]:
+            raise corrupt(placed, 0, "a checkpoint that lacks its header")
+        try:
+            self.header = decode_snapshot_header(placed.batch)
+        except DecodeError as error:
+            raise corrupt(placed, 0, error.reason, position=error.position) from error
+        named = self._checkpoint.end_offset
+        if self.header is not None and self.header.end_offset not in (None, named):
+            reason = (
+                f"its header says that it ends at offset {self.header.end_offset}, its name says "
+                f"{named}: give the file its name back"
+            )
+            raise corrupt(placed, 0, reason)
+
+
+def place_fault(
+    checkpoint: Checkpoint, header: SnapshotHeader | None, before: RecordBatch | None
+) -> str | None:
+    """Return why a checkpoint cannot end where its name says, None if it can.
+
+    Args:
+        before: the log's last batch that begins below the checkpoint's end, if there is one.
+    """
+    end = checkpoint.end_offset
+    if before is None or before.last_offset + 1 != end:
+        return f"no batch of the log ends at offset {end}; if the file was renamed, undo it"
+    epoch, log_epoch = checkpoint.epoch, before.leader_epoch
+    if log_epoch != epoch:
+        return f"its epoch is {epoch}, the log's at offset {end - 1} {log_epoch}"
+    return time_fault(header, before)
+
+
+def time_fault(header: SnapshotHeader | None, before: RecordBatch) -> str | None:
+    """Return why a checkpoint that Kafka wrote cannot end behind ``before``, None if it can.
+
+    The header's time is that of the last record, or a later one. So a checkpoint that was moved up,
+    over changes that it does not hold, is found out.
+    """
+    if header is None or header.end_offset is not None:
+        return None
+    if header.last_timestamp_ms >= before.max_timestamp_ms:
+        return None
+    return (
+        f"its last record is of {header.last_timestamp_ms} ms, the log's at offset "
+        f"{before.last_offset} of {before.max_timestamp_ms} ms; if the file was renamed, undo it"
+    )
+
+
+def control_types_of(placed: PlacedBatch) -> list[int]:
+    """Return the types of a batch's control records, none of a batch of data.
+
+    Raises:
+        CorruptLogError: a control record cannot be read.
+    """
+    if not placed.batch.is_control:
+        return []
+    try:
+        return list(control_types(placed.batch))
+    except DecodeError as error:
+        offset = placed.batch.base_offset
+        raise corrupt(placed, offset, error.reason, position=error.position) from error
+
+
+def corrupt(placed: PlacedBatch, offset: int, reason: str, *, position: int = 0) -> CorruptLogError:
+    """Return the error of a batch; ``position`` counts from its start."""
+    return CorruptLogError(placed.path, placed.position + position, offset, reason)

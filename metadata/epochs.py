@@ -1,0 +1,32 @@
+"""Which epochs may follow one another. No CRC covers a batch's epoch: the order vouches for it.
+
+Invariant: an epoch begins with its LeaderChange, and only there. So a batch whose epoch was changed
+differs from its neighbours, the last batch of the log included.
+
+Source: KIP-595; Kafka 4.3 KafkaRaftClient.onBecomeLeader.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+EPOCH_MAX: Final = 2**31 - 1
+"""No epoch can follow this one, so a log that has reached it could not be written any more."""
+
+
+def epoch_fault(epoch: int, before: int, *, begins_epoch: bool) -> str | None:
+    """Return why a batch of ``epoch`` cannot follow a batch of epoch ``before``, None if it can.
+
+    Args:
+        before: 0 at the beginning of a log.
+        begins_epoch: the batch holds a LeaderChange.
+    """
+    if epoch < before:
+        return f"epoch {epoch} after epoch {before}"
+    if epoch == before:
+        return f"a LeaderChange in epoch {epoch}, which has begun" if begins_epoch else None
+    if not begins_epoch:
+        return f"epoch {epoch} after {before}, with no LeaderChange"
+    if epoch == EPOCH_MAX:
+        return f"a LeaderChange to epoch {epoch}, which no epoch can follow"
+    return None

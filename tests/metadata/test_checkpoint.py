@@ -1,0 +1,100 @@
+"""A checkpoint at its own place in the log: by its header, or, of Kafka's, by what the log says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from metadata.directory import checkpoint_name, segment_name
+from tests.log_files import (
+    METADATA_VERSION,
+    TIME_MS,
+    added,
+    data_batch,
+    removed,
+    write_checkpoint,
+    write_kafka_checkpoint,
+    write_segment,
+)
+from tests.metadata.reading import BATCHES, numbers, read, refusal
+
+RECORDS = (METADATA_VERSION, added(1), added(2))
+
+
+def test_a_checkpoint_under_another_s_name_is_refused(tmp_path: Path) -> None:
+    """Its header says where it ends. Where the log reaches back to it, it is passed over."""
+    path = write_checkpoint(tmp_path, 4, [METADATA_VERSION, added(1), added(2)])
+    moved = path.rename(path.with_name(checkpoint_name(6, 1)))
+    error = refusal(tmp_path)
+    assert (error.path, error.position, error.offset) == (moved, 0, 0)
+    assert error.reason == (
+        "its header says that it ends at offset 4, its name says 6: give the file its name back"
+    )
+    write_segment(tmp_path, 0, *BATCHES)
+    assert numbers(tmp_path) == {2, 3}
+    write_segment(tmp_path, 0)
+    path.with_name(segment_name(0)).rename(path.with_name(segment_name(6)))
+    assert error.reason in refusal(tmp_path).reason
+
+
+def test_a_checkpoint_of_an_epoch_that_none_can_follow_is_refused(tmp_path: Path) -> None:
+    """The log could not be written any more."""
+    write_checkpoint(tmp_path, 4, RECORDS, epoch=2**31 - 1)
+    assert refusal(tmp_path).reason == "epoch 2147483647, which no epoch can follow"
+
+
+def timed_log(log_dir: Path) -> tuple[bytes, ...]:
+    """Write a log whose batches end at offsets 0, 1, 3 and 5, one second after the other."""
+    batches = (
+        BATCHES[0],
+        data_batch(1, [METADATA_VERSION], time_ms=TIME_MS + 1000),
+        data_batch(2, [added(1), added(2)], time_ms=TIME_MS + 2000),
+        data_batch(4, [removed(1), added(3)], time_ms=TIME_MS + 3000),
+    )
+    write_segment(log_dir, 0, *batches)
+    return batches
+
+
+def test_a_checkpoint_of_kafka_s_is_held_against_the_log(tmp_path: Path) -> None:
+    """Only its name says where it ends: a batch of its epoch has to end there, and none that is
+    younger than its last record.
+    """
+    timed_log(tmp_path)
+    write_kafka_checkpoint(
+        tmp_path, 4, [METADATA_VERSION, added(1), added(7)], time_ms=TIME_MS + 2000
+    )
+    assert read(tmp_path)[0][0].is_checkpoint, "it is believed where it belongs"
+    for end, epoch, reason in (
+        (6, 1, "its last record is of 1792000002000 ms, the log's at offset 5 of 1792000003000"),
+        (5, 1, "no batch of the log ends at offset 5"),
+        (4, 2, "its epoch is 2, the log's at offset 3 1"),
+    ):
+        path = write_kafka_checkpoint(
+            tmp_path, end, [METADATA_VERSION], epoch=epoch, time_ms=TIME_MS + 2000
+        )
+        _, progress = read(tmp_path)
+        (damaged,) = progress.damaged_checkpoints
+        assert damaged.checkpoint.path == path
+        assert reason in str(damaged.error)
+        assert numbers(tmp_path) == {3, 7}
+        path.unlink()
+
+
+def test_a_checkpoint_of_kafka_s_behind_the_log_s_end_is_refused(tmp_path: Path) -> None:
+    """Its name or the log's end is wrong, and nothing tells which."""
+    timed_log(tmp_path)
+    path = write_kafka_checkpoint(tmp_path, 7, RECORDS, time_ms=TIME_MS + 9000)
+    error = refusal(tmp_path)
+    assert (error.path, error.offset) == (path, 6)
+    assert "no batch of the log ends at offset 7" in error.reason
+
+
+def test_a_checkpoint_of_kafka_s_is_believed_where_the_log_cannot_deny_it(tmp_path: Path) -> None:
+    """Where the log begins at its end, and where the segment before is damaged."""
+    batches = timed_log(tmp_path)
+    write_kafka_checkpoint(tmp_path, 4, [METADATA_VERSION, added(1), added(2)])
+    path = write_segment(tmp_path, 4, batches[3])
+    before = path.with_name(segment_name(0))
+    before.write_bytes(b"damaged")
+    assert numbers(tmp_path) == {2, 3}
+    before.unlink()
+    assert numbers(tmp_path) == {2, 3}
