@@ -221,7 +221,13 @@ class PluggedAuthorizer(Decider):
 
     @property
     def reconfigurable_configs(self) -> frozenset[str]:
-        return self._authorizer.reconfigurable_configs
+        """As ``Authorizer.reconfigurable_configs``; none where it fails."""
+        try:
+            names = self._authorizer.reconfigurable_configs
+            return frozenset(map(str, names))
+        except Exception as error:  # noqa: BLE001 - in doubt nothing is changed
+            self._on_failure(error)
+            return frozenset()
 
     def validate_reconfiguration(self, configs: Mapping[str, str]) -> None:
         """Raises: whatever the authorizer does; nothing is changed then."""

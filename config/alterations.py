@@ -1,7 +1,9 @@
 """Changes of dynamic configs, planned: what a request would set and take away, or why it may not.
 
-Law: a plan is made against the configs before it and changes nothing by itself. Nothing is set
-that its key would not take.
+Invariant: a plan is made against the configs before it and changes nothing by itself. Nothing is
+set that its key would not take.
+
+What grows with a request is done in steps; a plan itself is short, since few keys can be changed.
 
 Source: KIP-133 (AlterConfigs), KIP-339 (IncrementalAlterConfigs); Kafka 4.3 ConfigAdminManager,
 ConfigurationControlManager, DynamicBrokerConfig.
@@ -9,14 +11,20 @@ ConfigurationControlManager, DynamicBrokerConfig.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from enum import IntEnum
+from typing import Final
 
 import msgspec
 
+from acl.steps import Steps
 from config.dynamic import check_value, may_change
 from config.errors import InvalidValueError
 from config.keys import KEYS_BY_NAME
+
+_ALTERATIONS_PER_STEP: Final = 64
+_NAMES_MAX: Final = 100
+"""How many keys an error names."""
 
 
 class AlterOperation(IntEnum):
@@ -46,35 +54,50 @@ Changes = dict[str, str | None]
 """The new value of each key that changes, None where it is taken away."""
 
 
-def check_alterations(alterations: Sequence[Alteration]) -> None:
-    """Raise AlterationError where the request itself makes no sense."""
-    names = [alteration.name for alteration in alterations]
-    if len(set(names)) < len(names):
+class Wanted(msgspec.Struct, frozen=True):
+    """What a request wants of one resource, checked: each of ``values`` may be set.
+
+    ``removed`` are the keys to take away, None for all that ``values`` does not name.
+    """
+
+    values: Mapping[str, str]
+    removed: frozenset[str] | None
+
+
+def check_alterations(alterations: Sequence[Alteration]) -> Steps[None]:
+    """Raise AlterationError, in steps, where the request itself makes no sense."""
+    names: set[str] = set()
+    nulls: list[str] = []
+    for number, alteration in enumerate(alterations, 1):
+        names.add(alteration.name)
+        if alteration.value is None and alteration.operation != AlterOperation.DELETE:
+            nulls.append(alteration.name)
+        if number % _ALTERATIONS_PER_STEP == 0:
+            yield
+    if len(names) < len(alterations):
         raise AlterationError("Error due to duplicate config keys")
-    nulls = [
-        alteration.name
-        for alteration in alterations
-        if alteration.value is None and alteration.operation != AlterOperation.DELETE
-    ]
     if nulls:
-        raise AlterationError(f"Null value not supported for : {','.join(nulls)}")
+        raise AlterationError(f"Null value not supported for : {','.join(nulls[:_NAMES_MAX])}")
 
 
-def plan_incremental(before: Mapping[str, str], alterations: Iterable[Alteration]) -> Changes:
-    """Return what ``alterations``, checked, change in one resource's dynamic configs.
+def want_incremental(alterations: Sequence[Alteration], plugged: frozenset[str]) -> Steps[Wanted]:
+    """Return, in steps, what ``alterations``, without contradictions, want of one resource.
+
+    Args:
+        plugged: the keys of the authorizer's own that it takes while it runs.
 
     Raises:
         AlterationError: one of them may not be done.
     """
-    changes: Changes = {}
-    for alteration in alterations:
-        name, value = alteration.name, alteration.value
+    values: dict[str, str] = {}
+    removed: set[str] = set()
+    for number, alteration in enumerate(alterations, 1):
+        name = alteration.name
         match alteration.operation:
             case AlterOperation.SET:
-                changes[name] = value
+                values[name] = alteration.value or ""
             case AlterOperation.DELETE:
-                if name in before:
-                    changes[name] = None
+                removed.add(name)
             case AlterOperation.APPEND | AlterOperation.SUBTRACT as operation:
                 what = AlterOperation(operation).name.lower()  # no key that may change is a list
                 is_known = name in KEYS_BY_NAME
@@ -85,32 +108,73 @@ def plan_incremental(before: Mapping[str, str], alterations: Iterable[Alteration
                 )
             case _:
                 raise AlterationError(f"Unknown operations type {alteration.operation}")
-    _check(changes)
-    return changes
+        if number % _ALTERATIONS_PER_STEP == 0:
+            yield
+    yield from _check_values(values, plugged)
+    return Wanted(values, frozenset(removed))
 
 
-def plan_replacement(before: Mapping[str, str], configs: Mapping[str, str]) -> Changes:
-    """Return what makes ``configs`` all that is set of one resource.
+def want_replacement(alterations: Sequence[Alteration], plugged: frozenset[str]) -> Steps[Wanted]:
+    """Return, in steps, what makes ``alterations`` all that is set of one resource.
+
+    Raises as ``want_incremental``.
+    """
+    values: dict[str, str] = {}
+    for number, alteration in enumerate(alterations, 1):
+        values[alteration.name] = alteration.value or ""
+        if number % _ALTERATIONS_PER_STEP == 0:
+            yield
+    yield from _check_values(values, plugged)
+    return Wanted(values, None)
+
+
+def plan_changes(before: Mapping[str, str], wanted: Wanted) -> Changes:
+    """Return what ``wanted`` changes in one resource's dynamic configs.
 
     Raises:
-        AlterationError: one of them may not be set.
+        AlterationError: a key that is fixed would be taken away.
     """
-    changes: Changes = dict.fromkeys(before.keys() - configs.keys())
-    changes |= configs
-    _check(changes)
-    return changes
+    changes: Changes = {
+        name: None
+        for name in before
+        if name not in wanted.values and (wanted.removed is None or name in wanted.removed)
+    }
+    _refuse_fixed([name for name in changes if name in KEYS_BY_NAME and not _is_reloadable(name)])
+    return changes | dict(wanted.values)
 
 
-def _check(changes: Changes) -> None:
-    fixed = sorted(name for name in changes if not may_change(name))
-    if fixed:
-        raise AlterationError(f"Cannot update these configs dynamically: [{', '.join(fixed)}]")
-    for name, value in changes.items():
-        if value is None:
-            continue
+def _check_values(values: Mapping[str, str], plugged: frozenset[str]) -> Steps[None]:
+    fixed: list[str] = []
+    unknown: list[str] = []
+    for number, name in enumerate(values, 1):
+        if not may_change(name, plugged):
+            (fixed if name in KEYS_BY_NAME else unknown).append(name)
+        if number % _ALTERATIONS_PER_STEP == 0:
+            yield
+    _refuse_fixed(fixed)
+    if unknown:
+        raise InvalidConfigError(
+            f"Unknown config name: {_listed(unknown)}. No key of the daemon is called so, and the"
+            " authorizer does not list it in reconfigurable_configs; set it in the file"
+        )
+    for name, value in values.items():
         try:
             check_value(name, value)
         except InvalidValueError as error:
             raise AlterationError(
                 f"Invalid value {value} for configuration {name}: {error}"
             ) from None
+        yield
+
+
+def _refuse_fixed(names: list[str]) -> None:
+    if names:
+        raise AlterationError(f"Cannot update these configs dynamically: [{_listed(names)}]")
+
+
+def _is_reloadable(name: str) -> bool:
+    return KEYS_BY_NAME[name].reloadable
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(sorted(names[:_NAMES_MAX]))

@@ -1,15 +1,16 @@
 """Which value of a key is in force: that of the file, or one that was set while the daemon runs.
 
-Law: a value set for this node beats one set for every node, and both beat the file. Only guarded
-keys, as ``super.users``, obey the file whenever it is read: whoever holds the file has the last
-word on who may do everything, and on what the audit leaves out.
+Invariant: a value set for this node beats one set for every node, and both beat the file. Only
+guarded keys, as ``super.users`` and those of a plugged-in authorizer, obey the file whenever it is
+read, whatever the log says of them: whoever holds the file has the last word on who may do
+everything, and on what the audit leaves out.
 
 Source: KIP-226 (dynamic broker configuration); Kafka 4.3 DynamicBrokerConfig, ConfigHelper.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final, NamedTuple
@@ -19,21 +20,19 @@ from immutables import Map
 from config.errors import InvalidValueError
 from config.key import Key
 from config.keys import KEYS, KEYS_BY_NAME
+from config.own_keys import OWN_PREFIX
 from config.values import boolean, integer, paths, some_words, trim, words
+
+_AUDIT_PREFIX: Final = f"{OWN_PREFIX}audit."
 
 GUARDED: Final = frozenset(
     (
         "super.users",
         "allow.everyone.if.no.acl.found",
-        "authorizerd.audit.required",
-        "authorizerd.audit.principals.include",
-        "authorizerd.audit.principals.exclude",
-        "authorizerd.audit.resources.include",
-        "authorizerd.audit.resources.exclude",
-        "authorizerd.audit.filter.denied",
+        *(key.name for key in KEYS if key.reloadable and key.name.startswith(_AUDIT_PREFIX)),
     )
 )
-"""The keys that say who may do everything, or unseen; only who may already changes them."""
+"""The keys of ours that say who may do everything, or unseen; only super users change them."""
 
 _NONE: Final[Mapping[str, str]] = Map()
 _DEFAULTS: Final = {key.name: key.default for key in KEYS if key.default is not None}
@@ -77,13 +76,14 @@ class Layers:
     everywhere: Mapping[str, str] = _NONE
     node: Mapping[str, str] = _NONE
     since_reload: Mapping[str, str] = _NONE
+    plugged: frozenset[str] = frozenset()
 
     def values_of(self, name: str) -> list[ConfigValue]:
         """Return the values of a key, the one in force first; a default is the last."""
         values: list[ConfigValue] = []
-        if name in GUARDED:
+        if is_guarded(name, self.plugged):
             values += _value(self.since_reload, name, ConfigSource.DYNAMIC_BROKER)
-        elif may_change(name):
+        elif may_change(name, self.plugged):
             values += _value(self.node, name, ConfigSource.DYNAMIC_BROKER)
             values += _value(self.everywhere, name, ConfigSource.DYNAMIC_DEFAULT_BROKER)
         values += _value(self.file, name, ConfigSource.STATIC_BROKER)
@@ -105,10 +105,27 @@ def _value(layer: Mapping[str, str], name: str, source: ConfigSource) -> list[Co
     return [] if value is None else [ConfigValue(value, source)]
 
 
-def may_change(name: str) -> bool:
-    """Say whether a key may be set while the daemon runs; who knows of one not ours."""
+def plugged_keys(reconfigurable: Iterable[str]) -> frozenset[str]:
+    """Return those keys of an authorizer's ``reconfigurable_configs`` that are its own."""
+    return frozenset(
+        name
+        for name in reconfigurable
+        if name not in KEYS_BY_NAME and not name.startswith(OWN_PREFIX)
+    )
+
+
+def may_change(name: str, plugged: frozenset[str]) -> bool:
+    """Return True if a key may be set while the daemon runs.
+
+    Args:    plugged: the keys of the authorizer's own that it takes while it runs.
+    """
     key = KEYS_BY_NAME.get(name)
-    return key is None or key.reloadable
+    return name in plugged if key is None else key.reloadable
+
+
+def is_guarded(name: str, plugged: frozenset[str]) -> bool:
+    """Return True if only a super user may set a key, and only until the file is read again."""
+    return name in GUARDED or name in plugged
 
 
 def sound_values(values: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
@@ -126,10 +143,16 @@ def sound_values(values: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
 
 
 def check_value(name: str, value: str) -> None:
-    """Raise InvalidValueError where a key of the table does not take ``value``."""
+    """Raise InvalidValueError where a key of the table does not take ``value`` from a client."""
     key = KEYS_BY_NAME.get(name)
-    if key is not None:
-        key.parse(trim(value))
+    if key is None:
+        return
+    parsed = key.parse(trim(value))
+    if key.wire_minimum is not None and parsed < key.wire_minimum:
+        raise InvalidValueError(
+            f"{parsed} is less than {key.wire_minimum}, the least that may be set while the daemon"
+            " runs, since a smaller limit can keep everyone out; set it in the file"
+        )
 
 
 def type_of(name: str) -> ConfigType:

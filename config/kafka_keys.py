@@ -124,9 +124,11 @@ KAFKA_KEYS = (
         parse=integer(1, _INT32_MAX),
         default="1024",
         reloadable=True,
+        wire_minimum=64,
         doc=(
             "How many connections each endpoint may have open at once, in each process; the limit"
-            " of open files is raised to that. Kafka's default, 2147483647, is no bound."
+            " of open files is raised to that. Kafka's default, 2147483647, is no bound. A client"
+            " may set no less than 64."
         ),
     ),
     Key(
@@ -134,7 +136,11 @@ KAFKA_KEYS = (
         parse=integer(1, _INT64_MAX),
         default="600000",
         reloadable=True,
-        doc="How long a connection may stand idle before it is closed, in milliseconds.",
+        wire_minimum=10_000,
+        doc=(
+            "How long a connection may stand idle before it is closed, in milliseconds. A client"
+            " may set no less than 10000."
+        ),
     ),
     Key(
         name="socket.request.max.bytes",

@@ -16,7 +16,8 @@ class Key:
     """A key: ``parse`` takes its trimmed text, ``default`` None leaves it without a value.
 
     ``parse`` raises InvalidValueError. A reloadable key is read again on reload, any other one
-    only when the daemon starts.
+    only when the daemon starts. ``wire_minimum`` is the least that a client may set while the
+    daemon runs: a smaller limit would keep everyone out, and with them whoever could raise it.
     """
 
     name: str
@@ -25,3 +26,4 @@ class Key:
     default: str | None = None
     required: bool = False
     reloadable: bool = False
+    wire_minimum: int | None = None

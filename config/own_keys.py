@@ -123,7 +123,11 @@ OWN_KEYS = (
         parse=integer(1, _HOUR_MS),
         default="10000",
         reloadable=True,
-        doc="How long the head of an HTTP request may take to arrive, in milliseconds.",
+        wire_minimum=1000,
+        doc=(
+            "How long the head of an HTTP request may take to arrive, in milliseconds. A client may"
+            " set no less than 1000."
+        ),
     ),
     Key(
         name="authorizerd.http.drain.timeout.ms",

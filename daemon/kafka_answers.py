@@ -174,11 +174,11 @@ class DescribedResource(msgspec.Struct, frozen=True, kw_only=True):
     resource_name: str
     error_code: int = ErrorCode.NONE
     error_message: str | None = ""
-    configs: Sequence[ConfigEntry] = ()
+    configs: Items[ConfigEntry] = ()
 
 
 class DescribeConfigsAnswer(msgspec.Struct, frozen=True):
-    results: Sequence[DescribedResource]
+    results: Items[DescribedResource]
     throttle_time: timedelta = NOT_THROTTLED
 
 
@@ -190,5 +190,5 @@ class AlteredResource(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AlterConfigsAnswer(msgspec.Struct, frozen=True):
-    responses: Sequence[AlteredResource]
+    responses: Items[AlteredResource]
     throttle_time: timedelta = NOT_THROTTLED

@@ -18,6 +18,7 @@ import trio
 from acl.cluster import ClusterImage
 from acl.model import Operation, ResourceType
 from acl.operations import NOT_REQUESTED
+from acl.steps import Steps
 from actors.authorizer import Authorizer, RequestContext
 from actors.published import View
 from actors.steps import finish_in_turns
@@ -37,6 +38,7 @@ from protocol.kafka_acl_responses import Piece
 from protocol.kafka_connection import KafkaRequest
 from protocol.kafka_errors import ErrorCode
 from protocol.kafka_output import Items, Made
+from protocol.kafka_steps import ITEMS_PER_STEP
 
 _KEYS_PER_TURN: Final = 64
 _IDS_TOO_EARLY: Final = (10, 11)
@@ -75,7 +77,8 @@ class ClusterHandlers:
 
     async def tell_metadata(self, request: KafkaRequest, context: RequestContext) -> Answer:
         asked = await read_body(request)
-        if request.api_version in _IDS_TOO_EARLY and any(map(_has_id, asked.topics or ())):
+        meant = await finish_in_turns(_meant(request.api_version, asked.topics or ()))
+        if meant is None:
             return await _write_no_metadata(request, asked, ErrorCode.INVALID_REQUEST), 0.0
         node = self._cluster.node_of(context.listener_name)
         rights = self._rights.of_now(context)
@@ -89,9 +92,7 @@ class ClusterHandlers:
         answer = MetadataAnswer(
             brokers=(node,),
             topics=await finish_in_turns(
-                topics.of_all()
-                if are_all_asked
-                else topics.of_asked(request.api_version, _meant(request, asked.topics))
+                topics.of_all() if are_all_asked else topics.of_asked(request.api_version, meant)
             ),
             cluster_id=self._cluster.cluster_id,
             controller_id=node.node_id,
@@ -183,15 +184,21 @@ class ClusterHandlers:
         return await _write_coordinators(request, refused)
 
 
-def _meant(request: KafkaRequest, topics: Sequence[Any]) -> Sequence[Any]:
-    """Return what Kafka answers: where some topics are asked for by id, those alone."""
-    if request.api_version < TOPIC_IDS_VERSION:
-        return topics
-    return [item for item in topics if item.topic_id is not None] or topics
+def _meant(version: int, topics: Sequence[Any]) -> Steps[Sequence[Any] | None]:
+    """Return, in steps, what Kafka answers: where some topics are asked for by id, those alone.
 
-
-def _has_id(item: Any) -> bool:  # noqa: ANN401 - kio's
-    return item.name is None or item.topic_id is not None
+    None where one is, in a version that refuses it.
+    """
+    by_id: list[Any] = []
+    for number, item in enumerate(topics, 1):
+        topic_id = getattr(item, "topic_id", None)
+        if version in _IDS_TOO_EARLY and (item.name is None or topic_id is not None):
+            return None
+        if topic_id is not None:
+            by_id.append(item)
+        if number % ITEMS_PER_STEP == 0:
+            yield
+    return by_id if by_id and version >= TOPIC_IDS_VERSION else topics
 
 
 async def _write_no_metadata(

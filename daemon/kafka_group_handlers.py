@@ -21,7 +21,7 @@ from daemon.kafka_bodies import Answer, read_body, write_body
 from daemon.kafka_rights import RequestRights, Rights
 from protocol.kafka_acl_responses import Piece
 from protocol.kafka_connection import KafkaRequest
-from protocol.kafka_errors import ErrorCode
+from protocol.kafka_errors import TEXT_CHARACTERS_MAX, ErrorCode
 from protocol.kafka_output import Made
 
 GROUPS_PER_STEP: Final = 16
@@ -83,9 +83,8 @@ def _describe(
                 groups.append(DescribedGroup(error, name))
             elif version >= _NOT_FOUND:
                 error = ErrorCode.GROUP_ID_NOT_FOUND
-                groups.append(
-                    DescribedGroup(error, name, f"Group {name} not found.", group_state=DEAD)
-                )
+                text = f"Group {name} not found."[:TEXT_CHARACTERS_MAX]
+                groups.append(DescribedGroup(error, name, text, group_state=DEAD))
             else:
                 operations = (
                     rights.operations(ResourceType.GROUP, name)

@@ -1,7 +1,8 @@
 """The settings in force: the file's, and what was set over the wire while the daemon runs.
 
 Invariant: it alone changes them, all at once, between requests. What cannot be taken over changes
-nothing, and is said.
+nothing, and is said. What the log says of a guarded key, or of one that may not change while the
+daemon runs, does not count.
 
 Source: KIP-226; Kafka 4.3 DynamicBrokerConfig.
 """
@@ -21,7 +22,7 @@ from actors.authorizer import Authorizer
 from actors.published import View
 from config.alterations import Changes
 from config.configuration import Configuration, Reloadable, reloadable_of
-from config.dynamic import GUARDED, Layers, sound_values
+from config.dynamic import Layers, is_guarded, may_change, plugged_keys, sound_values
 from config.errors import ConfigurationError, InvalidValueError
 from config.keys import KEYS_BY_NAME
 from config.values import super_users
@@ -68,6 +69,11 @@ class Settings:
         return self._layers
 
     @property
+    def plugged(self) -> frozenset[str]:
+        """The keys of the authorizer's own that it takes while it runs."""
+        return plugged_keys(self._authorizer.reconfigurable_configs)
+
+    @property
     def super_users(self) -> frozenset[str]:
         """Who may change who is a super user."""
         return super_users(self._texts["super.users"])
@@ -104,13 +110,14 @@ class Settings:
 
         A value that its key does not take, from a log that others wrote, does not count.
         """
-        layers = self._layers
+        layers, plugged = self._layers, self.plugged
         since_reload = {**layers.since_reload, **(guarded or {})}
         return Layers(
             file=layers.file,
-            everywhere=layers.everywhere if everywhere is None else self._sound(everywhere),
-            node=layers.node if node is None else self._sound(node),
+            everywhere=layers.everywhere if everywhere is None else _sound(everywhere, plugged),
+            node=layers.node if node is None else _sound(node, plugged),
             since_reload={k: value for k, value in since_reload.items() if value is not None},
+            plugged=plugged,
         )
 
     def check(self, layers: Layers) -> None:
@@ -126,16 +133,18 @@ class Settings:
 
     def set_guarded(self, changes: Changes) -> None:
         """Take over guarded keys that were set over the wire: until the file is read again."""
-        guarded = {name: value for name, value in changes.items() if name in GUARDED}
-        if guarded:
-            self._take(self.with_dynamic(guarded=guarded))
+        if changes:
+            self._take(self.with_dynamic(guarded=changes))
 
     async def reload(self) -> None:
         """Read the file again, and take over what of it may change; else say why not."""
         try:
             configuration, files = await trio.to_thread.run_sync(self._read_all)
             layers = dataclasses.replace(
-                self._layers, file=configuration.file_values, since_reload={}
+                self._layers,
+                file=configuration.file_values,
+                since_reload={},
+                plugged=self.plugged,
             )
             self.check(layers)
         except (ConfigurationError, StartError, InvalidValueError) as error:
@@ -173,9 +182,16 @@ class Settings:
         for follower in self._followers:
             follower(self._reloadable)
 
-    @staticmethod
-    def _sound(values: Mapping[str, str]) -> Mapping[str, str]:
-        sound, faults = sound_values(values)
-        for fault in faults:
-            _logger.warning("the log's dynamic config is passed over: %s", fault)
-        return sound
+
+def _sound(values: Mapping[str, str], plugged: frozenset[str]) -> Mapping[str, str]:
+    """Return what counts of a log's dynamic configs."""
+    sound, faults = sound_values(
+        {
+            name: value
+            for name, value in values.items()
+            if may_change(name, plugged) and not is_guarded(name, plugged)
+        }
+    )
+    for fault in faults:
+        _logger.warning("the log's dynamic config is passed over: %s", fault)
+    return sound

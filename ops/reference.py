@@ -22,10 +22,12 @@ other key is Kafka's and, where it means nothing here, is ignored with one warni
 
 A key marked `*` may change while the daemon runs: by SIGHUP, which reads the file again, or by a
 Kafka client (`kafka-configs --entity-type brokers`), of one node or of all. What a client has set
-is kept in the log, and beats the file. `super.users`, `allow.everyone.if.no.acl.found`, and what
-the audit may leave out or do without (docs/audit.md), are for super users alone to set, and obey
-the file whenever it is read: at a start and at a SIGHUP. A file with a mistake in it changes
-nothing.
+is kept in the log, and beats the file. A file with a mistake in it changes nothing.
+
+Only super users may set `super.users`, `allow.everyone.if.no.acl.found`, the audit's keys and
+those that a plugged-in authorizer reconfigures (docs/authorizers.md) over the wire. These obey the
+file whenever it is read, at a start and at a SIGHUP, whatever the log says of them. A client
+cannot set any other key, nor a limit so small that it could keep everyone out: only the file can.
 """
 
 

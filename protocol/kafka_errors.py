@@ -12,6 +12,9 @@ from typing import Final, Self
 
 import msgspec
 
+TEXT_CHARACTERS_MAX: Final = 4096
+"""How much of an error's text is sent: one that quotes a request would be too long a string."""
+
 
 class ErrorCode(IntEnum):
     """A Kafka error; ``text`` is what it means where nothing more is known."""

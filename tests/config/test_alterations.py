@@ -2,33 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import pytest
 
+from acl.steps import finish
 from config.alterations import (
     Alteration,
     AlterationError,
     AlterOperation,
+    Changes,
     InvalidConfigError,
     check_alterations,
-    plan_incremental,
-    plan_replacement,
+    plan_changes,
+    want_incremental,
+    want_replacement,
 )
+from config.keys import KEYS
 
 KEY = "max.connections"
 SET, DELETE = AlterOperation.SET, AlterOperation.DELETE
+PLUGGED = frozenset({"mine"})
+
+
+def plan_incremental(before: Mapping[str, str], alterations: Sequence[Alteration]) -> Changes:
+    return plan_changes(before, finish(want_incremental(alterations, PLUGGED)))
+
+
+def plan_replacement(before: Mapping[str, str], configs: Mapping[str, str]) -> Changes:
+    alterations = [Alteration(name, SET, value) for name, value in configs.items()]
+    return plan_changes(before, finish(want_replacement(alterations, PLUGGED)))
 
 
 def test_keys_are_set_and_taken_away() -> None:
     """What is not there to be taken away changes nothing."""
     alterations = [
-        Alteration(KEY, SET, "5"),
+        Alteration(KEY, SET, "500"),
         Alteration("mine", SET, "x"),
         Alteration("connections.max.idle.ms", DELETE, None),
         Alteration("authorizerd.log.level", DELETE, None),
     ]
     before = {"connections.max.idle.ms": "7", KEY: "3"}
     assert plan_incremental(before, alterations) == {
-        KEY: "5",
+        KEY: "500",
         "mine": "x",
         "connections.max.idle.ms": None,
     }
@@ -37,7 +53,7 @@ def test_keys_are_set_and_taken_away() -> None:
 
 def test_a_replacement_takes_away_what_it_does_not_name() -> None:
     """AlterConfigs says all that is to be set."""
-    assert plan_replacement({KEY: "3", "mine": "x"}, {KEY: "4"}) == {KEY: "4", "mine": None}
+    assert plan_replacement({KEY: "3", "mine": "x"}, {KEY: "400"}) == {KEY: "400", "mine": None}
     assert plan_replacement({}, {}) == {}
 
 
@@ -45,6 +61,11 @@ BAD = [
     (Alteration(KEY, SET, "many"), "Invalid value many for configuration max.connections: many is"),
     (Alteration(KEY, SET, "0"), "Invalid value 0 for configuration max.connections: 0 is not an"),
     (Alteration("node.id", SET, "3"), "Cannot update these configs dynamically: [node.id]"),
+    (
+        Alteration("yours", SET, "3"),
+        "Unknown config name: yours. No key of the daemon is called so",
+    ),
+    (Alteration("authorizerd.mine", SET, "3"), "Unknown config name: authorizerd.mine. No key"),
     (Alteration(KEY, 9, "3"), "Unknown operations type 9"),
     (Alteration("super.users", SET, "bob"), "Invalid value bob for configuration super.users: bob"),
 ]
@@ -54,7 +75,7 @@ BAD = [
 def test_what_may_not_be_set_is_refused(alteration: Alteration, text: str) -> None:
     """With Kafka's texts, as far as they go; the good ones beside it are not set either."""
     with pytest.raises(AlterationError) as refusal:
-        plan_incremental({}, [Alteration("connections.max.idle.ms", SET, "5"), alteration])
+        plan_incremental({}, [Alteration("connections.max.idle.ms", SET, "50000"), alteration])
     assert str(refusal.value).startswith(text)
     if alteration.operation == SET:
         with pytest.raises(AlterationError):
@@ -70,10 +91,58 @@ def test_what_is_no_list_is_not_appended_to(operation: AlterOperation) -> None:
     assert str(refusal.value) == f"Config value {what} is not allowed for config key: {KEY}"
 
 
+def check(*alterations: Alteration) -> None:
+    finish(check_alterations(alterations))
+
+
 def test_a_request_that_contradicts_itself_is_refused() -> None:
     """A key twice, or no value to be set."""
     with pytest.raises(AlterationError, match=r"^Error due to duplicate config keys$"):
-        check_alterations([Alteration(KEY, SET, "1"), Alteration(KEY, DELETE, None)])
+        check(Alteration(KEY, SET, "1"), Alteration(KEY, DELETE, None))
     with pytest.raises(AlterationError, match=rf"^Null value not supported for : {KEY},mine$"):
-        check_alterations([Alteration(KEY, SET, None), Alteration("mine", SET, None)])
-    check_alterations([Alteration(KEY, DELETE, None)])
+        check(Alteration(KEY, SET, None), Alteration("mine", SET, None))
+    check(Alteration(KEY, DELETE, None))
+
+
+LIMITS = [(key.name, key.wire_minimum) for key in KEYS if key.wire_minimum is not None]
+
+
+@pytest.mark.parametrize(("name", "minimum"), LIMITS)
+def test_no_client_sets_a_limit_that_keeps_everyone_out(name: str, minimum: int) -> None:
+    """The file may: whoever holds it can undo it without logging in."""
+    assert plan_incremental({}, [Alteration(name, SET, str(minimum))]) == {name: str(minimum)}
+    with pytest.raises(AlterationError, match=f"{minimum - 1} is less than {minimum}, the least"):
+        plan_incremental({}, [Alteration(name, SET, str(minimum - 1))])
+
+
+def test_the_limits_that_could_keep_everyone_out_have_a_minimum() -> None:
+    """Connections, and how long a peer has for what it must do first."""
+    assert {name for name, _ in LIMITS} == {
+        "max.connections",
+        "connections.max.idle.ms",
+        "authorizerd.http.header.timeout.ms",
+    }
+
+
+def test_a_key_that_is_fixed_is_not_taken_away() -> None:
+    """Another may have written it to the log; one that nobody knows may go."""
+    before = {"node.id": "2", "theirs": "x"}
+    with pytest.raises(AlterationError, match=r"Cannot update these configs .*: \[node\.id\]"):
+        plan_replacement(before, {})
+    assert plan_incremental(before, [Alteration("theirs", DELETE, None)]) == {"theirs": None}
+
+
+@pytest.mark.parametrize("operation", [SET, DELETE])
+def test_many_alterations_are_checked_in_steps(operation: AlterOperation) -> None:
+    """However many keys a request names, and an error names few of them."""
+    alterations = [Alteration(f"key-{number}", operation, "x") for number in range(10_000)]
+    assert len(list(check_alterations(alterations))) >= 10_000 // 64
+    steps = want_incremental(alterations, PLUGGED)
+    for _ in range(10_000 // 64):
+        next(steps)
+    if operation is DELETE:
+        assert plan_changes({"key-7": "x"}, finish(steps)) == {"key-7": None}
+    else:
+        with pytest.raises(InvalidConfigError) as refusal:
+            finish(steps)
+        assert len(str(refusal.value)) < 2000

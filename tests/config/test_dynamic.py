@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,6 +17,7 @@ from config.dynamic import (
     check_value,
     is_secret,
     may_change,
+    plugged_keys,
     sound_values,
     type_of,
     value_as_read,
@@ -58,22 +61,48 @@ def test_a_key_that_is_not_reloadable_obeys_the_file_alone() -> None:
     """A log that names another node id, a broker's perhaps, changes nothing."""
     layers = Layers(file=FILE, everywhere={"node.id": "7"}, node={"node.id": "8"})
     assert layers.in_force()["node.id"] == "1"
-    assert not may_change("node.id")
-    assert may_change(KEY)
-    assert may_change("somebody.else.s.key")
+    assert not may_change("node.id", frozenset())
+    assert may_change(KEY, frozenset())
 
 
-def test_keys_of_others_are_in_force_as_text() -> None:
-    """An authorizer of somebody's own may read them."""
-    layers = Layers(file={"mine": "a"}, node={"mine": "b"})
-    assert layers.in_force()["mine"] == "b"
+def test_a_plug_in_s_own_key_changes_only_if_it_reconfigures_it() -> None:
+    """It obeys the file whenever that is read, whatever the log says of it."""
+    assert not may_change("mine", frozenset({"another"}))
+    assert may_change("mine", frozenset({"mine"}))
+    layers = Layers(file={"mine": "a"}, node={"mine": "b"}, everywhere={"mine": "c"})
+    assert layers.in_force()["mine"] == "a"
+    plugged = replace(layers, plugged=frozenset({"mine"}))
+    assert plugged.in_force()["mine"] == "a"
+    assert replace(plugged, since_reload={"mine": "d"}).in_force()["mine"] == "d"
+
+
+def test_only_names_that_are_nobody_else_s_are_a_plug_in_s() -> None:
+    """It cannot make a key of ours changeable, nor take a name of ours that is to come."""
+    names = {"mine", "node.id", KEY, "super.users", "authorizerd.tokens.file", "authorizerd.new"}
+    assert plugged_keys(names) == {"mine"}
+
+
+def test_what_the_audit_leaves_out_is_guarded() -> None:
+    """Each key of the audit that may change, those to come as well."""
+    assert {name for name in GUARDED if name.startswith("authorizerd.")} == {
+        "authorizerd.audit.level",
+        "authorizerd.audit.required",
+        "authorizerd.audit.sample.allowed",
+        "authorizerd.audit.principals.include",
+        "authorizerd.audit.principals.exclude",
+        "authorizerd.audit.resources.include",
+        "authorizerd.audit.resources.exclude",
+        "authorizerd.audit.filter.denied",
+    }
 
 
 def test_a_value_that_its_key_does_not_take_is_told_apart() -> None:
     """It must not come into force, nor keep others from it."""
-    sound, faults = sound_values({KEY: "many", "connections.max.idle.ms": "5", "mine": "x"})
-    assert sound == {"connections.max.idle.ms": "5", "mine": "x"}
+    sound, faults = sound_values({KEY: "many", "connections.max.idle.ms": "50000", "mine": "x"})
+    assert sound == {"connections.max.idle.ms": "50000", "mine": "x"}
     assert faults == ["max.connections: many is not an integer from 1 to 2147483647"]
+    (fault,) = sound_values({KEY: "1"})[1]
+    assert fault.startswith("max.connections: 1 is less than 64, the least that may be set while")
 
 
 def test_what_is_in_force_makes_the_reloadable_settings() -> None:
@@ -87,8 +116,8 @@ def test_what_is_in_force_makes_the_reloadable_settings() -> None:
             "authorizerd.http.drain.timeout.ms": "4",
             "authorizerd.update.timeout.ms": "5",
             "authorizerd.log.level": "ERROR",
-            "authorizerd.audit.level": "DEBUG",
         },
+        since_reload={"authorizerd.audit.level": "DEBUG"},
     ).in_force()
     made = reloadable_of(texts)
     assert isinstance(made, Reloadable)
@@ -136,10 +165,10 @@ def test_a_number_is_shown_as_it_is_read() -> None:
 
 def test_blanks_around_a_value_do_not_count() -> None:
     """Over the wire as in a file."""
-    check_value("max.connections", " 5 ")
-    layers = Layers(file={}, node={"max.connections": "\t5 "})
-    assert layers.in_force()["max.connections"] == "5"
-    assert layers.values_of("max.connections")[0].value == "\t5 "
+    check_value("max.connections", " 500 ")
+    layers = Layers(file={}, node={"max.connections": "\t500 "})
+    assert layers.in_force()["max.connections"] == "500"
+    assert layers.values_of("max.connections")[0].value == "\t500 "
 
 
 LAYER = st.dictionaries(st.sampled_from([KEY, "super.users", "node.id", "mine"]), st.text())

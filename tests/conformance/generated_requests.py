@@ -7,7 +7,7 @@ users is given back at its end.
 Left out is what a broker stumbles over: it never answers IncrementalAlterConfigs with
 ``validate_only``, nor AlterConfigs of one resource twice, nor an empty value; it fails Metadata of
 a topic with neither name nor id, and whatever ``User:*`` itself asks; a small ``max.connections``
-locks everybody out of it.
+locks everybody out of it. Nor is a key set that nobody knows, which a broker keeps.
 """
 
 from __future__ import annotations
@@ -389,11 +389,11 @@ class _RequestMaker:
         kind, name = self._config_resource()
         configs = []
         for _ in range(random.choice((0, 1, 1, 1, 2))):
-            key = random.choice((MAX_CONNECTIONS,) * 5 + ("node.id", "no.such.key"))
+            operation = random.choice(operations)
+            unknown = "no.such.key" if operation else "node.id"
+            key = random.choice((MAX_CONNECTIONS,) * 5 + ("node.id", unknown))
             value = None if self._once_in(8) else random.choice(VALUES)
-            configs.append(
-                Fields(name=key, config_operation=random.choice(operations), value=value)
-            )
+            configs.append(Fields(name=key, config_operation=operation, value=value))
         return Fields(resource_type=kind, resource_name=name, configs=configs)
 
     def _alter_configs(self, version: int) -> Fields:

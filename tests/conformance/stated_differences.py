@@ -270,6 +270,20 @@ def _with_our_reasons(request: Request, answer: Answer) -> Answer:
     return answer
 
 
+def _described_once(request: Request, answer: Answer) -> Answer:
+    results: dict[tuple[int, str], Answer] = {}
+    for each in answer["results"]:
+        name = each["resource_name"]
+        meant = str(int(name)) if re.fullmatch(r"-?[0-9]+", name) else name
+        first = results.setdefault((each["resource_type"], meant), each)
+        known = {entry["name"] for entry in first["configs"]}
+        first["configs"] = [
+            *first["configs"],
+            *(entry for entry in each["configs"] if entry["name"] not in known),
+        ]
+    return answer | {"results": [*results.values()]}
+
+
 def _is_of(*api_keys: ApiKey) -> Callable[[Request], bool]:
     return lambda request: request.api_key in api_keys
 
@@ -320,6 +334,13 @@ DIFFERENCES: Final = (
         " one fits the usual limit of open files.",
         applies=_is_of(ApiKey.DESCRIBE_CONFIGS),
         expect=_with_our_defaults,
+    ),
+    Difference(
+        name="repeated resources",
+        words="daemon.config_descriptions: A resource that a request names twice is told of once:"
+        " else a few bytes, repeated, would earn answers of any size.",
+        applies=_is_of(ApiKey.DESCRIBE_CONFIGS),
+        expect=_described_once,
     ),
     Difference(
         name="documentation of keys",

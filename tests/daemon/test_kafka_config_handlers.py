@@ -10,9 +10,11 @@ import trio
 
 from acl.cluster_changes import ConfigChanged
 from acl.model import Operation, PermissionType
+from acl.steps import finish
 from config.alterations import AlterOperation
 from config.configuration import Reloadable
-from protocol.kafka_api import APIS, ApiKey
+from ops.example.quarantine import QuarantineAuthorizer
+from protocol.kafka_api import APIS, ApiKey, encode_request
 from protocol.kafka_errors import ErrorCode
 from tests.daemon.kafka_service import (
     ALICE,
@@ -98,26 +100,28 @@ async def test_what_is_altered_is_in_force_durable_and_described(nursery: trio.N
     service = await start(nursery)
     told: list[int] = []
     service.settings.follow(lambda settings: told.append(settings.max_connections))
-    assert await alter(service, altered((KEY, SET, "5")), altered((KEY, SET, "6"), name="")) == [
+    assert await alter(
+        service, altered((KEY, SET, "500")), altered((KEY, SET, "600"), name="")
+    ) == [
         OK,
         OK,
     ]
-    assert told == [1024, 5]
+    assert told == [1024, 500]
     assert service.running.log.batches == [
-        (ConfigChanged(BROKER, "7", KEY, "5"), ConfigChanged(BROKER, "", KEY, "6"))
+        (ConfigChanged(BROKER, "7", KEY, "500"), ConfigChanged(BROKER, "", KEY, "600"))
     ]
     (entry,) = (await describe(service, "7", KEY)).configs
     assert (entry.value, entry.config_source, entry.read_only, entry.config_type) == (
-        "5", 2, False, 3,
+        "500", 2, False, 3,
     )  # fmt: skip
     assert [(each.value, each.source) for each in entry.synonyms] == [
-        ("5", 2), ("6", 3), ("1024", 5),
+        ("500", 2), ("600", 3), ("1024", 5),
     ]  # fmt: skip
     assert "How many connections" in entry.documentation
     (entry,) = (await describe(service, "")).configs
-    assert (entry.name, entry.value, entry.config_source) == (KEY, "6", 3)
+    assert (entry.name, entry.value, entry.config_source) == (KEY, "600", 3)
     assert await alter(service, altered((KEY, DELETE, None))) == [OK]
-    assert told == [1024, 5, 6]
+    assert told == [1024, 500, 600]
     nursery.cancel_scope.cancel()
 
 
@@ -125,12 +129,12 @@ async def test_a_replacement_sets_just_what_it_names(nursery: trio.Nursery) -> N
     """AlterConfigs takes away all else that was set of the resource."""
     service = await start(nursery)
     idle = "connections.max.idle.ms"
-    assert await alter(service, altered((KEY, SET, "5"), (idle, SET, "9"))) == [OK]
+    assert await alter(service, altered((KEY, SET, "500"), (idle, SET, "99999"))) == [OK]
     for version in APIS[ApiKey.ALTER_CONFIGS].versions:
-        resource = altered((KEY, SET, str(10 + version)))
+        resource = altered((KEY, SET, str(100 + version)))
         assert await alter(service, resource, api_key=ApiKey.ALTER_CONFIGS, version=version) == [OK]
-        assert max_connections(service) == 10 + version
-    assert dict(service.running.applier.cluster.newest.configs[(BROKER, "7")]) == {KEY: "12"}
+        assert max_connections(service) == 100 + version
+    assert dict(service.running.applier.cluster.newest.configs[(BROKER, "7")]) == {KEY: "102"}
     nursery.cancel_scope.cancel()
 
 
@@ -140,12 +144,22 @@ BAD = [
         "x is not an integer from 1 to 2147483647"
     )),
     (altered(("node.id", SET, "3")), invalid("Cannot update these configs dynamically: [node.id]")),
-    (altered((KEY, SET, "5"), ("log.dirs", SET, "3")), invalid(
+    (altered((KEY, SET, "500"), ("log.dirs", SET, "3")), invalid(
         "Cannot update these configs dynamically: [log.dirs]"
+    )),
+    (altered((KEY, SET, "63")), invalid(
+        "Invalid value 63 for configuration max.connections: 63 is less than 64, the least that "
+        "may be set while the daemon runs, since a smaller limit can keep everyone out; set it in "
+        "the file"
+    )),
+    (altered(("no.such.key", SET, "x")), (
+        ErrorCode.INVALID_CONFIG,
+        "Unknown config name: no.such.key. No key of the daemon is called so, and the authorizer "
+        "does not list it in reconfigurable_configs; set it in the file",
     )),
     (altered((KEY, SET, None)), invalid("Null value not supported for : max.connections")),
     (altered((KEY, 9, "1")), invalid("Unknown operations type 9")),
-    (altered((KEY, SET, "1"), (KEY, DELETE, None)), invalid("Error due to duplicate config keys")),
+    (altered((KEY, SET, "99"), (KEY, DELETE, None)), invalid("Error due to duplicate config keys")),
     (altered((KEY, APPEND, "1")), (
         ErrorCode.INVALID_CONFIG,
         "Config value append is not allowed for config key: max.connections",
@@ -153,11 +167,11 @@ BAD = [
     (altered(("no.such.key", APPEND, "1")), (
         ErrorCode.INVALID_CONFIG, "Unknown config name: no.such.key",
     )),
-    (altered((KEY, SET, "5"), name="2"), invalid(
+    (altered((KEY, SET, "500"), name="2"), invalid(
         "Unexpected broker id, expected 7, but received 2"
     )),
-    (altered((KEY, SET, "5"), name="x"), invalid("Node id must be an integer, but it is: x")),
-    (altered((KEY, SET, "5"), kind=9), invalid("Unknown resource type 9")),
+    (altered((KEY, SET, "500"), name="x"), invalid("Node id must be an integer, but it is: x")),
+    (altered((KEY, SET, "500"), kind=9), invalid("Unknown resource type 9")),
 ]  # fmt: skip
 
 
@@ -181,7 +195,7 @@ async def test_what_is_wrong_comes_before_the_right_to_alter(
 ) -> None:
     """Kafka's order: who may do nothing is told all the same, and nothing is altered."""
     service = await start(nursery)
-    good = altered((KEY, SET, "5"), name="")
+    good = altered((KEY, SET, "500"), name="")
     assert await alter(service, bad, good, principal=ALICE) == [error, NOT_AUTHORIZED]
     assert service.running.log.batches == []
     nursery.cancel_scope.cancel()
@@ -191,7 +205,7 @@ async def test_a_resource_named_twice_is_refused_twice(nursery: trio.Nursery) ->
     """Neither wins."""
     service = await start(nursery)
     error = invalid("Each resource must appear at most once.")
-    assert await alter(service, altered((KEY, SET, "5")), altered()) == [error, error]
+    assert await alter(service, altered((KEY, SET, "500")), altered()) == [error, error]
     assert max_connections(service) == 1024
     nursery.cancel_scope.cancel()
 
@@ -199,7 +213,7 @@ async def test_a_resource_named_twice_is_refused_twice(nursery: trio.Nursery) ->
 async def test_what_is_only_validated_changes_nothing(nursery: trio.Nursery) -> None:
     """It is answered as if it had."""
     service = await start(nursery)
-    resources = altered((KEY, SET, "5")), altered((KEY, SET, "x"), name="")
+    resources = altered((KEY, SET, "500")), altered((KEY, SET, "x"), name="")
     (good, (code, _)) = await alter(service, *resources, validate_only=True)
     assert (good, code) == (OK, ErrorCode.INVALID_REQUEST)
     assert service.running.log.batches == []
@@ -210,13 +224,13 @@ async def test_what_is_only_validated_changes_nothing(nursery: trio.Nursery) -> 
 async def test_who_may_not_alter_or_describe_is_told_so(nursery: trio.Nursery) -> None:
     """For each resource; ALTER_CONFIGS gives DESCRIBE_CONFIGS."""
     service = await start(nursery)
-    resources = altered((KEY, SET, "5")), altered(("super.users", SET, ALICE), name="")
+    resources = altered((KEY, SET, "500")), altered(("super.users", SET, ALICE), name="")
     assert await alter(service, *resources, principal=ALICE) == [NOT_AUTHORIZED] * 2
     assert max_connections(service) == 1024
     refused = await describe(service, principal=ALICE)
     assert (refused.error_code, refused.error_message) == NOT_AUTHORIZED
     assert await service.create([MAY_ALTER]) == [None]
-    assert await alter(service, altered((KEY, SET, "5")), principal=ALICE) == [OK]
+    assert await alter(service, altered((KEY, SET, "500")), principal=ALICE) == [OK]
     assert (await describe(service, "7", KEY, principal=ALICE)).error_code == 0
     nursery.cancel_scope.cancel()
 
@@ -250,7 +264,11 @@ async def test_a_replacement_may_not_take_a_guarded_key_away_either(nursery: tri
     key = "allow.everyone.if.no.acl.found"
     assert await alter(service, altered((key, SET, "true"))) == [OK]
     (result,) = await alter(
-        service, altered((KEY, SET, "5")), principal=ALICE, api_key=ApiKey.ALTER_CONFIGS, version=2
+        service,
+        altered((KEY, SET, "500")),
+        principal=ALICE,
+        api_key=ApiKey.ALTER_CONFIGS,
+        version=2,
     )
     assert result == (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, f"Only a super user may change {key}")
     assert service.authorizer.newest().settings.allow_everyone_if_no_acl_found
@@ -260,14 +278,14 @@ async def test_a_replacement_may_not_take_a_guarded_key_away_either(nursery: tri
 async def test_a_reload_takes_the_guarded_keys_from_the_file_again(nursery: trio.Nursery) -> None:
     """All else that was set over the wire beats the file, and stays."""
     service = await start(nursery)
-    changes = (KEY, SET, "5"), ("super.users", SET, f"{ROOT};{ALICE}")
+    changes = (KEY, SET, "500"), ("super.users", SET, f"{ROOT};{ALICE}")
     assert await alter(service, altered(*changes)) == [OK]
     assert ALICE in service.settings.super_users
     service.read = lambda: read_configuration("max.connections=9", "authorizerd.log.level=ERROR")
     await service.settings.reload()
     assert service.settings.super_users == {ROOT}
     assert service.authorizer.newest().settings.super_users == {ROOT}
-    assert max_connections(service) == 5
+    assert max_connections(service) == 500
     (entry,) = (await describe(service, "7", "authorizerd.log.level")).configs
     assert (entry.value, entry.config_source) == ("ERROR", 4)
     nursery.cancel_scope.cancel()
@@ -282,14 +300,14 @@ async def test_at_a_start_the_log_says_nothing_of_who_may_do_everything(
         cluster_changes=[
             ConfigChanged(BROKER, "7", "super.users", ALICE),
             ConfigChanged(BROKER, "7", "max.connections", "many"),
-            ConfigChanged(BROKER, "7", "connections.max.idle.ms", "77"),
+            ConfigChanged(BROKER, "7", "connections.max.idle.ms", "77777"),
             ConfigChanged(BROKER, "8", "authorizerd.update.timeout.ms", "1"),
         ]
     )
     service.settings.refresh()
     seen: list[Reloadable] = []
     service.settings.follow(seen.append)
-    assert (seen[0].max_connections, seen[0].connections_max_idle_ms) == (1024, 77)
+    assert (seen[0].max_connections, seen[0].connections_max_idle_ms) == (1024, 77777)
     assert seen[0].update_timeout_ms == 30_000
     assert service.settings.super_users == {ROOT}
     nursery.cancel_scope.cancel()
@@ -355,19 +373,186 @@ async def test_a_type_that_is_not_known_fails_the_whole_description(
 
 
 async def test_a_key_that_is_not_known_is_described_as_a_secret(nursery: trio.Nursery) -> None:
-    """It may be a plug-in's password; whether it may be changed nobody knows either."""
+    """It may be a plug-in's password, and only the file changes it."""
     service = await start(nursery)
-    assert await alter(service, altered(("no.such.key", SET, "x"))) == [OK]
+    service.read = lambda: read_configuration("no.such.key=x")
+    await service.settings.reload()
     (entry,) = (await describe(service, "07", "no.such.key")).configs
     assert (entry.value, entry.is_sensitive, entry.read_only) == (None, True, True)
     assert [each.value for each in entry.synonyms] == [None]
     nursery.cancel_scope.cancel()
 
 
+PLUGGED = "quarantine.principals"
+
+
+async def test_a_plug_in_s_own_key_is_for_super_users_and_until_the_file_is_read(
+    nursery: trio.Nursery,
+) -> None:
+    """Who may alter configs does not decide who may do what, not even in the log."""
+    service = await start(nursery, MAY_ALTER, plug_in=QuarantineAuthorizer)
+    change = altered((PLUGGED, SET, "User:mallory"))
+    refused = ErrorCode.CLUSTER_AUTHORIZATION_FAILED, f"Only a super user may change {PLUGGED}"
+    assert await alter(service, change, principal=ALICE) == [refused]
+    assert PLUGGED not in service.settings.layers.in_force()
+    assert await alter(service, change) == [OK]
+    assert service.settings.layers.in_force()[PLUGGED] == "User:mallory"
+    (entry,) = (await describe(service, "7", PLUGGED)).configs
+    assert (entry.config_source, entry.read_only, entry.is_sensitive) == (2, False, True)
+    assert await alter(service, altered((KEY, SET, "500"))) == [OK]
+    assert service.settings.layers.in_force()[PLUGGED] == "User:mallory"
+    service.read = lambda: read_configuration(f"{PLUGGED}=User:trudy")
+    await service.settings.reload()
+    assert service.settings.layers.in_force()[PLUGGED] == "User:trudy"
+    assert await alter(service, altered(("audit.of.mine", SET, "x"))) == [
+        (ErrorCode.INVALID_CONFIG, UNKNOWN.format("audit.of.mine"))
+    ]
+    nursery.cancel_scope.cancel()
+
+
+UNKNOWN = (
+    "Unknown config name: {}. No key of the daemon is called so, and the authorizer does not list"
+    " it in reconfigurable_configs; set it in the file"
+)
+
+
+class Unlisted(QuarantineAuthorizer):
+    """Fails when it is asked which keys it reconfigures."""
+
+    @property
+    def reconfigurable_configs(self) -> frozenset[str]:
+        raise RuntimeError
+
+
+async def test_a_plug_in_that_does_not_list_its_keys_has_none_that_change(
+    nursery: trio.Nursery,
+) -> None:
+    """In doubt nothing changes; its fault is reported, and the daemon's keys go on changing."""
+    service = await start(nursery, plug_in=Unlisted)
+    changes = altered((PLUGGED, SET, "User:mallory")), altered((KEY, SET, "500"), name="")
+    unknown = ErrorCode.INVALID_CONFIG, UNKNOWN.format(PLUGGED)
+    assert await alter(service, *changes) == [unknown, OK]
+    assert any(isinstance(fault, RuntimeError) for fault in service.faults)
+    nursery.cancel_scope.cancel()
+
+
+async def test_only_a_super_user_says_what_the_audit_leaves_out(nursery: trio.Nursery) -> None:
+    """A right to alter configs is no right to act unseen."""
+    service = await start(nursery, MAY_ALTER)
+    for key, value in (("level", "TRACE"), ("sample.allowed", "0.01")):
+        name = f"authorizerd.audit.{key}"
+        assert await alter(service, altered((name, SET, value)), principal=ALICE) == [
+            (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, f"Only a super user may change {name}")
+        ]
+        assert await alter(service, altered((name, SET, value))) == [OK]
+    nursery.cancel_scope.cancel()
+
+
+async def test_a_limit_in_the_log_that_keeps_everyone_out_does_not_count(
+    nursery: trio.Nursery,
+) -> None:
+    """Nor does it after a restart."""
+    service = await start(nursery, is_loaded=False)
+    await service.load(cluster_changes=[ConfigChanged(BROKER, "", KEY, "1")])
+    service.settings.refresh()
+    assert max_connections(service) == 1024
+    nursery.cancel_scope.cancel()
+
+
+async def describe_all(service: KafkaService, resources: list[Resource], principal: str) -> Any:  # noqa: ANN401
+    return await service.ask(
+        ApiKey.DESCRIBE_CONFIGS,
+        4,
+        principal=principal,
+        resources=resources,
+        include_synonyms=True,
+        include_documentation=True,
+    )
+
+
+@pytest.mark.parametrize("principal", [ROOT, ALICE])
+async def test_a_resource_that_is_repeated_is_described_once(
+    nursery: trio.Nursery, principal: str
+) -> None:
+    """However its number is written, with all keys that were asked for; others keep their place."""
+    service = await start(nursery)
+    asked = [
+        Resource(resource_type=kind, resource_name=name, configuration_keys=keys)
+        for kind, name, keys in (
+            (BROKER, "7", [KEY]),
+            (BROKER, "8", None),
+            (BROKER, "07", ["node.id"]),
+            (BROKER, "", None),
+            (BROKER, "7", [KEY]),
+            (2, "07", None),
+            (2, "7", None),
+        )
+    ]
+    answer = await describe_all(service, asked, principal)
+    results = [(each.resource_type, each.resource_name) for each in answer.results]
+    assert results == [(BROKER, "7"), (BROKER, "8"), (BROKER, ""), (2, "07"), (2, "7")]
+    names = {each.name for each in answer.results[0].configs}
+    assert names == ({KEY, "node.id"} if principal == ROOT else set())
+    nursery.cancel_scope.cancel()
+
+
+async def test_all_keys_asked_for_once_are_described_whatever_else_is_asked(
+    nursery: trio.Nursery,
+) -> None:
+    """No keys are all of them."""
+    service = await start(nursery)
+    every = {each.name for each in (await describe(service)).configs}
+    for keys in ([KEY], None), (None, [KEY]):
+        asked = [
+            Resource(resource_type=BROKER, resource_name="7", configuration_keys=each)
+            for each in keys
+        ]
+        (result,) = (await describe_all(service, asked, ROOT)).results
+        assert {each.name for each in result.configs} == every
+    nursery.cancel_scope.cancel()
+
+
+async def test_repeats_earn_no_larger_answer(nursery: trio.Nursery) -> None:
+    """A few bytes, repeated, would else be answered by megabytes."""
+    service = await start(nursery)
+    one = Resource(resource_type=BROKER, resource_name="7", configuration_keys=None)
+    request = {"include_synonyms": True, "include_documentation": True}
+    sizes = []
+    for resources in ([one], [one] * 2000):
+        fields = SimpleNamespace(resources=resources, **request)
+        body = finish(encode_request(ApiKey.DESCRIBE_CONFIGS, 4, fields))
+        sizes.append(len(await service.raw(ApiKey.DESCRIBE_CONFIGS, 4, body)))
+    assert sizes[0] == sizes[1]
+    nursery.cancel_scope.cancel()
+
+
+LONG = "x" * 30_000
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        [(f"{LONG}-{number}", SET, None) for number in range(3)],
+        [(f"{LONG}-{number}", SET, "x") for number in range(3)],
+        [(KEY, SET, LONG)],
+    ],
+)
+async def test_an_error_that_quotes_much_is_shortened(
+    nursery: trio.Nursery, changes: list[tuple[str, int, str | None]]
+) -> None:
+    """Kafka's strings have an end, and a request that is wrong is still answered."""
+    service = await start(nursery)
+    ((code, text),) = await alter(service, altered(*changes))
+    assert code in (ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_CONFIG)
+    assert text is not None
+    assert len(text) == 4096
+    nursery.cancel_scope.cancel()
+
+
 async def test_before_loading_each_resource_is_refused(nursery: trio.Nursery) -> None:
     """AUTHORIZER_NOT_READY, which is 801."""
     service = await start(nursery, is_loaded=False)
-    (result,) = await alter(service, altered((KEY, SET, "5")), principal=ALICE)
+    (result,) = await alter(service, altered((KEY, SET, "500")), principal=ALICE)
     assert result[0] == 801
     assert (await describe(service, principal=ALICE)).error_code == 801
     nursery.cancel_scope.cancel()
@@ -377,7 +562,7 @@ async def test_a_log_that_cannot_be_written_fails_each_resource(nursery: trio.Nu
     """A queue that is closed says so; nothing is in force."""
     service = await start(nursery)
     service.running.queue.close()
-    (result,) = await alter(service, altered((KEY, SET, "5")))
+    (result,) = await alter(service, altered((KEY, SET, "500")))
     assert result == (ErrorCode.BROKER_NOT_AVAILABLE, "the daemon is shutting down")
     assert max_connections(service) == 1024
     nursery.cancel_scope.cancel()

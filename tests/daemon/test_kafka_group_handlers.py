@@ -74,6 +74,16 @@ async def test_a_group_that_may_be_described_is_dead(nursery: trio.Nursery, vers
     nursery.cancel_scope.cancel()
 
 
+async def test_a_group_of_the_longest_name_is_answered(nursery: trio.Nursery) -> None:
+    """An error that quotes it is shortened: it would be too long a string."""
+    service = await start(nursery)
+    name = "g" * 0x7FFF
+    (group,) = await told(service, 6, name, principal=ROOT)
+    assert (group.group_id, group.error_code) == (name, ErrorCode.GROUP_ID_NOT_FOUND)
+    assert group.error_message == f"Group {name}"[:4096]
+    nursery.cancel_scope.cancel()
+
+
 async def test_from_version_6_a_group_that_may_be_described_is_not_found(
     nursery: trio.Nursery,
 ) -> None:

@@ -174,10 +174,55 @@ SURFACE_MUTANTS: Final = (
         ),
     ),
     Mutant(
+        name="whoever may alter configs reconfigures a plugged-in authorizer",
+        file="config/dynamic.py",
+        text="return name in GUARDED or name in plugged\n",
+        becomes="return name in GUARDED\n",
+        found_by=(
+            "tests/daemon/test_kafka_config_handlers.py"
+            "::test_a_plug_in_s_own_key_is_for_super_users_and_until_the_file_is_read"
+        ),
+    ),
+    Mutant(
+        name="a client sets keys that nobody reconfigures",
+        file="config/dynamic.py",
+        text="return name in plugged if key is None else key.reloadable\n",
+        becomes="return key is None or key.reloadable\n",
+        found_by="tests/config/test_alterations.py::test_what_may_not_be_set_is_refused",
+    ),
+    Mutant(
+        name="a client sets a limit that keeps everyone out",
+        file="config/dynamic.py",
+        text="key.wire_minimum is not None and parsed < key.wire_minimum",
+        becomes="key.wire_minimum is not None and parsed < 1",
+        found_by=(
+            "tests/config/test_alterations.py::test_no_client_sets_a_limit_that_keeps_everyone_out"
+        ),
+    ),
+    Mutant(
+        name="a resource is described as often as it is named",
+        file="daemon/config_descriptions.py",
+        text="        known = wanted.get((kind, name if node_id is None else node_id))\n",
+        becomes="        node_id, known = number, None\n",
+        found_by=("tests/daemon/test_kafka_config_handlers.py::test_repeats_earn_no_larger_answer"),
+    ),
+    Mutant(
+        name="the alterations of a request are checked in one step",
+        file="config/alterations.py",
+        text=(
+            "            nulls.append(alteration.name)\n"
+            "        if number % _ALTERATIONS_PER_STEP == 0:\n"
+        ),
+        becomes=(
+            "            nulls.append(alteration.name)\n        if number == len(alterations):\n"
+        ),
+        found_by="tests/config/test_alterations.py::test_many_alterations_are_checked_in_steps",
+    ),
+    Mutant(
         name="the log says who is a super user",
         file="config/dynamic.py",
-        text="        if name in GUARDED:\n",
-        becomes="        if name in GUARDED and name in self.since_reload:\n",
+        text="        if is_guarded(name, self.plugged):\n",
+        becomes="        if is_guarded(name, self.plugged) and name in self.since_reload:\n",
         found_by="tests/config/test_dynamic.py::test_who_may_do_everything_is_not_for_the_log_to_say",
     ),
     Mutant(
