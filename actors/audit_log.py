@@ -126,7 +126,7 @@ class AuditLog:
         self._lines: list[bytes] = []
         self._arrived = trio.Event()
         self._closed = trio.Event()
-        self._writing = trio.CancelScope()
+        self._writing = trio.CancelScope(shield=True)
         self._dropped_before = 0
         self.statistics: Final = AuditStatistics()
         self.level = level
@@ -200,19 +200,37 @@ class AuditLog:
 
     def close(self) -> None:
         """Let ``run`` end once it has written what is queued, or has tried to for a while."""
+        if self._closed.is_set():
+            return
         self._closed.set()
         self._arrived.set()
         self._writing.deadline = trio.current_time() + CLOSE_SECONDS
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Write what is recorded until ``close`` is called; cancellation loses what is queued."""
+        """Write what is recorded until ``close`` is called.
+
+        Cancelled, it closes by itself: for up to ``CLOSE_SECONDS`` it goes on writing what is
+        queued. Lines that are lost even so are counted, and ``on_loss`` is told.
+        """
         task_status.started()
-        with self._writing:
-            await self._write_until_closed()
-        lost = len(self._lines) + len(self._events)
-        if lost:
-            self.statistics.dropped_output += lost
-            self._on_loss(lost)
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._close_when_cancelled)
+                with self._writing:
+                    await self._write_until_closed()
+                nursery.cancel_scope.cancel()
+        finally:
+            self._closed.set()
+            lost = len(self._lines) + len(self._events)
+            if lost:
+                self.statistics.dropped_output += lost
+                self._on_loss(lost)
+
+    async def _close_when_cancelled(self) -> None:
+        try:
+            await trio.sleep_forever()
+        finally:
+            self.close()
 
     async def _write_until_closed(self) -> None:
         """Write what comes; what failed is tried again after a while, however much comes."""
@@ -253,9 +271,8 @@ class AuditLog:
             self._events and len(self._lines) < EVENTS_PER_WRITE_MAX and size < BYTES_PER_WRITE_MAX
         ):
             for _ in range(min(len(self._events), self._events_per_slice)):
-                event = self._events.popleft()
-                self._characters -= _characters_of(event)
-                self._lines.append(self._format_event(event))
+                self._lines.append(self._format_event(self._events[0]))
+                self._characters -= _characters_of(self._events.popleft())
                 size += len(self._lines[-1])
                 if size >= BYTES_PER_WRITE_MAX:
                     break

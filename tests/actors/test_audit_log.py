@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Sequence
 
+import msgspec
 import pytest
 import trio
 import trio.testing
@@ -350,6 +351,59 @@ async def test_closing_writes_what_is_queued_then_ends(nursery: trio.Nursery) ->
         await log.run()
     assert writer.lines == [b"0", b"1", b"2"]
     assert log.statistics.dropped_queue == 1
+
+
+async def test_a_fault_elsewhere_loses_no_line(autojump_clock: trio.testing.MockClock) -> None:
+    """What a write has under way is not cut off, and what is queued behind it follows."""
+    writer = Writer()
+    writer.goes_on = trio.Event()
+    log, said = new_log(writer)
+    with pytest.RaisesGroup(RuntimeError, flatten_subgroups=True):
+        async with trio.open_nursery() as nursery:
+            await nursery.start(log.run)
+            log.record(event(0))
+            await wait_all_tasks_blocked()
+            log.record(event(1))
+            trio.lowlevel.spawn_system_task(_set_later, writer.goes_on)
+            raise RuntimeError("an actor's fault")
+    assert writer.lines == [b"0", b"1"]
+    assert (said.all, log.statistics.written) == ([], 2)
+
+
+async def _set_later(event: trio.Event) -> None:
+    await trio.sleep(CLOSE_SECONDS / 2)
+    event.set()
+
+
+async def test_lines_lost_to_a_fault_elsewhere_are_counted(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """A stuck reader is waited for no longer than at any other end, though closed before."""
+    writer = Writer()
+    writer.goes_on = trio.Event()
+    log, said = new_log(writer)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(log.run)
+        for number in range(3):
+            log.record(event(number))
+        started = trio.current_time()
+        log.close()
+        await trio.sleep(CLOSE_SECONDS / 2)
+        nursery.cancel_scope.cancel()
+    assert trio.current_time() - started == pytest.approx(CLOSE_SECONDS)
+    assert said.all == [("loss", 3)]
+    assert log.statistics.dropped_output == 3
+
+
+async def test_lines_that_cannot_be_formatted_are_counted_at_the_end() -> None:
+    """A defect of our own ends the log, and says what it costs."""
+    log, said = new_log(Writer())
+    log.record(event(0))
+    question = Question("User:a", None, Operation.READ, ResourceType.TOPIC, "\ud800")
+    log.record(msgspec.structs.replace(event(1), question=question))
+    with pytest.RaisesGroup(UnicodeEncodeError):
+        await log.run()
+    assert said.all == [("loss", 2)]
 
 
 @pytest.mark.parametrize(
