@@ -39,7 +39,7 @@ class Masker:
     secret: what hashes are keyed with; unused where nothing is hashed.
     """
 
-    __slots__ = ("_hashed", "_host", "_principal", "_resource", "_secret", "masked")
+    __slots__ = ("_hashed", "_host", "_principal", "_resource", "masked", "secret")
 
     def __init__(
         self, *, principal: Masking, host: Masking, resource: Masking, secret: bytes
@@ -47,7 +47,7 @@ class Masker:
         self._principal: Final = principal
         self._host: Final = host
         self._resource: Final = resource
-        self._secret: Final = secret
+        self.secret: Final = secret
         what = {"principal": principal, "host": host, "resource": resource}
         self.masked: Final = tuple(name for name in what if what[name] is not Masking.NONE)
         """Which of ``principal``, ``host`` and ``resource`` are hidden."""
@@ -100,4 +100,4 @@ class Masker:
     def _hash(self, kind: str, name: str) -> str:
         # The kind keeps a user from being found among the topics that bear the same name.
         text = f"{kind}\0{name}".encode("utf-8", "surrogatepass")
-        return HASH_PREFIX + hmac.digest(self._secret, text, "sha256").hex()[:HASH_DIGITS]
+        return HASH_PREFIX + hmac.digest(self.secret, text, "sha256").hex()[:HASH_DIGITS]

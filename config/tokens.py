@@ -40,12 +40,13 @@ class Token:
 
 
 class Tokens:
-    """The entries of one file, by id."""
+    """The entries of one file, by id; ``text`` is the whole file's."""
 
-    __slots__ = ("_by_id",)
+    __slots__ = ("_by_id", "text")
 
-    def __init__(self, by_id: Mapping[str, Token]) -> None:
+    def __init__(self, by_id: Mapping[str, Token], text: str = "") -> None:
         self._by_id: Final = MappingProxyType(dict(by_id))
+        self.text: Final = text
 
     def __len__(self) -> int:
         return len(self._by_id)
@@ -87,7 +88,7 @@ def parse_tokens(text: str, *, source: str) -> Tokens:
         except InvalidValueError as error:
             raise ConfigurationError(source, number, "", str(error)) from None
         by_id[token.id] = token
-    return Tokens(by_id)
+    return Tokens(by_id, text)
 
 
 def _parse_entry(entry: str) -> Token:

@@ -16,9 +16,9 @@ from typing import Final, Protocol
 from acl.errors import InvalidQuestionError
 from acl.model import CLUSTER_NAME, Operation, ResourceType
 from actors.decider import Authority, Decider
-from config.tokens import Token, Tokens
+from config.tokens import Token, Tokens, parse_tokens
 from daemon.errors import ForbiddenError
-from daemon.tokens import read_tokens
+from daemon.tokens import read_tokens_text
 
 
 class Asker(Protocol):
@@ -45,15 +45,19 @@ class Askers:
     Args:
         tokens_file: the path of ``authorizerd.tokens.file``, None where there is none.
 
-    Raises:
-        ConfigurationError, StartError: the file cannot be used.
+    No token is known until the file's text is in force.
     """
 
     def __init__(self, authorizer: Decider, tokens_file: str | None) -> None:
         self._authorizer: Final = authorizer
         self._tokens_file: Final = tokens_file
         self._trusted: Final = Trusted() if tokens_file is None else None
-        self.tokens = Tokens({}) if tokens_file is None else read_tokens(tokens_file)
+        self.tokens = Tokens({})
+
+    @property
+    def text(self) -> str | None:
+        """The tokens file's text that is in force, None where there is no file."""
+        return None if self._tokens_file is None else self.tokens.text
 
     def identify(self, token: str | bytes | None, surface: str) -> Asker | None:
         """Return who asks with ``token``, None for nobody that is known.
@@ -79,9 +83,18 @@ class Askers:
         Raises:
             ConfigurationError, StartError: the file cannot be used.
         """
-        if self._tokens_file is None:
+        path = self._tokens_file
+        return self.parse(None if path is None else read_tokens_text(path))
+
+    def parse(self, text: str | None) -> Callable[[], None]:
+        """Parse a tokens file's text, and return what puts it in force; as ``read_anew``.
+
+        Args:
+            text: None where there is no tokens file.
+        """
+        if self._tokens_file is None or text is None:
             return lambda: None
-        tokens = read_tokens(self._tokens_file)
+        tokens = parse_tokens(text, source=self._tokens_file)
 
         def put_in_force() -> None:
             self.tokens = tokens

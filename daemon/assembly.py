@@ -42,6 +42,7 @@ from daemon.worker_pool import WorkerPool
 from metadata.log import MetadataLog
 from metadata.storage import DISK, Storage
 from metadata.writer import LogWriter
+from protocol.worker_feed import Files
 
 ACL_ID_BYTES: Final = 16
 BATCHES_WAITING_MAX: Final = 16
@@ -74,7 +75,7 @@ class Parts:
         feed, inbox = trio.open_memory_channel[ChangeBatch | CaughtUp](BATCHES_WAITING_MAX)
         self.applier: Final = RecordApplier(inbox, settle=self.collector.settle)
         snapshot, image = self.applier.snapshot, self.applier.cluster
-        self.workers: Final = _new_worker_pool(configuration, feed, snapshot)
+        self.workers: Final = _new_worker_pool(configuration, feed, snapshot, self._files)
         self.feed: Final = feed if self.workers is None else self.workers.feed
         self.audit: Final = open_audit(configuration)
         self.audit_log: Final = None if self.audit is None else self.audit.log
@@ -94,6 +95,7 @@ class Parts:
             configuration, image, self.authorizer, read=read_configuration
         )
         self.askers: Final = Askers(self.authorizer, configuration.tokens_file)
+        self.askers.read_anew()()
         self.settings.follow_file(self.askers.read_anew)
         if self.audit is not None:
             self.settings.follow_file(self.audit.read_anew)
@@ -101,6 +103,10 @@ class Parts:
             self.settings.follow_file(self.workers.read_anew)
         self.purgatory: Final = Purgatory(configuration.reloadable.update_timeout_ms)
         self.times: Final = RequestTimes()
+
+    def _files(self) -> Files:
+        """Return what is in force of the files that the configuration names."""
+        return Files(self.askers.text, b"" if self.audit is None else self.audit.secret)
 
     def close(self) -> None:
         """Close the authorizer and the files; a log that is whole is marked so."""
@@ -186,6 +192,7 @@ def _new_worker_pool(
     configuration: Configuration,
     applier: trio.MemorySendChannel[ChangeBatch | CaughtUp],
     snapshot: View[AclSnapshot | None],
+    files: Callable[[], Files],
 ) -> WorkerPool | None:
     """Return the workers, None where the daemon is to decide alone."""
     if configuration.workers == 1:
@@ -195,6 +202,7 @@ def _new_worker_pool(
         applier,
         snapshot,
         configuration=configuration.file_values,
+        files=files,
         timeout_ms=configuration.worker_timeout_ms,
     )
 

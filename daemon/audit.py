@@ -1,6 +1,6 @@
 """The audit's parts: made of the configuration, put into force, read anew, and closed.
 
-Law: the secret of masked names is read from its file and shown nowhere.
+**Invariant:** the secret of masked names is read from its file and shown nowhere.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final
 
@@ -18,6 +18,7 @@ from config.configuration import Configuration, Reloadable
 from daemon.audit_file import AuditFile
 from daemon.audit_format import AuditFormatter
 from daemon.audit_stream import AuditStream
+from daemon.audit_turns import AuditTurns
 from daemon.errors import StartError
 
 KEY: Final = "authorizerd.audit.log"
@@ -34,17 +35,22 @@ _logger = logging.getLogger("authorizerd")
 class Audit:
     """Args:
     target: a path, or the name of a standard stream.
+    secret: what hashes of names are keyed with.
+    turns: shared by all processes that write there.
 
     Raises:
-        StartError: the output or the secret's file cannot be used.
+        StartError: the output cannot be used.
     """
 
-    def __init__(self, configuration: Configuration, target: str) -> None:
+    def __init__(
+        self, configuration: Configuration, target: str, secret: bytes, turns: AuditTurns
+    ) -> None:
         self._configuration: Final = configuration
+        self.turns: Final = turns
         self._formatter: Final = AuditFormatter(
-            configuration.audit_format, _new_masker(configuration)
+            configuration.audit_format, _new_masker(configuration, secret)
         )
-        self._output: Final = _open_output(target)
+        self._output: Final = _open_output(target, turns)
         self.log: Final = AuditLog(
             self._output,
             level=configuration.reloadable.audit_level,
@@ -63,6 +69,12 @@ class Audit:
             on_loss=partial(_logger.error, "audit log %s: lines lost at the end: %d", target),
         )
 
+    @property
+    def secret(self) -> bytes:
+        """The secret in force, empty where nothing is masked."""
+        masker = self._formatter.masker
+        return b"" if masker is None else masker.secret
+
     def take_settings(self, settings: Reloadable) -> None:
         self.log.level = settings.audit_level
         self.log.take_rules(settings.audit_rules)
@@ -75,37 +87,57 @@ class Audit:
         Raises:
             StartError: the secret's file cannot be used.
         """
-        masker = _new_masker(self._configuration)
+        return partial(self.take_secret, _read_secret_of(self._configuration))
 
-        def put_in_force() -> None:
-            self._formatter.masker = masker
-            self._output.reopen()
-
-        return put_in_force
+    def take_secret(self, secret: bytes) -> None:
+        """Key hashes with another secret from now on, and open the file anew."""
+        self._formatter.masker = _new_masker(self._configuration, secret)
+        self._output.reopen()
 
     def close(self) -> None:
         self._output.close()
+        self.turns.close()
 
 
 def open_audit(configuration: Configuration) -> Audit | None:
-    """Open the audit, where one is wanted.
+    """Open the audit of a daemon, where one is wanted.
+
+    Raises:
+        StartError: the output or the secret's file cannot be used.
+    """
+    target = configuration.audit_log
+    if target is None:
+        return None
+    return Audit(configuration, target, _read_secret_of(configuration), AuditTurns())
+
+
+def open_worker_audit(
+    configuration: Configuration, secret: bytes, turns: int | None
+) -> Audit | None:
+    """Open a worker's end of the audit, where there is one.
+
+    Args:
+        secret: the one that the daemon has in force.
+        turns: the descriptor of the daemon's ``AuditTurns``.
 
     Raises:
         StartError: as ``Audit``.
     """
     target = configuration.audit_log
-    return None if target is None else Audit(configuration, target)
+    if target is None:
+        return None
+    return Audit(configuration, target, secret, AuditTurns(turns))
 
 
-def _open_output(target: str) -> AuditFile | AuditStream:
+def _open_output(target: str, turns: AuditTurns) -> AuditFile | AuditStream:
     if target in STANDARD_STREAMS:
-        return AuditStream(STANDARD_STREAMS[target], is_ours=False)
+        return AuditStream(STANDARD_STREAMS[target], turns, is_ours=False)
     try:
         if _is_stream(target):
             # Without waiting: a named pipe that nobody reads is an error rather than a hang.
             flags = os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK
-            return AuditStream(os.open(target, flags), is_ours=True)
-        return AuditFile(target)
+            return AuditStream(os.open(target, flags), turns, is_ours=True)
+        return AuditFile(target, turns)
     except OSError as error:
         raise StartError(f"{KEY}: {target}: {error.strerror or error}") from error
 
@@ -118,16 +150,25 @@ def _is_stream(path: str) -> bool:
     return stat.S_ISFIFO(mode) or stat.S_ISCHR(mode)
 
 
-def _new_masker(configuration: Configuration) -> Masker | None:
+def _new_masker(configuration: Configuration, secret: bytes) -> Masker | None:
+    maskings = _maskings_of(configuration)
+    return Masker(**maskings, secret=secret) if maskings else None
+
+
+def _maskings_of(configuration: Configuration) -> Mapping[str, Masking]:
+    """Return how each kind of name is masked; empty where none is."""
     maskings = {
         "principal": configuration.audit_mask_principal,
         "host": configuration.audit_mask_host,
         "resource": configuration.audit_mask_resource,
     }
-    if set(maskings.values()) == {Masking.NONE}:
-        return None
+    return {} if set(maskings.values()) == {Masking.NONE} else maskings
+
+
+def _read_secret_of(configuration: Configuration) -> bytes:
+    """Return the secret of the file that the configuration names; empty where none is needed."""
     path = configuration.audit_mask_secret_file
-    return Masker(**maskings, secret=b"" if path is None else read_secret(path))
+    return read_secret(path) if path is not None and _maskings_of(configuration) else b""
 
 
 def read_secret(path: str) -> bytes:

@@ -1,15 +1,14 @@
 """The audit's file: appended to in a worker thread, wherever its path leads.
 
-Law: a line is whole. Processes that append take turns, and whoever finds the end torn, by a full
-disk or by a process that was killed, ends that line before it writes. Before each write the path is
-looked at: when the file was moved or removed a new one is made, so no line goes to a file that the
-path does not name any more but those of the moment itself, which are in the old one.
+**Invariant:** a line is whole. The daemon's processes take turns, and one that finds the end torn,
+by a full disk or by a process that was killed, ends that line before it writes. Before each write
+the path is looked at: when the file was moved or removed a new one is made, so no line goes to a
+file that the path does not name any more but those of the moment itself, which are in the old one.
 """
 
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import stat
 from collections.abc import Callable, Sequence
@@ -19,6 +18,7 @@ from typing import Final
 import trio
 
 from actors.audit_log import PartialWriteError
+from daemon.audit_turns import AuditTurns
 
 Write = Callable[[int, bytes | memoryview], int]
 """``os.write``."""
@@ -29,16 +29,18 @@ _FLAGS: Final = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBL
 class AuditFile:
     """An append-only file, readable by its owner and group alone."""
 
-    def __init__(self, path: str, write: Write = os.write) -> None:
+    def __init__(self, path: str, turns: AuditTurns, write: Write = os.write) -> None:
         """Open the file.
 
         Raises:
             OSError: it cannot be opened for appending.
         """
         self._path: Final = path
+        self._turns: Final = turns
         self._write: Final = write
         self._file = _open(path)
         self._is_to_reopen = False
+        self._is_busy = False
         self._limiter = trio.CapacityLimiter(1)
 
     def reopen(self) -> None:
@@ -46,25 +48,31 @@ class AuditFile:
         self._is_to_reopen = True
 
     async def write(self, lines: Sequence[bytes]) -> None:
-        """Append lines, or see with none of them that some could be; finished if cancelled.
+        """Append lines, or see with none of them that some could be.
+
+        Cancelled, it leaves the thread to itself: the file is not to be written to any more.
 
         Raises:
             PartialWriteError, OSError: the disk is full, or broken, or there is no file.
         """
-        await trio.to_thread.run_sync(self._append, lines, limiter=self._limiter)
+        self._is_busy = True
+        await trio.to_thread.run_sync(
+            self._append, lines, abandon_on_cancel=True, limiter=self._limiter
+        )
 
     def close(self) -> None:
-        os.close(self._file)
+        if not self._is_busy:  # a thread that was left to itself has it open
+            os.close(self._file)
 
     def _append(self, lines: Sequence[bytes]) -> None:
-        self._follow_path()
-        fcntl.flock(self._file, fcntl.LOCK_EX)
         try:
-            if self._is_torn():
-                _write_whole(self._write, self._file, b"\n")
-            self._write_lines(lines)
+            self._follow_path()
+            with self._turns.taken():
+                if self._is_torn():
+                    _write_whole(self._write, self._file, b"\n")
+                self._write_lines(lines)
         finally:
-            fcntl.flock(self._file, fcntl.LOCK_UN)
+            self._is_busy = False
 
     def _follow_path(self) -> None:
         if self._is_to_reopen or not self._is_at_path():

@@ -1,23 +1,23 @@
 """The audit's stream: standard output, standard error, a pipe or a device.
 
-Law: who reads slowly, or not at all, is waited for in a worker thread, and costs lines alone. Lines
+**Invariant:** a slow or stuck reader is waited for in a worker thread, and costs lines alone. Lines
 are whole, those of several processes too: each writes only what a pipe takes at once, and all of
 them take turns.
 """
 
 from __future__ import annotations
 
-import fcntl
 import os
 import select
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import Final
 
 import trio
 
 from actors.audit_log import PartialWriteError
 from daemon.audit_file import Write, whole_lines
+from daemon.audit_turns import AuditTurns
 
 _LOOK_MS: Final = 200
 """How soon a thread that waits for a reader sees that nobody waits for it any more."""
@@ -29,8 +29,11 @@ class AuditStream:
     is_ours: whether ``close`` is to close it.
     """
 
-    def __init__(self, descriptor: int, *, is_ours: bool, write: Write = os.write) -> None:
+    def __init__(
+        self, descriptor: int, turns: AuditTurns, *, is_ours: bool, write: Write = os.write
+    ) -> None:
         self._descriptor: Final = descriptor
+        self._turns: Final = turns
         self._is_ours: Final = is_ours
         self._write: Final = write
         self._is_torn = False
@@ -68,7 +71,7 @@ class AuditStream:
         self._is_busy = True
         written = 0
         try:
-            with _turn(self._descriptor):
+            with self._turns.taken():
                 if self._is_torn:
                     sum(self._sizes_sent(b"\n"))
                 for piece in _pieces(lines):
@@ -95,18 +98,6 @@ class AuditStream:
             self._is_torn = not data[:size].endswith(b"\n")
             return size
         return 0
-
-
-@contextmanager
-def _turn(descriptor: int) -> Iterator[None]:
-    """Keep other processes from writing meanwhile, where the stream is of a kind that can be."""
-    with suppress(OSError):
-        fcntl.lockf(descriptor, fcntl.LOCK_EX)
-    try:
-        yield
-    finally:
-        with suppress(OSError):
-            fcntl.lockf(descriptor, fcntl.LOCK_UN)
 
 
 def _pieces(lines: Sequence[bytes]) -> Iterator[bytes]:

@@ -20,12 +20,13 @@ from protocol.worker_feed import (
     Begin,
     Done,
     Drain,
+    Files,
     Listen,
     Loaded,
     Order,
-    ReadFiles,
     Report,
     TakeChanges,
+    TakeFiles,
     TakeSettings,
     batch_of,
     encode_message,
@@ -41,8 +42,8 @@ class Follower(Protocol):
     def take_settings(self, texts: Mapping[str, str]) -> None:
         """Put the settings in force."""
 
-    async def read_files(self) -> None:
-        """Read again what the configuration names, and put it in force."""
+    async def take_files(self, files: Files) -> None:
+        """Put the files' content in force."""
 
     async def listen(self) -> None:
         """Accept connections from now on."""
@@ -95,8 +96,8 @@ class FeedSource:
                             continue
                     case TakeSettings(_, texts):
                         follower.take_settings(texts)
-                    case ReadFiles():
-                        await follower.read_files()
+                    case TakeFiles(_, files):
+                        await follower.take_files(files)
                     case Report():
                         counters = follower.counters()
                     case Listen():

@@ -24,6 +24,7 @@ from actors.listener_gate import ListenerGate
 from config.bounds import connections_max
 from config.configuration import Configuration, Reloadable
 from daemon.assembly import Parts
+from daemon.audit import Audit
 from daemon.binding import BoundEndpoint
 from daemon.endpoints import (
     ADMIN_HTTP,
@@ -114,7 +115,9 @@ class Daemon:
                             for name, server in servers.items():
                                 serving.start_soon(_serve, server, endpoints[name], gate, name)
                             if parts.workers is not None:
-                                serving.start_soon(_run_workers, parts.workers, endpoints)
+                                serving.start_soon(
+                                    _run_workers, parts.workers, endpoints, parts.audit
+                                )
                             serving.start_soon(self._load, endpoints, gate, servers)
                             await self._heed(signals)
                             self._service_manager.tell_stopping()
@@ -247,10 +250,15 @@ async def _serve(server: Server, endpoint: BoundEndpoint, gate: ListenerGate, na
     await server.serve(endpoint.listen())
 
 
-async def _run_workers(workers: WorkerPool, endpoints: Mapping[str, BoundEndpoint]) -> None:
+async def _run_workers(
+    workers: WorkerPool, endpoints: Mapping[str, BoundEndpoint], audit: Audit | None
+) -> None:
     places = [endpoints[name].place(name) for name in DECISION_PORTS if name in endpoints]
     inherited = [descriptor for place in places for descriptor in place.descriptors]
-    await workers.run(places, partial(start_worker, inherited))
+    turns = None if audit is None else audit.turns.descriptor
+    if turns is not None:
+        inherited.append(turns)
+    await workers.run(places, partial(start_worker, inherited), turns)
 
 
 async def _drain(servers: Iterable[Server], workers: WorkerPool | None) -> None:

@@ -1,4 +1,4 @@
-"""The tokens file, read. It blocks, and what is wrong with it is said with file and line."""
+"""The tokens file, read. It blocks, and errors name the file and the line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,16 @@ def read_tokens(path: str) -> Tokens:
 
     Raises:
         ConfigurationError: a line is no entry.
-        StartError: the file cannot be read, or everybody may write to it.
+        StartError: as ``read_tokens_text``.
+    """
+    return parse_tokens(read_tokens_text(path), source=path)
+
+
+def read_tokens_text(path: str) -> str:
+    """Return the text of the file at ``path``.
+
+    Raises:
+        StartError: the file cannot be read, is not UTF-8, or everybody may write to it.
     """
     try:
         with open(path, "rb", opener=_open_at_once) as file:
@@ -33,7 +42,7 @@ def read_tokens(path: str) -> Tokens:
     if len(data) > FILE_BYTES_MAX:
         raise StartError(f"{KEY}: {path}: more than {FILE_BYTES_MAX} bytes")
     try:
-        return parse_tokens(data.decode(), source=path)
+        return data.decode()
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise StartError(f"{KEY}: {path}:{line}: not UTF-8") from None

@@ -23,7 +23,7 @@ from actors.standard_authorizer import StandardAuthorizer
 from config.configuration import Configuration, of_values, reloadable_of
 from daemon.askers import Askers
 from daemon.assembly import BATCHES_WAITING_MAX
-from daemon.audit import Audit, open_audit
+from daemon.audit import Audit, open_worker_audit
 from daemon.binding import listen_at
 from daemon.decision_stream import StreamServer
 from daemon.endpoints import DECISION_HTTP, DECISION_STREAM
@@ -36,7 +36,7 @@ from daemon.log_output import log_statistics, take_log_format
 from daemon.servers import new_decision_server, new_stream_server
 from daemon.worker_counts import counters_of
 from daemon.worker_process import FEED_FLAG
-from protocol.worker_feed import Place
+from protocol.worker_feed import Files, Place
 
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _SOURCE: Final = "the daemon's configuration"
@@ -71,7 +71,7 @@ async def _follow_feed(descriptor: int) -> None:
             return
         configuration = of_values(begin.configuration, source=_SOURCE)
         take_log_format(configuration.log_format)
-        audit = open_audit(configuration)
+        audit = open_worker_audit(configuration, begin.audit_secret, begin.audit_turns)
         with nullcontext() if audit is None else closing(audit):
             await Worker(configuration, begin.places, audit).run(source)
 
@@ -79,9 +79,6 @@ async def _follow_feed(descriptor: int) -> None:
 class Worker(Follower):
     """Args:
     places: where to accept, once told to.
-
-    Raises:
-        ConfigurationError, StartError: the tokens file cannot be used.
     """
 
     def __init__(
@@ -147,12 +144,11 @@ class Worker(Follower):
         if self._audit is not None:
             self._audit.take_settings(settings)
 
-    async def read_files(self) -> None:
-        put_in_force = await trio.to_thread.run_sync(self._askers.read_anew)
+    async def take_files(self, files: Files) -> None:
+        put_in_force = await trio.to_thread.run_sync(self._askers.parse, files.tokens)
         put_in_force()
         if self._audit is not None:
-            put_in_force = await trio.to_thread.run_sync(self._audit.read_anew)
-            put_in_force()
+            self._audit.take_secret(files.audit_secret)
 
     async def listen(self) -> None:
         for place in self._places:

@@ -22,7 +22,7 @@ from actors.published import Published, View
 from actors.record_applier import CaughtUp
 from daemon.worker_counts import Sums, Totals
 from daemon.worker_link import WorkerLink, WorkerProcess
-from protocol.worker_feed import Begin, Drain, Place, ReadFiles, TakeSettings
+from protocol.worker_feed import Begin, Drain, Files, Place, TakeFiles, TakeSettings
 
 REPLACE_SECONDS_MIN: Final = 0.1
 REPLACE_SECONDS_MAX: Final = 10.0
@@ -38,6 +38,7 @@ class WorkerPool:
     """Args:
     applier: the inbox of the daemon's own applier.
     configuration: the keys that the daemon was started with, as text.
+    files: returns what the daemon has in force of the files that the configuration names.
     timeout_ms: how long a worker may take for one order.
     """
 
@@ -48,6 +49,7 @@ class WorkerPool:
         snapshot: View[AclSnapshot | None],
         *,
         configuration: Mapping[str, str],
+        files: Callable[[], Files],
         timeout_ms: int,
     ) -> None:
         self._count = count
@@ -55,6 +57,7 @@ class WorkerPool:
         self.feed, self._inbox = trio.open_memory_channel[ChangeBatch | CaughtUp](0)
         self._snapshot = snapshot
         self._configuration = dict(configuration)
+        self._files = files
         self._timeout_ms = timeout_ms
         self._texts: dict[str, str] = {}
         self._links: list[WorkerLink] = []
@@ -127,30 +130,44 @@ class WorkerPool:
             link.order(lambda number: TakeSettings(number, self._texts))
 
     def read_anew(self) -> Callable[[], None]:
-        """Return what has every worker read the configuration's files again."""
+        """Return what hands the files' content down to every worker, as it is in force by then."""
 
         def put_in_force() -> None:
             for link in self._links:
-                link.order(ReadFiles)
+                self._order_files(link)
 
         return put_in_force
+
+    def _order_files(self, link: WorkerLink) -> None:
+        link.order(lambda number: TakeFiles(number, self._files()))
 
     def begin(self) -> None:
         """Say that the daemon has loaded, and that its settings are in force."""
         assert self._snapshot.newest is not None, "loaded"
         self._loaded.set()
 
-    async def run(self, places: Sequence[Place], spawn: Spawn) -> None:
-        """Keep the workers running until drained; cancelled, kill them."""
+    async def run(
+        self, places: Sequence[Place], spawn: Spawn, audit_turns: int | None = None
+    ) -> None:
+        """Keep the workers running until drained; cancelled, kill them.
+
+        Args:
+            audit_turns: the descriptor with which workers write audit lines by turns.
+        """
+
+        def new_begin(number: int) -> Begin:
+            secret = self._files().audit_secret
+            return Begin(number, self._configuration, tuple(places), secret, audit_turns)
+
         async with trio.open_nursery() as nursery:
             for number in range(1, self._count + 1):
-                nursery.start_soon(self._keep_one, number, tuple(places), spawn)
+                nursery.start_soon(self._keep_one, number, new_begin, spawn)
 
-    async def _keep_one(self, number: int, places: tuple[Place, ...], spawn: Spawn) -> None:
+    async def _keep_one(self, number: int, new_begin: Callable[[int], Begin], spawn: Spawn) -> None:
         delay = REPLACE_SECONDS_MIN
         while not self._is_draining:
             started = trio.current_time()
-            reason = await self._run_one(number, places, spawn)
+            reason = await self._run_one(number, new_begin, spawn)
             if self._is_draining:
                 return
             if trio.current_time() - started > REPLACE_SECONDS_MAX:
@@ -160,7 +177,7 @@ class WorkerPool:
             await trio.sleep(delay)
             delay = min(2 * delay, REPLACE_SECONDS_MAX)
 
-    async def _run_one(self, number: int, places: tuple[Place, ...], spawn: Spawn) -> str:
+    async def _run_one(self, number: int, new_begin: Callable[[int], Begin], spawn: Spawn) -> str:
         """Run one process to its end; return why it has ended."""
         try:
             stream, process = await spawn()
@@ -170,7 +187,7 @@ class WorkerPool:
         link = WorkerLink(
             stream, process, timeout_ms=self._timeout_ms, on_change=self._notice_change
         )
-        link.order(lambda order: Begin(order, self._configuration, places))
+        link.order(new_begin)
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._let_join, link)
@@ -189,6 +206,7 @@ class WorkerPool:
         snapshot = self._snapshot.newest
         assert snapshot is not None, "loaded"
         link.order(lambda number: TakeSettings(number, self._texts))
+        self._order_files(link)  # they may be others than when it was started
         link.order_snapshot(snapshot)
         for batch in self._unapplied:
             if batch.last_offset > snapshot.offset:

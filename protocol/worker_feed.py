@@ -40,11 +40,17 @@ class Place(msgspec.Struct, array_like=True, frozen=True):
 
 
 class Begin(msgspec.Struct, array_like=True, frozen=True, tag=0):
-    """The first order; ``configuration`` has the keys that the daemon was started with, as text."""
+    """The first order; ``configuration`` has the keys that the daemon was started with, as text.
+
+    ``audit_secret`` is as in ``Files``; ``audit_turns`` is the descriptor of the lock with which
+    processes write audit lines by turns.
+    """
 
     number: int
     configuration: dict[str, str]
     places: tuple[Place, ...] = ()
+    audit_secret: bytes = b""
+    audit_turns: int | None = None
 
     def __repr__(self) -> str:
         """Return what may stand in a log: no password."""
@@ -78,10 +84,26 @@ class Loaded(msgspec.Struct, array_like=True, frozen=True, tag=3):
     offset: int
 
 
-class ReadFiles(msgspec.Struct, array_like=True, frozen=True, tag=4):
-    """Read the files that the configuration names again."""
+class Files(msgspec.Struct, array_like=True, frozen=True):
+    """What the daemon has in force of the files that its configuration names.
+
+    ``tokens`` is the text of the tokens file, None where there is none; ``audit_secret`` is what
+    hashes of names in audit lines are keyed with.
+    """
+
+    tokens: str | None = None
+    audit_secret: bytes = b""
+
+    def __repr__(self) -> str:
+        """Return what may stand in a log: nothing of the content."""
+        return "Files()"
+
+
+class TakeFiles(msgspec.Struct, array_like=True, frozen=True, tag=4):
+    """Put the content of these files in force, and open the audit's file anew."""
 
     number: int
+    files: Files
 
 
 class Report(msgspec.Struct, array_like=True, frozen=True, tag=5):
@@ -102,7 +124,7 @@ class Drain(msgspec.Struct, array_like=True, frozen=True, tag=7):
     number: int
 
 
-Order = Begin | TakeSettings | TakeChanges | Loaded | ReadFiles | Report | Listen | Drain
+Order = Begin | TakeSettings | TakeChanges | Loaded | TakeFiles | Report | Listen | Drain
 
 
 class Done(msgspec.Struct, array_like=True, frozen=True):

@@ -97,6 +97,7 @@ class Place:
         if self.file is not None:
             self.file.write_text(TOKENS)
         self.askers = Askers(self.authorizer, None if self.file is None else str(self.file))
+        self.askers.read_anew()()
 
     def rewrite_tokens(self, text: str) -> None:
         assert self.file is not None

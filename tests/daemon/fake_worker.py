@@ -15,6 +15,7 @@ from acl.model import ChangeBatch
 from actors.record_applier import CaughtUp, RecordApplier
 from daemon.feed_source import FeedSource, Follower
 from daemon.worker_link import WorkerProcess
+from protocol.worker_feed import Files
 
 
 class HeldStream(trio.abc.Stream):
@@ -60,7 +61,7 @@ class FakeWorker(Follower, WorkerProcess):
         self._feed = feed
         self._applier = RecordApplier(inbox)
         self.settings: Mapping[str, str] = {}
-        self.files_read = 0
+        self.files: list[Files] = []
         self.is_listening = False
         self.is_drained = False
         self.count = 0
@@ -110,8 +111,8 @@ class FakeWorker(Follower, WorkerProcess):
     def take_settings(self, texts: Mapping[str, str]) -> None:
         self.settings = dict(texts)
 
-    async def read_files(self) -> None:
-        self.files_read += 1
+    async def take_files(self, files: Files) -> None:
+        self.files.append(files)
 
     async def listen(self) -> None:
         self.is_listening = True

@@ -124,8 +124,17 @@ def test_a_bad_file_changes_nothing(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=":2: "):
         place.askers.read_anew()
     assert place.may_ask_about("proxy", PROXY)
-    with pytest.raises(ConfigurationError):
-        Askers(place.authorizer, str(place.file))
+
+
+def test_before_its_text_is_in_force_no_token_is_known(tmp_path: Path) -> None:
+    """A worker is handed the text that its daemon has in force, whatever the file says by then."""
+    place = Place(tmp_path)
+    place.rewrite_tokens(entry("new", OTHER))
+    worker = Askers(place.authorizer, str(place.file))
+    assert worker.identify("proxy.secret", SURFACE) is None
+    worker.parse(place.askers.text)()
+    assert worker.identify("proxy.secret", SURFACE) is not None
+    assert worker.identify("new.secret", SURFACE) is None
 
 
 def test_without_a_file_there_is_nothing_to_read_anew() -> None:

@@ -18,6 +18,7 @@ import trio
 
 from actors.audit_log import PartialWriteError
 from daemon.audit_stream import AuditStream
+from daemon.audit_turns import AuditTurns
 
 
 @pytest.fixture
@@ -55,7 +56,7 @@ async def test_lines_are_written_each_with_its_end(pipe: tuple[int, int]) -> Non
         sizes.append(len(data))
         return os.write(descriptor, data)
 
-    stream = AuditStream(pipe[1], is_ours=False, write=write)
+    stream = AuditStream(pipe[1], AuditTurns(), is_ours=False, write=write)
     lines = [b"x" * 99] * 100 + [b"y" * 10_000] + [b"z"]
     await stream.write([])
     await stream.write(lines)
@@ -70,7 +71,7 @@ async def test_lines_are_written_each_with_its_end(pipe: tuple[int, int]) -> Non
 async def test_a_reader_that_does_not_read_does_not_hold_the_loop(pipe: tuple[int, int]) -> None:
     """Others go on; when it reads again, all lines are there."""
     size = fill(pipe[1])
-    stream = AuditStream(pipe[1], is_ours=False)
+    stream = AuditStream(pipe[1], AuditTurns(), is_ours=False)
     turns = 0
     async with trio.open_nursery() as nursery:
         nursery.start_soon(stream.write, [b"one", b"two"])
@@ -87,7 +88,7 @@ async def test_a_write_that_is_cancelled_leaves_the_thread_to_itself(
 ) -> None:
     """A stuck reader does not keep the daemon from ending."""
     fill(pipe[1])
-    stream = AuditStream(pipe[1], is_ours=False)
+    stream = AuditStream(pipe[1], AuditTurns(), is_ours=False)
     with trio.fail_after(10), trio.move_on_after(0.01) as scope:
         await stream.write([b"one"])
     assert scope.cancelled_caught
@@ -108,7 +109,7 @@ async def test_a_reader_that_is_gone_is_an_error(pipe: tuple[int, int]) -> None:
     """Not the end of the daemon."""
     reading, writing = os.pipe()
     os.close(reading)
-    stream = AuditStream(writing, is_ours=True)
+    stream = AuditStream(writing, AuditTurns(), is_ours=True)
     with pytest.raises(PartialWriteError, match="Broken pipe") as broken:
         await stream.write([b"one"])
     assert broken.value.lines_written == 0
@@ -119,7 +120,7 @@ async def test_a_reader_that_is_gone_is_an_error(pipe: tuple[int, int]) -> None:
 
 async def test_a_full_device_is_an_error() -> None:
     """The real one."""
-    stream = AuditStream(os.open("/dev/full", os.O_WRONLY), is_ours=True)
+    stream = AuditStream(os.open("/dev/full", os.O_WRONLY), AuditTurns(), is_ours=True)
     with pytest.raises(OSError, match="No space left"):
         await stream.write([b"one"])
     stream.close()
@@ -138,7 +139,7 @@ async def test_a_torn_line_is_ended_before_the_next(pipe: tuple[int, int], room:
         return size
 
     lines = [b"one", b"two"]
-    stream = AuditStream(pipe[1], is_ours=False, write=write)
+    stream = AuditStream(pipe[1], AuditTurns(), is_ours=False, write=write)
     with pytest.raises(PartialWriteError) as cut:
         await stream.write(lines)
     room = 1000
@@ -152,7 +153,8 @@ async def test_a_torn_line_is_ended_before_the_next(pipe: tuple[int, int], room:
 _WRITER = """
 import sys
 from daemon.audit_stream import AuditStream
-stream = AuditStream(1, is_ours=False)
+from daemon.audit_turns import AuditTurns
+stream = AuditStream(1, AuditTurns(int(sys.argv[2])), is_ours=False)
 for number in range(20):
     stream._send([b"<%s %d %s>" % (sys.argv[1].encode(), number, b"x" * 30_000)] * 2)
 """
@@ -162,8 +164,14 @@ def test_long_lines_of_several_processes_are_whole() -> None:
     """They take turns, since a pipe would mix what is longer than it takes at once."""
     reading, writing = os.pipe()
     root = str(Path(__file__).parents[2])
+    turns = AuditTurns().descriptor
     processes = [
-        subprocess.Popen([sys.executable, "-c", _WRITER, f"p{number}"], stdout=writing, cwd=root)
+        subprocess.Popen(
+            [sys.executable, "-c", _WRITER, f"p{number}", str(turns)],
+            stdout=writing,
+            cwd=root,
+            pass_fds=[turns],
+        )
         for number in range(2)
     ]
     os.close(writing)
@@ -195,7 +203,7 @@ async def test_standard_output_may_be_anything(
 ) -> None:
     """A file, or a service manager's socket."""
     descriptor, written = make(tmp_path)
-    stream = AuditStream(descriptor, is_ours=True)
+    stream = AuditStream(descriptor, AuditTurns(), is_ours=True)
     await stream.write([b"one"])
     await stream.write([b"two"])
     assert written() == b"one\ntwo\n"

@@ -20,11 +20,12 @@ from protocol.worker_feed import (
     Begin,
     Done,
     Drain,
+    Files,
     Listen,
     Loaded,
     Order,
-    ReadFiles,
     Report,
+    TakeFiles,
     TakeSettings,
     batch_frames,
     encode_message,
@@ -43,8 +44,8 @@ class Told(Follower):
     def take_settings(self, texts: Mapping[str, str]) -> None:
         self.told.append(f"settings {dict(texts)}")
 
-    async def read_files(self) -> None:
-        self.told.append("files")
+    async def take_files(self, files: Files) -> None:
+        self.told.append(f"files {files.tokens}")
 
     async def listen(self) -> None:
         self.told.append("listen")
@@ -121,9 +122,12 @@ async def test_a_change_is_done_when_it_is_decided_by(daemon: Daemon) -> None:
 
 async def test_orders_are_done_in_order_and_once(daemon: Daemon) -> None:
     """Each is reported by its number; counters come where they are asked for."""
-    reports = await daemon.order(TakeSettings(1, {"a": "b"}), ReadFiles(2), Listen(3), Report(4))
+    files = Files("text")
+    reports = await daemon.order(
+        TakeSettings(1, {"a": "b"}), TakeFiles(2, files), Listen(3), Report(4)
+    )
     assert reports == [Done(1, -1), Done(2, -1), Done(3, -1), Done(4, -1, {"told": 3})]
-    assert daemon.follower.told == ["settings {'a': 'b'}", "files", "listen"]
+    assert daemon.follower.told == ["settings {'a': 'b'}", "files text", "listen"]
     await daemon.stream.aclose()
 
 

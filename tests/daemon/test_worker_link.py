@@ -18,7 +18,7 @@ from protocol.worker_feed import (
     Listen,
     Loaded,
     Order,
-    ReadFiles,
+    Report,
     TakeChanges,
     encode_message,
     order_reader,
@@ -88,9 +88,9 @@ async def far(nursery: trio.Nursery) -> AsyncIterator[Far]:
 
 async def test_it_listens_once_it_is_waited_for(far: Far) -> None:
     """What came meanwhile stands before that in its feed."""
-    far.link.order(ReadFiles)
+    far.link.order(Report)
     far.link.order_snapshot(EMPTY_SNAPSHOT)
-    assert await far.orders() == [ReadFiles(1), Loaded(2, -1)]
+    assert await far.orders() == [Report(1), Loaded(2, -1)]
     await far.send(encode_message(Done(1, -1)))
     far.link.order_changes(ChangeBatch(5, (added(1),)))
     assert not far.link.is_loaded
@@ -107,7 +107,7 @@ async def test_it_listens_once_it_is_waited_for(far: Far) -> None:
 
 async def test_nobody_goes_on_while_the_process_lives(far: Far, nursery: trio.Nursery) -> None:
     """It is killed, and waited for, whatever it was taken out for."""
-    number = far.link.order(ReadFiles)
+    number = far.link.order(Report)
     far.link.take_out("because")
     went_on = trio.Event()
 

@@ -14,6 +14,7 @@ from actors.record_applier import CaughtUp, RecordApplier
 from daemon import worker_link
 from daemon.http_server import HttpStatistics
 from daemon.worker_pool import REPLACE_SECONDS_MAX, REPLACE_SECONDS_MIN, WorkerPool
+from protocol.worker_feed import Files
 from tests.daemon.fake_worker import FakeProcesses, FakeWorker
 from tests.log_files import added
 
@@ -28,11 +29,13 @@ class Running:
     def __init__(self, nursery: trio.Nursery, count: int) -> None:
         feed, inbox = trio.open_memory_channel[ChangeBatch | CaughtUp](4)
         self.applier = RecordApplier(inbox)
+        self.files = Files("first")
         self.pool = WorkerPool(
             count,
             feed,
             self.applier.snapshot,
             configuration={"node.id": "1"},
+            files=lambda: self.files,
             timeout_ms=TIMEOUT_MS,
         )
         self.pool.drain_timeout_ms = 500
@@ -281,17 +284,22 @@ async def test_drained_workers_are_not_replaced(
     nursery.cancel_scope.cancel()
 
 
-async def test_files_are_read_again_where_they_are_put_in_force(
+async def test_workers_get_the_files_that_are_in_force(
     nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
-    """Not before the daemon itself could read them."""
+    """At a reload all of them, once all is put in force; one that is replaced, from its start."""
     running = await start(nursery)
     put_in_force = running.pool.read_anew()
     await wait_all_tasks_blocked()
-    assert [worker.files_read for worker in running.workers] == [0, 0]
+    assert [worker.files for worker in running.workers] == [[Files("first")]] * 2
+    running.files = Files("second")
     put_in_force()
     await running.pool.applied_everywhere()
-    assert [worker.files_read for worker in running.workers] == [1, 1]
+    assert [worker.files[1:] for worker in running.workers] == [[Files("second")]] * 2
+    running.workers[0].kill()
+    await trio.sleep(1)
+    assert running.workers[2].is_listening
+    assert running.workers[2].files == [Files("second")]
     nursery.cancel_scope.cancel()
 
 

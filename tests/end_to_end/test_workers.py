@@ -281,6 +281,23 @@ def test_sighup_reaches_every_worker(tmp_path: Path) -> None:
         assert daemon.stop()[0] == 0
 
 
+def test_a_replaced_worker_has_the_tokens_in_force(tmp_path: Path) -> None:
+    """Those of the daemon, whatever has become of the file since it was read."""
+    tokens = tmp_path / "tokens"
+    write_tokens(tokens, "first")
+    settings = {"authorizerd_tokens_file": str(tokens)}
+    with two_workers(tmp_path, new_log(tmp_path), **settings) as daemon:
+        tokens.write_text("no entry\n")
+        daemon.process.send_signal(signal.SIGHUP)
+        wait_for(daemon, "the configuration is not reloaded")
+        os.kill(min(children(daemon.process.pid)), signal.SIGKILL)
+        wait_until(lambda: replaced_once(daemon), "it is replaced")
+        for client in client_of_each(daemon, "a.first").values():
+            assert allowed(client, ("User:caller", None, "READ", "TOPIC", "t")) == [False]
+            client.socket.close()
+        assert daemon.stop()[0] == 0
+
+
 def test_answers_over_http_come_from_workers_too(tmp_path: Path) -> None:
     """Counted there, and audited there, into the one file."""
     audit = tmp_path / "audit.log"

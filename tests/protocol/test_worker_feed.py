@@ -17,13 +17,14 @@ from protocol.worker_feed import (
     Done,
     Drain,
     FeedReader,
+    Files,
     Listen,
     Loaded,
     Order,
     Place,
-    ReadFiles,
     Report,
     TakeChanges,
+    TakeFiles,
     TakeSettings,
     batch_frames,
     batch_of,
@@ -48,10 +49,18 @@ places = st.builds(
     st.lists(st.integers(0, 99), max_size=2).map(tuple),
 )
 orders: st.SearchStrategy[Order] = st.one_of(
-    st.builds(Begin, numbers, text_maps, st.lists(places, max_size=2).map(tuple)),
+    st.builds(
+        Begin,
+        numbers,
+        text_maps,
+        st.lists(places, max_size=2).map(tuple),
+        st.binary(max_size=20),
+        st.none() | st.integers(0, 99),
+    ),
+    st.builds(TakeFiles, numbers, st.builds(Files, st.none() | texts, st.binary(max_size=20))),
     st.builds(TakeSettings, numbers, text_maps),
     st.builds(Loaded, numbers, numbers),
-    *(st.builds(kind, numbers) for kind in (ReadFiles, Report, Listen, Drain)),
+    *(st.builds(kind, numbers) for kind in (Report, Listen, Drain)),
 )
 reports = st.builds(
     Done,
