@@ -13,6 +13,7 @@ from tests.mutants.actor_mutants import ACTOR_MUTANTS
 from tests.mutants.decision_mutants import DECISION_MUTANTS
 from tests.mutants.log_mutants import LOG_MUTANTS
 from tests.mutants.mutant import Mutant
+from tests.mutants.process_mutants import PROCESS_MUTANTS
 from tests.mutants.replay_mutants import REPLAY_MUTANTS
 from tests.mutants.surface_mutants import SURFACE_MUTANTS
 
@@ -21,6 +22,7 @@ CATALOGUE: Final[Mapping[str, Sequence[Mutant]]] = {
     "The rules": DECISION_MUTANTS,
     "The actors": ACTOR_MUTANTS,
     "The ways in": SURFACE_MUTANTS,
+    "The process": PROCESS_MUTANTS,
     "The replay": REPLAY_MUTANTS,
 }
 MUTANTS: Final = tuple(chain.from_iterable(CATALOGUE.values()))

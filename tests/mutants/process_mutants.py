@@ -1,0 +1,58 @@
+"""Mutants of the process: its log, its audit, its workers, and its end."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.mutants.mutant import Mutant
+
+PROCESS_MUTANTS: Final = (
+    Mutant(
+        name="the log's queue grows without bound",
+        file="daemon/log_queue.py",
+        text="if self._size + len(data) > QUEUE_BYTES_MAX:",
+        becomes="if False:",
+        found_by=(
+            "tests/daemon/test_log_queue.py::test_a_reader_that_does_not_read_costs_lines_and_no_time"
+        ),
+    ),
+    Mutant(
+        name="a fault elsewhere loses the audit lines that are queued",
+        file="actors/audit_log.py",
+        text="trio.CancelScope(shield=True)",
+        becomes="trio.CancelScope()",
+        found_by="tests/actors/test_audit_log.py::test_a_fault_elsewhere_loses_no_line",
+    ),
+    Mutant(
+        name="audit lines that are lost at the end are not counted",
+        file="actors/audit_log.py",
+        text="            lost = len(self._lines) + len(self._events)\n",
+        becomes="            lost = 0\n",
+        found_by="tests/actors/test_audit_log.py::test_lines_lost_to_a_fault_elsewhere_are_counted",
+    ),
+    Mutant(
+        name="processes do not take turns to write audit lines",
+        file="daemon/audit_turns.py",
+        text="        fcntl.lockf(self.descriptor, fcntl.LOCK_EX)\n",
+        becomes="",
+        found_by=(
+            "tests/daemon/test_audit_file.py::test_other_processes_wait_while_a_write_is_under_way"
+        ),
+    ),
+    Mutant(
+        name="the turn to write audit lines is a lock on the file itself",
+        file="daemon/audit_file.py",
+        text="            with self._turns.taken():\n",
+        becomes="            with AuditTurns(self._file).taken():\n",
+        found_by=(
+            "tests/daemon/test_audit_file.py::test_a_reader_of_the_file_cannot_hold_a_write_up"
+        ),
+    ),
+    Mutant(
+        name="a replaced worker has the files of the start",
+        file="daemon/worker_pool.py",
+        text="        self._order_files(link)  # they may be others than when it was started\n",
+        becomes="",
+        found_by="tests/daemon/test_worker_pool.py::test_workers_get_the_files_that_are_in_force",
+    ),
+)
