@@ -6,12 +6,39 @@ Law: no key stands in it twice. Of two keys with a fault each, the one that is f
 from __future__ import annotations
 
 from difflib import get_close_matches
+from typing import Final
 
 from config.kafka_keys import KAFKA_KEYS
 from config.own_keys import OWN_KEYS, OWN_PREFIX
 
 KEYS = (*KAFKA_KEYS, *OWN_KEYS)
 KEYS_BY_NAME = {key.name: key for key in KEYS}
+
+
+TYPO_EDITS_MAX: Final = 2
+"""Letters to add, drop or replace. No key of Kafka's is that close to one that is read here."""
+
+
+def describe_ignored_key(name: str) -> str:
+    """Return a key that nobody reads, with the one that its author probably meant."""
+    for known in KEYS_BY_NAME:
+        if _edits(name.lower(), known) <= TYPO_EDITS_MAX:
+            return f"{name} (did you mean {known}?)"
+    return name
+
+
+def _edits(name: str, known: str) -> int:
+    """Return Levenshtein's distance, or for texts of very different length a bound below it."""
+    if abs(len(name) - len(known)) > TYPO_EDITS_MAX:
+        return abs(len(name) - len(known))
+    row = list(range(len(known) + 1))
+    for count, letter in enumerate(name, 1):
+        before, row[0] = row[0], count
+        for index, other in enumerate(known, 1):
+            replaced = before + (letter != other)
+            before = row[index]
+            row[index] = min(replaced, row[index] + 1, row[index - 1] + 1)
+    return row[-1]
 
 
 def unknown_key_reason(name: str) -> str:

@@ -8,14 +8,14 @@ Exit codes: 0 sound (or repaired), 1 it could not be looked at or repaired, or w
 
 from __future__ import annotations
 
-import argparse
 import fcntl
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Final, NoReturn, TextIO
+from typing import Final, TextIO
 
+from daemon.command_parser import CommandParser
 from metadata.findings import Fault
 from metadata.inspection import Inspection
 from metadata.known_names import REPAIR_PREFIX
@@ -27,11 +27,10 @@ EXIT_NOT_CHECKED: Final = 1
 EXIT_FAULTS: Final = 2
 
 
-class CheckParser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        """Exit as what could not be checked: argparse's own code would say that faults were."""
-        self.print_usage()
-        self.exit(EXIT_NOT_CHECKED, f"{self.prog}: error: {message}\n")
+class CheckParser(CommandParser):
+    """A parser whose errors have the code of what could not be checked: 2 says that faults were."""
+
+    exit_code = EXIT_NOT_CHECKED
 
 
 def new_parser() -> CheckParser:
@@ -39,7 +38,9 @@ def new_parser() -> CheckParser:
     parser = CheckParser(
         prog="authorizerd check-log", description="look at every byte of a metadata log"
     )
-    parser.add_argument("directory", type=Path, help="the directory of __cluster_metadata-0")
+    parser.add_argument(
+        "directory", type=Path, help="the log directory, which holds __cluster_metadata-0"
+    )
     parser.add_argument(
         "--repair",
         action="store_true",
@@ -61,14 +62,18 @@ def run_check_log(
         out.reconfigure(errors="backslashreplace")  # a damaged name may be no text
     log_dir: Path = arguments.directory
     if not arguments.repair:
-        if is_locked(log_dir):
-            out.write(f"{log_dir}: in use: what is being written may look unfinished\n")
-        return EXIT_FAULTS if _inspect(log_dir, storage, out) else 0
+        is_used = is_locked(log_dir)
+        if is_used:
+            out.write(
+                f"{log_dir}: in use by a daemon or a broker: a fault at the end of the log may be "
+                "a write under way; if there is one, check again\n"
+            )
+        return EXIT_FAULTS if _inspect(log_dir, storage, out, is_used=is_used) else 0
     with locked(log_dir):
         return _repair(log_dir, storage, out, now or datetime.now(UTC))
 
 
-def _inspect(log_dir: Path, storage: Storage, out: TextIO) -> int:
+def _inspect(log_dir: Path, storage: Storage, out: TextIO, *, is_used: bool = False) -> int:
     """Print what is found, and a summary; return the number of faults."""
     inspection = Inspection(log_dir, storage)
     faults = 0
@@ -80,11 +85,12 @@ def _inspect(log_dir: Path, storage: Storage, out: TextIO) -> int:
     acls = "not known" if inspection.snapshot is None else len(inspection.snapshot.acls)
     epoch = "not known" if inspection.last_epoch is None else inspection.last_epoch
     shutdown = "clean" if summary.was_shut_down_cleanly else "not clean"
+    state = "in use" if is_used else f"shutdown {shutdown}"
     out.write(
         f"segments {summary.segments}, checkpoints {summary.checkpoints}, "
         f"batches {summary.batches}, records {summary.records}\n"
         f"first offset {summary.first_offset}, last offset {inspection.end_offset - 1}, "
-        f"last epoch {epoch}, ACLs at the end {acls}, shutdown {shutdown}\n"
+        f"last epoch {epoch}, ACLs at the end {acls}, {state}\n"
         f"{f'{faults} faults' if faults else 'sound'}\n"
     )
     return faults

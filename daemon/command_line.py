@@ -9,35 +9,28 @@ from __future__ import annotations
 
 import argparse
 import logging
-import os
 import platform
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from importlib.metadata import version
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Final, NoReturn
 
-from acl.decision import AuthorizerSettings
 from acl.errors import AclError
-from acl.hosts import host_address
-from acl.letter_case import ascii_upper
-from acl.model import (
-    CLUSTER_NAME,
-    OPERATIONS,
-    Operation,
-    Question,
-    ResourceType,
-)
 from actors.errors import EndpointStartError, LogWriteError, UnfitChangeError
-from config.configuration import Configuration, parse
+from config.configuration import Configuration
 from config.errors import ConfigurationError
+from config.keys import describe_ignored_key
 from daemon.acl_command import run_acl_command
 from daemon.acl_command_execution import Terminal
 from daemon.check_log import run_check_log
+from daemon.command_parser import CommandParser
+from daemon.configuration_file import add_config_arguments, read_configuration
 from daemon.doctor import run_doctor
 from daemon.errors import StartError
+from daemon.explain_command import add_explain_arguments, run_explain_command
 from daemon.lifespan import run_daemon
 from daemon.log_directory import (
     check_log_is_there,
@@ -45,9 +38,10 @@ from daemon.log_directory import (
     format_log_directory,
 )
 from daemon.log_output import log_to_standard_error, report_fault, take_log_format
-from daemon.offline import SnapshotAcls, explained, read_snapshot
+from daemon.offline import SnapshotAcls, read_snapshot
 from daemon.replay_command import become_replay
 from daemon.scram_arguments import read_scram_arguments
+from daemon.standard_streams import tolerate_lost_readers
 from daemon.token_command import add_token_arguments, run_token_command
 from daemon.worker import run_worker
 from daemon.worker_process import FEED_FLAG
@@ -56,7 +50,6 @@ from metadata.lock import locked
 from metadata.storage import DISK
 
 EXIT_FAULT: Final = 1
-EXIT_DENIED: Final = 3
 
 _NAMED_ERRORS: Final = (
     AclError,
@@ -67,14 +60,6 @@ _NAMED_ERRORS: Final = (
     StartError,
     UnfitChangeError,
 )
-
-_RESOURCE_FLAGS: Final = {
-    "topic": ResourceType.TOPIC,
-    "group": ResourceType.GROUP,
-    "transactional-id": ResourceType.TRANSACTIONAL_ID,
-    "delegation-token": ResourceType.DELEGATION_TOKEN,
-    "user-principal": ResourceType.USER,
-}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -129,9 +114,9 @@ def _parsed(words: Sequence[str]) -> argparse.Namespace:
     return parsed
 
 
-def new_parser() -> argparse.ArgumentParser:
+def new_parser() -> CommandParser:
     """Return what reads the command's words, but for those with a parser of their own."""
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         prog="authorizerd",
         description="Apache Kafka's ACL authorizer as a daemon.",
         formatter_class=argparse.RawDescriptionHelpFormatter,  # the version has several lines
@@ -146,9 +131,11 @@ def new_parser() -> argparse.ArgumentParser:
     commands.add_parser("check-log", help="look at every byte of a metadata log, and repair it")
     commands.add_parser("doctor", help="say what would hinder the daemon on this machine")
     commands.add_parser("replay", help="judge recorded traffic by other ACLs, on Spark")
-    _add_explain(
-        commands.add_parser("explain", help="say what is decided, and why, by a log or checkpoint")
+    explain = commands.add_parser(
+        "explain", help="say what is decided, and why, by a log or checkpoint"
     )
+    explain.set_defaults(run=_explain)
+    add_explain_arguments(explain)
     return parser
 
 
@@ -159,7 +146,7 @@ def _versions() -> str:
 
 def _add_serve(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_serve)
-    _add_config(parser)
+    add_config_arguments(parser)
     parser.add_argument(
         "--ready-file", type=Path, help="gets the bound addresses as JSON once the ACLs are loaded"
     )
@@ -178,7 +165,7 @@ def _worker(arguments: argparse.Namespace) -> int:
 
 def _serve(arguments: argparse.Namespace) -> int:
     log_to_standard_error()
-    read = partial(_read_configuration, arguments.config, arguments.override)
+    read = partial(read_configuration, arguments.config, arguments.override)
     configuration = read()
     take_log_format(configuration.log_format)
     _warn(configuration)
@@ -190,20 +177,9 @@ def _serve(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _add_config(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--config", required=True, type=Path, help="server.properties")
-    parser.add_argument(
-        "--override",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="a setting that wins over the file's; may be repeated",
-    )
-
-
 def _add_format(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_format)
-    _add_config(parser)
+    add_config_arguments(parser)
     parser.add_argument("--cluster-id", help="the cluster's id; a random one without it")
     parser.add_argument(
         "--add-scram",
@@ -216,7 +192,7 @@ def _add_format(parser: argparse.ArgumentParser) -> None:
 
 def _format(arguments: argparse.Namespace) -> int:
     credentials = read_scram_arguments(arguments.add_scram)
-    configuration = _read_configuration(arguments.config, arguments.override)
+    configuration = read_configuration(arguments.config, arguments.override)
     log_dir = Path(configuration.metadata_log_dir)
     properties = format_log_directory(
         log_dir,
@@ -239,46 +215,13 @@ def _token(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _read_configuration(path: Path, overrides: Sequence[str]) -> Configuration:
-    try:
-        text = path.read_text(encoding="iso-8859-1")
-    except OSError as error:
-        raise StartError(f"--config: {path}: {error.strerror or error}") from error
-    return parse(text, source=str(path), overrides=overrides)
-
-
 def _warn(configuration: Configuration) -> None:
     logger = logging.getLogger("authorizerd")
     if configuration.ignored_keys:
         logger.warning(
-            "keys that mean nothing here are ignored: %s", ", ".join(configuration.ignored_keys)
+            "keys that mean nothing here are ignored: %s",
+            ", ".join(map(describe_ignored_key, configuration.ignored_keys)),
         )
-
-
-def _add_log_dir(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--log-dir",
-        required=True,
-        type=Path,
-        help="a directory that holds __cluster_metadata-0, or one .checkpoint file",
-    )
-
-
-def _add_resources(parser: argparse.ArgumentParser) -> None:
-    for flag in _RESOURCE_FLAGS:
-        parser.add_argument(f"--{flag}", action="append", default=[], metavar="NAME")
-    parser.add_argument("--cluster", action="store_true", help=f"the resource {CLUSTER_NAME}")
-
-
-def _resources(arguments: argparse.Namespace) -> list[tuple[ResourceType, str]]:
-    """Return the resources that the flags name; a name may be several, joined by commas."""
-    named = [
-        (resource_type, name.strip())
-        for flag, resource_type in _RESOURCE_FLAGS.items()
-        for names in getattr(arguments, flag.replace("-", "_"))
-        for name in names.split(",")
-    ]
-    return named + [(ResourceType.CLUSTER, CLUSTER_NAME)] * arguments.cluster
 
 
 def _acls(words: Sequence[str]) -> int:
@@ -290,55 +233,22 @@ def _acls(words: Sequence[str]) -> int:
     return run_acl_command(words, terminal, open_log=lambda path: SnapshotAcls(read_snapshot(path)))
 
 
-def _add_explain(parser: argparse.ArgumentParser) -> None:
-    parser.set_defaults(run=_explain, refuse=parser.error)
-    _add_log_dir(parser)
-    parser.add_argument("--principal", required=True, help="Type:name, for example User:alice")
-    parser.add_argument("--host", help="the client's IP address; unknown without it")
-    parser.add_argument("--operation", required=True, help="a Kafka operation, in any case")
-    _add_resources(parser)
-    parser.add_argument("--super-users", default="", help="as super.users: Type:name;Type:name")
-    parser.add_argument("--allow-everyone-if-no-acl-found", action="store_true")
-
-
 def _explain(arguments: argparse.Namespace) -> int:
-    decision, text = explained(
-        arguments.log_dir,
-        AuthorizerSettings(
-            super_users=frozenset(filter(None, map(str.strip, arguments.super_users.split(";")))),
-            allow_everyone_if_no_acl_found=arguments.allow_everyone_if_no_acl_found,
-        ),
-        _question(arguments),
-    )
-    sys.stdout.write(text)
-    return 0 if decision.allowed else EXIT_DENIED
-
-
-def _question(arguments: argparse.Namespace) -> Question:
-    refuse: Callable[[str], NoReturn] = arguments.refuse
-    resources = _resources(arguments)
-    if len(resources) != 1:
-        refuse("name one resource: --topic, --group, --cluster or another")
-    if ":" not in arguments.principal:
-        refuse(f"--principal: {arguments.principal!r} is not Type:name")
-    host = None if arguments.host is None else host_address(arguments.host)
-    if arguments.host is not None and host is None:
-        refuse(f"--host: {arguments.host!r} is not an IP address")
-    operation = Operation.named(ascii_upper(arguments.operation).replace("-", "_"))
-    if operation is None or operation not in OPERATIONS:
-        refuse(f"--operation: {arguments.operation!r} is not a Kafka operation")
-    resource_type, name = resources[0]
-    return Question(arguments.principal, host, operation, resource_type, name)
+    return run_explain_command(arguments, sys.stdout)
 
 
 def run_and_exit() -> NoReturn:
     """Run as the console command."""
+    tolerate_lost_readers()
     try:
-        sys.exit(main())
-    except BrokenPipeError:
-        # Whoever read has read enough; what is still buffered would be written once more.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(EXIT_FAULT)
+        code: int | str | None = main()
+    except SystemExit as end:  # argparse has printed something
+        code = end.code
+    try:
+        sys.stdout.flush()
+    except StartError as error:
+        code = _fault(error)
+    sys.exit(code)
 
 
 if __name__ == "__main__":

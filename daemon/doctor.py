@@ -19,7 +19,9 @@ import msgspec
 from config.configuration import Configuration
 from config.errors import ConfigurationError
 from config.faults import parse_or_faults
+from config.keys import describe_ignored_key
 from daemon.check_log import CheckParser, is_locked
+from daemon.configuration_file import add_config_arguments, read_configuration_text
 from daemon.doctor_access import access_findings
 from daemon.doctor_disk import disk_findings
 from daemon.doctor_exposure import exposure_findings
@@ -27,7 +29,6 @@ from daemon.doctor_findings import Finding, Level, error, ok, warning
 from daemon.doctor_log import log_findings
 from daemon.doctor_ports import port_findings
 from daemon.doctor_system import clock_findings, limit_findings, version_findings
-from daemon.errors import StartError
 
 EXIT_NOT_EXAMINED: Final = 1
 EXIT_ERRORS: Final = 2
@@ -41,14 +42,7 @@ def new_parser() -> CheckParser:
     parser = CheckParser(
         prog="authorizerd doctor", description="say what would hinder the daemon on this machine"
     )
-    parser.add_argument("--config", required=True, type=Path, help="server.properties")
-    parser.add_argument(
-        "--override",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="a setting that wins over the file's; may be repeated",
-    )
+    add_config_arguments(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     return parser
 
@@ -91,10 +85,7 @@ def findings(config: Path, overrides: Sequence[str]) -> Iterator[Finding]:
     Raises:
         StartError: the configuration's file cannot be read.
     """
-    try:
-        text = config.read_text(encoding="iso-8859-1")
-    except OSError as fault:
-        raise StartError(f"--config: {config}: {fault.strerror or fault}") from fault
+    text = read_configuration_text(config)
     configuration = parse_or_faults(text, source=str(config), overrides=overrides)
     if isinstance(configuration, list):
         yield from map(_fault, configuration)
@@ -105,14 +96,14 @@ def findings(config: Path, overrides: Sequence[str]) -> Iterator[Finding]:
 
 
 def _fault(fault: ConfigurationError) -> Finding:
-    return error(_CHECK, str(fault), "mend it; the other checks wait for that")
+    return error(_CHECK, str(fault), "correct it; the other checks need a valid configuration")
 
 
 def _of_configuration(configuration: Configuration) -> Iterator[Finding]:
-    yield ok(_CHECK, f"sound, node {configuration.node_id}")
+    yield ok(_CHECK, f"valid, node.id {configuration.node_id}")
     if configuration.ignored_keys:
-        names = ", ".join(configuration.ignored_keys)
-        advice = "remove what was meant for a broker; look for slips of the pen"
+        names = ", ".join(map(describe_ignored_key, configuration.ignored_keys))
+        advice = "remove what was meant for a broker, and check for typos"
         yield warning(_CHECK, f"keys that mean nothing here are ignored: {names}", advice)
 
 

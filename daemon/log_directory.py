@@ -16,7 +16,7 @@ from typing import Final
 
 from acl.cluster_changes import CredentialAdded
 from daemon.errors import StartError
-from metadata.directory import METADATA_TOPIC_DIRECTORY, find_files
+from metadata.directory import METADATA_TOPIC_DIRECTORY, describe_missing_log, find_files
 from metadata.errors import LogDirectoryError
 from metadata.log import Progress
 from metadata.meta_properties import (
@@ -78,7 +78,9 @@ def format_log_directory(
     if cluster_id is None:
         cluster_id = new_uuid()
     if not _CLUSTER_ID.fullmatch(cluster_id):
-        raise StartError(f"--cluster-id: {cluster_id!r} is not printable ASCII without spaces")
+        raise StartError(
+            f"--cluster-id: expected printable ASCII without blanks, found {cluster_id!r}"
+        )
     properties = MetaProperties(cluster_id, node_id, new_uuid())
 
     def begin_log() -> None:
@@ -106,10 +108,7 @@ def check_log_is_there(log_dir: Path) -> None:
     try:
         os.stat(log_dir / METADATA_TOPIC_DIRECTORY)
     except FileNotFoundError as error:
-        raise LogDirectoryError(
-            f"{log_dir}: holds no log; mount what is missing, or run `authorizerd format` if this "
-            "node is new"
-        ) from error
+        raise LogDirectoryError(describe_missing_log(log_dir)) from error
     except OSError as error:
         raise LogDirectoryError(f"{log_dir}: {error.strerror or error}") from error
 
@@ -134,6 +133,7 @@ def claim_log_directory(log_dir: Path, *, node_id: int, storage: Storage) -> Met
         _logger.info("%s: given cluster id %s", log_dir, properties.cluster_id)
     if properties.node_id != node_id:
         raise StartError(
-            f"node.id: {node_id}, but {log_dir} is of node {properties.node_id} (meta.properties)"
+            f"node.id: {node_id}, but {log_dir} belongs to node {properties.node_id} "
+            "(meta.properties): correct node.id, or name the right directory"
         )
     return properties

@@ -81,8 +81,8 @@ def checkpoint_of(path: Path) -> Checkpoint:
     match = _CHECKPOINT_NAME.fullmatch(path.name)
     if match is None:
         raise LogDirectoryError(
-            f"{path}: not named like a checkpoint (20 digits of offset, '-', 10 of epoch, "
-            "'.checkpoint')"
+            f"{path}: expected a log directory, or a checkpoint (20 digits of offset, '-', 10 of "
+            "epoch, '.checkpoint')"
         )
     return Checkpoint(int(match[1]), int(match[2]), path)
 
@@ -117,6 +117,17 @@ def check_names(log_dir: Path, storage: Storage) -> None:
             raise LogDirectoryError(f"{directory / name}: {fault}")
 
 
+def describe_missing_log(log_dir: Path) -> str:
+    """Return what is wrong with a directory that has no metadata log, and what to do."""
+    if log_dir.absolute().name == METADATA_TOPIC_DIRECTORY:
+        parent = log_dir.parent if log_dir.name else log_dir.absolute().parent
+        return f"{log_dir}: this is the log itself; name the directory that holds it: {parent}"
+    return (
+        f"{log_dir}: no metadata log found (expected {METADATA_TOPIC_DIRECTORY} in it). Run "
+        "`authorizerd format` for a new node, or check that the volume is mounted"
+    )
+
+
 def find_files(log_dir: Path, storage: Storage = DISK) -> LogFiles:
     """Return the segments and checkpoints of the metadata log below ``log_dir``.
 
@@ -129,6 +140,8 @@ def find_files(log_dir: Path, storage: Storage = DISK) -> LogFiles:
     try:
         paths = sorted(directory / name for name in storage.names(directory))
         was_shut_down_cleanly = CLEAN_SHUTDOWN_NAME in storage.names(log_dir)
+    except FileNotFoundError as error:
+        raise LogDirectoryError(describe_missing_log(log_dir)) from error
     except OSError as error:
         raise LogDirectoryError(f"{directory}: {error.strerror or error}") from error
     segments = [
@@ -138,7 +151,9 @@ def find_files(log_dir: Path, storage: Storage = DISK) -> LogFiles:
     ]
     checkpoints = [checkpoint_of(path) for path in paths if _CHECKPOINT_NAME.fullmatch(path.name)]
     if not (segments or checkpoints):
-        raise LogDirectoryError(f"{directory}: holds neither a log segment nor a checkpoint")
+        raise LogDirectoryError(
+            f"{directory}: expected a log segment or a checkpoint, found neither"
+        )
     return LogFiles(
         tuple(sorted(segments)),
         tuple(sorted(checkpoints)),

@@ -83,7 +83,7 @@ def format_directory(
     try:
         is_unfinished = storage.exists(log_dir / UNFINISHED_NAME)
         if storage.exists(log_dir / NAME) or (storage.exists(directory) and not is_unfinished):
-            raise LogDirectoryError(f"{log_dir}: is formatted already")
+            raise LogDirectoryError(f"{log_dir}: already formatted; nothing was changed")
         _make_directories(log_dir, storage)
         if is_unfinished:
             _remove_unfinished(log_dir, storage)

@@ -165,7 +165,9 @@ complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_
 complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from report' -l run -r -d 'holds ingest.json, whatif.json, usage.json or load.json, or directories that do'
 complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from report' -l out -r -d 'the page; DIR/report.html without it. The same as JSON is written beside it'
 complete -c authorizerd -n '__fish_seen_subcommand_from explain' -s h -l help -d 'show this help message and exit'
-complete -c authorizerd -n '__fish_seen_subcommand_from explain' -l log-dir -r -d 'a directory that holds __cluster_metadata-0, or one .checkpoint file'
+complete -c authorizerd -n '__fish_seen_subcommand_from explain' -l log-dir -r -d 'a directory that holds __cluster_metadata-0, or one .checkpoint file; without it that of --config'
+complete -c authorizerd -n '__fish_seen_subcommand_from explain' -l config -r -d 'server.properties'
+complete -c authorizerd -n '__fish_seen_subcommand_from explain' -l override -r -d 'a setting that wins over the file\'s; may be repeated'
 complete -c authorizerd -n '__fish_seen_subcommand_from explain' -l principal -r -d 'Type:name, for example User:alice'
 complete -c authorizerd -n '__fish_seen_subcommand_from explain' -l host -r -d 'the client\'s IP address; unknown without it'
 complete -c authorizerd -n '__fish_seen_subcommand_from explain' -l operation -r -d 'a Kafka operation, in any case'
@@ -175,5 +177,5 @@ complete -c authorizerd -n '__fish_seen_subcommand_from explain' -l transactiona
 complete -c authorizerd -n '__fish_seen_subcommand_from explain' -l delegation-token -r
 complete -c authorizerd -n '__fish_seen_subcommand_from explain' -l user-principal -r
 complete -c authorizerd -n '__fish_seen_subcommand_from explain' -l cluster -d 'the resource kafka-cluster'
-complete -c authorizerd -n '__fish_seen_subcommand_from explain' -l super-users -r -d 'as super.users: Type:name;Type:name'
-complete -c authorizerd -n '__fish_seen_subcommand_from explain' -l allow-everyone-if-no-acl-found
+complete -c authorizerd -n '__fish_seen_subcommand_from explain' -l super-users -r -d 'in place of super.users of --config: Type:name;Type:name'
+complete -c authorizerd -n '__fish_seen_subcommand_from explain' -l allow-everyone-if-no-acl-found -d 'as if allow.everyone.if.no.acl.found were true'

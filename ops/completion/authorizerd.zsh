@@ -262,7 +262,9 @@ _authorizerd_explain() {
     _arguments -C \
         '*-h[show this help message and exit]' \
         '*--help[show this help message and exit]' \
-        '*--log-dir[a directory that holds __cluster_metadata-0, or one .checkpoint file]:LOG_DIR:_files' \
+        '*--log-dir[a directory that holds __cluster_metadata-0, or one .checkpoint file; without it that of --config]:LOG_DIR:_files' \
+        '*--config[server.properties]:CONFIG:_files' \
+        '*--override[a setting that wins over the file'"'"'s; may be repeated]:KEY=VALUE:_files' \
         '*--principal[Type\:name, for example User\:alice]:PRINCIPAL:_files' \
         '*--host[the client'"'"'s IP address; unknown without it]:HOST:_files' \
         '*--operation[a Kafka operation, in any case]:OPERATION:_files' \
@@ -272,8 +274,8 @@ _authorizerd_explain() {
         '*--delegation-token[]:NAME:_files' \
         '*--user-principal[]:NAME:_files' \
         '*--cluster[the resource kafka-cluster]' \
-        '*--super-users[as super.users\: Type\:name;Type\:name]:SUPER_USERS:_files' \
-        '*--allow-everyone-if-no-acl-found[]'
+        '*--super-users[in place of super.users of --config\: Type\:name;Type\:name]:LIST:_files' \
+        '*--allow-everyone-if-no-acl-found[as if allow.everyone.if.no.acl.found were true]'
 }
 
 _authorizerd "$@"

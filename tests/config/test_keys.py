@@ -4,7 +4,7 @@ import pytest
 
 from config.kafka_keys import KAFKA_KEYS
 from config.key import Key
-from config.keys import KEYS, KEYS_BY_NAME
+from config.keys import KEYS, KEYS_BY_NAME, describe_ignored_key
 from config.own_keys import OWN_KEYS, OWN_PREFIX
 
 
@@ -49,3 +49,43 @@ def test_the_reloadable_keys_are_those_that_a_running_daemon_takes_over() -> Non
         "authorizerd.log.level",
         "authorizerd.update.timeout.ms",
     }
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("listners", "listeners"),
+        ("lisetners", "listeners"),
+        ("Listeners", "listeners"),
+        ("super.user", "super.users"),
+        ("node_id", "node.id"),
+        ("logdirs", "log.dirs"),
+        ("allow.everyone.if.no.acls.found", "allow.everyone.if.no.acl.found"),
+        ("authorized.audit.log", "authorizerd.audit.log"),
+    ],
+)
+def test_misspelt_key_is_named_with_the_one_that_was_meant(name: str, meant: str) -> None:
+    """A typo in one of Kafka's keys is ignored like any key that means nothing here."""
+    assert describe_ignored_key(name) == f"{name} (did you mean {meant}?)"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("", "a", "broker.id", "process.roles", "num.partitions", "controller.quorum.voters"),
+        *("log.segment.bytes", "log.retention.bytes", "log.retention.ms", "log.roll.ms"),
+        *(
+            "metadata.log.segment.ms",
+            "metadata.log.segment.min.bytes",
+            "metadata.max.idle.interval.ms",
+        ),
+        *("inter.broker.listener.name", "control.plane.listener.name", "max.connections.per.ip"),
+        *("max.connections.per.ip.overrides", "max.connection.creation.rate"),
+        *("connections.max.reauth.ms", "sasl.mechanism.inter.broker.protocol"),
+        *("socket.send.buffer.bytes", "socket.receive.buffer.bytes", "security.providers"),
+        *("zookeeper.connection.timeout.ms", "principal.builder.class", "request.timeout.ms"),
+    ],
+)
+def test_a_key_of_a_broker_s_is_not_taken_for_a_typo(name: str) -> None:
+    """A server.properties may serve a broker too."""
+    assert describe_ignored_key(name) == name

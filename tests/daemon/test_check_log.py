@@ -132,8 +132,12 @@ def test_a_log_in_use_is_read_and_never_repaired(tmp_path: Path) -> None:
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None
         holder.stdout.readline()
-        in_use = f"{tmp_path}: in use: what is being written may look unfinished\n"
-        assert check(tmp_path) == (0, in_use + SUMMARY)
+        in_use = (
+            f"{tmp_path}: in use by a daemon or a broker: a fault at the end of the log may be a "
+            "write under way; if there is one, check again\n"
+        )
+        summary = SUMMARY.replace("shutdown not clean", "in use")
+        assert check(tmp_path) == (0, in_use + summary)
         with pytest.raises(LogLockedError):
             check(tmp_path, "--repair")
         holder.communicate()
@@ -158,9 +162,12 @@ def test_what_could_not_be_looked_at_has_its_own_code(
 ) -> None:
     """1 for no log and for wrong arguments: 2 says that there are faults."""
     assert main(["check-log", str(tmp_path)]) == 1
-    assert "No such file or directory" in capsys.readouterr().err
+    assert "no metadata log found" in capsys.readouterr().err
+    write_sound_log(tmp_path)
+    assert main(["check-log", str(tmp_path / METADATA_TOPIC_DIRECTORY)]) == 1
+    assert f"name the directory that holds it: {tmp_path}\n" in capsys.readouterr().err
     for words in ([], [str(tmp_path), "--repai", "x"]):
         with pytest.raises(SystemExit) as ended:
             main(["check-log", *words])
         assert ended.value.code == 1
-        assert "authorizerd check-log: error: " in capsys.readouterr().err
+        assert "Run 'authorizerd check-log --help' for" in capsys.readouterr().err

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import platform
 import re
+import subprocess
+import sys
 from importlib.metadata import version
 from pathlib import Path
 
@@ -96,7 +98,11 @@ def test_explain_says_what_is_decided_and_why(
     assert printed.startswith(
         "Principal = User:orders-svc-27 is Allowed operation = CREATE from host = 10.0.0.1"
     )
-    assert printed.endswith("at log offset 3059, of 1751 ACLs\n")
+    assert printed.endswith(
+        "at log offset 3059, of 1751 ACLs\n"
+        "by super.users= (assumed), allow.everyone.if.no.acl.found=false (assumed); "
+        "--config server.properties uses the daemon's\n"
+    )
     assert printed.count("StandardAcl[") == 2
     assert explain(*asked, "--operation", "Alter-Configs") == 3
     assert "based on rule DefaultDeny" in capsys.readouterr().out
@@ -104,16 +110,49 @@ def test_explain_says_what_is_decided_and_why(
     assert "based on rule SuperUser" in capsys.readouterr().out
 
 
+def test_explain_decides_by_the_settings_that_it_names(
+    real: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A daemon with other settings decides differently: each one's origin is printed."""
+    config = tmp_path / "server.properties"
+    lines = f"node.id=1\nlog.dirs={real}\nsuper.users=User:root\n"
+    config.write_text(f"{lines}allow.everyone.if.no.acl.found=true\n")
+    asked = ("--config", config, "--operation", "write", "--topic", "unheard-of")
+    by = f"allow.everyone.if.no.acl.found=true ({config})\n"
+    assert explain(*asked, "--principal", "User:root") == 0
+    printed = capsys.readouterr().out
+    assert "based on rule SuperUser" in printed
+    assert printed.endswith(f"\nby super.users=User:root ({config}), {by}")
+    assert explain(*asked, "--principal", "User:a") == 3
+    override = ("--override", "super.users=User:a")
+    assert explain(*asked, "--principal", "User:a", *override) == 0
+    assert explain(*asked, "--principal", "User:b", "--super-users", "User:b") == 0
+    assert "\nby super.users=User:b (--super-users), allow" in capsys.readouterr().out
+    assert explain(*asked, "--principal", "User:a", "--override", "authorizer.class.name=") == 1
+    assert "explain knows its rules only" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        (["--principal", "alice"], "--principal: 'alice' is not Type:name"),
-        (["--host", "localhost"], "--host: 'localhost' is not an IP address"),
-        (["--host", "2001:db8::9%x"], "--host: '2001:db8::9%x' is not an IP address"),
-        (["--operation", "wr\u0131te"], "--operation: 'wr\u0131te' is not a Kafka operation"),
-        (["--operation", "fly"], "--operation: 'fly' is not a Kafka operation"),
-        (["--operation", "any"], "--operation: 'any' is not a Kafka operation"),
-        (["--group", "g"], "name one resource"),
+        (
+            ["--principal", "alice"],
+            "--principal: expected Type:name, for example User:alice, found 'alice'",
+        ),
+        (["--host", "localhost"], "--host: expected an IP address, found 'localhost'"),
+        (["--host", "2001:db8::9%x"], "--host: expected an IP address, found '2001:db8::9%x'"),
+        (["--operation", "wr\u0131te"], "--operation: unknown operation 'wr\u0131te'"),
+        (
+            ["--operation", "fly"],
+            "--operation: unknown operation 'fly': expected one of ALL, READ, ",
+        ),
+        (
+            ["--operation", "any"],
+            "--operation: unknown operation 'any': expected one of ALL, READ, ",
+        ),
+        (["--group", "g"], "expected one resource, found 2: name one by --topic, --group, "),
+        (["--override", "a=b"], "--override: expected --config too"),
+        (["--super-users", "alice"], "--super-users: alice is not Type:name"),
     ],
 )
 def test_wrong_arguments_are_named(
@@ -129,15 +168,91 @@ def test_wrong_arguments_are_named(
     assert said in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (["serv"], "authorizerd: unknown command 'serv' (did you mean serve?): expected one of "),
+        (["wrker"], "authorizerd: unknown command 'wrker': expected one of "),
+        ([], "authorizerd: the following arguments are required: COMMAND"),
+        (["serve"], "authorizerd serve: the following arguments are required: --config"),
+        (["explain", "--topic"], "authorizerd explain: argument --topic: expected one argument"),
+        (["check-log"], "authorizerd check-log: the following arguments are required: directory"),
+        (["doctor", "--jsn"], "authorizerd doctor: the following arguments are required: --config"),
+        (["token", "--principal", "User:a", "x"], "authorizerd: unrecognized arguments: x"),
+    ],
+)
+def test_wrong_words_are_answered_in_two_lines(
+    words: list[str], error: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The error first, then where the options are listed; the daemon's own command is not told."""
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == (1 if words[:1] in (["check-log"], ["doctor"]) else 2)
+    first, second = capsys.readouterr().err.splitlines()
+    assert first.startswith(error)
+    assert "worker" not in first
+    command = error.partition(":")[0]
+    assert second == f"Run '{command} --help' for the options."
+
+
+READER_LEAVES = """
+import subprocess, sys
+command = subprocess.Popen(sys.argv[1:], stdout=subprocess.PIPE)
+command.stdout.close()
+sys.exit(command.wait())
+"""
+
+
+def leave(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    """Run a command whose standard output nobody reads, not even its beginning."""
+    command = (sys.executable, "-m", "daemon.command_line", *map(str, words))
+    return subprocess.run(
+        [sys.executable, "-c", READER_LEAVES, *command], capture_output=True, text=True, check=False
+    )
+
+
+def test_a_reader_that_leaves_changes_no_exit_code(real: Path, tmp_path: Path) -> None:
+    """As in ``authorizerd doctor | head``: each command has the code that it would have had."""
+    config = tmp_path / "server.properties"
+    config.write_text("node.id=x\n")
+    asked = ("--principal", "User:a", "--operation", "read", "--topic", "t")
+    for words, code in (
+        (("doctor", "--config", config), 2),
+        (("check-log", real), 0),
+        (("acls", "--list", "--log-dir", real), 0),
+        (("explain", "--log-dir", real, *asked), 3),
+        (("--help",), 0),
+    ):
+        done = leave(*words)
+        assert done.returncode == code, (words, done.stderr)
+        assert "Broken pipe" not in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_output_that_cannot_be_written_is_one_clear_line() -> None:
+    """A full disk is a fault, not a reader that has read enough."""
+    for words in (("token", "--principal", "User:a"), ("--help",)):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run(
+                [sys.executable, "-m", "daemon.command_line", *words],
+                stdout=full,
+                stderr=subprocess.PIPE,
+                text=True,
+                check=False,
+            )
+        line = "authorizerd: standard output: No space left on device\n"
+        assert (done.returncode, done.stderr) == (1, line)
+
+
 def test_a_fault_is_one_line_on_standard_error(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Exit code 1: no directory, no log, no sense."""
     for path, said in (
-        (tmp_path / "none", "No such file or directory"),
+        (tmp_path / "none", "no metadata log found"),
         (
             write_segment(tmp_path, 0, bytes(10) + b"\0\5" + bytes(88)),
-            "not named like a checkpoint",
+            "expected a log directory, or a checkpoint",
         ),
         (tmp_path, "batch length 5 is less than a batch's header"),
     ):

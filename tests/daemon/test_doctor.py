@@ -77,9 +77,11 @@ def test_each_fault_of_the_configuration_is_a_line(tmp_path: Path, log_dir: Path
 
 
 def test_keys_that_are_ignored_are_named(tmp_path: Path, log_dir: Path) -> None:
-    """A slip of the pen in one of Kafka's keys would go unseen."""
+    """A typo in one of Kafka's keys would go unseen."""
     _, lines = doctor(write_config(tmp_path, log_dir, super_user="User:a"))
-    (line,) = [line for line in lines if "are ignored: super.user." in line]
+    (line,) = [
+        line for line in lines if "are ignored: super.user (did you mean super.users?)." in line
+    ]
     assert line.startswith("warning: configuration: ")
 
 

@@ -42,24 +42,24 @@ def test_a_formatted_directory_is_claimed_by_its_node(tmp_path: Path) -> None:
 
 
 def test_a_start_says_how_a_log_is_made_and_makes_none(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Missing or empty: nothing is written, not even a lock, and the line names both cures."""
     log_dir = tmp_path / "log"
     config = write_config(tmp_path, log_dir)
     for _ in ("missing", "empty"):
         assert main(["serve", "--config", str(config)]) == 1
-        said = capsys.readouterr().err
+        said = capfd.readouterr().err
         assert said == (
-            f"authorizerd: {log_dir}: holds no log; mount what is missing, or run "
-            "`authorizerd format` if this node is new\n"
+            f"authorizerd: {log_dir}: no metadata log found (expected __cluster_metadata-0 in it). "
+            "Run `authorizerd format` for a new node, or check that the volume is mounted\n"
         )
         log_dir.mkdir(exist_ok=True)
     assert list(log_dir.iterdir()) == []
 
 
 def test_a_file_that_keeps_the_log_from_being_written_is_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Not the directory alone, whose rights may be in order."""
     formatted(tmp_path / "log")
@@ -67,13 +67,13 @@ def test_a_file_that_keeps_the_log_from_being_written_is_named(
     obstacle.unlink()
     obstacle.mkdir()
     assert main(["serve", "--config", str(write_config(tmp_path, tmp_path / "log"))]) == 1
-    assert f"{obstacle}: Is a directory\n" in capsys.readouterr().err
+    assert f"{obstacle}: Is a directory\n" in capfd.readouterr().err
 
 
 def test_another_nodes_directory_is_refused(tmp_path: Path) -> None:
     """Two nodes with one log are no cluster."""
     formatted(tmp_path / "log")
-    with pytest.raises(StartError, match=r"node\.id: 2, but .* is of node 1"):
+    with pytest.raises(StartError, match=r"node\.id: 2, but .* belongs to node 1"):
         claimed(tmp_path / "log", node_id=2)
 
 
@@ -114,7 +114,7 @@ def test_a_directory_without_a_log_is_not_claimed(tmp_path: Path) -> None:
 def test_what_is_formatted_is_not_formatted_again(tmp_path: Path) -> None:
     """Its log, and what it says of itself, stay."""
     properties = formatted(tmp_path / "log")
-    with pytest.raises(LogDirectoryError, match="is formatted already"):
+    with pytest.raises(LogDirectoryError, match="already formatted; nothing was changed"):
         formatted(tmp_path / "log")
     assert claimed(tmp_path / "log") == properties
 
@@ -122,7 +122,7 @@ def test_what_is_formatted_is_not_formatted_again(tmp_path: Path) -> None:
 def test_a_log_that_lacks_its_properties_is_not_formatted(tmp_path: Path) -> None:
     """It is somebody's log all the same."""
     write_log(tmp_path, [added(1)])
-    with pytest.raises(LogDirectoryError, match="is formatted already"):
+    with pytest.raises(LogDirectoryError, match="already formatted; nothing was changed"):
         formatted(tmp_path)
     assert len(read_acls(tmp_path)) == 1
 

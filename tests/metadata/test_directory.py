@@ -59,7 +59,7 @@ def test_a_checkpoint_is_what_its_name_says(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", [*OTHERS, segment_name(0)])
 def test_a_file_of_another_name_is_no_checkpoint(name: str) -> None:
     """Its offset and epoch would be unknown."""
-    with pytest.raises(LogDirectoryError, match="not named like a checkpoint"):
+    with pytest.raises(LogDirectoryError, match="expected a log directory, or a checkpoint"):
         checkpoint_of(Path(name))
 
 
@@ -96,15 +96,23 @@ def test_a_clean_shutdown_is_known_by_kafka_s_own_file(tmp_path: Path) -> None:
 
 
 def test_a_directory_without_a_metadata_log_is_named(tmp_path: Path) -> None:
-    """Missing, empty, or a file: the error names the path that was looked at."""
+    """Missing, empty, a file, or the log itself: the error says what was expected, and where."""
     directory = tmp_path / "__cluster_metadata-0"
     with pytest.raises(LogDirectoryError) as missing:
         find_files(tmp_path)
-    assert str(missing.value) == f"{directory}: No such file or directory"
+    assert str(missing.value) == (
+        f"{tmp_path}: no metadata log found (expected __cluster_metadata-0 in it). Run "
+        "`authorizerd format` for a new node, or check that the volume is mounted"
+    )
     write_file(tmp_path, "quorum-state")
     with pytest.raises(LogDirectoryError) as empty:
         find_files(tmp_path)
-    assert str(empty.value) == f"{directory}: holds neither a log segment nor a checkpoint"
+    assert str(empty.value) == f"{directory}: expected a log segment or a checkpoint, found neither"
+    with pytest.raises(LogDirectoryError) as inner:
+        find_files(directory)
+    assert str(inner.value) == (
+        f"{directory}: this is the log itself; name the directory that holds it: {tmp_path}"
+    )
     with pytest.raises(LogDirectoryError, match="Not a directory"):
         find_files(directory / "quorum-state")
 

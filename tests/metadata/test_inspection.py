@@ -85,7 +85,7 @@ def test_looking_changes_nothing(tmp_path: Path) -> None:
 
 def test_what_is_no_log_is_refused(tmp_path: Path) -> None:
     """There is nothing to look at."""
-    with pytest.raises(LogDirectoryError, match="No such file"):
+    with pytest.raises(LogDirectoryError, match="no metadata log found"):
         list(Inspection(tmp_path).findings())
 
 

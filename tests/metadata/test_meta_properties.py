@@ -77,10 +77,10 @@ def test_a_directory_is_formatted_once(tmp_path: Path) -> None:
     assert (log_dir / METADATA_TOPIC_DIRECTORY).is_dir()
     assert read_meta_properties(log_dir) == PROPERTIES
     other = MetaProperties("other", 2, "")
-    with pytest.raises(LogDirectoryError, match="is formatted already"):
+    with pytest.raises(LogDirectoryError, match="already formatted; nothing was changed"):
         format_directory(log_dir, other, DiskStorage())
     (log_dir / NAME).unlink()
-    with pytest.raises(LogDirectoryError, match="is formatted already"):
+    with pytest.raises(LogDirectoryError, match="already formatted; nothing was changed"):
         format_directory(log_dir, other, DiskStorage())
 
 

@@ -417,4 +417,22 @@ SURFACE_MUTANTS: Final = (
             "::test_a_listener_without_log_ins_is_not_taken_for_one_that_requires_them"
         ),
     ),
+    Mutant(
+        name="a reader that leaves changes the exit code",
+        file="daemon/standard_streams.py",
+        text="            except BrokenPipeError:\n                self._is_lost = True\n",
+        becomes="",
+        found_by=(
+            "tests/daemon/test_command_line.py::test_a_reader_that_leaves_changes_no_exit_code"
+        ),
+    ),
+    Mutant(
+        name="explain passes over the configuration's super users",
+        file="daemon/explain_command.py",
+        text='values.get(_SUPER_USERS, ""), origin)',
+        becomes='"", origin)',
+        found_by=(
+            "tests/daemon/test_command_line.py::test_explain_decides_by_the_settings_that_it_names"
+        ),
+    ),
 )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from daemon import acl_command, check_log, command_line, doctor
+from daemon import acl_command, check_log, command_line, doctor, explain_command
 from daemon.command_line import main
 from ops.replay import messages
 
@@ -84,7 +84,7 @@ def test_every_exit_code_is_explained() -> None:
     general = {0, command_line.EXIT_FAULT, ARGUMENTS}
     expected = {
         **dict.fromkeys(("serve", "format", "token"), general),
-        "explain": general | {command_line.EXIT_DENIED},
+        "explain": general | {explain_command.EXIT_DENIED},
         "acls": {0} | exit_codes(acl_command),
         "check-log": {0} | exit_codes(check_log),
         "doctor": {0} | exit_codes(doctor),
@@ -103,7 +103,7 @@ def test_exit_codes_stand_where_they_are_collected_from() -> None:
     holders = {
         path.stem for path in (ROOT / "daemon").glob("*.py") if pattern.search(path.read_text())
     }
-    assert holders == {"acl_command", "check_log", "command_line", "doctor"}
+    assert holders == {"acl_command", "check_log", "command_line", "doctor", "explain_command"}
 
 
 def test_the_commands_are_those_of_the_help(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,39 @@
+"""The parser of a command's words: errors in two lines, the error first.
+
+Invariant: a command without help is not for typing, and no error suggests it.
+"""
+
+from __future__ import annotations
+
+import argparse
+from difflib import get_close_matches
+from typing import Any, NoReturn
+
+EXIT_USAGE = 2
+
+
+class CommandParser(argparse.ArgumentParser):
+    """A parser that ends the process with one line that says what is wrong, and one that helps.
+
+    Parsers below it, of ``add_subparsers``, are of the same class.
+    """
+
+    exit_code = EXIT_USAGE
+
+    def error(self, message: str) -> NoReturn:
+        """Exit with ``exit_code``; the options are listed by ``--help`` alone."""
+        self.exit(
+            self.exit_code, f"{self.prog}: {message}\nRun '{self.prog} --help' for the options.\n"
+        )
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:  # noqa: ANN401 - as argparse
+        if not isinstance(action, argparse._SubParsersAction) or value in action.choices:
+            super()._check_value(action, value)
+            return
+        names = [each.dest for each in action._choices_actions if each.help]
+        close = get_close_matches(value, names, n=1)
+        meant = f" (did you mean {close[0]}?)" if close else ""
+        known = ", ".join(names)
+        raise argparse.ArgumentError(
+            None, f"unknown command '{value}'{meant}: expected one of {known}"
+        )
