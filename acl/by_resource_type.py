@@ -9,17 +9,35 @@ Source: KIP-679; Kafka 4.3 Authorizer.authorizeByResourceType (the default that 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final, TypeAlias
 
 from acl.bits import allow_bit, deny_bit
 from acl.decision import AuthorizerSettings, authorize
 from acl.errors import InvalidQuestionError
-from acl.model import WILDCARD_PRINCIPAL, Operation, ResourceType
-from acl.patterns import NO_PATTERNS, Patterns
-from acl.snapshot import AclSnapshot, rules_of
+from acl.filters import ACLS_PER_STEP
+from acl.model import (
+    WILDCARD,
+    WILDCARD_PRINCIPAL,
+    Acl,
+    Operation,
+    PatternType,
+    PermissionType,
+    ResourceType,
+)
+from acl.patterns import NO_PATTERNS, Patterns, leaf
+from acl.snapshot import AclSnapshot, Rules, rules_of
+from acl.steps import Steps
 
 PROBE_NAME: Final = "hardcode"
+LOOKUPS_PER_STEP: Final = 512
+_SHARDS: Final = 256
+
+_Pattern: TypeAlias = tuple[int, str]
+_Denials: TypeAlias = tuple[tuple[int, ...], Callable[[int, str], bool]]
+"""The lengths of the denied prefixes, and what tells whether exactly this pattern is denied."""
+
+_EVERYTHING: Final[_Pattern] = (PatternType.LITERAL, WILDCARD)
 
 
 def check_by_resource_type(operation: int, resource_type: int) -> None:
@@ -50,8 +68,10 @@ def authorize_by_resource_type(
     host: str | None,
     operation: int,
     resource_type: int,
-) -> bool:
-    """Return whether some resource of ``resource_type`` may exist that the principal may use so.
+) -> Steps[bool]:
+    """Return, in steps, whether the principal may use some resource of ``resource_type`` so.
+
+    For an unknown host the rules for single hosts only deny.
 
     Raises:
         InvalidQuestionError: as ``check_by_resource_type``, or the principal is ``User:*``.
@@ -59,55 +79,151 @@ def authorize_by_resource_type(
     check_by_resource_type(operation, resource_type)
     if authorize(snapshot, settings, principal, host, operation, resource_type, PROBE_NAME):
         return True
-    sources = tuple(_sources(snapshot, principal, host, resource_type))
-    allows = allow_bit(operation) | allow_bit(Operation.ALL)
-    denies = deny_bit(operation) | deny_bit(Operation.ALL)
-    if any(patterns.wildcard & denies for patterns, _ in sources):
+    index = snapshot.types[resource_type]
+    rules = [rules_of(index, name) for name in (principal, WILDCARD_PRINCIPAL)]
+    sources = [each.any_host for each in rules]
+    if host is not None:
+        sources += (each.hosts.get(host, NO_PATTERNS) for each in rules)
+    operations = (operation, Operation.ALL)
+    denials = [_denials_in(patterns, operations) for patterns in sources]
+    if host is None:
+        denials += (_denials_of_hosts(each, operations) for each in rules)
+    if any(denials_at(PatternType.LITERAL, WILDCARD) for _, denials_at in denials):
         return False
-    if any(patterns.wildcard & allows for patterns, may_allow in sources if may_allow):
+    allows = allow_bit(operation) | allow_bit(Operation.ALL)
+    if any(patterns.wildcard & allows for patterns in sources):
         return True
-    denied = tuple(patterns for patterns, _ in sources)
-    for patterns, may_allow in sources:
-        if not may_allow:
-            continue
-        if any(
-            bits & allows
-            and not any(other.literals.get(name, 0) & denies for other in denied)
-            and not _is_covered(name, denied, denies)
-            for name, bits in patterns.literals.items()
-        ):
-            return True
-        if any(
-            bits & allows and not _is_covered(name, denied, denies)
-            for name, bits in patterns.prefixes.items()
-        ):
-            return True
+    cost = sum(1 + len(lengths) for lengths, _ in denials)
+    work = 0
+    for pattern_type, name, bits in _leaves(sources):
+        if bits & allows:
+            if not _is_denied(pattern_type, name, denials):
+                return True
+            work += cost
+        work += 1
+        if work >= LOOKUPS_PER_STEP:
+            work = 0
+            yield
     return False
 
 
-def _sources(
-    snapshot: AclSnapshot, principal: str, host: str | None, resource_type: int
-) -> Iterator[tuple[Patterns, bool]]:
-    """Yield the patterns whose rules speak of this principal and host, and whether they may allow.
+def scan_by_resource_type(
+    acls: Iterable[Sequence[Acl]],
+    principal: str,
+    host: str | None,
+    operation: int,
+    resource_type: int,
+) -> Steps[bool]:
+    """Return, in steps, whether ``acls`` allow the principal some resource of the type.
 
-    For an unknown host the rules of single hosts may only deny.
+    It is ``authorize_by_resource_type`` without an index and without the probe, for ACLs that
+    come in slices.
     """
-    index = snapshot.types[resource_type]
-    for name in (principal, WILDCARD_PRINCIPAL):
-        rules = rules_of(index, name)
-        yield rules.any_host, True
-        if host is None:
-            for patterns in rules.hosts.values():
-                yield patterns, False
-        else:
-            yield rules.hosts.get(host, NO_PATTERNS), True
+    gathered = _Gathered()
+    for some in acls:
+        for start in range(0, len(some), ACLS_PER_STEP):
+            gathered.add(
+                acl
+                for acl in some[start : start + ACLS_PER_STEP]
+                if acl.resource_type == resource_type and _speaks(acl, principal, host, operation)
+            )
+            yield
+        yield  # a slice may be empty
+    return (yield from gathered.decide())
 
 
-def _is_covered(name: str, denied: tuple[Patterns, ...], denies: int) -> bool:
-    """Say whether a DENY on a prefix covers every name that ``name``, as a prefix, stands for."""
+class _Gathered:
+    """The patterns that rules allow and deny, held in parts that are small to grow and to free."""
+
+    __slots__ = ("_allowed", "_allows_all", "_denied", "_denies_all", "_lengths")
+
+    def __init__(self) -> None:
+        self._allowed: list[list[_Pattern]] = []
+        self._denied: list[set[_Pattern]] = [set() for _ in range(_SHARDS)]
+        self._lengths: dict[int, None] = {}
+        self._allows_all = self._denies_all = False
+
+    def add(self, acls: Iterable[Acl]) -> None:
+        allowed: list[_Pattern] = []
+        for acl in acls:
+            pattern = (acl.pattern_type, acl.resource_name)
+            if acl.permission_type == PermissionType.ALLOW:
+                self._allows_all = self._allows_all or pattern == _EVERYTHING
+                allowed.append(pattern)
+                continue
+            self._denies_all = self._denies_all or pattern == _EVERYTHING
+            self._denied[hash(pattern) % _SHARDS].add(pattern)
+            if acl.pattern_type == PatternType.PREFIXED:
+                self._lengths[len(acl.resource_name)] = None
+        self._allowed.append(allowed)
+
+    def decide(self) -> Steps[bool]:
+        """Return whether something is allowed that no denial covers; let go of all on the way."""
+        denials = ((tuple(self._lengths), self._is_denied),)
+        is_allowed = self._allows_all and not self._denies_all
+        while self._allowed:
+            allowed = self._allowed.pop()
+            if not (is_allowed or self._denies_all):
+                is_allowed = any(not _is_denied(*pattern, denials) for pattern in allowed)
+            yield
+        while self._denied:
+            self._denied.pop()
+            yield
+        return is_allowed
+
+    def _is_denied(self, pattern_type: int, name: str) -> bool:
+        pattern = (pattern_type, name)
+        return pattern in self._denied[hash(pattern) % _SHARDS]
+
+
+def _speaks(acl: Acl, principal: str, host: str | None, operation: int) -> bool:
+    """Return True if a rule of a known kind allows or denies ``operation`` by itself."""
+    if acl.permission_type == PermissionType.ALLOW:
+        host_fits = acl.host in (WILDCARD, host)
+    else:
+        host_fits = host is None or acl.host in (WILDCARD, host)
+    return (
+        host_fits
+        and acl.principal in (principal, WILDCARD_PRINCIPAL)
+        and acl.operation in (operation, Operation.ALL)
+        and acl.permission_type in (PermissionType.ALLOW, PermissionType.DENY)
+        and acl.pattern_type in (PatternType.LITERAL, PatternType.PREFIXED)
+    )
+
+
+def _leaves(sources: Iterable[Patterns]) -> Iterator[tuple[PatternType, str, int]]:
+    for patterns in sources:
+        for name, bits in patterns.literals.items():
+            yield PatternType.LITERAL, name, bits
+        for name, bits in patterns.prefixes.items():
+            yield PatternType.PREFIXED, name, bits
+
+
+def _denials_in(patterns: Patterns, operations: tuple[int, ...]) -> _Denials:
+    denies = 0
+    for operation in operations:
+        denies |= deny_bit(operation)
+    return (
+        patterns.lengths,
+        lambda pattern_type, name: leaf(patterns, pattern_type, name) & denies != 0,
+    )
+
+
+def _denials_of_hosts(rules: Rules, operations: tuple[int, ...]) -> _Denials:
+    hosts = rules.denying_hosts
+    return rules.host_denials.lengths, lambda pattern_type, name: any(
+        (pattern_type, name, operation) in hosts for operation in operations
+    )
+
+
+def _is_denied(pattern_type: int, name: str, denials: Iterable[_Denials]) -> bool:
+    """Return True if a DENY covers all that the pattern of an ALLOW matches."""
     return any(
-        patterns.prefixes.get(name[:length], 0) & denies
-        for patterns in denied
-        for length in patterns.lengths
-        if length <= len(name)
+        (pattern_type == PatternType.LITERAL and denials_at(PatternType.LITERAL, name))
+        or any(
+            denials_at(PatternType.PREFIXED, name[:length])
+            for length in lengths
+            if length <= len(name)
+        )
+        for lengths, denials_at in denials
     )

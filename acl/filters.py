@@ -1,4 +1,4 @@
-"""Which ACLs a filter means.
+"""Which ACLs a filter matches.
 
 Source: KIP-140, KIP-290; Kafka 4.3 ResourcePatternFilter.matches, AccessControlEntryFilter.matches.
 """
@@ -11,21 +11,20 @@ from typing import Final
 
 from acl.model import WILDCARD, Acl, AclFilter, Operation, PatternType, PermissionType, ResourceType
 from acl.snapshot import AclSnapshot
-from acl.steps import Steps
 
-ACLS_PER_STEP: Final = 512
+ACLS_PER_STEP: Final = 256
 
 _ANY: Final = 1
 """What leaves a field open, whichever of Kafka's enumerations its codes are of."""
 _OPEN: Final = (AclFilter(), AclFilter(pattern_type=PatternType.MATCH))
-"""The filters that mean every ACL."""
+"""The filters that match every ACL."""
 
 
 def accepts(filter: AclFilter, acl: Acl) -> bool:
-    """Say whether ``filter`` means ``acl``. Codes from the future count as UNKNOWN.
+    """Return True if ``filter`` matches ``acl``. Codes from the future count as UNKNOWN.
 
-    MATCH means every pattern that a resource of the filter's name would meet; ANY with a name
-    means exactly that name, in either pattern type.
+    MATCH matches every pattern that a resource of the filter's name would meet; ANY with a name
+    matches exactly that name, in either pattern type.
     """
     return (
         (filter.principal is None or filter.principal == acl.principal)
@@ -51,20 +50,13 @@ def _accepts_pattern(filter: AclFilter, acl: Acl) -> bool:
     return name.startswith(pattern_name)
 
 
-def find_acls(snapshot: AclSnapshot, filter: AclFilter) -> Steps[list[tuple[bytes, Acl]]]:
-    """Return, in steps, the id and ACL of all that ``filter`` means, in no order.
+def scan_acls(snapshot: AclSnapshot, filter: AclFilter) -> Iterator[list[tuple[bytes, Acl]]]:
+    """Yield the id and ACL of all that ``filter`` matches, in no order.
 
-    It yields between small pieces of work: a filter is laid over every ACL.
+    Each list holds the matches among the next ``ACLS_PER_STEP`` ACLs, and may be empty. No list
+    of all matches is made: building it, and freeing it, would hold the caller's thread.
     """
-    found: list[tuple[bytes, Acl]] = []
     items = iter(snapshot.acls.items())
-    means_all = filter in _OPEN
-    while piece := list(islice(items, ACLS_PER_STEP)):
-        found += piece if means_all else [item for item in piece if accepts(filter, item[1])]
-        yield
-    return found
-
-
-def acls_of(snapshot: AclSnapshot, filter: AclFilter) -> Iterator[tuple[bytes, Acl]]:
-    """Yield the id and ACL of all that ``filter`` means, in no order."""
-    return (item for item in snapshot.acls.items() if accepts(filter, item[1]))
+    matches_all = filter in _OPEN
+    while some := list(islice(items, ACLS_PER_STEP)):
+        yield some if matches_all else [item for item in some if accepts(filter, item[1])]

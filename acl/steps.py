@@ -13,6 +13,12 @@ T = TypeVar("T")
 Steps: TypeAlias = Generator[None, None, T]
 
 
+def at_once(value: T) -> Steps[T]:
+    """Return ``value`` as work that is done without a step."""
+    return value
+    yield
+
+
 def finish(steps: Steps[T]) -> T:
     """Return the result at once, all steps in one: for small work, and off the event loop."""
     while True:

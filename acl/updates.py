@@ -1,10 +1,10 @@
 """Creations and deletions as plans: what they change, and what each item is answered.
 
-Law: a plan is made against one state and changes nothing by itself. A duplicate is a success that
-writes nothing; each filter of a deletion sees the state before the request.
+Invariant: a plan is made against one state and changes nothing by itself. A duplicate is a success
+that writes nothing; each filter of a deletion sees the state before the request.
 
 Plans are made in steps (generators that yield between small pieces of work and return the plan),
-since one request may hold 10,000 items, and a filter is laid over every ACL.
+since a request may hold many items, and its filters are laid over every ACL.
 
 Source: KIP-140; Kafka 4.3 AclControlManager.createAcls and deleteAcls.
 """
@@ -13,25 +13,37 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Final
 
 from acl.errors import AclError, InvalidAclError, PolicyViolationError
-from acl.filters import find_acls
+from acl.filter_index import FilterIndex
+from acl.filters import scan_acls
 from acl.model import Acl, AclAdded, AclFilter, AclRemoved
 from acl.snapshot import AclSnapshot, holds, with_acl, without_acl
 from acl.steps import Steps
 from acl.validation import validate_filter, validate_new_acl
 
 RECORDS_PER_REQUEST_MAX: Final = 10_000
+MATCHES_PER_REQUEST_MAX: Final = 100_000
+"""How many matches a deletion reports. An ACL counts once for each filter that matches it."""
+MATCH_BYTES_PER_REQUEST_MAX: Final = 16 * 1024 * 1024
 BYTES_PER_REQUEST_MAX: Final = 8 * 1024 * 1024 - 1024
 """One request is one batch: 8 MiB at most, its header included."""
 
 _RECORD_BYTES_BESIDE_TEXTS: Final = 64
-_CREATIONS_PER_STEP: Final = 16
+_ITEMS_PER_STEP: Final = 16
+_RESULTS_PER_STEP: Final = 512
+_LOOKUPS_PER_STEP: Final = 256
 
 TOO_MANY_CREATED: Final = "Unable to perform excessively large batch operation."
 TOO_MANY_REMOVED: Final = (
     f"Cannot remove more than {RECORDS_PER_REQUEST_MAX} acls in a single delete operation."
+)
+TOO_MUCH_REPORTED: Final = (
+    f"Cannot report more than {MATCHES_PER_REQUEST_MAX} matches, or "
+    f"{MATCH_BYTES_PER_REQUEST_MAX // 2**20} MiB of them, in a single delete operation: use fewer "
+    "overlapping filters, or narrower ones."
 )
 
 
@@ -44,16 +56,22 @@ class CreationPlan:
     errors: tuple[AclError | None, ...]
 
 
+_NO_FAILURES: Final[Mapping[Acl, Exception]] = MappingProxyType({})
+
+
 @dataclass(frozen=True, slots=True)
 class Deleted:
-    """What one filter is answered: the ACLs that it meant, or why it could not be used.
+    """What one filter is answered: the ACLs that it matched, or why it could not be used.
 
     ``failures``: those of ``acls`` that were not deleted, and why; here there are none.
     """
 
     acls: tuple[Acl, ...] = ()
     error: AclError | None = None
-    failures: Mapping[Acl, Exception] = field(default_factory=dict)
+    failures: Mapping[Acl, Exception] = field(default_factory=lambda: _NO_FAILURES)
+
+
+_NOTHING_DELETED: Final = Deleted()
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +106,7 @@ def plan_creations(
                 refused = PolicyViolationError(TOO_MANY_CREATED)
                 return CreationPlan(before, (), (refused,) * len(acls))
         errors.append(error)
-        if number % _CREATIONS_PER_STEP == 0:
+        if number % _ITEMS_PER_STEP == 0:
             yield
     return CreationPlan(tail, tuple(changes), tuple(errors))
 
@@ -107,24 +125,101 @@ def _creation_error(acl: Acl) -> AclError | None:
 
 
 def plan_deletions(before: AclSnapshot, filters: Sequence[AclFilter]) -> Steps[DeletionPlan]:
-    """Plan one request of deletions."""
-    removed: dict[bytes, None] = {}
-    results: list[Deleted] = []
-    for each in filters:
+    """Plan one request of deletions.
+
+    All filters are laid over each ACL at once, and matches are counted as they are found: no more
+    are kept than one request may remove and report.
+    """
+    matches = _Matches()
+    answers: list[int | Deleted] = []
+    faults: dict[str, Deleted] = {}
+    for place, each in enumerate(filters, 1):
         try:
             validate_filter(each)
         except InvalidAclError as error:
-            results.append(Deleted(error=error))
-            continue
-        found = yield from find_acls(before, each)
-        removed.update(dict.fromkeys(acl_id for acl_id, _ in found))
-        if len(removed) > RECORDS_PER_REQUEST_MAX:
-            refused = Deleted(error=InvalidAclError(TOO_MANY_REMOVED))
-            return DeletionPlan(before, (), (refused,) * len(filters))
-        results.append(Deleted(tuple(acl for _, acl in found)))
-    tail = before
-    for number, acl_id in enumerate(removed, 1):
-        tail = without_acl(tail, acl_id)
-        if number % _CREATIONS_PER_STEP == 0:
+            answers.append(faults.setdefault(str(error), Deleted(error=error)))
+        else:
+            answers.append(matches.add_filter(each))
+        if place % _ITEMS_PER_STEP == 0:
             yield
-    return DeletionPlan(tail, tuple(map(AclRemoved, removed)), tuple(results))
+    yield from matches.find(before)
+    if matches.error is not None:
+        return DeletionPlan(before, (), (Deleted(error=matches.error),) * len(filters))
+    tail = before
+    for place, acl_id in enumerate(matches.removed, 1):
+        tail = without_acl(tail, acl_id)
+        if place % _ITEMS_PER_STEP == 0:
+            yield
+    results: list[Deleted] = []
+    for place, answer in enumerate(answers, 1):
+        results.append(matches.deleted_by(answer) if isinstance(answer, int) else answer)
+        if place % _RESULTS_PER_STEP == 0:
+            yield
+    return DeletionPlan(tail, tuple(map(AclRemoved, matches.removed)), tuple(results))
+
+
+class _Matches:
+    """What the filters of one request match. ``error`` says why they match too much."""
+
+    __slots__ = ("_bytes", "_count", "_deleted", "_found", "_index", "_repeats", "error", "removed")
+
+    def __init__(self) -> None:
+        self._index = FilterIndex()
+        self._repeats: list[int] = []
+        """By a filter's number, how often the request holds it, and is answered."""
+        self._count = self._bytes = 0
+        self._found: dict[int, list[Acl]] = {}
+        self._deleted: dict[int, Deleted] = {}
+        self.removed: dict[bytes, None] = {}
+        self.error: AclError | None = None
+
+    def add_filter(self, filter: AclFilter) -> int:
+        """Return the filter's number, which equal ones share."""
+        number = self._index.add(filter)
+        if number == len(self._repeats):
+            self._repeats.append(0)
+        self._repeats[number] += 1
+        return number
+
+    def find(self, snapshot: AclSnapshot) -> Steps[None]:
+        """Look every ACL up, and stop as soon as there are too many matches."""
+        if self._repeats:
+            yield from self._find(snapshot)
+        yield from self._index.clear_in_steps()
+
+    def _find(self, snapshot: AclSnapshot) -> Steps[None]:
+        work = 0
+        for some in scan_acls(snapshot, AclFilter()):
+            for acl_id, acl in some:
+                work += self._index.lookups
+                for number in self._index.look_up(acl):
+                    self._add(number, acl_id, acl)
+                    if self.error is not None:
+                        return
+                    work += 1
+                    if work >= _LOOKUPS_PER_STEP:
+                        work = 0
+                        yield
+            if work >= _LOOKUPS_PER_STEP:
+                work = 0
+                yield
+
+    def _add(self, number: int, acl_id: bytes, acl: Acl) -> None:
+        self._found.setdefault(number, []).append(acl)
+        self.removed[acl_id] = None
+        repeats = self._repeats[number]
+        self._count += repeats
+        self._bytes += repeats * _record_bytes_max(acl)
+        if len(self.removed) > RECORDS_PER_REQUEST_MAX:
+            self.error = InvalidAclError(TOO_MANY_REMOVED)
+        elif self._count > MATCHES_PER_REQUEST_MAX or self._bytes > MATCH_BYTES_PER_REQUEST_MAX:
+            self.error = PolicyViolationError(TOO_MUCH_REPORTED)
+
+    def deleted_by(self, number: int) -> Deleted:
+        """Return what the filter of a number is answered, one value for equal filters."""
+        if number not in self._found:
+            return _NOTHING_DELETED
+        deleted = self._deleted.get(number)
+        if deleted is None:
+            deleted = self._deleted[number] = Deleted(tuple(self._found[number]))
+        return deleted

@@ -13,19 +13,16 @@ Source: KIP-504; KIP-679 (authorizeByResourceType), KIP-801 (aclCount).
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, Protocol, TypeAlias
 
 import msgspec
 
-from acl.builder import build
-from acl.by_resource_type import PROBE_NAME, authorize_by_resource_type, check_by_resource_type
-from acl.decision import AuthorizerSettings
+from acl.by_resource_type import PROBE_NAME, check_by_resource_type, scan_by_resource_type
 from acl.errors import InvalidQuestionError
 from acl.hosts import host_address
-from acl.model import Acl, AclAdded, AclFilter, PatternType
-from acl.snapshot import AclSnapshot
-from acl.steps import Steps, finish
+from acl.model import Acl, AclFilter, PatternType
+from acl.steps import Steps
 from acl.updates import Deleted
 from actors.completion import Completion
 
@@ -125,21 +122,20 @@ class Authorizer(Protocol):
 
     def authorize_by_resource_type(
         self, context: RequestContext, operation: int, resource_type: int
-    ) -> bool:
-        """Return whether some resource of the type may be used so; raises as ``authorize``.
+    ) -> Steps[bool]:
+        """Return, in steps, whether some resource of the type may be used so.
 
-        By itself it asks ``authorize`` about one resource, then reads ``acls``, all at once.
+        By itself it asks ``authorize`` about one resource, then reads ``acls``. Raises as
+        ``authorize``.
         """
         check_by_resource_type(operation, resource_type)
         if self.authorize(context, [Action(operation, resource_type, PROBE_NAME)]) == [True]:
             return True
-        return authorize_by_resource_type(
-            _snapshot_of(finish(self.acls(AclFilter(resource_type)))),
-            AuthorizerSettings(),
-            context.principal,
-            context.host,
-            operation,
-            resource_type,
+        acls = self.acls(AclFilter(resource_type))
+        return (
+            yield from scan_by_resource_type(
+                acls, context.principal, context.host, operation, resource_type
+            )
         )
 
     @abstractmethod
@@ -155,8 +151,11 @@ class Authorizer(Protocol):
         """Delete; one completion a filter, in order."""
 
     @abstractmethod
-    def acls(self, filter: AclFilter) -> Steps[list[Acl]]:
-        """Return, in steps, the ACLs that ``filter`` means, all of one state."""
+    def acls(self, filter: AclFilter) -> Iterator[Sequence[Acl]]:
+        """Yield the ACLs that ``filter`` matches, in slices, all of one state.
+
+        Others are served between two slices, so making one is short work. A slice may be empty.
+        """
 
     def acl_count(self) -> int:
         """Return the number of ACLs, -1 where it is not known."""
@@ -182,7 +181,3 @@ class Authorizer(Protocol):
     def close(self) -> None:
         """End: what ``start`` has not completed fails."""
         return
-
-
-def _snapshot_of(acls: Iterable[Acl]) -> AclSnapshot:
-    return build(AclAdded(number.to_bytes(16, "big"), acl) for number, acl in enumerate(acls))

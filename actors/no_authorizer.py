@@ -8,10 +8,10 @@ Source: Kafka 4.3 AuthHelper, AclApis.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from acl.model import Acl, AclFilter
-from acl.steps import Steps
+from acl.steps import Steps, at_once
 from acl.updates import Deleted
 from actors.authorizer import Action, Authorizer, RequestContext
 from actors.completion import Completion
@@ -28,8 +28,8 @@ class NoAuthorizer(Authorizer):
 
     def authorize_by_resource_type(
         self, context: RequestContext, operation: int, resource_type: int
-    ) -> bool:
-        return True
+    ) -> Steps[bool]:
+        return at_once(True)
 
     def create_acls(
         self, context: RequestContext, acls: Sequence[Acl]
@@ -41,5 +41,5 @@ class NoAuthorizer(Authorizer):
     ) -> Sequence[Completion[Deleted]]:
         raise SecurityDisabledError(f"{_NOT_CONFIGURED}.")
 
-    def acls(self, filter: AclFilter) -> Steps[list[Acl]]:
+    def acls(self, filter: AclFilter) -> Iterator[Sequence[Acl]]:
         raise SecurityDisabledError(f"{_NOT_CONFIGURED} on the broker")

@@ -8,7 +8,7 @@ Source: KIP-504 (Authorizer).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, TypeVar
 
 from acl.decision import AuthorizerSettings, Decision, NamedRule
@@ -162,10 +162,12 @@ class PluggedAuthorizer(Decider):
 
     def authorize_by_resource_type(
         self, context: RequestContext, operation: int, resource_type: int
-    ) -> bool:
+    ) -> Steps[bool]:
         """As ``Authorizer.authorize_by_resource_type``; what fails is denied."""
         try:
-            answer = self._authorizer.authorize_by_resource_type(context, operation, resource_type)
+            answer = yield from self._authorizer.authorize_by_resource_type(
+                context, operation, resource_type
+            )
         except (NotReadyError, InvalidQuestionError):
             raise
         except Exception as error:  # noqa: BLE001 - in doubt nobody is let in
@@ -198,14 +200,17 @@ class PluggedAuthorizer(Decider):
                 completion.fail(error)
         return completions
 
-    def acls(self, filter: AclFilter) -> Steps[list[Acl]]:
+    def acls(self, filter: AclFilter) -> Iterator[Sequence[Acl]]:
         """As ``Authorizer.acls``.
 
         Raises:
-            AuthorizerFaultError: they cannot be told.
+            AuthorizerFaultError: the authorizer failed, or gave something other than ACLs.
         """
         try:
-            return (yield from self._authorizer.acls(filter))
+            for acls in self._authorizer.acls(filter):
+                if not isinstance(acls, Sequence):
+                    raise TypeError(f"acls: expected a sequence of ACLs, got {type(acls).__name__}")
+                yield acls
         except SecurityDisabledError:
             raise
         except Exception as error:

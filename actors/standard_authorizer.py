@@ -8,7 +8,7 @@ Source: KIP-504 (Authorizer), KIP-801 (loading, early start listeners, AclCount)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -16,7 +16,7 @@ from acl.audit import AuditLevel
 from acl.by_resource_type import authorize_by_resource_type, check_by_resource_type
 from acl.decision import SUPER_USER, AuthorizerSettings, Decision, authorize, explain
 from acl.errors import InvalidQuestionError, NotReadyError
-from acl.filters import find_acls
+from acl.filters import scan_acls
 from acl.model import Acl, AclFilter, Question
 from acl.snapshot import AclSnapshot
 from acl.steps import Steps
@@ -289,8 +289,10 @@ class StandardAuthorizer(Decider):
 
     def authorize_by_resource_type(
         self, context: RequestContext, operation: int, resource_type: int
-    ) -> bool:
-        """Return whether the principal may do ``operation`` to some resource of the type.
+    ) -> Steps[bool]:
+        """Return, in steps, whether some resource of the type may be used so.
+
+        All of it is judged by the newest snapshot and settings of when it begins.
 
         Raises:
             NotReadyError, InvalidQuestionError: as ``decide``.
@@ -301,8 +303,10 @@ class StandardAuthorizer(Decider):
         if snapshot is None:
             check_by_resource_type(operation, resource_type)
             return _before_loading(settings, context.principal).allowed
-        return authorize_by_resource_type(
-            snapshot, settings, context.principal, context.host, operation, resource_type
+        return (
+            yield from authorize_by_resource_type(
+                snapshot, settings, context.principal, context.host, operation, resource_type
+            )
         )
 
     def create_acls(
@@ -319,16 +323,15 @@ class StandardAuthorizer(Decider):
         assert self._updates is not None, "this authorizer takes no updates"
         return self._updates.delete(filters)
 
-    def acls(self, filter: AclFilter) -> Steps[list[Acl]]:
-        """Return, in steps, the ACLs that ``filter`` means, all of one snapshot.
+    def acls(self, filter: AclFilter) -> Iterator[Sequence[Acl]]:
+        """Yield, in slices, the ACLs that ``filter`` matches, all of one snapshot.
 
-        None before they are loaded.
+        There are none until the ACLs are loaded.
         """
         snapshot = self._snapshot.newest
-        if snapshot is None:
-            return []
-        found = yield from find_acls(snapshot, filter)
-        return [acl for _, acl in found]
+        if snapshot is not None:
+            for found in scan_acls(snapshot, filter):
+                yield [acl for _, acl in found]
 
     def acl_count(self) -> int:
         """Return the number of ACLs, -1 until they are loaded."""

@@ -90,14 +90,15 @@ class AclHandlers:
             validate_filter(wanted)
         except InvalidAclError as error:
             return [encode_describe_acls_error(version, _api_error(error))], 0.0
+        body = DescribeAclsBody(version)
         try:
-            found = await finish_in_turns(self._authorizer.acls(wanted))
+            for acls in self._authorizer.acls(wanted):
+                for start in range(0, len(acls), _ITEMS_PER_TURN):
+                    body.add(acls[start : start + _ITEMS_PER_TURN])
+                    await trio.lowlevel.checkpoint()
+                await trio.lowlevel.checkpoint()
         except (SecurityDisabledError, AuthorizerFaultError) as error:
             return [encode_describe_acls_error(version, _api_error(error))], 0.0
-        body = DescribeAclsBody(version)
-        for start in range(0, len(found), _ITEMS_PER_TURN):
-            body.add(found[start : start + _ITEMS_PER_TURN])
-            await trio.lowlevel.checkpoint()
         return await finish_in_turns(body.encode()), 0.0
 
     async def refuse_describe(self, request: KafkaRequest) -> list[Piece]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from acl.audit import audit_message
 from acl.builder import SnapshotBuilder
 from acl.decision import AuthorizerSettings, Decision, explain, matching_acls
-from acl.filters import acls_of
+from acl.filters import scan_acls
 from acl.model import Acl, AclFilter, Question
 from acl.snapshot import AclSnapshot
 from metadata.replay import read_changes
@@ -38,8 +38,8 @@ class SnapshotAcls:
         self._snapshot = snapshot
 
     async def describe(self, filter: AclFilter) -> list[Acl]:
-        """Return the ACLs that ``filter`` means; nothing is waited for."""
-        return [acl for _, acl in acls_of(self._snapshot, filter)]
+        """Return the ACLs that ``filter`` matches; nothing is waited for."""
+        return [acl for found in scan_acls(self._snapshot, filter) for _, acl in found]
 
 
 def explained(path: Path, settings: AuthorizerSettings, question: Question) -> tuple[Decision, str]:

@@ -17,6 +17,7 @@ from acl.errors import InvalidQuestionError, NotReadyError
 from acl.model import Question
 from actors.authorizer import Action, RequestContext
 from actors.decider import Authority, Decider
+from actors.steps import finish_in_turns
 from daemon.askers import Asker, Askers, check_may_ask
 from daemon.errors import ForbiddenError
 from protocol.http_messages import (
@@ -73,7 +74,7 @@ class OpaHandler:
         if not has_json_type(request):
             return text_response(400, "Content-Type must be application/json")
         try:
-            return _ALLOWED if self._decide(request.body, asker) else _DENIED
+            return _ALLOWED if await self._decide(request.body, asker) else _DENIED
         except (OpaError, InvalidQuestionError) as error:
             return text_response(400, str(error))
         except ForbiddenError as error:
@@ -88,7 +89,7 @@ class OpaHandler:
             return text_response(503, "the ACLs are not loaded yet")
         return _HEALTHY
 
-    def _decide(self, body: bytes, asker: Asker) -> bool:
+    async def _decide(self, body: bytes, asker: Asker) -> bool:
         authority = self._authorizer.newest()
         try:
             asked = decode_question(body)
@@ -100,7 +101,7 @@ class OpaHandler:
             self._counts.not_ready += 1
             raise
         if asked.resource_name is None:
-            return self._decide_by_type(asked)
+            return await self._decide_by_type(asked)
         return self._decide_one(asked, asked.resource_name, authority)
 
     def _decide_one(self, asked: OpaQuestion, resource_name: str, authority: Authority) -> bool:
@@ -120,16 +121,17 @@ class OpaHandler:
             authority, question, request_name, self._counts, action
         ).allowed
 
-    def _decide_by_type(self, asked: OpaQuestion) -> bool:
-        """Answer authorizeByResourceType; without an ``await`` in between, by the same state."""
+    async def _decide_by_type(self, asked: OpaQuestion) -> bool:
+        """Answer authorizeByResourceType by the state of when it begins, in turns with others."""
         counts = self._counts
         context = RequestContext(
             principal=asked.principal, host=asked.host, request_name=asked.request_name or SURFACE
         )
         try:
-            allowed = self._authorizer.authorize_by_resource_type(
+            steps = self._authorizer.authorize_by_resource_type(
                 context, asked.operation, asked.resource_type
             )
+            allowed = await finish_in_turns(steps)
         except InvalidQuestionError:
             counts.invalid += 1
             raise

@@ -10,11 +10,11 @@ It wraps the built-in authorizer, which goes on keeping the ACLs and obeying ``s
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from acl.model import Acl, AclFilter
-from acl.steps import Steps
+from acl.steps import Steps, at_once
 from acl.updates import Deleted
 from actors.authorizer import Action, Authorizer, RequestContext, ServerInfo
 from actors.completion import Completion
@@ -48,10 +48,10 @@ class QuarantineAuthorizer(Authorizer):
 
     def authorize_by_resource_type(
         self, context: RequestContext, operation: int, resource_type: int
-    ) -> bool:
-        return context.principal not in self._quarantined and (
-            self._standard.authorize_by_resource_type(context, operation, resource_type)
-        )
+    ) -> Steps[bool]:
+        if context.principal in self._quarantined:
+            return at_once(False)
+        return self._standard.authorize_by_resource_type(context, operation, resource_type)
 
     def create_acls(
         self, context: RequestContext, acls: Sequence[Acl]
@@ -63,7 +63,7 @@ class QuarantineAuthorizer(Authorizer):
     ) -> Sequence[Completion[Deleted]]:
         return self._standard.delete_acls(context, filters)
 
-    def acls(self, filter: AclFilter) -> Steps[list[Acl]]:
+    def acls(self, filter: AclFilter) -> Iterator[Sequence[Acl]]:
         return self._standard.acls(filter)
 
     def acl_count(self) -> int:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from acl import by_resource_type, patterns
 from acl.builder import build
-from acl.by_resource_type import PROBE_NAME, authorize_by_resource_type
-from acl.decision import AuthorizerSettings
+from acl.by_resource_type import PROBE_NAME, authorize_by_resource_type, scan_by_resource_type
+from acl.decision import AuthorizerSettings, authorize
 from acl.errors import InvalidQuestionError
 from acl.model import Acl, AclAdded, Operation, PatternType, PermissionType, Question, ResourceType
+from acl.steps import finish
 from tests.oracles import scan
 from tests.strategies import acls
 
@@ -63,9 +67,66 @@ def test_the_index_agrees_with_kafkas_scan(
     held = {acl for acl in held if acl.resource_name}  # Kafka refuses to create an empty name
     snapshot = build(AclAdded(n.to_bytes(16, "big"), acl) for n, acl in enumerate(held))
     settings = AuthorizerSettings(allow_everyone_if_no_acl_found=allow_everyone)
-    found = authorize_by_resource_type(snapshot, settings, principal, host, operation, TOPIC)
+    found = finish(
+        authorize_by_resource_type(snapshot, settings, principal, host, operation, TOPIC)
+    )
     asked = Question(principal, host, operation, TOPIC, PROBE_NAME)
     assert found == by_scan(held, allow_everyone, asked)
+
+
+@given(
+    st.sets(acls(odd=True), max_size=8),
+    st.sampled_from(["User:a", "User:b"]),
+    st.sampled_from(["10.0.0.1", "10.9.9.9", None]),
+    st.sampled_from(OPERATIONS),
+)
+def test_index_and_scan_of_slices_agree(
+    held: set[Acl], principal: str, host: str | None, operation: Operation
+) -> None:
+    """Where the probe is denied; hosts may be unknown, and codes from the future."""
+    held = {acl for acl in held if acl.resource_name}
+    snapshot = build(AclAdded(n.to_bytes(16, "big"), acl) for n, acl in enumerate(held))
+    nobody = AuthorizerSettings()
+    assume(not authorize(snapshot, nobody, principal, host, operation, TOPIC, PROBE_NAME))
+    stored = list(held)
+    slices = [stored[:3], (), stored[3:]]
+    assert finish(scan_by_resource_type(slices, principal, host, operation, TOPIC)) == finish(
+        authorize_by_resource_type(snapshot, nobody, principal, host, operation, TOPIC)
+    )
+
+
+def test_the_work_is_done_in_steps_whatever_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    """100 denied literals beside 500 denied hosts: every few lookups others have their turn."""
+    monkeypatch.setattr(by_resource_type, "LOOKUPS_PER_STEP", 16)
+    monkeypatch.setattr(by_resource_type, "ACLS_PER_STEP", 16)
+    allow, deny, literal = PermissionType.ALLOW, PermissionType.DENY, PatternType.LITERAL
+    held = [
+        *(Acl(TOPIC, f"t{n}", literal, "User:a", "*", Operation.READ, allow) for n in range(100)),
+        *(
+            Acl(TOPIC, f"t{n % 100}", literal, "User:*", f"h{n}", Operation.READ, deny)
+            for n in range(500)
+        ),
+    ]
+    snapshot = build(AclAdded(n.to_bytes(16, "big"), acl) for n, acl in enumerate(held))
+    lookups = 0
+
+    def leaf(*args: Any) -> int:  # noqa: ANN401 - those of what it stands for
+        nonlocal lookups
+        lookups += 1
+        return patterns.leaf(*args)
+
+    monkeypatch.setattr(by_resource_type, "leaf", leaf)
+    steps = authorize_by_resource_type(
+        snapshot, AuthorizerSettings(), "User:a", None, Operation.READ, TOPIC
+    )
+    each_step = []
+    for _ in steps:
+        each_step.append(lookups)
+        lookups = 0
+    assert len(each_step) > 5
+    assert max(each_step) <= 64
+    slices = len(list(scan_by_resource_type([held], "User:a", None, Operation.READ, TOPIC)))
+    assert slices > 600 / 16
 
 
 @pytest.mark.parametrize(
@@ -83,7 +144,11 @@ def test_what_stands_for_several_is_refused(operation: int, resource_type: int, 
     """ANY and codes from the future cannot be asked by type; not even by a super user."""
     settings = AuthorizerSettings(frozenset({"User:a"}))
     with pytest.raises(InvalidQuestionError, match=text):
-        authorize_by_resource_type(build(()), settings, "User:a", None, operation, resource_type)
+        finish(
+            authorize_by_resource_type(
+                build(()), settings, "User:a", None, operation, resource_type
+            )
+        )
 
 
 def test_an_unknown_host_is_not_allowed_by_a_rule_for_one_host() -> None:
@@ -95,7 +160,9 @@ def test_an_unknown_host_is_not_allowed_by_a_rule_for_one_host() -> None:
     def ask(*rules: Acl) -> bool:
         snapshot = build(AclAdded(n.to_bytes(16, "big"), acl) for n, acl in enumerate(rules))
         settings = AuthorizerSettings()
-        return authorize_by_resource_type(snapshot, settings, "User:a", None, Operation.READ, TOPIC)
+        return finish(
+            authorize_by_resource_type(snapshot, settings, "User:a", None, Operation.READ, TOPIC)
+        )
 
     assert not ask(held("10.0.0.1", PermissionType.ALLOW, "t"))
     assert ask(held("*", PermissionType.ALLOW, "t"))

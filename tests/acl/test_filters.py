@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
+from hypothesis import strategies as st
 
-from acl.filters import accepts
-from acl.model import Acl, AclFilter, Operation, PatternType, PermissionType, ResourceType
-from tests.strategies import acls
+from acl.builder import build
+from acl.filter_index import FilterIndex
+from acl.filters import ACLS_PER_STEP, accepts, scan_acls
+from acl.model import Acl, AclAdded, AclFilter, Operation, PatternType, PermissionType, ResourceType
+from tests.strategies import HOSTS, PRINCIPALS, acls, resource_names
 
 ANY, MATCH, LITERAL, PREFIXED = (
     PatternType.ANY,
@@ -34,6 +37,47 @@ def test_the_open_filter_means_every_acl(held: Acl) -> None:
     """ANY and null leave everything open, codes from the future included."""
     assert accepts(AclFilter(), held)
     assert accepts(AclFilter(pattern_type=MATCH), held)
+
+
+filters = st.builds(
+    AclFilter,
+    resource_type=st.sampled_from([1, 2, 3]),
+    resource_name=st.none() | resource_names,
+    pattern_type=st.sampled_from([ANY, MATCH, LITERAL, PREFIXED]),
+    principal=st.sampled_from([None, *PRINCIPALS]),
+    host=st.sampled_from([None, *HOSTS]),
+    operation=st.sampled_from([1, 2, 3]),
+    permission_type=st.sampled_from([1, 2, 3]),
+)
+
+
+@given(st.lists(filters, max_size=12), st.lists(acls(odd=True), max_size=6))
+@example(
+    [AclFilter(resource_name=name, pattern_type=MATCH) for name in ("ab", "b", "a", "*", "abc")],
+    [acl("a", PREFIXED), acl("ab", PREFIXED), acl("ab"), acl("*"), acl("*", PREFIXED)],
+)
+def test_the_index_of_filters_finds_those_that_accept_an_acl(
+    wanted: list[AclFilter], held: list[Acl]
+) -> None:
+    """Each once; filters with one number are of one mind."""
+    index = FilterIndex()
+    numbers = [index.add(each) for each in wanted]
+    assert set(numbers) == set(range(index.count))
+    for acl in held:
+        found = list(index.look_up(acl))
+        assert len(found) == len(set(found))
+        assert [number in found for number in numbers] == [accepts(each, acl) for each in wanted]
+
+
+def test_a_scan_yields_slices_that_are_short_whatever_matches() -> None:
+    """No list of all matches is made; a slice without a match is empty."""
+    held = [AclAdded(n.to_bytes(16, "big"), acl(f"t{n}")) for n in range(5 * ACLS_PER_STEP)]
+    snapshot = build(held)
+    slices = list(scan_acls(snapshot, AclFilter()))
+    assert [len(some) for some in slices] == [ACLS_PER_STEP] * 5
+    assert dict(item for some in slices for item in some) == dict(snapshot.acls)
+    one = AclFilter(resource_name="t7")
+    assert sorted(map(len, scan_acls(snapshot, one))) == [0, 0, 0, 0, 1]
 
 
 @given(acls())

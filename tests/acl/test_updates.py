@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from typing import TypeVar
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from acl import updates
 from acl.builder import build
+from acl.errors import PolicyViolationError
+from acl.filter_index import FilterIndex
 from acl.model import Acl, AclAdded, AclFilter, AclRemoved, ChangeBatch, PatternType
 from acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot, apply_changes
 from acl.updates import plan_creations, plan_deletions
@@ -101,3 +105,72 @@ def test_a_request_of_too_many_bytes_is_refused_whole() -> None:
     }
     plan, _ = finished(plan_creations(EMPTY_SNAPSHOT, wanted[:200], ids()))
     assert len(plan.changes) == 200
+
+
+def loaded(count: int) -> AclSnapshot:
+    held = (Acl(2, f"t{n}", 3, f"User:u{n % 2}", "*", 3, 3) for n in range(count))
+    return build(AclAdded(n.to_bytes(16, "big"), acl) for n, acl in enumerate(held))
+
+
+def test_deletions_stop_at_the_first_removal_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not one ACL more is looked at, and nothing is removed."""
+    monkeypatch.setattr(updates, "RECORDS_PER_REQUEST_MAX", 10)
+    looked_up = count_look_ups(monkeypatch)
+    before = loaded(1000)
+    plan, _ = finished(plan_deletions(before, [AclFilter(), AclFilter(principal="x")]))
+    assert {str(each.error) for each in plan.results} == {updates.TOO_MANY_REMOVED}
+    assert (plan.changes, plan.tail, looked_up()) == ((), before, 11)
+    plan, _ = finished(plan_deletions(loaded(10), [AclFilter()]))
+    assert len(plan.changes) == 10
+
+
+def test_deletions_that_report_too_much_are_refused_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An ACL is reported for each filter that matches it, so few removals may be many matches."""
+    monkeypatch.setattr(updates, "MATCHES_PER_REQUEST_MAX", 30)
+    before = loaded(10)
+    same = [AclFilter()] * 3
+    plan, _ = finished(plan_deletions(before, same))
+    assert [len(each.acls) for each in plan.results] == [10, 10, 10]
+    assert len(plan.changes) == 10
+    refused = [[*same, AclFilter(resource_name="t1")], [AclFilter()] * 4]
+    monkeypatch.setattr(updates, "MATCH_BYTES_PER_REQUEST_MAX", 30 * 80)
+    refused.append([AclFilter(pattern_type=number) for number in (1, 3, 2, 1)])
+    for filters in refused:
+        plan, _ = finished(plan_deletions(before, filters))
+        assert {type(each.error) for each in plan.results} == {PolicyViolationError}
+        assert (plan.changes, plan.tail) == ((), before)
+
+
+def test_the_size_of_what_deletions_report_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Long names make an answer large, too."""
+    monkeypatch.setattr(updates, "MATCH_BYTES_PER_REQUEST_MAX", 10_000)
+    long = Acl(2, "t" * 6_000, 3, "User:a", "*", 3, 3)
+    before = build([AclAdded(bytes(16), long)])
+    plan, _ = finished(plan_deletions(before, [AclFilter()]))
+    assert len(plan.changes) == 1
+    plan, _ = finished(plan_deletions(before, [AclFilter(), AclFilter(principal="User:a")]))
+    assert [str(each.error) for each in plan.results] == [updates.TOO_MUCH_REPORTED] * 2
+
+
+def test_each_acl_is_looked_up_once_for_all_filters(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thousands of filters, equal or not, take one scan; equal ones share what was found."""
+    looked_up = count_look_ups(monkeypatch)
+    filters = [AclFilter(resource_name=f"t{n}", principal="User:u1") for n in range(2000)]
+    plan, yields = finished(plan_deletions(loaded(500), [*filters, *filters]))
+    assert looked_up() == 500
+    assert len(plan.changes) == 250
+    assert yields > 4000 / 512
+    assert all(one is other for one, other in zip(plan.results, plan.results[2000:], strict=False))
+
+
+def count_look_ups(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
+    """Return what counts the ACLs that were looked up from now on."""
+    looked_up: list[Acl] = []
+    look_up = FilterIndex.look_up
+
+    def counting(index: FilterIndex, acl: Acl) -> Iterator[int]:
+        looked_up.append(acl)
+        return look_up(index, acl)
+
+    monkeypatch.setattr(FilterIndex, "look_up", counting)
+    return lambda: len(looked_up)

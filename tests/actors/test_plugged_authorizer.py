@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
 
 import pytest
@@ -18,7 +18,7 @@ from acl.model import (
     ResourceType,
 )
 from acl.snapshot import AclSnapshot
-from acl.steps import Steps, finish
+from acl.steps import finish
 from acl.updates import Deleted
 from actors.authorizer import Action, Authorize, Authorizer, RequestContext, ServerInfo
 from actors.completion import Completion
@@ -62,10 +62,10 @@ class Plug(Authorizer):
     ) -> Sequence[Completion[Deleted]]:
         return cast("Sequence[Completion[Deleted]]", self._answer())
 
-    def acls(self, filter: AclFilter) -> Steps[list[Acl]]:
-        yield
+    def acls(self, filter: AclFilter) -> Iterator[Sequence[Acl]]:
+        yield ()
         self._answer()
-        return self._acls
+        yield self._acls
 
 
 def plugged(plug: Authorizer) -> tuple[PluggedAuthorizer, list[Exception]]:
@@ -103,7 +103,7 @@ def test_errors_of_the_protocol_are_its_right(error: Exception) -> None:
     with pytest.raises(type(error)):
         authorizer.authorize(CONTEXT, [READ_T])
     with pytest.raises(type(error)):
-        authorizer.authorize_by_resource_type(CONTEXT, Operation.READ, ResourceType.TOPIC)
+        finish(authorizer.authorize_by_resource_type(CONTEXT, Operation.READ, ResourceType.TOPIC))
     assert faults == []
     counts = authorizer.counts["Kafka"]
     assert counts.not_ready + counts.invalid == 1
@@ -146,7 +146,7 @@ def test_acls_that_it_cannot_tell_are_an_error() -> None:
     """An empty list would be a lie."""
     authorizer, faults = plugged(Plug(RuntimeError("oops")))
     with pytest.raises(AuthorizerFaultError):
-        finish(authorizer.acls(AclFilter()))
+        list(authorizer.acls(AclFilter()))
     assert len(faults) == 1
 
 
@@ -183,7 +183,8 @@ def test_what_it_fails_at_beside_decisions_does_no_harm() -> None:
     assert authorizer.acl_count() == -1
     authorizer.reconfigure({})
     authorizer.close()
-    assert not authorizer.authorize_by_resource_type(CONTEXT, Operation.READ, ResourceType.TOPIC)
+    by_type = authorizer.authorize_by_resource_type(CONTEXT, Operation.READ, ResourceType.TOPIC)
+    assert not finish(by_type)
     assert len(faults) == 5
 
 
@@ -192,7 +193,10 @@ def test_by_resource_type_it_is_asked_about_its_acls() -> None:
     acl = Acl(2, "t", PatternType.LITERAL, "User:a", "*", Operation.READ, PermissionType.ALLOW)
     plug = Plug([False], acls=[acl])
     authorizer, _ = plugged(plug)
-    by_type = authorizer.authorize_by_resource_type
+
+    def by_type(context: RequestContext, operation: int, resource_type: int) -> bool:
+        return finish(authorizer.authorize_by_resource_type(context, operation, resource_type))
+
     assert by_type(CONTEXT, Operation.READ, ResourceType.TOPIC)
     assert not by_type(CONTEXT, Operation.DESCRIBE, ResourceType.TOPIC)
     assert not by_type(CONTEXT, Operation.READ, ResourceType.GROUP)
@@ -207,13 +211,14 @@ def test_without_an_authorizer_all_is_allowed_and_no_acl_kept() -> None:
     """Every check passes; who manages ACLs is told that there are none."""
     authorizer, faults = plugged(NoAuthorizer())
     assert authorizer.authorize(CONTEXT, [READ_T] * 3) == [True] * 3
-    assert authorizer.authorize_by_resource_type(CONTEXT, Operation.READ, ResourceType.TOPIC)
+    by_type = authorizer.authorize_by_resource_type(CONTEXT, Operation.READ, ResourceType.TOPIC)
+    assert finish(by_type)
     assert authorizer.serves("User:a")
     assert authorizer.acl_count() == -1
     for manage in (
         lambda: authorizer.create_acls(CONTEXT, []),
         lambda: authorizer.delete_acls(CONTEXT, []),
-        lambda: finish(authorizer.acls(AclFilter())),
+        lambda: list(authorizer.acls(AclFilter())),
     ):
         with pytest.raises(SecurityDisabledError, match=r"^No Authorizer is configured"):
             manage()

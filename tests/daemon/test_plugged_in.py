@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,6 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from acl.errors import InvalidAclError
 from acl.model import Acl, AclFilter
 from acl.snapshot import AclSnapshot
-from acl.steps import Steps
 from acl.updates import Deleted
 from actors.authorizer import Action, Authorizer, RequestContext
 from actors.completion import Completion
@@ -58,9 +57,9 @@ class Slow(Authorizer):
         self.deletions = [Completion() for _ in filters]
         return self.deletions
 
-    def acls(self, filter: AclFilter) -> Steps[list[Acl]]:
-        yield
-        return [FIRST]
+    def acls(self, filter: AclFilter) -> Iterator[Sequence[Acl]]:
+        yield ()
+        yield [FIRST]
 
 
 async def start_slow(nursery: trio.Nursery) -> tuple[KafkaService, Slow]:
@@ -146,7 +145,7 @@ async def test_one_that_raises_at_once_fails_every_item(nursery: trio.Nursery) -
         ) -> Sequence[Completion[Deleted]]:
             raise RuntimeError("a secret")
 
-        def acls(self, filter: AclFilter) -> Steps[list[Acl]]:
+        def acls(self, filter: AclFilter) -> Iterator[Sequence[Acl]]:
             raise RuntimeError("a secret")
 
     service = await start(nursery, plug_in=Raising)

@@ -12,12 +12,11 @@ from immutables import Map
 from acl.cluster import ClusterImage
 from acl.cluster_changes import ConfigChanged
 from acl.errors import InvalidAclError, NotReadyError
-from acl.model import Question
+from acl.model import Acl, Question
 from acl.validation import validate_filter
 from actors.authorizer import Action, RequestContext
 from actors.completion import Completion
 from actors.errors import UpdateRefusedError
-from actors.steps import finish_in_turns
 from actors.update_queue import ClusterPlan
 from tests.faults.workload import BrokenLawError
 from tests.model.laws import check
@@ -130,7 +129,10 @@ class ClientTask:
         except InvalidAclError:
             return
         offset = self._see(self._process.authorizer.newest().offset)
-        described = await finish_in_turns(self._process.authorizer.acls(step.filter))
+        described: list[Acl] = []
+        for acls in self._process.authorizer.acls(step.filter):
+            described += acls
+            await trio.lowlevel.checkpoint()
         if offset == -1:
             check(described == [], "ACLs are described before they are loaded")
         else:

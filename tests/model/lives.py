@@ -32,7 +32,8 @@ from tests.recording_storage import PowerFailure
 
 SHORT_TURNS: Final = (
     (filters, "ACLS_PER_STEP", 1),
-    (updates, "_CREATIONS_PER_STEP", 1),
+    (updates, "_ITEMS_PER_STEP", 1),
+    (updates, "_LOOKUPS_PER_STEP", 1),
     (record_applier, "CHANGES_PER_SLICE", 1),
     (update_queue, "CHANGES_PER_FLUSH_MAX", 2),
     (log_source, "BATCHES_PER_READ", 1),

@@ -206,8 +206,8 @@ DECISION_MUTANTS: Final = (
     Mutant(
         name="by resource type, a prefix that is denied wholly is allowed",
         file="acl/by_resource_type.py",
-        text="patterns.prefixes.get(name[:length], 0) & denies",
-        becomes="patterns.prefixes.get(name[:length], 0) & 0",
+        text="denials_at(PatternType.PREFIXED, name[:length])",
+        becomes="denials_at(PatternType.UNKNOWN, name[:length]) and False",
         found_by=(
             "tests/acl/test_standard_authorizer_answers.py"
             "::test_every_answer_by_resource_type_is_kafkas"
@@ -240,20 +240,70 @@ DECISION_MUTANTS: Final = (
     Mutant(
         name="a filter of a deletion sees what the one before it left",
         file="acl/updates.py",
-        text="found = yield from find_acls(before, each)",
+        text="        self._found.setdefault(number, []).append(acl)\n",
         becomes=(
-            "found = [item for item in (yield from find_acls(before, each))"
-            " if item[0] not in removed]"
+            "        if acl_id in self.removed:\n            return\n"
+            "        self._found.setdefault(number, []).append(acl)\n"
         ),
         found_by=(
             "tests/actors/test_update_queue.py::test_each_filter_sees_the_state_before_the_request"
         ),
     ),
     Mutant(
+        name="a deletion by MATCH passes over prefixes",
+        file="acl/filter_index.py",
+        text="else name.startswith(pattern_name)",
+        becomes="else name == pattern_name",
+        found_by=(
+            "tests/acl/test_filters.py::test_the_index_of_filters_finds_those_that_accept_an_acl"
+        ),
+    ),
+    Mutant(
+        name="a deletion reports any number of matches",
+        file="acl/updates.py",
+        text="elif self._count > MATCHES_PER_REQUEST_MAX or",
+        becomes="elif",
+        found_by=(
+            "tests/acl/test_updates.py::test_deletions_that_report_too_much_are_refused_whole"
+        ),
+    ),
+    Mutant(
+        name="matches of equal filters count once",
+        file="acl/updates.py",
+        text="self._count += repeats",
+        becomes="self._count += 1",
+        found_by=(
+            "tests/acl/test_updates.py::test_deletions_that_report_too_much_are_refused_whole"
+        ),
+    ),
+    Mutant(
+        name="a deletion reports matches of any size",
+        file="acl/updates.py",
+        text="self._bytes += repeats *",
+        becomes="self._bytes += 0 *",
+        found_by="tests/acl/test_updates.py::test_the_size_of_what_deletions_report_is_bounded",
+    ),
+    Mutant(
+        name="a scan goes on after a removal too many",
+        file="acl/updates.py",
+        text="                    if self.error is not None:\n                        return\n",
+        becomes="",
+        found_by="tests/acl/test_updates.py::test_deletions_stop_at_the_first_removal_too_many",
+    ),
+    Mutant(
+        name="a question by resource type is answered in one step",
+        file="acl/by_resource_type.py",
+        text="        if work >= LOOKUPS_PER_STEP:",
+        becomes="        if work < 0:",
+        found_by=(
+            "tests/acl/test_by_resource_type.py::test_the_work_is_done_in_steps_whatever_is_stored"
+        ),
+    ),
+    Mutant(
         name="a deletion may remove any number of ACLs",
         file="acl/updates.py",
-        text="if len(removed) > RECORDS_PER_REQUEST_MAX:",
-        becomes="if not filters:",
+        text="if len(self.removed) > RECORDS_PER_REQUEST_MAX:",
+        becomes="if not self.removed:",
         found_by="tests/actors/test_update_queue.py::test_too_many_removals_delete_nothing",
     ),
 )

@@ -1,0 +1,118 @@
+"""Many filters laid over an ACL at once.
+
+A request may hold a hundred thousand filters. Laying each of them over every ACL would take as long
+as the product of both. Instead an ACL is looked up among the filters by its own fields, once for
+each set of fields that filters fix.
+
+Source: KIP-140, KIP-290; the rules are those of ``acl.filters.accepts``.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterator
+from itertools import compress
+from typing import Any, Final, TypeAlias
+
+from msgspec.structs import astuple
+
+from acl.model import WILDCARD, Acl, AclFilter, PatternType
+
+_ANY: Final = 1
+_SHARDS: Final = 256
+_NO_NAMES: Final[list[str]] = []
+
+_Shape: TypeAlias = tuple[bool, ...]
+"""Which fields a filter fixes, in the order in which ``Acl`` and ``AclFilter`` have them."""
+_Key: TypeAlias = tuple[Any, ...]
+"""A shape's number, then the fields that it fixes."""
+
+
+class FilterIndex:
+    """Filters by what they fix. Filters that match the same ACLs share one number.
+
+    The tables are spread over small dictionaries: a large one would hold the caller's thread while
+    it grows, and again while it is freed.
+    """
+
+    __slots__ = ("_exact", "_matching", "_names", "_numbers", "count")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._exact: dict[_Shape, int] = {}
+        self._matching: dict[_Shape, int] = {}
+        """The shapes of filters with pattern type MATCH and a name, which the shape leaves out."""
+        self._numbers: list[dict[_Key, int]] = [{} for _ in range(_SHARDS)]
+        self._names: list[dict[_Key, list[str]]] = [{} for _ in range(_SHARDS)]
+
+    @property
+    def lookups(self) -> int:
+        """How many lookups one ACL takes."""
+        return len(self._exact) + len(self._matching)
+
+    def add(self, filter: AclFilter) -> int:
+        """Add a filter without unknown codes; return its number, counted from 0."""
+        fields = astuple(filter)
+        name, pattern_type = filter.resource_name, filter.pattern_type
+        by_match = pattern_type == PatternType.MATCH and name is not None
+        shape = (
+            filter.resource_type != _ANY,
+            name is not None and not by_match,
+            pattern_type not in (PatternType.ANY, PatternType.MATCH),
+            filter.principal is not None,
+            filter.host is not None,
+            filter.operation != _ANY,
+            filter.permission_type != _ANY,
+        )
+        shapes = self._matching if by_match else self._exact
+        number = shapes.setdefault(shape, self.lookups)
+        key = (number, *compress(fields, shape))
+        if name is None or not by_match:
+            return self._number(key)
+        named = (*key, name)
+        count = self.count
+        found = self._number(named)
+        if found == count:
+            insort(self._names[hash(key) % _SHARDS].setdefault(key, []), name)
+        return found
+
+    def _number(self, key: _Key) -> int:
+        number = self._numbers[hash(key) % _SHARDS].setdefault(key, self.count)
+        if number == self.count:
+            self.count += 1
+        return number
+
+    def look_up(self, acl: Acl) -> Iterator[int]:
+        """Yield the number of each filter that matches ``acl``, each once."""
+        fields = astuple(acl)
+        for shape, place in self._exact.items():
+            key = (place, *compress(fields, shape))
+            number = self._numbers[hash(key) % _SHARDS].get(key)
+            if number is not None:
+                yield number
+        for shape, place in self._matching.items():
+            key = (place, *compress(fields, shape))
+            for name in self._names_that_meet(acl, key):
+                named = (*key, name)
+                yield self._numbers[hash(named) % _SHARDS][named]
+
+    def _names_that_meet(self, acl: Acl, key: _Key) -> Iterator[str]:
+        """Yield the names of MATCH filters whose resource the pattern of ``acl`` matches."""
+        names = self._names[hash(key) % _SHARDS].get(key, _NO_NAMES)
+        pattern_name = acl.resource_name
+        is_literal = acl.pattern_type == PatternType.LITERAL
+        if is_literal and pattern_name == WILDCARD:
+            yield from names
+            return
+        for place in range(bisect_left(names, pattern_name), len(names)):
+            name = names[place]
+            if not (name == pattern_name if is_literal else name.startswith(pattern_name)):
+                return
+            yield name
+
+    def clear_in_steps(self) -> Iterator[None]:
+        """Let go of all, a part at a time."""
+        while self._numbers:
+            self._numbers.pop()
+            self._names.pop()
+            yield
