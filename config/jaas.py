@@ -11,6 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from hashlib import sha256
+from types import MappingProxyType
 
 from config.errors import InvalidValueError
 
@@ -25,9 +27,19 @@ _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class PlainUsers:
-    """Passwords by user name."""
+    """Passwords by user name, and ``digests``: what is compared in their place."""
 
     passwords: Mapping[str, str] = field(repr=False)
+    digests: Mapping[str, bytes] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        digests = {user: password_digest(each) for user, each in self.passwords.items()}
+        object.__setattr__(self, "digests", MappingProxyType(digests))
+
+
+def password_digest(password: str) -> bytes:
+    """Return what is compared in place of a password: 32 bytes, whatever the password's length."""
+    return sha256(password.encode()).digest()
 
 
 def plain_users(text: str) -> PlainUsers:
