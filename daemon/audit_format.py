@@ -1,14 +1,18 @@
 """The shape of an audit line: Kafka's own, or JSON.
 
-Law: one event is one line. A line break within a name would forge a line of its own, so it is
-escaped; otherwise Kafka's format is what a broker's log4j layout ``[%d] %p %m (%c)%n`` writes.
+Invariant: one event is one line, and no name changes how a reader sees it. Characters that break a
+line, steer a terminal or hide or reorder text are escaped; otherwise Kafka's format is what a
+broker's log4j layout ``[%d] %p %m (%c)%n`` writes.
 """
 
 from __future__ import annotations
 
+import json
 import time
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Final
+from unicodedata import category
 
 import msgspec
 
@@ -22,13 +26,40 @@ from config.values import AuditFormat
 JSON_VERSION: Final = 1
 """Raised when a field goes or means something else; new ones may come under the same version."""
 
-_CONTROLS: Final = {code: f"\\x{code:02x}" for code in (*range(32), 127)} | {
-    ord("\n"): "\\n",
-    ord("\r"): "\\r",
-    0x85: "\\x85",
-    0x2028: "\\u2028",
-    0x2029: "\\u2029",
-}
+_ESCAPED: Final = frozenset(("Cc", "Cf", "Zl", "Zp"))
+"""Unicode's categories of controls, of format characters and of the line separators."""
+
+
+class _Escapes(dict[int, str]):
+    """What ``str.translate`` writes for each character; only escapes are kept, for they are few."""
+
+    def __init__(self, escape: Callable[[str], str]) -> None:
+        super().__init__()
+        self._escape = escape
+
+    def __missing__(self, code: int) -> str:
+        character = chr(code)
+        if category(character) not in _ESCAPED:
+            return character
+        return self.setdefault(code, self._escape(character))
+
+
+def _escape_by_code(character: str) -> str:
+    """Return ``\\n`` and ``\\r`` by name, others by their code: ``\\x9b``, ``\\u202e``."""
+    if character in "\n\r":
+        return "\\n" if character == "\n" else "\\r"
+    code = ord(character)
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def _escape_as_json(character: str) -> str:
+    return f"\\u{ord(character):04x}" if character == "\x7f" else json.dumps(character)[1:-1]
+
+
+_KAFKA_ESCAPES: Final = _Escapes(_escape_by_code)
+_JSON_ESCAPES: Final = _Escapes(_escape_as_json)
 
 
 def format_kafka(event: AuditEvent) -> bytes:
@@ -40,7 +71,7 @@ def format_kafka(event: AuditEvent) -> bytes:
         event.question, event.decision, event.request_name, event.resource_reference_count
     )
     if not message.isprintable():
-        message = message.translate(_CONTROLS)
+        message = message.translate(_KAFKA_ESCAPES)
     seconds, milliseconds = divmod(int(event.time_s * 1000), 1000)
     line = (
         f"[{_local_time(seconds)},{milliseconds:03d}] {event.level.name} {message} ({LOGGER_NAME})"
@@ -91,7 +122,7 @@ def format_json(event: AuditEvent, masked: tuple[str, ...] = ()) -> bytes:
     question, rule = event.question, event.decision.rule
     seconds, milliseconds = divmod(int(event.time_s * 1000), 1000)
     is_acl = isinstance(rule, MatchingAcl)
-    return _encode(
+    line = _encode(
         _AuditRecord(
             version=JSON_VERSION,
             time=f"{_utc_time(seconds)}.{milliseconds:03d}Z",
@@ -111,6 +142,10 @@ def format_json(event: AuditEvent, masked: tuple[str, ...] = ()) -> bytes:
             masked=masked,
         )
     )
+    if line.isascii() and b"\x7f" not in line:
+        return line
+    text = line.decode()
+    return line if text.isprintable() else text.translate(_JSON_ESCAPES).encode()
 
 
 def mask(event: AuditEvent, masker: Masker) -> AuditEvent:

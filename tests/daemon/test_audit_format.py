@@ -6,6 +6,7 @@ import json
 import re
 import time
 from datetime import UTC
+from unicodedata import category
 
 import msgspec
 import pytest
@@ -46,6 +47,49 @@ def test_one_event_is_one_line_whatever_the_name(name: str) -> None:
     assert len(format_kafka(event(name)).decode().splitlines()) == 1
     for line in (format_kafka(event(name)), format_json(event(name))):
         assert not re.search(rb"[\x00-\x1f]", line)
+
+
+MISLEADING = "\n\r\0\x1b\x7f\x85\x9b\xad\u200b\u200e\u2028\u2029\u202e\u2066\ufeff\U000e0041"
+
+
+@given(st.text(st.sampled_from(MISLEADING) | st.characters(codec="utf-8")))
+def test_no_character_misleads_a_reader(name: str) -> None:
+    """No control, format character or line separator is written; all other characters are."""
+    for line in (format_kafka(event(name)), format_json(event(name))):
+        written = set(map(category, line.decode()))
+        assert not written & {"Cc", "Cf", "Zl", "Zp"}
+    harmless = "".join(one for one in name if category(one) not in {"Cc", "Cf", "Zl", "Zp"})
+    assert f":LITERAL:{harmless} for request" in format_kafka(event(harmless)).decode()
+
+
+@given(st.text(st.sampled_from(MISLEADING + 'a"\\é\xa0\U0001f600'), max_size=8))
+def test_what_reads_recorded_events_reads_escapes(name: str) -> None:
+    """JSON gives the name back; in Kafka's shape the escape is part of the name."""
+    from_json = parse_json_line(format_json(event(name)).decode(), UTC)
+    assert isinstance(from_json, Event)
+    assert from_json.resource_name == name
+    from_kafka = parse_kafka_line(format_kafka(event(name)).decode(), UTC)
+    assert isinstance(from_kafka, Event)
+    assert from_kafka.resource_name.isascii() or not set(MISLEADING) & set(from_kafka.resource_name)
+    assert (from_kafka.resource_name == name) == (not set(MISLEADING) & set(name))
+
+
+@pytest.mark.parametrize(
+    ("character", "in_kafka", "in_json"),
+    [
+        ("\n", "\\n", "\\n"),
+        ("\t", "\\x09", "\\t"),
+        ("\x7f", "\\x7f", "\\u007f"),
+        ("\x9b", "\\x9b", "\\u009b"),
+        ("\u202e", "\\u202e", "\\u202e"),
+        ("\u2028", "\\u2028", "\\u2028"),
+        ("\U000e0041", "\\U000e0041", "\\udb40\\udc41"),
+    ],
+)
+def test_an_escape_tells_the_character(character: str, in_kafka: str, in_json: str) -> None:
+    """By its code, or as Java and JSON usually write it."""
+    assert f":LITERAL:a{in_kafka}b for" in format_kafka(event(f"a{character}b")).decode()
+    assert f'"resource_name":"a{in_json}b"' in format_json(event(f"a{character}b")).decode()
 
 
 def test_json_says_the_same_in_fields() -> None:
