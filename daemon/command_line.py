@@ -101,14 +101,14 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
 
 
 def _parsed(words: Sequence[str]) -> argparse.Namespace:
-    """Read the arguments; words that ``format`` does not know are not shown.
+    """Read the arguments; unknown words beside what may be a secret are not shown.
 
     They may be what a shell has cut off an argument: the rest of a password.
     """
     parser = new_parser()
     parsed, unknown = parser.parse_known_args(words)
     if unknown:
-        is_secret = parsed.run is _format
+        is_secret = parsed.run is _format or getattr(parsed, "override", [])
         shown = "put each argument into quotes" if is_secret else " ".join(unknown)
         parser.error(f"unrecognized arguments: {shown}")
     return parsed

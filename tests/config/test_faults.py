@@ -29,7 +29,8 @@ def test_every_key_that_is_wrong_is_named_in_the_order_of_the_file() -> None:
         "f:1: queued.max.requests: x is not an integer from 1 to 1000000",
         "f:2: authorizerd.worker: unknown key; did you mean authorizerd.workers?",
         "f:4: log.dirs: must not be empty",
-        "--override: what is not KEY=VALUE",
+        "--override: expected KEY=VALUE, found a text without '='"
+        " (not shown, since it may hold a secret)",
         "f: node.id: is required and has no default",
         "--override: authorizerd.workers: none is not an integer from 1 to 64",
     ]
