@@ -110,7 +110,10 @@ def _master(text: str) -> str:
 def _setting(text: str) -> str:
     key, equals, _ = text.partition("=")
     if not key or not equals:
-        raise argparse.ArgumentTypeError(f"{text!r} is not KEY=VALUE")
+        found = "without a key" if equals else "without '='"
+        raise argparse.ArgumentTypeError(
+            f"expected KEY=VALUE, found a text {found} (not shown, since it may hold a secret)"
+        )
     return text
 
 

@@ -1,11 +1,15 @@
 """The spark-submit line of a job.
 
-Law: it is complete. Pasted into a shell beside the files that it names, it runs the same job.
+Invariant: it is complete. Pasted into a shell beside the files that it names, it runs the same job,
+once the secrets that are not shown are put back.
 """
 
 from __future__ import annotations
 
+import re
+import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -13,8 +17,12 @@ from ops.replay.arguments.spark import SparkOptions
 from ops.replay.submission.work_directory import PLAN_NAME, WorkDirectory
 
 LOCAL_DRIVER_MEMORY: Final = "2g"
+REDACTED: Final = "*********(redacted)"
+"""What Spark's own pages show in place of a secret."""
 
 _JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
+_SECRET: Final = re.compile("secret|password|token|access[.]?key|credential", re.IGNORECASE)
+"""``spark.redaction.regex``, looked for in keys and values, and what Hadoop's keys add to it."""
 _DEFAULTS: Final = {"spark.ui.showConsoleProgress": "false"}
 _LOCAL_DEFAULTS: Final = {  # what one machine does by itself no other needs to reach
     "spark.driver.bindAddress": "127.0.0.1",
@@ -47,6 +55,15 @@ def spark_submit_line(
         line += [flag, value]
     line += ["--py-files", str(files.archive), "--files", str(files.plan)]
     return [*line, str(files.entry), PLAN_NAME]
+
+
+def show_line(line: Sequence[str]) -> str:
+    """Return the line as a shell reads it, without the values of settings that may be secrets."""
+    shown = list(line)
+    for place, word in enumerate(shown[1:], start=1):
+        if shown[place - 1] == "--conf" and _SECRET.search(word):
+            shown[place] = f"{word.partition('=')[0]}={REDACTED}"
+    return shlex.join(shown)
 
 
 def _python_settings(options: SparkOptions) -> dict[str, str]:

@@ -6,7 +6,6 @@ Law: what can be found wrong here is found before anything is started, and told 
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 from typing import Final
 
@@ -16,7 +15,7 @@ from ops.replay.plans import Plan
 from ops.replay.submission.archive import make_archive
 from ops.replay.submission.errors import SubmissionError
 from ops.replay.submission.java import find_java
-from ops.replay.submission.line import spark_submit_line
+from ops.replay.submission.line import REDACTED, show_line, spark_submit_line
 from ops.replay.submission.process import Sorter, StoppedError, run_submission
 from ops.replay.submission.spark_home import find_spark_home
 from ops.replay.submission.work_directory import WorkDirectory, make_work_directory
@@ -44,9 +43,12 @@ def submit(plan: Plan, options: SparkOptions) -> int:
     _say(f"the job's code is {archive.name}, sha256 {archive.sha256}")
     if options.only_print:
         _say(f"nothing was run; the line's files are kept in {files.path}")
-        print(shlex.join(line))
+        shown = show_line(line)
+        if REDACTED in shown:
+            _say(f"put back what the line shows as {REDACTED}: it may be a secret")
+        print(shown)
         return EXIT_DONE
-    _say(shlex.join(line))
+    _say(show_line(line))
     return _run(line, environment, files, options)
 
 

@@ -140,7 +140,7 @@ def test_how_spark_runs_it_can_be_said(submitted: Submitted) -> None:
         ("ingest --input events --out o --max-bad-ratio nan", "'nan' is not a number from 0 to 1"),
         ("ingest --input events --out o --max-b 0.1", "unrecognized arguments: --max-b 0.1"),
         ("ingest --input events --out o --master host:7077", "'host:7077' is none of local[N]"),
-        ("ingest --input events --out o --conf a", "'a' is not KEY=VALUE"),
+        ("ingest --input events --out o --conf a", "expected KEY=VALUE, found a text without"),
         ("ingest --input events --out o --driver-memory 1", "'1' is not a size such as 512m or 4g"),
         ("ingest --input events --out o --executor-cores 0", "'0' is not a number from 1 on"),
         ("ingest --input events --out o --deploy-mode cluster", "--master local[*] runs Python"),

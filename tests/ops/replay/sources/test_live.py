@@ -54,6 +54,19 @@ def test_a_failure_is_one_line(tmp_path: Path, program: str, reason: str) -> Non
         list_acls("kafka://a:1", None, command=command(tmp_path, program))
 
 
+def test_a_folder_of_the_daemons_name_is_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What lies where the command is typed may be anybody's."""
+    (tmp_path / "daemon").mkdir()
+    (tmp_path / "daemon" / "__init__.py").touch()
+    (tmp_path / "daemon" / "command_line.py").write_text("print('planted')")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PYTHONSAFEPATH", raising=False)
+    with pytest.raises(ListingFailedError, match="KafkaAdminClient"):
+        list_acls("kafka://noport", None)
+
+
 def test_a_command_that_cannot_be_started_is_a_failure() -> None:
     """A broken installation is told as such."""
     with pytest.raises(ListingFailedError, match="could not be listed"):

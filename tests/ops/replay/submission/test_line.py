@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 
+import pytest
+
 from ops.replay.arguments.spark import SparkOptions
-from ops.replay.submission.line import spark_submit_line
+from ops.replay.submission.line import REDACTED, show_line, spark_submit_line
 from ops.replay.submission.work_directory import WorkDirectory
 
 FILES = WorkDirectory(path=Path("/job"), archive=Path("/job/code.zip"))
@@ -81,3 +84,24 @@ def test_a_setting_of_the_user_s_wins_and_java_options_are_joined() -> None:
     assert found["spark.ui.enabled"] == "true"
     assert found["spark.driver.extraJavaOptions"].endswith("log4j2.properties -Xss8m -Da=b")
     assert "--driver-memory" not in line(options)
+
+
+@pytest.mark.parametrize(
+    ("setting", "shown"),
+    [
+        ("spark.hadoop.fs.s3a.secret.key=hunter2", f"spark.hadoop.fs.s3a.secret.key={REDACTED}"),
+        ("spark.hadoop.fs.s3a.access.key=hunter2", f"spark.hadoop.fs.s3a.access.key={REDACTED}"),
+        ("spark.ssl.keyPassword=hunter2=x", f"spark.ssl.keyPassword={REDACTED}"),
+        ("spark.authenticate.Secret=hunter2", f"spark.authenticate.Secret={REDACTED}"),
+        ("a=-Djavax.net.ssl.trustStorePassword=hunter2", f"a={REDACTED}"),
+        ("spark.executor.instances=2", "spark.executor.instances=2"),
+    ],
+)
+def test_a_secret_is_used_and_not_shown(setting: str, shown: str) -> None:
+    """By its key or its value, as Spark itself tells secrets."""
+    words = line(SparkOptions(conf=(setting,)))
+    assert setting in words
+    seen = shlex.split(show_line(words))
+    assert shown in seen
+    assert "hunter2" not in show_line(words)
+    assert [word for word in seen if word != shown] == [word for word in words if word != setting]
