@@ -11,6 +11,20 @@ _PLAIN_TESTS: Final = "tests/ops/replay/events/test_plain_lines.py"
 
 REPLAY_MUTANTS: Final = (
     Mutant(
+        name="the secrets of a spark-submit line are shown",
+        file="ops/replay/submission/line.py",
+        text='== "--conf" and _SECRET.search(word):',
+        becomes='== "--conf" and not _SECRET.search(word):',
+        found_by="tests/ops/replay/submission/test_line.py::test_a_secret_is_used_and_not_shown",
+    ),
+    Mutant(
+        name="the ACLs of a cluster are listed by whatever lies in the folder",
+        file="ops/replay/sources/live.py",
+        text='(sys.executable, "-P", "-m",',
+        becomes='(sys.executable, "-m",',
+        found_by="tests/ops/replay/sources/test_live.py::test_a_folder_of_the_daemons_name_is_not_run",
+    ),
+    Mutant(
         name="a name with a blank is read as a plain word",
         file=_PLAIN,
         text='_FIELD: Final = "[!-~]+"',

@@ -73,15 +73,39 @@ SURFACE_MUTANTS: Final = (
     Mutant(
         name="a password is not compared",
         file="daemon/sasl.py",
-        text="if not compare_digest(expected, _digest(password)):",
-        becomes="if known is None:",
+        text="if not compare_digest(expected, password_digest(password)):",
+        becomes="if user not in users.digests:",
         found_by="tests/daemon/test_sasl.py::test_anything_else_does_not",
+    ),
+    Mutant(
+        name="an unknown user costs less work than a known one",
+        file="daemon/sasl.py",
+        text="    if not compare_digest(expected, password_digest(password)):",
+        becomes=(
+            "    if user not in users.digests or not compare_digest(expected, "
+            "password_digest(password)):"
+        ),
+        found_by=("tests/daemon/test_sasl.py::test_an_unknown_user_costs_the_work_of_a_known_one"),
+    ),
+    Mutant(
+        name="an override without = is shown",
+        file="config/properties.py",
+        text='found = "a text without a key" if equals',
+        becomes="found = override if equals is not None",
+        found_by="tests/config/test_properties.py::test_a_malformed_override_is_refused",
+    ),
+    Mutant(
+        name="an audit line keeps what reorders its text",
+        file="daemon/audit_format.py",
+        text='frozenset(("Cc", "Cf", "Zl", "Zp"))',
+        becomes='frozenset(("Cc", "Zl", "Zp"))',
+        found_by="tests/daemon/test_audit_format.py::test_no_character_misleads_a_reader",
     ),
     Mutant(
         name="a password is compared by its beginning",
         file="daemon/sasl.py",
-        text="if not compare_digest(expected, _digest(password)):",
-        becomes="if known is None or not known.startswith(password):",
+        text="if not compare_digest(expected, password_digest(password)):",
+        becomes='if not users.passwords.get(user, "?").startswith(password):',
         found_by="tests/daemon/test_sasl.py::test_anything_else_does_not",
     ),
     Mutant(
