@@ -74,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return run_doctor(words[1:], sys.stdout)
         if words[:1] == ["replay"]:
             become_replay(words[1:])
-        parsed = _parsed(words)
+        parsed = new_parser().parse_words(words)
         code: int = parsed.run(parsed)
     except BaseExceptionGroup as group:
         return _fault(group)
@@ -98,20 +98,6 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
             yield from _leaves(inner)
     else:
         yield error
-
-
-def _parsed(words: Sequence[str]) -> argparse.Namespace:
-    """Read the arguments; unknown words beside what may be a secret are not shown.
-
-    They may be what a shell has cut off an argument: the rest of a password.
-    """
-    parser = new_parser()
-    parsed, unknown = parser.parse_known_args(words)
-    if unknown:
-        is_secret = parsed.run is _format or getattr(parsed, "override", [])
-        shown = "put each argument into quotes" if is_secret else " ".join(unknown)
-        parser.error(f"unrecognized arguments: {shown}")
-    return parsed
 
 
 def new_parser() -> CommandParser:

@@ -6,6 +6,7 @@ Invariant: a command without help is not for typing, and no error suggests it.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
@@ -25,6 +26,18 @@ class CommandParser(argparse.ArgumentParser):
         self.exit(
             self.exit_code, f"{self.prog}: {message}\nRun '{self.prog} --help' for the options.\n"
         )
+
+    def parse_words(self, words: Sequence[str]) -> argparse.Namespace:
+        """Return the arguments; unknown words beside what may be a secret are not shown.
+
+        They may be what a shell has cut off an argument: the rest of a password.
+        """
+        parsed, unknown = self.parse_known_args(words)
+        if unknown:
+            is_secret = getattr(parsed, "override", []) or hasattr(parsed, "add_scram")
+            shown = "put each argument into quotes" if is_secret else " ".join(unknown)
+            self.error(f"unrecognized arguments: {shown}")
+        return parsed
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:  # noqa: ANN401 - as argparse
         if not isinstance(action, argparse._SubParsersAction) or value in action.choices:

@@ -53,7 +53,7 @@ def run_doctor(words: Sequence[str], out: TextIO) -> int:
     Raises:
         StartError: the configuration's file cannot be read.
     """
-    arguments = new_parser().parse_args(words)
+    arguments = new_parser().parse_words(words)
     found = []
     for finding in findings(arguments.config, arguments.override):
         found.append(finding)

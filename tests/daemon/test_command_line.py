@@ -244,13 +244,14 @@ def test_output_that_cannot_be_written_is_one_clear_line() -> None:
         assert (done.returncode, done.stderr) == (1, line)
 
 
+@pytest.mark.parametrize("command", ["serve", "doctor", "format"])
 def test_what_a_shell_has_cut_off_an_override_is_not_shown(
-    capsys: pytest.CaptureFixture[str],
+    command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It may be a password."""
     jaas = "plain.sasl.jaas.config=PlainLoginModule required user_a=hunter2;"
     with pytest.raises(SystemExit):
-        main(["serve", "--config", "c", "--override", *jaas.split()])
+        main([command, "--config", "c", "--override", *jaas.split()])
     said = capsys.readouterr().err
     assert "put each argument into quotes" in said
     assert "hunter2" not in said
