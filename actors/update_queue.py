@@ -56,6 +56,7 @@ class ChangeLog(Protocol):
         """Write each item of ``batches`` as one record batch, sync once, return the last offset.
 
         Raises:
+            UpdateRefusedError: nothing was written, and a later append may succeed.
             OSError: it is not known what of the batches is durable.
         """
 
@@ -225,6 +226,9 @@ class UpdateQueue:
             await self._applied_everywhere()
             for request, plan in tail.planned:
                 _answer(request, plan)
+        except UpdateRefusedError as error:  # what was planned is forgotten: nothing is written
+            for request in group:
+                _refuse(request, error)
         finally:
             for request in group:
                 _refuse(request, LogWriteError("interrupted: the update may still apply"))

@@ -19,11 +19,12 @@ from acl.cluster import ClusterImage
 from acl.cluster_changes import FeatureLevel
 from acl.model import ChangeBatch
 from acl.snapshot import AclSnapshot
+from actors.errors import UpdateRefusedError
 from actors.published import View
 from actors.update_queue import LogChange
 from metadata.checkpoint_writer import CheckpointState, retire, write_checkpoint
 from metadata.directory import find_files
-from metadata.errors import MetadataLogError
+from metadata.errors import LogNotWrittenError, MetadataLogError
 from metadata.log import Progress
 from metadata.replay import Replay
 from metadata.storage import Storage
@@ -50,7 +51,7 @@ class OwnLog:
         """Begin an epoch; return the features that the log names from now on.
 
         Raises:
-            OSError: the log cannot be written.
+            OSError, LogNotWrittenError: the log cannot be written.
         """
 
         def start() -> None:
@@ -64,9 +65,15 @@ class OwnLog:
         """Write each item as one batch, sync once; return the last offset.
 
         Cancelled, it still finishes. Raises:
+            UpdateRefusedError: nothing was written, for want of descriptors, say.
             OSError: it is not known what of the batches is durable.
         """
-        return await trio.to_thread.run_sync(self._writer.append, batches, limiter=self._limiter)
+        append = self._writer.append
+        try:
+            return await trio.to_thread.run_sync(append, batches, limiter=self._limiter)
+        except LogNotWrittenError as error:
+            _logger.error("updates are refused, and can be tried again: %s", error)
+            raise UpdateRefusedError(f"{error}; nothing was changed, try again") from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

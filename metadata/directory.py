@@ -64,10 +64,6 @@ def segment_name(base_offset: int) -> str:
     return f"{base_offset:020d}.log"
 
 
-def is_segment_name(name: str) -> bool:
-    return _SEGMENT_NAME.fullmatch(name) is not None
-
-
 def checkpoint_name(end_offset: int, epoch: int) -> str:
     return f"{end_offset:020d}-{epoch:010d}.checkpoint"
 

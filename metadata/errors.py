@@ -17,6 +17,10 @@ class LogLockedError(MetadataLogError):
     """Another process holds the directory's lock."""
 
 
+class LogNotWrittenError(MetadataLogError):
+    """Nothing of an append was written: the log is as it was, and a later try may succeed."""
+
+
 class CorruptLogError(MetadataLogError):
     """Bytes of the log that cannot be believed: serving past them could serve a wrong allow."""
 

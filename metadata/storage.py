@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import os.path
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import BinaryIO, Final, Protocol
 
@@ -24,6 +25,15 @@ class AppendFile(Protocol):
 
     def sync(self) -> None:
         """Return once all that was appended is durable; OSError where that is not known."""
+
+    def close(self) -> None: ...
+
+
+class Directory(Protocol):
+    """A directory that is held open, so that to sync it no descriptor is needed."""
+
+    def sync(self) -> None:
+        """Make the names in it durable."""
 
     def close(self) -> None: ...
 
@@ -71,8 +81,22 @@ class Storage(Protocol):
     def remove(self, path: Path) -> None:
         """Remove a file; durable once the directory is synced."""
 
+    def open_directory(self, directory: Path) -> Directory:
+        """Open ``directory``, to be synced."""
+
     def sync_directory(self, directory: Path) -> None:
         """Make the names in ``directory`` durable."""
+
+
+class _DiskDirectory:
+    def __init__(self, path: Path) -> None:
+        self._descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+    def sync(self) -> None:
+        os.fsync(self._descriptor)
+
+    def close(self) -> None:
+        os.close(self._descriptor)
 
 
 class _DiskFile:
@@ -147,12 +171,12 @@ class DiskStorage:
     def remove(self, path: Path) -> None:
         path.unlink()
 
+    def open_directory(self, directory: Path) -> Directory:
+        return _DiskDirectory(directory)
+
     def sync_directory(self, directory: Path) -> None:
-        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        with closing(self.open_directory(directory)) as opened:
+            opened.sync()
 
 
 DISK: Final = DiskStorage()

@@ -1,27 +1,32 @@
 """The end of the log: batches appended, synced, and rolled into segments.
 
 Law: nothing is acknowledged before ``append`` returns, and it returns only once its batches are
-durable, the name of a new segment included. After an error nothing more is written: what is on the
-disk is not known then, and only a new start, which reads it, can tell.
+durable, the name of a new segment included. What is appended together stands in one segment, which
+is begun, where it has to be, before a byte of it is written: so an append that wants descriptors or
+room for a new file is refused, and the log is as it was. After any other error nothing more is
+written: what is on the disk is not known then, and only a new start, which reads it, can tell.
 
 Source: KIP-595; Kafka 4.3 KafkaRaftLog, BatchAccumulator.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import closing, suppress
+import errno
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from acl.cluster_changes import FeatureLevel
 from metadata.directory import (
     CLEAN_SHUTDOWN_NAME,
     CORRUPT_SUFFIX,
     METADATA_TOPIC_DIRECTORY,
-    is_segment_name,
     segment_name,
 )
+from metadata.errors import LogNotWrittenError
 from metadata.log import Progress
 from metadata.replay import Replay
 from metadata.storage import AppendFile, Storage
@@ -52,6 +57,21 @@ CLEAN_SHUTDOWN_MARK: Final = b'{"version":0,"brokerEpoch":-1}'
 """What Kafka writes into the mark of a clean shutdown, where it knows no broker epoch."""
 
 
+SHORTAGES: Final = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC, errno.EDQUOT))
+"""Errors of want that may pass: where nothing was written yet, the log need not be given up."""
+
+
+class _Batch(msgspec.Struct, frozen=True):
+    """The records of a batch that is still to be encoded."""
+
+    records: Sequence[Record]
+    is_control: bool = False
+
+
+def _data(records: Iterable[MetadataRecord]) -> _Batch:
+    return _Batch([(None, encode_value(record)) for record in records])
+
+
 class LogWriter:
     """Writes one log; the caller holds its lock, and calls from one thread at a time."""
 
@@ -71,7 +91,6 @@ class LogWriter:
         self._path = self._directory
         self._file: AppendFile | None = None
         self._segment_bytes = 0
-        self._pieces: list[bytes] = []
         self._bytes_written = 0
         self._next_offset = 0
         self._epoch = 0
@@ -113,7 +132,7 @@ class LogWriter:
             replay: what it was read with.
 
         Raises:
-            OSError: the log cannot be written.
+            OSError, LogNotWrittenError: the log cannot be written.
         """
         self._remove_clean_shutdown_mark()
         self._set_damaged_aside(progress)
@@ -128,31 +147,33 @@ class LogWriter:
             self._file = self._storage.append_to(self._path)
             self._segment_bytes = progress.segment_bytes
             self._sync_what_was_read()
-        self._add([leader_change(node_id)], is_control=True)
+        first = [_Batch([leader_change(node_id)], is_control=True)]
         if replay.is_transaction_open:
-            aborted = AbortTransaction("the node that began it has ended")
-            self._add([(None, encode_value(aborted))])
+            first.append(_data([AbortTransaction("the node that began it has ended")]))
         self._features = dict(replay.features)
         if METADATA_VERSION_FEATURE not in self._features:
             self._features |= FEATURES_WRITTEN
-            named = [FeatureLevel(*feature) for feature in FEATURES_WRITTEN.items()]
-            self._add([(None, encode_value(feature)) for feature in named])
-        self._sync()
+            first.append(_data([FeatureLevel(*each) for each in FEATURES_WRITTEN.items()]))
+        self._write(first)
         self._is_whole = True
 
     def append(self, batches: Iterable[Sequence[MetadataRecord]]) -> int:
         """Write each item of ``batches`` as one batch, sync once; return the last offset.
 
         Raises:
+            LogNotWrittenError: nothing was written, and a later append may succeed.
             OSError: it is not known what of the batches is durable; nothing more can be written.
         """
         if not self._is_whole:
             raise OSError("the log could not be written before, and is not written any more")
+        data = [_data(records) for records in batches]
         self._is_whole = False
-        self._check_alone()
-        for records in batches:
-            self._add([(None, encode_value(record)) for record in records])
-        self._sync()
+        try:
+            self._check_alone()
+            self._write(data)
+        except LogNotWrittenError:
+            self._is_whole = True
+            raise
         self._is_whole = True
         return self.last_offset
 
@@ -194,11 +215,15 @@ class LogWriter:
         """Refuse to go on where another process has written: a lock binds only who looks at it.
 
         (A combined node of Kafka's begins its controller, which writes, before it finds that its
-        log directory is locked.)
+        log directory is locked.) What goes on with the log stands behind it, in its file or in one
+        that is named by its end.
         """
-        names = filter(is_segment_name, self._storage.names(self._directory))
-        size = self._storage.size(self._path)
-        if max(names) != self._path.name or size != self._segment_bytes:
+        with _nothing_written():
+            is_alone = self._storage.size(self._path) == self._segment_bytes
+            if self._segment_bytes:
+                following = self._directory / segment_name(self._next_offset)
+                is_alone = is_alone and not self._storage.exists(following)
+        if not is_alone:
             raise OSError(f"{self._directory}: another process has written to the log")
 
     def _close_segment(self) -> None:
@@ -206,36 +231,63 @@ class LogWriter:
             self._file.close()
             self._file = None
 
-    def _add(self, records: Sequence[Record], *, is_control: bool = False) -> None:
-        """Add one batch to what the next sync makes durable; a segment that is full is left."""
-        self._last_timestamp_ms = self._now_ms()
-        batch = encode_batch(
-            self._next_offset,
-            self._epoch,
-            self._last_timestamp_ms,
-            records,
-            is_control=is_control,
-        )
-        if self._segment_bytes and self._segment_bytes + len(batch) > self._segment_bytes_max:
-            self._sync()
+    def _write(self, batches: Sequence[_Batch]) -> None:
+        """Write ``batches``, all into one segment, and sync them."""
+        pieces: list[bytes] = []
+        offset, now_ms = self._next_offset, self._last_timestamp_ms
+        for batch in batches:
+            now_ms = self._now_ms()
+            pieces.append(
+                encode_batch(
+                    offset, self._epoch, now_ms, batch.records, is_control=batch.is_control
+                )
+            )
+            offset += len(batch.records)
+        if not pieces:
+            return
+        size = sum(map(len, pieces))
+        if self._segment_bytes and self._segment_bytes + size > self._segment_bytes_max:
             self._begin_segment()
-        self._pieces.append(batch)
-        self._segment_bytes += len(batch)
-        self._bytes_written += len(batch)
-        self._next_offset += len(records)
+        assert self._file is not None, "started"
+        self._file.append(pieces)
+        self._file.sync()
+        self._next_offset = offset
+        self._last_timestamp_ms = now_ms
+        self._segment_bytes += size
+        self._bytes_written += size
+        self._check_written()
 
-    def _sync(self) -> None:
-        """Write and sync what was added."""
-        if self._pieces:
-            assert self._file is not None, "started"
-            self._file.append(self._pieces)
-            self._file.sync()
-            self._pieces.clear()
+    def _check_written(self) -> None:
+        """Refuse to acknowledge what is not where a start will look for it.
+
+        A file that was replaced, with all that was in it, takes what is written with it.
+        """
+        if self._storage.size(self._path) != self._segment_bytes:
+            raise OSError(f"{self._path}: another process has replaced or written to the file")
 
     def _begin_segment(self) -> None:
-        """Go on in a new file, whose name is durable before anything stands in it."""
-        self._close_segment()
-        self._path = self._directory / segment_name(self._next_offset)
-        self._file = self._storage.append_to(self._path)
-        self._storage.sync_directory(self._directory)
-        self._segment_bytes = 0
+        """Go on in a new file, whose name is durable before anything stands in it.
+
+        Raises:
+            LogNotWrittenError: it could not be made, and nothing is changed.
+        """
+        path = self._directory / segment_name(self._next_offset)
+        with _nothing_written():
+            directory = self._storage.open_directory(self._directory)
+        with closing(directory):
+            with _nothing_written():
+                file = self._storage.append_to(path)
+            self._close_segment()
+            self._path, self._file, self._segment_bytes = path, file, 0
+            directory.sync()
+
+
+@contextmanager
+def _nothing_written() -> Iterator[None]:
+    """Turn an error of want into LogNotWrittenError."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in SHORTAGES:
+            raise LogNotWrittenError(f"the log could not be written: {error}") from error
+        raise

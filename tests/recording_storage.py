@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from metadata.storage import AppendFile, DiskStorage
+from metadata.storage import AppendFile, Directory, DiskStorage
 
 Call = tuple[str, str]
 """What was called, and the name of the file or directory that it was called for."""
@@ -23,15 +24,22 @@ class RecordingStorage:
     Args:
         failing: ``append``, ``sync``, ``sync_directory``, and so on; None: nothing fails.
         skip: how many calls of that name succeed first.
+        number: with which error it fails.
         is_crash: the call is not done, and nor is any after it.
     """
 
     def __init__(
-        self, failing: str | None = None, *, skip: int = 0, is_crash: bool = False
+        self,
+        failing: str | None = None,
+        *,
+        skip: int = 0,
+        number: int = errno.EIO,
+        is_crash: bool = False,
     ) -> None:
         self.calls: list[Call] = []
         self.failing = failing
         self.skip = skip
+        self.number = number
         self._is_crash = is_crash
         self._is_down = False
         self._disk = DiskStorage()
@@ -46,7 +54,7 @@ class RecordingStorage:
                     self._is_down = True
                     raise PowerFailure
                 self.failing = None
-                raise OSError(errno.EIO, "Input/output error", str(path))
+                raise OSError(self.number, os.strerror(self.number), str(path))
             self.skip -= 1
         self.calls.append((what, path.name))
 
@@ -96,8 +104,24 @@ class RecordingStorage:
         self.call("remove", path)
         self._disk.remove(path)
 
+    def open_directory(self, directory: Path) -> Directory:
+        self.call("open_directory", directory)
+        return _RecordedDirectory(self, directory)
+
     def sync_directory(self, directory: Path) -> None:
         self.call("sync_directory", directory)
+
+
+class _RecordedDirectory:
+    def __init__(self, storage: RecordingStorage, path: Path) -> None:
+        self._storage = storage
+        self._path = path
+
+    def sync(self) -> None:
+        self._storage.sync_directory(self._path)
+
+    def close(self) -> None:
+        pass
 
 
 class _RecordedFile:

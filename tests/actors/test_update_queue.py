@@ -54,7 +54,7 @@ class MemoryLog:
         self.last_offset = 0
         self.released = trio.Event()
         self.released.set()
-        self.error: OSError | None = None
+        self.error: OSError | UpdateRefusedError | None = None
 
     def hold(self) -> None:
         self.released = trio.Event()
@@ -308,6 +308,27 @@ async def test_an_error_of_the_log_fails_all_that_waits_and_ends_the_actor() -> 
     late = await results(running.queue.create([acl("late")]))
     assert [type(each) for each in late] == [UpdateRefusedError]
     assert running.acls == set()
+
+
+async def test_what_the_log_refuses_is_refused_and_the_queue_goes_on(
+    nursery: trio.Nursery,
+) -> None:
+    """Nothing was written: all that was planned together is as if nobody had asked for it."""
+    running = await start(nursery)
+    running.log.hold()
+    accepted = running.queue.create([acl("t")])
+    await wait_all_tasks_blocked()
+    accepted += running.queue.create([acl("u"), acl("u")])
+    accepted += running.queue.create([acl("u")])
+    running.log.error = UpdateRefusedError("no descriptors")
+    running.log.released.set()
+    assert [str(each) for each in await results(accepted)] == ["no descriptors"] * 4
+    assert (running.acls, running.log.batches) == (set(), [])
+    running.log.error = None
+    assert await results(running.queue.create([acl("u")])) == [None]
+    assert running.acls == {acl("u")}
+    assert running.queue.statistics.requests_waiting == 0
+    nursery.cancel_scope.cancel()
 
 
 async def test_a_closing_queue_finishes_what_it_accepted_and_refuses_the_rest(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from acl.cluster import ClusterImage
 from acl.cluster_changes import TopicAdded
 from acl.model import AclAdded, Change, ChangeBatch
 from acl.snapshot import AclSnapshot, apply_changes, at_offset
+from actors.errors import UpdateRefusedError
 from actors.published import Published
 from daemon import own_log
 from daemon.own_log import (
@@ -70,6 +72,22 @@ async def test_batches_are_appended_in_a_thread(tmp_path: Path) -> None:
     assert begun == ChangeBatch(3, cluster_changes=(METADATA_VERSION,))
     assert await own.append([(added(2), added(3)), (removed(1),)]) == 6
     assert numbers(tmp_path) == {2, 3}
+
+
+async def test_an_append_that_finds_no_descriptor_is_refused(tmp_path: Path) -> None:
+    """Nothing was written; it is told with its reason, and the next one succeeds."""
+    write_log(tmp_path, [added(1)])
+    storage = RecordingStorage(number=errno.EMFILE)
+    writer = LogWriter(tmp_path, storage=storage, segment_bytes_max=300, now_ms=lambda: 1)
+    own = OwnLog(writer, node_id=1)
+    await own.begin(*read_whole(tmp_path))
+    last = tuple(added(number) for number in range(2, 9))
+    storage.failing = "append_to"
+    with pytest.raises(UpdateRefusedError, match=r"Too many open files.*try again"):
+        await own.append([last])
+    assert numbers(tmp_path) == {1}
+    await own.append([last])
+    assert numbers(tmp_path) == set(range(1, 9))
 
 
 async def test_a_cancelled_append_is_finished(tmp_path: Path) -> None:

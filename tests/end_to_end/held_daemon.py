@@ -15,7 +15,6 @@ from unittest import mock
 
 from daemon import assembly
 from daemon.command_line import main
-from metadata.directory import is_segment_name
 from metadata.storage import DiskStorage
 
 HELD: Final = "held\n"
@@ -35,7 +34,7 @@ class HeldStorage(DiskStorage):
         return super().open(path)
 
     def _segments(self, directory: Path) -> list[str]:
-        return [name for name in self.names(directory) if is_segment_name(name)]
+        return [name for name in self.names(directory) if name.endswith(".log")]
 
 
 if __name__ == "__main__":

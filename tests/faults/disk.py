@@ -166,7 +166,8 @@ class FaultDisk:
         if self._look_up(path) is None:
             content = Content(TIME_MS + len(self.calls))
             self._contents.append(content)
-            self._change("create", path, lambda: self._enter(path, content))
+            numbers = (errno.EIO, errno.EMFILE)
+            self._change("create", path, lambda: self._enter(path, content), numbers=numbers)
         else:
             self._call("append_to", path)
         return _FaultFile(self, path, self.content(path))
@@ -185,6 +186,12 @@ class FaultDisk:
         node = self._find(path)
         directory = self._directory(path.parent)
         self._change("remove", path, lambda: directory.move(path.name, None, node))
+
+    def open_directory(self, directory: Path) -> _OpenDirectory:
+        self._call(
+            "open_directory", directory, can_fail="EMFILE on open_directory", number=errno.EMFILE
+        )
+        return _OpenDirectory(self, directory)
 
     def sync_directory(self, directory: Path) -> None:
         self._change("sync_directory", directory, self._directory(directory).sync)
@@ -293,6 +300,18 @@ def _directories(directory: _Directory) -> list[_Directory]:
         if isinstance(node, _Directory) and node not in found:
             found += _directories(node)
     return found
+
+
+class _OpenDirectory:
+    def __init__(self, disk: FaultDisk, path: Path) -> None:
+        self._disk = disk
+        self._path = path
+
+    def sync(self) -> None:
+        self._disk.sync_directory(self._path)
+
+    def close(self) -> None:
+        pass
 
 
 class _FaultFile:

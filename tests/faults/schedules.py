@@ -19,7 +19,7 @@ from immutables import Map
 from acl.cluster import ClusterImage
 from metadata.checkpoint_writer import CheckpointState, retire, write_checkpoint
 from metadata.directory import CORRUPT_SUFFIX, METADATA_TOPIC_DIRECTORY, LogFiles, find_files
-from metadata.errors import CorruptLogError, LogDirectoryError
+from metadata.errors import CorruptLogError, LogDirectoryError, LogNotWrittenError
 from metadata.log import MetadataLog, Progress
 from metadata.meta_properties import (
     MetaProperties,
@@ -80,7 +80,7 @@ class Schedule:
     def _format(self) -> None:
         for _ in range(RESTARTS_MAX):
             self._arm("make_directory", "sync_directory")
-            with suppress(PowerFailure, OSError, LogDirectoryError):
+            with suppress(PowerFailure, OSError, LogDirectoryError, LogNotWrittenError):
                 format_directory(LOG_DIR, PROPERTIES, self.disk, self._begin_log)
                 self._end()
                 return
@@ -178,7 +178,7 @@ class Schedule:
                     self._end()
                 elif not self._stops_rightly(error):
                     return None
-            except (PowerFailure, OSError, LogDirectoryError):
+            except (PowerFailure, OSError, LogDirectoryError, LogNotWrittenError):
                 self.events["recoveries begun anew"] += 1
                 self._end()
             else:
@@ -265,6 +265,10 @@ class Schedule:
         self._in_doubt = batches
         try:
             writer.append(batches)
+        except LogNotWrittenError:
+            self.events["appends refused, with nothing written"] += 1
+            self._in_doubt = []
+            return
         except OSError:
             self.events["appends that failed"] += 1
             self._has_failed = True

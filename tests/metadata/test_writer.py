@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
+import os
 import struct
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,10 +19,11 @@ from metadata.directory import (
     find_files,
     segment_name,
 )
+from metadata.errors import LogNotWrittenError
 from metadata.log import LogBatch, MetadataLog, Progress
 from metadata.replay import Replay
 from metadata.storage import DiskStorage
-from metadata.writer import CLEAN_SHUTDOWN_MARK, FEATURES_WRITTEN, LogWriter
+from metadata.writer import CLEAN_SHUTDOWN_MARK, FEATURES_WRITTEN, SHORTAGES, LogWriter
 from protocol.metadata_records import AbortTransaction, BeginTransaction
 from protocol.record_batch import HEADER_SIZE, ControlType
 from protocol.record_reader import Texts, read_records
@@ -180,29 +183,82 @@ def test_a_full_segment_is_left_for_one_named_by_its_base_offset(tmp_path: Path)
     assert numbers(tmp_path) == set(range(20))
 
 
-def test_a_batch_above_the_segments_bound_has_one_of_its_own(tmp_path: Path) -> None:
-    """A request is never divided."""
+def test_what_is_appended_together_stands_in_one_segment(tmp_path: Path) -> None:
+    """Also above the segments' bound: a new one is begun before an append, never within."""
     writer = started(tmp_path, segment_bytes_max=500)
     writer.append([[added(number) for number in range(50)], [added(50)]])
-    assert [each.base_offset for each in find_files(tmp_path).segments] == [0, BEGUN, BEGUN + 50]
-    assert numbers(tmp_path) == set(range(51))
+    writer.append([[added(51)]])
+    assert [each.base_offset for each in find_files(tmp_path).segments] == [0, BEGUN, BEGUN + 51]
+    assert numbers(tmp_path) == set(range(52))
 
 
 def test_a_segments_name_is_durable_before_anything_stands_in_it(tmp_path: Path) -> None:
-    """What came before is synced, the new file named, the directory synced; then it is written."""
+    """The directory is opened, the new file named, the directory synced; then it is written."""
     storage = RecordingStorage()
     writer = started(tmp_path, storage, segment_bytes_max=550)
+    writer.append([[added(1)]])
     storage.calls.clear()
-    writer.append([[added(1)], [added(2)]])
+    writer.append([[added(2)]])
     new = segment_name(BEGUN + 1)
     assert storage.calls == [
-        ("append", FIRST_SEGMENT),
-        ("sync", FIRST_SEGMENT),
+        ("open_directory", METADATA_TOPIC_DIRECTORY),
         ("append_to", new),
         ("sync_directory", METADATA_TOPIC_DIRECTORY),
         ("append", new),
         ("sync", new),
     ]
+
+
+@pytest.mark.parametrize("failing", ["open_directory", "append_to"])
+@pytest.mark.parametrize("number", sorted(SHORTAGES))
+def test_an_append_that_wants_a_new_file_in_vain_leaves_the_log_as_it_was(
+    tmp_path: Path, failing: str, number: int
+) -> None:
+    """Nothing was written, so it is refused, and the next one succeeds."""
+    storage = RecordingStorage(number=number)
+    writer = started(tmp_path, storage, segment_bytes_max=300)
+    contents = {each: each.read_bytes() for each in tmp_path.rglob("*.log")}
+    storage.failing = failing
+    with pytest.raises(LogNotWrittenError, match=os.strerror(number)):
+        writer.append([[added(1)], [added(2)]])
+    assert {each: each.read_bytes() for each in tmp_path.rglob("*.log")} == contents
+    assert writer.append([[added(3)]]) == writer.last_offset == BEGUN
+    writer.close()
+    assert (tmp_path / CLEAN_SHUTDOWN_NAME).exists()
+    assert numbers(tmp_path) == {3}
+
+
+@pytest.mark.parametrize("failing", ["append", "sync", "sync_directory"])
+def test_an_error_after_a_byte_may_be_written_ends_the_log(tmp_path: Path, failing: str) -> None:
+    """A full disk, say: what is in the file then is not known."""
+    storage = RecordingStorage(number=errno.ENOSPC)
+    writer = started(tmp_path, storage, segment_bytes_max=300)
+    storage.failing = failing
+    with pytest.raises(OSError, match="No space left on device"):
+        writer.append([[added(1)]])
+    with pytest.raises(OSError, match="not written any more"):
+        writer.append([[added(3)]])
+
+
+@pytest.mark.parametrize("how", ["replaced", "removed", "cut"])
+def test_what_is_written_into_another_file_is_not_acknowledged(tmp_path: Path, how: str) -> None:
+    """A copy in the segment's place has its size, and none of what is written from then on."""
+    writer = started(tmp_path)
+    path = tmp_path / METADATA_TOPIC_DIRECTORY / FIRST_SEGMENT
+    match how:
+        case "replaced":
+            copy = path.with_name("copy")
+            copy.write_bytes(path.read_bytes())
+            copy.replace(path)
+        case "removed":
+            path.unlink()
+        case "cut":
+            path.write_bytes(path.read_bytes()[:-1])
+    for _ in range(2):
+        with pytest.raises(OSError, match=r"another process|No such file|not written any more"):
+            writer.append([[added(1)]])
+    writer.close()
+    assert not (tmp_path / CLEAN_SHUTDOWN_NAME).exists()
 
 
 def test_a_rolled_log_goes_on_in_its_last_segment(tmp_path: Path) -> None:
@@ -362,7 +418,7 @@ def test_a_writer_that_never_started_marks_nothing(tmp_path: Path) -> None:
         LogWriter(tmp_path, storage=storage, segment_bytes_max=1024, now_ms=lambda: 0).append([])
 
 
-@pytest.mark.parametrize("name", ["00000000000000000000.log", "00000000000000000099.log"])
+@pytest.mark.parametrize("name", [FIRST_SEGMENT, segment_name(BEGUN + 1)])
 def test_nothing_is_written_where_another_process_has_written(tmp_path: Path, name: str) -> None:
     """A Kafka node may have begun its own epoch before it found the directory locked."""
     writer = started(tmp_path)

@@ -62,6 +62,7 @@ class Laws:
         self._snapshot: AclSnapshot | None = None
         self._accepted = 0
         self._is_interrupted = False
+        self._is_plan_void = False
         self.acknowledged_offset = -1
 
     # Updates.
@@ -83,6 +84,7 @@ class Laws:
             self._is_interrupted = True
 
     def _plan(self, request: Request) -> None:
+        self._plan_anew()
         if self._tail is None:
             return  # what it means is known once the log is
         request.after, request.expected = plan(self._tail, request.step)
@@ -90,6 +92,23 @@ class Laws:
         if request.after != self._tail:
             self._unwritten.append(request)
         self._tail = request.after
+
+    def refused_to_write(self) -> None:
+        """Nothing was written: those who wait are planned for anew, once all others are refused."""
+        for request in self._doubted:
+            request.is_in_doubt = False
+        self._doubt, self._doubted = [], []
+        self._is_plan_void = True
+        self.counts["writes refused"] += 1
+
+    def _plan_anew(self) -> None:
+        if self._is_plan_void:
+            self._is_plan_void = False
+            self._tail = self._settled.state
+            self._unwritten.clear()
+            for request in self._waiting:
+                if not any(completion.is_done for completion in request.completions):
+                    self._plan(request)
 
     def begin(self, found: LogState, offset: int) -> None:
         """A start has read ``found``, and has begun to write behind it at ``offset``."""
@@ -111,6 +130,7 @@ class Laws:
 
     def write(self, batches: Sequence[Batch]) -> None:
         """These batches are about to be written: what was accepted, one request each."""
+        self._plan_anew()
         state = self._settled.copy()
         for batch in batches:
             check(bool(self._unwritten), "more is written than was asked for")
@@ -184,6 +204,7 @@ class Laws:
     def _check_ended(self, request: Request) -> None:
         """Every item has ended; each as the model says, or with an error of the whole."""
         check(all(each.is_done for each in request.completions), "half a request is answered")
+        self._plan_anew()
         answers = [_answer(completion) for completion in request.completions]
         if any(isinstance(answer, UpdateRefusedError) for answer in answers):
             self._is_interrupted = True

@@ -16,7 +16,7 @@ from acl import filters, updates
 from actors import record_applier, update_queue
 from actors.errors import EndpointStartError, LogWriteError
 from daemon import log_source
-from metadata.errors import CorruptLogError, LogDirectoryError
+from metadata.errors import CorruptLogError, LogDirectoryError, LogNotWrittenError
 from metadata.log import Progress
 from metadata.meta_properties import MetaProperties, format_directory
 from metadata.replay import Replay
@@ -128,7 +128,7 @@ class Telling:
         match error:
             case PowerFailure():
                 return
-            case LogWriteError() | OSError() | LogDirectoryError() if faults:
+            case LogWriteError() | OSError() | LogDirectoryError() | LogNotWrittenError() if faults:
                 return
             case CorruptLogError() if faults[UNREAD]:
                 return

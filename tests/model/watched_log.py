@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from acl.model import ChangeBatch
+from actors.errors import UpdateRefusedError
 from actors.update_queue import LogChange
 from daemon.own_log import OwnLog
 from metadata.log import MetadataLog, Progress
@@ -56,6 +57,10 @@ class WatchedLog:
 
     async def append(self, batches: Sequence[tuple[LogChange, ...]]) -> int:
         self._laws.write(batches)
-        last_offset = await self._own.append(batches)
+        try:
+            last_offset = await self._own.append(batches)
+        except UpdateRefusedError:
+            self._laws.refused_to_write()
+            raise
         self._laws.wrote(last_offset)
         return last_offset

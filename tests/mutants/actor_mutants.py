@@ -64,10 +64,20 @@ ACTOR_MUTANTS: Final = (
         ),
     ),
     Mutant(
+        name="what the log refuses is said to be in doubt",
+        file="actors/update_queue.py",
+        text="                _refuse(request, error)\n        finally:",
+        becomes="                pass\n        finally:",
+        found_by=(
+            "tests/actors/test_update_queue.py"
+            "::test_what_the_log_refuses_is_refused_and_the_queue_goes_on"
+        ),
+    ),
+    Mutant(
         name="a cancelled append is left to itself",
         file="daemon/own_log.py",
-        text="self._writer.append, batches, limiter=self._limiter",
-        becomes="self._writer.append, batches, limiter=self._limiter, abandon_on_cancel=True",
+        text="append, batches, limiter=self._limiter",
+        becomes="append, batches, limiter=self._limiter, abandon_on_cancel=True",
         found_by="tests/daemon/test_own_log.py::test_a_cancelled_append_is_waited_for",
     ),
     Mutant(

@@ -10,8 +10,8 @@ LOG_MUTANTS: Final = (
     Mutant(
         name="an append is acknowledged without its sync",
         file="metadata/writer.py",
-        text="self._file.append(self._pieces)\n            self._file.sync()",
-        becomes="self._file.append(self._pieces)",
+        text="self._file.append(pieces)\n        self._file.sync()",
+        becomes="self._file.append(pieces)",
         found_by="tests/end_to_end/test_durability.py::test_an_acknowledgement_follows_the_sync",
     ),
     Mutant(
@@ -24,8 +24,8 @@ LOG_MUTANTS: Final = (
     Mutant(
         name="the disk's sync of a directory does nothing",
         file="metadata/storage.py",
-        text="os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)\n        try:\n            os.fsync(",
-        becomes="os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)\n        try:\n            id(",
+        text="        os.fsync(self._descriptor)",
+        becomes="        id(self._descriptor)",
         found_by="tests/metadata/test_storage.py::test_a_sync_reaches_the_kernel",
     ),
     Mutant(
@@ -38,11 +38,8 @@ LOG_MUTANTS: Final = (
     Mutant(
         name="the name of a new segment is not synced",
         file="metadata/writer.py",
-        text=(
-            "self._file = self._storage.append_to(self._path)\n"
-            "        self._storage.sync_directory(self._directory)"
-        ),
-        becomes="self._file = self._storage.append_to(self._path)",
+        text="            directory.sync()\n",
+        becomes="",
         found_by=(
             "tests/metadata/test_writer.py"
             "::test_a_segments_name_is_durable_before_anything_stands_in_it"
@@ -61,18 +58,38 @@ LOG_MUTANTS: Final = (
     Mutant(
         name="writing goes on after an error of the log",
         file="metadata/writer.py",
-        text="self._is_whole = False\n        self._check_alone()",
-        becomes="self._check_alone()",
+        text="self._is_whole = False\n        try:",
+        becomes="try:",
         found_by="tests/metadata/test_writer.py::test_after_an_error_nothing_more_is_written",
     ),
     Mutant(
         name="what another process has written is written over",
         file="metadata/writer.py",
-        text="        self._check_alone()\n",
+        text="            self._check_alone()\n",
         becomes="",
         found_by=(
             "tests/metadata/test_writer.py"
             "::test_nothing_is_written_where_another_process_has_written"
+        ),
+    ),
+    Mutant(
+        name="what went into a file that was replaced is acknowledged",
+        file="metadata/writer.py",
+        text="        self._check_written()\n",
+        becomes="",
+        found_by=(
+            "tests/metadata/test_writer.py"
+            "::test_what_is_written_into_another_file_is_not_acknowledged"
+        ),
+    ),
+    Mutant(
+        name="an append that found no descriptor ends the log",
+        file="metadata/writer.py",
+        text="if error.errno in SHORTAGES:",
+        becomes="if not error.errno:",
+        found_by=(
+            "tests/metadata/test_writer.py"
+            "::test_an_append_that_wants_a_new_file_in_vain_leaves_the_log_as_it_was"
         ),
     ),
     Mutant(
