@@ -30,6 +30,10 @@ from protocol.http_messages import CONNECTION_CLOSE, Request, Response, encode_r
 
 _CHUNK_LINE: Final = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]{0,8}(?:;[^\r\n]{0,128})?\r\n")
 _CHUNK_LINE_BYTES_MAX: Final = 256
+_TRAILERS: Final = re.compile(rb"(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t\x20-\x7e\x80-\xff]*\r\n)*\r\n")
+_LINE_END: Final = b"\r\n"
+_EMPTY_LINES_MAX: Final = 2
+"""How many are ignored before a request line: RFC 9112, section 2.2 asks for one at least."""
 
 
 class Interim(msgspec.Struct, frozen=True, gc=False):
@@ -61,6 +65,7 @@ class ServerConnection:
     __slots__ = (
         "_buffer",
         "_chunks",
+        "_empty_lines",
         "_head",
         "_limits",
         "_small_head_bytes_max",
@@ -74,6 +79,7 @@ class ServerConnection:
         self._state = _State.HEAD
         self._buffer = bytearray()
         self._chunks = bytearray()
+        self._empty_lines = 0
         self._head: Head | None = None
         self._unanswered = False
 
@@ -147,7 +153,7 @@ class ServerConnection:
 
     def _read_head(self) -> Event | None:
         buffer = self._buffer
-        if not buffer:
+        if not buffer or (buffer.startswith(b"\r") and not self._skip_empty_lines()):
             return None
         limits = self._limits
         found = buffer.find(HEAD_END)
@@ -159,6 +165,7 @@ class ServerConnection:
         del buffer[:end]
         if end > self._small_head_bytes_max or header_lines(data) > limits.headers_max:
             check_head(data, limits)
+        self._empty_lines = 0
         head = parse_head(data) if end > REMEMBERED_HEAD_BYTES_MAX else remembered_head(data)
         if head.length > limits.body_bytes_max:
             raise RefusedError(413, "request body too large")
@@ -167,6 +174,15 @@ class ServerConnection:
         if head.expects_continue:
             return CONTINUE
         return self._read_chunks() if head.length == CHUNKED else self._read_body()
+
+    def _skip_empty_lines(self) -> bool:
+        """Drop the empty lines before a request; return whether anything else has come."""
+        buffer = self._buffer
+        while self._empty_lines < _EMPTY_LINES_MAX and buffer.startswith(_LINE_END):
+            del buffer[: len(_LINE_END)]
+            self._empty_lines += 1
+        is_half_a_line = buffer == b"\r" and self._empty_lines < _EMPTY_LINES_MAX
+        return len(buffer) > 0 and not is_half_a_line
 
     def _read_body(self) -> Request | None:
         assert self._head is not None
@@ -205,13 +221,17 @@ class ServerConnection:
         return None
 
     def _read_trailers(self, head: Head, start: int) -> Request | None:
-        """End a chunked body; its trailers are dropped, as RFC 9112 section 7.1.2 allows."""
+        """End a chunked body; sound trailers are dropped, as RFC 9112 section 7.1.2 allows."""
         found = self._buffer.find(HEAD_END, start - len(b"\r\n"))
         end = len(self._buffer) if found < 0 else found + len(HEAD_END)
         if end - start > self._limits.header_bytes_max:
             raise RefusedError(431, "trailers too large")
         if found < 0:
             return None
+        if self._buffer.count(_LINE_END, start, end) > self._limits.headers_max + 1:
+            raise RefusedError(431, "too many trailers")
+        if not _TRAILERS.fullmatch(self._buffer, start, end):
+            raise RefusedError(400, "malformed trailers")
         body = bytes(self._chunks)
         self._chunks.clear()
         del self._buffer[:end]

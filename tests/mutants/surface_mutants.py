@@ -346,6 +346,20 @@ SURFACE_MUTANTS: Final = (
         found_by=("tests/protocol/test_http.py::test_a_bad_request_is_refused_with_its_status"),
     ),
     Mutant(
+        name="trailers may hold anything",
+        file="protocol/http.py",
+        text="        if not _TRAILERS.fullmatch(self._buffer, start, end):\n",
+        becomes="        if not _TRAILERS:\n",
+        found_by="tests/protocol/test_http.py::test_malformed_trailers_are_refused",
+    ),
+    Mutant(
+        name="a peer may send empty lines for ever",
+        file="protocol/http.py",
+        text="            self._empty_lines += 1\n",
+        becomes="",
+        found_by="tests/protocol/test_http.py::test_a_few_empty_lines_before_a_request_are_ignored",
+    ),
+    Mutant(
         name="a body in chunks may have any length",
         file="protocol/http.py",
         text="if len(chunks) + size > self._limits.body_bytes_max:",

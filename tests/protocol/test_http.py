@@ -77,7 +77,8 @@ def written_requests(draw: st.DrawFn) -> tuple[bytes, Request]:
             if rest:
                 written += b"%x\r\n%b\r\n" % (len(rest[:size]), rest[:size])
                 rest = rest[size:]
-        written += draw(st.sampled_from([b"0\r\n\r\n", b"00;a=b\r\nX-T: 1\r\n\r\n"]))
+        trailers = b"X-T: 1\r\nx-~:\r\nB:\t\xff\r\n"
+        written += draw(st.sampled_from([b"0\r\n\r\n", b"00;a=b\r\n%b\r\n" % trailers]))
     else:
         headers[b"content-length"] = b"%d" % len(body)
         written = body
@@ -89,7 +90,7 @@ def written_requests(draw: st.DrawFn) -> tuple[bytes, Request]:
     request = Request(
         method="POST", path=path, query=query, headers=headers, body=body, keep_alive=True
     )
-    return head + written, request
+    return draw(st.sampled_from([b"", b"\r\n", b"\r\n\r\n"])) + head + written, request
 
 
 def fields(event: Event) -> object:
@@ -102,7 +103,10 @@ def fields(event: Event) -> object:
 def test_pipelined_requests_come_out_whole_and_in_order(
     requests: list[tuple[bytes, Request]], places: list[int]
 ) -> None:
-    """What was written comes out, however bodies were framed, headers spelt and bytes cut."""
+    """What was written comes out, however bodies were framed, headers spelt and bytes cut.
+
+    Empty lines before a request are ignored: RFC 9112, section 2.2.
+    """
     stream = b"".join(written for written, _ in requests)
     wanted = [fields(request) for _, request in requests]
     assert [fields(event) for event in events_of(cut(stream, places))] == wanted
@@ -123,7 +127,7 @@ def test_the_events_do_not_depend_on_where_the_bytes_are_cut(
 @given(st.binary(max_size=200))
 def test_garbage_is_refused_and_never_raises(garbage: bytes) -> None:
     """Bytes that are no HTTP give at most one event, a refusal."""
-    events = events_of([garbage, b"\r\n\r\n"])
+    events = events_of([garbage, b"\r\n" * 4])
     assert [type(event) for event in events] == [BadRequest]
 
 
@@ -211,6 +215,45 @@ def test_a_malformed_chunk_is_refused(chunks: bytes) -> None:
     """Two readers of one stream must not disagree where a body ends."""
     head = b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
     assert refusal(head + chunks).status == 400
+
+
+@pytest.mark.parametrize(
+    "trailers",
+    [
+        *(b"a", b"a: b\r\nc", b": b", b"a b: c", b" a: b", b"a : b", b"a: b\r\n c", b"a\0: b"),
+        *(b"a: b\n\nGET / HTTP/1.1", b"a: b\rc", b"a: \0", b"a: \x7f", b"\xff: b"),
+    ],
+)
+def test_malformed_trailers_are_refused(trailers: bytes) -> None:
+    """They are headers like others, though nobody reads them."""
+    start = b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n"
+    data = start + trailers + b"\r\n\r\n"
+    refused = BadRequest(400, "malformed trailers")
+    assert events_of([data]) == events_of(bytewise(data)) == [refused]
+
+
+def test_trailers_are_bounded_as_headers_are() -> None:
+    """In number and in bytes."""
+    start = b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n"
+    most = b"a:\r\n" * LIMITS.headers_max
+    assert isinstance(events_of([start + most + b"\r\n"])[0], Request)
+    assert refusal(start + most + b"a:\r\n\r\n") == BadRequest(431, "too many trailers")
+    long = b"a: %b\r\n\r\n" % (b"b" * LIMITS.header_bytes_max)
+    assert refusal(start + long) == BadRequest(431, "trailers too large")
+
+
+@pytest.mark.parametrize("lines", [0, 1, 2, 3])
+def test_a_few_empty_lines_before_a_request_are_ignored(lines: int) -> None:
+    """Each request may have two; a third is malformed, however slowly it comes."""
+    request = b"\r\n" * lines + b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+    for pieces in ([request * 2], bytewise(request * 2)):
+        events = events_of(pieces)
+        if lines <= 2:
+            assert [type(event) for event in events] == [Request, Request]
+        else:
+            assert events == [BadRequest(400, "malformed request line")]
+    assert refusal(b"\rGET / HTTP/1.1\r\nHost: x\r\n\r\n").status == 400
+    assert refusal(b"\nGET / HTTP/1.1\r\nHost: x\r\n\r\n").status == 400
 
 
 def test_nothing_after_a_bad_request_is_read() -> None:
