@@ -64,8 +64,8 @@ class DaemonCollector(Collector):
         measured = self._measured
         applier = measured.applier.statistics()
         yield _gauge(
-            "authorizerd_acl_count",
-            "ACLs in force (Kafka's AclCount), -1 until loaded.",
+            "authorizerd_acls",
+            "ACLs in force, -1 until loaded (the AclCount of KIP-801).",
             measured.authorizer.acl_count(),
         )
         yield _gauge(

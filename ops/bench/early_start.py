@@ -168,7 +168,7 @@ def start_early(log_dir: Path, directory: Path) -> EarlyStart:
                 addresses["decision_stream"],
                 addresses["admin_http"],
             )
-            acls = int(daemon.metric("authorizerd_acl_count"))
+            acls = int(daemon.metric("authorizerd_acls"))
         except (OSError, DecodeError) as error:
             raise ProcessError(f"the early listener: {type(error).__name__}: {error}") from error
     return EarlyStart(acls, endpoints.opened_s, super_user_ms, refused)

@@ -107,7 +107,7 @@ for _ in range(300):
         time.sleep(0.1)
     else:
         break
-assert b"authorizerd_acl_count 0.0" in connection.getresponse().read()
+assert b"authorizerd_acls 0.0" in connection.getresponse().read()
 port.terminate()
 assert port.wait(timeout=10) == 0
 ' || fail "metrics are not handed on"

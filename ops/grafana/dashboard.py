@@ -62,7 +62,7 @@ ROWS: Final = (
                 "ACLs",
                 "ACLs in force; -1 until they are loaded.",
                 "short",
-                (("authorizerd_acl_count{INSTANCE}", "{{instance}}"),),
+                (("authorizerd_acls{INSTANCE}", "{{instance}}"),),
             ),
         ),
     ),

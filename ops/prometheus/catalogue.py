@@ -40,10 +40,10 @@ _WORKERS: Final = "with `authorizerd.workers` above 1"
 
 CATALOGUE: Final = (
     MetricEntry(
-        name="authorizerd_acl_count",
+        name="authorizerd_acls",
         kind="gauge",
         unit="ACLs",
-        tells="ACLs in force (Kafka's AclCount), -1 until loaded.",
+        tells="ACLs in force, -1 until loaded (the AclCount of KIP-801).",
         advice="A fall that nobody ordered: look into the audit of whoever may ALTER the cluster.",
     ),
     MetricEntry(

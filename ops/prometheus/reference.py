@@ -17,9 +17,6 @@ begin at 0 with the process. With workers the daemon adds up what they report ea
 never goes back. Beside these there are prometheus_client's `process_*` and `python_*`, of the
 daemon's own process alone. Rules, alerts and a dashboard: [monitoring.md](monitoring.md).
 
-`authorizerd_acl_count` ends like the count of a histogram, which `promtool check metrics` remarks:
-it is Kafka's AclCount, and keeps that name.
-
 | metric | type | labels | unit | what it tells | what to do |
 |---|---|---|---|---|---|
 """

@@ -135,4 +135,4 @@ def test_our_daemon_answers_as_a_broker_did(name: str, tmp_path: Path) -> None:
         for case, printed in zip(cases, expected, strict=True):
             ours = printed_here(command(case, "", connection)[1:], case.answers)
             assert comparable(ours) == comparable(printed), case.arguments
-        assert daemon.metric("authorizerd_acl_count") == 0
+        assert daemon.metric("authorizerd_acls") == 0

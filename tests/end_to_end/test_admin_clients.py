@@ -153,7 +153,7 @@ def test_a_creation_is_decided_by_at_once(daemon: DaemonProcess, admin: AdminCli
         assert created(admin, binding()) == [None]
         assert daemon.evaluate(question).json["decision"] is True
         ended(admin.delete_acls([only], request_timeout=SECONDS_MAX)[only])
-    assert daemon.metric("authorizerd_acl_count") == 0
+    assert daemon.metric("authorizerd_acls") == 0
     assert daemon.metric('authorizerd_purgatory_size{operation="acl-update"}') == 0
     assert daemon.metric('authorizerd_request_remote_seconds_count{request="CreateAcls"}') == 20
 
@@ -187,7 +187,7 @@ def test_only_who_may_describe_and_alter_the_cluster_does(tmp_path: Path) -> Non
         python.close()
         deletion = admin.delete_acls([ANYTHING], request_timeout=SECONDS_MAX)[ANYTHING]
         assert ended(deletion)[0] == 31
-        assert daemon.metric("authorizerd_acl_count") == 0
+        assert daemon.metric("authorizerd_acls") == 0
 
 
 def test_plain_log_ins_are_who_they_say(tmp_path: Path) -> None:

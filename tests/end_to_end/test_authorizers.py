@@ -43,7 +43,7 @@ def test_switching_there_and_back_leaves_the_acls_untouched(tmp_path: Path) -> N
         ((code, text),) = created(new_admin(daemon), binding("other"))
         assert (code, text) == (SECURITY_DISABLED, "No Authorizer is configured.")
         assert is_allowed(daemon, "bob")
-        assert daemon.metric("authorizerd_acl_count") == -1
+        assert daemon.metric("authorizerd_acls") == -1
         exit_code, errors = daemon.stop()
         assert exit_code == 0
         assert "there is no authorizer, and everyone may do anything" in errors
@@ -51,7 +51,7 @@ def test_switching_there_and_back_leaves_the_acls_untouched(tmp_path: Path) -> N
     with running(tmp_path, log_dir, settings, super_users="User:ANONYMOUS") as daemon:
         assert not is_allowed(daemon, "alice")
         assert described(new_admin(daemon)) == {orders}
-        assert daemon.metric("authorizerd_acl_count") == 1
+        assert daemon.metric("authorizerd_acls") == 1
         assert daemon.metric('authorizerd_purgatory_size{operation="acl-update"}') == 0
         assert daemon.stop()[0] == 0
     with running(tmp_path, log_dir, super_users="User:ANONYMOUS") as daemon:

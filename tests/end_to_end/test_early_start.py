@@ -279,7 +279,7 @@ def test_every_other_endpoint_refuses_connections(loading: Held) -> None:
     }
     status, body = loading.admin("/readyz")
     assert (status, body) == (503, b"loading: read up to log offset %d\n" % (1 + ACLS))
-    assert b"authorizerd_acl_count -1.0" in loading.admin("/metrics")[1]
+    assert b"authorizerd_acls -1.0" in loading.admin("/metrics")[1]
     assert not loading.ready_file.exists()
 
 

@@ -133,7 +133,7 @@ def test_garbage_leaves_the_daemon_well(tmp_path: Path) -> None:
                 done.result()
         see_that_it_is_well(daemon, "after")
         assert rss_bytes(daemon) - before < RSS_GROWTH_BYTES_MAX
-        assert daemon.metric("authorizerd_acl_count") == 2
+        assert daemon.metric("authorizerd_acls") == 2
         broken = daemon.metric(
             'authorizerd_kafka_connections_ended_total{listener="PLAINTEXT",reason="broken"}'
         )

@@ -53,7 +53,7 @@ def test_an_alert_is_raised_while_the_audit_fails_and_no_longer(tmp_path: Path) 
         target = daemon.ready["admin_http"]
         config = write_prometheus_config(tmp_path, target)
         with prometheus(PROGRAM, config, tmp_path / "data") as server:
-            wait_until(lambda: bool(server.query("authorizerd_acl_count")), "it is scraped")
+            wait_until(lambda: bool(server.query("authorizerd_acls")), "it is scraped")
             assert server.query('up{job="authorizerd"}')[0]["metric"]["instance"] == target
             wait_until(
                 lambda: bool(server.query("instance:authorizerd_snapshot_lag:offsets")), "recorded"

@@ -91,7 +91,7 @@ def test_every_decision_of_a_real_broker_is_made_again(
     assert len(traffic) == 13_117
     log_until(real_log_dir, max(recorded.time_ms for recorded in traffic), tmp_path / "log")
     with running(tmp_path, tmp_path / "log", super_users="User:admin") as daemon:
-        assert daemon.metric("authorizerd_acl_count") == 1616
+        assert daemon.metric("authorizerd_acls") == 1616
         for start in range(0, len(traffic), PER_REQUEST):
             asked = traffic[start : start + PER_REQUEST]
             answer = daemon.evaluate(
@@ -116,7 +116,7 @@ def test_the_state_of_another_time_answers_otherwise(
     for path in (real_log_dir / METADATA_TOPIC_DIRECTORY).iterdir():
         (directory / path.name).write_bytes(path.read_bytes())
     with running(tmp_path, tmp_path / "log", super_users="User:admin") as daemon:
-        assert daemon.metric("authorizerd_acl_count") == 1751
+        assert daemon.metric("authorizerd_acls") == 1751
         changed = 0
         for start in range(0, len(traffic), PER_REQUEST):
             asked = traffic[start : start + PER_REQUEST]

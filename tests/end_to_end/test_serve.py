@@ -63,7 +63,7 @@ def test_a_daemon_answers_counts_audits_and_ends_well(tmp_path: Path, log_dir: P
         }
         admin = daemon.evaluate(READ_ORDERS | {"subject": {"type": "user", "id": "admin"}})
         assert admin.json["context"]["rule"] == "SuperUser"
-        assert daemon.metric("authorizerd_acl_count") == len(ACLS)
+        assert daemon.metric("authorizerd_acls") == len(ACLS)
         assert daemon.metric("authorizerd_snapshot_offset") == OFFSET
         assert daemon.metric("authorizerd_high_watermark") == OFFSET
         assert daemon.metric("authorizerd_metadata_version") == 30
@@ -271,7 +271,7 @@ def test_an_unfinished_write_is_left_out_and_said(tmp_path: Path, log_dir: Path)
     data = path.read_bytes()
     path.write_bytes(data[:-1])
     with running(tmp_path, log_dir) as daemon:
-        assert daemon.metric("authorizerd_acl_count") == 0
+        assert daemon.metric("authorizerd_acls") == 0
         _, errors = daemon.stop()
     assert "unfinished write" in errors
     with running(tmp_path, log_dir) as daemon:

@@ -206,8 +206,10 @@ class Laws:
         check(all(each.is_done for each in request.completions), "half a request is answered")
         self._plan_anew()
         answers = [_answer(completion) for completion in request.completions]
-        if any(isinstance(answer, UpdateRefusedError) for answer in answers):
-            self._is_interrupted = True
+        refusals = [str(answer) for answer in answers if isinstance(answer, UpdateRefusedError)]
+        if refusals:
+            is_by_the_log = bool(self.counts["writes refused"]) and "try again" in refusals[0]
+            self._is_interrupted |= not is_by_the_log
             self.counts["updates refused later"] += 1
             check(not request.is_in_doubt, f"a refused update is written: {request.step}")
             return

@@ -14,7 +14,7 @@ from tests.ops.container.test_probe import answering, served
 
 SECONDS_MAX = 30.0
 FORMAT = "text/plain; version=1.0.0; charset=utf-8"
-BODY = b"authorizerd_acl_count 7.0\n"
+BODY = b"authorizerd_acls 7.0\n"
 
 
 @contextmanager
