@@ -6,9 +6,11 @@ Whoever runs it may let others go first between two steps; who need not, runs th
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 T = TypeVar("T")
+
+ITEMS_FREED_PER_STEP: Final = 256
 
 Steps: TypeAlias = Generator[None, None, T]
 
@@ -27,3 +29,10 @@ def finish(steps: Steps[T]) -> T:
         except StopIteration as end:
             result: T = end.value
             return result
+
+
+def free(items: list[Any]) -> Steps[None]:
+    """Empty a list, in steps: freeing many items at once holds the caller's thread."""
+    while items:
+        del items[-ITEMS_FREED_PER_STEP:]
+        yield

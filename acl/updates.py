@@ -36,6 +36,10 @@ _ITEMS_PER_STEP: Final = 16
 _RESULTS_PER_STEP: Final = 512
 _LOOKUPS_PER_STEP: Final = 256
 
+FAULTS_PER_REQUEST_MAX: Final = 1000
+"""How many different faults of creations are named. An item with another is refused without."""
+
+_ONE_FAULT_MORE: Final = InvalidAclError("Invalid ACL; the first items with faults say more.")
 TOO_MANY_CREATED: Final = "Unable to perform excessively large batch operation."
 TOO_MANY_REMOVED: Final = (
     f"Cannot remove more than {RECORDS_PER_REQUEST_MAX} acls in a single delete operation."
@@ -94,9 +98,10 @@ def plan_creations(
     tail = before
     changes: list[AclAdded] = []
     errors: list[AclError | None] = []
+    faults: dict[str, AclError] = {}
     size = 0
     for number, acl in enumerate(acls, 1):
-        error = _creation_error(acl)
+        error = _creation_error(acl, faults)
         if error is None and not holds(tail.types[acl.resource_type], acl):
             change = AclAdded(new_id(), acl)
             tail = with_acl(tail, change.id, acl)
@@ -116,11 +121,17 @@ def _record_bytes_max(acl: Acl) -> int:
     return _RECORD_BYTES_BESIDE_TEXTS + sum(len(text.encode()) for text in texts)
 
 
-def _creation_error(acl: Acl) -> AclError | None:
+def _creation_error(acl: Acl, faults: dict[str, AclError]) -> AclError | None:
+    """Return what is wrong with a creation, from ``faults`` if its text is there.
+
+    Equal faults are one value, and there are few: many would hold their caller to be freed.
+    """
     try:
         validate_new_acl(acl)
     except InvalidAclError as error:
-        return error
+        if len(faults) >= FAULTS_PER_REQUEST_MAX:
+            return faults.get(str(error), _ONE_FAULT_MORE)
+        return faults.setdefault(str(error), error)
     return None
 
 

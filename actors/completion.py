@@ -1,9 +1,9 @@
-"""The result of one item of work that another task does: KIP-504's CompletionStage."""
+"""The results of work that another task does, one an item: KIP-504's CompletionStage."""
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from typing import Any, Generic, TypeVar
+from collections.abc import Generator, Iterator, Sequence
+from typing import Any, Generic, TypeVar, cast, overload
 
 import trio
 
@@ -32,6 +32,17 @@ class Completion(Generic[T]):
     def is_done(self) -> bool:
         return self._done.is_set()
 
+    @property
+    def error(self) -> Exception | None:
+        """The error of one that is done, None where it has a value."""
+        assert self.is_done, "not done yet"
+        return self._error
+
+    @property
+    def whole(self) -> Completion[Any]:
+        """What this ends with: itself, or that of which it is an item."""
+        return self
+
     def succeed(self, value: T) -> None:
         assert not self.is_done, "a completion ends once"
         self._value = value
@@ -44,9 +55,10 @@ class Completion(Generic[T]):
 
     def result(self) -> T:
         """Return the value, or raise the error, of one that is done."""
-        assert self.is_done, "not done yet"
-        if self._error is not None:
-            raise self._error
+        error = self.error
+        if error is not None:
+            # Items share errors: each raise would add to the traceback that the one before left.
+            raise error.with_traceback(None)
         return self._value
 
     async def wait_until_done(self) -> None:
@@ -60,3 +72,75 @@ class Completion(Generic[T]):
 
     def __await__(self) -> Generator[Any, Any, T]:
         return self.wait().__await__()
+
+
+class ItemCompletions(Sequence[Completion[T]]):
+    """One completion an item, of items that end together: each is made when it is looked at.
+
+    A request may have hundreds of thousands of items. To make, end and free as many completions
+    would hold the event loop.
+
+    Args:
+        whole: ends with each item's value or error, in their order, or with an error for all.
+    """
+
+    def __init__(self, whole: Completion[Sequence[T | Exception]], count: int) -> None:
+        self._whole = whole
+        self._count = count
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[Completion[T]]:
+        return (_ItemCompletion(self._whole, place) for place in range(self._count))
+
+    @overload
+    def __getitem__(self, place: int) -> Completion[T]: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Completion[T]]: ...
+
+    def __getitem__(self, place: int | slice) -> Completion[T] | Sequence[Completion[T]]:
+        places = range(self._count)[place]
+        if isinstance(places, int):
+            return _ItemCompletion(self._whole, places)
+        return [_ItemCompletion(self._whole, each) for each in places]
+
+
+class _ItemCompletion(Completion[T]):
+    """A view of one item; only the whole is completed."""
+
+    def __init__(self, whole: Completion[Sequence[T | Exception]], place: int) -> None:
+        self._whole = whole
+        self._place = place
+
+    @property
+    def is_done(self) -> bool:
+        return self._whole.is_done
+
+    @property
+    def error(self) -> Exception | None:
+        error = self._whole.error
+        if error is not None:
+            return error
+        value = self._whole.result()[self._place]
+        return value if isinstance(value, Exception) else None
+
+    @property
+    def whole(self) -> Completion[Any]:
+        return self._whole
+
+    def succeed(self, value: T) -> None:
+        raise AssertionError("items end together")
+
+    def fail(self, error: Exception) -> None:
+        raise AssertionError("items end together")
+
+    def result(self) -> T:
+        error = self.error
+        if error is not None:
+            raise error.with_traceback(None)
+        return cast(T, self._whole.result()[self._place])
+
+    async def wait_until_done(self) -> None:
+        await self._whole.wait_until_done()

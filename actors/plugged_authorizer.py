@@ -18,7 +18,7 @@ from acl.snapshot import AclSnapshot
 from acl.steps import Steps
 from acl.updates import Deleted
 from actors.authorizer import Action, Authorize, Authorizer, RequestContext, ServerInfo
-from actors.completion import Completion
+from actors.completion import Completion, ItemCompletions
 from actors.decider import KAFKA_SURFACE, Authority, Decider, DecisionCounts, Judge
 from actors.errors import AuthorizerFaultError, EndpointStartError, SecurityDisabledError
 from actors.published import View
@@ -195,9 +195,9 @@ class PluggedAuthorizer(Decider):
             raise
         except Exception as error:  # noqa: BLE001 - it costs this request's items, no more
             self._on_failure(error)
-            completions = [Completion() for _ in items]
-            for completion in completions:
-                completion.fail(error)
+            failed: Completion[Sequence[Value | Exception]] = Completion()
+            failed.fail(error)
+            return ItemCompletions(failed, len(items))
         return completions
 
     def acls(self, filter: AclFilter) -> Iterator[Sequence[Acl]]:

@@ -10,11 +10,13 @@ Source: KIP-504, "Purgatory metrics"; Kafka 4.3 DelayedFuturePurgatory.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import trio
 
 from actors.completion import Completion
+
+_ITEMS_PER_TURN: Final = 256
 
 
 class Purgatory:
@@ -33,19 +35,27 @@ class Purgatory:
 
         Cancelled, it leaves the completions as they are.
         """
-        pending = [completion for completion in completions if not completion.is_done]
+        pending: dict[Completion[Any], int] = {}
+        for place, completion in enumerate(completions, 1):
+            if not completion.is_done:
+                whole = completion.whole
+                pending[whole] = pending.get(whole, 0) + 1
+            if place % _ITEMS_PER_TURN == 0:
+                await trio.lowlevel.checkpoint()
         if not pending:
             return
+        left = sum(pending.values())
         self.requests_waiting += 1
-        self.items_waiting += len(pending)
-        left = len(pending)
+        self.items_waiting += left
         try:
             with trio.move_on_after(self.timeout_ms / 1000):
-                for completion in pending:
-                    if not completion.is_done:  # they are mostly done together, and a wait costs
-                        await completion.wait_until_done()
-                    self.items_waiting -= 1
-                    left -= 1
+                for place, (whole, items) in enumerate(pending.items(), 1):
+                    if not whole.is_done:  # they are mostly done together, and a wait costs
+                        await whole.wait_until_done()
+                    elif place % _ITEMS_PER_TURN == 0:
+                        await trio.lowlevel.checkpoint()
+                    self.items_waiting -= items
+                    left -= items
         finally:
             self.items_waiting -= left
             self.requests_waiting -= 1

@@ -22,11 +22,18 @@ import trio
 
 from acl.cluster import ClusterImage, apply_cluster_changes
 from acl.cluster_changes import ClusterChange
-from acl.errors import AclError
 from acl.model import Acl, AclFilter, Change, ChangeBatch
 from acl.snapshot import AclSnapshot
-from acl.updates import CreationPlan, Deleted, DeletionPlan, plan_creations, plan_deletions
-from actors.completion import Completion
+from acl.steps import free
+from acl.updates import (
+    RECORDS_PER_REQUEST_MAX,
+    CreationPlan,
+    Deleted,
+    DeletionPlan,
+    plan_creations,
+    plan_deletions,
+)
+from actors.completion import Completion, ItemCompletions
 from actors.errors import LogWriteError, UpdateRefusedError
 from actors.published import View
 from actors.record_applier import CaughtUp
@@ -35,7 +42,7 @@ from actors.steps import finish_in_turns
 T = TypeVar("T")
 
 CHANGES_PER_FLUSH_MAX: Final = 20_000
-"""Requests are taken into one flush until it holds so many changes."""
+"""A flush never holds more changes of ACLs. A request has RECORDS_PER_REQUEST_MAX at most."""
 
 
 LogChange = Change | ClusterChange
@@ -63,21 +70,25 @@ class ChangeLog(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Creations:
-    acls: Sequence[Acl]
-    completions: Sequence[Completion[None]]
+    """``acls`` is emptied once they are planned."""
+
+    acls: list[Acl]
+    completion: Completion[Sequence[Exception | None]]
 
 
 @dataclass(frozen=True, slots=True)
 class _Deletions:
-    filters: Sequence[AclFilter]
-    completions: Sequence[Completion[Deleted]]
+    """``filters`` is emptied once they are planned."""
+
+    filters: list[AclFilter]
+    completion: Completion[Sequence[Deleted | Exception]]
 
 
 @dataclass(frozen=True, slots=True)
 class _ClusterRequest:
     plan: Callable[[ClusterImage], ClusterPlan[Any]]
     take: Callable[[], None]
-    completions: Sequence[Completion[Any]]
+    completion: Completion[Any]
 
 
 _Request = _Creations | _Deletions | _ClusterRequest
@@ -131,25 +142,25 @@ class UpdateQueue:
         self._inbox_sender, self._inbox = trio.open_memory_channel[_Request](requests_max)
         self.statistics: Final = UpdateStatistics()
 
-    def create(self, acls: Sequence[Acl]) -> list[Completion[None]]:
+    def create(self, acls: Sequence[Acl]) -> Sequence[Completion[None]]:
         """Queue one request of creations; one completion an item, in order.
 
         A completion fails with an AclError (that item's fault), with UpdateRefusedError (not done)
         or with LogWriteError (it is not known whether it was done).
         """
-        completions: list[Completion[None]] = [Completion() for _ in acls]
-        self._accept(_Creations(tuple(acls), tuple(completions)))
-        return completions
+        completion: Completion[Sequence[Exception | None]] = Completion()
+        self._accept(_Creations(list(acls), completion))
+        return ItemCompletions(completion, len(acls))
 
-    def delete(self, filters: Sequence[AclFilter]) -> list[Completion[Deleted]]:
+    def delete(self, filters: Sequence[AclFilter]) -> Sequence[Completion[Deleted]]:
         """Queue one request of deletions; one completion a filter, in order.
 
         A completion fails with UpdateRefusedError or LogWriteError, as for ``create``; a filter's
         own fault is part of what it is answered.
         """
-        completions: list[Completion[Deleted]] = [Completion() for _ in filters]
-        self._accept(_Deletions(tuple(filters), tuple(completions)))
-        return completions
+        completion: Completion[Sequence[Deleted | Exception]] = Completion()
+        self._accept(_Deletions(list(filters), completion))
+        return ItemCompletions(completion, len(filters))
 
     def change_cluster(
         self, plan: Callable[[ClusterImage], ClusterPlan[T]], take: Callable[[], None]
@@ -164,7 +175,7 @@ class UpdateQueue:
         The completion fails with UpdateRefusedError or LogWriteError, as for ``create``.
         """
         completion = Completion[T]()
-        self._accept(_ClusterRequest(plan, take, (completion,)))
+        self._accept(_ClusterRequest(plan, take, completion))
         return completion
 
     def _accept(self, request: _Request) -> None:
@@ -194,31 +205,29 @@ class UpdateQueue:
             try:
                 await self._snapshot.wait_until(lambda newest: newest is not None)
                 async for request in self._inbox:
-                    await self._flush(self._group(request))
+                    await self._flush(request)
             finally:
                 self._refuse_all(UpdateRefusedError("the daemon is shutting down"))
 
-    def _group(self, first: _Request) -> list[_Request]:
-        """Return ``first`` and what waits behind it, as much as fits into one flush."""
-        group = [first]
-        size = _size(first)
-        while size < CHANGES_PER_FLUSH_MAX:
-            try:
-                request = self._inbox.receive_nowait()
-            except (trio.WouldBlock, trio.EndOfChannel):
-                break
-            group.append(request)
-            size += _size(request)
-        return group
+    async def _flush(self, first: _Request) -> None:
+        """Plan ``first`` and what waits behind it, write all, apply all, answer all.
 
-    async def _flush(self, group: list[_Request]) -> None:
-        """Plan each request against the tail, write all, apply all, answer all."""
+        Each request is planned against the tail. As many are taken as fit whatever they change.
+        """
+        group: list[_Request] = []
+        waiting = self._inbox.statistics().current_buffer_used
         try:
             snapshot = self._snapshot.newest
             assert snapshot is not None, "nothing is flushed before it is loaded"
             tail = _Tail(snapshot, self._image.newest)
-            for request in group:
-                await self._plan(tail, request)
+            changes = 0
+            group.append(first)
+            while True:
+                changes += await self._plan(tail, group[-1])
+                if not waiting or changes + RECORDS_PER_REQUEST_MAX > CHANGES_PER_FLUSH_MAX:
+                    break
+                group.append(self._inbox.receive_nowait())
+                waiting -= 1
             await self._write([plan for _, plan in tail.planned if plan.changes])
             for request, _ in tail.planned:
                 if isinstance(request, _ClusterRequest):
@@ -234,22 +243,25 @@ class UpdateQueue:
                 _refuse(request, LogWriteError("interrupted: the update may still apply"))
             self.statistics.requests_waiting -= len(group)
 
-    async def _plan(self, tail: _Tail, request: _Request) -> None:
-        """Plan one request against the tail, and move the tail on."""
+    async def _plan(self, tail: _Tail, request: _Request) -> int:
+        """Plan one request against the tail, and move the tail on; return how much it changes."""
         plan: _Plan
         match request:
             case _Creations(acls):
                 plan = await finish_in_turns(plan_creations(tail.snapshot, acls, self._new_id))
                 tail.snapshot = plan.tail
+                await finish_in_turns(free(acls))
             case _Deletions(filters):
                 plan = await finish_in_turns(plan_deletions(tail.snapshot, filters))
                 tail.snapshot = plan.tail
+                await finish_in_turns(free(filters))
             case _ClusterRequest(plan_changes):
                 plan = plan_changes(tail.image)
                 tail.image = apply_cluster_changes(tail.image, plan.changes)
             case _:
                 assert_never(request)
         tail.planned.append((request, plan))
+        return len(plan.changes)
 
     async def _write(self, plans: list[_Plan]) -> None:
         """Return once what is planned, a batch each, is durable and applied."""
@@ -279,10 +291,6 @@ class UpdateQueue:
             self.statistics.requests_waiting -= 1
 
 
-def _size(request: _Request) -> int:
-    return len(request.completions)
-
-
 def _batch_of(plan: _Plan, last_offset: int) -> ChangeBatch:
     if isinstance(plan, ClusterPlan):
         return ChangeBatch(last_offset, cluster_changes=plan.changes)
@@ -291,22 +299,15 @@ def _batch_of(plan: _Plan, last_offset: int) -> ChangeBatch:
 
 def _answer(request: _Request, plan: _Plan) -> None:
     match request, plan:
-        case _Creations(), CreationPlan():
-            for created, error in zip(request.completions, plan.errors, strict=True):
-                if error is None:
-                    created.succeed(None)
-                else:
-                    created.fail(error)
-        case _Deletions(), DeletionPlan():
-            for deleted, result in zip(request.completions, plan.results, strict=True):
-                deleted.succeed(result)
-        case _ClusterRequest(), ClusterPlan():
-            (changed,) = request.completions
+        case _Creations(completion=created), CreationPlan():
+            created.succeed(plan.errors)
+        case _Deletions(completion=deleted), DeletionPlan():
+            deleted.succeed(plan.results)
+        case _ClusterRequest(completion=changed), ClusterPlan():
             changed.succeed(plan.result)
 
 
-def _refuse(request: _Request, error: UpdateRefusedError | LogWriteError | AclError) -> None:
-    """Fail what is not done yet."""
-    for completion in request.completions:
-        if not completion.is_done:
-            completion.fail(error)
+def _refuse(request: _Request, error: UpdateRefusedError | LogWriteError) -> None:
+    """Fail it if it is not done yet."""
+    if not request.completion.is_done:
+        request.completion.fail(error)

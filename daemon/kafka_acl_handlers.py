@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
-from typing import Any, Final, TypeVar
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import Any, Final
 
 import trio
 
 from acl.errors import InvalidAclError, PolicyViolationError
-from acl.model import Acl, Operation
+from acl.model import Acl, AclFilter, Operation
+from acl.steps import free
 from acl.updates import Deleted
 from acl.validation import validate_filter, validate_resource
 from actors.authorizer import Authorizer, RequestContext
@@ -48,6 +50,7 @@ from protocol.kafka_acl_responses import (
 )
 from protocol.kafka_connection import KafkaRequest
 from protocol.kafka_errors import ApiError, ErrorCode
+from protocol.kafka_output import Made
 
 _ITEMS_PER_TURN: Final = 256
 _NOT_AUTHORIZED: Final = ApiError(
@@ -64,8 +67,6 @@ _CODES: Final[tuple[tuple[type[Exception], ErrorCode], ...]] = (
     (LogWriteError, ErrorCode.KAFKA_STORAGE_ERROR),
     (SecurityDisabledError, ErrorCode.SECURITY_DISABLED),
 )
-
-Value = TypeVar("Value")
 
 _logger = logging.getLogger(__name__)
 
@@ -108,19 +109,29 @@ class AclHandlers:
         if not self._rights.may(context, Operation.ALTER):
             return await _refuse_creations(request, _NOT_AUTHORIZED), 0.0
         acls = await finish_in_turns(decode_create_acls(request.api_version, request.body))
-        results: list[ApiError | None] = []
+        try:
+            return await self._create(request, context, acls)
+        finally:
+            await finish_in_turns(free(acls))
+
+    async def _create(
+        self, request: KafkaRequest, context: RequestContext, acls: list[Acl]
+    ) -> Answer:
+        faults: list[ApiError | None] = []
+        good: list[Acl] = []
         for number, acl in enumerate(acls, 1):
-            results.append(_resource_error(acl))
+            fault = _resource_error(acl)
+            faults.append(fault)
+            if fault is None:
+                good.append(acl)
             if number % _ITEMS_PER_TURN == 0:
                 await trio.lowlevel.checkpoint()
-        good = [number for number, error in enumerate(results) if error is None]
         try:
-            completions = self._authorizer.create_acls(context, [acls[number] for number in good])
+            completions = self._authorizer.create_acls(context, good)
         except SecurityDisabledError as error:
             return await _refuse_creations(request, _api_error(error)), 0.0
         remote_s = await self._wait(completions)
-        for number, completion in zip(good, completions, strict=True):
-            _, results[number] = _ended(completion)
+        results = _CreationResults(faults, completions)
         return await finish_in_turns(encode_create_acls(request.api_version, results)), remote_s
 
     async def refuse_create(self, request: KafkaRequest) -> list[Piece]:
@@ -131,11 +142,19 @@ class AclHandlers:
             return await _refuse_deletions(request, _NOT_AUTHORIZED), 0.0
         filters = await finish_in_turns(decode_delete_acls(request.api_version, request.body))
         try:
+            return await self._delete(request, context, filters)
+        finally:
+            await finish_in_turns(free(filters))
+
+    async def _delete(
+        self, request: KafkaRequest, context: RequestContext, filters: list[AclFilter]
+    ) -> Answer:
+        try:
             completions = self._authorizer.delete_acls(context, filters)
         except SecurityDisabledError as error:
             return await _refuse_deletions(request, _api_error(error)), 0.0
         remote_s = await self._wait(completions)
-        results = [_filter_result(*_ended(completion)) for completion in completions]
+        results = Made(_filter_result, completions)
         return await finish_in_turns(encode_delete_acls(request.api_version, results)), remote_s
 
     async def refuse_delete(self, request: KafkaRequest) -> list[Piece]:
@@ -148,14 +167,34 @@ class AclHandlers:
         return time.perf_counter() - started
 
 
+class _CreationResults:
+    """What each creation is answered: the fault that was found here, or what it ended with."""
+
+    def __init__(
+        self, faults: Sequence[ApiError | None], completions: Sequence[Completion[None]]
+    ) -> None:
+        self._faults = faults
+        self._completions = completions
+
+    def __len__(self) -> int:
+        return len(self._faults)
+
+    def __iter__(self) -> Iterator[ApiError | None]:
+        completions = iter(self._completions)
+        for fault in self._faults:
+            yield _error_of(next(completions)) if fault is None else fault
+
+
 async def _refuse_creations(request: KafkaRequest, error: ApiError) -> list[Piece]:
     count = count_items(request.api_key, request.api_version, request.body)
-    return await finish_in_turns(encode_create_acls(request.api_version, [error] * count))
+    refused = Made(lambda _: error, range(count))
+    return await finish_in_turns(encode_create_acls(request.api_version, refused))
 
 
 async def _refuse_deletions(request: KafkaRequest, error: ApiError) -> list[Piece]:
     count = count_items(request.api_key, request.api_version, request.body)
-    refused = [FilterResult(error=error)] * count
+    result = FilterResult(error=error)
+    refused = Made(lambda _: result, range(count))
     return await finish_in_turns(encode_delete_acls(request.api_version, refused))
 
 
@@ -163,18 +202,22 @@ def _resource_error(acl: Acl) -> ApiError | None:
     try:
         validate_resource(acl)
     except InvalidAclError as error:
-        return _api_error(error)
+        return _invalid_request(str(error))
     return None
 
 
-def _ended(completion: Completion[Value]) -> tuple[Value | None, ApiError | None]:
-    """Return what an item ended with: its value or its error; that of one still under way."""
+@cache
+def _invalid_request(text: str) -> ApiError:
+    """Return one value for each of Kafka's few texts: a request may have many faulty items."""
+    return ApiError(ErrorCode.INVALID_REQUEST, text)
+
+
+def _error_of(completion: Completion[Any]) -> ApiError | None:
+    """Return what an item failed with; one still under way has timed out."""
     if not completion.is_done:
-        return None, _TIMED_OUT
-    try:
-        return completion.result(), None
-    except Exception as error:  # noqa: BLE001 - an authorizer may fail an item with any
-        return None, _api_error(error)
+        return _TIMED_OUT
+    error = completion.error
+    return None if error is None else _api_error(error)
 
 
 def _api_error(error: Exception) -> ApiError:
@@ -185,15 +228,16 @@ def _api_error(error: Exception) -> ApiError:
     return ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.UNKNOWN_SERVER_ERROR.text)
 
 
-def _filter_result(deleted: Deleted | None, error: ApiError | None) -> FilterResult:
-    if deleted is None:
+def _filter_result(completion: Completion[Deleted]) -> FilterResult:
+    error = _error_of(completion)
+    if error is not None:
         return FilterResult(error=error)
+    deleted = completion.result()
     if deleted.error is not None:
         return FilterResult(error=_api_error(deleted.error))
     failures = deleted.failures
-    return FilterResult(
-        [
-            MatchingAcl(acl, _api_error(failures[acl]) if acl in failures else None)
-            for acl in deleted.acls
-        ]
-    )
+
+    def match(acl: Acl) -> MatchingAcl:
+        return MatchingAcl(acl, _api_error(failures[acl]) if acl in failures else None)
+
+    return FilterResult(Made(match, deleted.acls))

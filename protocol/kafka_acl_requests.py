@@ -9,11 +9,17 @@ Source: KIP-140, KIP-290; Kafka 4.3 DescribeAclsRequest, CreateAclsRequest, Dele
 from __future__ import annotations
 
 from functools import partial
+from typing import Final
 
 from acl.model import Acl, AclFilter, PatternType
 from acl.steps import Steps
+from protocol.errors import DecodeError
 from protocol.kafka_api import APIS, ApiKey
 from protocol.kafka_wire import BodyReader
+
+_ITEM_BYTES_MIN: Final = (9, 10)
+"""A creation or filter of versions 0 and 1: its codes, and three lengths of two bytes."""
+_ITEM_BYTES_MIN_FLEXIBLE: Final = 8
 
 
 def decode_describe_acls(version: int, body: bytes | bytearray) -> AclFilter:
@@ -32,9 +38,8 @@ def decode_create_acls(version: int, body: bytes | bytearray) -> Steps[list[Acl]
         DecodeError: what Kafka answers by closing the connection.
     """
     reader = _reader(ApiKey.CREATE_ACLS, version, body)
-    creations = yield from reader.items(
-        reader.array_length("creations"), partial(_read_creation, version)
-    )
+    count = _item_count(reader, version, "creations")
+    creations = yield from reader.items(count, partial(_read_creation, version))
     reader.end_structure()
     return creations
 
@@ -46,9 +51,8 @@ def decode_delete_acls(version: int, body: bytes | bytearray) -> Steps[list[AclF
         DecodeError: what Kafka answers by closing the connection.
     """
     reader = _reader(ApiKey.DELETE_ACLS, version, body)
-    filters = yield from reader.items(
-        reader.array_length("filters"), partial(_read_filter, version)
-    )
+    count = _item_count(reader, version, "filters")
+    filters = yield from reader.items(count, partial(_read_filter, version))
     reader.end_structure()
     return filters
 
@@ -59,10 +63,24 @@ def count_items(api_key: ApiKey, version: int, body: bytes | bytearray) -> int:
     So one that is not authorized is answered without the work of reading it.
 
     Raises:
-        DecodeError: what Kafka answers by closing the connection.
+        DecodeError: the items cannot all be there. Kafka closes the connection, too.
     """
     assert api_key in (ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS)
-    return _reader(api_key, version, body).array_length("items")
+    return _item_count(_reader(api_key, version, body), version, "items")
+
+
+def _item_count(reader: BodyReader, version: int, what: str) -> int:
+    """Return how many creations or filters follow: no more than there are bytes for."""
+    start = reader.position
+    count = reader.array_length(what)
+    bytes_left = reader.end - reader.position
+    each = _ITEM_BYTES_MIN_FLEXIBLE if reader.flexible else _ITEM_BYTES_MIN[min(version, 1)]
+    if count * each > bytes_left:
+        raise DecodeError(
+            f"{what}: {count} announced, of {each} bytes or more each; {bytes_left} bytes left",
+            start,
+        )
+    return count
 
 
 def _reader(api_key: ApiKey, version: int, body: bytes | bytearray) -> BodyReader:

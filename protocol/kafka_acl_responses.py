@@ -9,7 +9,7 @@ Source: KIP-140, KIP-290; Kafka 4.3 AclApis, DescribeAclsResponse, DeleteAclsRes
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import msgspec
@@ -18,6 +18,7 @@ from acl.model import Acl, PatternType
 from acl.steps import Steps
 from protocol.kafka_api import APIS, ApiKey
 from protocol.kafka_errors import ApiError
+from protocol.kafka_output import PIECE_BYTES, Items
 from protocol.kafka_steps import ITEMS_PER_STEP
 from protocol.kafka_wire import array_length, nullable_string, string
 
@@ -31,8 +32,31 @@ _PIECES_PER_STEP: Final = 2 * ITEMS_PER_STEP
 _JOINED_BYTES_MAX: Final = 4096
 _TEXT_CHARACTERS_MAX: Final = 4096
 """How much of an error's text is sent: one that quotes a long name would be too long a string."""
+TEXTS_BYTES_MAX: Final = 1024 * 1024
+"""How many bytes of errors' texts an answer holds. Errors beyond have a code and no text, and
+clients say what the code means: so a request of many small items earns no answer many times its
+size."""
 
 Piece = bytes | bytearray
+
+
+class _Texts:
+    """Writes errors, their texts only as far as ``TEXTS_BYTES_MAX`` allows."""
+
+    __slots__ = ("_bytes_left", "_flexible")
+
+    def __init__(self, flexible: bool) -> None:
+        self._bytes_left = TEXTS_BYTES_MAX
+        self._flexible = flexible
+
+    def error(self, error: ApiError) -> bytes:
+        text = None if error.message is None else error.message[:_TEXT_CHARACTERS_MAX]
+        encoded = nullable_string(text, flexible=self._flexible)
+        self._bytes_left -= len(encoded)
+        if self._bytes_left < 0:
+            self._bytes_left = 0
+            encoded = nullable_string(None, flexible=self._flexible)
+        return _INT16.pack(error.code) + encoded
 
 
 class MatchingAcl(msgspec.Struct, frozen=True, gc=False):
@@ -45,15 +69,25 @@ class MatchingAcl(msgspec.Struct, frozen=True, gc=False):
 class FilterResult(msgspec.Struct, frozen=True, gc=False):
     """What became of one filter of a delete: its matches, or why it was not applied."""
 
-    matches: Sequence[MatchingAcl] = ()
+    matches: Items[MatchingAcl] = ()
     error: ApiError | None = None
 
 
 class _Group(msgspec.Struct, gc=False):
-    """The encoded entries of one resource pattern."""
+    """The encoded entries of one resource pattern; ``full`` holds what came before ``entries``."""
 
     entries: bytearray
     count: int = 1
+    full: list[bytearray] | None = None
+
+    def add(self, entry: bytes) -> None:
+        if len(self.entries) >= PIECE_BYTES:
+            if self.full is None:
+                self.full = []
+            self.full.append(self.entries)
+            self.entries = bytearray()
+        self.entries += entry
+        self.count += 1
 
 
 class DescribeAclsBody:
@@ -85,8 +119,7 @@ class DescribeAclsBody:
             if group is None:
                 shard[resource] = _Group(bytearray(_entry(acl, flexible)))
             else:
-                group.entries += _entry(acl, flexible)
-                group.count += 1
+                group.add(_entry(acl, flexible))
 
     def encode(self) -> Steps[list[Piece]]:
         """Return, in steps, the body in pieces; what was added is let go of on the way."""
@@ -100,6 +133,7 @@ class DescribeAclsBody:
         while shards:
             for resource, group in shards.pop().items():
                 yield resource + array_length(group.count, flexible=flexible)
+                yield from group.full or ()
                 yield group.entries
                 yield end
         yield end
@@ -110,45 +144,51 @@ def encode_describe_acls_error(version: int, error: ApiError) -> bytes:
     flexible = APIS[ApiKey.DESCRIBE_ACLS].is_flexible(version)
     no_resources = array_length(0, flexible=flexible)
     end = b"\0" if flexible else b""
-    return b"".join((_NOT_THROTTLED, _error(error, flexible), no_resources, end))
+    return b"".join((_NOT_THROTTLED, _Texts(flexible).error(error), no_resources, end))
 
 
-def encode_create_acls(version: int, results: Sequence[ApiError | None]) -> Steps[list[Piece]]:
+def encode_create_acls(version: int, results: Items[ApiError | None]) -> Steps[list[Piece]]:
     """Return, in steps, the body of a CreateAcls response in pieces.
 
-    Args:    results: for each creation in its order what went wrong, None where nothing did.
+    Args:
+        results: for each creation in its order what went wrong, None where nothing did.
     """
     return _gather(_create_pieces(APIS[ApiKey.CREATE_ACLS].is_flexible(version), results))
 
 
-def encode_delete_acls(version: int, results: Sequence[FilterResult]) -> Steps[list[Piece]]:
+def encode_delete_acls(version: int, results: Items[FilterResult]) -> Steps[list[Piece]]:
     """Return, in steps, the body of a DeleteAcls response in pieces.
 
-    Args:    results: one for each filter, in their order.
-    Raises:  ValueError: a string is longer than Kafka's are.
+    Args:
+        results: one for each filter, in their order.
+
+    Raises:
+        ValueError: a string is longer than Kafka's are.
     """
     return _gather(_delete_pieces(version, results))
 
 
-def _create_pieces(flexible: bool, results: Sequence[ApiError | None]) -> Iterator[Piece]:
+def _create_pieces(flexible: bool, results: Items[ApiError | None]) -> Iterator[Piece]:
     end = b"\0" if flexible else b""
     created = _NO_ERROR + string("", flexible=flexible) + end
+    texts = _Texts(flexible)
     yield _NOT_THROTTLED + array_length(len(results), flexible=flexible)
     for error in results:
-        yield created if error is None else _error(error, flexible) + end
+        yield created if error is None else texts.error(error) + end
     yield end
 
 
-def _delete_pieces(version: int, results: Sequence[FilterResult]) -> Iterator[Piece]:
+def _delete_pieces(version: int, results: Items[FilterResult]) -> Iterator[Piece]:
     flexible = APIS[ApiKey.DELETE_ACLS].is_flexible(version)
     end = b"\0" if flexible else b""
     succeeded = _NO_ERROR + nullable_string(None, flexible=flexible)
+    texts = _Texts(flexible)
     yield _NOT_THROTTLED + array_length(len(results), flexible=flexible)
     for result in results:
-        yield succeeded if result.error is None else _error(result.error, flexible)
+        yield succeeded if result.error is None else texts.error(result.error)
         yield array_length(len(result.matches), flexible=flexible)
         for match in result.matches:
-            yield succeeded if match.error is None else _error(match.error, flexible)
+            yield succeeded if match.error is None else texts.error(match.error)
             yield _resource(match.acl, version, flexible) + _entry(match.acl, flexible)
         yield end
     yield end
@@ -171,11 +211,6 @@ def _gather(pieces: Iterator[Piece]) -> Steps[list[Piece]]:
         yield
     whole.append(b"".join(part))
     return whole
-
-
-def _error(error: ApiError, flexible: bool) -> bytes:
-    text = None if error.message is None else error.message[:_TEXT_CHARACTERS_MAX]
-    return _INT16.pack(error.code) + nullable_string(text, flexible=flexible)
 
 
 def _resource(acl: Acl, version: int, flexible: bool) -> bytes:

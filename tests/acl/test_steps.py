@@ -1,6 +1,6 @@
 """Work that is done in steps."""
 
-from acl.steps import Steps, finish
+from acl.steps import ITEMS_FREED_PER_STEP, Steps, at_once, finish, free
 
 
 def test_finish_returns_what_the_steps_come_to() -> None:
@@ -15,3 +15,17 @@ def test_finish_returns_what_the_steps_come_to() -> None:
 
     assert finish(steps()) == "done"
     assert ran == [0, 1, 2]
+
+
+def test_a_list_is_freed_in_steps() -> None:
+    """No step frees many items, and none is left."""
+    items = list(range(1000))
+    left = [len(items) for _ in free(items)]
+    assert left[0] == 1000 - ITEMS_FREED_PER_STEP
+    assert items == []
+
+
+def test_a_value_that_is_known_takes_no_step() -> None:
+    """``at_once`` is for answers that need no work."""
+    assert list(at_once(True)) == []
+    assert finish(at_once("value")) == "value"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from acl import updates
 from acl.builder import build
-from acl.errors import PolicyViolationError
+from acl.errors import InvalidAclError, PolicyViolationError
 from acl.filter_index import FilterIndex
 from acl.model import Acl, AclAdded, AclFilter, AclRemoved, ChangeBatch, PatternType
 from acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot, apply_changes
@@ -36,6 +36,9 @@ def finished(steps: Generator[None, None, Plan]) -> tuple[Plan, int]:
 def ids() -> Callable[[], bytes]:
     numbers = itertools.count(1)
     return lambda: b"new" + next(numbers).to_bytes(13, "big")
+
+
+GOOD = Acl(2, "good", 3, "User:a", "*", 3, 3)
 
 
 def snapshot_of(held: set[Acl]) -> AclSnapshot:
@@ -174,3 +177,15 @@ def count_look_ups(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
 
     monkeypatch.setattr(FilterIndex, "look_up", counting)
     return lambda: len(looked_up)
+
+
+def test_many_different_faults_of_creations_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first are named with Kafka's texts; every faulty item is refused."""
+    monkeypatch.setattr(updates, "FAULTS_PER_REQUEST_MAX", 2)
+    wanted = [Acl(2, "t", 3, f"u{n % 4}", "*", 3, 3) for n in range(8)]
+    plan, _ = finished(plan_creations(EMPTY_SNAPSHOT, [*wanted, GOOD], ids()))
+    assert ["`u" in str(error) for error in plan.errors] == [True, True, False, False] * 2 + [False]
+    assert {type(error) for error in plan.errors[:-1]} == {InvalidAclError}
+    assert plan.errors[0] is plan.errors[4]
+    assert plan.errors[2] is plan.errors[7]
+    assert (plan.errors[-1], len(plan.changes)) == (None, 1)

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from actors.completion import Completion
+from actors.completion import Completion, ItemCompletions
 
 
 async def test_every_waiter_gets_the_result(nursery: trio.Nursery) -> None:
@@ -54,3 +56,51 @@ def test_it_ends_once_and_has_no_result_before() -> None:
         completion.succeed(2)
     with pytest.raises(AssertionError):
         completion.fail(ValueError())
+
+
+async def test_items_end_with_their_whole() -> None:
+    """Each has its own value or error; what was handed out before the end ends, too."""
+    whole: Completion[Sequence[int | Exception]] = Completion()
+    items = ItemCompletions(whole, 3)
+    early = list(items)
+    assert [item.is_done for item in early] == [False] * 3
+    whole.succeed([1, ValueError("why"), 3])
+    for first, failed, last in (early, items, items[-3:], [items[n] for n in range(3)]):
+        assert (first.is_done, first.error, await first, last.result()) == (True, None, 1, 3)
+        assert isinstance(failed.error, ValueError)
+        with pytest.raises(ValueError, match="why"):
+            await failed
+    assert (len(items), len(items[1:])) == (3, 2)
+    with pytest.raises(IndexError):
+        items[3]
+
+
+async def test_items_fail_together() -> None:
+    """A request that was refused has refused each of its items."""
+    whole: Completion[Sequence[int | Exception]] = Completion()
+    items = ItemCompletions(whole, 2)
+    with pytest.raises(AssertionError):
+        items[0].fail(ValueError())
+    with pytest.raises(AssertionError):
+        items[0].succeed(1)
+    whole.fail(ValueError("refused"))
+    for item in items:
+        with pytest.raises(ValueError, match="refused"):
+            item.result()
+
+
+def test_an_error_that_items_share_keeps_no_traceback_of_each() -> None:
+    """Raised for one item after the other, it would hold all of their frames."""
+    error = ValueError()
+    whole: Completion[Sequence[int | Exception]] = Completion()
+    whole.succeed([error] * 50)
+    alone: Completion[int] = Completion()
+    alone.fail(error)
+    for completion in (*ItemCompletions(whole, 50), *[alone] * 50):
+        with pytest.raises(ValueError):  # noqa: PT011 - it has no text
+            completion.result()
+    frames = 0
+    traceback = error.__traceback__
+    while traceback is not None:
+        frames, traceback = frames + 1, traceback.tb_next
+    assert frames < 5

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from actors.completion import Completion
+from actors.completion import Completion, ItemCompletions
 from actors.purgatory import Purgatory
 
 
@@ -63,3 +65,38 @@ async def test_a_cancelled_caller_leaves_nothing_behind() -> None:
         await purgatory.wait([pending])
     assert (purgatory.requests_waiting, purgatory.items_waiting) == (0, 0)
     assert not pending.is_done
+
+
+async def test_the_items_of_one_request_are_waited_for_once(nursery: trio.Nursery) -> None:
+    """They are counted one by one, and looked through in turns with others."""
+    purgatory = Purgatory(30_000)
+    whole: Completion[Sequence[int | Exception]] = Completion()
+    finished = trio.Event()
+
+    async def wait() -> None:
+        await purgatory.wait(ItemCompletions(whole, 1000))
+        finished.set()
+
+    nursery.start_soon(wait)
+    await wait_all_tasks_blocked()
+    assert (purgatory.requests_waiting, purgatory.items_waiting) == (1, 1000)
+    whole.succeed([0] * 1000)
+    await finished.wait()
+    assert (purgatory.requests_waiting, purgatory.items_waiting) == (0, 0)
+
+
+async def test_many_completions_are_looked_through_in_turns(nursery: trio.Nursery) -> None:
+    """Whether they are done or not."""
+    purgatory = Purgatory(30_000)
+    turns = 0
+
+    async def count_turns() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await trio.lowlevel.checkpoint()
+
+    nursery.start_soon(count_turns)
+    await purgatory.wait([Completion.of(1)] * 10_000)
+    assert turns > 10_000 / 512
+    nursery.cancel_scope.cancel()

@@ -26,6 +26,7 @@ from acl.model import (
 )
 from acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot, apply
 from acl.updates import RECORDS_PER_REQUEST_MAX, Deleted
+from actors import update_queue
 from actors.completion import Completion
 from actors.errors import LogWriteError, UpdateRefusedError
 from actors.published import Published
@@ -181,6 +182,51 @@ async def test_what_waits_is_written_together_one_batch_a_request(nursery: trio.
     nursery.cancel_scope.cancel()
 
 
+async def test_a_flush_never_holds_more_changes_than_its_bound(
+    nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One filter may remove as many ACLs as a request may: changes count, not items."""
+    monkeypatch.setattr(update_queue, "CHANGES_PER_FLUSH_MAX", 20)
+    monkeypatch.setattr(update_queue, "RECORDS_PER_REQUEST_MAX", 10)
+    running = await start(nursery)
+    users = [f"User:{number}" for number in range(6)]
+    for user in users:
+        await results(running.queue.create([acl(f"t{n}", user) for n in range(10)]))
+    running.log.hold()
+    running.queue.create([acl("0")])
+    await wait_all_tasks_blocked()
+    waiting = [running.queue.delete([AclFilter(principal=user)]) for user in users]
+    waiting.append(running.queue.delete([AclFilter(principal="User:none")]))
+    written = len(running.log.appends)
+    running.log.released.set()
+    await results(list(itertools.chain.from_iterable(waiting)))
+    flushes = [sum(map(len, append)) for append in running.log.appends[written:]]
+    assert flushes == [1, 20, 20, 20]
+    assert running.queue.statistics.requests_waiting == 0
+    nursery.cancel_scope.cancel()
+
+
+async def test_a_large_request_has_one_completion(
+    nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beginning and answering it takes no time for each of its items."""
+    made: list[Completion[Any]] = []
+
+    class Counted(Completion[Any]):
+        def __init__(self) -> None:
+            super().__init__()
+            made.append(self)
+
+    monkeypatch.setattr(update_queue, "Completion", Counted)
+    running = await start(nursery)
+    created = running.queue.create([acl(f"t{n}") for n in range(1000)])
+    deleted = running.queue.delete([AclFilter(resource_name=f"t{n}") for n in range(1000)])
+    assert (len(created), len(deleted), len(made)) == (1000, 1000, 2)
+    assert await results(created) == [None] * 1000
+    assert [each.acls for each in await results(deleted)] == [(acl(f"t{n}"),) for n in range(1000)]
+    nursery.cancel_scope.cancel()
+
+
 async def test_good_items_of_a_mixed_request_are_kept(nursery: trio.Nursery) -> None:
     """Errors are per item; the batch holds the good ones, and a duplicate is a success."""
     running = await start(nursery)
@@ -316,7 +362,7 @@ async def test_what_the_log_refuses_is_refused_and_the_queue_goes_on(
     """Nothing was written: all that was planned together is as if nobody had asked for it."""
     running = await start(nursery)
     running.log.hold()
-    accepted = running.queue.create([acl("t")])
+    accepted = [*running.queue.create([acl("t")])]
     await wait_all_tasks_blocked()
     accepted += running.queue.create([acl("u"), acl("u")])
     accepted += running.queue.create([acl("u")])
@@ -337,7 +383,7 @@ async def test_a_closing_queue_finishes_what_it_accepted_and_refuses_the_rest(
     """Nothing is left waiting for ever."""
     running = await start(nursery)
     running.log.hold()
-    accepted = running.queue.create([acl("t")])
+    accepted = [*running.queue.create([acl("t")])]
     await wait_all_tasks_blocked()
     accepted += running.queue.create([acl("u")])
     running.queue.close()

@@ -19,8 +19,9 @@ from acl.model import (
 )
 from acl.updates import RECORDS_PER_REQUEST_MAX, TOO_MANY_CREATED, TOO_MANY_REMOVED
 from actors.errors import LogWriteError
+from protocol import wire
 from protocol.errors import DecodeError
-from protocol.kafka_acl_responses import FilterResult, MatchingAcl
+from protocol.kafka_acl_responses import TEXTS_BYTES_MAX, FilterResult, MatchingAcl
 from protocol.kafka_api import ApiKey
 from protocol.kafka_errors import ApiError, ErrorCode
 from tests.daemon.kafka_service import (
@@ -308,6 +309,25 @@ async def test_without_the_right_nothing_is_done_or_told(
     )
     assert await service.describe(version=version, principal=ALICE) == NOT_AUTHORIZED
     assert service.acls == {LITERAL}
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("api_key", [ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS])
+async def test_without_the_right_a_large_request_earns_no_answer_many_times_its_size(
+    nursery: trio.Nursery, version: int, api_key: ApiKey
+) -> None:
+    """An item has its code; texts end after a MiB. What announces more than it holds is refused."""
+    service = await start(nursery)
+    count = 100_000
+    is_flexible = version >= 2
+    head = wire.unsigned_varint(count + 1) if is_flexible else count.to_bytes(4, "big")
+    body = head + bytes(10 * count)
+    answer = await service.raw(api_key, version, body, principal=ALICE)
+    assert answer.count(b"\0\x1f") >= count
+    assert len(answer) < len(body) + TEXTS_BYTES_MAX
+    with pytest.raises(DecodeError, match="items: 100000 announced"):
+        await service.raw(api_key, version, body[: 5 * count], principal=ALICE)
     nursery.cancel_scope.cancel()
 
 

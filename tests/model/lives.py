@@ -13,6 +13,7 @@ import trio
 from trio.testing import MockClock
 
 from acl import filters, updates
+from acl.updates import RECORDS_PER_REQUEST_MAX
 from actors import record_applier, update_queue
 from actors.errors import EndpointStartError, LogWriteError
 from daemon import log_source
@@ -35,7 +36,7 @@ SHORT_TURNS: Final = (
     (updates, "_ITEMS_PER_STEP", 1),
     (updates, "_LOOKUPS_PER_STEP", 1),
     (record_applier, "CHANGES_PER_SLICE", 1),
-    (update_queue, "CHANGES_PER_FLUSH_MAX", 2),
+    (update_queue, "CHANGES_PER_FLUSH_MAX", RECORDS_PER_REQUEST_MAX + 1),
     (log_source, "BATCHES_PER_READ", 1),
 )
 """What is done at once, of each kind of long work, so that others come between."""

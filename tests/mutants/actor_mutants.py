@@ -21,6 +21,16 @@ ACTOR_MUTANTS: Final = (
         ),
     ),
     Mutant(
+        name="a flush counts no changes",
+        file="actors/update_queue.py",
+        text="changes += await self._plan(tail, group[-1])",
+        becomes="await self._plan(tail, group[-1])",
+        found_by=(
+            "tests/actors/test_update_queue.py"
+            "::test_a_flush_never_holds_more_changes_than_its_bound"
+        ),
+    ),
+    Mutant(
         name="an update is acknowledged before the sync",
         file="actors/update_queue.py",
         text="            await self._write([plan for _, plan in tail.planned if plan.changes])\n",

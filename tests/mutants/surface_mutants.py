@@ -116,6 +116,26 @@ SURFACE_MUTANTS: Final = (
         found_by="tests/daemon/test_sasl.py::test_anything_else_does_not",
     ),
     Mutant(
+        name="errors have texts however many there are",
+        file="protocol/kafka_acl_responses.py",
+        text="if self._bytes_left < 0:",
+        becomes="if self._bytes_left is None:",
+        found_by=(
+            "tests/protocol/test_kafka_acl_responses.py"
+            "::test_the_texts_of_errors_do_not_grow_an_answer_without_bound"
+        ),
+    ),
+    Mutant(
+        name="a request is owed as many results as it announces items",
+        file="protocol/kafka_acl_requests.py",
+        text="if count * each > bytes_left:",
+        becomes="if count > bytes_left:",
+        found_by=(
+            "tests/daemon/test_kafka_acl_handlers.py::"
+            "test_without_the_right_a_large_request_earns_no_answer_many_times_its_size"
+        ),
+    ),
+    Mutant(
         name="ACLs are created without ALTER",
         file="daemon/kafka_acl_handlers.py",
         text="Operation.ALTER):\n            return await _refuse_creations(",

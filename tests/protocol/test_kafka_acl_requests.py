@@ -199,6 +199,20 @@ def test_a_count_is_no_promise(version: int, body: str) -> None:
 
 
 @each_version
+def test_no_more_items_count_than_there_are_bytes_for(version: int) -> None:
+    """Kafka, too, closes the connection: the items cannot all be read."""
+    for api_key, body in (
+        (ApiKey.CREATE_ACLS, create_body(version, [Acl(2, "", 3, "", "", 3, 3)] * 100)),
+        (ApiKey.DELETE_ACLS, delete_body(version, [AclFilter(2)] * 100)),
+    ):
+        head = 1 if version >= 2 else 4
+        assert count_items(api_key, version, body) == 100
+        for cut in (len(body) - 2, len(body) // 2, head + 100):
+            with pytest.raises(DecodeError, match="items: 100 announced"):
+                count_items(api_key, version, body[:cut])
+
+
+@each_version
 def test_large_requests_are_read_in_steps(version: int) -> None:
     """So that others get their turns in between."""
     acl = Acl(2, "topic", 3, "User:a", "*", 3, 3)

@@ -2,6 +2,7 @@
 
 import io
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,8 +11,9 @@ from hypothesis import strategies as st
 from kio.serial import entity_reader, entity_writer
 
 from acl.model import Acl, PatternType
-from acl.steps import finish
+from acl.steps import Steps, finish
 from protocol.kafka_acl_responses import (
+    TEXTS_BYTES_MAX,
     DescribeAclsBody,
     FilterResult,
     MatchingAcl,
@@ -22,6 +24,7 @@ from protocol.kafka_acl_responses import (
 )
 from protocol.kafka_api import ApiKey, response_type
 from protocol.kafka_errors import ApiError, ErrorCode
+from protocol.kafka_output import PIECE_BYTES
 from tests.strategies import acls, texts
 
 some_examples = settings(max_examples=25)
@@ -184,6 +187,30 @@ def test_an_error_that_quotes_a_long_name_is_cut(version: int) -> None:
 
 
 @each_version
+@pytest.mark.parametrize("encode", [encode_create_acls, encode_delete_acls])
+def test_the_texts_of_errors_do_not_grow_an_answer_without_bound(
+    version: int, encode: Callable[..., Steps[list[Piece]]]
+) -> None:
+    """The first ten thousand refusals say why; behind a MiB of texts codes stand alone."""
+    api_key = ApiKey.CREATE_ACLS if encode is encode_create_acls else ApiKey.DELETE_ACLS
+    error = ApiError(44, "Unable to perform excessively large batch operation.")
+    item = error if encode is encode_create_acls else FilterResult(error=error)
+
+    def answered(count: int) -> tuple[int, list[tuple[int, str | None]]]:
+        body = joined(finish(encode(version, [item] * count)))
+        response = read_by_kio(api_key, version, body)
+        items = response.results if encode is encode_create_acls else response.filter_results
+        return len(body), [(each.error_code, each.error_message) for each in items]
+
+    _, told = answered(10_001)
+    assert told == [(44, error.message)] * 10_001
+    size, told = answered(100_000)
+    assert size < TEXTS_BYTES_MAX + 8 * 100_000 + 16
+    assert set(told) == {(44, error.message), (44, None)}
+    assert told == sorted(told, key=lambda each: each[1] is None)
+
+
+@each_version
 def test_a_name_that_no_request_could_have_brought_is_refused(version: int) -> None:
     """It stood in the log: the answer is an error, not bytes that no client can read."""
     acl = Acl(2, "x" * 0x8000, 3, "User:a", "*", 3, 3)
@@ -213,6 +240,18 @@ def test_large_responses_are_written_in_steps_and_pieces(version: int, resources
     assert told == Counter(found)
     assert len(list(encode_create_acls(version, [None] * 3000))) >= 3000 // 128
     assert len(list(encode_delete_acls(version, [FilterResult()] * 3000))) >= 3000 // 128
+
+
+@each_version
+def test_no_piece_grows_with_the_acls_of_one_pattern(version: int) -> None:
+    """A popular topic's ACLs stand in several."""
+    found = [Acl(2, "t", 3, f"User:{number:0100}", "*", 3, 3) for number in range(2000)]
+    description = DescribeAclsBody(version)
+    description.add(found)
+    pieces = finish(description.encode())
+    assert max(map(len, pieces)) < PIECE_BYTES + 200
+    response = read_by_kio(ApiKey.DESCRIBE_ACLS, version, joined(pieces))
+    assert [the_acl(each, acl) for each in response.resources for acl in each.acls] == found
 
 
 @each_version
