@@ -12,6 +12,10 @@ from typing import Final
 
 from config.configuration import Configuration
 
+ADMIN_CONNECTIONS_MAX: Final = 64
+"""How many connections the admin port may have: its own, whatever max.connections says."""
+RESERVED_CONNECTIONS: Final = 8
+"""How many places beside max.connections let an administrator in to repair what is set."""
 FREE_BYTES: Final = 4096
 """What a connection may hold of requests and answers without taking any of its endpoint's room."""
 RECEIVE_BYTES: Final = 64 * 1024
@@ -64,10 +68,16 @@ def kafka_room_bytes(configuration: Configuration) -> int:
     return room_bytes(configuration, configuration.socket_request_max_bytes)
 
 
-def connections_max(configuration: Configuration, each: int) -> int:
-    """Return how many connections a process may have, with ``each`` at every endpoint."""
-    endpoints = 2 + (configuration.decision_stream is not None) + len(configuration.listeners)
-    return endpoints * each
+def listener_connections_max(
+    configuration: Configuration, listener_name: str, max_connections: int
+) -> int:
+    """Return how many connections a Kafka listener may have, reserved ones included."""
+    own = configuration.listener_max_connections.get(listener_name, max_connections)
+    has_reserve = (
+        listener_name in configuration.sasl_users
+        or listener_name in configuration.early_start_listeners
+    )
+    return min(own, max_connections) + RESERVED_CONNECTIONS * has_reserve
 
 
 def memory_bounds(configuration: Configuration, answer_bytes_max: int) -> Iterator[Bound]:
@@ -81,7 +91,7 @@ def memory_bounds(configuration: Configuration, answer_bytes_max: int) -> Iterat
     room = HTTP_GROWTH * http_room_bytes(configuration)
     yield Bound("decision HTTP, connections", connections, http_each + EVALUATIONS_BYTES_MAX)
     yield Bound("decision HTTP, requests and answers", 1, room)
-    yield Bound("admin HTTP, connections", connections, http_each)
+    yield Bound("admin HTTP, connections", ADMIN_CONNECTIONS_MAX, http_each)
     yield Bound("admin HTTP, requests and answers", 1, room)
     if configuration.decision_stream is not None:
         each = CONNECTION_BYTES + STREAM_GROWTH * FREE_BYTES + SEND_BYTES
@@ -91,7 +101,8 @@ def memory_bounds(configuration: Configuration, answer_bytes_max: int) -> Iterat
     for listener in configuration.listeners:
         name = listener.listener_name
         each = CONNECTION_BYTES + KAFKA_GROWTH * FREE_BYTES + SEND_BYTES
-        yield Bound(f"{name}, connections", connections, each)
+        most = listener_connections_max(configuration, name, connections)
+        yield Bound(f"{name}, connections", most, each)
         room = KAFKA_GROWTH * kafka_room_bytes(configuration)
         yield Bound(f"{name}, requests and answers", 1, room)
         yield Bound(f"{name}, lists that are made", ANSWERS_AT_ONCE_MAX + 1, answer_bytes_max)

@@ -24,6 +24,7 @@ from config.joined_rules import (
     read_controller_listener_names,
     read_early_start_listeners,
     read_ignored_keys,
+    read_listener_max_connections,
     read_listeners,
     read_metadata_log_dir,
     read_sasl_users,
@@ -45,6 +46,9 @@ class Reloadable:
     audit_rules: AuditRules
     log_level: LogLevel
     max_connections: int
+    max_connections_per_ip: int
+    max_connections_per_ip_overrides: Mapping[str, int]
+    login_timeout_ms: int
     connections_max_idle_ms: int
     http_header_timeout_ms: int
     http_drain_timeout_ms: int
@@ -57,7 +61,8 @@ class Configuration:
 
     ``advertised_listeners`` are ``listeners`` where the key is absent. ``authzen_resource_types``
     has lower-case names: a request's type matches in any case. ``sasl_users`` has each SASL
-    listener's users, by its name. ``authorizer_class_name`` is empty where there is to be none.
+    listener's users, by its name, ``listener_max_connections`` the
+    limits of single listeners. ``authorizer_class_name`` is empty where there is to be none.
     ``file_values`` are the keys that are set, as text: what else an authorizer is configured with.
     ``ignored_keys`` are those that mean nothing here, sorted, worth one warning.
     """
@@ -69,6 +74,7 @@ class Configuration:
     controller_listener_names: tuple[str, ...]
     early_start_listeners: frozenset[str]
     sasl_users: Mapping[str, PlainUsers]
+    listener_max_connections: Mapping[str, int]
     socket_request_max_bytes: int
     queued_max_request_bytes: int
     queued_max_requests: int
@@ -137,6 +143,7 @@ def _configure(keys: KeyValues) -> Configuration:
         controller_listener_names=controller_listener_names,
         early_start_listeners=read_early_start_listeners(keys, controller_listener_names),
         sasl_users=read_sasl_users(keys, protocols),
+        listener_max_connections=read_listener_max_connections(keys),
         socket_request_max_bytes=values["socket.request.max.bytes"],
         queued_max_request_bytes=values["queued.max.request.bytes"],
         queued_max_requests=values["queued.max.requests"],
@@ -186,6 +193,9 @@ def _reloadable(values: Mapping[str, Any]) -> Reloadable:
         audit_rules=_audit_rules(values),
         log_level=values["authorizerd.log.level"],
         max_connections=values["max.connections"],
+        max_connections_per_ip=values["max.connections.per.ip"],
+        max_connections_per_ip_overrides=values["max.connections.per.ip.overrides"],
+        login_timeout_ms=values["authorizerd.login.timeout.ms"],
         connections_max_idle_ms=values["connections.max.idle.ms"],
         http_header_timeout_ms=values["authorizerd.http.header.timeout.ms"],
         http_drain_timeout_ms=values["authorizerd.http.drain.timeout.ms"],

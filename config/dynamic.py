@@ -29,10 +29,14 @@ GUARDED: Final = frozenset(
     (
         "super.users",
         "allow.everyone.if.no.acl.found",
+        "max.connections.per.ip.overrides",
         *(key.name for key in KEYS if key.reloadable and key.name.startswith(_AUDIT_PREFIX)),
     )
 )
-"""The keys of ours that say who may do everything, or unseen; only super users change them."""
+"""The keys of ours that say who may do everything, or unseen, or how many may connect from where.
+
+Only super users change them.
+"""
 
 _NONE: Final[Mapping[str, str]] = Map()
 _DEFAULTS: Final = {key.name: key.default for key in KEYS if key.default is not None}

@@ -21,7 +21,7 @@ from config.endpoints import (
 from config.jaas import PlainUsers, plain_users
 from config.key_values import KeyValues
 from config.keys import KEYS_BY_NAME
-from config.values import STANDARD_AUTHORIZER, SecurityProtocol, sasl_mechanisms
+from config.values import STANDARD_AUTHORIZER, SecurityProtocol, integer, sasl_mechanisms
 
 
 def read_metadata_log_dir(keys: KeyValues) -> str:
@@ -144,7 +144,7 @@ def read_sasl_users(
 
 
 def _read_plain_users(keys: KeyValues, listener_name: str) -> PlainUsers:
-    mechanisms_key, users_key = _listener_keys(listener_name)
+    mechanisms_key, users_key, _ = _listener_keys(listener_name)
     keys.read(mechanisms_key, sasl_mechanisms)
     users = keys.read(users_key, plain_users)
     if users is None:
@@ -152,12 +152,26 @@ def _read_plain_users(keys: KeyValues, listener_name: str) -> PlainUsers:
     return users
 
 
-def _listener_keys(listener_name: str) -> tuple[str, str]:
+def read_listener_max_connections(keys: KeyValues) -> Mapping[str, int]:
+    """Return the limits of those listeners that have one of their own, by their names."""
+    limits: dict[str, int] = {}
+    for listener in keys.values["listeners"]:
+        most = keys.read(_listener_keys(listener.name)[2], integer(1, 2**31 - 1))
+        if most is not None:
+            limits[listener.name] = most
+    return limits
+
+
+def _listener_keys(listener_name: str) -> tuple[str, str, str]:
     prefix = f"listener.name.{listener_name.lower()}."
-    return f"{prefix}sasl.enabled.mechanisms", f"{prefix}plain.sasl.jaas.config"
+    return (
+        f"{prefix}sasl.enabled.mechanisms",
+        f"{prefix}plain.sasl.jaas.config",
+        f"{prefix}max.connections",
+    )
 
 
-def _sasl_keys(keys: KeyValues) -> set[str]:
+def _keys_of_listeners(keys: KeyValues) -> set[str]:
     """Return the keys that are read for single listeners."""
     listeners: tuple[Listener, ...] = keys.values["listeners"]
     return {key for listener in listeners for key in _listener_keys(listener.name)}
@@ -206,4 +220,4 @@ def read_ignored_keys(keys: KeyValues) -> tuple[str, ...]:
     """Return the keys that nobody reads; an authorizer that is not built in may read any."""
     if keys.values["authorizer.class.name"] not in (STANDARD_AUTHORIZER, ""):
         return ()
-    return tuple(sorted(keys.properties.keys() - KEYS_BY_NAME.keys() - _sasl_keys(keys)))
+    return tuple(sorted(keys.properties.keys() - KEYS_BY_NAME.keys() - _keys_of_listeners(keys)))

@@ -10,6 +10,7 @@ from config.endpoints import parse_advertised_listeners, parse_listeners
 from config.key import Key
 from config.values import (
     STANDARD_AUTHORIZER,
+    address_limits,
     authorizer_class,
     boolean,
     integer,
@@ -126,9 +127,37 @@ KAFKA_KEYS = (
         reloadable=True,
         wire_minimum=64,
         doc=(
-            "How many connections each endpoint may have open at once, in each process; the limit"
-            " of open files is raised to that. Kafka's default, 2147483647, is no bound. A client"
-            " may set no less than 64."
+            "How many connections each endpoint may have open at once, in each process, but for"
+            " the admin port, which has 64 of its own; the limit of open files is raised to the"
+            " sum. SASL listeners, and PLAINTEXT ones that start early, have 8 more: on SASL"
+            " listeners for super users only. For one listener, fewer:"
+            " listener.name.NAME.max.connections, NAME in lower case. Where all are taken, a"
+            " newcomer gets the place of the oldest connection that has not logged in, else of one"
+            " that has been idle for 10 seconds, else it is refused. Kafka's default, 2147483647,"
+            " is no bound. A client may set no less than 64."
+        ),
+    ),
+    Key(
+        name="max.connections.per.ip",
+        parse=integer(1, _INT32_MAX),
+        default="512",
+        reloadable=True,
+        wire_minimum=64,
+        doc=(
+            "How many connections one address may have open at once at each endpoint, in each"
+            " process. Loopback addresses, which all users of a machine share, are limited by"
+            " max.connections.per.ip.overrides only. Kafka's default, 2147483647, is no bound. A"
+            " client may set no less than 64."
+        ),
+    ),
+    Key(
+        name="max.connections.per.ip.overrides",
+        parse=address_limits,
+        default="",
+        reloadable=True,
+        doc=(
+            "Comma list of ADDRESS:NUMBER, each in place of max.connections.per.ip for one address;"
+            " host names, which Kafka takes as well, are refused."
         ),
     ),
     Key(

@@ -43,6 +43,18 @@ OWN_KEYS = (
         ),
     ),
     Key(
+        name="authorizerd.login.timeout.ms",
+        parse=integer(1, _HOUR_MS),
+        default="10000",
+        reloadable=True,
+        wire_minimum=1000,
+        doc=(
+            "How long a new connection may take to log in or to say its hello, or, where neither is"
+            " asked for, to send its first request, in milliseconds; then it is closed. A"
+            " client may set no less than 1000."
+        ),
+    ),
+    Key(
         name="authorizerd.decision.http",
         parse=parse_http_endpoint,
         default="http://127.0.0.1:8181",

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from acl.audit import AuditLevel
+from acl.hosts import host_address
 from acl.letter_case import ascii_lower
 from acl.model import ResourceType
 from config.errors import InvalidValueError
@@ -178,6 +179,21 @@ def super_users(text: str) -> frozenset[str]:
                 f"{principal} is not Type:name (semicolons separate the entries)"
             )
     return principals
+
+
+def address_limits(text: str) -> Mapping[str, int]:
+    """Parse ``address:number`` pairs; an IPv6 address needs no brackets.
+
+    Source:  Kafka 4.3 SocketServerConfigs.MAX_CONNECTIONS_PER_IP_OVERRIDES_CONFIG.
+    """
+    limits: dict[str, int] = {}
+    for pair in filter(None, map(trim, text.split(","))):
+        host, _, number = pair.rpartition(":")
+        address = host_address(host.removeprefix("[").removesuffix("]"))
+        if address is None:
+            raise InvalidValueError(f"{shown(pair)} is not ADDRESS:NUMBER, as in 10.0.0.1:100")
+        limits[address] = integer(1, 2**31 - 1)(number)
+    return MappingProxyType(limits)
 
 
 def authorizer_class(text: str) -> str:

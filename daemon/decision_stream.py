@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from contextlib import closing
 from itertools import islice
 from typing import Final
 
@@ -23,9 +22,10 @@ from actors.decider import Authority, Decider
 from config.bounds import SEND_BYTES
 from config.configuration import Reloadable
 from daemon.askers import Asker, Askers
-from daemon.connections import ConnectionServer, ConnectionStatistics, Intake
+from daemon.connection import LOGIN_BYTES_MAX, Connection, Phase
+from daemon.connection_limits import ConnectionLimits
+from daemon.connections import ConnectionServer, ConnectionStatistics
 from daemon.errors import ClosingError, NoRoomError
-from daemon.turn_clock import Admission, TurnClock
 from protocol.decision_stream import (
     ALLOWED,
     DENIED,
@@ -66,23 +66,20 @@ class StreamServer(ConnectionServer):
         name: str,
         decider: Decider,
         askers: Askers,
+        limits: ConnectionLimits,
         frame_bytes_max: int,
         room_bytes: int,
         turn_ms_max: float,
         offset_timeout_ms: int,
-        max_connections: int,
-        idle_timeout_ms: int,
-        drain_timeout_ms: int,
     ) -> None:
         super().__init__(
             name=name,
+            limits=limits,
             room_bytes=room_bytes,
-            max_connections=max_connections,
-            idle_timeout_ms=idle_timeout_ms,
-            drain_timeout_ms=drain_timeout_ms,
+            turn_ms_max=turn_ms_max,
             too_many=_NOT_NOW,
+            requires_login=True,
         )
-        self.clock: Final = TurnClock(turn_ms_max)
         self.statistics = ConnectionStatistics()
         self.decider: Final = decider
         self.askers: Final = askers
@@ -90,33 +87,23 @@ class StreamServer(ConnectionServer):
         self.offset_timeout = offset_timeout_ms / 1000
         self.counts: Final = decider.counts_of(SURFACE)
 
-    def reconfigure(self, settings: Reloadable) -> None:
-        super().reconfigure(settings)
+    def reconfigure(self, settings: Reloadable, connections_max: int) -> None:
+        super().reconfigure(settings, connections_max)
         self.offset_timeout = settings.update_timeout_ms / 1000
 
-    async def serve(
-        self,
-        listeners: Sequence[trio.abc.Listener[trio.SocketStream]],
-        *,
-        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
-    ) -> None:
-        with self.clock.running():
-            await super().serve(listeners, task_status=task_status)
-
-    async def converse(self, stream: trio.SocketStream) -> None:
-        with closing(Intake(self, stream)) as intake:
-            await _Conversation(self, stream, intake).run()
+    async def converse(self, connection: Connection) -> None:
+        await _Conversation(self, connection).run()
 
 
 class _Conversation:
     """One connection, from its first byte to its last."""
 
-    def __init__(self, server: StreamServer, stream: trio.SocketStream, intake: Intake) -> None:
+    def __init__(self, server: StreamServer, connection: Connection) -> None:
         self._server = server
-        self._stream = stream
-        self._intake = intake
-        self._admission = Admission(server.clock)
-        self._connection = StreamServerConnection(server.frame_bytes_max)
+        self._connection = connection
+        self._frames = StreamServerConnection(
+            server.frame_bytes_max, hello_bytes_max=LOGIN_BYTES_MAX
+        )
         self._answers = bytearray()
         self._questions_this_turn = 0
         self._asker: Asker | None = None
@@ -124,23 +111,18 @@ class _Conversation:
     async def run(self) -> None:
         """Read and answer by turns until the peer, or what it sends, ends the connection."""
         while data := await self._receive():
-            self._connection.receive_data(data)
+            self._frames.receive_data(data)
             await self._answer_all()
-            while self._admission.is_put_off:
-                self._admission.is_put_off = False
-                await self._server.pause()
+            while self._connection.admission.is_put_off:
+                await self._connection.pause()
                 await self._answer_all()
 
     async def _receive(self) -> bytes:
         try:
-            return await self._intake.receive(self._connection.bytes_held)
+            return await self._connection.receive(self._frames.bytes_held)
         except NoRoomError:
             error = ErrorCode.THROTTLING_QUOTA_EXCEEDED
-            self._answers += (
-                _NOT_NOW
-                if self._asker is None
-                else encode_answer(NO_CORRELATION_ID, error, self._offset, b"")
-            )
+            self._answers += encode_answer(NO_CORRELATION_ID, error, self._offset, b"")
             await self._flush()
             raise
 
@@ -152,8 +134,9 @@ class _Conversation:
             await self._flush()
 
     async def _answer_frames(self) -> None:
-        admission = self._admission
-        while not admission.is_put_off and (received := self._connection.next_frame()) is not None:
+        admission = self._connection.admission
+        while not admission.is_put_off and (received := self._frames.next_frame()) is not None:
+            self._connection.phase = Phase.ANSWERING
             self._server.statistics.requests += 1
             await self._take_turns(QUESTIONS_PER_FRAME)
             if isinstance(received, Ask):
@@ -190,17 +173,18 @@ class _Conversation:
         self._answers += encode_hello(error, -1 if error else self._offset)
         if error:
             raise ClosingError(f"hello refused: {error.name}")
+        self._server.establish(self._connection)
 
     async def _flush(self) -> None:
         if self._answers:
             answers, self._answers = self._answers, bytearray()
-            await self._server.send(self._stream, answers)
+            await self._connection.send(answers)
 
     async def _answer(self, ask: Ask) -> bytes:
         """Return the frame that answers ``ask``."""
         asker = self._asker
         assert asker is not None, "greeted"
-        if not self._admission.admits(has_sent_more=self._connection.bytes_held > 0):
+        if not self._connection.admission.admits(has_sent_more=self._frames.bytes_held > 0):
             self._server.statistics.requests_refused += 1
             error = ErrorCode.THROTTLING_QUOTA_EXCEEDED
             return encode_answer(ask.correlation_id, error, self._offset, b"")

@@ -13,9 +13,9 @@ from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, requires, version
 from typing import Final
 
-from config.bounds import connections_max
 from config.configuration import Configuration
 from daemon.doctor_findings import Finding, error, ok, warning
+from daemon.endpoints import connections_wanted
 from daemon.open_files import OTHER_FILES
 
 DISTRIBUTION: Final = "authorizerd"
@@ -66,9 +66,8 @@ def is_synchronized() -> bool | None:
 def limit_findings(configuration: Configuration) -> Iterator[Finding]:
     """Yield whether all connections find an open file each."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    yield limit_finding(
-        connections_max(configuration, configuration.reloadable.max_connections) + OTHER_FILES, most
-    )
+    wanted = connections_wanted(configuration, configuration.reloadable.max_connections)
+    yield limit_finding(sum(wanted.values()) + OTHER_FILES, most)
 
 
 def limit_finding(wanted: int, most: int) -> Finding:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from actors.authorizer import ServerInfo
+from config.bounds import ADMIN_CONNECTIONS_MAX, listener_connections_max
 from config.configuration import Configuration
 from daemon.binding import BoundEndpoint, bind, bind_unix
 from daemon.inherited_sockets import InheritedSockets, adopt, adopt_unix, check_names
@@ -20,6 +21,17 @@ DECISION_HTTP: Final = "decision_http"
 DECISION_STREAM: Final = "decision_stream"
 ADMIN_HTTP: Final = "admin_http"
 DECISION_PORTS: Final = (DECISION_HTTP, DECISION_STREAM)
+
+
+def connections_wanted(configuration: Configuration, max_connections: int) -> dict[str, int]:
+    """Return how many connections each endpoint may have open in one process, by its name."""
+    wanted = {ADMIN_HTTP: ADMIN_CONNECTIONS_MAX, DECISION_HTTP: max_connections}
+    if configuration.decision_stream is not None:
+        wanted[DECISION_STREAM] = max_connections
+    for listener in configuration.listeners:
+        name = listener.listener_name
+        wanted[name] = listener_connections_max(configuration, name, max_connections)
+    return wanted
 
 
 async def bind_all(

@@ -8,18 +8,17 @@ Source: Kafka 4.3 SocketServer, SaslServerAuthenticator; KIP-43, KIP-152 (SASL),
 
 from __future__ import annotations
 
-import select
-from collections.abc import Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 import trio
 
-from acl.hosts import host_address
 from config.bounds import ANSWERS_AT_ONCE_MAX, SEND_BYTES
 from config.jaas import PlainUsers
-from daemon.connections import ConnectionServer, ConnectionStatistics, Intake
+from daemon.connection import LOGIN_BYTES_MAX, Connection, Phase
+from daemon.connection_limits import ConnectionLimits
+from daemon.connections import ConnectionServer, ConnectionStatistics
 from daemon.errors import ClosingError
 from daemon.kafka_answers import ApiVersion, ApiVersionsAnswer
 from daemon.kafka_bodies import read_body, write_body
@@ -37,8 +36,6 @@ from protocol.kafka_connection import (
 )
 from protocol.kafka_errors import ErrorCode
 
-LOGIN_REQUEST_BYTES_MAX: Final = 512 * 1024
-"""What a request may hold before its client has logged in: Kafka's sasl.server.max.receive.size."""
 FAILED_LOGIN_DELAY_S: Final = 0.1
 """How long a failed log-in waits for its answer: Kafka's connection.failed.authentication.delay."""
 
@@ -73,6 +70,7 @@ class Handlers(Protocol):
 class KafkaListener(ConnectionServer):
     """Args:
     users: who may log in with PLAIN; None where nobody has to, and everyone is ANONYMOUS.
+    is_super_user: who may have a reserved place once he has logged in.
     is_controller: whether it also serves what is for controllers only.
     """
 
@@ -82,30 +80,25 @@ class KafkaListener(ConnectionServer):
         name: str,
         handlers: Handlers,
         users: PlainUsers | None,
+        limits: ConnectionLimits,
         request_bytes_max: int,
         room_bytes: int,
-        max_connections: int,
-        idle_timeout_ms: int,
-        drain_timeout_ms: int,
+        is_super_user: Callable[[str], bool],
         is_controller: bool = False,
     ) -> None:
         super().__init__(
-            name=name,
-            room_bytes=room_bytes,
-            max_connections=max_connections,
-            idle_timeout_ms=idle_timeout_ms,
-            drain_timeout_ms=drain_timeout_ms,
+            name=name, limits=limits, room_bytes=room_bytes, requires_login=users is not None
         )
         self.apis: Final = served_apis(is_controller=is_controller)
         self.statistics: KafkaStatistics = KafkaStatistics()
         self._handlers = handlers
         self._users = users
         self._request_bytes_max = request_bytes_max
+        self.is_super_user: Final = is_super_user
         self._listing = trio.CapacityLimiter(ANSWERS_AT_ONCE_MAX)
 
-    async def converse(self, stream: trio.SocketStream) -> None:
-        with closing(Intake(self, stream)) as intake:
-            await _Conversation(self, stream, intake).run()
+    async def converse(self, connection: Connection) -> None:
+        await _Conversation(self, connection).run()
 
     @property
     def users(self) -> PlainUsers | None:
@@ -116,7 +109,7 @@ class KafkaListener(ConnectionServer):
         return self._request_bytes_max
 
     async def answer(
-        self, request: KafkaRequest, session: Session, stream: trio.SocketStream
+        self, request: KafkaRequest, session: Session, connection: Connection
     ) -> list[Piece]:
         """Return the body of the response; a list has to wait until few others are made.
 
@@ -126,7 +119,7 @@ class KafkaListener(ConnectionServer):
         if request.api_key not in _LISTING_APIS:
             return await self._handlers.answer(request, session)
         async with self._listing:
-            if _has_gone(stream):
+            if connection.has_gone:
                 raise trio.BrokenResourceError
             return await self._handlers.answer(request, session)
 
@@ -134,35 +127,35 @@ class KafkaListener(ConnectionServer):
 class _Conversation:
     """One connection, from its first byte to its last."""
 
-    def __init__(self, listener: KafkaListener, stream: trio.SocketStream, intake: Intake) -> None:
+    def __init__(self, listener: KafkaListener, connection: Connection) -> None:
         self._listener = listener
-        self._stream = stream
-        self._intake = intake
-        self._host = _peer_host(stream)
+        self._connection = connection
+        self._host = connection.address or ""
         self._sasl = SaslExchange(listener.users)
-        limit = listener.request_bytes_max
-        self._connection = KafkaServerConnection(
-            limit if listener.users is None else min(limit, LOGIN_REQUEST_BYTES_MAX)
+        self._requests = KafkaServerConnection(
+            LOGIN_BYTES_MAX if listener.users is not None else listener.request_bytes_max
         )
 
     async def run(self) -> None:
         """Read and answer by turns until the peer, or what it sends, ends the connection."""
-        while data := await self._intake.receive(self._connection.bytes_held):
-            self._connection.receive_data(data)
+        while data := await self._connection.receive(self._requests.bytes_held):
+            self._requests.receive_data(data)
             while (pieces := await self._answer_next()) is not None:
                 await self._send(pieces)
                 if self._sasl.has_failed:
                     raise ClosingError(f"log-in failed from {self._host}")
+                await trio.lowlevel.checkpoint()  # to send is not to let others go first
 
     async def _answer_next(self) -> list[Piece] | None:
         """Return what answers the next frame that was received, None until all of it has come."""
         if self._sasl.expects_raw_token:
-            token = self._connection.next_token()
+            token = self._requests.next_token()
             return None if token is None else await self._take_raw_token(token)
-        request = self._connection.next_request()
+        request = self._requests.next_request()
         return None if request is None else await self._answer(request)
 
     async def _answer(self, request: KafkaRequest) -> list[Piece]:
+        self._connection.phase = Phase.ANSWERING
         self._listener.statistics.requests += 1
         if request.api_key not in self._listener.apis:
             raise DecodeError(f"{request.api_key.name} is not served on this listener", 0)
@@ -188,7 +181,9 @@ class _Conversation:
                 session = Session(
                     listener_name=self._listener.name, principal=principal, host=self._host
                 )
-                body = await self._listener.answer(request, session, self._stream)
+                body = await self._listener.answer(request, session, self._connection)
+        if self._listener.users is None:
+            self._listener.establish(self._connection)
         return frame_response(request, body)
 
     async def _tell_versions(self, request: KafkaRequest) -> list[Piece]:
@@ -201,17 +196,25 @@ class _Conversation:
 
     async def _take_raw_token(self, token: bytes) -> list[Piece]:
         """Log in as clients did before SaslAuthenticate: an empty token answers a good one."""
+        self._connection.phase = Phase.ANSWERING
         self._sasl.authenticate(token)
         await self._note_login()
         return [] if self._sasl.has_failed else [frame_token(b"")]
 
     async def _note_login(self) -> None:
-        """Let who failed wait for the answer; take larger requests from who is known."""
+        """Let who failed wait for the answer; take larger requests from who is known.
+
+        Raises:
+            ClosingError: only places that are reserved for super users are left.
+        """
+        principal = self._sasl.principal
         if self._sasl.has_failed:
             self._listener.statistics.logins_failed += 1
             await trio.sleep(FAILED_LOGIN_DELAY_S)
-        elif self._sasl.principal is not None:
-            self._connection.request_bytes_max = self._listener.request_bytes_max
+        elif principal is not None and not self._connection.is_established:
+            self._requests.request_bytes_max = self._listener.request_bytes_max
+            may_use_reserve = self._listener.is_super_user(principal)
+            self._listener.establish(self._connection, may_use_reserve=may_use_reserve)
 
     async def _send(self, pieces: Sequence[Piece]) -> None:
         """Send pieces one after the other, small ones together.
@@ -219,16 +222,16 @@ class _Conversation:
         Raises:
             NoRoomError: there are more than may wait for their clients to read them.
         """
-        self._intake.hold_answer(sum(map(len, pieces)))
+        self._connection.hold_answer(sum(map(len, pieces)))
         together = bytearray()
         for piece in pieces:
             together += piece
             if len(together) >= SEND_BYTES:
-                await self._listener.send(self._stream, together)
+                await self._connection.send(together)
                 together = bytearray()
         if together:
-            await self._listener.send(self._stream, together)
-        self._intake.keep(self._connection.bytes_held)
+            await self._connection.send(together)
+        self._connection.keep(self._requests.bytes_held)
 
 
 def _names_software(asked: Any) -> bool:  # noqa: ANN401 - an entity of any version
@@ -241,29 +244,3 @@ def _api_versions(apis: Mapping[ApiKey, Api], error: ErrorCode) -> ApiVersionsAn
         ApiVersion(key, api.first_version, api.last_version) for key, api in sorted(apis.items())
     ]
     return ApiVersionsAnswer(() if error else keys, error)
-
-
-def _has_gone(stream: trio.SocketStream) -> bool:
-    """Say whether the peer has ended or reset the connection, even with requests of it unread.
-
-    One that only sends no more looks the same, and counts as gone, as it does in Kafka.
-    """
-    poll = select.poll()
-    poll.register(stream.socket, select.POLLRDHUP)  # POLLHUP and POLLERR are told anyway
-    return bool(poll.poll(0))
-
-
-def _peer_host(stream: trio.SocketStream) -> str:
-    """Return the peer's address as Kafka compares it; a link-local one ends in its zone's number.
-
-    Raises:
-        BrokenResourceError: the peer has gone already.
-    """
-    try:
-        text, _, *flow_and_zone = stream.socket.getpeername()
-    except OSError as error:
-        raise trio.BrokenResourceError from error
-    if any(flow_and_zone[1:]):
-        text = f"{text}%{flow_and_zone[1]}"
-    host = host_address(text)
-    return text if host is None else host

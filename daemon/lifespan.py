@@ -21,7 +21,6 @@ from typing import Final
 import trio
 
 from actors.listener_gate import ListenerGate
-from config.bounds import connections_max
 from config.configuration import Configuration, Reloadable
 from daemon.assembly import Parts
 from daemon.audit import Audit
@@ -39,10 +38,9 @@ from daemon.errors import StartError
 from daemon.garbage import automatic_collection_off
 from daemon.inherited_sockets import InheritedSockets, take_inherited_sockets
 from daemon.kafka_answers import Cluster
-from daemon.open_files import allow_open_files
 from daemon.readiness import Readiness
 from daemon.ready_file import ReadyFile, remove_stale_ready_file, write_ready_file
-from daemon.servers import Server, new_servers
+from daemon.servers import Server, new_servers, reconfigure_servers
 from daemon.service_manager import ServiceManager
 from daemon.worker_pool import WorkerPool
 from daemon.worker_process import start_worker
@@ -94,8 +92,8 @@ class Daemon:
                 parts.applier, gate, lambda: parts.log.source.high_watermark, parts.workers
             )
             servers = new_servers(parts, cluster, gate, readiness)
-            for server in servers.values():
-                parts.settings.follow(server.reconfigure)
+            reconfigure = partial(reconfigure_servers, servers, parts.configuration)
+            parts.settings.follow(reconfigure)
             parts.settings.follow(self._follow)
             signals = stack.enter_context(trio.open_signal_receiver(*_SIGNALS))
             async with trio.open_nursery() as lasting:
@@ -167,7 +165,6 @@ class Daemon:
         """Take over what is nobody else's."""
         parts = self._parts
         logging.getLogger().setLevel(settings.log_level)
-        allow_open_files(connections_max(parts.configuration, settings.max_connections))
         parts.purgatory.timeout_ms = settings.update_timeout_ms
         if parts.audit is not None:
             parts.audit.take_settings(settings)

@@ -5,7 +5,7 @@ Law: nothing on the request path touches prometheus_client; its counters cost mo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
@@ -33,8 +33,10 @@ from daemon.worker_counts import Counted
 from daemon.worker_pool import WorkerPool
 from protocol.metadata_records import METADATA_VERSION_KNOWN
 
+_ACCEPTS_FAILED: Final = "Connections that could not be accepted, for want of files or memory."
 _REFUSED: Final = "Requests refused for want of time or of room: overload."
 _LISTENER: Final = ["listener"]
+_REASONS: Final = ("refused", "evicted", "timed_out", "broken")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,7 +227,6 @@ class DaemonCollector(Collector):
         yield from _seen_by(
             "http",
             {**measured.http_servers, **self._in_workers(DECISION_HTTP, HttpStatistics)},
-            reasons=("refused", "timed_out"),
             counters={
                 "requests": "Whole requests received.",
                 "requests_bad": "Requests refused unread: no HTTP, or too large.",
@@ -236,7 +237,6 @@ class DaemonCollector(Collector):
         yield from _seen_by(
             "kafka",
             measured.kafka_listeners,
-            reasons=("refused", "broken"),
             counters={
                 "requests": "Requests read.",
                 "requests_refused": _REFUSED,
@@ -246,7 +246,6 @@ class DaemonCollector(Collector):
         yield from _seen_by(
             "stream",
             {**measured.stream_servers, **self._in_workers(DECISION_STREAM, ConnectionStatistics)},
-            reasons=("refused", "broken"),
             counters={
                 "requests": "Frames read, hellos among them.",
                 "requests_refused": _REFUSED,
@@ -290,14 +289,11 @@ class DaemonCollector(Collector):
 def _seen_by(
     kind: str,
     servers: Mapping[str, Counted],
-    *,
-    reasons: Sequence[str],
     counters: Mapping[str, str],
 ) -> Iterable[Metric]:
     """Yield what servers of one kind have seen.
 
     Args:
-        reasons: for which they count connections that have ended.
         counters: what else they count, as ``statistics`` names it, and what that is.
     """
     connections = GaugeMetricFamily(
@@ -305,16 +301,16 @@ def _seen_by(
     )
     ended = CounterMetricFamily(
         f"authorizerd_{kind}_connections_ended",
-        "Connections refused for being too many, or ended: broken for what was sent on them, "
-        "timed_out for how long that took.",
+        "Connections refused for being too many, or ended: evicted for a newcomer, timed_out, or "
+        "broken by what was sent on them or by a fault.",
         labels=[*_LISTENER, "reason"],
     )
     for name, server in servers.items():
         connections.add_metric([name], server.statistics.connections_open)
-        for reason in reasons:
+        for reason in _REASONS:
             ended.add_metric([name, reason], getattr(server.statistics, f"connections_{reason}"))
     yield from (connections, ended)
-    for counter, help_text in counters.items():
+    for counter, help_text in {"accepts_failed": _ACCEPTS_FAILED, **counters}.items():
         family = CounterMetricFamily(f"authorizerd_{kind}_{counter}", help_text, labels=_LISTENER)
         for name, server in servers.items():
             family.add_metric([name], getattr(server.statistics, counter))

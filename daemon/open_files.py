@@ -1,31 +1,54 @@
-"""The limit of open files, raised to what all connections need: one that is out of files can write
-neither its log nor a checkpoint, and ends.
+"""The limit of open files: raised to what all connections need, and kept to where it is lower.
+
+Some files are never left to connections: without them the daemon could write neither its log nor a
+checkpoint, and would end.
 """
 
 from __future__ import annotations
 
 import logging
 import resource
+from collections.abc import Mapping
 from typing import Final
 
 OTHER_FILES: Final = 512
 """For the log and its checkpoints, the audit log, workers, and connections that are refused."""
+OTHER_FILES_MIN: Final = 128
+"""As many are kept of a limit that is too low for all; of a very low one, three quarters."""
 
 _logger = logging.getLogger("authorizerd")
 
 
-def allow_open_files(connections: int) -> None:
-    """Let this process have so many connections open; warn where the system does not."""
-    wanted = connections + OTHER_FILES
+def allow_open_files(wanted: Mapping[str, int]) -> dict[str, int]:
+    """Return how many connections each endpoint may have, by its name.
+
+    The limit of open files is raised where it can be. Where it is too low, a warning says so, and
+    each endpoint gets its part: the connections of one never take the files of another.
+    """
+    files = sum(wanted.values()) + OTHER_FILES
     allowed, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if allowed == resource.RLIM_INFINITY or allowed >= wanted:
-        return
-    if most != resource.RLIM_INFINITY and most < wanted:
-        _logger.warning(
-            "no more than %d files may be open, and max.connections needs %d: raise the hard limit,"
-            " or lower max.connections",
-            most,
-            wanted,
-        )
-        wanted = most
-    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
+    is_unlimited = most == resource.RLIM_INFINITY
+    if allowed != resource.RLIM_INFINITY and allowed < files:
+        allowed = files if is_unlimited else min(files, most)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, most))
+    if is_unlimited or most >= files:
+        return dict(wanted)
+    granted = share_out(wanted, max(most - OTHER_FILES_MIN, most // 4))
+    _logger.warning(
+        "no more than %d files may be open, and max.connections needs %d: each endpoint may have"
+        " at most %d connections; raise the hard limit, or lower max.connections",
+        most,
+        files,
+        max(granted.values()),
+    )
+    return granted
+
+
+def share_out(wanted: Mapping[str, int], total: int) -> dict[str, int]:
+    """Return ``total`` in equal parts, to none more than it wants, and to each at least 1."""
+    granted: dict[str, int] = {}
+    for name in sorted(wanted, key=lambda name: wanted[name]):
+        part = max(1, total // (len(wanted) - len(granted)))
+        granted[name] = min(wanted[name], part)
+        total -= granted[name]
+    return granted

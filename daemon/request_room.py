@@ -30,6 +30,11 @@ class Share:
         self._taken = 0
         self.size = 0
 
+    @property
+    def has_taken(self) -> bool:
+        """Whether it holds some of the room, beyond its free bytes."""
+        return self._taken > 0
+
     def cover(self, size: int) -> bool:
         """Hold ``size`` bytes from now on, if there is room; else go on to hold as many as before.
 

@@ -7,28 +7,35 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, Protocol
 
 import trio
 
 from actors.decider import Decider
 from actors.listener_gate import ListenerGate
-from config.bounds import http_room_bytes, kafka_room_bytes, stream_room_bytes
+from config.bounds import (
+    RESERVED_CONNECTIONS,
+    http_room_bytes,
+    kafka_room_bytes,
+    stream_room_bytes,
+)
 from config.configuration import Configuration, Reloadable
 from config.endpoints import Endpoint
 from daemon.admin import AdminHandler
 from daemon.askers import Askers
 from daemon.assembly import Parts
 from daemon.authzen import AuthZenHandler
+from daemon.connection_limits import ConnectionLimits
 from daemon.decision_stream import StreamServer
-from daemon.endpoints import ADMIN_HTTP, DECISION_HTTP, DECISION_STREAM
+from daemon.endpoints import ADMIN_HTTP, DECISION_HTTP, DECISION_STREAM, connections_wanted
 from daemon.http_server import Handler, HttpServer
 from daemon.kafka_answers import Cluster
 from daemon.kafka_handlers import KafkaHandlers
 from daemon.kafka_listener import KafkaListener
 from daemon.metrics import Measured, new_registry
 from daemon.opa import OpaHandler, is_opa_path
+from daemon.open_files import allow_open_files
 from daemon.readiness import Readiness
 from protocol.authzen import Vocabulary
 from protocol.http_head import HttpLimits
@@ -44,7 +51,25 @@ class Server(Protocol):
 
     async def drain(self) -> None: ...
 
-    def reconfigure(self, settings: Reloadable) -> None: ...
+    def reconfigure(self, settings: Reloadable, connections_max: int) -> None: ...
+
+
+def reconfigure_servers(
+    servers: Mapping[str, Server], configuration: Configuration, settings: Reloadable
+) -> None:
+    """Let servers, by their endpoints' names, take over settings, and what files allow of them."""
+    wanted = connections_wanted(configuration, settings.max_connections)
+    granted = allow_open_files({name: wanted[name] for name in servers})
+    for name, server in servers.items():
+        server.reconfigure(settings, granted[name])
+
+
+def _limits(
+    configuration: Configuration, name: str, *, reserved: int = 0, is_http: bool = False
+) -> ConnectionLimits:
+    settings = configuration.reloadable
+    most = connections_wanted(configuration, settings.max_connections)[name]
+    return ConnectionLimits.of_settings(settings, most, reserved=reserved, is_http=is_http)
 
 
 def new_servers(
@@ -63,7 +88,12 @@ def new_servers(
         times=parts.times,
     )
     kafka: dict[str, KafkaListener] = {
-        endpoint.listener_name: _new_kafka_listener(configuration, endpoint, handlers)
+        endpoint.listener_name: _new_kafka_listener(
+            configuration,
+            endpoint,
+            handlers,
+            lambda principal: principal in parts.settings.super_users,
+        )
         for endpoint in configuration.listeners
     }
     http: dict[str, HttpServer] = {}
@@ -137,29 +167,32 @@ def _new_http_server(
     return HttpServer(
         name=name,
         handler=handler,
-        limits=HttpLimits(body_bytes_max=body_bytes_max),
+        limits=_limits(configuration, name, is_http=True),
+        http_limits=HttpLimits(body_bytes_max=body_bytes_max),
         room_bytes=http_room_bytes(configuration),
         turn_ms_max=turn_ms_max,
-        max_connections=configuration.reloadable.max_connections,
-        header_timeout_ms=configuration.reloadable.http_header_timeout_ms,
-        idle_timeout_ms=configuration.reloadable.connections_max_idle_ms,
-        drain_timeout_ms=configuration.reloadable.http_drain_timeout_ms,
         allowed_hosts=allowed_hosts,
     )
 
 
 def _new_kafka_listener(
-    configuration: Configuration, endpoint: Endpoint, handlers: KafkaHandlers
+    configuration: Configuration,
+    endpoint: Endpoint,
+    handlers: KafkaHandlers,
+    is_super_user: Callable[[str], bool],
 ) -> KafkaListener:
+    name = endpoint.listener_name
+    users = configuration.sasl_users.get(name)
+    # Where nobody logs in all are alike: what is kept for super users is open to everyone.
+    reserved = 0 if users is None else RESERVED_CONNECTIONS
     return KafkaListener(
-        name=endpoint.listener_name,
+        name=name,
         handlers=handlers,
-        users=configuration.sasl_users.get(endpoint.listener_name),
+        users=users,
+        limits=_limits(configuration, name, reserved=reserved),
         request_bytes_max=configuration.socket_request_max_bytes,
         room_bytes=kafka_room_bytes(configuration),
-        max_connections=configuration.reloadable.max_connections,
-        idle_timeout_ms=configuration.reloadable.connections_max_idle_ms,
-        drain_timeout_ms=configuration.reloadable.http_drain_timeout_ms,
+        is_super_user=is_super_user,
         is_controller=endpoint.listener_name in configuration.controller_listener_names,
     )
 
@@ -171,11 +204,9 @@ def new_stream_server(
         name=DECISION_STREAM,
         decider=decider,
         askers=askers,
+        limits=_limits(configuration, DECISION_STREAM),
         frame_bytes_max=configuration.stream_frame_max_bytes,
         room_bytes=stream_room_bytes(configuration),
         turn_ms_max=configuration.overload_turn_ms,
         offset_timeout_ms=configuration.reloadable.update_timeout_ms,
-        max_connections=configuration.reloadable.max_connections,
-        idle_timeout_ms=configuration.reloadable.connections_max_idle_ms,
-        drain_timeout_ms=configuration.reloadable.http_drain_timeout_ms,
     )

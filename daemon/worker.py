@@ -33,7 +33,7 @@ from daemon.garbage import Collector, automatic_collection_off
 from daemon.http_server import HttpServer
 from daemon.lifespan import SWITCH_INTERVAL_S
 from daemon.log_output import log_statistics, take_log_format
-from daemon.servers import new_decision_server, new_stream_server
+from daemon.servers import new_decision_server, new_stream_server, reconfigure_servers
 from daemon.worker_counts import counters_of
 from daemon.worker_process import FEED_FLAG
 from protocol.worker_feed import Files, Place
@@ -87,6 +87,7 @@ class Worker(Follower):
         places: tuple[Place, ...],
         audit: Audit | None,
     ) -> None:
+        self._configuration = configuration
         self._places = places
         self._collector = Collector()
         self._feed, inbox = trio.open_memory_channel[ChangeBatch | CaughtUp](BATCHES_WAITING_MAX)
@@ -138,8 +139,7 @@ class Worker(Follower):
     def take_settings(self, texts: Mapping[str, str]) -> None:
         self._authorizer.reconfigure(texts)
         settings = reloadable_of(texts)
-        for server in self._servers.values():
-            server.reconfigure(settings)
+        reconfigure_servers(self._servers, self._configuration, settings)
         logging.getLogger().setLevel(settings.log_level)
         if self._audit is not None:
             self._audit.take_settings(settings)

@@ -80,13 +80,14 @@ RESOURCE_TYPE_OF: Final[dict[int | str, int]] = {
 
 
 class StreamServerConnection:
-    """Frames, one after the other; the first is a hello."""
+    """Frames, one after the other; the first is a hello, which may have to be shorter."""
 
-    __slots__ = ("_bytes_max", "_frames", "_has_greeted")
+    __slots__ = ("_bytes_max", "_frames", "_has_greeted", "_hello_bytes_max")
 
-    def __init__(self, frame_bytes_max: int) -> None:
+    def __init__(self, frame_bytes_max: int, *, hello_bytes_max: int | None = None) -> None:
         self._frames = Frames()
         self._bytes_max = frame_bytes_max
+        self._hello_bytes_max = frame_bytes_max if hello_bytes_max is None else hello_bytes_max
         self._has_greeted = False
 
     @property
@@ -104,7 +105,7 @@ class StreamServerConnection:
         Raises:
             DecodeError: it is none, or not the hello that comes first.
         """
-        data = self._frames.next(self._bytes_max)
+        data = self._frames.next(self._bytes_max if self._has_greeted else self._hello_bytes_max)
         if data is None:
             return None
         if not self._has_greeted:

@@ -31,9 +31,10 @@ class MetricEntry:
 
 _REFUSED: Final = "Requests refused for want of time or of room: overload."
 _ENDED: Final = (
-    "Connections refused for being too many, or ended: broken for what was sent on them, "
-    "timed_out for how long that took."
+    "Connections refused for being too many, or ended: evicted for a newcomer, timed_out, or "
+    "broken by what was sent on them or by a fault."
 )
+_ACCEPTS_FAILED: Final = "Connections that could not be accepted, for want of files or memory."
 _OPEN: Final = "Connections open now."
 _AUDIT: Final = "with `authorizerd.audit.log`"
 _WORKERS: Final = "with `authorizerd.workers` above 1"
@@ -212,7 +213,18 @@ CATALOGUE: Final = (
         labels=("listener", "reason"),
         unit="connections",
         tells=_ENDED,
-        advice="`refused`: raise `max.connections`. `timed_out`: slow or broken callers.",
+        advice=(
+            "`refused`: raise `max.connections` or `max.connections.per.ip`. `evicted`: the same,"
+            " or somebody holds connections. `timed_out`: slow or broken callers."
+        ),
+    ),
+    MetricEntry(
+        name="authorizerd_http_accepts_failed_total",
+        kind="counter",
+        labels=("listener",),
+        unit="tries",
+        tells=_ACCEPTS_FAILED,
+        advice="Raise the limit of open files, or see who uses up the system's.",
     ),
     MetricEntry(
         name="authorizerd_http_requests_total",
@@ -263,6 +275,14 @@ CATALOGUE: Final = (
         advice="`broken`: a client that does not speak Kafka, or not to this kind of listener.",
     ),
     MetricEntry(
+        name="authorizerd_kafka_accepts_failed_total",
+        kind="counter",
+        labels=("listener",),
+        unit="tries",
+        tells=_ACCEPTS_FAILED,
+        advice="Raise the limit of open files, or see who uses up the system's.",
+    ),
+    MetricEntry(
         name="authorizerd_kafka_requests_total",
         kind="counter",
         labels=("listener",),
@@ -301,6 +321,14 @@ CATALOGUE: Final = (
         unit="connections",
         tells=_ENDED,
         advice="`broken`: a client of another version, or frames that are too large.",
+    ),
+    MetricEntry(
+        name="authorizerd_stream_accepts_failed_total",
+        kind="counter",
+        labels=("listener",),
+        unit="tries",
+        tells=_ACCEPTS_FAILED,
+        advice="Raise the limit of open files, or see who uses up the system's.",
     ),
     MetricEntry(
         name="authorizerd_stream_requests_total",

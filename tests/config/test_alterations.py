@@ -121,6 +121,8 @@ def test_the_limits_that_could_keep_everyone_out_have_a_minimum() -> None:
         "max.connections",
         "connections.max.idle.ms",
         "authorizerd.http.header.timeout.ms",
+        "authorizerd.login.timeout.ms",
+        "max.connections.per.ip",
     }
 
 

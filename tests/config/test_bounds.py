@@ -7,9 +7,10 @@ import pytest
 from config.bounds import (
     KAFKA_GROWTH,
     RECEIVE_BYTES,
+    RESERVED_CONNECTIONS,
     STREAM_GROWTH,
-    connections_max,
     kafka_room_bytes,
+    listener_connections_max,
     memory_bound_bytes,
     memory_bounds,
     stream_room_bytes,
@@ -58,8 +59,6 @@ def test_no_stream_takes_no_memory() -> None:
     assert len(gone) == 2
     difference = memory_bound_bytes(with_stream, 0) - memory_bound_bytes(without, 0)
     assert difference == sum(gone)
-    assert connections_max(with_stream, 1024) == 4 * 1024
-    assert connections_max(without, 1024) == 3 * 1024
 
 
 def test_an_endpoint_has_room_for_its_largest_request() -> None:
@@ -76,3 +75,17 @@ def test_room_counts_as_what_it_grows_to() -> None:
     assert stream.total_bytes == STREAM_GROWTH * 16 * MIB
     kafka = bounds["PLAINTEXT, requests and answers"]
     assert kafka.total_bytes == KAFKA_GROWTH * (16 * MIB + RECEIVE_BYTES)
+
+
+@pytest.mark.parametrize(
+    ("override", "most"),
+    [
+        ("node.id=1", 100),
+        ("listener.name.plaintext.max.connections=30", 30),
+        ("listener.name.plaintext.max.connections=200", 100),
+        ("early.start.listeners=PLAINTEXT", 100 + RESERVED_CONNECTIONS),
+    ],
+)
+def test_a_listener_has_its_own_limit_and_its_reserve(override: str, most: int) -> None:
+    """The smaller limit counts; what starts early has places in reserve."""
+    assert listener_connections_max(configured(override), "PLAINTEXT", 100) == most

@@ -42,6 +42,7 @@ def test_two_keys_make_a_configuration() -> None:
         decision_stream=StreamEndpoint(host="127.0.0.1", port=8183),
         admin_http=HttpEndpoint(host="127.0.0.1", port=8182),
         tokens_file=None,
+        listener_max_connections={},
         stream_frame_max_bytes=131072,
         overload_turn_ms=25,
         workers=1,
@@ -72,6 +73,9 @@ def test_two_keys_make_a_configuration() -> None:
             audit_rules=AuditRules(),
             log_level=LogLevel.INFO,
             max_connections=1024,
+            max_connections_per_ip=512,
+            max_connections_per_ip_overrides={},
+            login_timeout_ms=10000,
             connections_max_idle_ms=600000,
             http_header_timeout_ms=10000,
             http_drain_timeout_ms=10000,
@@ -264,6 +268,14 @@ BAD_LINES = [
         "controller.quorum.bootstrap.servers=localhost:9093",
         "controller.quorum.bootstrap.servers: following a quorum is not available in this"
         " version: remove this key only if this daemon is to own its metadata log",
+    ),
+    (
+        "max.connections.per.ip.overrides=10.0.0.1:5,broker:1",
+        "max.connections.per.ip.overrides: broker:1 is not ADDRESS:NUMBER, as in 10.0.0.1:100",
+    ),
+    (
+        "max.connections.per.ip.overrides=10.0.0.1:many",
+        "max.connections.per.ip.overrides: many is not an integer from 1 to 2147483647",
     ),
     ("max.connections=0", "max.connections: 0 is not an integer from 1 to 2147483647"),
     (
@@ -462,3 +474,19 @@ def test_the_audits_rules_are_one_value_of_many_keys() -> None:
     assert not rules.filter.resources_included.match(ResourceType.GROUP, "x")
     assert rules.filter.resources_excluded.match(ResourceType.TOPIC, "tx")
     assert not rules.filter.resources_excluded.match(ResourceType.TOPIC, "x")
+
+
+def test_one_address_and_one_listener_may_have_limits_of_their_own() -> None:
+    """Addresses in whatever form; a listener's limit is no key that is ignored."""
+    configuration = configure(
+        "max.connections.per.ip.overrides= 10.0.0.1:5 ,::1:7,[fe80::2]:9,::ffff:10.0.0.3:1",
+        "listener.name.plaintext.max.connections=30",
+    )
+    assert configuration.reloadable.max_connections_per_ip_overrides == {
+        "10.0.0.1": 5,
+        "0:0:0:0:0:0:0:1": 7,
+        "fe80:0:0:0:0:0:0:2": 9,
+        "10.0.0.3": 1,
+    }
+    assert configuration.listener_max_connections == {"PLAINTEXT": 30}
+    assert configuration.ignored_keys == ()

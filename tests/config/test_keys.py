@@ -35,6 +35,8 @@ def test_the_reloadable_keys_are_those_that_a_running_daemon_takes_over() -> Non
         "super.users",
         "allow.everyone.if.no.acl.found",
         "max.connections",
+        "max.connections.per.ip",
+        "max.connections.per.ip.overrides",
         "connections.max.idle.ms",
         "authorizerd.audit.filter.denied",
         "authorizerd.audit.level",
@@ -47,6 +49,7 @@ def test_the_reloadable_keys_are_those_that_a_running_daemon_takes_over() -> Non
         "authorizerd.http.drain.timeout.ms",
         "authorizerd.http.header.timeout.ms",
         "authorizerd.log.level",
+        "authorizerd.login.timeout.ms",
         "authorizerd.update.timeout.ms",
     }
 
@@ -79,8 +82,8 @@ def test_misspelt_key_is_named_with_the_one_that_was_meant(name: str, meant: str
             "metadata.log.segment.min.bytes",
             "metadata.max.idle.interval.ms",
         ),
-        *("inter.broker.listener.name", "control.plane.listener.name", "max.connections.per.ip"),
-        *("max.connections.per.ip.overrides", "max.connection.creation.rate"),
+        *("inter.broker.listener.name", "control.plane.listener.name"),
+        "max.connection.creation.rate",
         *("connections.max.reauth.ms", "sasl.mechanism.inter.broker.protocol"),
         *("socket.send.buffer.bytes", "socket.receive.buffer.bytes", "security.providers"),
         *("zookeeper.connection.timeout.ms", "principal.builder.class", "request.timeout.ms"),

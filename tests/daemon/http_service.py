@@ -8,11 +8,13 @@ from collections.abc import Callable
 import trio
 import trio.testing
 
+from daemon.connection_limits import ConnectionLimits
 from daemon.http_server import Handler, HttpServer
 from protocol.http_head import HttpLimits
 from protocol.http_messages import LOOPBACK_HOSTS, Request, Response
 
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
+LOGIN_TIMEOUT_S = 100
 HEADER_TIMEOUT_S = 10
 ROOM_BYTES = 1 << 20
 IDLE_TIMEOUT_S = 60
@@ -38,13 +40,16 @@ def new_server(
     return HttpServer(
         name="decision HTTP",
         handler=handler,
-        limits=HttpLimits(body_bytes_max=body_bytes_max),
+        limits=ConnectionLimits(
+            connections_max=max_connections,
+            login_timeout_s=LOGIN_TIMEOUT_S,
+            request_timeout_s=HEADER_TIMEOUT_S,
+            idle_timeout_s=IDLE_TIMEOUT_S,
+            drain_timeout_s=DRAIN_TIMEOUT_S,
+        ),
+        http_limits=HttpLimits(body_bytes_max=body_bytes_max),
         room_bytes=room_bytes,
         turn_ms_max=turn_ms_max,
-        max_connections=max_connections,
-        header_timeout_ms=HEADER_TIMEOUT_S * 1000,
-        idle_timeout_ms=IDLE_TIMEOUT_S * 1000,
-        drain_timeout_ms=DRAIN_TIMEOUT_S * 1000,
         allowed_hosts=LOOPBACK_HOSTS,
     )
 

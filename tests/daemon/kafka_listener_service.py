@@ -13,6 +13,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from acl.steps import finish
 from config.jaas import PlainUsers
+from daemon.connection_limits import ConnectionLimits
 from daemon.kafka_handlers import Session
 from daemon.kafka_listener import Handlers, KafkaListener
 from protocol.frames import frame
@@ -21,8 +22,9 @@ from protocol.kafka_api import APIS, ApiKey, decode_response, encode_request, ha
 from protocol.kafka_connection import KafkaRequest
 from protocol.kafka_errors import ErrorCode
 
-USERS = PlainUsers({"alice": "alice-secret"})
+USERS = PlainUsers({"alice": "alice-secret", "root": "root-secret"})
 GOOD_TOKEN = b"\0alice\0alice-secret"
+ROOT_TOKEN = b"\0root\0root-secret"
 BAD_TOKEN = b"\0alice\0wrong"
 REQUEST_BYTES_MAX = 1024 * 1024
 ENOUGH_S = 20
@@ -170,6 +172,8 @@ async def start(
     users: PlainUsers | None = None,
     room_bytes: int = 2 * REQUEST_BYTES_MAX,
     max_connections: int = 10,
+    reserved: int = 0,
+    login_timeout_ms: int = ENOUGH_S * 1000,
     idle_timeout_ms: int = ENOUGH_S * 1000,
     drain_timeout_ms: int = ENOUGH_S * 1000,
     is_controller: bool = False,
@@ -180,9 +184,15 @@ async def start(
         users=users,
         request_bytes_max=REQUEST_BYTES_MAX,
         room_bytes=room_bytes,
-        max_connections=max_connections,
-        idle_timeout_ms=idle_timeout_ms,
-        drain_timeout_ms=drain_timeout_ms,
+        limits=ConnectionLimits(
+            connections_max=max_connections + reserved,
+            reserved=reserved,
+            login_timeout_s=login_timeout_ms / 1000,
+            request_timeout_s=idle_timeout_ms / 1000,
+            idle_timeout_s=idle_timeout_ms / 1000,
+            drain_timeout_s=drain_timeout_ms / 1000,
+        ),
+        is_super_user=lambda principal: principal == "User:root",
         is_controller=is_controller,
     )
     sockets = await trio.open_tcp_listeners(0, host="127.0.0.1")

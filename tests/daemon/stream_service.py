@@ -9,11 +9,13 @@ from typing import TypeAlias, cast
 import trio
 from trio.testing import memory_stream_pair, wait_all_tasks_blocked
 
+from daemon.connection_limits import ConnectionLimits
 from daemon.decision_stream import StreamServer
 from protocol.decision_stream import Answer, Greeting, StreamClientConnection, StreamQuestion
 from tests.daemon.decision_place import Place
 
 FRAME_BYTES_MAX = 128 * 1024
+LOGIN_TIMEOUT_S = 20
 OFFSET_TIMEOUT_S, IDLE_TIMEOUT_S, DRAIN_TIMEOUT_S = 30, 600, 10
 ENOUGH_S = 1000
 
@@ -35,9 +37,13 @@ def new_server(
         room_bytes=room_bytes,
         turn_ms_max=turn_ms_max,
         offset_timeout_ms=OFFSET_TIMEOUT_S * 1000,
-        max_connections=max_connections,
-        idle_timeout_ms=IDLE_TIMEOUT_S * 1000,
-        drain_timeout_ms=DRAIN_TIMEOUT_S * 1000,
+        limits=ConnectionLimits(
+            connections_max=max_connections,
+            login_timeout_s=LOGIN_TIMEOUT_S,
+            request_timeout_s=IDLE_TIMEOUT_S,
+            idle_timeout_s=IDLE_TIMEOUT_S,
+            drain_timeout_s=DRAIN_TIMEOUT_S,
+        ),
     )
 
 

@@ -221,7 +221,7 @@ async def test_an_offset_that_never_comes_is_waited_for_only_so_long(
     server, client = await connected(nursery, Place(None, *ACLS))
     if timeout_s != OFFSET_TIMEOUT_S:
         found = parse("node.id=1\nlog.dirs=/log", source="server.properties").reloadable
-        server.reconfigure(replace(found, update_timeout_ms=timeout_s * 1000))
+        server.reconfigure(replace(found, update_timeout_ms=timeout_s * 1000), 10)
     started = trio.current_time()
     refused = await client.ask([MAY], min_offset=2**63)
     assert refused == Answer(1, ErrorCode.REQUEST_TIMED_OUT, 0, b"")

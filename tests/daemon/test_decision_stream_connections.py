@@ -10,6 +10,7 @@ import pytest
 import trio
 from trio.testing import lockstep_stream_pair, wait_all_tasks_blocked
 
+from daemon.connections import SWEEP_SECONDS
 from protocol.decision_stream import Answer, Greeting, StreamClientConnection
 from protocol.frames import frame
 from protocol.kafka_errors import ErrorCode
@@ -19,6 +20,7 @@ from tests.daemon.stream_service import (
     DRAIN_TIMEOUT_S,
     FRAME_BYTES_MAX,
     IDLE_TIMEOUT_S,
+    LOGIN_TIMEOUT_S,
     connected,
     new_server,
     start,
@@ -63,7 +65,7 @@ async def test_a_client_that_does_not_read_is_not_read_from(
         await trio.sleep(2)
         sending.cancel_scope.cancel()
     assert server.statistics.connections_open == 0
-    assert server.statistics.connections_broken == 1
+    assert server.statistics.connections_timed_out == 1
     nursery.cancel_scope.cancel()
 
 
@@ -73,14 +75,17 @@ async def test_an_idle_connection_is_closed(
     """Before its hello, between frames and within one; that is no fault."""
     server = new_server(Place(None))
     listener = await start(nursery, server)
-    for sent in (b"", b"\0\0"):
+    for has_greeted, sent in ((False, b""), (False, b"\0\0"), (True, b""), (True, b"\0\0")):
         client = listener.connect()
-        if sent:
+        if has_greeted:
             await client.greet()
+        if sent:
             await client.stream.send_all(sent)
         started = trio.current_time()
         assert await client.is_closed()
-        assert trio.current_time() - started == pytest.approx(IDLE_TIMEOUT_S)
+        timeout = IDLE_TIMEOUT_S if has_greeted else LOGIN_TIMEOUT_S
+        assert timeout <= trio.current_time() - started <= timeout + 2 * SWEEP_SECONDS
+    assert server.statistics.connections_timed_out == 4
     assert server.statistics.connections_broken == 0
     nursery.cancel_scope.cancel()
 
@@ -140,9 +145,10 @@ async def test_too_many_connections_are_refused(nursery: trio.Nursery) -> None:
     """The newest goes, at once, those before it stay; when one ends, there is room again."""
     server = new_server(Place(None, *ACLS), max_connections=2)
     listener = await start(nursery, server)
-    first, second, third = listener.connect(), listener.connect(), listener.connect()
+    first, second = listener.connect(), listener.connect()
     await first.greet()
     await second.greet()
+    third = listener.connect()
     too_many = ErrorCode.THROTTLING_QUOTA_EXCEEDED
     assert await third.greeting() == Greeting("hello", 1, too_many, -1)
     assert await third.is_closed()

@@ -12,6 +12,7 @@ import pytest
 import trio
 import trio.testing
 
+from daemon.connection_limits import ConnectionLimits
 from daemon.http_server import ANSWER_BYTES_IN_A_TURN_MAX, ANSWERS_IN_A_TURN_MAX, HttpServer
 from protocol.http_head import HttpLimits
 from protocol.http_messages import Request, Response
@@ -81,13 +82,16 @@ async def test_a_body_larger_than_any_buffer_arrives_and_leaves_whole(
     server = HttpServer(
         name="big",
         handler=reverse,
-        limits=HttpLimits(body_bytes_max=size),
+        limits=ConnectionLimits(
+            connections_max=1,
+            login_timeout_s=60,
+            request_timeout_s=60,
+            idle_timeout_s=60,
+            drain_timeout_s=1,
+        ),
+        http_limits=HttpLimits(body_bytes_max=size),
         room_bytes=4 * size,
         turn_ms_max=math.inf,
-        max_connections=1,
-        header_timeout_ms=60_000,
-        idle_timeout_ms=60_000,
-        drain_timeout_ms=1,
         allowed_hosts=None,
     )
     body = bytes(range(250)) * (size // 250)

@@ -12,6 +12,7 @@ from tests.daemon.http_service import (
     GET,
     HEADER_TIMEOUT_S,
     IDLE_TIMEOUT_S,
+    LOGIN_TIMEOUT_S,
     TICK_S,
     MemoryListener,
     ask,
@@ -163,4 +164,29 @@ async def test_running_out_of_descriptors_does_not_end_the_server(
     listener = await start_in_memory(nursery, new_server())
     listener.fail(OSError(errno.EMFILE, "too many open files"))
     assert await ask(listener.connect(), "/a")
+    nursery.cancel_scope.cancel()
+
+
+async def test_connection_without_an_answered_request_has_the_time_of_a_log_in(
+    autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
+) -> None:
+    """Whether it is silent or is refused again and again: an error does not establish it."""
+
+    async def refuse(request: Request) -> Response:
+        return Response(
+            status=401 if request.path == "/refused" else 200, body=request.path.encode()
+        )
+
+    server = new_server(refuse)
+    listener = await start_in_memory(nursery, server)
+    silent, refused, answered = listener.connect(), listener.connect(), listener.connect()
+    started = trio.current_time()
+    await ask(answered, "/answered")
+    for _ in range(3):
+        await ask(refused, "/refused")
+        await trio.sleep(LOGIN_TIMEOUT_S / 4)
+    for client in (silent, refused):
+        assert await receive_all(client) == b""
+    assert trio.current_time() - started <= LOGIN_TIMEOUT_S + TICK_S
+    assert server.statistics.connections_timed_out == 3
     nursery.cancel_scope.cancel()

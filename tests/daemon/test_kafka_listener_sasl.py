@@ -6,7 +6,8 @@ import pytest
 import trio
 
 from config.jaas import PlainUsers
-from daemon.kafka_listener import FAILED_LOGIN_DELAY_S, LOGIN_REQUEST_BYTES_MAX
+from daemon.connection import LOGIN_BYTES_MAX
+from daemon.kafka_listener import FAILED_LOGIN_DELAY_S
 from protocol.frames import frame
 from protocol.kafka_api import ApiKey
 from protocol.kafka_errors import ErrorCode
@@ -152,16 +153,16 @@ async def test_nobody_logs_in_twice(nursery: trio.Nursery, users: PlainUsers | N
 
 
 async def test_strangers_send_small_requests(nursery: trio.Nursery) -> None:
-    """512 KiB before the log-in, more after it."""
+    """4 KiB before the log-in, as much as the listener takes after it."""
     service = await start(nursery, users=USERS)
     client = await service.connect()
-    await client.send((LOGIN_REQUEST_BYTES_MAX + 1).to_bytes(4, "big"))
+    await client.send((LOGIN_BYTES_MAX + 1).to_bytes(4, "big"))
     assert await client.is_closed()
     known = await service.connect()
     await known.log_in()
-    await known.echo(bytes(LOGIN_REQUEST_BYTES_MAX + 1))
+    await known.echo(bytes(LOGIN_BYTES_MAX + 1))
     at_most = await service.connect()
-    padding = bytes(LOGIN_REQUEST_BYTES_MAX - 10)
+    padding = bytes(LOGIN_BYTES_MAX - 10)
     await at_most.send(frame(HEADER.pack(ApiKey.API_VERSIONS, 0, 1, -1), padding))
     assert answer(ApiKey.API_VERSIONS, 0, await at_most.receive()).error_code == 0
     nursery.cancel_scope.cancel()

@@ -7,9 +7,11 @@ import resource
 
 import pytest
 
-from daemon.open_files import OTHER_FILES, allow_open_files
+from daemon.open_files import OTHER_FILES, allow_open_files, share_out
 
 Limits = tuple[int, int]
+
+WANTED = {"a": 1024, "b": 2048, "c": 1024}
 
 
 @pytest.fixture
@@ -39,19 +41,44 @@ def test_there_is_room_for_connections_and_for_the_log(
 ) -> None:
     """A daemon that could open no file could write neither log nor checkpoint."""
     limits.append(before)
-    allow_open_files(4096)
+    assert allow_open_files(WANTED) == WANTED
     assert limits[-1] == after
     assert not caplog.records
 
 
-def test_too_low_a_hard_limit_is_told(
-    limits: list[Limits], caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize(
+    ("most", "granted"),
+    [
+        (2048, {"a": 640, "b": 640, "c": 640}),
+        (64, {"a": 5, "b": 6, "c": 5}),
+        (4, dict.fromkeys(WANTED, 1)),
+    ],
+)
+def test_connections_are_capped_by_too_low_a_hard_limit(
+    limits: list[Limits], caplog: pytest.LogCaptureFixture, most: int, granted: dict[str, int]
 ) -> None:
-    """All that there is is taken, and the line says what is wanted."""
-    limits.append((256, 2048))
+    """Files are kept for the log; the warning says what is wanted, and what there is."""
+    limits.append((min(256, most), most))
     with caplog.at_level(logging.WARNING):
-        allow_open_files(4096)
-    assert limits[-1] == (2048, 2048)
+        assert allow_open_files(WANTED) == granted
+    assert limits[-1] == (most, most)
     (record,) = caplog.records
-    assert "2048" in record.message
+    assert f"no more than {most} files" in record.message
     assert str(4096 + OTHER_FILES) in record.message
+    assert f"at most {max(granted.values())} connections" in record.message
+
+
+@pytest.mark.parametrize(
+    ("wanted", "total", "granted"),
+    [
+        ({"a": 10, "b": 2, "c": 10}, 16, {"a": 7, "b": 2, "c": 7}),
+        ({"a": 10, "b": 2}, 100, {"a": 10, "b": 2}),
+        ({"a": 10, "b": 2}, 0, {"a": 1, "b": 1}),
+        ({}, 5, {}),
+    ],
+)
+def test_what_one_endpoint_does_not_want_goes_to_the_others(
+    wanted: dict[str, int], total: int, granted: dict[str, int]
+) -> None:
+    """Each has its own part, and at least one connection."""
+    assert share_out(wanted, total) == granted

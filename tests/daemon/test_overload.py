@@ -13,9 +13,10 @@ from trio.testing import MockClock, lockstep_stream_pair, wait_all_tasks_blocked
 
 from acl.model import Operation
 from config.bounds import ANSWERS_AT_ONCE_MAX, FREE_BYTES
+from daemon.connection import LOGIN_BYTES_MAX
 from daemon.decision_stream import NO_CORRELATION_ID
 from daemon.turn_clock import PAUSE_SECONDS, TurnClock
-from protocol.decision_stream import Answer, Greeting
+from protocol.decision_stream import Answer
 from protocol.http_messages import Request, Response
 from protocol.kafka_errors import ErrorCode
 from tests.daemon import http_service, kafka_listener_service, stream_service
@@ -291,13 +292,18 @@ async def test_a_listener_makes_few_lists_at_once(nursery: trio.Nursery) -> None
     nursery.cancel_scope.cancel()
 
 
-async def test_the_stream_refuses_a_hello_that_comes_with_too_much(nursery: trio.Nursery) -> None:
-    """As a hello, since that is what its client waits for."""
+async def test_hello_of_more_than_its_limit_is_refused_and_takes_no_memory(
+    nursery: trio.Nursery,
+) -> None:
+    """Unanswered; a hello that has come in part holds what every connection holds for free."""
     server = stream_service.new_server(Place(None), room_bytes=1)
-    client = (await stream_service.start(nursery, server)).connect()
-    await client.stream.send_all(bytes(HALF))
-    assert await client.greeting() == Greeting("hello", 1, TOO_MUCH, -1)
+    listener = await stream_service.start(nursery, server)
+    client, half = listener.connect(), listener.connect()
+    await half.stream.send_all(LOGIN_BYTES_MAX.to_bytes(4, "big") + bytes(LOGIN_BYTES_MAX - 1))
+    await client.stream.send_all((LOGIN_BYTES_MAX + 1).to_bytes(4, "big") + bytes(HALF))
     assert await client.is_closed()
+    assert server.statistics.connections_broken == 1
+    assert (server.room.bytes_held, server.statistics.connections_open) == (0, 1)
     nursery.cancel_scope.cancel()
 
 

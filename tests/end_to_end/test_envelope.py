@@ -13,6 +13,7 @@ import trio
 
 from acl.model import Acl, Operation, PermissionType, ResourceType
 from config.jaas import PlainUsers
+from daemon.connection_limits import ConnectionLimits
 from daemon.kafka_listener import KafkaListener
 from protocol.frames import frame
 from protocol.kafka_api import ApiKey
@@ -88,9 +89,14 @@ async def connected(
         users=USERS,
         request_bytes_max=LIMIT,
         room_bytes=2 * LIMIT,
-        max_connections=10,
-        idle_timeout_ms=SECONDS_MAX * 1000,
-        drain_timeout_ms=SECONDS_MAX * 1000,
+        limits=ConnectionLimits(
+            connections_max=10,
+            login_timeout_s=60,
+            request_timeout_s=60,
+            idle_timeout_s=60,
+            drain_timeout_s=SECONDS_MAX,
+        ),
+        is_super_user=lambda principal: False,
         is_controller=name == "CONTROLLER",
     )
     sockets = await trio.open_tcp_listeners(0, host="127.0.0.1")

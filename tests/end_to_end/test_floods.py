@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from config.bounds import memory_bound_bytes
+from config.bounds import ADMIN_CONNECTIONS_MAX, memory_bound_bytes
 from config.configuration import parse
 from ops.bench.flood_surfaces import (
     ADMIN,
@@ -37,6 +37,7 @@ from tests.end_to_end.test_admin_clients import new_log
 
 CONNECTIONS_MAX = 100
 IDLE = 300
+REFUSED = 5
 SLOW = 50
 ROOM_BYTES = 1 << 20
 ENDLESS_BYTES = 64 << 20
@@ -60,7 +61,6 @@ TOO_MANY = {
     STREAM: encode_hello(TOO_MUCH, -1),
     KAFKA: b"",
 }
-TOO_MANY[ADMIN] = TOO_MANY[HTTP]
 NO_ROOM = (
     b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain; charset=utf-8\r\n"
     b"Content-Length: 50\r\nConnection: close\r\n\r\n"
@@ -99,6 +99,9 @@ class Flooded:
     def open(self, surface: Surface) -> float:
         """Return how many connections are open, without ours that asks for metrics."""
         return self.metric(surface, "connections") - (surface.endpoint == ADMIN)
+
+    def evicted(self, surface: Surface) -> float:
+        return self.metric(surface, "connections_ended_total", ',reason="evicted"')
 
     def refused(self, surface: Surface) -> float:
         return self.metric(surface, "connections_ended_total", ',reason="refused"')
@@ -147,6 +150,10 @@ def received(connection: socket.socket) -> bytes:
     return data
 
 
+def connections_max(surface: Surface) -> int:
+    return ADMIN_CONNECTIONS_MAX if surface.endpoint == ADMIN else CONNECTIONS_MAX
+
+
 def until(condition: Callable[[], bool]) -> None:
     give_up = time.monotonic() + SECONDS_MAX
     while not condition():
@@ -177,20 +184,39 @@ def surface(flooded: Flooded, request: pytest.FixtureRequest) -> Iterator[Surfac
 
 
 @pytest.mark.parametrize("surface", NAMES, indirect=True)
-def test_idle_connections_beyond_the_bound_are_told(flooded: Flooded, surface: Surface) -> None:
-    """Who was there before is served as ever; when the idle ones go, all is as it was."""
-    refused_before = flooded.refused(surface)
-    ours = 1 + (surface.endpoint == ADMIN)
+def test_silent_connections_beyond_the_bound_give_way(flooded: Flooded, surface: Surface) -> None:
+    """The oldest first, without a word; who is served stays, and newcomers are served as well."""
+    evicted_before = flooded.evicted(surface)
+    too_many = IDLE + 1 - connections_max(surface)
     with ExitStack() as stack:
         client = stack.enter_context(Client(flooded, surface))
         client.ask()
         idle = [stack.enter_context(connect(flooded, surface)) for _ in range(IDLE)]
-        too_many = IDLE + ours - CONNECTIONS_MAX
-        until(lambda: flooded.refused(surface) - refused_before == too_many)
-        assert flooded.open(surface) == CONNECTIONS_MAX - (surface.endpoint == ADMIN)
-        for connection in idle[-too_many:]:  # the newest
-            assert received(connection) == TOO_MANY[surface.endpoint]
+        until(lambda: flooded.evicted(surface) - evicted_before >= too_many)
+        assert flooded.open(surface) <= connections_max(surface)
+        for connection in idle[:too_many]:
+            assert received(connection) == b""
+        with Client(flooded, surface) as newcomer:
+            newcomer.ask()
         client.ask()
+
+
+@pytest.mark.parametrize("surface", NAMES[:-1], indirect=True)
+def test_connections_beyond_the_bound_are_told(flooded: Flooded, surface: Surface) -> None:
+    """Where all others are served: the newest is refused, and the others go on."""
+    refused_before = flooded.refused(surface)
+    with ExitStack() as stack:
+        clients = [
+            stack.enter_context(Client(flooded, surface)) for _ in range(connections_max(surface))
+        ]
+        for client in clients:
+            client.ask()
+        for _ in range(REFUSED):
+            connection = stack.enter_context(connect(flooded, surface))
+            assert received(connection) == TOO_MANY[surface.endpoint]
+        assert flooded.refused(surface) - refused_before == REFUSED
+        for client in clients:
+            client.ask()
 
 
 @pytest.mark.parametrize("surface", NAMES[:-1], indirect=True)

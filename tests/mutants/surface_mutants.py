@@ -37,8 +37,11 @@ SURFACE_MUTANTS: Final = (
     Mutant(
         name="who has not logged in is served",
         file="daemon/kafka_listener.py",
-        text="principal = self._sasl.principal\n",
-        becomes='principal = self._sasl.principal or "User:ANONYMOUS"\n',
+        text="principal = self._sasl.principal\n                if principal is None:",
+        becomes=(
+            'principal = self._sasl.principal or "User:ANONYMOUS"\n'
+            "                if principal is None:"
+        ),
         found_by=(
             "tests/daemon/test_kafka_listener_sasl.py::test_what_comes_before_its_turn_closes"
         ),
@@ -66,8 +69,8 @@ SURFACE_MUTANTS: Final = (
     Mutant(
         name="a stranger may send requests of any size",
         file="daemon/kafka_listener.py",
-        text="min(limit, LOGIN_REQUEST_BYTES_MAX)",
-        becomes="limit",
+        text="LOGIN_BYTES_MAX if listener.users is not None else listener.request_bytes_max",
+        becomes="listener.request_bytes_max",
         found_by="tests/daemon/test_kafka_listener_sasl.py::test_strangers_send_small_requests",
     ),
     Mutant(
@@ -272,7 +275,7 @@ SURFACE_MUTANTS: Final = (
     Mutant(
         name="a page of another site may ask",
         file="daemon/http_server.py",
-        text="hosts = self._allowed_hosts",
+        text="hosts = server.allowed_hosts",
         becomes="hosts = None",
         found_by="tests/end_to_end/test_serve.py::test_what_a_browser_could_send_is_refused",
     ),
@@ -396,12 +399,82 @@ SURFACE_MUTANTS: Final = (
     Mutant(
         name="connections have no bound",
         file="daemon/connections.py",
-        text="if self.statistics.connections_open >= self._max_connections:",
-        becomes="if self.statistics.connections_open < 0:",
+        text="if len(self._open) < limits.unreserved_max or self._evict():",
+        becomes="if len(self._open) >= 0:",
         found_by=(
             "tests/daemon/test_kafka_listener_limits.py"
             "::test_connections_beyond_the_most_are_closed"
         ),
+    ),
+    Mutant(
+        name="silent connections keep newcomers out",
+        file="daemon/connections.py",
+        text="limits.unreserved_max or self._evict():",
+        becomes="limits.unreserved_max:",
+        found_by="tests/daemon/test_connections.py::test_newcomer_takes_the_place_of_the_oldest_silent_connection",
+    ),
+    Mutant(
+        name="a busy connection gives way to a newcomer",
+        file="daemon/connections.py",
+        text="(each for each in self._unestablished if each.is_waiting)",
+        becomes="iter(self._open)",
+        found_by="tests/daemon/test_connections.py::test_connection_whose_request_is_under_way_never_gives_way",
+    ),
+    Mutant(
+        name="an idle connection gives way at once",
+        file="daemon/connections.py",
+        text="IDLE_SECONDS_MIN if connection.is_established",
+        becomes="0 if connection.is_established",
+        found_by="tests/daemon/test_connections.py::test_memory_of_a_request_that_stalls_goes_to_others",
+    ),
+    Mutant(
+        name="requests extend the time to log in",
+        file="daemon/connections.py",
+        text="connection.accepted_at + limits.login_timeout_s",
+        becomes="connection.since + limits.login_timeout_s",
+        found_by="tests/daemon/test_kafka_listener_limits.py::test_requests_before_the_log_in_do_not_extend_its_time",
+    ),
+    Mutant(
+        name="one address may have any number of connections",
+        file="daemon/connections.py",
+        text="self._by_address[address] >= limits.of_address(address)",
+        becomes="self._by_address[address] < 0",
+        found_by="tests/daemon/test_connections.py::test_one_address_has_no_more_connections_than_its_limit",
+    ),
+    Mutant(
+        name="any user takes a place that is reserved for super users",
+        file="daemon/connections.py",
+        text="if not limits.reserved or may_use_reserve:",
+        becomes="if limits:",
+        found_by="tests/daemon/test_kafka_listener_limits.py::test_super_user_logs_in_though_all_connections_are_taken",
+    ),
+    Mutant(
+        name="a fault of a connection ends the daemon",
+        file="daemon/connections.py",
+        text="        except Exception:\n",
+        becomes="        except ValueError:\n",
+        found_by="tests/daemon/test_connections.py::test_fault_of_any_kind_ends_its_own_connection_only",
+    ),
+    Mutant(
+        name="an error of accept ends the daemon",
+        file="daemon/connections.py",
+        text="except OSError as error:",
+        becomes="except TimeoutError as error:",
+        found_by="tests/daemon/test_connections.py::test_accept_that_fails_is_tried_again_and_logged_once",
+    ),
+    Mutant(
+        name="half a log-in takes memory from others",
+        file="daemon/connection.py",
+        text="size = FREE_BYTES - bytes_left if self.is_confined else RECEIVE_BYTES",
+        becomes="size = RECEIVE_BYTES",
+        found_by="tests/daemon/test_overload.py::test_hello_of_more_than_its_limit_is_refused_and_takes_no_memory",
+    ),
+    Mutant(
+        name="connections take the files of the log",
+        file="daemon/open_files.py",
+        text="max(most - OTHER_FILES_MIN, most // 4)",
+        becomes="most",
+        found_by="tests/daemon/test_open_files.py::test_connections_are_capped_by_too_low_a_hard_limit",
     ),
     Mutant(
         name="an answer outlives the ACLs that it was given by",
