@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
+from config.bounds import memory_bound_bytes
 from config.configuration import parse
 from tests.ops.container.test_prepare import SECRET
 
@@ -95,6 +96,27 @@ def test_a_configuration_is_one_of_the_daemons(place: str) -> None:
     assert configuration.decision_stream is not None
     assert configuration.decision_stream.port == PORTS["stream"]
     assert [listener.port for listener in configuration.listeners] == [PORTS["kafka"]]
+
+
+MIB = 1 << 20
+ACLS = 20_000
+ACL_BYTES = 512
+AT_REST_BYTES = 128 * MIB
+"""Of a daemon with ACLS, 70 MiB were measured; and as much again for audit lines that wait."""
+
+
+@pytest.mark.parametrize("place", ["compose", "kubernetes"])
+def test_the_memory_limit_is_above_what_the_daemon_may_take(place: str) -> None:
+    """At rest, and the most that its connections may hold with the configuration beside it."""
+    configuration = parse(f"{server_properties(place)}\n{SECRET}\n", source=place)
+    assert configuration.workers == 1, "each worker takes as much again"
+    if place == "compose":
+        assert COMPOSE["services"]["authorizerd"]["mem_limit"] == "1g"
+    else:
+        (daemon,) = (each for each in CONTAINERS if each["name"] == "authorizerd")
+        assert daemon["resources"]["limits"]["memory"] == "1Gi"
+    bound = memory_bound_bytes(configuration, ACLS * ACL_BYTES)
+    assert AT_REST_BYTES + bound <= 1024 * MIB
 
 
 def test_selectors_find_the_pod_and_ports_their_names() -> None:
