@@ -71,7 +71,7 @@ class KafkaListener(ConnectionServer):
     """Args:
     users: who may log in with PLAIN; None where nobody has to, and everyone is ANONYMOUS.
     is_super_user: who may have a reserved place once he has logged in.
-    is_controller: whether it also serves what is for controllers only.
+    is_controller: whether it serves what Kafka's controllers do, in place of what its brokers do.
     """
 
     def __init__(

@@ -49,14 +49,14 @@ class ApiKey(IntEnum):
 
 
 class Api(msgspec.Struct, frozen=True):
-    """An API: its name as requests are audited by, its versions, the first flexible one."""
+    """An API: its name in the audit, its versions, the first flexible one, and who serves it."""
 
     name: str
     last_version: int
     flexible_version: int | None
     first_version: int = 0
-    is_for_controllers: bool = False
-    """Whether listeners that are no controller's lack it."""
+    is_on_brokers: bool = True
+    is_on_controllers: bool = True
 
     @property
     def versions(self) -> range:
@@ -71,10 +71,10 @@ class Api(msgspec.Struct, frozen=True):
 
 
 APIS: Final[Mapping[ApiKey, Api]] = {
-    ApiKey.METADATA: Api("Metadata", 13, 9),
-    ApiKey.FIND_COORDINATOR: Api("FindCoordinator", 6, 3),
-    ApiKey.DESCRIBE_GROUPS: Api("DescribeGroups", 6, 5),
-    ApiKey.LIST_GROUPS: Api("ListGroups", 5, 3),
+    ApiKey.METADATA: Api("Metadata", 13, 9, is_on_controllers=False),
+    ApiKey.FIND_COORDINATOR: Api("FindCoordinator", 6, 3, is_on_controllers=False),
+    ApiKey.DESCRIBE_GROUPS: Api("DescribeGroups", 6, 5, is_on_controllers=False),
+    ApiKey.LIST_GROUPS: Api("ListGroups", 5, 3, is_on_controllers=False),
     ApiKey.SASL_HANDSHAKE: Api("SaslHandshake", 1, None),
     ApiKey.API_VERSIONS: Api("ApiVersions", 4, 3),
     ApiKey.DESCRIBE_ACLS: Api("DescribeAcls", 3, 2),
@@ -85,7 +85,7 @@ APIS: Final[Mapping[ApiKey, Api]] = {
     ApiKey.SASL_AUTHENTICATE: Api("SaslAuthenticate", 2, 2),
     ApiKey.INCREMENTAL_ALTER_CONFIGS: Api("IncrementalAlterConfigs", 1, 1),
     ApiKey.DESCRIBE_QUORUM: Api("DescribeQuorum", 2, 0),
-    ApiKey.ENVELOPE: Api("Envelope", 1, 0, is_for_controllers=True),
+    ApiKey.ENVELOPE: Api("Envelope", 1, 0, is_on_brokers=False),
     ApiKey.DESCRIBE_CLUSTER: Api("DescribeCluster", 2, 0),
 }
 
@@ -106,8 +106,12 @@ _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
 def served_apis(*, is_controller: bool) -> Mapping[ApiKey, Api]:
-    """Return what a listener serves, that of a controller or another."""
-    return {key: api for key, api in APIS.items() if is_controller or not api.is_for_controllers}
+    """Return what a controller's or a broker's listener serves: what Kafka's of its kind does."""
+    return {
+        key: api
+        for key, api in APIS.items()
+        if (api.is_on_controllers if is_controller else api.is_on_brokers)
+    }
 
 
 def has_response_tags(api_key: ApiKey, version: int) -> bool:

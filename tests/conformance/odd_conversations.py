@@ -76,7 +76,7 @@ def _odd_frames() -> Iterator[Conversation]:
 
 def _versions_nobody_has() -> Iterator[Conversation]:
     for api_key, api in APIS.items():
-        if api.is_for_controllers:
+        if not api.is_on_brokers:
             continue
         after = api.last_version + 1
         for version in (after, 999, 32767, -1, -32768):

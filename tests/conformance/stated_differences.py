@@ -16,7 +16,7 @@ import pytest
 from acl.model import Operation, PatternType, PermissionType, ResourceType
 from config.errors import InvalidValueError
 from config.keys import KEYS_BY_NAME
-from protocol.kafka_api import APIS, ApiKey, served_apis
+from protocol.kafka_api import ApiKey, served_apis
 from protocol.kafka_errors import ErrorCode
 from tests.conformance.generated_requests import (
     ACL_REQUESTS,
@@ -210,11 +210,6 @@ def _with_our_refusal(request: Request, answer: Answer) -> Answer:
     return answer
 
 
-CONTROLLERS_TOO: Final = (
-    ApiKey.METADATA, ApiKey.FIND_COORDINATOR, ApiKey.DESCRIBE_GROUPS, ApiKey.LIST_GROUPS,
-)  # fmt: skip
-
-
 def _with_our_apis(request: Request, answer: Answer) -> Answer:
     served = served_apis(is_controller=request.on_controller)
     theirs = {each["api_key"]: each for each in answer["api_keys"]}
@@ -222,15 +217,6 @@ def _with_our_apis(request: Request, answer: Answer) -> Answer:
     for key, version in NOT_KAFKAS:
         if key in ours:
             ours[key]["min_version" if version == 0 else "max_version"] = version
-    if ours and request.on_controller:
-        for key in CONTROLLERS_TOO:
-            assert key not in theirs
-            versions = APIS[key].versions
-            ours[key] = {
-                "api_key": int(key),
-                "min_version": versions[0],
-                "max_version": versions[-1],
-            }
     return answer | {"api_keys": [ours[key] for key in sorted(ours)]}
 
 

@@ -264,3 +264,26 @@ async def test_a_peer_s_host_is_what_java_prints(
     await (await service.connect()).echo(b"x")
     assert echo.sessions[-1].host == host
     nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize(
+    "api_key",
+    [ApiKey.METADATA, ApiKey.FIND_COORDINATOR, ApiKey.DESCRIBE_GROUPS, ApiKey.LIST_GROUPS],
+)
+async def test_a_controllers_listener_closes_on_what_brokers_alone_serve(
+    nursery: trio.Nursery, api_key: ApiKey
+) -> None:
+    """As Kafka's do: such a request is of an API that is not enabled there."""
+    header = struct.pack(">hhih", api_key, 0, 7, -1)
+    for is_controller in (True, False):
+        echo = free_echo()
+        service = await start(nursery, echo, is_controller=is_controller)
+        client = await service.connect()
+        await client.send(frame(header + b"x"))
+        if is_controller:
+            assert await client.is_closed()
+            assert echo.bodies == []
+        else:
+            assert await client.receive()
+            assert echo.bodies == [b"x"]
+    nursery.cancel_scope.cancel()

@@ -172,6 +172,13 @@ SURFACE_MUTANTS: Final = (
         ),
     ),
     Mutant(
+        name="a controller's listener tells of topics and groups",
+        file="protocol/kafka_api.py",
+        text="if (api.is_on_controllers if is_controller else api.is_on_brokers)",
+        becomes="if is_controller or api.is_on_brokers",
+        found_by="tests/protocol/test_kafka_api.py::test_each_kind_of_listener_serves_what_kafkas_does",
+    ),
+    Mutant(
         name="an Envelope is opened without CLUSTER_ACTION",
         file="daemon/kafka_envelope_handler.py",
         text="if not self._rights.may(context, Operation.CLUSTER_ACTION):",

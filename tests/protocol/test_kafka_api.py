@@ -59,10 +59,15 @@ def test_the_versions_are_those_of_a_broker_and_what_the_kips_define_beside_them
     assert [api.serves(version) for version in (-1, 0, 3, 4)] == [False, True, True, False]
 
 
-def test_an_envelope_is_for_controllers_only() -> None:
-    """A broker's listeners lack it, as Kafka's do."""
-    assert served_apis(is_controller=True) == APIS
+def test_each_kind_of_listener_serves_what_kafkas_does() -> None:
+    """Brokers take no Envelope, controllers know no topics and groups: Kafka 4.3 ApiMessageType."""
     assert set(APIS) - set(served_apis(is_controller=False)) == {ApiKey.ENVELOPE}
+    assert set(APIS) - set(served_apis(is_controller=True)) == {
+        ApiKey.METADATA,
+        ApiKey.FIND_COORDINATOR,
+        ApiKey.DESCRIBE_GROUPS,
+        ApiKey.LIST_GROUPS,
+    }
 
 
 @pytest.mark.parametrize(("api_key", "version"), SERVED)
