@@ -17,12 +17,12 @@ from acl.by_resource_type import authorize_by_resource_type, check_by_resource_t
 from acl.decision import SUPER_USER, AuthorizerSettings, Decision, authorize, explain
 from acl.errors import InvalidQuestionError, NotReadyError
 from acl.filters import scan_acls
-from acl.model import Acl, AclFilter, Question
+from acl.model import Acl, AclFilter, PatternType, Question
 from acl.snapshot import AclSnapshot
 from acl.steps import Steps
 from acl.updates import Deleted
 from actors.audit_log import AuditEvent, AuditLog
-from actors.authorizer import Action, Authorize, RequestContext, ServerInfo
+from actors.authorizer import Action, Authorize, RequestContext, ServerInfo, probe_of
 from actors.completion import Completion
 from actors.decider import KAFKA_SURFACE, Authority, Decider, DecisionCounts, Judge
 from actors.errors import EndpointStartError
@@ -216,10 +216,12 @@ class StandardAuthorizer(Decider):
         Raises:
             NotReadyError: the ACLs are not loaded, and the principal is no super user; or the
                 audit is required and cannot be kept.
-            InvalidQuestionError: the principal is ``User:*``.
+            InvalidQuestionError: the principal is ``User:*``, or the action's pattern not literal.
         """
         snapshot, audit_log = authority.snapshot, self._audit_log
         try:
+            if action is not None and action.pattern_type != PatternType.LITERAL:
+                raise _not_literal(action.pattern_type)
             if audit_log is not None and audit_log.is_refusing:
                 raise _cannot_be_audited()
             if known is not None:
@@ -292,20 +294,24 @@ class StandardAuthorizer(Decider):
     ) -> Steps[bool]:
         """Return, in steps, whether some resource of the type may be used so.
 
-        All of it is judged by the newest snapshot and settings of when it begins.
+        All of it is judged by the newest snapshot and settings of when it begins. The audit sees
+        the question about the probe alone, as Kafka's does.
 
         Raises:
             NotReadyError, InvalidQuestionError: as ``decide``.
         """
-        snapshot, settings = self._snapshot.newest, self._settings
-        if self._audit_log is not None and self._audit_log.is_refusing:
-            raise _cannot_be_audited()
-        if snapshot is None:
-            check_by_resource_type(operation, resource_type)
-            return _before_loading(settings, context.principal).allowed
+        check_by_resource_type(operation, resource_type)
+        authority, probe = self.newest(), probe_of(operation, resource_type)
+        principal, host = context.principal, context.host
+        question = Question(principal, host, operation, resource_type, probe.resource_name)
+        uncounted = DecisionCounts()
+        if self.decide(authority, question, context.request_name, uncounted, probe).allowed:
+            return True
+        snapshot = authority.snapshot
+        assert snapshot is not None, "nobody is denied before the ACLs are loaded"
         return (
             yield from authorize_by_resource_type(
-                snapshot, settings, context.principal, context.host, operation, resource_type
+                snapshot, authority.settings, principal, host, operation, resource_type
             )
         )
 
@@ -344,6 +350,12 @@ def _settings_of(configs: Mapping[str, str]) -> AuthorizerSettings:
         super_users=super_users(configs.get(SUPER_USERS, "")),
         allow_everyone_if_no_acl_found=boolean(configs.get(ALLOW_EVERYONE, "false")),
     )
+
+
+def _not_literal(pattern_type: int) -> InvalidQuestionError:
+    """Return Kafka's IllegalArgumentException."""
+    name = PatternType.read(pattern_type).name
+    return InvalidQuestionError(f"Only literal resources are supported. Got: {name}")
 
 
 def _cannot_be_audited() -> NotReadyError:

@@ -200,7 +200,11 @@ def test_by_resource_type_it_is_asked_about_its_acls() -> None:
     assert by_type(CONTEXT, Operation.READ, ResourceType.TOPIC)
     assert not by_type(CONTEXT, Operation.DESCRIBE, ResourceType.TOPIC)
     assert not by_type(CONTEXT, Operation.READ, ResourceType.GROUP)
-    assert [action.resource_name for _, (action,) in plug.asked] == ["hardcode"] * 3
+    probes = [action for _, (action,) in plug.asked]
+    assert [probe.resource_name for probe in probes] == ["hardcode"] * 3
+    assert {(probe.resource_reference_count, probe.log_if_denied) for probe in probes} == {
+        (0, False)
+    }
     plug.answers = [True]
     assert by_type(CONTEXT, Operation.WRITE, ResourceType.TOPIC)
     with pytest.raises(InvalidQuestionError):

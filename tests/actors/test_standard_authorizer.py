@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import cast
 
 import pytest
 
@@ -25,7 +26,7 @@ from acl.snapshot import AclSnapshot
 from acl.steps import finish
 from actors.audit_log import AuditEvent, AuditLog
 from actors.authorizer import Action, RequestContext, ServerInfo
-from actors.decider import DecisionCounts
+from actors.decider import KAFKA_SURFACE, DecisionCounts
 from actors.errors import EndpointStartError
 from actors.published import Published
 from actors.standard_authorizer import StandardAuthorizer
@@ -263,6 +264,46 @@ async def test_what_is_filtered_is_decided_all_the_same() -> None:
         assert judge("User:a", None, operation, ResourceType.TOPIC, "t") is allowed
     assert [each.decision.allowed for each in log._events] == [False, False]
     assert log.statistics.filtered == 2
+
+
+@pytest.mark.parametrize(
+    ("principal", "operation", "answer", "is_probe_allowed", "level"),
+    [
+        ("User:root", Operation.READ, True, True, AuditLevel.DEBUG),
+        ("User:a", Operation.READ, True, False, AuditLevel.TRACE),
+        ("User:a", Operation.WRITE, False, False, AuditLevel.TRACE),
+        ("User:b", Operation.READ, False, False, AuditLevel.TRACE),
+    ],
+)
+async def test_a_question_by_resource_type_is_audited_by_its_probe(
+    principal: str, operation: Operation, answer: bool, is_probe_allowed: bool, level: AuditLevel
+) -> None:
+    """Kafka's default implementation asks about a resource named hardcode, with count 0."""
+    authorizer, log = chosen_at(AuditLevel.TRACE, AuditRules())
+    steps = authorizer.authorize_by_resource_type(context(principal), operation, ResourceType.TOPIC)
+    assert finish(steps) is answer
+    (event,) = log._events
+    assert event.question == Question(principal, None, operation, ResourceType.TOPIC, "hardcode")
+    assert (event.decision.allowed, event.level) == (is_probe_allowed, level)
+    assert (event.request_name, event.resource_reference_count) == ("Test", 0)
+    assert KAFKA_SURFACE not in authorizer.counts
+
+
+@pytest.mark.parametrize("pattern_type", [*PatternType, 99])
+def test_an_action_on_a_pattern_that_is_not_literal_is_rejected(pattern_type: int) -> None:
+    """Kafka throws the same text; a super user's action and one before loading are no exception."""
+    for snapshot in (None, build([AclAdded(bytes(16), READ_T)])):
+        authorizer, _ = new_authorizer(snapshot)
+        action = Action(Operation.READ, ResourceType.TOPIC, "t", cast(PatternType, pattern_type))
+        for authorize in (authorizer.authorize, authorizer.pinned()):
+            if pattern_type == PatternType.LITERAL:
+                assert authorize(context("User:root"), [action]) == [True]
+                continue
+            name = PatternType.read(pattern_type).name
+            with pytest.raises(InvalidQuestionError, match=f"are supported. Got: {name}$"):
+                authorize(context("User:root"), [action])
+        counts = authorizer.counts[KAFKA_SURFACE]
+        assert counts.invalid == (0 if pattern_type == PatternType.LITERAL else 2)
 
 
 @pytest.mark.parametrize("principal", ["User:a", "User:root"])

@@ -8,6 +8,26 @@ from tests.mutants.mutant import Mutant
 
 ACTOR_MUTANTS: Final = (
     Mutant(
+        name="an action on a prefix is judged as one on a literal",
+        file="actors/standard_authorizer.py",
+        text="            if action is not None and action.pattern_type != PatternType.LITERAL:\n",
+        becomes="            if action is not None and action.pattern_type is None:\n",
+        found_by=(
+            "tests/actors/test_standard_authorizer.py"
+            "::test_an_action_on_a_pattern_that_is_not_literal_is_rejected"
+        ),
+    ),
+    Mutant(
+        name="the probe of a question by resource type counts as a resource",
+        file="actors/authorizer.py",
+        text="resource_reference_count=0, log_if_denied=False",
+        becomes="resource_reference_count=1, log_if_denied=False",
+        found_by=(
+            "tests/actors/test_standard_authorizer.py"
+            "::test_a_question_by_resource_type_is_audited_by_its_probe"
+        ),
+    ),
+    Mutant(
         name="creations are planned against what is published, not against the tail",
         file="actors/update_queue.py",
         text=(
