@@ -91,9 +91,13 @@ def _inspect(log_dir: Path, storage: Storage, out: TextIO, *, is_used: bool = Fa
         f"batches {summary.batches}, records {summary.records}\n"
         f"first offset {summary.first_offset}, last offset {inspection.end_offset - 1}, "
         f"last epoch {epoch}, ACLs at the end {acls}, {state}\n"
-        f"{f'{faults} faults' if faults else 'sound'}\n"
+        f"{_counted(faults) if faults else 'sound'}\n"
     )
     return faults
+
+
+def _counted(faults: int) -> str:
+    return "1 fault" if faults == 1 else f"{faults} faults"
 
 
 def _repair(log_dir: Path, storage: Storage, out: TextIO, now: datetime) -> int:

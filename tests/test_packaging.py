@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-import shlex
 import shutil
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
@@ -82,67 +80,6 @@ def test_the_readmes_links_lead_somewhere() -> None:
     for document in ("README.md", "ARCHITECTURE.md"):
         for link in re.findall(r"\]\(([^)#:]+)\)", (ROOT / document).read_text()):
             assert (ROOT / link).exists(), link
-
-
-class Example(NamedTuple):
-    """``folder`` is where ``make run`` has run and ended; ``printed`` is what it has said."""
-
-    folder: Path
-    printed: str
-
-
-@pytest.fixture(scope="module")
-def example(tmp_path_factory: pytest.TempPathFactory) -> Example:
-    folder = tmp_path_factory.mktemp("example")
-    ports = [f"authorizerd.{name}.http=http://127.0.0.1:0" for name in ("decision", "admin")]
-    ports.append("listeners=PLAINTEXT://127.0.0.1:0")
-    ports.append("authorizerd.decision.stream=tcp://127.0.0.1:0")
-    process = subprocess.Popen(
-        [
-            *(sys.executable, "-m", "ops.example"),
-            *(part for port in ports for part in ("--override", port)),
-        ],
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
-    assert process.stdout is not None
-    printed = ""
-    try:
-        while "Ctrl-C" not in printed:
-            line = process.stdout.readline()
-            assert line, printed
-            printed += line
-    finally:
-        process.terminate()
-        process.stdout.close()
-        assert process.wait(timeout=30) == 0
-    return Example(folder, printed)
-
-
-def test_make_run_prints_what_the_readme_says(example: Example) -> None:
-    """The example starts a daemon, asks it what it shows, and ends with it."""
-    (shown,) = [block for block in readme_blocks("console") if "The daemon answers on" in block]
-    (address,) = set(re.findall(r"http://(127\.0\.0\.1:\d+)(?=\. |/access)", example.printed))
-    assert shown.strip() in example.printed.replace(address, "127.0.0.1:8181")
-
-
-def test_the_readmes_commands_print_what_it_says(
-    example: Example, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Each command on the log of ``make run`` is run, and its output compared to the letter."""
-    monkeypatch.chdir(example.folder)
-    compared = 0
-    for block in readme_blocks("console"):
-        for command, expected in re.findall(
-            r"^\$ \.venv/bin/authorizerd (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE
-        ):
-            if ".run/example" in command:
-                main(shlex.split(command))
-                assert capsys.readouterr().out.rstrip("\n") == expected.rstrip("\n")
-                compared += 1
-    assert compared == 2
 
 
 def test_the_readmes_configuration_can_be_used_as_it_stands(

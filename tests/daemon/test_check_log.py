@@ -81,7 +81,7 @@ def test_each_fault_is_printed(tmp_path: Path) -> None:
     assert fault.startswith(
         f"fault: {path}: at byte {start_of(10, 1) + 17}, log offset 13: CRC-32C is "
     )
-    assert last == "1 faults"
+    assert last == "1 fault"
     assert "last offset 12, last epoch 2, ACLs at the end not known" in text
     assert StoredFiles.of(tmp_path).files == before
 

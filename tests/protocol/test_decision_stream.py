@@ -319,7 +319,7 @@ def test_the_pages_example_is_what_is_sent() -> None:
     client, server = StreamClientConnection(BYTES_MAX), StreamServerConnection(BYTES_MAX)
     asked: list[StreamQuestion] = [
         ("User:alice", "192.168.1.20", "READ", "TOPIC", "orders"),
-        ("User:bob", None, Operation.WRITE, ResourceType.TOPIC, "orders"),
+        ("User:bob", None, Operation.WRITE, ResourceType.TOPIC, "status"),
     ]
     sent = [
         ("client", client.hello()),

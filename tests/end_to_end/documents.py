@@ -1,0 +1,100 @@
+"""The code blocks of README.md and docs/*.md, and what a marker above one says of it.
+
+A marker is a comment on the line above a block::
+
+    <!-- not run: needs docker -->
+    <!-- run with: authorizerd.tokens.file=tokens -->
+
+The first gives the reason why a block cannot run here. The second names the settings, beside those
+of ``make run``, of the daemon that the block's commands speak to.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).parents[2]
+
+_BLOCK: Final = re.compile(
+    r"^(?:<!-- (?P<marker>not run|run with): (?P<said>[^\n]*) -->\n)?"
+    r"```(?P<language>\w+)\n(?P<text>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
+)
+_EXIT_CODE: Final = re.compile(r"# exit code (\d+)")
+_ANYTHING: Final = "…"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """A block with a language; ``reason`` is why it is not run, ``settings`` its daemon's own."""
+
+    place: str
+    language: str
+    text: str
+    reason: str | None = None
+    settings: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """A command of a console block, and what the document shows of its output."""
+
+    text: str
+    shown: str
+    exit_code: int = 0
+
+    def matches(self, printed: str) -> bool:
+        """Return True if the output is what is shown, in which ``…`` stands for anything."""
+        wanted = map(re.escape, self.shown.split(_ANYTHING))
+        return re.fullmatch(".*".join(wanted), printed, re.DOTALL) is not None
+
+
+def blocks_of(path: Path) -> Iterator[Block]:
+    """Yield each block of a document that has a language."""
+    text = path.read_text(encoding="utf-8")
+    for found in _BLOCK.finditer(text):
+        line = text.count("\n", 0, found.start("text"))
+        said = found["said"] or ""
+        yield Block(
+            place=f"{path.relative_to(ROOT)}:{line}",
+            language=found["language"],
+            text=found["text"],
+            reason=said if found["marker"] == "not run" else None,
+            settings=said if found["marker"] == "run with" else "",
+        )
+
+
+def all_blocks() -> list[Block]:
+    """Return the blocks of README.md and of every page."""
+    paths = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+    return [block for path in paths for block in blocks_of(path)]
+
+
+def commands_of(text: str) -> list[Command]:
+    """Return the commands of a console block, each with the output that follows it.
+
+    Raises:
+        ValueError: the block begins with something else.
+    """
+    begin, *parts = re.split(r"^\$ ", text, flags=re.MULTILINE)
+    if begin or not parts:
+        raise ValueError("expected a console block that begins with '$ '")
+    return [_command(part.split("\n")) for part in parts]
+
+
+def _command(lines: Sequence[str]) -> Command:
+    """Return the command of some lines; a backslash at an end continues it on the next line."""
+    length = 1
+    while lines[length - 1].endswith("\\"):
+        length += 1
+    text = "\n".join(lines[:length])
+    code = _EXIT_CODE.search(text)
+    return Command(
+        text=text,
+        shown="\n".join(lines[length:]).strip("\n"),
+        exit_code=0 if code is None else int(code[1]),
+    )

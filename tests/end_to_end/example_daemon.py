@@ -1,0 +1,179 @@
+"""The daemon of ``make run`` on free ports, and a shell beside it for what documents type."""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Final
+
+SECONDS_MAX: Final = 60.0
+PORTS: Final = {
+    "authorizerd.decision.http=http://127.0.0.1": "8181",
+    "authorizerd.admin.http=http://127.0.0.1": "8182",
+    "authorizerd.decision.stream=tcp://127.0.0.1": "8183",
+    "listeners=PLAINTEXT://127.0.0.1": "9092",
+}
+"""A document's ports by what sets them."""
+
+ANY_PORTS: Final = " ".join(f"--override {key}:0" for key in PORTS)
+
+_PORT: Final = re.compile(r"(?<=:)\d+\b")
+_END: Final = "-- end, exit code"
+_ENDED: Final = re.compile(rf"\n{_END} (\d+)\n".encode())
+_RELOADED: Final = "the configuration is reloaded"
+
+
+class Ports:
+    """A free port for each that documents name."""
+
+    def __init__(self) -> None:
+        with ExitStack() as stack:
+            taken = [stack.enter_context(socket.socket()) for _ in PORTS]
+            for each in taken:
+                each.bind(("127.0.0.1", 0))
+            free = [str(each.getsockname()[1]) for each in taken]
+        self._free: Final = dict(zip(PORTS.values(), free, strict=True))
+        self._documented: Final = {port: documented for documented, port in self._free.items()}
+
+    def settings(self) -> list[str]:
+        return [f"{key}:{self._free[port]}" for key, port in PORTS.items()]
+
+    def to_free(self, text: str) -> str:
+        """Return a document's text with the ports that are in use here."""
+        return _replace_ports(text, self._free)
+
+    def to_documented(self, text: str) -> str:
+        """Return output as a document shows it."""
+        return _replace_ports(text, self._documented)
+
+
+def _replace_ports(text: str, ports: Mapping[str, str]) -> str:
+    return _PORT.sub(lambda found: ports.get(found[0], found[0]), text)
+
+
+class ExampleDaemon:
+    """What ``make run`` has started: its folder, its ports and what it has printed."""
+
+    def __init__(self, folder: Path, ports: Ports, process: subprocess.Popen[str]) -> None:
+        self.folder: Final = folder
+        self.ports: Final = ports
+        self._process: Final = process
+        self.printed: Final = ports.to_documented(self._read_greeting())
+
+    def _read_greeting(self) -> str:
+        assert self._process.stdout is not None
+        printed = ""
+        while "Ctrl-C" not in printed:
+            line = self._process.stdout.readline()
+            assert line, (printed, self.log())
+            printed += line
+        return printed
+
+    def log(self) -> str:
+        """Return what the daemon has logged."""
+        return (self.folder / "log").read_text()
+
+    def pid(self) -> int:
+        """Return the process id of the daemon, the one child of what was started."""
+        pid = self._process.pid
+        return int(Path(f"/proc/{pid}/task/{pid}/children").read_text())
+
+    def wait_for_reload(self, reloads: int) -> None:
+        """Wait until so many reloads are logged: a signal is handled after ``kill`` has ended."""
+        give_up = time.monotonic() + SECONDS_MAX
+        while self.log().count(_RELOADED) < reloads:
+            assert time.monotonic() < give_up, self.log()
+            time.sleep(0.01)
+
+
+@contextmanager
+def running_example(folder: Path, settings: Sequence[str] = ()) -> Iterator[ExampleDaemon]:
+    """Run ``make run``'s daemon in ``folder``, beside a ``.venv`` as a clone has one."""
+    (folder / ".venv").symlink_to(sys.prefix)
+    for setting in settings:
+        key, _, value = setting.partition("=")
+        if key.endswith(".file"):
+            (folder / value).touch()
+    ports = Ports()
+    overrides = [part for each in (*ports.settings(), *settings) for part in ("--override", each)]
+    with (folder / "log").open("w") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "ops.example", *overrides],
+            cwd=folder,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+        )
+        try:
+            yield ExampleDaemon(folder, ports, process)
+        finally:
+            process.terminate()
+            assert process.stdout is not None
+            process.stdout.close()
+            assert process.wait(SECONDS_MAX) == 0
+
+
+class Shell:
+    """Bash in a folder, in which a block's commands are run one after the other."""
+
+    def __init__(self, daemon: ExampleDaemon) -> None:
+        path = f"{Path(sys.prefix) / 'bin'}:{os.environ['PATH']}"
+        self._process: Final = subprocess.Popen(
+            ["bash"],
+            cwd=daemon.folder,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, "PATH": path, "PID": str(daemon.pid())},
+        )
+
+    def run(self, command: str) -> tuple[str, int]:
+        """Return what a command prints on either stream, and its exit code."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(f"{command}\nprintf '\\n{_END} %d\\n' $?\n".encode())
+        self._process.stdin.flush()
+        printed = b""
+        while (found := _ENDED.search(printed)) is None:
+            readable, _, _ = select.select([self._process.stdout], [], [], SECONDS_MAX)
+            more = os.read(self._process.stdout.fileno(), 65536) if readable else b""
+            assert more, f"{command!r} does not end: {printed.decode()}"
+            printed += more
+        return printed[: found.start()].decode().strip("\n"), int(found[1])
+
+    def close(self) -> None:
+        """End the shell, even one that waits for the rest of a command."""
+        self._process.kill()
+        self._process.communicate()
+
+
+@contextmanager
+def serving(folder: Path, command: str) -> Iterator[None]:
+    """Run a ``serve`` command until it is ready, and at the end stop it."""
+    ready, log = folder / "ready.json", folder / "serve.log"
+    ready.unlink(missing_ok=True)
+    with log.open("w") as stderr:
+        process = subprocess.Popen(
+            ["bash", "-c", f"exec {command} --ready-file {ready} {ANY_PORTS}"],
+            cwd=folder,
+            stderr=stderr,
+        )
+        try:
+            give_up = time.monotonic() + SECONDS_MAX
+            while not ready.exists():
+                assert process.poll() is None, log.read_text()
+                assert time.monotonic() < give_up, log.read_text()
+                time.sleep(0.01)
+            yield
+        finally:
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(SECONDS_MAX) == 0

@@ -1,0 +1,148 @@
+"""What README.md and docs/*.md show is typed into a shell beside a real daemon, and compared."""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from config.configuration import parse
+from tests.end_to_end.documents import ROOT, Block, Command, all_blocks, blocks_of, commands_of
+from tests.end_to_end.example_daemon import (
+    SECONDS_MAX,
+    ExampleDaemon,
+    Shell,
+    running_example,
+    serving,
+)
+
+BLOCKS: Final = all_blocks()
+RUN: Final = [block for block in BLOCKS if block.reason is None]
+NO_CODE: Final = ("yaml", "dockerfile")
+"""Shown to be read; tests/ops holds the files that they are taken from."""
+MAKE_RUN: Final = "make run"
+SERVE: Final = ".venv/bin/authorizerd serve "
+
+
+def is_whole(block: Block) -> bool:
+    """Return True if a block is a configuration as it stands: commands of its page read it."""
+    return block.language == "properties" and "node.id=" in block.text
+
+
+FindDaemon = Callable[[str], ExampleDaemon]
+
+
+@pytest.fixture(scope="module")
+def find_daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FindDaemon]:
+    """Return the daemon with some settings, started when it is first asked for."""
+    daemons: dict[str, ExampleDaemon] = {}
+    with ExitStack() as stack:
+
+        def find(settings: str) -> ExampleDaemon:
+            if settings not in daemons:
+                folder = tmp_path_factory.mktemp("document")
+                daemons[settings] = stack.enter_context(running_example(folder, settings.split()))
+                (whole,) = filter(is_whole, RUN)
+                (folder / "server.properties").write_text(whole.text)
+            return daemons[settings]
+
+        yield find
+
+
+def of_language(language: str) -> pytest.MarkDecorator:
+    blocks = [block for block in RUN if block.language == language]
+    return pytest.mark.parametrize("block", blocks, ids=lambda block: block.place)
+
+
+@of_language("console")
+def test_console_block_prints_what_it_shows(block: Block, find_daemon: FindDaemon) -> None:
+    """Every command ends with the stated exit code; output that is shown is what is printed."""
+    daemon = find_daemon(block.settings)
+    shell = Shell(daemon)
+    reloads = 0
+    with ExitStack() as stack:
+        stack.callback(shell.close)
+        for command in commands_of(block.text):
+            if command.text.startswith(SERVE):
+                stack.enter_context(serving(daemon.folder, command.text))
+                continue
+            check(command, daemon, shell)
+            if "kill -HUP" in command.text:
+                reloads += 1
+                daemon.wait_for_reload(reloads)
+
+
+def check(command: Command, daemon: ExampleDaemon, shell: Shell) -> None:
+    """Run one command, or take what ``make run`` has printed, and compare."""
+    if command.text.partition("#")[0].strip() == MAKE_RUN:
+        printed, code = daemon.printed.strip("\n"), 0
+    else:
+        printed, code = shell.run(daemon.ports.to_free(command.text))
+        printed = daemon.ports.to_documented(printed)
+    assert code == command.exit_code, (command.text, printed)
+    if command.shown and not command.matches(printed):
+        assert printed == command.shown, command.text
+
+
+@of_language("properties")
+def test_properties_block_is_a_valid_configuration(block: Block) -> None:
+    """A part of one is completed; none of its keys is unknown."""
+    text = block.text if is_whole(block) else f"node.id=1\nlog.dirs=log\n{block.text}"
+    assert not parse(text, source=block.place).ignored_keys
+
+
+def test_stream_example_is_what_a_daemon_answers(find_daemon: FindDaemon) -> None:
+    """The bytes of docs/stream.md, sent to the daemon of ``make run``."""
+    page = (ROOT / "docs/stream.md").read_text()
+    frames = re.findall(r"^(client|daemon)((?:\s+[0-9a-f]{2}\b)+)$", page, re.MULTILINE)
+    assert [side for side, _ in frames] == ["client", "daemon"] * 2
+    port = int(find_daemon("").ports.to_free(":8183").removeprefix(":"))
+    with socket.create_connection(("127.0.0.1", port), SECONDS_MAX) as connection:
+        for side, digits in frames:
+            data = bytes.fromhex(digits)
+            if side == "client":
+                connection.sendall(data)
+                continue
+            received = b""
+            while len(received) < len(data) and (more := connection.recv(65536)):
+                received += more
+            assert received.hex(" ") == data.hex(" ")
+
+
+def test_every_block_is_run_or_says_why_not() -> None:
+    """A block in a language that nothing here runs needs a marker; so does one without commands."""
+    for block in RUN:
+        assert block.language in ("console", "properties", *NO_CODE), block.place
+        if block.language == "console":
+            commands_of(block.text)
+    for block in BLOCKS:
+        assert block.reason is None or len(block.reason) > 5, block.place
+    assert len([block for block in RUN if block.language == "console"]) >= 5
+
+
+def test_markers_and_commands_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A marker counts on the line above its block alone."""
+    monkeypatch.setattr("tests.end_to_end.documents.ROOT", tmp_path)
+    page = tmp_path / "page.md"
+    page.write_text(
+        "<!-- not run: needs root -->\n```console\n$ a\n```\n"
+        "<!-- not run: needs root -->\n\n```console\n"
+        "$ b \\\n  -c   # exit code 3: no\nd…f\n\n$ g\n```\n"
+        "<!-- run with: x=1 y=2 -->\n```console\nno command\n```\n"
+    )
+    first, second, third = blocks_of(page)
+    assert (first.reason, second.reason, third.reason) == ("needs root", None, None)
+    assert (first.place, second.place) == ("page.md:2", "page.md:7")
+    assert third.settings == "x=1 y=2"
+    one, two = commands_of(second.text)
+    assert (one.shown, one.exit_code) == ("d…f", 3)
+    assert (two.text, two.shown, two.exit_code) == ("g", "", 0)
+    assert one.matches("d\ne\nf")
+    assert not one.matches("d e")
+    with pytest.raises(ValueError, match="begins with"):
+        commands_of(third.text)
