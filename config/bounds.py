@@ -1,7 +1,7 @@
 """How much memory connections may take, all together: the sum of the bounds that are configured.
 
-Law: whatever peers send, the daemon's memory stays under what it takes at rest plus this sum. Each
-term is a number of things times the most that one of them holds, so each can be looked up.
+Invariant: whatever peers send, the daemon's memory stays under what it takes at rest plus this sum.
+Each term is a number of things times the most that one of them holds, so each can be looked up.
 """
 
 from __future__ import annotations
@@ -31,11 +31,13 @@ EVALUATIONS_BYTES_MAX: Final = 512 * 1024
 CONNECTION_BYTES: Final = 32 * 1024
 """A connection's task, socket and objects."""
 
-# What a byte of a request may grow to: a question of ten bytes is a tuple, two texts and its
-# answer; an ACL to create waits with its completion, its plan and its record.
+# What a byte of a request may grow to, measured (tests/daemon/test_memory_growth.py): a question of
+# twelve bytes is a tuple and three texts; an alteration of eight is an entity, a text and more.
 HTTP_GROWTH: Final = 4
 STREAM_GROWTH: Final = 24
 KAFKA_GROWTH: Final = 48
+LIST_BYTES_MAX: Final = 8 * 1024 * 1024
+"""What a request for lists may take beside that, however short its items are; measured as well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +107,8 @@ def memory_bounds(configuration: Configuration, answer_bytes_max: int) -> Iterat
         yield Bound(f"{name}, connections", most, each)
         room = KAFKA_GROWTH * kafka_room_bytes(configuration)
         yield Bound(f"{name}, requests and answers", 1, room)
-        yield Bound(f"{name}, lists that are made", ANSWERS_AT_ONCE_MAX + 1, answer_bytes_max)
+        list_bytes = max(answer_bytes_max, LIST_BYTES_MAX)
+        yield Bound(f"{name}, lists that are made", ANSWERS_AT_ONCE_MAX + 1, list_bytes)
 
 
 def memory_bound_bytes(configuration: Configuration, answer_bytes_max: int) -> int:

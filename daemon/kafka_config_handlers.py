@@ -9,10 +9,8 @@ Source: KIP-133, KIP-226, KIP-339; Kafka 4.3 ConfigAdminManager, ConfigHelper.
 from __future__ import annotations
 
 import itertools
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Final, Protocol
 
 from acl.cluster import ClusterImage
@@ -62,6 +60,9 @@ from protocol.kafka_output import Made
 from protocol.kafka_steps import ITEMS_PER_STEP
 
 _NOT_READY: Final = ApiError(ErrorCode.AUTHORIZER_NOT_READY, ErrorCode.AUTHORIZER_NOT_READY.text)
+_ELSEWHERE: Final = ApiError(ErrorCode.INVALID_REQUEST)
+"""Stands for the error of a resource that is not this node, until it is written: there may be many,
+each with a text of its own."""
 _TWICE: Final = ApiError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
 
 _RESOURCES_PER_STEP: Final = 16
@@ -135,24 +136,20 @@ class ConfigHandlers:
         altered = await self._alter(request, context, checked.wanted, asked.validate_only)
         for name, error in altered.items():
             checked.results[checked.places[name]] = error
-        return await _write_altered(request, asked.resources, checked.results), 0.0
+        return await self._write_altered(request, asked.resources, checked.results), 0.0
 
     async def refuse_alter(self, request: KafkaRequest) -> list[Piece]:
         asked = await read_body(request)
-        return await _write_altered(request, asked.resources, itertools.repeat(_NOT_READY))
+        return await self._write_altered(request, asked.resources, itertools.repeat(_NOT_READY))
 
     def _checked(self, api_key: ApiKey, asked: Sequence[Any]) -> Steps[_Checked]:
         """Find out, in steps, what is wrong with each resource, whoever asks."""
-        counts: Counter[Resource] = Counter()
-        for number, each in enumerate(asked, 1):
-            counts[each.resource_type, each.resource_name] += 1
-            if number % ITEMS_PER_STEP == 0:
-                yield
+        repeated = yield from _repeated(asked)
         checked = _Checked([], {}, {})
         for number, each in enumerate(asked, 1):
             kind, name = each.resource_type, each.resource_name
             wanted: Wanted | ApiError = _TWICE
-            if counts[kind, name] == 1:
+            if (kind, name) not in repeated:
                 wanted = yield from self._wanted(api_key, each)
             if isinstance(wanted, ApiError):
                 checked.results.append(wanted)
@@ -175,9 +172,8 @@ class ConfigHandlers:
                 yield
         try:
             yield from check_alterations(alterations)
-            error = self._alter_error(resource.resource_type, resource.resource_name)
-            if error is not None:
-                return error
+            if self._alter_error(resource.resource_type, resource.resource_name) is not None:
+                return _ELSEWHERE
             want = want_replacement if api_key is ApiKey.ALTER_CONFIGS else want_incremental
             return (yield from want(alterations, plugged))
         except InvalidConfigError as error:
@@ -194,6 +190,27 @@ class ConfigHandlers:
         if number is None:
             return invalid(f"Node id must be an integer, but it is: {name}")
         return invalid(f"Unexpected broker id, expected {self._node_id}, but received {number}")
+
+    async def _write_altered(
+        self, request: KafkaRequest, resources: Sequence[Any], results: Iterable[ApiError | None]
+    ) -> list[Piece]:
+        """Write a result for each resource, in their order, made as it is written."""
+        remaining = iter(results)
+
+        def alter(resource: Any) -> AlteredResource:  # noqa: ANN401 - kio's
+            kind, name, error = resource.resource_type, resource.resource_name, next(remaining)
+            if error is _ELSEWHERE:
+                error = self._alter_error(kind, name)
+            if error is None:
+                return AlteredResource(resource_type=kind, resource_name=name)
+            return AlteredResource(
+                resource_type=kind,
+                resource_name=name,
+                error_code=error.code,
+                error_message=shortened(error),
+            )
+
+        return await write_body(request, AlterConfigsAnswer(Made(alter, resources)))
 
     async def _alter(
         self,
@@ -231,12 +248,19 @@ class ConfigHandlers:
         return dict.fromkeys(wanted, failed)
 
 
-async def _write_altered(
-    request: KafkaRequest, resources: Sequence[Any], results: Iterable[ApiError | None]
-) -> list[Piece]:
-    """Write a result for each resource, in their order."""
-    altered = Made(partial(_altered, iter(results)), resources)
-    return await write_body(request, AlterConfigsAnswer(altered))
+def _repeated(asked: Sequence[Any]) -> Steps[set[Resource]]:
+    """Return, in steps, the resources that a request names more than once."""
+    names: dict[int, set[str]] = {}
+    repeated: set[Resource] = set()
+    for number, each in enumerate(asked, 1):
+        kind, name = each.resource_type, each.resource_name
+        seen = names.setdefault(kind, set())
+        if name in seen:
+            repeated.add((kind, name))
+        seen.add(name)
+        if number % ITEMS_PER_STEP == 0:
+            yield
+    return repeated
 
 
 async def _write_undescribed(
@@ -253,15 +277,3 @@ def _unless_authorized(error: ApiError | None) -> ApiError:
     if error is None or error.code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
         return NOT_AUTHORIZED
     return error
-
-
-def _altered(results: Iterator[ApiError | None], resource: Any) -> AlteredResource:  # noqa: ANN401
-    kind, name, error = resource.resource_type, resource.resource_name, next(results)
-    if error is None:
-        return AlteredResource(resource_type=kind, resource_name=name)
-    return AlteredResource(
-        resource_type=kind,
-        resource_name=name,
-        error_code=error.code,
-        error_message=shortened(error),
-    )

@@ -16,9 +16,7 @@ from uuid import UUID
 import msgspec
 
 from acl.model import Operation
-from acl.steps import Steps
 from actors.authorizer import Authorizer, RequestContext
-from actors.steps import finish_in_turns
 from daemon.kafka_answers import Cluster
 from daemon.kafka_bodies import Answer, read_body, write_body
 from daemon.kafka_rights import Rights
@@ -26,11 +24,11 @@ from daemon.log_directory import now_ms
 from protocol.kafka_acl_responses import Piece
 from protocol.kafka_connection import KafkaRequest
 from protocol.kafka_errors import ErrorCode
+from protocol.kafka_output import Items, Made
 
 METADATA_TOPIC: Final = "__cluster_metadata"
 METADATA_PARTITION: Final = 0
 
-_PARTITIONS_PER_STEP: Final = 256
 _NO_TEXT: Final = ""
 """What Kafka sends where there is no error: not null."""
 
@@ -66,7 +64,7 @@ class QuorumPartition(msgspec.Struct, frozen=True):
 
 class QuorumTopic(msgspec.Struct, frozen=True):
     topic_name: str
-    partitions: Sequence[QuorumPartition]
+    partitions: Items[QuorumPartition]
 
 
 class QuorumListener(msgspec.Struct, frozen=True):
@@ -81,7 +79,7 @@ class QuorumNode(msgspec.Struct, frozen=True):
 
 
 class DescribeQuorumAnswer(msgspec.Struct, frozen=True):
-    topics: Sequence[QuorumTopic] = ()
+    topics: Items[QuorumTopic] = ()
     nodes: Sequence[QuorumNode] = ()
     error_code: int = ErrorCode.NONE
     error_message: str | None = _NO_TEXT
@@ -112,11 +110,9 @@ class QuorumHandler:
         asked = await read_body(request)
         leadership = self._leadership()
         if not _is_the_metadata_log(asked.topics):
-            refused = _refused(asked.topics, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-            answer = DescribeQuorumAnswer(await finish_in_turns(refused))
+            answer = _refused(asked.topics, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         elif leadership is None:
-            refused = _refused(asked.topics, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-            answer = DescribeQuorumAnswer(await finish_in_turns(refused))
+            answer = _refused(asked.topics, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         else:
             answer = self._described(leadership, context.listener_name)
         return await write_body(request, answer), 0.0
@@ -158,20 +154,16 @@ def _is_the_metadata_log(topics: Sequence[Any]) -> bool:
     return len(partitions) == 1 and partitions[0].partition_index == METADATA_PARTITION
 
 
-def _refused(topics: Sequence[Any], error: ErrorCode) -> Steps[list[QuorumTopic]]:
-    """Return, in steps, all that was asked for, with one error each."""
-    refused: list[QuorumTopic] = []
-    for topic in topics:
-        partitions: list[QuorumPartition] = []
-        for start in range(0, len(topic.partitions), _PARTITIONS_PER_STEP):
-            some = topic.partitions[start : start + _PARTITIONS_PER_STEP]
-            partitions += [
-                QuorumPartition(each.partition_index, error, error.text) for each in some
-            ]
-            yield
-        refused.append(QuorumTopic(topic.topic_name, partitions))
-        yield
-    return refused
+def _refused(topics: Sequence[Any], error: ErrorCode) -> DescribeQuorumAnswer:
+    """Return all that was asked for, with one error each, made as it is written."""
+
+    def refuse_partition(asked: Any) -> QuorumPartition:  # noqa: ANN401 - kio's
+        return QuorumPartition(asked.partition_index, error, error.text)
+
+    def refuse_topic(asked: Any) -> QuorumTopic:  # noqa: ANN401 - kio's
+        return QuorumTopic(asked.topic_name, Made(refuse_partition, asked.partitions))
+
+    return DescribeQuorumAnswer(Made(refuse_topic, topics))
 
 
 async def _write_error(request: KafkaRequest, error: ErrorCode) -> list[Piece]:

@@ -169,7 +169,9 @@ def encode_request(api_key: ApiKey, version: int, request: object) -> Steps[byte
     return encode_entity(request_type(api_key, version), request)
 
 
-def encode_response(api_key: ApiKey, version: int, response: object) -> Steps[list[bytes]]:
+def encode_response(
+    api_key: ApiKey, version: int, response: object
+) -> Steps[list[bytes | bytearray]]:
     """Return, in steps, the body of ``response``, in pieces: an entity, or what has its fields.
 
     Raises:

@@ -152,7 +152,9 @@ def encode_entity(entity_type: type[Entity], value: object) -> Steps[bytes]:
     return b"".join(pieces)
 
 
-def encode_entity_in_pieces(entity_type: type[Entity], value: object) -> Steps[list[bytes]]:
+def encode_entity_in_pieces(
+    entity_type: type[Entity], value: object
+) -> Steps[list[bytes | bytearray]]:
     """As ``encode_entity``, for what may be too large to be put together at once.
 
     An array may be anything with a length that can be gone through once, so that its items need

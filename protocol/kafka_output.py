@@ -43,21 +43,16 @@ class Output:
     """Takes the parts of a message, and gives pieces of some ``PIECE_BYTES`` back."""
 
     def __init__(self) -> None:
-        self._pieces: list[bytes] = []
-        self._parts: list[bytes] = []
-        self._size = 0
+        self._pieces: list[bytes | bytearray] = []
+        # Small parts are not kept as such: each would take many times its size.
+        self._last = bytearray()
         self._items = 0
 
-    def add(self, part: bytes) -> None:
-        self._parts.append(part)
-        self._size += len(part)
-        if self._size >= PIECE_BYTES:
-            self._join()
-
-    def _join(self) -> None:
-        self._pieces.append(b"".join(self._parts))
-        self._parts.clear()
-        self._size = 0
+    def add(self, part: bytes | bytearray) -> None:
+        self._last += part
+        if len(self._last) >= PIECE_BYTES:
+            self._pieces.append(self._last)
+            self._last = bytearray()
 
     def begin_part(self) -> Output:
         """Return what takes a part of the message whose size stands before it."""
@@ -78,6 +73,6 @@ class Output:
         self._items += 1
         return self._items % ITEMS_PER_STEP == 0
 
-    def finish(self) -> list[bytes]:
-        self._join()
+    def finish(self) -> list[bytes | bytearray]:
+        self._pieces.append(self._last)
         return self._pieces

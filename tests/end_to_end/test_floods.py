@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import select
 import socket
+import struct
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from http import HTTPStatus
 from pathlib import Path
+from types import SimpleNamespace as Fields
 
 import pytest
 
+from acl.steps import finish
 from config.bounds import ADMIN_CONNECTIONS_MAX, memory_bound_bytes
 from config.configuration import parse
 from ops.bench.flood_surfaces import (
@@ -31,7 +34,10 @@ from ops.bench.flood_surfaces import (
 )
 from ops.bench.sets import kind
 from protocol.decision_stream import encode_answer, encode_hello
+from protocol.frames import frame
+from protocol.kafka_api import REQUEST_ITEMS_MAX, ApiKey, encode_request
 from protocol.kafka_errors import ErrorCode
+from protocol.wire import unsigned_varint
 from tests.end_to_end.daemon_process import SECONDS_MAX, DaemonProcess, running, write_config
 from tests.end_to_end.test_admin_clients import new_log
 
@@ -39,6 +45,7 @@ CONNECTIONS_MAX = 100
 IDLE = 300
 REFUSED = 5
 SLOW = 50
+COSTLY = 20
 ROOM_BYTES = 1 << 20
 ENDLESS_BYTES = 64 << 20
 LARGE_BYTES = 600_000
@@ -298,6 +305,70 @@ def test_answers_that_nobody_reads_hold_up_nobody(flooded: Flooded, surface: Sur
         with Client(flooded, surface) as client:
             for _ in range(10):
                 client.ask()
+
+
+def kafka_requests() -> dict[str, bytes]:
+    """Return requests that cost most by their size, of every kind that takes many items."""
+    names = [f"{number:x}" for number in range(REQUEST_ITEMS_MAX // 4)]
+    acls = b"".join(
+        b"\x02" + unsigned_varint(len(name) + 1) + name.encode() + b"\x03\x04U:a\x02*\x03\x03\0"
+        for name in names
+    )
+    count = unsigned_varint(len(names) + 1)
+    bodies: dict[str, tuple[ApiKey, int, bytes]] = {
+        "creations": (ApiKey.CREATE_ACLS, 3, count + acls + b"\0"),
+        "filters": (ApiKey.DELETE_ACLS, 3, count + bytes(8 * len(names)) + b"\0"),
+    }
+    resource = {"resource_type": 4, "resource_name": ""}
+    alterations = [Fields(name=name, config_operation=0, value="") for name in names]
+    topics = [Fields(topic_id=None, name=name) for name in names]
+    described = [Fields(configuration_keys=None, resource_type=2, resource_name=n) for n in names]
+    entities: dict[str, tuple[ApiKey, int, Fields]] = {
+        "alterations": (ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, Fields(
+            resources=[Fields(configs=alterations, **resource)], validate_only=False,
+        )),
+        "a quorum": (ApiKey.DESCRIBE_QUORUM, 2, Fields(
+            topics=[Fields(topic_name="", partitions=[])] * len(names),
+        )),
+        "topics": (ApiKey.METADATA, 12, Fields(
+            topics=topics, allow_auto_topic_creation=False,
+            include_topic_authorized_operations=True,
+        )),
+        "coordinators": (ApiKey.FIND_COORDINATOR, 6, Fields(
+            key_type=0, coordinator_keys=[""] * len(names),
+        )),
+        "groups": (ApiKey.DESCRIBE_GROUPS, 6, Fields(
+            groups=[""] * len(names), include_authorized_operations=True,
+        )),
+        "configs": (ApiKey.DESCRIBE_CONFIGS, 4, Fields(
+            resources=described, include_synonyms=True, include_documentation=True,
+        )),
+    }  # fmt: skip
+    for name, (api_key, version, fields) in entities.items():
+        bodies[name] = api_key, version, finish(encode_request(api_key, version, fields))
+    head = struct.Struct(">hhihB")  # a flexible header without a client id
+    return {
+        name: frame(head.pack(api_key, version, 1, -1, 0), body)
+        for name, (api_key, version, body) in bodies.items()
+    }
+
+
+KAFKA_REQUESTS = kafka_requests()
+
+
+@pytest.mark.parametrize("surface", ["Kafka listener"], indirect=True)
+@pytest.mark.parametrize("costly", KAFKA_REQUESTS)
+def test_what_grows_most_stays_under_the_bounds(
+    flooded: Flooded, surface: Surface, costly: str
+) -> None:
+    """Many at once, of the requests that take most memory for each of their bytes."""
+    with ExitStack() as stack:
+        slow = [
+            Slow(stack.enter_context(connect(flooded, surface)), KAFKA_REQUESTS[costly])
+            for _ in range(COSTLY)
+        ]
+        until(lambda: sum(each.has_ended() or bool(each.received) for each in slow) == COSTLY)
+        assert any(each.received for each in slow)
 
 
 @pytest.mark.parametrize("surface", NAMES, indirect=True)

@@ -254,6 +254,26 @@ SURFACE_MUTANTS: Final = (
         ),
     ),
     Mutant(
+        name="the sum of bounds takes requests to grow less than they do",
+        file="config/bounds.py",
+        text="KAFKA_GROWTH: Final = 48\n",
+        becomes="KAFKA_GROWTH: Final = 24\n",
+        found_by=(
+            "tests/daemon/test_memory_growth.py"
+            "::test_a_kafka_request_grows_no_more_than_its_bound_says"
+        ),
+    ),
+    Mutant(
+        name="an answer is kept in parts until it is sent",
+        file="protocol/kafka_output.py",
+        text="        if len(self._last) >= PIECE_BYTES:\n",
+        becomes="        if part:\n",
+        found_by=(
+            "tests/daemon/test_memory_growth.py"
+            "::test_a_kafka_request_grows_no_more_than_its_bound_says"
+        ),
+    ),
+    Mutant(
         name="a resource is described as often as it is named",
         file="daemon/config_descriptions.py",
         text="        known = wanted.get((kind, name if node_id is None else node_id))\n",

@@ -1,0 +1,241 @@
+"""What a byte of a request grows to, each surface at its worst known request.
+
+The sum of bounds (config.bounds) rests on these factors. Python counts what is allocated, so the
+figures are the same on any machine.
+"""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+
+import msgspec
+import pytest
+import trio
+
+from acl.steps import finish
+from config.bounds import (
+    EVALUATIONS_BYTES_MAX,
+    HTTP_GROWTH,
+    KAFKA_GROWTH,
+    LIST_BYTES_MAX,
+    STREAM_GROWTH,
+)
+from daemon.kafka_listener import _LISTING_APIS
+from protocol.authzen import EVALUATIONS_MAX, decode_evaluation, decode_evaluations
+from protocol.decision_stream import StreamQuestion, StreamServerConnection
+from protocol.frames import frame
+from protocol.kafka_api import REQUEST_ITEMS_MAX, ApiKey, encode_request
+from protocol.wire import unsigned_varint
+from tests.daemon.kafka_service import ALICE, ROOT, start
+
+Fields = SimpleNamespace
+
+BESIDE_BYTES = 128 * 1024
+"""What a request takes whatever its size: a piece of its answer, frames of functions."""
+SHARE = 4
+"""What share of the items that it may have a request has here, so that it is measured soon."""
+ITEMS = REQUEST_ITEMS_MAX // SHARE
+BROKER = 4
+
+
+def creation(number: int) -> bytes:
+    """Return an ACL as short as it can be, in CreateAcls of version 3."""
+    name = f"{number:x}".encode()
+    return b"\x02" + unsigned_varint(len(name) + 1) + name + b"\x03\x04U:a\x02*\x03\x03\0"
+
+
+class Peak:
+    """The most that was allocated at once, in bytes."""
+
+    size = 0
+
+
+@contextmanager
+def measured() -> Iterator[Peak]:
+    """Measure what is allocated within; nothing is collected meanwhile, as in the daemon."""
+    peak = Peak()
+    gc.collect()
+    gc.disable()
+    tracemalloc.start()
+    try:
+        yield peak
+        peak.size = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+        gc.enable()
+
+
+def names(count: int = ITEMS) -> list[str]:
+    return [f"{number:x}" for number in range(count)]
+
+
+def configs_of(operation: int, value: str | None) -> list[Fields]:
+    return [Fields(name=name, config_operation=operation, value=value) for name in names()]
+
+
+def resources(kind: int, **fields: object) -> list[Fields]:
+    return [Fields(resource_type=kind, resource_name=name, **fields) for name in names()]
+
+
+def whole(**fields: object) -> list[Fields]:
+    return [Fields(resource_type=BROKER, resource_name="", **fields)]
+
+
+NO_TOPICS = {"allow_auto_topic_creation": False, "include_topic_authorized_operations": True}
+DESCRIBED = {"include_synonyms": True, "include_documentation": True}
+WORST: dict[str, tuple[ApiKey, int, str, dict[str, object]]] = {
+    "alterations that are denied": (
+        ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, ALICE,
+        {"resources": whole(configs=configs_of(0, "")), "validate_only": False},
+    ),
+    "alterations that take nothing away": (
+        ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, ROOT,
+        {"resources": whole(configs=configs_of(1, None)), "validate_only": True},
+    ),
+    "alterations of nodes that are not there": (
+        ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, ALICE,
+        {"resources": resources(BROKER, configs=[]), "validate_only": False},
+    ),
+    "replacements": (
+        ApiKey.ALTER_CONFIGS, 2, ALICE,
+        {"resources": whole(configs=configs_of(0, "")), "validate_only": False},
+    ),
+    "replacements of nodes that are not there": (
+        ApiKey.ALTER_CONFIGS, 2, ALICE,
+        {"resources": resources(BROKER, configs=[]), "validate_only": False},
+    ),
+    "partitions of a quorum": (
+        ApiKey.DESCRIBE_QUORUM, 2, ROOT,
+        {"topics": [Fields(topic_name="", partitions=[Fields(partition_index=0)] * ITEMS)]},
+    ),
+    "topics of a quorum": (
+        ApiKey.DESCRIBE_QUORUM, 2, ROOT,
+        {"topics": [Fields(topic_name="", partitions=[])] * ITEMS},
+    ),
+    "states of groups": (
+        ApiKey.LIST_GROUPS, 5, ALICE, {"states_filter": [""] * ITEMS, "types_filter": []},
+    ),
+    "topics": (
+        ApiKey.METADATA, 12, ROOT,
+        {"topics": [Fields(topic_id=None, name=name) for name in names()], **NO_TOPICS},
+    ),
+    "topics that are hidden": (
+        ApiKey.METADATA, 12, ALICE,
+        {"topics": [Fields(topic_id=None, name=name) for name in names()], **NO_TOPICS},
+    ),
+    "coordinators": (
+        ApiKey.FIND_COORDINATOR, 6, ROOT, {"key_type": 0, "coordinator_keys": [""] * ITEMS},
+    ),
+    "groups": (
+        ApiKey.DESCRIBE_GROUPS, 6, ROOT,
+        {"groups": [""] * ITEMS, "include_authorized_operations": True},
+    ),
+    "configs of many resources": (
+        ApiKey.DESCRIBE_CONFIGS, 4, ROOT,
+        {"resources": resources(2, configuration_keys=None), **DESCRIBED},
+    ),
+    "configs of one resource, repeated": (
+        ApiKey.DESCRIBE_CONFIGS, 4, ROOT,
+        {"resources": whole(configuration_keys=None) * ITEMS, **DESCRIBED},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("worst", WORST)
+async def test_a_kafka_request_grows_no_more_than_its_bound_says(
+    nursery: trio.Nursery, worst: str
+) -> None:
+    """As objects, with its answer; few requests for lists are answered at once."""
+    service = await start(nursery)
+    api_key, version, principal, fields = WORST[worst]
+    body = finish(encode_request(api_key, version, Fields(**fields)))
+    with measured() as peak:
+        await service.raw(api_key, version, body, principal=principal)
+    lists = LIST_BYTES_MAX // SHARE if api_key in _LISTING_APIS else 0
+    assert peak.size <= (KAFKA_GROWTH - 1) * len(body) + lists + BESIDE_BYTES
+    nursery.cancel_scope.cancel()
+
+
+ACL_REQUESTS: dict[str, tuple[ApiKey, str, bytes]] = {
+    "creations of new ACLs": (ApiKey.CREATE_ACLS, ROOT, b"".join(map(creation, range(ITEMS)))),
+    "creations of one ACL": (ApiKey.CREATE_ACLS, ROOT, creation(1) * ITEMS),
+    "creations without names": (
+        ApiKey.CREATE_ACLS, ROOT, bytes.fromhex("0201030101030300") * ITEMS
+    ),
+    "creations that are denied": (ApiKey.CREATE_ACLS, ALICE, bytes(8) * ITEMS),
+    "filters that match nothing": (
+        ApiKey.DELETE_ACLS, ROOT, bytes.fromhex("020271030000010100") * ITEMS
+    ),
+    "filters that are invalid": (ApiKey.DELETE_ACLS, ROOT, bytes(8) * ITEMS),
+    "filters that are denied": (ApiKey.DELETE_ACLS, ALICE, bytes(8) * ITEMS),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("worst", ACL_REQUESTS)
+async def test_an_acl_request_grows_no_more_than_its_bound_says(
+    nursery: trio.Nursery, worst: str
+) -> None:
+    """With its plan and its records, and with the texts of its errors."""
+    service = await start(nursery)
+    api_key, principal, items = ACL_REQUESTS[worst]
+    body = unsigned_varint(ITEMS + 1) + items + b"\0"
+    with measured() as peak:
+        await service.raw(api_key, 3, body, principal=principal)
+    assert peak.size <= (KAFKA_GROWTH - 1) * len(body) + BESIDE_BYTES
+    nursery.cancel_scope.cancel()
+
+
+QUESTIONS: dict[str, StreamQuestion] = {
+    "no texts": ("", None, 3, 2, ""),
+    "one letter": ("a", "b", 3, 2, "c"),
+    "two letters": ("aa", "bb", 3, 2, "cc"),
+    "names": ("aa", None, "READ", "TOPIC", "cc"),
+    "another plane": ("\U0001f600", None, 3, 2, "\U0001f600"),
+}
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_a_frame_of_questions_grows_no_more_than_its_bound_says(question: str) -> None:
+    """As questions, which wait for the offset that they name."""
+    connection = StreamServerConnection(1 << 20)
+    connection.receive_data(frame(msgspec.msgpack.encode(("hello", 1, None))))
+    assert connection.next_frame() is not None
+    data = frame(msgspec.msgpack.encode((1, [QUESTIONS[question]] * ITEMS)))
+    connection.receive_data(data)
+    with measured() as peak:
+        assert connection.next_frame() is not None
+    assert peak.size <= (STREAM_GROWTH - 2) * len(data) + BESIDE_BYTES
+
+
+EVALUATION = (
+    b'{"subject":{"type":"user","id":"%b"},"action":{"name":"read"},'
+    b'"resource":{"type":"topic","id":"%b"}%b}'
+)
+LONG = b"x" * 15_000
+EVALUATIONS = {
+    "long names": EVALUATION % (LONG, LONG, b""),
+    "escapes": EVALUATION % (b"\\u0041" * 2000, b"\\u0041" * 2000, b""),
+    "fields that mean nothing": EVALUATION % (b"a", b"t", b',"x":"' + LONG + b'"'),
+}
+
+
+@pytest.mark.parametrize("evaluation", EVALUATIONS)
+def test_an_evaluation_grows_no_more_than_its_bound_says(evaluation: str) -> None:
+    """Beside its body."""
+    body = EVALUATIONS[evaluation]
+    with measured() as peak:
+        decode_evaluation(body)
+    assert peak.size <= (HTTP_GROWTH - 1) * len(body) + BESIDE_BYTES
+
+
+@pytest.mark.parametrize("evaluation", ["{}", '{"subject":{"type":"user","id":"a"}}'])
+def test_evaluations_grow_no_more_than_their_bound_says(evaluation: str) -> None:
+    """As many as a request may have, however short."""
+    body = f'{{"evaluations":[{",".join([evaluation] * EVALUATIONS_MAX)}]}}'.encode()
+    with measured() as peak:
+        decode_evaluations(body)
+    assert peak.size <= (HTTP_GROWTH - 1) * len(body) + EVALUATIONS_BYTES_MAX
