@@ -103,6 +103,13 @@ def rules_of(index: TypeIndex, principal: str) -> Rules:
     return index.principals.get(principal, NO_RULES)
 
 
+CHANGES_PER_STATE: Final = 64
+STATES_FREED_PER_STEP: Final = 2
+"""Many changes are made in parts, and the states in between are kept until all are made. Each
+shares nearly all with its neighbours, so freeing them one after the other is short work. Freeing
+the first or the last at once, with ten thousand changes between them, would hold the thread."""
+
+
 def apply(snapshot: AclSnapshot, batch: ChangeBatch) -> AclSnapshot:
     """Return the snapshot that follows ``snapshot`` once ``batch`` is committed.
 

@@ -31,8 +31,9 @@ def finish(steps: Steps[T]) -> T:
             return result
 
 
-def free(items: list[Any]) -> Steps[None]:
-    """Empty a list, in steps: freeing many items at once holds the caller's thread."""
+def free(items: list[Any], per_step: int = ITEMS_FREED_PER_STEP) -> Steps[None]:
+    """Empty a list from its end, in steps: freeing much at once holds the caller's thread."""
     while items:
-        del items[-ITEMS_FREED_PER_STEP:]
-        yield
+        del items[-per_step:]
+        if items:
+            yield

@@ -11,7 +11,7 @@ Source: KIP-140; Kafka 4.3 AclControlManager.createAcls and deleteAcls.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
@@ -20,8 +20,15 @@ from acl.errors import AclError, InvalidAclError, PolicyViolationError
 from acl.filter_index import FilterIndex
 from acl.filters import scan_acls
 from acl.model import Acl, AclAdded, AclFilter, AclRemoved
-from acl.snapshot import AclSnapshot, holds, with_acl, without_acl
-from acl.steps import Steps
+from acl.snapshot import (
+    CHANGES_PER_STATE,
+    STATES_FREED_PER_STEP,
+    AclSnapshot,
+    holds,
+    with_acl,
+    without_acl,
+)
+from acl.steps import Steps, free
 from acl.validation import validate_filter, validate_new_acl
 
 RECORDS_PER_REQUEST_MAX: Final = 10_000
@@ -53,11 +60,19 @@ TOO_MUCH_REPORTED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class CreationPlan:
-    """``errors`` has one entry an item, None for a success; ``tail`` is the state afterwards."""
+    """``errors`` has one entry an item, None for a success.
 
-    tail: AclSnapshot
+    ``states`` leads from the state before to the one afterwards, its last.
+    """
+
+    states: list[AclSnapshot]
     changes: tuple[AclAdded, ...]
     errors: tuple[AclError | None, ...]
+
+    @property
+    def tail(self) -> AclSnapshot:
+        """The state afterwards."""
+        return self.states[-1]
 
 
 _NO_FAILURES: Final[Mapping[Acl, Exception]] = MappingProxyType({})
@@ -80,11 +95,16 @@ _NOTHING_DELETED: Final = Deleted()
 
 @dataclass(frozen=True, slots=True)
 class DeletionPlan:
-    """``results`` has one entry a filter; ``tail`` is the state afterwards."""
+    """``results`` has one entry a filter; ``states`` are as those of a ``CreationPlan``."""
 
-    tail: AclSnapshot
+    states: list[AclSnapshot]
     changes: tuple[AclRemoved, ...]
     results: tuple[Deleted, ...]
+
+    @property
+    def tail(self) -> AclSnapshot:
+        """The state afterwards."""
+        return self.states[-1]
 
 
 def plan_creations(
@@ -96,6 +116,7 @@ def plan_creations(
         new_id: gives a 16-byte id that no ACL has; a duplicate takes none.
     """
     tail = before
+    states: list[AclSnapshot] = []
     changes: list[AclAdded] = []
     errors: list[AclError | None] = []
     faults: dict[str, AclError] = {}
@@ -108,12 +129,17 @@ def plan_creations(
             changes.append(change)
             size += _record_bytes_max(acl)
             if len(changes) > RECORDS_PER_REQUEST_MAX or size > BYTES_PER_REQUEST_MAX:
+                tail = before
+                yield from free(states, STATES_FREED_PER_STEP)
                 refused = PolicyViolationError(TOO_MANY_CREATED)
-                return CreationPlan(before, (), (refused,) * len(acls))
+                return CreationPlan([before], (), (refused,) * len(acls))
+            if len(changes) % CHANGES_PER_STATE == 0:
+                states.append(tail)
         errors.append(error)
         if number % _ITEMS_PER_STEP == 0:
             yield
-    return CreationPlan(tail, tuple(changes), tuple(errors))
+    states.append(tail)
+    return CreationPlan(states, tuple(changes), tuple(errors))
 
 
 def _record_bytes_max(acl: Acl) -> int:
@@ -155,18 +181,28 @@ def plan_deletions(before: AclSnapshot, filters: Sequence[AclFilter]) -> Steps[D
             yield
     yield from matches.find(before)
     if matches.error is not None:
-        return DeletionPlan(before, (), (Deleted(error=matches.error),) * len(filters))
-    tail = before
-    for place, acl_id in enumerate(matches.removed, 1):
-        tail = without_acl(tail, acl_id)
-        if place % _ITEMS_PER_STEP == 0:
-            yield
+        return DeletionPlan([before], (), (Deleted(error=matches.error),) * len(filters))
+    states = yield from _remove(before, matches.removed)
     results: list[Deleted] = []
     for place, answer in enumerate(answers, 1):
         results.append(matches.deleted_by(answer) if isinstance(answer, int) else answer)
         if place % _RESULTS_PER_STEP == 0:
             yield
-    return DeletionPlan(tail, tuple(map(AclRemoved, matches.removed)), tuple(results))
+    return DeletionPlan(states, tuple(map(AclRemoved, matches.removed)), tuple(results))
+
+
+def _remove(before: AclSnapshot, ids: Iterable[bytes]) -> Steps[list[AclSnapshot]]:
+    """Return the states that lead to the one without these ACLs, its last."""
+    tail = before
+    states: list[AclSnapshot] = []
+    for place, acl_id in enumerate(ids, 1):
+        tail = without_acl(tail, acl_id)
+        if place % CHANGES_PER_STATE == 0:
+            states.append(tail)
+        if place % _ITEMS_PER_STEP == 0:
+            yield
+    states.append(tail)
+    return states
 
 
 class _Matches:

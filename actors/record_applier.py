@@ -23,12 +23,19 @@ from acl.builder import SnapshotBuilder
 from acl.cluster import EMPTY_IMAGE, ClusterImage, apply_cluster_changes
 from acl.errors import ChangeError
 from acl.model import ChangeBatch
-from acl.snapshot import AclSnapshot, apply_changes, at_offset
+from acl.snapshot import (
+    CHANGES_PER_STATE,
+    STATES_FREED_PER_STEP,
+    AclSnapshot,
+    apply_changes,
+    at_offset,
+)
+from acl.steps import free
 from actors.errors import UnfitChangeError
 from actors.published import Published, View
 from actors.steps import finish_in_turns
 
-CHANGES_PER_SLICE: Final = 64
+CHANGES_PER_SLICE: Final = CHANGES_PER_STATE
 
 T = TypeVar("T")
 
@@ -91,15 +98,18 @@ class RecordApplier:
             if loaded is None:
                 return
             snapshot, cluster = loaded
+            del loaded  # or what was loaded would be kept for ever
             self._settle()
             self._publish(snapshot, cluster)
+            replaced: list[AclSnapshot] = []
             async for message in self._inbox:
                 assert isinstance(message, ChangeBatch), "a source catches up once"
-                snapshot = await self._apply(snapshot, message)
+                snapshot = await self._apply(snapshot, message, replaced)
                 cluster = await self._apply_to_cluster(cluster, message)
                 if message.is_end:
                     snapshot = at_offset(snapshot, message.last_offset)
                     self._publish(snapshot, cluster)
+                    await _let_go(replaced)
 
     def _publish(self, snapshot: AclSnapshot, cluster: ClusterImage) -> None:
         """Show both; the snapshot, whose offset others wait for, when the image is there."""
@@ -124,10 +134,14 @@ class RecordApplier:
             cluster = await self._apply_to_cluster(cluster, message)
         return None
 
-    async def _apply(self, snapshot: AclSnapshot, batch: ChangeBatch) -> AclSnapshot:
+    async def _apply(
+        self, snapshot: AclSnapshot, batch: ChangeBatch, replaced: list[AclSnapshot]
+    ) -> AclSnapshot:
+        """Return the state that follows; add those before it, in order, to ``replaced``."""
         assert batch.last_offset > snapshot.offset, "batches are applied in log order"
         try:
             for changes in _slices(batch.changes):
+                replaced.append(snapshot)
                 snapshot = apply_changes(snapshot, changes)
                 self._settle()
                 await trio.lowlevel.checkpoint()
@@ -145,6 +159,12 @@ class RecordApplier:
         except ChangeError as error:
             raise UnfitChangeError(batch.last_offset, error) from error
         return cluster
+
+
+async def _let_go(replaced: list[AclSnapshot]) -> None:
+    """Free states, the oldest first, in turns with others."""
+    replaced.reverse()
+    await finish_in_turns(free(replaced, STATES_FREED_PER_STEP))
 
 
 def _slices(changes: tuple[T, ...]) -> list[tuple[T, ...]]:

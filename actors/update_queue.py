@@ -23,7 +23,7 @@ import trio
 from acl.cluster import ClusterImage, apply_cluster_changes
 from acl.cluster_changes import ClusterChange
 from acl.model import Acl, AclFilter, Change, ChangeBatch
-from acl.snapshot import AclSnapshot
+from acl.snapshot import STATES_FREED_PER_STEP, AclSnapshot
 from acl.steps import free
 from acl.updates import (
     RECORDS_PER_REQUEST_MAX,
@@ -97,11 +97,21 @@ _Plan = CreationPlan | DeletionPlan | ClusterPlan[Any]
 
 @dataclass(slots=True)
 class _Tail:
-    """The state after all that was planned, and what was planned of late."""
+    """The state after all that was planned, and what was planned of late.
+
+    ``states`` leads from what is published to ``snapshot``.
+    """
 
     snapshot: AclSnapshot
     image: ClusterImage
+    states: list[AclSnapshot] = field(default_factory=list)
     planned: list[tuple[_Request, _Plan]] = field(default_factory=list)
+
+    def take(self, states: list[AclSnapshot]) -> None:
+        """Go on to the last of a plan's states; the plan has none from then on."""
+        self.snapshot = states[-1]
+        self.states += states
+        states.clear()
 
 
 @dataclass(slots=True)
@@ -228,6 +238,8 @@ class UpdateQueue:
                     break
                 group.append(self._inbox.receive_nowait())
                 waiting -= 1
+            tail.snapshot = snapshot
+            await finish_in_turns(free(tail.states, STATES_FREED_PER_STEP))
             await self._write([plan for _, plan in tail.planned if plan.changes])
             for request, _ in tail.planned:
                 if isinstance(request, _ClusterRequest):
@@ -249,11 +261,11 @@ class UpdateQueue:
         match request:
             case _Creations(acls):
                 plan = await finish_in_turns(plan_creations(tail.snapshot, acls, self._new_id))
-                tail.snapshot = plan.tail
+                tail.take(plan.states)
                 await finish_in_turns(free(acls))
             case _Deletions(filters):
                 plan = await finish_in_turns(plan_deletions(tail.snapshot, filters))
-                tail.snapshot = plan.tail
+                tail.take(plan.states)
                 await finish_in_turns(free(filters))
             case _ClusterRequest(plan_changes):
                 plan = plan_changes(tail.image)

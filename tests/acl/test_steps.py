@@ -19,10 +19,11 @@ def test_finish_returns_what_the_steps_come_to() -> None:
 
 def test_a_list_is_freed_in_steps() -> None:
     """No step frees many items, and none is left."""
-    items = list(range(1000))
+    items = list(range(4 * ITEMS_FREED_PER_STEP))
     left = [len(items) for _ in free(items)]
-    assert left[0] == 1000 - ITEMS_FREED_PER_STEP
+    assert left == [n * ITEMS_FREED_PER_STEP for n in (3, 2, 1)]
     assert items == []
+    assert list(free([1, 2, 3])) == []
 
 
 def test_a_value_that_is_known_takes_no_step() -> None:

@@ -15,7 +15,7 @@ from acl.builder import build
 from acl.errors import InvalidAclError, PolicyViolationError
 from acl.filter_index import FilterIndex
 from acl.model import Acl, AclAdded, AclFilter, AclRemoved, ChangeBatch, PatternType
-from acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot, apply_changes
+from acl.snapshot import CHANGES_PER_STATE, EMPTY_SNAPSHOT, AclSnapshot, apply_changes
 from acl.updates import plan_creations, plan_deletions
 from tests.strategies import acls, logs, resource_names
 
@@ -189,3 +189,16 @@ def test_many_different_faults_of_creations_are_not_kept(monkeypatch: pytest.Mon
     assert plan.errors[0] is plan.errors[4]
     assert plan.errors[2] is plan.errors[7]
     assert (plan.errors[-1], len(plan.changes)) == (None, 1)
+
+
+def test_the_states_of_a_plan_are_few_changes_apart() -> None:
+    """So that letting go of one after the other is short work."""
+    wanted = [Acl(2, f"t{n}", 3, "User:a", "*", 3, 3) for n in range(1000)]
+    creations, _ = finished(plan_creations(EMPTY_SNAPSHOT, wanted, ids()))
+    deletions, _ = finished(plan_deletions(creations.tail, [AclFilter()]))
+    for sizes in (
+        [0, *(len(state.acls) for state in creations.states)],
+        [0, *(len(state.acls) for state in reversed(deletions.states)), 1000],
+    ):
+        assert max(b - a for a, b in itertools.pairwise(sizes)) == CHANGES_PER_STATE
+        assert (sizes[0], sizes[-1]) == (0, 1000)

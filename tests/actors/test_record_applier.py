@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import itertools
+import sys
+
 import pytest
 import trio
 from hypothesis import given
@@ -19,7 +22,9 @@ from acl.model import (
     PermissionType,
     ResourceType,
 )
-from acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot, apply
+from acl.snapshot import EMPTY_SNAPSHOT, STATES_FREED_PER_STEP, AclSnapshot, apply
+from acl.steps import Steps
+from actors import record_applier
 from actors.errors import UnfitChangeError
 from actors.record_applier import CHANGES_PER_SLICE, CaughtUp, RecordApplier
 from tests.strategies import logs
@@ -220,3 +225,49 @@ async def test_a_change_of_a_topic_that_does_not_fit_ends_the_applier(is_loaded:
     with trio.fail_after(1):
         with pytest.raises(UnfitChangeError, match=f"log offset 7.*{(b't' * 16).hex()}"):
             await RecordApplier(inbox).run()
+
+
+async def test_replaced_states_are_freed_in_parts(
+    nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The oldest first, each a slice of changes away from the next."""
+    freed: list[list[int]] = []
+
+    def watched(states: list[AclSnapshot], per_step: int) -> Steps[None]:
+        while states:
+            freed.append([len(state.acls) for state in reversed(states[-per_step:])])
+            del states[-per_step:]
+            yield
+
+    monkeypatch.setattr(record_applier, "free", watched)
+    feed, _ = await start(nursery)
+    await feed.send(CaughtUp(0))
+    count = 3 * STATES_FREED_PER_STEP * CHANGES_PER_SLICE
+    changes = tuple(map(added, range(count)))
+    await feed.send(ChangeBatch(count, changes[:100], is_end=False))
+    await feed.send(ChangeBatch(count, changes[100:]))
+    await wait_all_tasks_blocked()
+    sizes = [size for each in freed for size in each]
+    assert max(map(len, freed)) == STATES_FREED_PER_STEP
+    assert sizes == sorted(sizes)
+    assert sizes[0] == 0
+    steps = [later - earlier for earlier, later in itertools.pairwise([*sizes, count])]
+    assert max(steps) == CHANGES_PER_SLICE
+
+
+async def test_nothing_of_what_was_loaded_is_kept_once_it_is_removed(
+    nursery: trio.Nursery,
+) -> None:
+    """Neither its ACLs nor its index: memory is that of what is there."""
+    feed, applier = await start(nursery)
+    loaded = added(1)
+    references = sys.getrefcount(loaded.acl)
+    await feed.send(ChangeBatch(0, (loaded,)))
+    await feed.send(CaughtUp(0))
+    await feed.send(ChangeBatch(1, (AclRemoved(loaded.id),)))
+    await wait_all_tasks_blocked()
+    await feed.send(ChangeBatch(2, (added(2),)))
+    await wait_all_tasks_blocked()
+    left = sys.getrefcount(loaded.acl)
+    assert applier.statistics().acls == 1
+    assert left == references

@@ -58,7 +58,12 @@ async def _open_at_once(gate: ListenerGate, endpoint: str, completion: Completio
     gate._open.publish(gate._open.newest | {endpoint})
 
 
-async def _skip(applier: RecordApplier, snapshot: AclSnapshot, batch: ChangeBatch) -> AclSnapshot:
+async def _skip(
+    applier: RecordApplier,
+    snapshot: AclSnapshot,
+    batch: ChangeBatch,
+    replaced: list[AclSnapshot],
+) -> AclSnapshot:
     await trio.lowlevel.checkpoint()
     return snapshot
 

@@ -32,13 +32,30 @@ ACTOR_MUTANTS: Final = (
         file="actors/update_queue.py",
         text=(
             "plan_creations(tail.snapshot, acls, self._new_id))\n"
-            "                tail.snapshot = plan.tail"
+            "                tail.take(plan.states)"
         ),
         becomes="plan_creations(tail.snapshot, acls, self._new_id))",
         found_by=(
             "tests/actors/test_update_queue.py"
             "::test_a_thousand_equal_creations_write_one_record_and_all_succeed"
         ),
+    ),
+    Mutant(
+        name="what was loaded is kept for ever",
+        file="actors/record_applier.py",
+        text="del loaded",
+        becomes="pass",
+        found_by=(
+            "tests/actors/test_record_applier.py"
+            "::test_nothing_of_what_was_loaded_is_kept_once_it_is_removed"
+        ),
+    ),
+    Mutant(
+        name="the states before a long batch are freed at once",
+        file="actors/record_applier.py",
+        text="                replaced.append(snapshot)\n",
+        becomes="",
+        found_by="tests/actors/test_record_applier.py::test_replaced_states_are_freed_in_parts",
     ),
     Mutant(
         name="a flush counts no changes",
