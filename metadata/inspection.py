@@ -49,6 +49,7 @@ class Inspection:
         self._end = 0
         self._epoch: int | None = 0
         self._last: RecordBatch | None = None
+        self._has_begun = False
         self._is_interrupted = False
         self._snapshot: AclSnapshot | None = EMPTY_SNAPSHOT
         self._replay = Replay()
@@ -100,6 +101,9 @@ class Inspection:
                 "and no sound checkpoint says what was before"
             )
             yield Fault(FaultKind.UNCOVERED, self._uncovered.path, 0, 0, reason)
+        elif not (self._end or self._is_interrupted or files.checkpoints):
+            reason = "the log holds no batch, and each begins with one"
+            yield Fault(FaultKind.UNCOVERED, segments[-1].path, 0, 0, reason)
 
     def _of_meta_properties(self) -> Iterator[Finding]:
         path = self._log_dir / META_PROPERTIES_NAME
@@ -136,6 +140,7 @@ class Inspection:
 
     def _of_segment(self, segment: Segment, *, may_be_torn: bool) -> Iterator[Finding]:
         position = 0
+        self._has_begun = True
         try:
             with BatchFile(segment.path, segment.base_offset, self._storage) as file:
                 while (placed := file.read(may_be_torn=may_be_torn)) is not None:
@@ -296,7 +301,7 @@ class Inspection:
         (A node that fetches a checkpoint begins its log anew, at the checkpoint's end.)
         """
         end = checkpoint.end_offset
-        is_behind_log = self._end < end and self.summary.batches > 0 and not self._is_interrupted
+        is_behind_log = self._end < end and self._has_begun and not self._is_interrupted
         return is_behind_log and end not in self._base_offsets
 
     def _adopt(self, checkpoint: Checkpoint, snapshot: AclSnapshot) -> None:

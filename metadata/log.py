@@ -79,6 +79,7 @@ class MetadataLog:
         self._checkpoints: Final = files.checkpoints
         self._segments: Final = files.segments
         self._may_be_torn: Final = not files.was_shut_down_cleanly
+        self._log_end = 0
         self.progress: Final = Progress()
 
     @classmethod
@@ -115,6 +116,7 @@ class MetadataLog:
             following = segments[number] if number < len(segments) else None
             yield from self._of_segment(segment, following, end)
         self._check_damaged_are_covered()
+        self._check_nothing_is_missing(end)
 
     def _newest_whole_checkpoint(self) -> Checkpoint | None:
         for checkpoint in reversed(self._checkpoints):
@@ -172,6 +174,24 @@ class MetadataLog:
                     f"the log ends here, below the checkpoint's end, and {damaged.error}",
                 )
 
+    def _check_nothing_is_missing(self, end: int) -> None:
+        """Refuse a log whose end, or all of which, is lost: it was durable before a checkpoint was.
+
+        Args:
+            end: of the checkpoint that was read, 0 where there is none.
+        """
+        if not self._segments or self._log_end >= max(end, 1):
+            return
+        path = self._segments[-1].path
+        if self._log_end:
+            reason = (
+                f"the log ends here, before the checkpoint that ends at offset {end}: restore the "
+                "segments that are missing, or move all away to go on from the checkpoint alone"
+            )
+        else:
+            reason = "the log holds no batch, and each begins with one: restore the directory"
+        raise CorruptLogError(path, 0, self._log_end, reason)
+
     def _segments_from(self, end: int) -> tuple[Segment, ...]:
         """Return the segments that may hold offset ``end`` and what follows it."""
         segments = self._segments
@@ -218,6 +238,7 @@ class MetadataLog:
                 self.progress.last_epoch = batch.leader_epoch
                 self.progress.last_offset = batch.last_offset
                 yield LogBatch(placed, batch.last_offset, is_checkpoint=False)
+            self._log_end = expected
             self.progress.torn_tail = file.torn_tail
             if following is None and expected == self.progress.last_offset + 1:
                 self.progress.segment = segment.path

@@ -17,7 +17,7 @@ from typing import Final
 
 from metadata.directory import CLEAN_SHUTDOWN_NAME, METADATA_TOPIC_DIRECTORY
 from metadata.errors import LogDirectoryError
-from metadata.storage import DISK, Storage
+from metadata.storage import DISK, Storage, read_small
 
 NAME: Final = "meta.properties"
 UNFINISHED_NAME: Final = "meta.properties.format"
@@ -41,8 +41,7 @@ def read_meta_properties(log_dir: Path, storage: Storage = DISK) -> MetaProperti
     """
     path = log_dir / NAME
     try:
-        with storage.open(path) as file:
-            lines = file.read().decode("iso-8859-1").splitlines()
+        lines = read_small(storage, path).decode("iso-8859-1").splitlines()
     except FileNotFoundError:
         return None
     except OSError as error:

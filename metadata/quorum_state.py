@@ -15,7 +15,7 @@ import msgspec
 
 from metadata.directory import METADATA_TOPIC_DIRECTORY
 from metadata.errors import LogDirectoryError
-from metadata.storage import DISK, Storage
+from metadata.storage import DISK, Storage, read_small
 
 NAME: Final = "quorum-state"
 STATIC_VOTERS_VERSION: Final = 0
@@ -44,8 +44,7 @@ def check_sole_voter(log_dir: Path, node_id: int, storage: Storage = DISK) -> No
     """
     path = log_dir / METADATA_TOPIC_DIRECTORY / NAME
     try:
-        with storage.open(path) as file:
-            state = msgspec.json.decode(file.read(), type=_QuorumState)
+        state = msgspec.json.decode(read_small(storage, path), type=_QuorumState)
     except FileNotFoundError:
         return
     except OSError as error:

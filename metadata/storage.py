@@ -6,14 +6,17 @@ do to a log can be played out by another implementation.
 
 from __future__ import annotations
 
+import errno
 import os
 import os.path
+import stat
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import BinaryIO, Final, Protocol
 
 _PIECES_PER_CALL: Final = 512
+SMALL_FILE_BYTES_MAX: Final = 64 * 1024
 _NEW_FILE_MODE: Final = 0o644
 
 
@@ -57,7 +60,7 @@ class Storage(Protocol):
         """Return when ``path`` was last written, in milliseconds since 1970."""
 
     def open(self, path: Path) -> BinaryIO:
-        """Open ``path`` for reading."""
+        """Open the file at ``path`` for reading; never blocks, nor opens anything but a file."""
 
     def forget(self, path: Path) -> None:
         """Let the next reading of ``path`` come from the disk, but for what is still to be written.
@@ -142,7 +145,14 @@ class DiskStorage:
         return path.stat().st_mtime_ns // 1_000_000
 
     def open(self, path: Path) -> BinaryIO:
-        return path.open("rb")
+        # Not to wait for who writes into a FIFO, nor to read a device that never ends.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            _check_regular(descriptor, path)
+            return open(descriptor, "rb")
+        except BaseException:
+            os.close(descriptor)
+            raise
 
     def forget(self, path: Path) -> None:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -177,6 +187,28 @@ class DiskStorage:
     def sync_directory(self, directory: Path) -> None:
         with closing(self.open_directory(directory)) as opened:
             opened.sync()
+
+
+def _check_regular(descriptor: int, path: Path) -> None:
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if not stat.S_ISREG(mode):
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+
+
+def read_small(storage: Storage, path: Path) -> bytes:
+    """Return all of a file that holds a few lines.
+
+    Raises:
+        OSError: it cannot be read, or is too large to be such a file.
+    """
+    with storage.open(path) as file:
+        data = file.read(SMALL_FILE_BYTES_MAX + 1)
+    if len(data) > SMALL_FILE_BYTES_MAX:
+        reason = f"larger than {SMALL_FILE_BYTES_MAX} bytes, which no such file is"
+        raise OSError(errno.EFBIG, reason, str(path))
+    return data
 
 
 DISK: Final = DiskStorage()

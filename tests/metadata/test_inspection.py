@@ -215,6 +215,18 @@ def test_a_checkpoint_is_where_its_header_or_its_last_record_says(tmp_path: Path
     assert reasons(tmp_path) == []
 
 
+def test_a_log_of_which_nothing_is_left_is_a_fault(tmp_path: Path) -> None:
+    """Also beside a checkpoint, which then is all that is left."""
+    write_sound_log(tmp_path)
+    for base_offset in (6, 10):
+        (tmp_path / METADATA_TOPIC_DIRECTORY / segment_name(base_offset)).unlink()
+    name = write_segment(tmp_path, 0).name
+    assert reasons(tmp_path) == [f"{name} 0: the log holds no batch, and each begins with one"]
+    write_checkpoint(tmp_path, 4, [METADATA_VERSION])
+    (fault,) = faults_of(tmp_path, DISK)
+    assert fault.kind is FaultKind.AHEAD
+
+
 def test_the_highest_epoch_is_a_fault_that_is_cured(tmp_path: Path) -> None:
     """No epoch could follow it; the one that follows the epoch before is right."""
     write_sound_log(tmp_path)

@@ -214,16 +214,35 @@ def test_the_newest_wins(tmp_path: Path) -> None:
     assert numbers(tmp_path) == {7}
 
 
-def test_it_may_be_newer_than_the_log_s_end(tmp_path: Path) -> None:
-    """What the log lacks, it holds; a torn tail below its end is told all the same."""
-    write_checkpoint(tmp_path, 90, RECORDS, epoch=3)
-    path = write_segment(tmp_path, 0, *BATCHES[:3], BATCHES[3][:-1])
-    batches, progress = read(tmp_path)
-    assert [each.is_checkpoint for each in batches] == [True]
-    assert (progress.last_offset, progress.last_epoch) == (89, 3)
-    assert progress.torn_tail is not None
-    assert progress.torn_tail.path == path
-    assert numbers(tmp_path) == {1, 2}
+def test_a_log_that_ends_before_its_checkpoint_is_refused(tmp_path: Path) -> None:
+    """It was durable before the checkpoint was, so its end is lost, and what followed it too."""
+    checkpoint = write_checkpoint(tmp_path, 90, RECORDS, epoch=3)
+    for batches, end in (
+        ((*BATCHES[:3], BATCHES[3][:-1]), 4), (BATCHES, 6), ((), 0), ((BATCHES[0][:30],), 0)
+    ):  # fmt: skip
+        path = write_segment(tmp_path, 0, *batches)
+        with pytest.raises(CorruptLogError) as refused:
+            read(tmp_path)
+        assert (refused.value.path, refused.value.offset) == (path, end)
+    path.unlink()
+    assert numbers(tmp_path) == {1, 2}, "the checkpoint alone: somebody has decided so"
+    write_segment(tmp_path, 90)
+    assert numbers(tmp_path) == {1, 2}, "as Kafka leaves a checkpoint that it has fetched"
+    checkpoint.unlink()
+
+
+@pytest.mark.parametrize("is_clean", [True, False])
+@pytest.mark.parametrize("data", [b"", bytes(600), BATCHES[0][:-1]])
+def test_a_log_of_which_nothing_is_left_is_refused(
+    tmp_path: Path, data: bytes, *, is_clean: bool
+) -> None:
+    """A log is formatted with its first batch: one without it is not new, but lost."""
+    path = write_segment(tmp_path, 0, data)
+    if is_clean:
+        (tmp_path / CLEAN_SHUTDOWN_NAME).touch()
+    with pytest.raises(CorruptLogError) as refused:
+        read(tmp_path)
+    assert (refused.value.path, refused.value.offset) == (path, 0)
 
 
 def test_a_log_that_begins_after_its_end_is_refused(tmp_path: Path) -> None:

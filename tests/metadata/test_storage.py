@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import metadata
-from metadata.storage import DISK
+from metadata.storage import DISK, SMALL_FILE_BYTES_MAX, read_small
 
 MAY_TOUCH_FILES = {"storage.py", "lock.py"}
 CALLS_OF_PATHS = {
@@ -48,6 +48,29 @@ def test_such_a_call_is_found() -> None:
     """A test that could not fail would be none."""
     assert path_calls("(log_dir / NAME).exists()") == {"log_dir / NAME.exists"}
     assert path_calls("storage.exists(path); text.replace('a', 'b')") == set()
+
+
+def test_only_files_are_opened(tmp_path: Path) -> None:
+    """A FIFO in a file's place would be waited for, and a device read without an end."""
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    link = tmp_path / "link"
+    link.symlink_to("/dev/zero")
+    for path in (fifo, link):
+        with pytest.raises(OSError, match="not a regular file"):
+            DISK.open(path)
+    with pytest.raises(IsADirectoryError):
+        DISK.open(tmp_path)
+
+
+def test_a_small_file_is_read_whole_or_not_at_all(tmp_path: Path) -> None:
+    """A sparse one of a terabyte is not taken into memory."""
+    path = tmp_path / "file"
+    path.write_bytes(b"x" * SMALL_FILE_BYTES_MAX)
+    assert len(read_small(DISK, path)) == SMALL_FILE_BYTES_MAX
+    os.truncate(path, 1 << 40)
+    with pytest.raises(OSError, match="larger than 65536 bytes"):
+        read_small(DISK, path)
 
 
 def test_what_is_forgotten_is_still_there(tmp_path: Path) -> None:

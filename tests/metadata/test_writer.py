@@ -323,24 +323,16 @@ def test_an_open_transaction_is_aborted(tmp_path: Path) -> None:
     assert record_types(read(tmp_path)[0][-2]) == [AclAdded.__name__], "once"
 
 
-def test_a_checkpoint_above_the_logs_end_begins_a_new_segment(tmp_path: Path) -> None:
-    """It is named by the checkpoint's end offset, and its epoch follows the checkpoint's."""
-    write_log(tmp_path, [added(1)])
+def test_a_checkpoint_alone_is_a_log_that_goes_on(tmp_path: Path) -> None:
+    """In a segment that is named by its end offset, in an epoch that follows its own."""
     write_checkpoint(tmp_path, 10, [METADATA_VERSION, added(5)], epoch=4)
     writer = started(tmp_path)
     assert writer.append([[added(6)]]) == 11
-    assert [each.base_offset for each in find_files(tmp_path).segments] == [0, 10]
+    assert [each.base_offset for each in find_files(tmp_path).segments] == [10]
     assert epochs(tmp_path)[-2:] == [(10, 5, True), (11, 5, False)]
     writer.close()
     started(tmp_path).append([[removed(5)]])
     assert numbers(tmp_path) == {6}
-
-
-def test_a_checkpoint_alone_is_a_log_that_goes_on(tmp_path: Path) -> None:
-    """Nothing below it is needed."""
-    write_checkpoint(tmp_path, 10, [METADATA_VERSION, added(5)])
-    started(tmp_path).append([[added(6)]])
-    assert numbers(tmp_path) == {5, 6}
 
 
 def test_the_clean_mark_goes_before_the_first_write(tmp_path: Path) -> None:

@@ -240,6 +240,20 @@ LOG_MUTANTS: Final = (
         found_by="tests/metadata/test_recovery.py::test_a_segment_that_another_follows_is_whole",
     ),
     Mutant(
+        name="a log that has lost its end is believed",
+        file="metadata/log.py",
+        text="        self._check_nothing_is_missing(end)\n",
+        becomes="",
+        found_by="tests/metadata/test_log.py::test_a_log_that_ends_before_its_checkpoint_is_refused",
+    ),
+    Mutant(
+        name="a FIFO in a file's place is waited for",
+        file="metadata/storage.py",
+        text="            _check_regular(descriptor, path)\n",
+        becomes="",
+        found_by="tests/metadata/test_storage.py::test_only_files_are_opened",
+    ),
+    Mutant(
         name="a checkpoint without its footer is believed",
         file="metadata/checkpoint.py",
         text="        if not is_ended:\n",

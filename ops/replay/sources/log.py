@@ -61,7 +61,7 @@ def read_log(log_dir: Path, as_of: AsOf | None, *, now_ms: int) -> LogState:
     """
     files = find_files(log_dir)
     check_names(log_dir, DISK)
-    # A log that ends below a checkpoint goes on with it: what is older does not lead there.
+    # A log that ends below a checkpoint has lost its end: read with that, it is refused.
     end_min = max((checkpoint.end_offset for checkpoint in files.checkpoints), default=0)
     for start in _starts(files):
         try:

@@ -220,13 +220,12 @@ def test_a_damaged_old_checkpoint_costs_dates_and_no_acls(tmp_path: Path) -> Non
     assert dates[added(5).acl] == STAMP_MS + 60 * SECOND
 
 
-def test_a_log_that_ends_below_its_checkpoint_goes_on_with_it(tmp_path: Path) -> None:
-    """A follower that fetched a snapshot may have left its old segments where they were."""
+def test_a_log_that_ends_below_its_checkpoint_is_refused(tmp_path: Path) -> None:
+    """Its end is lost; as of a moment that it still holds it can be read."""
     usual_log(tmp_path)
     write_checkpoint(tmp_path, 20, [METADATA_VERSION, added(9)], epoch=0)
-    state = read(tmp_path)
-    assert (state.offset, acls_of(state)) == (19, numbers(9))
-    assert state.stamped_ms is None
+    with pytest.raises(MetadataLogError, match="before the checkpoint that ends at offset 20"):
+        read(tmp_path)
     assert acls_of(read(tmp_path, AtOffset(4))) == numbers(1, 2, 3)
 
 
