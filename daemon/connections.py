@@ -23,6 +23,7 @@ from typing import Final
 import trio
 
 from config.configuration import Reloadable
+from daemon.accepting import accept_all
 from daemon.connection import Connection, Ending, Phase
 from daemon.connection_limits import ConnectionLimits
 from daemon.errors import ClosingError
@@ -38,8 +39,6 @@ IDLE_SECONDS_MIN: Final = 10.0
 STALL_SECONDS_MIN: Final = 1.0
 """As much for the memory that a connection holds before it is established."""
 REFUSALS_AT_ONCE_MAX: Final = 64
-ACCEPT_DELAY_SECONDS_MIN: Final = 0.05
-ACCEPT_DELAY_SECONDS_MAX: Final = 1.0
 _SWEPT_AT_ONCE: Final = 1024
 _LOOKED_AT_MAX: Final = 1024
 _WARNING_SECONDS: Final = 60.0
@@ -139,7 +138,12 @@ class ConnectionServer(ABC):
                 with self._accepting:
                     async with trio.open_nursery() as accepting:
                         for listener in listeners:
-                            accepting.start_soon(self._accept, listener, nursery)
+                            accepting.start_soon(
+                                accept_all,
+                                listener,
+                                lambda stream: nursery.start_soon(self._serve_stream, stream),
+                                self._note_failed_accept,
+                            )
                 await self._drained.wait()
             nursery.cancel_scope.cancel()
 
@@ -167,24 +171,10 @@ class ConnectionServer(ABC):
         if self.is_draining and not self._open:
             self._drained.set()
 
-    async def _accept(
-        self, listener: trio.abc.Listener[trio.abc.HalfCloseableStream], nursery: trio.Nursery
-    ) -> None:
-        """Accept for ever; whatever the system has too little of, try again later."""
-        delay = ACCEPT_DELAY_SECONDS_MIN
-        async with listener:
-            while True:
-                try:
-                    stream = await listener.accept()
-                except OSError as error:
-                    self.statistics.accepts_failed += 1
-                    if self._may_warn():
-                        _logger.warning("%s: connections cannot be accepted: %s", self.name, error)
-                    await trio.sleep(delay)
-                    delay = min(2 * delay, ACCEPT_DELAY_SECONDS_MAX)
-                else:
-                    delay = ACCEPT_DELAY_SECONDS_MIN
-                    nursery.start_soon(self._serve_stream, stream)
+    def _note_failed_accept(self, error: OSError) -> None:
+        self.statistics.accepts_failed += 1
+        if self._may_warn():
+            _logger.warning("%s: connections cannot be accepted: %s", self.name, error)
 
     def _may_warn(self) -> bool:
         """Return True once a minute: peers can cause thousands of warnings a second."""

@@ -46,6 +46,7 @@ _NO_ROOM: Final = text_response(503, "no room for so large a request or answer j
 _NO_ROOM_TO_READ: Final = encode_response(_NO_ROOM, connection=CONNECTION_CLOSE)
 _FORBIDDEN_HOST: Final = text_response(403, "host not allowed")
 _INTERNAL_ERROR: Final = text_response(500, "internal error")
+_IDLE, _RECEIVING, _ANSWERING, _SENDING = Phase
 _FIRST_ERROR_STATUS: Final = 400
 """From here on a response does not establish its connection: 401 shows no right to ask."""
 
@@ -114,19 +115,22 @@ class _Conversation:
 
     async def run(self) -> None:
         """Read and answer by turns: a peer that does not read its answers is not read from."""
-        connection, protocol = self._connection, self._protocol
+        connection, protocol, server = self._connection, self._protocol, self._server
+        cover = connection.share.cover
         while not protocol.closed:
             if not protocol.receiving:
-                if self._server.is_draining:
+                if server.is_draining:
                     return
-                connection.enter(Phase.IDLE)
-            elif connection.phase is not Phase.RECEIVING:
-                connection.enter(Phase.RECEIVING)
+                connection.phase = _IDLE
+                connection.since = server.next_sweep
+            elif connection.phase is not _RECEIVING:
+                connection.enter(_RECEIVING)
             data = await self._stream.receive_some(RECEIVE_BYTES)
             if not data:
                 return
             protocol.receive_data(data)
-            if not connection.cover(protocol.bytes_held):
+            held = protocol.bytes_held
+            if not cover(held) and not connection.cover(held):
                 await self._refuse_to_hold()
                 return
             await self._answer_all()
@@ -140,7 +144,7 @@ class _Conversation:
         self._server.statistics.requests_refused += 1
         self._protocol.close()
         self._connection.keep(0)
-        self._connection.enter(Phase.SENDING)
+        self._connection.enter(_SENDING)
         await send_last(self._stream, _NO_ROOM_TO_READ)
 
     async def _answer_all(self) -> None:
@@ -150,7 +154,7 @@ class _Conversation:
         connection, protocol = self._connection, self._protocol
         admission = connection.admission
         while not admission.is_put_off and (event := protocol.next_event()) is not None:
-            connection.phase = Phase.ANSWERING
+            connection.phase = _ANSWERING
             answer = await self._answer(event)
             answers.append(answer)
             size += len(answer)
@@ -162,9 +166,11 @@ class _Conversation:
             await self._send(answers)
 
     async def _send(self, answers: list[bytes]) -> None:
-        self._connection.enter(Phase.SENDING)
+        connection = self._connection
+        connection.phase = _SENDING
+        connection.since = self._server.next_sweep
         await self._stream.send_all(b"".join(answers))
-        self._connection.share.cover(self._protocol.bytes_held)
+        connection.share.cover(self._protocol.bytes_held)
 
     async def _answer(self, event: Event) -> bytes:
         server, connection, protocol = self._server, self._connection, self._protocol
@@ -185,7 +191,8 @@ class _Conversation:
             response = await server.handler(event)
             if not connection.is_established and response.status < _FIRST_ERROR_STATUS:
                 server.establish(connection)
-            if not connection.cover_answer(len(response.body)):
+            size = len(response.body)
+            if not connection.share.cover_answer(size) and not connection.cover_answer(size):
                 server.statistics.requests_refused += 1
                 response = _NO_ROOM
             return protocol.send(response, close=server.is_draining)

@@ -11,10 +11,10 @@ import trio
 import trio.testing
 
 from config.bounds import FREE_BYTES
+from daemon.accepting import ACCEPT_DELAY_SECONDS_MAX
 from daemon.connection import Connection, Phase
 from daemon.connection_limits import ConnectionLimits
 from daemon.connections import (
-    ACCEPT_DELAY_SECONDS_MAX,
     IDLE_SECONDS_MIN,
     STALL_SECONDS_MIN,
     SWEEP_SECONDS,

@@ -452,7 +452,10 @@ SURFACE_MUTANTS: Final = (
         file="daemon/connections.py",
         text="IDLE_SECONDS_MIN if connection.is_established",
         becomes="0 if connection.is_established",
-        found_by="tests/daemon/test_connections.py::test_memory_of_a_request_that_stalls_goes_to_others",
+        found_by=(
+            "tests/daemon/test_connections.py"
+            "::test_established_connection_gives_way_only_when_idle_for_long"
+        ),
     ),
     Mutant(
         name="requests extend the time to log in",
@@ -484,7 +487,7 @@ SURFACE_MUTANTS: Final = (
     ),
     Mutant(
         name="an error of accept ends the daemon",
-        file="daemon/connections.py",
+        file="daemon/accepting.py",
         text="except OSError as error:",
         becomes="except TimeoutError as error:",
         found_by="tests/daemon/test_connections.py::test_accept_that_fails_is_tried_again_and_logged_once",
