@@ -37,7 +37,9 @@ _Pattern: TypeAlias = tuple[int, str]
 _Denials: TypeAlias = tuple[tuple[int, ...], Callable[[int, str], bool]]
 """The lengths of the denied prefixes, and what tells whether exactly this pattern is denied."""
 
-_EVERYTHING: Final[_Pattern] = (PatternType.LITERAL, WILDCARD)
+_LITERAL: Final = int(PatternType.LITERAL)
+_PREFIXED: Final = int(PatternType.PREFIXED)
+_EVERYTHING: Final[_Pattern] = (_LITERAL, WILDCARD)
 
 
 def check_by_resource_type(operation: int, resource_type: int) -> None:
@@ -81,14 +83,12 @@ def authorize_by_resource_type(
         return True
     index = snapshot.types[resource_type]
     rules = [rules_of(index, name) for name in (principal, WILDCARD_PRINCIPAL)]
-    sources = [each.any_host for each in rules]
-    if host is not None:
-        sources += (each.hosts.get(host, NO_PATTERNS) for each in rules)
+    sources = _sources(rules, host)
     operations = (operation, Operation.ALL)
     denials = [_denials_in(patterns, operations) for patterns in sources]
     if host is None:
-        denials += (_denials_of_hosts(each, operations) for each in rules)
-    if any(denials_at(PatternType.LITERAL, WILDCARD) for _, denials_at in denials):
+        denials += (_denials_of_hosts(each, operations) for each in rules if each.denying_hosts)
+    if any(denials_at(_LITERAL, WILDCARD) for _, denials_at in denials):
         return False
     allows = allow_bit(operation) | allow_bit(Operation.ALL)
     if any(patterns.wildcard & allows for patterns in sources):
@@ -176,6 +176,14 @@ class _Gathered:
         return pattern in self._denied[hash(pattern) % _SHARDS]
 
 
+def _sources(rules: Iterable[Rules], host: str | None) -> list[Patterns]:
+    """Return the patterns of rules that may allow."""
+    sources = [each.any_host for each in rules]
+    if host is not None:
+        sources += [each.hosts.get(host, NO_PATTERNS) for each in rules]
+    return [patterns for patterns in sources if patterns is not NO_PATTERNS]
+
+
 def _speaks(acl: Acl, principal: str, host: str | None, operation: int) -> bool:
     """Return True if a rule of a known kind allows or denies ``operation`` by itself."""
     if acl.permission_type == PermissionType.ALLOW:
@@ -191,12 +199,12 @@ def _speaks(acl: Acl, principal: str, host: str | None, operation: int) -> bool:
     )
 
 
-def _leaves(sources: Iterable[Patterns]) -> Iterator[tuple[PatternType, str, int]]:
+def _leaves(sources: Iterable[Patterns]) -> Iterator[tuple[int, str, int]]:
     for patterns in sources:
         for name, bits in patterns.literals.items():
-            yield PatternType.LITERAL, name, bits
+            yield _LITERAL, name, bits
         for name, bits in patterns.prefixes.items():
-            yield PatternType.PREFIXED, name, bits
+            yield _PREFIXED, name, bits
 
 
 def _denials_in(patterns: Patterns, operations: tuple[int, ...]) -> _Denials:
@@ -218,12 +226,11 @@ def _denials_of_hosts(rules: Rules, operations: tuple[int, ...]) -> _Denials:
 
 def _is_denied(pattern_type: int, name: str, denials: Iterable[_Denials]) -> bool:
     """Return True if a DENY covers all that the pattern of an ALLOW matches."""
-    return any(
-        (pattern_type == PatternType.LITERAL and denials_at(PatternType.LITERAL, name))
-        or any(
-            denials_at(PatternType.PREFIXED, name[:length])
-            for length in lengths
-            if length <= len(name)
-        )
-        for lengths, denials_at in denials
-    )
+    size = len(name)
+    for lengths, denials_at in denials:
+        if pattern_type == _LITERAL and denials_at(_LITERAL, name):
+            return True
+        for length in lengths:
+            if length <= size and denials_at(_PREFIXED, name[:length]):
+                return True
+    return False

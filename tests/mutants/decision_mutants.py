@@ -206,8 +206,8 @@ DECISION_MUTANTS: Final = (
     Mutant(
         name="by resource type, a prefix that is denied wholly is allowed",
         file="acl/by_resource_type.py",
-        text="denials_at(PatternType.PREFIXED, name[:length])",
-        becomes="denials_at(PatternType.UNKNOWN, name[:length]) and False",
+        text="denials_at(_PREFIXED, name[:length])",
+        becomes="denials_at(_LITERAL, )",
         found_by=(
             "tests/acl/test_standard_authorizer_answers.py"
             "::test_every_answer_by_resource_type_is_kafkas"
