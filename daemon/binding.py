@@ -7,6 +7,7 @@ is bound but does not listen, so that who comes early is refused rather than lef
 from __future__ import annotations
 
 import errno
+import os
 import stat
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,8 +23,39 @@ UNIX_MODE: Final = 0o660
 """Who may connect to a Unix socket may ask: its owner and its group."""
 
 
+class SocketFile:
+    """The file of a Unix socket that was just bound at ``path``.
+
+    **Invariant:** it removes its own file alone. Another daemon may have put its own there since,
+    and an open descriptor keeps the number of ours from being given to that one.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Find the file.
+
+        Raises:
+            OSError: it is gone.
+        """
+        self._path: Final = path
+        self._descriptor: Final = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+
+    def remove(self) -> None:
+        try:
+            if os.path.samestat(self._path.lstat(), os.fstat(self._descriptor)):
+                self._path.unlink()
+        except FileNotFoundError:
+            pass
+        finally:
+            os.close(self._descriptor)
+
+
 class BoundEndpoint:
-    """Sockets bound for one endpoint; ``listen`` turns them, once, into listeners."""
+    """Sockets bound for one endpoint; ``listen`` turns them, once, into listeners.
+
+    Args:
+        path: of a Unix socket.
+        file: what ``close`` removes.
+    """
 
     def __init__(
         self,
@@ -32,10 +64,12 @@ class BoundEndpoint:
         path: Path | None = None,
         *,
         is_inherited: bool = False,
+        file: SocketFile | None = None,
     ) -> None:
         self._key = key
         self._sockets = sockets
         self._path = path
+        self._file = file
         self._is_inherited = is_inherited
         self._listening = trio.Event()
 
@@ -82,8 +116,9 @@ class BoundEndpoint:
     def close(self) -> None:
         for bound in self._sockets:
             bound.close()
-        if self._path is not None and not self._is_inherited:
-            self._path.unlink(missing_ok=True)
+        file, self._file = self._file, None
+        if file is not None:
+            file.remove()
 
 
 async def bind(host: str | None, port: int, key: str, *, is_shared: bool = False) -> BoundEndpoint:
@@ -173,11 +208,12 @@ async def bind_unix(path: Path, key: str) -> BoundEndpoint:
     try:
         await _remove_stale(trio.Path(path))
         await bound.bind(str(path))
+        file = SocketFile(path)
         await trio.Path(path).chmod(UNIX_MODE)
     except OSError as error:
         bound.close()
         raise StartError(f"{key}: unix:{path}: {error.strerror or error}") from error
-    return BoundEndpoint(key, [bound], path)
+    return BoundEndpoint(key, [bound], path, file=file)
 
 
 async def _remove_stale(path: trio.Path) -> None:

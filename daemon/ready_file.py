@@ -1,6 +1,6 @@
 """The file that says where a daemon serves, written once it does.
 
-Law: what stands there is whole, and is this run's.
+**Invariant:** what stands there is whole, and is this run's.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from secrets import token_hex
 
 import msgspec
 
@@ -25,11 +26,21 @@ class ReadyFile(msgspec.Struct, frozen=True):
 
 
 def write_ready_file(path: Path, ready: ReadyFile) -> None:
-    """Write the file aside and move it into place, so that a reader never sees half of it."""
-    aside = path.with_name(f"{path.name}.{os.getpid()}.part")
+    """Write the file aside and move it into place, so that a reader never sees half of it.
+
+    Whoever may write to the folder cannot lead the daemon elsewhere: the name aside is a random
+    one, and nothing that stands there already is opened.
+    """
+    aside = path.with_name(f"{path.name}.{token_hex(16)}.part")
     try:
-        aside.write_bytes(msgspec.json.encode(ready) + b"\n")
-        aside.replace(path)
+        descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(msgspec.json.encode(ready) + b"\n")
+            aside.replace(path)
+        except OSError:
+            aside.unlink(missing_ok=True)
+            raise
     except OSError as error:
         raise StartError(f"--ready-file: {path}: {error.strerror or error}") from error
 

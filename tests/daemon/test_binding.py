@@ -101,6 +101,31 @@ async def test_a_socket_that_a_killed_process_has_left_is_replaced(tmp_path: Pat
     endpoint.close()
 
 
+async def test_the_socket_of_another_daemon_at_the_path_is_kept(tmp_path: Path) -> None:
+    """One that was begun while this one drains; its file may not get our file's number."""
+    path = tmp_path / "stream"
+    first = await bind_unix(path, STREAM_KEY)
+    (listener,) = first.listen()
+    number = path.stat().st_ino
+    await listener.aclose()
+    second = await bind_unix(path, STREAM_KEY)
+    assert path.stat().st_ino != number
+    (listener,) = second.listen()
+    first.close()
+    async with await trio.open_unix_socket(path), await listener.accept():
+        pass
+    second.close()
+    assert not path.exists()
+
+
+async def test_a_socket_that_somebody_else_has_removed_is_no_error(tmp_path: Path) -> None:
+    """The end goes on."""
+    path = tmp_path / "stream"
+    endpoint = await bind_unix(path, STREAM_KEY)
+    path.unlink()
+    endpoint.close()
+
+
 async def test_a_socket_in_use_is_refused_and_kept(tmp_path: Path) -> None:
     """Its daemon goes on; the error names key and path."""
     path = tmp_path / "stream"

@@ -49,6 +49,24 @@ PROCESS_MUTANTS: Final = (
         ),
     ),
     Mutant(
+        name="whoever's Unix socket is at the path is removed at the end",
+        file="daemon/binding.py",
+        text="            if os.path.samestat(self._path.lstat(), os.fstat(self._descriptor)):\n",
+        becomes="            if True:\n",
+        found_by=(
+            "tests/daemon/test_binding.py::test_the_socket_of_another_daemon_at_the_path_is_kept"
+        ),
+    ),
+    Mutant(
+        name="the ready file goes where somebody's link leads",
+        file="daemon/ready_file.py",
+        text="os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW",
+        becomes="os.O_CREAT",
+        found_by=(
+            "tests/daemon/test_ready_file.py::test_what_stands_at_the_name_aside_is_left_alone"
+        ),
+    ),
+    Mutant(
         name="a replaced worker has the files of the start",
         file="daemon/worker_pool.py",
         text="        self._order_files(link)  # they may be others than when it was started\n",
