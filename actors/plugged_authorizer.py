@@ -1,7 +1,9 @@
 """An authorizer that somebody else wrote, as decision surfaces and listeners may trust it.
 
-Invariant: its faults are its own. Where it raises what it may not, or answers too few or too many,
-nobody is let in and the item fails; the daemon lives.
+**Invariant:** its faults are its own. Where it raises what it may not (SystemExit and
+KeyboardInterrupt among them), answers too few or too many, or answers with values of other types,
+nobody is let in and the item fails; the daemon lives. No call of it awaits anything, so no
+cancellation of ours can come out of one.
 
 Source: KIP-504 (Authorizer).
 """
@@ -21,6 +23,14 @@ from actors.authorizer import Action, Authorize, Authorizer, RequestContext, Ser
 from actors.completion import Completion, ItemCompletions
 from actors.decider import KAFKA_SURFACE, Authority, Decider, DecisionCounts, Judge
 from actors.errors import AuthorizerFaultError, EndpointStartError, SecurityDisabledError
+from actors.plugged_values import (
+    CheckedCompletions,
+    as_fault,
+    check_count,
+    checked_count,
+    checked_slices,
+    guarded,
+)
 from actors.published import View
 
 Value = TypeVar("Value")
@@ -41,7 +51,7 @@ class PluggedAuthorizer(Decider):
         *,
         name: str,
         snapshot: View[AclSnapshot | None],
-        on_failure: Callable[[Exception], None],
+        on_failure: Callable[[BaseException], None],
     ) -> None:
         self._authorizer = authorizer
         self._snapshot = snapshot
@@ -65,17 +75,21 @@ class PluggedAuthorizer(Decider):
         self._authorizer.configure(configs)
 
     def start(self, server_info: ServerInfo) -> Mapping[str, Completion[None]]:
-        """Raises: EndpointStartError, where an endpoint is forgotten."""
-        started = self._authorizer.start(server_info)
+        """Raises: EndpointStartError, where it fails, or an endpoint is forgotten."""
+        try:
+            started = dict(self._authorizer.start(server_info))
+        except BaseException as error:
+            reason = f"{type(error).__name__}: {error}"
+            raise EndpointStartError(f"the authorizer could not start: {reason}") from error
         for name in server_info.endpoints:
-            if name not in started:
+            if not isinstance(started.get(name), Completion):
                 raise EndpointStartError(f"the authorizer said nothing of endpoint {name}")
         return {name: started[name] for name in server_info.endpoints}
 
     def serves(self, principal: str) -> bool:
         try:
             return self._authorizer.serves(principal) is True
-        except Exception as error:  # noqa: BLE001 - in doubt nobody is served
+        except BaseException as error:  # noqa: BLE001 - in doubt nobody is served
             self._on_failure(error)
             return False
 
@@ -87,7 +101,7 @@ class PluggedAuthorizer(Decider):
         """As ``Authorizer.pinned``; what fails is denied."""
         try:
             authorize = self._authorizer.pinned()
-        except Exception as error:  # noqa: BLE001 - one call at a time may still do
+        except BaseException as error:  # noqa: BLE001 - one call at a time may still do
             self._on_failure(error)
             return self.authorize
         return lambda context, actions: self._authorize(
@@ -145,14 +159,14 @@ class PluggedAuthorizer(Decider):
     ) -> list[bool]:
         try:
             answers = [each is True for each in authorize(context, actions)]
-            _check_count(answers, actions)
+            check_count(answers, actions)
         except NotReadyError:
             counts.not_ready += len(actions)
             raise
         except InvalidQuestionError:
             counts.invalid += len(actions)
             raise
-        except Exception as error:  # noqa: BLE001 - in doubt nobody is let in
+        except BaseException as error:  # noqa: BLE001 - in doubt nobody is let in
             self._on_failure(error)
             answers = [False] * len(actions)
         allowed = sum(answers)
@@ -165,13 +179,15 @@ class PluggedAuthorizer(Decider):
     ) -> Steps[bool]:
         """As ``Authorizer.authorize_by_resource_type``; what fails is denied."""
         try:
-            answer = yield from self._authorizer.authorize_by_resource_type(
-                context, operation, resource_type
+            answer = yield from guarded(
+                lambda: self._authorizer.authorize_by_resource_type(
+                    context, operation, resource_type
+                ),
+                NotReadyError,
+                InvalidQuestionError,
             )
-        except (NotReadyError, InvalidQuestionError):
-            raise
-        except Exception as error:  # noqa: BLE001 - in doubt nobody is let in
-            self._on_failure(error)
+        except AuthorizerFaultError as fault:  # in doubt nobody is let in
+            self._on_failure(fault)
             return False
         return answer is True
 
@@ -183,20 +199,23 @@ class PluggedAuthorizer(Decider):
     def delete_acls(
         self, context: RequestContext, filters: Sequence[AclFilter]
     ) -> Sequence[Completion[Deleted]]:
-        return self._begin(lambda: self._authorizer.delete_acls(context, filters), filters)
+        return self._begin(lambda: self._authorizer.delete_acls(context, filters), filters, Deleted)
 
     def _begin(
-        self, begin: Callable[[], Sequence[Completion[Value]]], items: Sequence[object]
+        self,
+        begin: Callable[[], Sequence[Completion[Value]]],
+        items: Sequence[object],
+        kind: type[Deleted] | None = None,
     ) -> Sequence[Completion[Value]]:
         try:
-            completions = begin()
-            _check_count(completions, items)
+            completions = CheckedCompletions(begin(), kind, self._on_failure)
+            check_count(completions, items)
         except SecurityDisabledError:
             raise
-        except Exception as error:  # noqa: BLE001 - it costs this request's items, no more
+        except BaseException as error:  # noqa: BLE001 - it costs this request's items, no more
             self._on_failure(error)
             failed: Completion[Sequence[Value | Exception]] = Completion()
-            failed.fail(error)
+            failed.fail(as_fault(error))
             return ItemCompletions(failed, len(items))
         return completions
 
@@ -207,20 +226,16 @@ class PluggedAuthorizer(Decider):
             AuthorizerFaultError: the authorizer failed, or gave something other than ACLs.
         """
         try:
-            for acls in self._authorizer.acls(filter):
-                if not isinstance(acls, Sequence):
-                    raise TypeError(f"acls: expected a sequence of ACLs, got {type(acls).__name__}")
-                yield acls
-        except SecurityDisabledError:
+            for acls in guarded(lambda: self._authorizer.acls(filter), SecurityDisabledError):
+                yield from checked_slices(acls)
+        except AuthorizerFaultError as fault:
+            self._on_failure(fault)
             raise
-        except Exception as error:
-            self._on_failure(error)
-            raise AuthorizerFaultError("the authorizer could not tell its ACLs") from error
 
     def acl_count(self) -> int:
         try:
-            return self._authorizer.acl_count()
-        except Exception as error:  # noqa: BLE001 - a scrape must not fail for it
+            return checked_count(self._authorizer.acl_count())
+        except BaseException as error:  # noqa: BLE001 - a scrape must not fail for it
             self._on_failure(error)
             return -1
 
@@ -230,27 +245,28 @@ class PluggedAuthorizer(Decider):
         try:
             names = self._authorizer.reconfigurable_configs
             return frozenset(map(str, names))
-        except Exception as error:  # noqa: BLE001 - in doubt nothing is changed
+        except BaseException as error:  # noqa: BLE001 - in doubt nothing is changed
             self._on_failure(error)
             return frozenset()
 
     def validate_reconfiguration(self, configs: Mapping[str, str]) -> None:
-        """Raises: whatever the authorizer does; nothing is changed then."""
-        self._authorizer.validate_reconfiguration(configs)
+        """Raises: an Exception, whatever the authorizer does; nothing is changed then."""
+        try:
+            self._authorizer.validate_reconfiguration(configs)
+        except Exception:
+            raise
+        except BaseException as error:
+            self._on_failure(error)
+            raise as_fault(error) from error
 
     def reconfigure(self, configs: Mapping[str, str]) -> None:
         try:
             self._authorizer.reconfigure(configs)
-        except Exception as error:  # noqa: BLE001 - it had agreed; what it does now is its own
+        except BaseException as error:  # noqa: BLE001 - it had agreed; what it does now is its own
             self._on_failure(error)
 
     def close(self) -> None:
         try:
             self._authorizer.close()
-        except Exception as error:  # noqa: BLE001 - the daemon ends all the same
+        except BaseException as error:  # noqa: BLE001 - the daemon ends all the same
             self._on_failure(error)
-
-
-def _check_count(answers: Sequence[object], items: Sequence[object]) -> None:
-    if len(answers) != len(items):
-        raise AuthorizerFaultError(f"{len(answers)} answers to {len(items)} items")

@@ -215,6 +215,6 @@ def _configure(authorizer: Authorizer, configuration: Configuration) -> None:
     """
     try:
         authorizer.configure(Layers(file=configuration.file_values).in_force())
-    except Exception as error:
+    except BaseException as error:
         reason = f"{type(error).__name__}: {error}"
         raise StartError(f"{configuration.authorizer_class_name}: {reason}") from error

@@ -62,7 +62,7 @@ def _load(class_name: str, standard: Authorizer) -> Authorizer:
         if error.name is not None and re.match(rf"{re.escape(error.name)}(\.|$)", module_name):
             raise _refusal(class_name, f"there is no module {error.name}") from error
         raise _refusal(class_name, str(error)) from error
-    except Exception as error:
+    except BaseException as error:
         raise _refusal(class_name, f"{type(error).__name__}: {error}") from error
     missing = sorted(method for method in _METHODS if not hasattr(type(made), method))
     if missing:

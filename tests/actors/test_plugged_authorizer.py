@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import cast
 
 import pytest
 
-from acl.errors import InvalidQuestionError, NotReadyError
+from acl.errors import AclError, InvalidQuestionError, NotReadyError
 from acl.model import (
     Acl,
     AclFilter,
@@ -35,16 +35,28 @@ SERVER = ServerInfo(
 )
 
 
+ACL = Acl(2, "t", PatternType.LITERAL, "User:a", "*", Operation.READ, PermissionType.ALLOW)
+RAISED = [
+    ValueError("oops"),
+    SystemExit(0),
+    KeyboardInterrupt(),
+    GeneratorExit(),
+    RecursionError(),
+    BaseExceptionGroup("several", [SystemExit(0)]),
+]
+"""What an authorizer may raise, and nobody but it should be ended by."""
+
+
 class Plug(Authorizer):
     """Answers ``answers``, or raises them."""
 
     def __init__(self, answers: object = (), *, acls: Sequence[Acl] = ()) -> None:
         self.answers = answers
         self.asked: list[tuple[RequestContext, tuple[Action, ...]]] = []
-        self._acls = list(acls)
+        self.listed: object = list(acls)
 
     def _answer(self) -> object:
-        if isinstance(self.answers, Exception):
+        if isinstance(self.answers, BaseException):
             raise self.answers
         return self.answers
 
@@ -65,12 +77,12 @@ class Plug(Authorizer):
     def acls(self, filter: AclFilter) -> Iterator[Sequence[Acl]]:
         yield ()
         self._answer()
-        yield self._acls
+        yield cast("list[Acl]", self.listed)
 
 
-def plugged(plug: Authorizer) -> tuple[PluggedAuthorizer, list[Exception]]:
+def plugged(plug: Authorizer) -> tuple[PluggedAuthorizer, list[BaseException]]:
     """Return it as the daemon has it, and its faults."""
-    faults: list[Exception] = []
+    faults: list[BaseException] = []
     snapshot: Published[AclSnapshot | None] = Published(None)
     authorizer = PluggedAuthorizer(plug, name="Plug", snapshot=snapshot, on_failure=faults.append)
     return authorizer, faults
@@ -87,13 +99,15 @@ def test_its_answers_are_given_in_order_and_counted() -> None:
 
 
 @pytest.mark.parametrize(
-    "answers", [ValueError("oops"), [True], [True] * 3, None, [1, "yes"], [None, None]]
+    "answers", [*RAISED, [True], [True] * 3, None, [1, "yes"], [None, None], 1, object()]
 )
 def test_what_is_no_answer_is_a_denial(answers: object) -> None:
     """True alone allows: not 1, nor a text, nor one True for two questions."""
-    authorizer, _ = plugged(Plug(answers))
+    authorizer, faults = plugged(Plug(answers))
     assert authorizer.authorize(CONTEXT, [READ_T, READ_T]) == [False, False]
     assert authorizer.counts == {"Kafka": DecisionCounts(denied=2)}
+    is_told = answers not in ([1, "yes"], [None, None])  # of a right number, all of them no
+    assert len(faults) == is_told
 
 
 @pytest.mark.parametrize("error", [NotReadyError("loading"), InvalidQuestionError("who?")])
@@ -126,28 +140,106 @@ def test_a_decision_names_who_took_it() -> None:
     assert counts == DecisionCounts(allowed=1, denied=1)
 
 
-def test_items_that_it_cannot_begin_fail_each() -> None:
-    """Raised at once, or too few awaitables: every item has one that has failed."""
-    acl = Acl(2, "t", PatternType.LITERAL, "User:a", "*", Operation.READ, PermissionType.ALLOW)
-    for answers in (RuntimeError("oops"), [Completion.of(None)], None):
-        authorizer, faults = plugged(Plug(answers))
-        for completions in (
-            authorizer.create_acls(CONTEXT, [acl, acl]),
-            authorizer.delete_acls(CONTEXT, [AclFilter(), AclFilter()]),
-        ):
-            assert len(completions) == 2
-            for completion in completions:
-                with pytest.raises((RuntimeError, AuthorizerFaultError, TypeError)):
-                    completion.result()
-        assert len(faults) == 2
+@pytest.mark.parametrize(
+    "answers", [*RAISED, [Completion.of(None)], None, [None, None], {1: 1, 2: 2}, "ab"]
+)
+def test_items_that_it_cannot_begin_fail_each(answers: object) -> None:
+    """Raised at once, too few awaitables or none at all: every item has one that has failed."""
+    authorizer, faults = plugged(Plug(answers))
+    for completions in (
+        authorizer.create_acls(CONTEXT, [ACL, ACL]),
+        authorizer.delete_acls(CONTEXT, [AclFilter(), AclFilter()]),
+    ):
+        assert len(completions) == 2
+        for completion in completions:
+            assert completion.is_done
+            with pytest.raises((ValueError, TypeError, RuntimeError, AuthorizerFaultError)):
+                completion.result()
+    assert len(faults) == 2
 
 
-def test_acls_that_it_cannot_tell_are_an_error() -> None:
+@pytest.mark.parametrize(
+    "value",
+    [
+        "nonsense",
+        None,
+        Deleted(cast("tuple[Acl, ...]", None)),
+        Deleted(cast("tuple[Acl, ...]", (ACL, 1))),
+        Deleted(error=cast("AclError", "nonsense")),
+        Deleted(failures=cast("dict[Acl, Exception]", 1)),
+        Deleted((ACL,), failures=cast("dict[Acl, Exception]", {ACL: "nonsense"})),
+    ],
+)
+async def test_a_deletion_of_another_type_fails_its_item(value: object) -> None:
+    """The others of the request have their own results."""
+    good = Completion.of(Deleted((ACL,)))
+    bad = Completion[object]()
+    authorizer, faults = plugged(Plug([bad, good]))
+    checked, other = authorizer.delete_acls(CONTEXT, [AclFilter(), AclFilter()])
+    assert not checked.is_done
+    bad.succeed(value)
+    await checked.wait_until_done()
+    with pytest.raises(AuthorizerFaultError):
+        checked.result()
+    assert len(faults) == 1
+    assert await other == Deleted((ACL,))
+
+
+async def test_an_item_that_fails_with_an_exit_fails_alone() -> None:
+    """Any other error is the authorizer's to give."""
+    exits, fails = Completion[None](), Completion[None]()
+    exits.fail(cast("Exception", SystemExit(0)))
+    fails.fail(PermissionError("no"))
+    authorizer, faults = plugged(Plug([exits, fails]))
+    first, second = authorizer.create_acls(CONTEXT, [ACL, ACL])
+    with pytest.raises(AuthorizerFaultError, match="SystemExit"):
+        await first
+    with pytest.raises(PermissionError):
+        await second
+    assert len(faults) == 1
+
+
+@pytest.mark.parametrize("error", RAISED)
+def test_acls_that_it_cannot_list_are_an_error(error: BaseException) -> None:
     """An empty list would be a lie."""
-    authorizer, faults = plugged(Plug(RuntimeError("oops")))
+    authorizer, faults = plugged(Plug(error))
+    with pytest.raises(AuthorizerFaultError):
+        list(authorizer.acls(AclFilter()))
+    assert [fault.__cause__ for fault in faults] == [error]
+
+
+@pytest.mark.parametrize("acls", [None, "ab", [ACL, 1], {ACL: 1}])
+def test_what_is_not_a_list_of_acls_is_an_error(acls: object) -> None:
+    """Before anything is answered of it."""
+    plug = Plug()
+    plug.listed = acls
+    authorizer, faults = plugged(plug)
     with pytest.raises(AuthorizerFaultError):
         list(authorizer.acls(AclFilter()))
     assert len(faults) == 1
+
+
+def test_a_listing_without_slices_is_an_error() -> None:
+    """ACLs alone are none."""
+
+    class Plain(Plug):
+        def acls(self, filter: AclFilter) -> Iterator[Sequence[Acl]]:
+            return cast("Iterator[Sequence[Acl]]", [ACL])
+
+    authorizer, faults = plugged(Plain())
+    with pytest.raises(AuthorizerFaultError):
+        list(authorizer.acls(AclFilter()))
+    assert len(faults) == 1
+
+
+def test_a_listing_that_is_given_up_is_no_fault() -> None:
+    """A client may leave at any time."""
+    authorizer, faults = plugged(Plug(acls=[ACL]))
+    listing = authorizer.acls(AclFilter())
+    next(listing)
+    assert isinstance(listing, Generator)
+    listing.close()
+    assert faults == []
 
 
 def test_an_endpoint_that_it_forgets_is_refused() -> None:
@@ -157,41 +249,77 @@ def test_an_endpoint_that_it_forgets_is_refused() -> None:
         def start(self, server_info: ServerInfo) -> Mapping[str, Completion[None]]:
             return {"A": Completion.of(None)}
 
+    class Broken(Plug):
+        def start(self, server_info: ServerInfo) -> Mapping[str, Completion[None]]:
+            if isinstance(self.answers, BaseException):
+                raise self.answers
+            return cast("Mapping[str, Completion[None]]", self.answers)
+
     with pytest.raises(EndpointStartError, match=r"endpoint B$"):
         plugged(Forgetful())[0].start(SERVER)
+    for answers in (*RAISED, None, 1, {"A": None, "B": None}):
+        with pytest.raises(EndpointStartError):
+            plugged(Broken(answers))[0].start(SERVER)
     assert set(plugged(Plug())[0].start(SERVER)) == {"A", "B"}
 
 
-def test_what_it_fails_at_beside_decisions_does_no_harm() -> None:
+@pytest.mark.parametrize("error", RAISED)
+def test_what_it_fails_at_beside_decisions_does_no_harm(error: BaseException) -> None:
     """Nobody is served, nothing is counted, and the daemon ends as it should."""
 
     class Broken(Plug):
         def serves(self, principal: str) -> bool:
-            raise RuntimeError
+            raise error
 
         def acl_count(self) -> int:
-            raise RuntimeError
+            raise error
+
+        @property
+        def reconfigurable_configs(self) -> frozenset[str]:
+            raise error
+
+        def validate_reconfiguration(self, configs: Mapping[str, str]) -> None:
+            raise error
 
         def reconfigure(self, configs: Mapping[str, str]) -> None:
-            raise RuntimeError
+            raise error
+
+        def pinned(self) -> Authorize:
+            raise error
 
         def close(self) -> None:
-            raise RuntimeError
+            raise error
 
-    authorizer, faults = plugged(Broken(RuntimeError("oops")))
+    authorizer, faults = plugged(Broken(error))
     assert authorizer.serves("User:a") is False
     assert authorizer.acl_count() == -1
+    assert authorizer.reconfigurable_configs == frozenset()
     authorizer.reconfigure({})
+    authorizer.pinned()
     authorizer.close()
     by_type = authorizer.authorize_by_resource_type(CONTEXT, Operation.READ, ResourceType.TOPIC)
     assert not finish(by_type)
-    assert len(faults) == 5
+    assert len(faults) == 7
+    with pytest.raises(type(error) if isinstance(error, Exception) else AuthorizerFaultError):
+        authorizer.validate_reconfiguration({})
+
+
+@pytest.mark.parametrize("count", ["many", None, 1.5, [1]])
+def test_a_number_of_acls_that_is_none_is_not_known(count: object) -> None:
+    """A scrape has to have a number."""
+
+    class Counting(Plug):
+        def acl_count(self) -> int:
+            return cast("int", count)
+
+    authorizer, faults = plugged(Counting())
+    assert authorizer.acl_count() == -1
+    assert len(faults) == 1
 
 
 def test_by_resource_type_it_is_asked_about_its_acls() -> None:
     """KIP-679's default: one probe, then what its ACLs say, implications not counted."""
-    acl = Acl(2, "t", PatternType.LITERAL, "User:a", "*", Operation.READ, PermissionType.ALLOW)
-    plug = Plug([False], acls=[acl])
+    plug = Plug([False], acls=[ACL])
     authorizer, _ = plugged(plug)
 
     def by_type(context: RequestContext, operation: int, resource_type: int) -> bool:

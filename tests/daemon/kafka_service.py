@@ -132,7 +132,7 @@ class KafkaService:
             updates=running.queue,
         )
         self.authorizer.configure({"super.users": ROOT})
-        self.faults: list[Exception] = []
+        self.faults: list[BaseException] = []
         decider: Decider = self.authorizer
         if plug_in is not None:
             decider = PluggedAuthorizer(

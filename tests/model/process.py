@@ -66,7 +66,7 @@ class Process(trio.abc.Instrument):
         """Raises: LogDirectoryError, OSError, as the daemon's start does."""
         self.life = life
         self.laws = laws
-        self.broken: Exception | None = None
+        self.broken: BaseException | None = None
         self.super_users: frozenset[str] = frozenset((ROOT,))
         self.allow_everyone = False
         self.file = _configuration(life.timeout_ms, (ROOT,), False)
@@ -116,7 +116,7 @@ class Process(trio.abc.Instrument):
         """Let the file say something else, when it is read again."""
         self.file = _configuration(self.life.timeout_ms, super_users, allow_everyone)
 
-    def _break(self, error: Exception) -> None:
+    def _break(self, error: BaseException) -> None:
         if self.broken is None:
             self.broken = error
 

@@ -73,4 +73,29 @@ PROCESS_MUTANTS: Final = (
         becomes="",
         found_by="tests/daemon/test_worker_pool.py::test_workers_get_the_files_that_are_in_force",
     ),
+    Mutant(
+        name="an exit that a plugged-in authorizer asks for is taken",
+        file="actors/plugged_authorizer.py",
+        text=(
+            " BaseException as error:  # noqa: BLE001 - in doubt nobody is let in\n"
+            "            self._on_failure(error)\n"
+            "            answers"
+        ),
+        becomes=(
+            " Exception as error:  # noqa: BLE001 - in doubt nobody is let in\n"
+            "            self._on_failure(error)\n"
+            "            answers"
+        ),
+        found_by="tests/actors/test_plugged_authorizer.py::test_what_is_no_answer_is_a_denial",
+    ),
+    Mutant(
+        name="a deletion that a plugged-in authorizer ends with anything is believed",
+        file="actors/plugged_values.py",
+        text="self._kind is not None and not _is_deleted(value)",
+        becomes="False",
+        found_by=(
+            "tests/actors/test_plugged_authorizer.py"
+            "::test_a_deletion_of_another_type_fails_its_item"
+        ),
+    ),
 )

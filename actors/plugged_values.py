@@ -1,0 +1,214 @@
+"""What a plugged-in authorizer hands out, checked before anything is made of it.
+
+**Invariant:** what is of another type than KIP-504 says is an AuthorizerFaultError, never another
+error later on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, TypeVar, overload
+
+from acl.model import Acl
+from acl.updates import Deleted
+from actors.completion import Completion, ItemCompletions
+from actors.errors import AuthorizerFaultError
+
+Value = TypeVar("Value")
+
+_ACLS_PER_SLICE: Final = 4096
+
+
+class CheckedCompletions(Sequence[Completion[Value]]):
+    """The authorizer's completions, each of which checks its end when it is looked at.
+
+    Args:
+        kind: what each has to be done with; None: with anything.
+        on_failure: told what one is done with that it may not be.
+
+    Raises:
+        AuthorizerFaultError: one of them is not a completion.
+    """
+
+    def __init__(
+        self,
+        inner: Sequence[Completion[Value]],
+        kind: type[Deleted] | None,
+        on_failure: Callable[[BaseException], None],
+    ) -> None:
+        if not isinstance(inner, ItemCompletions):
+            inner = tuple(inner)
+            _check_kinds(inner, Completion)
+        self._inner: Final = inner
+        self._kind: Final = kind
+        self._on_failure: Final = on_failure
+
+    def __len__(self) -> int:
+        return len(self._inner)
+
+    def __iter__(self) -> Iterator[Completion[Value]]:
+        return map(self._checked, self._inner)
+
+    @overload
+    def __getitem__(self, place: int) -> Completion[Value]: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Completion[Value]]: ...
+
+    def __getitem__(self, place: int | slice) -> Completion[Value] | Sequence[Completion[Value]]:
+        if isinstance(place, slice):
+            return list(map(self._checked, self._inner[place]))
+        return self._checked(self._inner[place])
+
+    def _checked(self, inner: Completion[Value]) -> Completion[Value]:
+        return _CheckedCompletion(inner, self._kind, self._on_failure)
+
+
+class _CheckedCompletion(Completion[Value]):
+    """A view of one that the authorizer completes."""
+
+    def __init__(
+        self,
+        inner: Completion[Value],
+        kind: type[Deleted] | None,
+        on_failure: Callable[[BaseException], None],
+    ) -> None:
+        self._inner = inner
+        self._kind = kind
+        self._on_failure = on_failure
+        self._fault: AuthorizerFaultError | None = None
+
+    @property
+    def is_done(self) -> bool:
+        return self._inner.is_done
+
+    @property
+    def error(self) -> Exception | None:
+        """The error of one that is done; a fault where it is done with what it may not be."""
+        error: object = self._inner.error
+        if isinstance(error, Exception):
+            return error
+        if self._fault is None and error is not None:
+            self._fault = AuthorizerFaultError(f"an item has failed with {type(error).__name__}")
+            self._on_failure(self._fault)
+        if self._fault is None and self._kind is not None:
+            value = self._inner.result()
+            if not _is_deleted(value):
+                self._fault = AuthorizerFaultError(f"{type(value).__name__} in place of deletions")
+                self._on_failure(self._fault)
+        return self._fault
+
+    @property
+    def whole(self) -> Completion[Any]:
+        return self._inner.whole
+
+    def succeed(self, value: Value) -> None:
+        raise AssertionError("the authorizer completes it")
+
+    def fail(self, error: Exception) -> None:
+        raise AssertionError("the authorizer completes it")
+
+    def result(self) -> Value:
+        error = self.error
+        if error is not None:
+            raise error.with_traceback(None)
+        return self._inner.result()
+
+    async def wait_until_done(self) -> None:
+        await self._inner.wait_until_done()
+
+
+def guarded(
+    begin: Callable[[], Iterable[Value]], *passed: type[Exception]
+) -> Generator[Value, None, object]:
+    """Yield what an iterator of the authorizer's yields, and return its value.
+
+    Args:
+        passed: errors that are its right to raise.
+
+    Raises:
+        AuthorizerFaultError: from any other error.
+    """
+    try:
+        steps = iter(begin())
+    except passed:
+        raise
+    except BaseException as error:
+        raise _fault_of(error) from error
+    while True:
+        try:
+            value = next(steps)
+        except StopIteration as end:
+            return end.value
+        except passed:
+            raise
+        except BaseException as error:
+            raise _fault_of(error) from error
+        yield value  # outside of what is caught: here the caller may give up
+
+
+def checked_slices(acls: object) -> Iterator[Sequence[Acl]]:
+    """Yield the ACLs of one slice, in slices that are no longer than they may be.
+
+    Raises:
+        AuthorizerFaultError: these are not ACLs.
+    """
+    if not isinstance(acls, Sequence):
+        raise AuthorizerFaultError(f"{type(acls).__name__} in place of a sequence of ACLs")
+    for start in range(0, len(acls), _ACLS_PER_SLICE):
+        some = acls[start : start + _ACLS_PER_SLICE]
+        _check_kinds(some, Acl)
+        yield some
+    if not acls:
+        yield acls
+
+
+def _is_deleted(value: object) -> bool:
+    """Return True if ``value`` is the result of a deletion, with values of its own types in it."""
+    if not isinstance(value, Deleted):
+        return False
+    acls: object = value.acls
+    error: object = value.error
+    failures: object = value.failures
+    return (
+        isinstance(acls, Sequence)
+        and _are_acls(acls)
+        and (error is None or isinstance(error, Exception))
+        and isinstance(failures, Mapping)
+        and all(isinstance(each, Exception) for each in failures.values())
+    )
+
+
+def _are_acls(values: Sequence[object]) -> bool:
+    return all(issubclass(kind, Acl) for kind in set(map(type, values)))
+
+
+def _check_kinds(values: Sequence[object], wanted: type) -> None:
+    for kind in set(map(type, values)):
+        if not issubclass(kind, wanted):
+            raise AuthorizerFaultError(f"{kind.__name__} in place of {wanted.__name__}")
+
+
+def as_fault(error: BaseException) -> Exception:
+    """Return what an item or a request may fail with, for whatever the authorizer has raised."""
+    return error if isinstance(error, Exception) else _fault_of(error)
+
+
+def _fault_of(error: BaseException) -> AuthorizerFaultError:
+    return AuthorizerFaultError(f"the authorizer has raised {type(error).__name__}")
+
+
+def check_count(answers: Sequence[object], items: Sequence[object]) -> None:
+    if len(answers) != len(items):
+        raise AuthorizerFaultError(f"{len(answers)} answers to {len(items)} items")
+
+
+def checked_count(count: object) -> int:
+    """Return ``count``.
+
+    Raises:
+        AuthorizerFaultError: it is not a number.
+    """
+    if not isinstance(count, int):
+        raise AuthorizerFaultError(f"{type(count).__name__} in place of the number of ACLs")
+    return count
