@@ -39,6 +39,7 @@ from daemon.log_directory import (
 )
 from daemon.log_output import log_to_standard_error, report_fault, take_log_format
 from daemon.offline import SnapshotAcls, read_snapshot
+from daemon.reload_signal import hold_reload_signal
 from daemon.replay_command import become_replay
 from daemon.scram_arguments import read_scram_arguments
 from daemon.standard_streams import tolerate_lost_readers
@@ -225,6 +226,7 @@ def _explain(arguments: argparse.Namespace) -> int:
 
 def run_and_exit() -> NoReturn:
     """Run as the console command."""
+    hold_reload_signal(sys.argv[1:])
     tolerate_lost_readers()
     try:
         code: int | str | None = main()

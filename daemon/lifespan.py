@@ -2,12 +2,14 @@
 
 State actors live in the outer nurseries, servers in the inner one. A signal ends the servers
 first, each with the requests it has under way answered, then the update queue with what it
-accepted, then the audit log with what is queued. A fault anywhere ends all.
+accepted, then the audit log with what is queued. A fault anywhere ends all. An end that takes too
+long is forced.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 import os
 import signal
 import socket
@@ -35,11 +37,13 @@ from daemon.endpoints import (
     new_server_info,
 )
 from daemon.errors import StartError
+from daemon.forced_end import ENDING_SECONDS, ForcedEnd
 from daemon.garbage import automatic_collection_off
 from daemon.inherited_sockets import InheritedSockets, take_inherited_sockets
 from daemon.kafka_answers import Cluster
 from daemon.readiness import Readiness
 from daemon.ready_file import ReadyFile, remove_stale_ready_file, write_ready_file
+from daemon.reload_signal import release_reload_signal
 from daemon.servers import Server, new_servers, reconfigure_servers
 from daemon.service_manager import ServiceManager
 from daemon.worker_pool import WorkerPool
@@ -49,6 +53,9 @@ from protocol.metadata_records import METADATA_VERSION_KNOWN
 
 SWITCH_INTERVAL_S: Final = 0.0005
 """How long a worker thread may keep the loop waiting; Python's own 5 ms is too long."""
+
+RELOAD_SECONDS_MAX: Final = 30.0
+"""How long a reload waits for files: a pipe nobody writes to, a mount that hangs."""
 
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
@@ -65,7 +72,11 @@ class Daemon:
         ready_file: Path | None,
         service_manager: ServiceManager,
         inherited: InheritedSockets,
+        forced_end: ForcedEnd,
     ) -> None:
+        self._forced_end = forced_end
+        self._drain_timeout_ms = 0
+        self._reload_asked = trio.Event()
         self._parts = parts
         self._properties = properties
         self._ready_file = ready_file
@@ -96,6 +107,7 @@ class Daemon:
             parts.settings.follow(reconfigure)
             parts.settings.follow(self._follow)
             signals = stack.enter_context(trio.open_signal_receiver(*_SIGNALS))
+            release_reload_signal()
             async with trio.open_nursery() as lasting:
                 if parts.audit_log is not None:
                     await lasting.start(parts.audit_log.run)
@@ -117,16 +129,24 @@ class Daemon:
                                     _run_workers, parts.workers, endpoints, parts.audit
                                 )
                             serving.start_soon(self._load, endpoints, gate, servers)
-                            await self._heed(signals)
+                            try:
+                                await self._heed(signals)
+                            finally:  # by a signal, or by a fault
+                                self._forced_end.begin(self._end_seconds)
                             self._service_manager.tell_stopping()
+                            self._forced_end.phase = "draining connections"
                             await _drain(servers.values(), parts.workers)
                             serving.cancel_scope.cancel()
+                        self._forced_end.phase = "writing accepted changes"
                         parts.updates.close()
                         if parts.applier.snapshot.newest is None:
                             writing.cancel_scope.cancel()
+                    self._forced_end.phase = "ending the actors"
                     actors.cancel_scope.cancel()
+                self._forced_end.phase = "writing audit lines"
                 if parts.audit_log is not None:
                     parts.audit_log.close()
+            self._forced_end.phase = "closing files"
         _logger.info("ended")
 
     async def _bind(self, stack: AsyncExitStack) -> dict[str, BoundEndpoint]:
@@ -147,16 +167,37 @@ class Daemon:
             started |= {name: parts.workers.opened for name in DECISION_PORTS if name in started}
         return ListenerGate(started, free=(ADMIN_HTTP,))
 
+    @property
+    def _end_seconds(self) -> int:
+        """How long the end may take: for connections, for workers, and for the rest."""
+        waited_ms = self._drain_timeout_ms
+        if self._parts.workers is not None:
+            waited_ms += self._parts.configuration.worker_timeout_ms
+        return math.ceil(waited_ms / 1000) + ENDING_SECONDS
+
     async def _heed(self, signals: AsyncIterator[int]) -> None:
-        """Reload at each SIGHUP; return at a signal to end."""
-        async for number in signals:
-            name = signal.Signals(number).name
-            if number != signal.SIGHUP:
-                _logger.info("%s: draining", name)
-                return
-            _logger.info("%s: reloading", name)
+        """Reload at SIGHUP; return at a signal to end, even while a reload hangs."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._reload_when_asked)
+            async for number in signals:
+                if number != signal.SIGHUP:
+                    _logger.info("%s: draining", signal.Signals(number).name)
+                    break
+                self._reload_asked.set()
+            nursery.cancel_scope.cancel()
+
+    async def _reload_when_asked(self) -> None:
+        """Reload once for all that was asked while the last reload was under way."""
+        while True:
+            await self._reload_asked.wait()
+            self._reload_asked = trio.Event()
+            _logger.info("SIGHUP: reloading")
             with self._service_manager.reloading():
-                await self._parts.settings.reload()
+                with trio.move_on_after(RELOAD_SECONDS_MAX) as reading:
+                    await self._parts.settings.reload()
+                if reading.cancelled_caught:
+                    reason = f"reading its files has taken more than {RELOAD_SECONDS_MAX:g} s"
+                    _logger.error("the configuration is not reloaded: %s", reason)
                 if self._parts.workers is not None:
                     await self._parts.workers.applied_everywhere()
                     _logger.info("every worker has the settings in force")
@@ -166,6 +207,7 @@ class Daemon:
         parts = self._parts
         logging.getLogger().setLevel(settings.log_level)
         parts.purgatory.timeout_ms = settings.update_timeout_ms
+        self._drain_timeout_ms = settings.http_drain_timeout_ms
         if parts.audit is not None:
             parts.audit.take_settings(settings)
         if parts.workers is not None:
@@ -280,4 +322,5 @@ def run_daemon(
         closing(ServiceManager(os.environ)) as service_manager,
         closing(Parts(read_configuration)) as parts,
     ):
-        trio.run(Daemon(parts, properties, ready_file, service_manager, inherited).run)
+        daemon = Daemon(parts, properties, ready_file, service_manager, inherited, ForcedEnd())
+        trio.run(daemon.run)

@@ -62,6 +62,7 @@ class Settings:
         self._reloadable = configuration.reloadable
         self._followers: list[Callable[[Reloadable], None]] = []
         self._files: list[Callable[[], Callable[[], None]]] = []
+        self._limiter = trio.CapacityLimiter(1)
 
     @property
     def layers(self) -> Layers:
@@ -137,9 +138,14 @@ class Settings:
             self._take(self.with_dynamic(guarded=changes))
 
     async def reload(self) -> None:
-        """Read the file again, and take over what of it may change; else say why not."""
+        """Read the file again, and take over what of it may change; else say why not.
+
+        Cancelled, it changes nothing, and leaves the thread that reads to itself.
+        """
         try:
-            configuration, files = await trio.to_thread.run_sync(self._read_all)
+            configuration, files = await trio.to_thread.run_sync(
+                self._read_all, abandon_on_cancel=True, limiter=self._limiter
+            )
             layers = dataclasses.replace(
                 self._layers,
                 file=configuration.file_values,

@@ -53,7 +53,7 @@ def test_the_wheel_holds_the_packages_and_nothing_else(tmp_path: Path) -> None:
     ours = {str(path.relative_to(source)) for path in source.rglob("*.py")}
     assert modules == {name for name in ours if name.partition("/")[0] in PACKAGES}
     assert entry_points.split() == (
-        b"[console_scripts] authorizerd = daemon.command_line:run_and_exit".split()
+        b"[console_scripts] authorizerd = daemon.__main__:run_and_exit".split()
     )
 
 

@@ -1,7 +1,7 @@
 """The daemon's command, over a disk that holds the load back at the log's last segment.
 
 When the load has come that far it says so, ``held``, on standard output, and waits for a line on
-standard input. All else is the daemon as it is.
+standard input. All else is the daemon as it is, but that its end is forced after a second.
 
     python -m tests.end_to_end.held_daemon serve --config server.properties …
 """
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 from unittest import mock
 
-from daemon import assembly
+from daemon import assembly, lifespan
 from daemon.command_line import main
 from metadata.storage import DiskStorage
 
@@ -38,5 +38,8 @@ class HeldStorage(DiskStorage):
 
 
 if __name__ == "__main__":
-    with mock.patch.object(assembly, "DISK", HeldStorage()):
+    with (
+        mock.patch.object(assembly, "DISK", HeldStorage()),
+        mock.patch.object(lifespan, "ENDING_SECONDS", 1),
+    ):
         sys.exit(main())

@@ -234,12 +234,16 @@ class Process(trio.abc.Instrument):
         self,
         function: Callable[..., T],
         *arguments: object,
+        abandon_on_cancel: bool = False,
         limiter: trio.CapacityLimiter | None = None,
     ) -> T:
-        """Stand in for ``trio.to_thread.run_sync``: late, and finished though it is cancelled."""
+        """Stand in for ``trio.to_thread.run_sync``: late, and finished though it is cancelled.
+
+        One that may be abandoned is cancelled, whether it has done its work or not.
+        """
         await trio.lowlevel.checkpoint_if_cancelled()
         async with limiter or nullcontext():
-            with trio.CancelScope(shield=True):
+            with trio.CancelScope(shield=not abandon_on_cancel):
                 await trio.sleep(self._chance.choice(self.life.stalls_s))
                 try:
                     result = function(*arguments)

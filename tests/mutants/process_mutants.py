@@ -91,11 +91,41 @@ PROCESS_MUTANTS: Final = (
     Mutant(
         name="a deletion that a plugged-in authorizer ends with anything is believed",
         file="actors/plugged_values.py",
-        text="self._kind is not None and not _is_deleted(value)",
-        becomes="False",
+        text="            if not _is_deleted(value):\n",
+        becomes="            if False:\n",
         found_by=(
             "tests/actors/test_plugged_authorizer.py"
             "::test_a_deletion_of_another_type_fails_its_item"
+        ),
+    ),
+    Mutant(
+        name="an end that hangs is waited for",
+        file="daemon/forced_end.py",
+        text=(
+            "        timer.start()\n"
+            "        signal.setitimer(signal.ITIMER_REAL, seconds + KERNEL_SECONDS)\n"
+        ),
+        becomes="",
+        found_by="tests/end_to_end/test_ending.py::test_an_end_that_hangs_is_forced",
+    ),
+    Mutant(
+        name="a signal to end waits for a reload",
+        file="daemon/lifespan.py",
+        text="                self._reload_asked.set()\n",
+        becomes="                await self._parts.settings.reload()\n",
+        found_by=(
+            "tests/end_to_end/test_ending.py"
+            "::test_sighup_at_a_start_is_obeyed_and_sigterm_ends_a_reload_that_hangs"
+        ),
+    ),
+    Mutant(
+        name="SIGHUP ends a daemon that is still imported",
+        file="daemon/__main__.py",
+        text="    hold_reload_signal(sys.argv[1:])\n",
+        becomes="",
+        found_by=(
+            "tests/end_to_end/test_ending.py"
+            "::test_sighup_while_a_daemon_is_imported_does_not_end_it"
         ),
     ),
 )

@@ -1,0 +1,149 @@
+"""Signals at bad moments, and ends at which something hangs."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+import pytest
+
+from tests.end_to_end.daemon_process import ROOT, SECONDS_MAX, DaemonProcess, write_config
+from tests.end_to_end.held_daemon import HELD
+from tests.end_to_end.test_durability import new_log
+
+QUESTION = {
+    "subject": {"type": "user", "id": "alice"},
+    "action": {"name": "read"},
+    "resource": {"type": "topic", "id": "t"},
+}
+
+
+@contextmanager
+def started(
+    *command: str, config: Path, stderr: int = subprocess.PIPE
+) -> Iterator[subprocess.Popen[str]]:
+    """Start a daemon; kill it at the end."""
+    process = subprocess.Popen(
+        [sys.executable, *command, "serve", "--config", config],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=stderr,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def read_until(process: subprocess.Popen[str], text: str) -> None:
+    """Read standard error until a line holds ``text``."""
+    assert process.stderr is not None
+    for line in process.stderr:
+        if text in line:
+            return
+    pytest.fail(f"it has ended without {text!r}")
+
+
+def test_sighup_at_a_start_is_obeyed_and_sigterm_ends_a_reload_that_hangs(tmp_path: Path) -> None:
+    """One that comes before the daemon has its configuration; and one that reads a dead pipe."""
+    config = write_config(tmp_path, new_log(tmp_path))
+    kept = config.rename(tmp_path / "kept")
+    os.mkfifo(config)
+    with started("-m", "daemon", config=config) as process:
+        with opened_by_a_reader(config) as pipe:
+            process.send_signal(signal.SIGHUP)
+            config.unlink()
+            config.hardlink_to(kept)  # what is read from now on
+            pipe.write(kept.read_bytes())
+        read_until(process, "the configuration is reloaded")
+        config.unlink()
+        os.mkfifo(config)
+        process.send_signal(signal.SIGHUP)
+        read_until(process, "SIGHUP: reloading")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(SECONDS_MAX) == 0
+
+
+def opened_by_a_reader(path: Path) -> BinaryIO:
+    """Open a named pipe for writing, once somebody reads it."""
+    give_up = time.monotonic() + SECONDS_MAX
+    while True:
+        try:
+            return os.fdopen(os.open(path, os.O_WRONLY | os.O_NONBLOCK), "wb")
+        except OSError:  # nobody reads it yet
+            assert time.monotonic() < give_up
+            time.sleep(0.01)
+
+
+_HELD = """
+import os, signal, sys
+from types import SimpleNamespace
+sys.argv[:] = ["authorizerd", *sys.argv[1:]]
+from daemon import __main__
+assert not {"trio", "msgspec", "logging"} & set(sys.modules)
+stub = SimpleNamespace(run_and_exit=lambda: os.kill(os.getpid(), signal.SIGHUP))
+sys.modules["daemon.command_line"] = sys.modules["daemon"].command_line = stub
+__main__.run_and_exit()
+"""
+
+
+@pytest.mark.parametrize(("word", "code"), [("serve", 0), ("explain", -signal.SIGHUP)])
+def test_sighup_while_a_daemon_is_imported_does_not_end_it(word: str, code: int) -> None:
+    """Importing takes most of a start's time; other commands end as commands do."""
+    done = subprocess.run([sys.executable, "-c", _HELD, word], cwd=ROOT, check=False)
+    assert done.returncode == code
+
+
+def test_an_end_that_hangs_is_forced(tmp_path: Path) -> None:
+    """Here the disk hangs: a thread that reads the log cannot be cancelled."""
+    config = write_config(tmp_path, new_log(tmp_path), authorizerd_http_drain_timeout_ms="0")
+    with started("-m", "tests.end_to_end.held_daemon", config=config) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == HELD
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(SECONDS_MAX) == 1
+        assert process.stderr is not None
+        last = process.stderr.read().splitlines()[-1]
+    assert "the daemon has not ended within 1 s, and is killed: " in last
+    assert "held_daemon.py" in last
+
+
+def test_a_standard_error_that_nobody_reads_holds_nobody_up(tmp_path: Path) -> None:
+    """The daemon starts, answers and ends while not one line can be written."""
+    config = write_config(tmp_path, new_log(tmp_path))
+    ready_file = tmp_path / "ready.json"
+    reading, writing = os.pipe()
+    fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, 4096)
+    os.write(writing, b"x" * 4096)
+    command = [sys.executable, "-m", "daemon", "serve", "--config", str(config)]
+    process = subprocess.Popen(
+        [*command, "--ready-file", str(ready_file)], cwd=ROOT, stderr=writing, text=True
+    )
+    try:
+        give_up = time.monotonic() + SECONDS_MAX
+        while not ready_file.exists():
+            assert process.poll() is None
+            assert time.monotonic() < give_up
+            time.sleep(0.01)
+        daemon = DaemonProcess(process, json.loads(ready_file.read_bytes()))
+        assert daemon.evaluate(QUESTION).json["decision"] is False
+        daemon.close()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(SECONDS_MAX) == 0
+    finally:
+        process.kill()
+        process.wait()
+        os.close(reading)
+        os.close(writing)
