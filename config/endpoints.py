@@ -77,7 +77,7 @@ def parse_stream_endpoint(text: str) -> StreamEndpoint | None:
                 f"{socket_path} is longer than a Unix socket's path, {_UNIX_PATH_BYTES_MAX} bytes"
             )
         return StreamEndpoint(path=socket_path)
-    scheme, host, port = _split(text, "tcp://host:port, nor unix:PATH")
+    scheme, host, port = _split(text, "tcp://host:port or unix:PATH")
     if scheme.lower() != "tcp":
         raise InvalidValueError(f"the scheme {scheme} is not served, only tcp and unix are")
     return StreamEndpoint(host=host or None, port=port)

@@ -46,7 +46,9 @@ def parse_or_faults(
 
 def _faults_of_keys(properties: Mapping[str, Property], source: str) -> list[ConfigurationError]:
     faults = [
-        ConfigurationError(source, None, key.name, "is required and has no default")
+        ConfigurationError(
+            source, None, key.name, f"is required and has no default: add a line {key.name}=VALUE"
+        )
         for key in KEYS
         if key.required and key.name not in properties
     ]

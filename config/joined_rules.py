@@ -183,7 +183,7 @@ def read_tokens_file(keys: KeyValues) -> str | None:
     for key in ("authorizerd.decision.http", "authorizerd.decision.stream"):
         endpoint: HttpEndpoint | StreamEndpoint | None = keys.values[key]
         if tokens_file is None and endpoint is not None and not is_loopback(endpoint):
-            reason = f"{not_loopback(endpoint)}: authorizerd.tokens.file is needed"
+            reason = f"{not_loopback(endpoint)}: set authorizerd.tokens.file, or choose one"
             raise keys.refusal(key, reason)
     return tokens_file
 
@@ -201,7 +201,7 @@ def read_admin_http(keys: KeyValues) -> HttpEndpoint:
     """Return where metrics and health are served: on no port of another's, unless a free one."""
     admin: HttpEndpoint = keys.values["authorizerd.admin.http"]
     if admin.port != 0 and admin == keys.values["authorizerd.decision.http"]:
-        reason = "has the address of authorizerd.decision.http"
+        reason = "is the address of authorizerd.decision.http too: choose another port"
         raise keys.refusal("authorizerd.admin.http", reason)
     return admin
 
@@ -212,7 +212,7 @@ def read_audit_mask_secret_file(keys: KeyValues) -> str | None:
     for what in ("principal", "host", "resource"):
         key = f"authorizerd.audit.mask.{what}"
         if secret_file is None and keys.values[key] is Masking.HASH:
-            raise keys.refusal(key, "authorizerd.audit.mask.secret.file is needed")
+            raise keys.refusal(key, "hash requires authorizerd.audit.mask.secret.file")
     return secret_file
 
 

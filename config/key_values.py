@@ -62,7 +62,12 @@ def read_key_values(properties: Mapping[str, Property], source: str) -> KeyValue
 def _read_value(key: Key, place: Property | None, source: str) -> Any:  # noqa: ANN401 - per key
     if place is None:
         if key.required:
-            raise ConfigurationError(source, None, key.name, "is required and has no default")
+            raise ConfigurationError(
+                source,
+                None,
+                key.name,
+                f"is required and has no default: add a line {key.name}=VALUE",
+            )
         return None if key.default is None else key.parse(key.default)
     return _parsed(place, key.parse)
 

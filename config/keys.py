@@ -46,4 +46,8 @@ def unknown_key_reason(name: str) -> str:
     # The shared prefix is left out, or every key would look alike.
     suffixes = [key.name.removeprefix(OWN_PREFIX) for key in OWN_KEYS]
     close = get_close_matches(name.removeprefix(OWN_PREFIX), suffixes, n=1)
-    return f"unknown key; did you mean {OWN_PREFIX}{close[0]}?" if close else "unknown key"
+    return (
+        f"unknown key; did you mean {OWN_PREFIX}{close[0]}?"
+        if close
+        else f"unknown key: docs/configuration.md lists those that begin with {OWN_PREFIX}"
+    )

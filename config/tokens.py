@@ -25,6 +25,7 @@ SECRET_BYTES: Final = 32
 
 _BLANKS: Final = " \t\r"
 _ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_ID_EXPECTED: Final = "expected an id of 1 to 64 letters, digits, - and _"
 _DIGEST: Final = re.compile(r"[0-9A-Fa-f]{64}")
 _TOKEN_BYTES_MAX: Final = 128
 _NO_DIGEST: Final = bytes(32)
@@ -84,7 +85,7 @@ def parse_tokens(text: str, *, source: str) -> Tokens:
         try:
             token = _parse_entry(entry)
             if token.id in by_id:
-                raise InvalidValueError(f"the id {token.id} stands in an earlier line too")
+                raise InvalidValueError(f"the id {token.id} is used in an earlier line too")
         except InvalidValueError as error:
             raise ConfigurationError(source, number, "", str(error)) from None
         by_id[token.id] = token
@@ -97,17 +98,15 @@ def _parse_entry(entry: str) -> Token:
     digest, _, rest = rest.lstrip(" ").partition(" ")
     principal = entry[len(entry) - len(rest.lstrip(" ")) :]
     if not _ID.fullmatch(token_id):
-        raise InvalidValueError("the id is not of 1 to 64 letters, digits, - and _")
+        raise InvalidValueError(_ID_EXPECTED)
     if not _DIGEST.fullmatch(digest):
         # Not even the id is shown: somebody may have put a token there, or its secret.
-        raise InvalidValueError("after the id stands no SHA-256, 64 hexadecimal digits")
+        raise InvalidValueError("expected a SHA-256 hash (64 hex digits) after the id")
     principal_type, _, name = principal.partition(":")
     if not (principal_type and name):
-        raise InvalidValueError(f"{token_id}: the principal is not Type:name")
+        raise InvalidValueError("expected a principal Type:name, for example User:proxy")
     if principal == WILDCARD_PRINCIPAL:
-        raise InvalidValueError(
-            f"{token_id}: {WILDCARD_PRINCIPAL} stands for everyone, and is nobody"
-        )
+        raise InvalidValueError(f"{WILDCARD_PRINCIPAL} stands for everyone: name one principal")
     return Token(id=token_id, digest=bytes.fromhex(digest), principal=principal)
 
 
@@ -118,11 +117,15 @@ def new_token(id: str, principal: str, secret: bytes) -> tuple[str, str]:
     Raises:  InvalidValueError: the file could not hold this id or principal.
     """
     assert len(secret) == SECRET_BYTES
+    if not _ID.fullmatch(id):
+        raise InvalidValueError(_ID_EXPECTED)
     text = urlsafe_b64encode(secret).rstrip(b"=")
     line = f"{id} {sha256(text).hexdigest()} {principal}"
     _parse_entry(line)
     if principal != principal.strip(_BLANKS) or "\n" in principal or not _is_text(principal):
-        raise InvalidValueError("the principal is not one line of text without blanks at its ends")
+        raise InvalidValueError(
+            "expected a principal of one line of text, without blanks at its ends"
+        )
     return f"{id}.{text.decode()}", line
 
 

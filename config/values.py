@@ -150,7 +150,7 @@ def words(text: str) -> tuple[str, ...]:
         return ()
     entries = tuple(trim(entry) for entry in text.split(","))
     if "" in entries:
-        raise InvalidValueError("an entry is empty")
+        raise InvalidValueError(f"entry {entries.index('') + 1} of the comma list is empty")
     return entries
 
 
@@ -202,7 +202,7 @@ def authorizer_class(text: str) -> str:
         raise InvalidValueError(f"{text} needs ZooKeeper: replace it by {STANDARD_AUTHORIZER}")
     words = text.split(".")
     if text and not (len(words) > 1 and all(map(str.isidentifier, words))):
-        raise InvalidValueError(f"{shown(text)} is no class: name its module, a dot, and the class")
+        raise InvalidValueError(f"{shown(text)} is not module.Class")
     return text
 
 

@@ -84,6 +84,8 @@ def run_acl_command(
         return EXIT_FAULT
     except CommandError as error:
         terminal.tell(str(error))
+        if error.advice:
+            terminal.complain(f"authorizerd: {error.advice}")
         return EXIT_FAULT
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED

@@ -27,14 +27,14 @@ from protocol.kafka_errors import ApiError
 T = TypeVar("T")
 
 LOG_IN_ADVICE: Final = """\
-Pass --command-config FILE. The file has the lines:
+pass --command-config FILE. The file has the lines:
   security.protocol=SASL_PLAINTEXT
   sasl.mechanism=PLAIN
   sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required \
 username="NAME" password="PASSWORD";
 """
 UNREACHABLE_ADVICE: Final = """\
-Check that the server runs, and that --bootstrap-server (or --bootstrap-controller) names one of its
+check that the server runs, and that --bootstrap-server (or --bootstrap-controller) names one of its
 listeners. A listener with TLS closes the connection too: authorizerd acls speaks PLAINTEXT and
 SASL_PLAINTEXT only.
 """

@@ -42,26 +42,24 @@ class UsageError(Exception):
 class CommandError(Exception):
     """A command that failed: Java's exception and its causes, each a class name and a message.
 
-    ``advice`` is what to do, in lines of our own that follow those of kafka-acls.
+    ``advice`` is what to do, in lines of our own, for standard error: kafka-acls has none.
     """
 
     def __init__(self, *chain: tuple[str, str], advice: str = "") -> None:
         super().__init__(*chain)
         self._chain = chain
-        self._advice = advice
+        self.advice = advice
 
     def __str__(self) -> str:
-        """Return the lines that kafka-acls prints, and the advice."""
+        """Return the lines that kafka-acls prints."""
         causes = "\nCaused by: ".join(f"{name}: {message}" for name, message in self._chain)
-        first = f"Error while executing ACL command: {self._chain[0][1]}"
-        return f"{first}\n{causes}\n\n{self._advice}"
+        return f"Error while executing ACL command: {self._chain[0][1]}\n{causes}\n\n"
 
 
-def refused_configuration(reason: str) -> CommandError:
+def refused_configuration(reason: str, advice: str = "") -> CommandError:
     """Return the error of an admin client that cannot be made."""
-    return CommandError(
-        (_KAFKA_EXCEPTION, "Failed to create new KafkaAdminClient"), (CONFIG_EXCEPTION, reason)
-    )
+    failed = (_KAFKA_EXCEPTION, "Failed to create new KafkaAdminClient")
+    return CommandError(failed, (CONFIG_EXCEPTION, reason), advice=advice)
 
 
 def failed_request(error: ApiError, advice: str = "") -> CommandError:

@@ -81,11 +81,15 @@ def _read_properties(path: str | None) -> dict[str, str]:
         text = Path(path).read_text(encoding="iso-8859-1")
         properties = parse_properties(text, source=path)
     except FileNotFoundError:
-        raise CommandError(("java.nio.file.NoSuchFileException", path)) from None
+        advice = f"--command-config: {path}: no such file\n"
+        raise CommandError(("java.nio.file.NoSuchFileException", path), advice=advice) from None
     except PermissionError:
-        raise CommandError(("java.nio.file.AccessDeniedException", path)) from None
+        advice = f"--command-config: {path}: this user may not read it\n"
+        raise CommandError(("java.nio.file.AccessDeniedException", path), advice=advice) from None
     except OSError as error:
-        raise CommandError(("java.io.IOException", error.strerror or str(error))) from None
+        reason = error.strerror or str(error)
+        advice = f"--command-config: {path}: {reason}\n"
+        raise CommandError(("java.io.IOException", reason), advice=advice) from None
     except (ConfigurationError, ValueError) as error:
         raise CommandError((ILLEGAL_ARGUMENT, str(error))) from None
     return {key: each.value for key, each in properties.items()}
@@ -130,7 +134,8 @@ def _list(properties: Mapping[str, str], key: str) -> list[str]:
 def _address(text: str) -> Address:
     match = _ADDRESS.fullmatch(text)
     if match is None or not match["host"]:
-        raise refused_configuration(f"Invalid url in {_SERVERS}: {text}")
+        advice = "expected HOST:PORT, or several joined by commas: localhost:9092 for instance.\n"
+        raise refused_configuration(f"Invalid url in {_SERVERS}: {text}", advice)
     port = match["port"].lstrip("0") or "0"
     if len(port) > len(str(_PORT_MAX)) or int(port) > _PORT_MAX:
         raise refused_configuration(f"Invalid port in {_SERVERS}: {text}")

@@ -131,7 +131,7 @@ def _of_secret(path: str) -> Finding:
     try:
         read_secret(path)
     except StartError as fault:
-        return error(_CHECK, str(fault), "mend or replace the file")
+        return error(_CHECK, str(fault), "correct or replace the file")
     return ok(_CHECK, f"{path}: a secret that can be used")
 
 
@@ -139,7 +139,7 @@ def _of_tokens(path: str) -> Finding:
     try:
         tokens = read_tokens(path)
     except (StartError, ConfigurationError) as fault:
-        return error(_CHECK, str(fault), "mend the file; authorizerd token --append adds a line")
+        return error(_CHECK, str(fault), "correct the file; authorizerd token --append adds a line")
     if not tokens:
         advice = f"authorizerd token --principal Type:name --append {path}"
         return warning(_CHECK, f"{path}: holds no token, so nobody may ask", advice)

@@ -138,6 +138,8 @@ def find_files(log_dir: Path, storage: Storage = DISK) -> LogFiles:
         was_shut_down_cleanly = CLEAN_SHUTDOWN_NAME in storage.names(log_dir)
     except FileNotFoundError as error:
         raise LogDirectoryError(describe_missing_log(log_dir)) from error
+    except NotADirectoryError as error:
+        raise LogDirectoryError(f"{log_dir}: expected a log directory, found a file") from error
     except OSError as error:
         raise LogDirectoryError(f"{directory}: {error.strerror or error}") from error
     segments = [

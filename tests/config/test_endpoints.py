@@ -55,7 +55,7 @@ SHAPE = "is not NAME://host:port (an IPv6 host stands in brackets)"
     ("text", "expected"),
     [
         ("", "must not be empty"),
-        ("A://h:1,,B://h:2", "an entry is empty"),
+        ("A://h:1,,B://h:2", "entry 2 of the comma list is empty"),
         ("PLAINTEXT", f"PLAINTEXT {SHAPE}"),
         ("A://h", f"A://h {SHAPE}"),
         ("A:h:1", f"A:h:1 {SHAPE}"),
@@ -232,8 +232,7 @@ def test_an_empty_text_is_no_stream_endpoint() -> None:
         (f"unix:{'é' * 54}", f"{'é' * 54} is longer than a Unix socket's path, 107 bytes"),
         (
             "127.0.0.1:8183",
-            "127.0.0.1:8183 is not tcp://host:port, nor unix:PATH"
-            " (an IPv6 host stands in brackets)",
+            "127.0.0.1:8183 is not tcp://host:port or unix:PATH (an IPv6 host stands in brackets)",
         ),
         ("tcp://127.0.0.1:70000", "tcp://127.0.0.1:70000: port 70000 is not from 0 to 65535"),
     ],

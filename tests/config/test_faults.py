@@ -31,7 +31,7 @@ def test_every_key_that_is_wrong_is_named_in_the_order_of_the_file() -> None:
         "f:4: log.dirs: must not be empty",
         "--override: expected KEY=VALUE, found a text without '='"
         " (not shown, since it may hold a secret)",
-        "f: node.id: is required and has no default",
+        "f: node.id: is required and has no default: add a line node.id=VALUE",
         "--override: authorizerd.workers: none is not an integer from 1 to 64",
     ]
 

@@ -181,7 +181,7 @@ def test_what_is_hashed_needs_a_secret(what: str) -> None:
     """Without one anybody could try names until one fits; what is cut needs none."""
     key = f"authorizerd.audit.mask.{what}"
     said = refuse(f"{BASE}{key}=hash\n")
-    assert f"{key}: authorizerd.audit.mask.secret.file is needed" in said
+    assert f"{key}: hash requires authorizerd.audit.mask.secret.file" in said
     configuration = configure(f"{key}=cut")
     assert getattr(configuration, f"audit_mask_{what}") is Masking.CUT
     secret = "authorizerd.audit.mask.secret.file=/secret"

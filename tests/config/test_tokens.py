@@ -39,19 +39,19 @@ def test_a_line_is_an_id_a_hash_and_a_principal(line: str, principal: str) -> No
 
 
 BAD_LINES = [
-    (f"a.b {DIGEST} User:x", "the id is not of 1 to 64 letters, digits, - and _"),
-    (f"{'i' * 65} {DIGEST} User:x", "the id is not of 1 to 64 letters, digits, - and _"),
-    ("c2VjcmV0LXNlY3JldC1zZWNyZXQ", "after the id stands no SHA-256, 64 hexadecimal digits"),
-    ("a", "after the id stands no SHA-256, 64 hexadecimal digits"),
-    (f"a {DIGEST[1:]} User:x", "after the id stands no SHA-256, 64 hexadecimal digits"),
-    (f"a {DIGEST}0 User:x", "after the id stands no SHA-256, 64 hexadecimal digits"),
-    (f"a User:x {DIGEST}", "after the id stands no SHA-256, 64 hexadecimal digits"),
-    (f"a {DIGEST}", "a: the principal is not Type:name"),
-    (f"a {DIGEST} alice", "a: the principal is not Type:name"),
-    (f"a {DIGEST} :alice", "a: the principal is not Type:name"),
-    (f"a {DIGEST} User:", "a: the principal is not Type:name"),
-    (f"a {DIGEST} User:*", "a: User:* stands for everyone, and is nobody"),
-    (f"b {DIGEST} User:x", "the id b stands in an earlier line too"),
+    (f"a.b {DIGEST} User:x", "expected an id of 1 to 64 letters, digits, - and _"),
+    (f"{'i' * 65} {DIGEST} User:x", "expected an id of 1 to 64 letters, digits, - and _"),
+    ("c2VjcmV0LXNlY3JldC1zZWNyZXQ", "expected a SHA-256 hash (64 hex digits) after the id"),
+    ("a", "expected a SHA-256 hash (64 hex digits) after the id"),
+    (f"a {DIGEST[1:]} User:x", "expected a SHA-256 hash (64 hex digits) after the id"),
+    (f"a {DIGEST}0 User:x", "expected a SHA-256 hash (64 hex digits) after the id"),
+    (f"a User:x {DIGEST}", "expected a SHA-256 hash (64 hex digits) after the id"),
+    (f"a {DIGEST}", "expected a principal Type:name, for example User:proxy"),
+    (f"a {DIGEST} alice", "expected a principal Type:name, for example User:proxy"),
+    (f"a {DIGEST} :alice", "expected a principal Type:name, for example User:proxy"),
+    (f"a {DIGEST} User:", "expected a principal Type:name, for example User:proxy"),
+    (f"a {DIGEST} User:*", "User:* stands for everyone: name one principal"),
+    (f"b {DIGEST} User:x", "the id b is used in an earlier line too"),
 ]
 
 

@@ -82,7 +82,7 @@ def test_a_path_can_be_opened() -> None:
     assert reason(path, "/a\0") == "/a\0 is not a path: it holds a NUL character"
     assert paths("/a , /b") == ("/a", "/b")
     assert reason(paths, "") == "must not be empty"
-    assert reason(paths, "/a,") == "an entry is empty"
+    assert reason(paths, "/a,") == "entry 2 of the comma list is empty"
     assert reason(paths, "/a,/\0b") == "/\0b is not a path: it holds a NUL character"
 
 
@@ -93,7 +93,8 @@ def test_a_comma_list_has_no_empty_entries() -> None:
     assert reason(some_words, "") == "must not be empty"
     for parse in (words, some_words):
         for text in (",", "a,", ",a", "a, ,b"):
-            assert reason(parse, text) == "an entry is empty"
+            empty = [entry.strip() for entry in text.split(",")].index("") + 1
+            assert reason(parse, text) == f"entry {empty} of the comma list is empty"
 
 
 @pytest.mark.parametrize(
@@ -145,9 +146,7 @@ def test_an_authorizer_is_a_class_or_none() -> None:
             f"{name} needs ZooKeeper: replace it by {STANDARD}"
         )
     for name in ("Mine", ".Mine", "mine.", "mine..Mine", "mine/Mine", "mine.1"):
-        assert reason(authorizer_class, name) == (
-            f"{name} is no class: name its module, a dot, and the class"
-        )
+        assert reason(authorizer_class, name) == (f"{name} is not module.Class")
 
 
 def test_a_refused_key_says_why() -> None:
@@ -172,7 +171,7 @@ def test_security_protocols_are_upper_cased() -> None:
         ("A", "A is not NAME:PROTOCOL"),
         ("A:", "A: is not NAME:PROTOCOL"),
         (":SSL", ":SSL is not NAME:PROTOCOL"),
-        ("A:SSL,,B:SSL", "an entry is empty"),
+        ("A:SSL,,B:SSL", "entry 2 of the comma list is empty"),
         ("A:SSL,a:SSL", "A is mapped twice"),
         ("A:PLAINTXT", "PLAINTXT is not one of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL"),
     ],
@@ -198,7 +197,7 @@ def test_subject_types_are_taken_as_written() -> None:
         ("user", "user is not type=PrincipalType"),
         ("user=", "user= is not type=PrincipalType"),
         ("=User", "=User is not type=PrincipalType"),
-        ("user=User,", "an entry is empty"),
+        ("user=User,", "entry 2 of the comma list is empty"),
         ("user=User,user=Group", "user is mapped twice"),
         ("user=User:x", "User:x is not a principal type: it holds a colon"),
     ],

@@ -224,6 +224,28 @@ def test_warnings_stand_on_standard_error() -> None:
 
 
 @pytest.mark.parametrize(
+    ("words", "advice"),
+    [
+        (["--bootstrap-server", "x"], "expected HOST:PORT, or several joined by commas: "),
+        (
+            ["--bootstrap-server", "h:1", "--command-config", "/none"],
+            "--command-config: /none: no such file\n",
+        ),
+        (
+            ["--bootstrap-server", "h:1", "--command-config", "/"],
+            "--command-config: /: Is a directory\n",
+        ),
+    ],
+)
+def test_advice_stands_on_standard_error(words: list[str], advice: str) -> None:
+    """Standard output stays kafka-acls'."""
+    printed = run(FakeServer(), ["--list", *words])
+    assert printed.error.startswith(f"authorizerd: {advice}")
+    assert printed.out.startswith("Error while executing ACL command: ")
+    assert (printed.out.endswith("\n\n"), printed.code) == (True, 1)
+
+
+@pytest.mark.parametrize(
     ("words", "error"),
     [
         (["--lst"], "lst is not a recognized option"),

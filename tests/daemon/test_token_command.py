@@ -55,9 +55,10 @@ def test_no_two_tokens_are_alike(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (("--principal", "a"), "the principal is not Type:name"),
-        (("--principal", "User:*"), "User:* stands for everyone, and is nobody"),
-        (("--principal", "User:a", "--id", "a.b"), "the id is not of 1 to 64 letters"),
+        (("--principal", "a"), "expected a principal Type:name, for example"),
+        (("--principal", "User:*"), "User:* stands for everyone: name one principal"),
+        (("--principal", "User:a", "--id", "a b"), "expected an id of 1 to 64 letters"),
+        (("--principal", "User:a", "--id", "a.b"), "expected an id of 1 to 64 letters"),
     ],
 )
 def test_what_the_file_could_not_hold_is_refused(
@@ -88,8 +89,8 @@ def test_a_file_that_would_not_be_good_is_left_alone(
     captured = capsys.readouterr()
     assert len(captured.out.splitlines()) == 1
     assert [line.partition("authorizerd: ")[2] for line in captured.err.splitlines()] == [
-        f"{path}:2: the id a stands in an earlier line too",
-        f"{other}:1: the id is not of 1 to 64 letters, digits, - and _",
+        f"{path}:2: the id a is used in an earlier line too",
+        f"{other}:1: expected an id of 1 to 64 letters, digits, - and _",
         f"--append: {tmp_path / 'none' / 'tokens'}: No such file or directory",
     ]
 

@@ -65,5 +65,5 @@ def test_a_bad_line_is_named_with_the_file(tmp_path: Path) -> None:
     """That is where to look."""
     path = tmp_path / "tokens"
     path.write_bytes(LINE * 2)
-    with pytest.raises(ConfigurationError, match=f"{path}:2: the id a stands in an earlier line"):
+    with pytest.raises(ConfigurationError, match=f"{path}:2: the id a is used in an earlier line"):
         read_tokens(str(path))

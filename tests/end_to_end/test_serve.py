@@ -227,9 +227,9 @@ def test_a_directory_in_use_is_one_clear_line(tmp_path: Path, log_dir: Path) -> 
 
 def test_a_missing_log_is_one_clear_line(tmp_path: Path, log_dir: Path) -> None:
     """Neither a missing directory nor an empty one is taken for a log without ACLs."""
-    assert "holds no log" in fault(tmp_path, tmp_path / "none")
+    assert "no metadata log found" in fault(tmp_path, tmp_path / "none")
     segment(log_dir).unlink()
-    assert "neither a log segment nor a checkpoint" in fault(tmp_path, log_dir)
+    assert "expected a log segment or a checkpoint" in fault(tmp_path, log_dir)
 
 
 def test_an_audit_file_that_cannot_be_opened_is_one_clear_line(

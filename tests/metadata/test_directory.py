@@ -113,7 +113,7 @@ def test_a_directory_without_a_metadata_log_is_named(tmp_path: Path) -> None:
     assert str(inner.value) == (
         f"{directory}: this is the log itself; name the directory that holds it: {tmp_path}"
     )
-    with pytest.raises(LogDirectoryError, match="Not a directory"):
+    with pytest.raises(LogDirectoryError, match="expected a log directory, found a file"):
         find_files(directory / "quorum-state")
 
 

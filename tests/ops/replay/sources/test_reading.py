@@ -112,7 +112,7 @@ def test_an_acl_that_is_listed_twice_is_one(tmp_path: Path) -> None:
     ("name", "content", "place", "reason"),
     [
         ("missing", None, None, "No such file or directory"),
-        ("missing.checkpoint", None, None, "not named like a checkpoint"),
+        ("missing.checkpoint", None, None, "expected a log directory, or a checkpoint"),
         ("00000000000000000001-0000000001.checkpoint", b"x" * 99, None, "at byte 0"),
         ("listing.txt", b"\n\nError\n", "line 3", "no line of a listing"),
         ("listing.txt", b"ab\xff", "byte 2", "not valid UTF-8"),
