@@ -450,8 +450,8 @@ SURFACE_MUTANTS: Final = (
     Mutant(
         name="an idle connection gives way at once",
         file="daemon/connections.py",
-        text="IDLE_SECONDS_MIN if connection.is_established",
-        becomes="0 if connection.is_established",
+        text="connection.since + least <= trio.current_time()",
+        becomes="least > 0",
         found_by=(
             "tests/daemon/test_connections.py"
             "::test_established_connection_gives_way_only_when_idle_for_long"
