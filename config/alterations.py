@@ -11,7 +11,7 @@ ConfigurationControlManager, DynamicBrokerConfig.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from enum import IntEnum
 from typing import Final
 
@@ -61,7 +61,7 @@ class Wanted(msgspec.Struct, frozen=True):
     """
 
     values: Mapping[str, str]
-    removed: frozenset[str] | None
+    removed: Set[str] | None
 
 
 def check_alterations(alterations: Sequence[Alteration]) -> Steps[None]:
@@ -111,7 +111,7 @@ def want_incremental(alterations: Sequence[Alteration], plugged: frozenset[str])
         if number % _ALTERATIONS_PER_STEP == 0:
             yield
     yield from _check_values(values, plugged)
-    return Wanted(values, frozenset(removed))
+    return Wanted(values, removed)
 
 
 def want_replacement(alterations: Sequence[Alteration], plugged: frozenset[str]) -> Steps[Wanted]:

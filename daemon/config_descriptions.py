@@ -39,11 +39,11 @@ _NUMBER_CHARACTERS_MAX: Final = 20
 
 @dataclass(slots=True)
 class WantedResource:
-    """A resource to describe; no ``keys`` are all of them."""
+    """A resource to describe; ``keys`` None are all of them."""
 
     kind: int
     name: str
-    keys: set[str]
+    keys: set[str] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,14 +103,14 @@ def want_once(resources: Sequence[Any]) -> Steps[list[WantedResource] | None]:
         if kind not in _DESCRIBABLE:
             return None
         node_id = broker_number(name) if kind == BROKER_CONFIGS else None
-        named = {*(each.configuration_keys or ())}
+        named = {*each.configuration_keys} if each.configuration_keys else None
         known = wanted.get((kind, name if node_id is None else node_id))
         if known is None:
             wanted[kind, name if node_id is None else node_id] = WantedResource(kind, name, named)
         elif named and known.keys:
             known.keys |= named
         else:
-            known.keys = set()
+            known.keys = None
         if number % ITEMS_PER_STEP == 0:
             yield
     return [*wanted.values()]

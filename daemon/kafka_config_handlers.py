@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol
 
 from acl.cluster import ClusterImage
 from acl.model import Operation
-from acl.steps import Steps
+from acl.steps import Steps, free
 from actors.authorizer import Authorizer, RequestContext
 from actors.completion import Completion
 from actors.errors import LogWriteError, UpdateRefusedError
@@ -120,7 +120,9 @@ class ConfigHandlers:
         may = self._rights.may(context, Operation.DESCRIBE_CONFIGS)
         descriptions = Descriptions(asked, may, self._settings.layers, self._node_id)
         answer = DescribeConfigsAnswer(Made(descriptions.describe, wanted))
-        return await write_body(request, answer), 0.0
+        body = await write_body(request, answer)
+        await finish_in_turns(free(wanted))
+        return body, 0.0
 
     async def refuse_describe(self, request: KafkaRequest) -> list[Piece]:
         asked = await read_body(request)
