@@ -48,6 +48,7 @@ from daemon.servers import Server, new_servers, reconfigure_servers
 from daemon.service_manager import ServiceManager
 from daemon.worker_pool import WorkerPool
 from daemon.worker_process import start_worker
+from metadata.errors import CorruptLogError
 from metadata.meta_properties import MetaProperties
 from protocol.metadata_records import METADATA_VERSION_KNOWN
 
@@ -263,6 +264,12 @@ class Daemon:
             fault = StartError(f"{error.filename or log_dir}: {error.strerror or error}")
             parts.standard.complete_initial_load(fault)
             raise fault from error
+        except CorruptLogError as error:
+            log_dir = parts.configuration.metadata_log_dir
+            cure = f"run `authorizerd check-log {log_dir}`, then again with --repair"
+            corrupt = StartError(f"{error}; {cure}")
+            parts.standard.complete_initial_load(corrupt)
+            raise corrupt from error
         except Exception as error:
             parts.standard.complete_initial_load(error)
             raise

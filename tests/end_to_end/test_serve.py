@@ -240,7 +240,7 @@ def test_an_audit_file_that_cannot_be_opened_is_one_clear_line(
     assert "authorizerd.audit.log: " in said
 
 
-def test_a_corrupt_log_stops_the_daemon_with_file_offset_and_reason(
+def test_a_corrupt_log_stops_the_daemon_with_file_offset_reason_and_remedy(
     tmp_path: Path, log_dir: Path
 ) -> None:
     """A bad CRC in a complete batch may be an acknowledged DENY: it is never served past."""
@@ -252,6 +252,7 @@ def test_a_corrupt_log_stops_the_daemon_with_file_offset_and_reason(
     assert str(path) in said
     assert "log offset 2" in said
     assert "CRC" in said
+    assert f"run `authorizerd check-log {log_dir}`, then again with --repair" in said
     assert not (tmp_path / "ready.json").exists()
 
 
