@@ -2,7 +2,7 @@
 
 **Invariant:** once ``begin`` was called the process ends in time, whatever hangs: a disk, a
 plug-in, a thread that nobody can cancel. The log is whole after any kill, so nothing acknowledged
-is lost.
+is lost. Only ``close`` stops the clock: by then everything has ended that might have hung.
 """
 
 from __future__ import annotations
@@ -34,26 +34,28 @@ class ForcedEnd:
     """``phase`` is what the end is at, for the log."""
 
     def __init__(self) -> None:
-        self._seconds: int | None = None
+        self._timer: threading.Timer | None = None
         self.phase = "ending the tasks"
 
     def begin(self, seconds: int) -> None:
-        """Have the process end in ``seconds`` at the latest; only the first call counts.
-
-        There is no way back: the caller goes on to end the process.
-        """
-        if self._seconds is not None:
+        """Have the process end in ``seconds`` at the latest; only the first call counts."""
+        if self._timer is not None:
             return
-        self._seconds = seconds
-        timer = threading.Timer(seconds, self._give_up)
-        timer.daemon = True
-        timer.start()
+        self._timer = threading.Timer(seconds, self._give_up, (seconds,))
+        self._timer.daemon = True
+        self._timer.start()
         signal.setitimer(signal.ITIMER_REAL, seconds + KERNEL_SECONDS)
 
-    def _give_up(self) -> None:
+    def close(self) -> None:
+        """Stop the clock: the daemon has ended in time."""
+        if self._timer is not None:
+            self._timer.cancel()
+            signal.setitimer(signal.ITIMER_REAL, 0)
+
+    def _give_up(self, seconds: int) -> None:
         _logger.critical(
             "the daemon has not ended within %d s, and is killed: %s hangs, at %s",
-            self._seconds,
+            seconds,
             self.phase,
             ", ".join(_places()),
         )

@@ -326,8 +326,9 @@ def run_daemon(
         remove_stale_ready_file(ready_file)
     inherited = take_inherited_sockets(os.environ)
     with (
+        closing(ForcedEnd()) as forced_end,
         closing(ServiceManager(os.environ)) as service_manager,
         closing(Parts(read_configuration)) as parts,
     ):
-        daemon = Daemon(parts, properties, ready_file, service_manager, inherited, ForcedEnd())
+        daemon = Daemon(parts, properties, ready_file, service_manager, inherited, forced_end)
         trio.run(daemon.run)

@@ -102,11 +102,18 @@ PROCESS_MUTANTS: Final = (
         name="an end that hangs is waited for",
         file="daemon/forced_end.py",
         text=(
-            "        timer.start()\n"
+            "        self._timer.start()\n"
             "        signal.setitimer(signal.ITIMER_REAL, seconds + KERNEL_SECONDS)\n"
         ),
         becomes="",
         found_by="tests/end_to_end/test_ending.py::test_an_end_that_hangs_is_forced",
+    ),
+    Mutant(
+        name="an end in time leaves the clock running",
+        file="daemon/forced_end.py",
+        text="            self._timer.cancel()\n",
+        becomes="",
+        found_by="tests/daemon/test_forced_end.py::test_end_in_time_stops_the_clock",
     ),
     Mutant(
         name="a signal to end waits for a reload",
