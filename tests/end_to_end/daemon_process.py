@@ -49,7 +49,11 @@ class DaemonProcess:
         Args:
             absent: what one counts as that is not there; None: it must be.
         """
-        for line in ask(self.admin, "GET", "/metrics").body.decode().splitlines():
+        give_up = time.monotonic() + SECONDS_MAX
+        while (answer := ask(self.admin, "GET", "/metrics")).status == 503:  # overloaded for now
+            assert time.monotonic() < give_up
+            time.sleep(0.1)
+        for line in answer.body.decode().splitlines():
             if line.startswith(f"{name} "):
                 return float(line.rpartition(" ")[2])
         assert absent is not None, f"no metric {name}"

@@ -17,6 +17,7 @@ from http import HTTPStatus
 from pathlib import Path
 from types import SimpleNamespace as Fields
 
+import msgspec
 import pytest
 
 from acl.steps import finish
@@ -286,8 +287,10 @@ def is_for_want_of_room(surface: Surface, answer: bytes) -> bool:
 
 
 def offset_of(answer: bytes) -> int:
-    """Return the offset that the answer to a hello tells: the last that it holds."""
-    return answer[3 + int.from_bytes(answer[:4], "big")]
+    """Return the offset that the answer to a hello tells."""
+    size = int.from_bytes(answer[:4], "big")
+    _, _, _, offset = msgspec.msgpack.decode(answer[4 : 4 + size], type=tuple[str, int, int, int])
+    return offset
 
 
 @pytest.mark.parametrize("surface", NAMES, indirect=True)
