@@ -8,8 +8,8 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Final
 
-from acl.decision import Decision
-from acl.model import Operation, PatternType, Question, ResourceType
+from authorizerd.acl.decision import Decision
+from authorizerd.acl.model import Operation, PatternType, Question, ResourceType
 
 LOGGER_NAME: Final = "kafka.authorizer.logger"
 

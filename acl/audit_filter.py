@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from acl.model import WILDCARD, ResourceType
+from authorizerd.acl.model import WILDCARD, ResourceType
 
 _CIRCLE: Final = 1 << 64
 _STEP: Final = 0x9E3779B97F4A7C15  # the circle divided by the golden ratio

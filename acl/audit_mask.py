@@ -14,8 +14,8 @@ from typing import Final
 
 import msgspec
 
-from acl.decision import Decision, MatchingAcl
-from acl.model import WILDCARD, WILDCARD_PRINCIPAL, Acl, Question
+from authorizerd.acl.decision import Decision, MatchingAcl
+from authorizerd.acl.model import WILDCARD, WILDCARD_PRINCIPAL, Acl, Question
 
 CUT: Final = "***"
 HASH_PREFIX: Final = "hmac-"

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from acl.model import OPERATIONS, Acl, Operation, PatternType, PermissionType
+from authorizerd.acl.model import OPERATIONS, Acl, Operation, PatternType, PermissionType
 
 OPERATION_CODES: Final = range(16)
 

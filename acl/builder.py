@@ -12,10 +12,10 @@ from typing import Final
 
 from immutables import Map, MapMutation
 
-from acl.bits import host_denial_weight, is_odd, weight
-from acl.denying_hosts import NO_DENYING_HOSTS, add_host, is_indexed, remove_host
-from acl.errors import DuplicateAclError, DuplicateIdError, UnknownIdError
-from acl.model import (
+from authorizerd.acl.bits import host_denial_weight, is_odd, weight
+from authorizerd.acl.denying_hosts import NO_DENYING_HOSTS, add_host, is_indexed, remove_host
+from authorizerd.acl.errors import DuplicateAclError, DuplicateIdError, UnknownIdError
+from authorizerd.acl.model import (
     RESOURCE_TYPES,
     WILDCARD,
     WILDCARD_PRINCIPAL,
@@ -24,9 +24,16 @@ from acl.model import (
     Change,
     PatternType,
 )
-from acl.patterns import NO_PATTERNS, NOTHING, Patterns, is_wildcard, sorted_lengths
-from acl.snapshot import NO_HOSTS, NO_PRINCIPALS, NO_RULES, AclSnapshot, Rules, TypeIndex
-from acl.steps import Steps, finish
+from authorizerd.acl.patterns import NO_PATTERNS, NOTHING, Patterns, is_wildcard, sorted_lengths
+from authorizerd.acl.snapshot import (
+    NO_HOSTS,
+    NO_PRINCIPALS,
+    NO_RULES,
+    AclSnapshot,
+    Rules,
+    TypeIndex,
+)
+from authorizerd.acl.steps import Steps, finish
 
 ITEMS_PER_STEP: Final = 64
 WEIGHTS_KEPT: Final = 4096

@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, TypeAlias
 
-from acl.bits import allow_bit, deny_bit
-from acl.decision import AuthorizerSettings, authorize
-from acl.errors import InvalidQuestionError
-from acl.filters import ACLS_PER_STEP
-from acl.model import (
+from authorizerd.acl.bits import allow_bit, deny_bit
+from authorizerd.acl.decision import AuthorizerSettings, authorize
+from authorizerd.acl.errors import InvalidQuestionError
+from authorizerd.acl.filters import ACLS_PER_STEP
+from authorizerd.acl.model import (
     WILDCARD,
     WILDCARD_PRINCIPAL,
     Acl,
@@ -25,9 +25,9 @@ from acl.model import (
     PermissionType,
     ResourceType,
 )
-from acl.patterns import NO_PATTERNS, Patterns, leaf
-from acl.snapshot import AclSnapshot, Rules, rules_of
-from acl.steps import Steps
+from authorizerd.acl.patterns import NO_PATTERNS, Patterns, leaf
+from authorizerd.acl.snapshot import AclSnapshot, Rules, rules_of
+from authorizerd.acl.steps import Steps
 
 PROBE_NAME: Final = "hardcode"
 LOOKUPS_PER_STEP: Final = 512

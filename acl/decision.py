@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from acl.bits import (
+from authorizerd.acl.bits import (
     ALLOWS,
     DENIES,
     HOST_DENIES,
@@ -25,9 +25,9 @@ from acl.bits import (
     denying_operations,
     is_odd,
 )
-from acl.denying_hosts import NO_HOSTS
-from acl.errors import InvalidQuestionError
-from acl.model import (
+from authorizerd.acl.denying_hosts import NO_HOSTS
+from authorizerd.acl.errors import InvalidQuestionError
+from authorizerd.acl.model import (
     RESOURCE_TYPES,
     WILDCARD,
     WILDCARD_PRINCIPAL,
@@ -37,7 +37,7 @@ from acl.model import (
     PermissionType,
     Question,
 )
-from acl.patterns import (
+from authorizerd.acl.patterns import (
     AFTER_WILDCARD,
     NO_PATTERNS,
     Patterns,
@@ -46,7 +46,7 @@ from acl.patterns import (
     matches,
     misses_wildcard,
 )
-from acl.snapshot import NO_RULES, AclSnapshot, Rules, rules_of
+from authorizerd.acl.snapshot import NO_RULES, AclSnapshot, Rules, rules_of
 
 
 class AuthorizerSettings(msgspec.Struct, frozen=True, gc=False):

@@ -11,8 +11,8 @@ from typing import Final, TypeAlias
 
 from immutables import Map
 
-from acl.bits import is_odd
-from acl.model import Acl, PermissionType
+from authorizerd.acl.bits import is_odd
+from authorizerd.acl.model import Acl, PermissionType
 
 Place: TypeAlias = tuple[int, str, int]
 """A pattern's type and name, and an operation."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from acl.model import Acl
+from authorizerd.acl.model import Acl
+from authorizerd.image.errors import ChangeError
 
 
 class AclError(Exception):
@@ -25,10 +26,6 @@ class NotReadyError(AclError):
     """The ACLs are not loaded yet, and the principal is no super user (AUTHORIZER_NOT_READY)."""
 
 
-class ChangeError(AclError):
-    """A committed change that does not fit what came before: the log or this code is wrong."""
-
-
 class DuplicateIdError(ChangeError):
     def __init__(self, id: bytes) -> None:
         super().__init__(f"an ACL with id {id.hex()} is already present")
@@ -46,7 +43,3 @@ class UnknownIdError(ChangeError):
     def __init__(self, id: bytes) -> None:
         super().__init__(f"no ACL with id {id.hex()} is present to be removed")
         self.id = id
-
-
-class ClusterChangeError(ChangeError):
-    """A committed change that does not fit the topics or credentials before it."""

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias
 
 from msgspec.structs import astuple
 
-from acl.model import WILDCARD, Acl, AclFilter, PatternType
+from authorizerd.acl.model import WILDCARD, Acl, AclFilter, PatternType
 
 _ANY: Final = 1
 _SHARDS: Final = 256

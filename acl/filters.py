@@ -9,8 +9,16 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
-from acl.model import WILDCARD, Acl, AclFilter, Operation, PatternType, PermissionType, ResourceType
-from acl.snapshot import AclSnapshot
+from authorizerd.acl.model import (
+    WILDCARD,
+    Acl,
+    AclFilter,
+    Operation,
+    PatternType,
+    PermissionType,
+    ResourceType,
+)
+from authorizerd.acl.snapshot import AclSnapshot
 
 ACLS_PER_STEP: Final = 256
 

@@ -11,7 +11,7 @@ from typing import Self, cast
 
 import msgspec
 
-from acl.cluster_changes import ClusterChange
+from authorizerd.image.changes import ClusterChange
 
 WILDCARD = "*"
 WILDCARD_PRINCIPAL = "User:*"

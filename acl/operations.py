@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from acl.model import Operation, ResourceType
+from authorizerd.acl.model import Operation, ResourceType
 
 NOT_REQUESTED: Final = -(2**31)
 """The field's value where the client did not ask for authorized operations."""

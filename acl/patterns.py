@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 from immutables import Map
 
-from acl.model import WILDCARD, PatternType
+from authorizerd.acl.model import WILDCARD, PatternType
 
 NOTHING: Final[Map[str, int]] = Map()
 AFTER_WILDCARD: Final = chr(ord(WILDCARD) + 1)

@@ -17,16 +17,16 @@ from typing import Final
 import msgspec
 from immutables import Map
 
-from acl.bits import host_denial_weight, is_odd, weight
-from acl.denying_hosts import (
+from authorizerd.acl.bits import host_denial_weight, is_odd, weight
+from authorizerd.acl.denying_hosts import (
     NO_DENYING_HOSTS,
     DenyingHosts,
     add_host,
     is_indexed,
     remove_host,
 )
-from acl.errors import DuplicateAclError, DuplicateIdError, UnknownIdError
-from acl.model import (
+from authorizerd.acl.errors import DuplicateAclError, DuplicateIdError, UnknownIdError
+from authorizerd.acl.model import (
     RESOURCE_TYPES,
     WILDCARD,
     WILDCARD_PRINCIPAL,
@@ -35,7 +35,7 @@ from acl.model import (
     Change,
     ChangeBatch,
 )
-from acl.patterns import NO_PATTERNS, Patterns, added, leaf
+from authorizerd.acl.patterns import NO_PATTERNS, Patterns, added, leaf
 
 
 class Rules(msgspec.Struct, frozen=True, gc=False):

@@ -16,11 +16,11 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
-from acl.errors import AclError, InvalidAclError, PolicyViolationError
-from acl.filter_index import FilterIndex
-from acl.filters import scan_acls
-from acl.model import Acl, AclAdded, AclFilter, AclRemoved
-from acl.snapshot import (
+from authorizerd.acl.errors import AclError, InvalidAclError, PolicyViolationError
+from authorizerd.acl.filter_index import FilterIndex
+from authorizerd.acl.filters import scan_acls
+from authorizerd.acl.model import Acl, AclAdded, AclFilter, AclRemoved
+from authorizerd.acl.snapshot import (
     CHANGES_PER_STATE,
     STATES_FREED_PER_STEP,
     AclSnapshot,
@@ -28,8 +28,8 @@ from acl.snapshot import (
     with_acl,
     without_acl,
 )
-from acl.steps import Steps, free
-from acl.validation import validate_filter, validate_new_acl
+from authorizerd.acl.steps import Steps, free
+from authorizerd.acl.validation import validate_filter, validate_new_acl
 
 RECORDS_PER_REQUEST_MAX: Final = 10_000
 MATCHES_PER_REQUEST_MAX: Final = 100_000

@@ -9,8 +9,8 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Final
 
-from acl.errors import InvalidAclError
-from acl.model import (
+from authorizerd.acl.errors import InvalidAclError
+from authorizerd.acl.model import (
     CLUSTER_NAME,
     Acl,
     AclFilter,

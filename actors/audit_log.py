@@ -15,10 +15,10 @@ from typing import Final, Protocol
 import msgspec
 import trio
 
-from acl.audit import AuditLevel, audit_level
-from acl.audit_filter import NO_FILTER, AuditFilter, AuditRules, Sampler
-from acl.decision import Decision
-from acl.model import Question
+from authorizerd.acl.audit import AuditLevel, audit_level
+from authorizerd.acl.audit_filter import NO_FILTER, AuditFilter, AuditRules, Sampler
+from authorizerd.acl.decision import Decision
+from authorizerd.acl.model import Question
 
 EVENTS_PER_SLICE: Final = 256
 EVENTS_PER_WRITE_MAX: Final = 4096

@@ -18,13 +18,17 @@ from typing import Final, Protocol, TypeAlias
 
 import msgspec
 
-from acl.by_resource_type import PROBE_NAME, check_by_resource_type, scan_by_resource_type
-from acl.errors import InvalidQuestionError
-from acl.hosts import host_address
-from acl.model import Acl, AclFilter, PatternType
-from acl.steps import Steps
-from acl.updates import Deleted
-from actors.completion import Completion
+from authorizerd.acl.by_resource_type import (
+    PROBE_NAME,
+    check_by_resource_type,
+    scan_by_resource_type,
+)
+from authorizerd.acl.errors import InvalidQuestionError
+from authorizerd.acl.hosts import host_address
+from authorizerd.acl.model import Acl, AclFilter, PatternType
+from authorizerd.acl.steps import Steps
+from authorizerd.acl.updates import Deleted
+from authorizerd.actors.completion import Completion
 
 _HOST_SHOWN_MAX: Final = 100
 

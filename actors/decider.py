@@ -12,10 +12,10 @@ from typing import Final, Protocol, TypeAlias
 
 import msgspec
 
-from acl.decision import AuthorizerSettings, Decision
-from acl.model import Question
-from acl.snapshot import AclSnapshot
-from actors.authorizer import Action, Authorizer
+from authorizerd.acl.decision import AuthorizerSettings, Decision
+from authorizerd.acl.model import Question
+from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.actors.authorizer import Action, Authorizer
 
 KAFKA_SURFACE: Final = "Kafka"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from acl.errors import ChangeError
+from authorizerd.image.errors import ChangeError
 
 
 class UnfitChangeError(Exception):

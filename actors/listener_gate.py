@@ -13,9 +13,9 @@ from collections.abc import Collection, Mapping
 
 import trio
 
-from actors.completion import Completion
-from actors.errors import EndpointStartError
-from actors.published import Published
+from authorizerd.actors.completion import Completion
+from authorizerd.actors.errors import EndpointStartError
+from authorizerd.actors.published import Published
 
 
 class ListenerGate:

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from acl.model import Acl, AclFilter
-from acl.steps import Steps, at_once
-from acl.updates import Deleted
-from actors.authorizer import Action, Authorizer, RequestContext
-from actors.completion import Completion
-from actors.errors import SecurityDisabledError
+from authorizerd.acl.model import Acl, AclFilter
+from authorizerd.acl.steps import Steps, at_once
+from authorizerd.acl.updates import Deleted
+from authorizerd.actors.authorizer import Action, Authorizer, RequestContext
+from authorizerd.actors.completion import Completion
+from authorizerd.actors.errors import SecurityDisabledError
 
 _NOT_CONFIGURED = "No Authorizer is configured"
 

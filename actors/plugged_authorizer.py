@@ -13,17 +13,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, TypeVar
 
-from acl.decision import AuthorizerSettings, Decision, NamedRule
-from acl.errors import InvalidQuestionError, NotReadyError
-from acl.model import Acl, AclFilter, Question
-from acl.snapshot import AclSnapshot
-from acl.steps import Steps
-from acl.updates import Deleted
-from actors.authorizer import Action, Authorize, Authorizer, RequestContext, ServerInfo
-from actors.completion import Completion, ItemCompletions
-from actors.decider import KAFKA_SURFACE, Authority, Decider, DecisionCounts, Judge
-from actors.errors import AuthorizerFaultError, EndpointStartError, SecurityDisabledError
-from actors.plugged_values import (
+from authorizerd.acl.decision import AuthorizerSettings, Decision, NamedRule
+from authorizerd.acl.errors import InvalidQuestionError, NotReadyError
+from authorizerd.acl.model import Acl, AclFilter, Question
+from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.acl.steps import Steps
+from authorizerd.acl.updates import Deleted
+from authorizerd.actors.authorizer import Action, Authorize, Authorizer, RequestContext, ServerInfo
+from authorizerd.actors.completion import Completion, ItemCompletions
+from authorizerd.actors.decider import KAFKA_SURFACE, Authority, Decider, DecisionCounts, Judge
+from authorizerd.actors.errors import (
+    AuthorizerFaultError,
+    EndpointStartError,
+    SecurityDisabledError,
+)
+from authorizerd.actors.plugged_values import (
     CheckedCompletions,
     as_fault,
     check_count,
@@ -31,7 +35,7 @@ from actors.plugged_values import (
     checked_slices,
     guarded,
 )
-from actors.published import View
+from authorizerd.actors.published import View
 
 Value = TypeVar("Value")
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeVar, overload
 
-from acl.model import Acl
-from acl.updates import Deleted
-from actors.completion import Completion, ItemCompletions
-from actors.errors import AuthorizerFaultError
+from authorizerd.acl.model import Acl
+from authorizerd.acl.updates import Deleted
+from authorizerd.actors.completion import Completion, ItemCompletions
+from authorizerd.actors.errors import AuthorizerFaultError
 
 Value = TypeVar("Value")
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import trio
 
-from actors.completion import Completion
+from authorizerd.actors.completion import Completion
 
 _ITEMS_PER_TURN: Final = 256
 

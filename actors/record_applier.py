@@ -19,21 +19,21 @@ from typing import Final, TypeVar
 
 import trio
 
-from acl.builder import SnapshotBuilder
-from acl.cluster import EMPTY_IMAGE, ClusterImage, apply_cluster_changes
-from acl.errors import ChangeError
-from acl.model import ChangeBatch
-from acl.snapshot import (
+from authorizerd.acl.builder import SnapshotBuilder
+from authorizerd.acl.model import ChangeBatch
+from authorizerd.acl.snapshot import (
     CHANGES_PER_STATE,
     STATES_FREED_PER_STEP,
     AclSnapshot,
     apply_changes,
     at_offset,
 )
-from acl.steps import free
-from actors.errors import UnfitChangeError
-from actors.published import Published, View
-from actors.steps import finish_in_turns
+from authorizerd.acl.steps import free
+from authorizerd.actors.errors import UnfitChangeError
+from authorizerd.actors.published import Published, View
+from authorizerd.actors.steps import finish_in_turns
+from authorizerd.image.cluster import EMPTY_IMAGE, ClusterImage, apply_cluster_changes
+from authorizerd.image.errors import ChangeError
 
 CHANGES_PER_SLICE: Final = CHANGES_PER_STATE
 

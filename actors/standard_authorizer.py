@@ -12,23 +12,23 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final
 
-from acl.audit import AuditLevel
-from acl.by_resource_type import authorize_by_resource_type, check_by_resource_type
-from acl.decision import SUPER_USER, AuthorizerSettings, Decision, authorize, explain
-from acl.errors import InvalidQuestionError, NotReadyError
-from acl.filters import scan_acls
-from acl.model import Acl, AclFilter, PatternType, Question
-from acl.snapshot import AclSnapshot
-from acl.steps import Steps
-from acl.updates import Deleted
-from actors.audit_log import AuditEvent, AuditLog
-from actors.authorizer import Action, Authorize, RequestContext, ServerInfo, probe_of
-from actors.completion import Completion
-from actors.decider import KAFKA_SURFACE, Authority, Decider, DecisionCounts, Judge
-from actors.errors import EndpointStartError
-from actors.published import View
-from actors.update_queue import UpdateQueue
-from config.values import boolean, super_users
+from authorizerd.acl.audit import AuditLevel
+from authorizerd.acl.by_resource_type import authorize_by_resource_type, check_by_resource_type
+from authorizerd.acl.decision import SUPER_USER, AuthorizerSettings, Decision, authorize, explain
+from authorizerd.acl.errors import InvalidQuestionError, NotReadyError
+from authorizerd.acl.filters import scan_acls
+from authorizerd.acl.model import Acl, AclFilter, PatternType, Question
+from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.acl.steps import Steps
+from authorizerd.acl.updates import Deleted
+from authorizerd.actors.audit_log import AuditEvent, AuditLog
+from authorizerd.actors.authorizer import Action, Authorize, RequestContext, ServerInfo, probe_of
+from authorizerd.actors.completion import Completion
+from authorizerd.actors.decider import KAFKA_SURFACE, Authority, Decider, DecisionCounts, Judge
+from authorizerd.actors.errors import EndpointStartError
+from authorizerd.actors.published import View
+from authorizerd.actors.update_queue import UpdateQueue
+from authorizerd.config.values import boolean, super_users
 
 SUPER_USERS: Final = "super.users"
 ALLOW_EVERYONE: Final = "allow.everyone.if.no.acl.found"

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import trio
 
-from acl.steps import Steps
+from authorizerd.acl.steps import Steps
 
 T = TypeVar("T")
 

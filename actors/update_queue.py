@@ -20,12 +20,10 @@ from typing import Any, Final, Generic, Protocol, TypeVar, assert_never
 
 import trio
 
-from acl.cluster import ClusterImage, apply_cluster_changes
-from acl.cluster_changes import ClusterChange
-from acl.model import Acl, AclFilter, Change, ChangeBatch
-from acl.snapshot import STATES_FREED_PER_STEP, AclSnapshot
-from acl.steps import free
-from acl.updates import (
+from authorizerd.acl.model import Acl, AclFilter, Change, ChangeBatch
+from authorizerd.acl.snapshot import STATES_FREED_PER_STEP, AclSnapshot
+from authorizerd.acl.steps import free
+from authorizerd.acl.updates import (
     RECORDS_PER_REQUEST_MAX,
     CreationPlan,
     Deleted,
@@ -33,11 +31,13 @@ from acl.updates import (
     plan_creations,
     plan_deletions,
 )
-from actors.completion import Completion, ItemCompletions
-from actors.errors import LogWriteError, UpdateRefusedError
-from actors.published import View
-from actors.record_applier import CaughtUp
-from actors.steps import finish_in_turns
+from authorizerd.actors.completion import Completion, ItemCompletions
+from authorizerd.actors.errors import LogWriteError, UpdateRefusedError
+from authorizerd.actors.published import View
+from authorizerd.actors.record_applier import CaughtUp
+from authorizerd.actors.steps import finish_in_turns
+from authorizerd.image.changes import ClusterChange
+from authorizerd.image.cluster import ClusterImage, apply_cluster_changes
 
 T = TypeVar("T")
 

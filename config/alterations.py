@@ -17,10 +17,10 @@ from typing import Final
 
 import msgspec
 
-from acl.steps import Steps
-from config.dynamic import check_value, may_change
-from config.errors import InvalidValueError
-from config.keys import KEYS_BY_NAME
+from authorizerd.acl.steps import Steps
+from authorizerd.config.dynamic import check_value, may_change
+from authorizerd.config.errors import InvalidValueError
+from authorizerd.config.keys import KEYS_BY_NAME
 
 _ALTERATIONS_PER_STEP: Final = 64
 _NAMES_MAX: Final = 100

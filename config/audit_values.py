@@ -9,16 +9,16 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 
-from acl.audit_filter import (
+from authorizerd.acl.audit_filter import (
     ALL_NAMES,
     ALL_RESOURCES,
     NamePatterns,
     ResourcePatterns,
     name_patterns,
 )
-from acl.model import WILDCARD, ResourceType
-from config.errors import InvalidValueError
-from config.values import RESOURCE_TYPES, shown, trim
+from authorizerd.acl.model import WILDCARD, ResourceType
+from authorizerd.config.errors import InvalidValueError
+from authorizerd.config.values import RESOURCE_TYPES, shown, trim
 
 RATE_MIN = 1e-6
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from config.configuration import Configuration
+from authorizerd.config.configuration import Configuration
 
 ADMIN_CONNECTIONS_MAX: Final = 64
 """How many connections the admin port may have: its own, whatever max.connections says."""

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from acl.audit import AuditLevel
-from acl.audit_filter import AuditFilter, AuditRules
-from acl.audit_mask import Masking
-from acl.model import ResourceType
-from config.endpoints import Endpoint, HttpEndpoint, StreamEndpoint
-from config.jaas import PlainUsers
-from config.joined_rules import (
+from authorizerd.acl.audit import AuditLevel
+from authorizerd.acl.audit_filter import AuditFilter, AuditRules
+from authorizerd.acl.audit_mask import Masking
+from authorizerd.acl.model import ResourceType
+from authorizerd.config.endpoints import Endpoint, HttpEndpoint, StreamEndpoint
+from authorizerd.config.jaas import PlainUsers
+from authorizerd.config.joined_rules import (
     read_admin_http,
     read_advertised_listeners,
     read_audit_mask_secret_file,
@@ -32,10 +32,10 @@ from config.joined_rules import (
     read_tokens_file,
     read_workers,
 )
-from config.key_values import KeyValues, read_key_values
-from config.keys import KEYS
-from config.properties import Property, parse_override, parse_properties
-from config.values import AuditFormat, LogFormat, LogLevel, trim
+from authorizerd.config.key_values import KeyValues, read_key_values
+from authorizerd.config.keys import KEYS
+from authorizerd.config.properties import Property, parse_override, parse_properties
+from authorizerd.config.values import AuditFormat, LogFormat, LogLevel, trim
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,11 +17,11 @@ from typing import Final, NamedTuple
 
 from immutables import Map
 
-from config.errors import InvalidValueError
-from config.key import Key
-from config.keys import KEYS, KEYS_BY_NAME
-from config.own_keys import OWN_PREFIX
-from config.values import boolean, integer, paths, some_words, trim, words
+from authorizerd.config.errors import InvalidValueError
+from authorizerd.config.key import Key
+from authorizerd.config.keys import KEYS, KEYS_BY_NAME
+from authorizerd.config.own_keys import OWN_PREFIX
+from authorizerd.config.values import boolean, integer, paths, some_words, trim, words
 
 _AUDIT_PREFIX: Final = f"{OWN_PREFIX}audit."
 

@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Address, ip_address
 
-from config.errors import InvalidValueError
-from config.values import SecurityProtocol, path, shown, some_words
+from authorizerd.config.errors import InvalidValueError
+from authorizerd.config.values import SecurityProtocol, path, shown, some_words
 
 NONROUTABLE_HOST = "0.0.0.0"  # noqa: S104 - compared with, never bound
 

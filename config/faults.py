@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from config.configuration import Configuration, parse
-from config.errors import ConfigurationError, InvalidValueError
-from config.keys import KEYS, KEYS_BY_NAME, unknown_key_reason
-from config.own_keys import OWN_PREFIX
-from config.properties import Property, parse_override, parse_properties
-from config.values import trim
+from authorizerd.config.configuration import Configuration, parse
+from authorizerd.config.errors import ConfigurationError, InvalidValueError
+from authorizerd.config.keys import KEYS, KEYS_BY_NAME, unknown_key_reason
+from authorizerd.config.own_keys import OWN_PREFIX
+from authorizerd.config.properties import Property, parse_override, parse_properties
+from authorizerd.config.values import trim
 
 
 def parse_or_faults(

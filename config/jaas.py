@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from types import MappingProxyType
 
-from config.errors import InvalidValueError
+from authorizerd.config.errors import InvalidValueError
 
 PLAIN_LOGIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 _USER_PREFIX = "user_"

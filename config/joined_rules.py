@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from acl.audit_mask import Masking
-from config.endpoints import (
+from authorizerd.acl.audit_mask import Masking
+from authorizerd.config.endpoints import (
     NONROUTABLE_HOST,
     Endpoint,
     HttpEndpoint,
@@ -18,10 +18,15 @@ from config.endpoints import (
     is_loopback,
     not_loopback,
 )
-from config.jaas import PlainUsers, plain_users
-from config.key_values import KeyValues
-from config.keys import KEYS_BY_NAME
-from config.values import STANDARD_AUTHORIZER, SecurityProtocol, integer, sasl_mechanisms
+from authorizerd.config.jaas import PlainUsers, plain_users
+from authorizerd.config.key_values import KeyValues
+from authorizerd.config.keys import KEYS_BY_NAME
+from authorizerd.config.values import (
+    STANDARD_AUTHORIZER,
+    SecurityProtocol,
+    integer,
+    sasl_mechanisms,
+)
 
 
 def read_metadata_log_dir(keys: KeyValues) -> str:

@@ -6,9 +6,9 @@ passed over.
 
 from __future__ import annotations
 
-from config.endpoints import parse_advertised_listeners, parse_listeners
-from config.key import Key
-from config.values import (
+from authorizerd.config.endpoints import parse_advertised_listeners, parse_listeners
+from authorizerd.config.key import Key
+from authorizerd.config.values import (
     STANDARD_AUTHORIZER,
     address_limits,
     authorizer_class,

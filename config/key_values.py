@@ -9,12 +9,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from config.errors import ConfigurationError, InvalidValueError
-from config.key import Key
-from config.keys import KEYS, KEYS_BY_NAME, unknown_key_reason
-from config.own_keys import OWN_PREFIX
-from config.properties import Property
-from config.values import trim
+from authorizerd.config.errors import ConfigurationError, InvalidValueError
+from authorizerd.config.key import Key
+from authorizerd.config.keys import KEYS, KEYS_BY_NAME, unknown_key_reason
+from authorizerd.config.own_keys import OWN_PREFIX
+from authorizerd.config.properties import Property
+from authorizerd.config.values import trim
 
 Value = TypeVar("Value")
 

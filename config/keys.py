@@ -8,8 +8,8 @@ from __future__ import annotations
 from difflib import get_close_matches
 from typing import Final
 
-from config.kafka_keys import KAFKA_KEYS
-from config.own_keys import OWN_KEYS, OWN_PREFIX
+from authorizerd.config.kafka_keys import KAFKA_KEYS
+from authorizerd.config.own_keys import OWN_KEYS, OWN_PREFIX
 
 KEYS = (*KAFKA_KEYS, *OWN_KEYS)
 KEYS_BY_NAME = {key.name: key for key in KEYS}

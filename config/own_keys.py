@@ -5,15 +5,15 @@ Law: whatever begins with the prefix and is not in this table is refused, never 
 
 from __future__ import annotations
 
-from acl.audit_mask import Masking
-from config.audit_values import principal_patterns, resource_patterns, share
-from config.endpoints import (
+from authorizerd.acl.audit_mask import Masking
+from authorizerd.config.audit_values import principal_patterns, resource_patterns, share
+from authorizerd.config.endpoints import (
     parse_http_endpoint,
     parse_loopback_http_endpoint,
     parse_stream_endpoint,
 )
-from config.key import Key
-from config.values import (
+from authorizerd.config.key import Key
+from authorizerd.config.values import (
     AuditFormat,
     LogFormat,
     LogLevel,

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from config.errors import ConfigurationError, InvalidValueError
+from authorizerd.config.errors import ConfigurationError, InvalidValueError
 
 OVERRIDE_SOURCE = "--override"
 

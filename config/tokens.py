@@ -18,8 +18,8 @@ from hashlib import sha256
 from types import MappingProxyType
 from typing import Final
 
-from acl.model import WILDCARD_PRINCIPAL
-from config.errors import ConfigurationError, InvalidValueError
+from authorizerd.acl.model import WILDCARD_PRINCIPAL
+from authorizerd.config.errors import ConfigurationError, InvalidValueError
 
 SECRET_BYTES: Final = 32
 

@@ -13,11 +13,11 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TypeVar
 
-from acl.audit import AuditLevel
-from acl.hosts import host_address
-from acl.letter_case import ascii_lower
-from acl.model import ResourceType
-from config.errors import InvalidValueError
+from authorizerd.acl.audit import AuditLevel
+from authorizerd.acl.hosts import host_address
+from authorizerd.acl.letter_case import ascii_lower
+from authorizerd.acl.model import ResourceType
+from authorizerd.config.errors import InvalidValueError
 
 STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 ZOOKEEPER_AUTHORIZERS = (

@@ -1,1 +1,1 @@
-"""The process: lifespan, sources, HTTP, command line."""
+"""The process: binds ports, starts the actors and servers, and ends them."""

@@ -10,12 +10,17 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Final
 
-from actors.authorizer import ServerInfo
-from config.bounds import ADMIN_CONNECTIONS_MAX, listener_connections_max
-from config.configuration import Configuration
-from daemon.binding import BoundEndpoint, bind, bind_unix
-from daemon.inherited_sockets import InheritedSockets, adopt, adopt_unix, check_names
-from daemon.kafka_answers import Cluster, Node
+from authorizerd.actors.authorizer import ServerInfo
+from authorizerd.config.bounds import ADMIN_CONNECTIONS_MAX, listener_connections_max
+from authorizerd.config.configuration import Configuration
+from authorizerd.daemon.kafka.responses import Cluster, Node
+from authorizerd.daemon.net.binding import BoundEndpoint, bind, bind_unix
+from authorizerd.daemon.net.socket_activation import (
+    InheritedSockets,
+    adopt,
+    adopt_unix,
+    check_names,
+)
 
 DECISION_HTTP: Final = "decision_http"
 DECISION_STREAM: Final = "decision_stream"

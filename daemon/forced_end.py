@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import PurePath
 from typing import Final
 
-from daemon.log_output import flush_log
+from authorizerd.daemon.logging.setup import flush_log
 
 ENDING_SECONDS: Final = 15
 """How long an end may take beside what it waits for connections and workers."""

@@ -22,12 +22,11 @@ from typing import Final
 
 import trio
 
-from actors.listener_gate import ListenerGate
-from config.configuration import Configuration, Reloadable
-from daemon.assembly import Parts
-from daemon.audit import Audit
-from daemon.binding import BoundEndpoint
-from daemon.endpoints import (
+from authorizerd.actors.listener_gate import ListenerGate
+from authorizerd.config.configuration import Configuration, Reloadable
+from authorizerd.daemon.audit.setup import Audit
+from authorizerd.daemon.components import Parts
+from authorizerd.daemon.endpoints import (
     ADMIN_HTTP,
     DECISION_HTTP,
     DECISION_PORTS,
@@ -36,21 +35,26 @@ from daemon.endpoints import (
     new_cluster,
     new_server_info,
 )
-from daemon.errors import StartError
-from daemon.forced_end import ENDING_SECONDS, ForcedEnd
-from daemon.garbage import automatic_collection_off
-from daemon.inherited_sockets import InheritedSockets, take_inherited_sockets
-from daemon.kafka_answers import Cluster
-from daemon.readiness import Readiness
-from daemon.ready_file import ReadyFile, remove_stale_ready_file, write_ready_file
-from daemon.reload_signal import release_reload_signal
-from daemon.servers import Server, new_servers, reconfigure_servers
-from daemon.service_manager import ServiceManager
-from daemon.worker_pool import WorkerPool
-from daemon.worker_process import start_worker
-from metadata.errors import CorruptLogError
-from metadata.meta_properties import MetaProperties
-from protocol.metadata_records import METADATA_VERSION_KNOWN
+from authorizerd.daemon.errors import StartError
+from authorizerd.daemon.forced_end import ENDING_SECONDS, ForcedEnd
+from authorizerd.daemon.gc_control import automatic_collection_off
+from authorizerd.daemon.kafka.responses import Cluster
+from authorizerd.daemon.net.binding import BoundEndpoint
+from authorizerd.daemon.net.socket_activation import InheritedSockets, take_inherited_sockets
+from authorizerd.daemon.reload_signal import release_reload_signal
+from authorizerd.daemon.servers import Server, new_servers, reconfigure_servers
+from authorizerd.daemon.telemetry.readiness import Readiness
+from authorizerd.daemon.telemetry.ready_file import (
+    ReadyFile,
+    remove_stale_ready_file,
+    write_ready_file,
+)
+from authorizerd.daemon.telemetry.systemd import ServiceManager
+from authorizerd.daemon.workers.pool import WorkerPool
+from authorizerd.daemon.workers.spawn import start_worker
+from authorizerd.metadata.errors import CorruptLogError
+from authorizerd.metadata.meta_properties import MetaProperties
+from authorizerd.protocol.records.metadata import METADATA_VERSION_KNOWN
 
 SWITCH_INTERVAL_S: Final = 0.0005
 """How long a worker thread may keep the loop waiting; Python's own 5 ms is too long."""

@@ -12,34 +12,39 @@ from typing import Final, Protocol
 
 import trio
 
-from actors.decider import Decider
-from actors.listener_gate import ListenerGate
-from config.bounds import (
+from authorizerd.actors.decider import Decider
+from authorizerd.actors.listener_gate import ListenerGate
+from authorizerd.config.bounds import (
     RESERVED_CONNECTIONS,
     http_room_bytes,
     kafka_room_bytes,
     stream_room_bytes,
 )
-from config.configuration import Configuration, Reloadable
-from config.endpoints import Endpoint
-from daemon.admin import AdminHandler
-from daemon.askers import Askers
-from daemon.assembly import Parts
-from daemon.authzen import AuthZenHandler
-from daemon.connection_limits import ConnectionLimits
-from daemon.decision_stream import StreamServer
-from daemon.endpoints import ADMIN_HTTP, DECISION_HTTP, DECISION_STREAM, connections_wanted
-from daemon.http_server import Handler, HttpServer
-from daemon.kafka_answers import Cluster
-from daemon.kafka_handlers import KafkaHandlers
-from daemon.kafka_listener import KafkaListener
-from daemon.metrics import Measured, new_registry
-from daemon.opa import OpaHandler, is_opa_path
-from daemon.open_files import allow_open_files
-from daemon.readiness import Readiness
-from protocol.authzen import Vocabulary
-from protocol.http_head import HttpLimits
-from protocol.http_messages import LOOPBACK_HOSTS, Request, Response
+from authorizerd.config.configuration import Configuration, Reloadable
+from authorizerd.config.endpoints import Endpoint
+from authorizerd.daemon.components import Parts
+from authorizerd.daemon.decisions.authzen import AuthZenHandler
+from authorizerd.daemon.decisions.callers import Askers
+from authorizerd.daemon.decisions.opa import OpaHandler, is_opa_path
+from authorizerd.daemon.decisions.stream_server import StreamServer
+from authorizerd.daemon.endpoints import (
+    ADMIN_HTTP,
+    DECISION_HTTP,
+    DECISION_STREAM,
+    connections_wanted,
+)
+from authorizerd.daemon.http.server import Handler, HttpServer
+from authorizerd.daemon.kafka.dispatch import KafkaHandlers
+from authorizerd.daemon.kafka.listener import KafkaListener
+from authorizerd.daemon.kafka.responses import Cluster
+from authorizerd.daemon.net.connection_limits import ConnectionLimits
+from authorizerd.daemon.net.fd_limit import allow_open_files
+from authorizerd.daemon.telemetry.admin import AdminHandler
+from authorizerd.daemon.telemetry.metrics import Measured, new_registry
+from authorizerd.daemon.telemetry.readiness import Readiness
+from authorizerd.protocol.decisions.authzen import Vocabulary
+from authorizerd.protocol.http.messages import LOOPBACK_HOSTS, Request, Response
+from authorizerd.protocol.http.request_head import HttpLimits
 
 _ADMIN_REQUEST_BYTES_MAX: Final = 4096
 

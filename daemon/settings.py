@@ -17,16 +17,16 @@ from typing import Final
 import trio
 from immutables import Map
 
-from acl.cluster import ClusterImage
-from actors.authorizer import Authorizer
-from actors.published import View
-from config.alterations import Changes
-from config.configuration import Configuration, Reloadable, reloadable_of
-from config.dynamic import Layers, is_guarded, may_change, plugged_keys, sound_values
-from config.errors import ConfigurationError, InvalidValueError
-from config.keys import KEYS_BY_NAME
-from config.values import super_users
-from daemon.errors import StartError
+from authorizerd.actors.authorizer import Authorizer
+from authorizerd.actors.published import View
+from authorizerd.config.alterations import Changes
+from authorizerd.config.configuration import Configuration, Reloadable, reloadable_of
+from authorizerd.config.dynamic import Layers, is_guarded, may_change, plugged_keys, sound_values
+from authorizerd.config.errors import ConfigurationError, InvalidValueError
+from authorizerd.config.keys import KEYS_BY_NAME
+from authorizerd.config.values import super_users
+from authorizerd.daemon.errors import StartError
+from authorizerd.image.cluster import ClusterImage
 
 BROKER_CONFIGS: Final = 4
 """The type under which a node's dynamic configs are kept: Kafka's ConfigResource.Type.BROKER."""

@@ -17,26 +17,26 @@ from typing import Final
 
 import trio
 
-from acl.model import ChangeBatch
-from actors.record_applier import CaughtUp, RecordApplier
-from actors.standard_authorizer import StandardAuthorizer
-from config.configuration import Configuration, of_values, reloadable_of
-from daemon.askers import Askers
-from daemon.assembly import BATCHES_WAITING_MAX
-from daemon.audit import Audit, open_worker_audit
-from daemon.binding import listen_at
-from daemon.decision_stream import StreamServer
-from daemon.endpoints import DECISION_HTTP, DECISION_STREAM
-from daemon.errors import StartError
-from daemon.feed_source import FeedSource, Follower
-from daemon.garbage import Collector, automatic_collection_off
-from daemon.http_server import HttpServer
-from daemon.lifespan import SWITCH_INTERVAL_S
-from daemon.log_output import log_statistics, take_log_format
-from daemon.servers import new_decision_server, new_stream_server, reconfigure_servers
-from daemon.worker_counts import counters_of
-from daemon.worker_process import FEED_FLAG
-from protocol.worker_feed import Files, Place
+from authorizerd.acl.model import ChangeBatch
+from authorizerd.actors.record_applier import CaughtUp, RecordApplier
+from authorizerd.actors.standard_authorizer import StandardAuthorizer
+from authorizerd.config.configuration import Configuration, of_values, reloadable_of
+from authorizerd.daemon.audit.setup import Audit, open_worker_audit
+from authorizerd.daemon.components import BATCHES_WAITING_MAX
+from authorizerd.daemon.decisions.callers import Askers
+from authorizerd.daemon.decisions.stream_server import StreamServer
+from authorizerd.daemon.endpoints import DECISION_HTTP, DECISION_STREAM
+from authorizerd.daemon.errors import StartError
+from authorizerd.daemon.gc_control import Collector, automatic_collection_off
+from authorizerd.daemon.http.server import HttpServer
+from authorizerd.daemon.lifespan import SWITCH_INTERVAL_S
+from authorizerd.daemon.logging.setup import log_statistics, take_log_format
+from authorizerd.daemon.net.binding import listen_at
+from authorizerd.daemon.servers import new_decision_server, new_stream_server, reconfigure_servers
+from authorizerd.daemon.workers.counters import counters_of
+from authorizerd.daemon.workers.feed_source import FeedSource, Follower
+from authorizerd.daemon.workers.spawn import FEED_FLAG
+from authorizerd.protocol.worker_feed import Files, Place
 
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _SOURCE: Final = "the daemon's configuration"

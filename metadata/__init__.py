@@ -1,1 +1,1 @@
-"""The metadata log on disk in Kafka's format: lock, recover, read. Blocking; no event loop."""
+"""The metadata log on disk in Kafka's format: lock, recover, read, write. It blocks."""

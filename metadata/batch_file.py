@@ -16,10 +16,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from metadata.errors import CorruptLogError, LogDirectoryError
-from metadata.storage import DISK, Storage
-from protocol.errors import DecodeError
-from protocol.record_batch import (
+from authorizerd.metadata.errors import CorruptLogError, LogDirectoryError
+from authorizerd.metadata.storage import DISK, Storage
+from authorizerd.protocol.errors import DecodeError
+from authorizerd.protocol.records.batch import (
     LENGTH_SIZE,
     RecordBatch,
     batch_size,

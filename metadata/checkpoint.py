@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from metadata.batch_file import BatchFile, PlacedBatch
-from metadata.directory import Checkpoint
-from metadata.epochs import EPOCH_MAX
-from metadata.errors import CorruptLogError
-from metadata.storage import Storage
-from protocol.control_records import SnapshotHeader, decode_snapshot_header
-from protocol.errors import DecodeError
-from protocol.record_batch import ControlType, RecordBatch, control_types
+from authorizerd.metadata.batch_file import BatchFile, PlacedBatch
+from authorizerd.metadata.directory import Checkpoint
+from authorizerd.metadata.epochs import EPOCH_MAX
+from authorizerd.metadata.errors import CorruptLogError
+from authorizerd.metadata.storage import Storage
+from authorizerd.protocol.errors import DecodeError
+from authorizerd.protocol.records.batch import ControlType, RecordBatch, control_types
+from authorizerd.protocol.records.control import SnapshotHeader, decode_snapshot_header
 
 
 class CheckpointReader:

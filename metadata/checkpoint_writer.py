@@ -16,20 +16,24 @@ from typing import Final
 
 import msgspec
 
-from acl.cluster import ClusterImage
-from acl.cluster_changes import (
+from authorizerd.acl.model import Acl, AclAdded
+from authorizerd.image.changes import (
     ConfigChanged,
     CredentialAdded,
     FeatureLevel,
     PartitionAdded,
     TopicAdded,
 )
-from acl.model import Acl, AclAdded
-from metadata.directory import METADATA_TOPIC_DIRECTORY, LogFiles, checkpoint_name
-from metadata.storage import Storage
-from protocol.control_records import Record, snapshot_footer, snapshot_header
-from protocol.metadata_records import METADATA_VERSION_FEATURE, MetadataRecord, encode_value
-from protocol.record_batch import encode_batch
+from authorizerd.image.cluster import ClusterImage
+from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, LogFiles, checkpoint_name
+from authorizerd.metadata.storage import Storage
+from authorizerd.protocol.records.batch import encode_batch
+from authorizerd.protocol.records.control import Record, snapshot_footer, snapshot_header
+from authorizerd.protocol.records.metadata import (
+    METADATA_VERSION_FEATURE,
+    MetadataRecord,
+    encode_value,
+)
 
 PART_SUFFIX: Final = ".part"
 RECORDS_PER_BATCH: Final = 1024

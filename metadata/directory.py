@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from metadata.errors import LogDirectoryError
-from metadata.storage import DISK, Storage
+from authorizerd.metadata.errors import LogDirectoryError
+from authorizerd.metadata.storage import DISK, Storage
 
 METADATA_TOPIC_DIRECTORY: Final = "__cluster_metadata-0"
 CLEAN_SHUTDOWN_NAME: Final = ".kafka_cleanshutdown"

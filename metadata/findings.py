@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from pathlib import Path
 
-from metadata.batch_file import TornTail
+from authorizerd.metadata.batch_file import TornTail
 
 
 class FaultKind(Enum):

@@ -12,26 +12,26 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from acl.builder import SnapshotBuilder
-from acl.errors import ChangeError
-from acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot, apply_changes
-from metadata.batch_file import BatchFile, PlacedBatch
-from metadata.checkpoint import CheckpointReader, time_fault
-from metadata.directory import OFFSET_MAX, Checkpoint, Segment, find_files
-from metadata.epochs import epoch_fault
-from metadata.errors import CorruptLogError, LogDirectoryError, MetadataLogError
-from metadata.findings import Fault, FaultKind, Finding, Note, Summary, directory_fault
-from metadata.known_names import name_findings
-from metadata.log import LogBatch
-from metadata.meta_properties import NAME as META_PROPERTIES_NAME
-from metadata.meta_properties import check_format_is_finished, read_meta_properties
-from metadata.replay import Replay
-from metadata.storage import DISK, Storage
-from protocol.control_records import SnapshotHeader
-from protocol.errors import DecodeError
-from protocol.leader_change import decode_leader_change
-from protocol.record_batch import ControlType, RecordBatch, control_types
-from protocol.record_reader import Texts, read_records
+from authorizerd.acl.builder import SnapshotBuilder
+from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot, apply_changes
+from authorizerd.image.errors import ChangeError
+from authorizerd.metadata.batch_file import BatchFile, PlacedBatch
+from authorizerd.metadata.checkpoint import CheckpointReader, time_fault
+from authorizerd.metadata.directory import OFFSET_MAX, Checkpoint, Segment, find_files
+from authorizerd.metadata.epochs import epoch_fault
+from authorizerd.metadata.errors import CorruptLogError, LogDirectoryError, MetadataLogError
+from authorizerd.metadata.findings import Fault, FaultKind, Finding, Note, Summary, directory_fault
+from authorizerd.metadata.known_names import name_findings
+from authorizerd.metadata.log import LogBatch
+from authorizerd.metadata.meta_properties import NAME as META_PROPERTIES_NAME
+from authorizerd.metadata.meta_properties import check_format_is_finished, read_meta_properties
+from authorizerd.metadata.replay import Replay
+from authorizerd.metadata.storage import DISK, Storage
+from authorizerd.protocol.errors import DecodeError
+from authorizerd.protocol.records.batch import ControlType, RecordBatch, control_types
+from authorizerd.protocol.records.control import SnapshotHeader
+from authorizerd.protocol.records.fast_reader import Texts, read_records
+from authorizerd.protocol.records.leader_change import decode_leader_change
 
 
 class Inspection:

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from metadata.directory import METADATA_TOPIC_DIRECTORY, is_known_name, name_fault
-from metadata.storage import Storage
+from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, is_known_name, name_fault
+from authorizerd.metadata.storage import Storage
 
 REPAIR_PREFIX: Final = "repair-"
 

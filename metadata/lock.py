@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from metadata.errors import LogDirectoryError, LogLockedError
+from authorizerd.metadata.errors import LogDirectoryError, LogLockedError
 
 LOCK_NAME: Final = ".lock"
 

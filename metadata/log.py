@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from metadata.batch_file import BatchFile, PlacedBatch, TornTail
-from metadata.checkpoint import CheckpointReader, control_types_of, corrupt, place_fault
-from metadata.directory import (
+from authorizerd.metadata.batch_file import BatchFile, PlacedBatch, TornTail
+from authorizerd.metadata.checkpoint import CheckpointReader, control_types_of, corrupt, place_fault
+from authorizerd.metadata.directory import (
     Checkpoint,
     LogFiles,
     Segment,
@@ -25,12 +25,12 @@ from metadata.directory import (
     checkpoint_of,
     find_files,
 )
-from metadata.epochs import epoch_fault
-from metadata.errors import CorruptLogError, MetadataLogError
-from metadata.storage import DISK, Storage
-from protocol.control_records import SnapshotHeader
-from protocol.errors import DecodeError
-from protocol.record_batch import ControlType, RecordBatch
+from authorizerd.metadata.epochs import epoch_fault
+from authorizerd.metadata.errors import CorruptLogError, MetadataLogError
+from authorizerd.metadata.storage import DISK, Storage
+from authorizerd.protocol.errors import DecodeError
+from authorizerd.protocol.records.batch import ControlType, RecordBatch
+from authorizerd.protocol.records.control import SnapshotHeader
 
 
 @dataclass(frozen=True, slots=True)

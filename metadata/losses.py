@@ -12,13 +12,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from acl.model import Acl, AclAdded, AclRemoved
-from acl.snapshot import AclSnapshot
-from metadata.salvage import readable_batches
-from metadata.storage import Storage
-from protocol.errors import DecodeError
-from protocol.record_batch import RecordBatch
-from protocol.record_reader import Texts, read_records
+from authorizerd.acl.model import Acl, AclAdded, AclRemoved
+from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.metadata.salvage import readable_batches
+from authorizerd.metadata.storage import Storage
+from authorizerd.protocol.errors import DecodeError
+from authorizerd.protocol.records.batch import RecordBatch
+from authorizerd.protocol.records.fast_reader import Texts, read_records
 
 ACLS_TOLD_MAX: Final = 100
 

@@ -15,9 +15,9 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Final
 
-from metadata.directory import CLEAN_SHUTDOWN_NAME, METADATA_TOPIC_DIRECTORY
-from metadata.errors import LogDirectoryError
-from metadata.storage import DISK, Storage, read_small
+from authorizerd.metadata.directory import CLEAN_SHUTDOWN_NAME, METADATA_TOPIC_DIRECTORY
+from authorizerd.metadata.errors import LogDirectoryError
+from authorizerd.metadata.storage import DISK, Storage, read_small
 
 NAME: Final = "meta.properties"
 UNFINISHED_NAME: Final = "meta.properties.format"

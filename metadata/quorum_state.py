@@ -13,9 +13,9 @@ from typing import Final
 
 import msgspec
 
-from metadata.directory import METADATA_TOPIC_DIRECTORY
-from metadata.errors import LogDirectoryError
-from metadata.storage import DISK, Storage, read_small
+from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
+from authorizerd.metadata.errors import LogDirectoryError
+from authorizerd.metadata.storage import DISK, Storage, read_small
 
 NAME: Final = "quorum-state"
 STATIC_VOTERS_VERSION: Final = 0

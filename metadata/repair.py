@@ -14,15 +14,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, assert_never
 
-from acl.snapshot import AclSnapshot
-from metadata.directory import Checkpoint, LogFiles, Segment, find_files, segment_name
-from metadata.errors import LogDirectoryError, MetadataLogError
-from metadata.findings import Fault, FaultKind
-from metadata.inspection import Inspection
-from metadata.losses import Losses, LostRegion, find_losses
-from metadata.repair_steps import Cut, Drop, MoveTail, PlannedStorage, SetEpoch, Step, copy, make
-from metadata.salvage import find_batch
-from metadata.storage import Storage
+from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.metadata.directory import Checkpoint, LogFiles, Segment, find_files, segment_name
+from authorizerd.metadata.errors import LogDirectoryError, MetadataLogError
+from authorizerd.metadata.findings import Fault, FaultKind
+from authorizerd.metadata.inspection import Inspection
+from authorizerd.metadata.losses import Losses, LostRegion, find_losses
+from authorizerd.metadata.repair_steps import (
+    Cut,
+    Drop,
+    MoveTail,
+    PlannedStorage,
+    SetEpoch,
+    Step,
+    copy,
+    make,
+)
+from authorizerd.metadata.salvage import find_batch
+from authorizerd.metadata.storage import Storage
 
 STEPS_MAX: Final = 1000
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final, cast
 
-from metadata.storage import DiskStorage, Storage
+from authorizerd.metadata.storage import DiskStorage, Storage
 
 EPOCH_AT: Final = 12
 """Where a batch's epoch stands, which no CRC covers."""

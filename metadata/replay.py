@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from acl.cluster_changes import (
+from authorizerd.acl.model import AclAdded, AclRemoved, Change, ChangeBatch
+from authorizerd.image.changes import (
     ClusterChange,
     ConfigChanged,
     CredentialAdded,
@@ -20,10 +21,11 @@ from acl.cluster_changes import (
     PartitionAdded,
     TopicAdded,
 )
-from acl.model import AclAdded, AclRemoved, Change, ChangeBatch
-from metadata.log import LogBatch, MetadataLog, corrupt_record
-from protocol.errors import DecodeError
-from protocol.metadata_records import (
+from authorizerd.metadata.log import LogBatch, MetadataLog, corrupt_record
+from authorizerd.protocol.errors import DecodeError
+from authorizerd.protocol.records.batch import HEADER_SIZE
+from authorizerd.protocol.records.fast_reader import RECORDS_PER_SLICE, Texts, read_records
+from authorizerd.protocol.records.metadata import (
     METADATA_VERSION_FEATURE,
     NO_OP_TYPE,
     REGISTER_CONTROLLER_TYPE,
@@ -32,8 +34,6 @@ from protocol.metadata_records import (
     EndTransaction,
     MetadataRecord,
 )
-from protocol.record_batch import HEADER_SIZE
-from protocol.record_reader import RECORDS_PER_SLICE, Texts, read_records
 
 ShownRecord = Change | ClusterChange
 

@@ -11,9 +11,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from metadata.storage import Storage
-from protocol.errors import DecodeError
-from protocol.record_batch import LENGTH_SIZE, RecordBatch, batch_size, decode_batch
+from authorizerd.metadata.storage import Storage
+from authorizerd.protocol.errors import DecodeError
+from authorizerd.protocol.records.batch import LENGTH_SIZE, RecordBatch, batch_size, decode_batch
 
 WINDOW_SIZE: Final = 1 << 20
 

@@ -19,26 +19,26 @@ from typing import Final
 
 import msgspec
 
-from acl.cluster_changes import FeatureLevel
-from metadata.directory import (
+from authorizerd.image.changes import FeatureLevel
+from authorizerd.metadata.directory import (
     CLEAN_SHUTDOWN_NAME,
     CORRUPT_SUFFIX,
     METADATA_TOPIC_DIRECTORY,
     segment_name,
 )
-from metadata.errors import LogNotWrittenError
-from metadata.log import Progress
-from metadata.replay import Replay
-from metadata.storage import AppendFile, Storage
-from protocol.control_records import Record, leader_change
-from protocol.metadata_records import (
+from authorizerd.metadata.errors import LogNotWrittenError
+from authorizerd.metadata.log import Progress
+from authorizerd.metadata.replay import Replay
+from authorizerd.metadata.storage import AppendFile, Storage
+from authorizerd.protocol.records.batch import encode_batch
+from authorizerd.protocol.records.control import Record, leader_change
+from authorizerd.protocol.records.metadata import (
     METADATA_VERSION_FEATURE,
     METADATA_VERSION_KNOWN,
     AbortTransaction,
     MetadataRecord,
     encode_value,
 )
-from protocol.record_batch import encode_batch
 
 FEATURES_WRITTEN: Final = {
     METADATA_VERSION_FEATURE: METADATA_VERSION_KNOWN,

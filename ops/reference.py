@@ -8,9 +8,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from config.kafka_keys import KAFKA_KEYS
-from config.key import Key
-from config.own_keys import OWN_KEYS
+from authorizerd.config.kafka_keys import KAFKA_KEYS
+from authorizerd.config.key import Key
+from authorizerd.config.own_keys import OWN_KEYS
 
 _HEAD = """\
 # Configuration

@@ -1,1 +1,1 @@
-"""Bytes to values and back: record batches, metadata records, checkpoints, HTTP. Sans-IO."""
+"""Bytes to values and back, without sockets. Each room holds one protocol."""

@@ -16,9 +16,9 @@ from typing import Final, Generic, TypeAlias, TypeVar
 import msgspec
 from msgspec.structs import astuple
 
-from acl.model import Acl, AclAdded, AclRemoved, Change, ChangeBatch
-from acl.snapshot import AclSnapshot
-from protocol.frames import Frames, frame
+from authorizerd.acl.model import Acl, AclAdded, AclRemoved, Change, ChangeBatch
+from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.protocol.framing import Frames, frame
 
 FEED_FRAME_BYTES_MAX: Final = 64 * 1024 * 1024
 CHANGES_PER_FRAME: Final = 128

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import struct
 
-from protocol.kafka_api import NO_TAGS
-from protocol.kafka_envelope import PRINCIPAL_VERSION
-from protocol.kafka_wire import string
+from authorizerd.protocol.kafka.api import NO_TAGS
+from authorizerd.protocol.kafka.body_reader import string
+from authorizerd.protocol.kafka.envelope import PRINCIPAL_VERSION
 
 
 def encode_principal(principal: str) -> bytes:

@@ -10,20 +10,20 @@ from pathlib import Path
 
 from crc32c import crc32c
 
-from acl.builder import SnapshotBuilder
-from acl.cluster import EMPTY_IMAGE, ClusterImage, apply_cluster_changes
-from acl.cluster_changes import FeatureLevel
-from acl.model import Acl, AclAdded, AclRemoved, Operation, PatternType, PermissionType
-from metadata.directory import METADATA_TOPIC_DIRECTORY, checkpoint_name, segment_name
-from metadata.replay import read_changes
-from protocol.control_records import leader_change, snapshot_footer, snapshot_header
-from protocol.metadata_records import (
+from authorizerd.acl.builder import SnapshotBuilder
+from authorizerd.acl.model import Acl, AclAdded, AclRemoved, Operation, PatternType, PermissionType
+from authorizerd.image.changes import FeatureLevel
+from authorizerd.image.cluster import EMPTY_IMAGE, ClusterImage, apply_cluster_changes
+from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, checkpoint_name, segment_name
+from authorizerd.metadata.replay import read_changes
+from authorizerd.protocol.records.batch import ControlType, encode_batch
+from authorizerd.protocol.records.control import leader_change, snapshot_footer, snapshot_header
+from authorizerd.protocol.records.metadata import (
     METADATA_VERSION_FEATURE,
     METADATA_VERSION_KNOWN,
     MetadataRecord,
     encode_value,
 )
-from protocol.record_batch import ControlType, encode_batch
 
 EPOCH = 1
 TIME_MS = 1_792_000_000_000

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from metadata.storage import AppendFile, Directory, DiskStorage
+from authorizerd.metadata.storage import AppendFile, Directory, DiskStorage
 
 Call = tuple[str, str]
 """What was called, and the name of the file or directory that it was called for."""

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from acl.cluster_changes import (
+from authorizerd.acl.model import (
+    Acl,
+    AclAdded,
+    AclRemoved,
+    Change,
+    ChangeBatch,
+    Operation,
+    PatternType,
+    PermissionType,
+    ResourceType,
+)
+from authorizerd.image.changes import (
     LEADER_UNCHANGED,
     RECOVERY_STATE_UNCHANGED,
     ClusterChange,
@@ -19,18 +30,7 @@ from acl.cluster_changes import (
     TopicAdded,
     TopicRemoved,
 )
-from acl.model import (
-    Acl,
-    AclAdded,
-    AclRemoved,
-    Change,
-    ChangeBatch,
-    Operation,
-    PatternType,
-    PermissionType,
-    ResourceType,
-)
-from protocol.metadata_records import (
+from authorizerd.protocol.records.metadata import (
     AbortTransaction,
     BeginTransaction,
     EndTransaction,

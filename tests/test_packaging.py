@@ -11,14 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from config.configuration import parse
-from daemon.command_line import main
-from daemon.doctor_access import access_findings
-from daemon.doctor_findings import Level
+from authorizerd.cli.doctor.access import access_findings
+from authorizerd.cli.doctor.finding import Level
+from authorizerd.cli.main import main
+from authorizerd.config.configuration import parse
 from ops.reference import reference
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = {"acl", "actors", "config", "daemon", "metadata", "ops", "protocol"}
 
 
 def test_the_wheel_holds_the_packages_and_nothing_else(tmp_path: Path) -> None:
@@ -34,7 +33,7 @@ def test_the_wheel_holds_the_packages_and_nothing_else(tmp_path: Path) -> None:
     source = tmp_path / "source"
     for name in filter(lambda name: (ROOT / name).exists(), listed):
         (source / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(ROOT / name, source / name)
+        shutil.copy(ROOT / name, source / name, follow_symlinks=False)
     subprocess.run(
         [
             *(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-index"),
@@ -50,10 +49,13 @@ def test_the_wheel_holds_the_packages_and_nothing_else(tmp_path: Path) -> None:
             next(name for name in names if name.endswith("entry_points.txt"))
         )
     modules = {name for name in names if ".dist-info/" not in name}
-    ours = {str(path.relative_to(source)) for path in source.rglob("*.py")}
-    assert modules == {name for name in ours if name.partition("/")[0] in PACKAGES}
+    links = [path for path in (source / "src/authorizerd").iterdir() if path.is_symlink()]
+    ours = {
+        f"{link.name}/{path.relative_to(link)}" for link in links for path in link.rglob("*.py")
+    }
+    assert modules == {f"authorizerd/{name}" for name in {"__init__.py", *ours}}
     assert entry_points.split() == (
-        b"[console_scripts] authorizerd = daemon.__main__:run_and_exit".split()
+        b"[console_scripts] authorizerd = authorizerd.cli.__main__:run_and_exit".split()
     )
 
 

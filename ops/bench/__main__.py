@@ -20,7 +20,7 @@ from typing import Final
 
 import msgspec
 
-from acl.builder import build
+from authorizerd.acl.builder import build
 from ops.bench import floods, updates
 from ops.bench.authzen import measure_http
 from ops.bench.changes import measure_changes

@@ -14,10 +14,10 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Final
 
-from acl.audit import LOGGER_NAME, audit_level, audit_message
-from acl.builder import build
-from acl.decision import AuthorizerSettings, explain
-from acl.model import Operation, Question, ResourceType
+from authorizerd.acl.audit import LOGGER_NAME, audit_level, audit_message
+from authorizerd.acl.builder import build
+from authorizerd.acl.decision import AuthorizerSettings, explain
+from authorizerd.acl.model import Operation, Question, ResourceType
 from ops.bench.sets import kind
 
 DISTINCT_MAX: Final = 200_000

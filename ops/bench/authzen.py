@@ -12,7 +12,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final
 
-from acl.model import Operation, Question, ResourceType
+from authorizerd.acl.model import Operation, Question, ResourceType
 from ops.bench import opa_peer
 from ops.bench.daemon_process import (
     DaemonProcess,

@@ -15,7 +15,7 @@ from typing import Final
 
 import msgspec
 
-from acl.model import (
+from authorizerd.acl.model import (
     WILDCARD,
     Acl,
     AclAdded,
@@ -27,7 +27,7 @@ from acl.model import (
     PermissionType,
     ResourceType,
 )
-from acl.snapshot import AclSnapshot, apply
+from authorizerd.acl.snapshot import AclSnapshot, apply
 from ops.bench.figures import Absent, Line, peer_of, percentile
 from ops.bench.kafka_peer import NAME, State
 

@@ -14,15 +14,15 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Final
 
-from acl.cluster_changes import FeatureLevel
-from acl.model import AclAdded
-from metadata.directory import METADATA_TOPIC_DIRECTORY, checkpoint_name
-from protocol.metadata_records import (
+from authorizerd.acl.model import AclAdded
+from authorizerd.image.changes import FeatureLevel
+from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, checkpoint_name
+from authorizerd.protocol.records.batch import HEADER_SIZE, ControlType, control_key, encode_batch
+from authorizerd.protocol.records.metadata import (
     METADATA_VERSION_FEATURE,
     METADATA_VERSION_KNOWN,
     encode_value,
 )
-from protocol.record_batch import HEADER_SIZE, ControlType, control_key, encode_batch
 
 BATCH_BYTES_MAX: Final = 8 * 1024 * 1024
 

@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from config.tokens import SECRET_BYTES, new_token
+from authorizerd.config.tokens import SECRET_BYTES, new_token
 from ops.bench.processes import running, wait_for_file
 
 READY_TIMEOUT_SECONDS: Final = 60.0

@@ -16,9 +16,9 @@ from typing import Final
 
 import msgspec
 
-from acl.decision import AuthorizerSettings, authorize, explain
-from acl.model import Question
-from acl.snapshot import AclSnapshot
+from authorizerd.acl.decision import AuthorizerSettings, authorize, explain
+from authorizerd.acl.model import Question
+from authorizerd.acl.snapshot import AclSnapshot
 from ops.bench.figures import Absent, Line, peer_of
 from ops.bench.kafka_peer import NAME, Decisions, KafkaPeer
 from ops.bench.sets import AclSet

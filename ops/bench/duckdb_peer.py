@@ -18,7 +18,7 @@ from typing import Final
 import duckdb
 import msgspec
 
-from acl.model import Acl, Operation, PatternType
+from authorizerd.acl.model import Acl, Operation, PatternType
 from ops.bench.replay_jobs import CORES
 
 NAME: Final = f"DuckDB {duckdb.__version__}"

@@ -19,14 +19,14 @@ from typing import Any, Final
 
 import msgspec
 
-from acl.steps import finish
+from authorizerd.acl.steps import finish
+from authorizerd.protocol.errors import DecodeError
+from authorizerd.protocol.kafka.api import ApiKey, decode_response, encode_request
+from authorizerd.protocol.kafka.client_connection import KafkaClientConnection
+from authorizerd.protocol.kafka.error_codes import ErrorCode
 from ops.bench.daemon_process import DaemonProcess, serve_command
 from ops.bench.figures import Line, percentile
 from ops.bench.processes import ProcessError, running
-from protocol.errors import DecodeError
-from protocol.kafka_api import ApiKey, decode_response, encode_request
-from protocol.kafka_client import KafkaClientConnection
-from protocol.kafka_errors import ErrorCode
 
 LAW_MS: Final = 20.0
 EARLY: Final = "EARLY"

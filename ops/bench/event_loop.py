@@ -178,7 +178,7 @@ def main() -> None:
     with mock.patch.object(trio, "run", lambda main: run_watched(watch, run, main)):
         try:
             # By name: nothing here depends on how the daemon is put together inside.
-            runpy.run_module("daemon.command_line", run_name="__main__")
+            runpy.run_module("authorizerd.cli.main", run_name="__main__")
         finally:
             report_path.write_bytes(msgspec.json.encode(watch.report()))
 

@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Final, Protocol
 
-from acl.model import Question
-from acl.steps import finish
-from config.configuration import Configuration
+from authorizerd.acl.model import Question
+from authorizerd.acl.steps import finish
+from authorizerd.config.configuration import Configuration
+from authorizerd.protocol.decisions.stream import StreamClientConnection, StreamQuestion
+from authorizerd.protocol.framing import SIZE_BYTES, Frames
+from authorizerd.protocol.kafka.api import ApiKey, encode_request
+from authorizerd.protocol.kafka.client_connection import KafkaClientConnection
+from authorizerd.protocol.kafka.error_codes import ErrorCode
 from ops.bench.http_load import post
-from protocol.decision_stream import StreamClientConnection, StreamQuestion
-from protocol.frames import SIZE_BYTES, Frames
-from protocol.kafka_api import ApiKey, encode_request
-from protocol.kafka_client import KafkaClientConnection
-from protocol.kafka_errors import ErrorCode
 
 HTTP: Final = "decision_http"
 STREAM: Final = "decision_stream"

@@ -22,8 +22,8 @@ from typing import Final
 
 import msgspec
 
-from config.bounds import memory_bound_bytes
-from config.configuration import Configuration, parse
+from authorizerd.config.bounds import memory_bound_bytes
+from authorizerd.config.configuration import Configuration, parse
 from ops.bench.checkpoint import write_checkpoint
 from ops.bench.daemon_process import DaemonProcess, ready_daemon
 from ops.bench.figures import Line, table

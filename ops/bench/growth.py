@@ -18,7 +18,7 @@ from typing import Final
 
 import msgspec
 
-from acl.decision import AuthorizerSettings, authorize
+from authorizerd.acl.decision import AuthorizerSettings, authorize
 from ops.bench.changes import UpdateTimes, measure_updates
 from ops.bench.checkpoint import write_checkpoint
 from ops.bench.decisions import Timing, timed

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from acl.model import Question
+from authorizerd.acl.model import Question
 from ops.bench.decisions import check_agreement
 from ops.bench.http_load import LoadReport
 from ops.bench.processes import Command, cpu_seconds, json_of

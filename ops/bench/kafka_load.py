@@ -21,17 +21,25 @@ from typing import Final
 
 import msgspec
 
-from acl.model import WILDCARD, Acl, AclFilter, Operation, PatternType, PermissionType, ResourceType
-from ops.bench.figures import percentile
-from protocol.errors import DecodeError
-from protocol.kafka_acl_client import (
+from authorizerd.acl.model import (
+    WILDCARD,
+    Acl,
+    AclFilter,
+    Operation,
+    PatternType,
+    PermissionType,
+    ResourceType,
+)
+from authorizerd.protocol.errors import DecodeError
+from authorizerd.protocol.kafka.acl_client import (
     decode_create_acls_response,
     decode_describe_acls_response,
     encode_create_acls_request,
     encode_describe_acls_request,
 )
-from protocol.kafka_api import ApiKey
-from protocol.kafka_client import KafkaClientConnection
+from authorizerd.protocol.kafka.api import ApiKey
+from authorizerd.protocol.kafka.client_connection import KafkaClientConnection
+from ops.bench.figures import percentile
 
 VERSION: Final = 3
 """Of both requests: the last that Kafka 4.3 has."""

@@ -13,9 +13,9 @@ from typing import Final
 
 import msgspec
 
-from acl.builder import SnapshotBuilder
-from acl.snapshot import AclSnapshot
-from metadata.replay import read_changes
+from authorizerd.acl.builder import SnapshotBuilder
+from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.metadata.replay import read_changes
 from ops.bench.figures import Absent, Line, peer_of
 from ops.bench.kafka_peer import NAME, State
 from ops.bench.processes import Command, json_of, resident_bytes

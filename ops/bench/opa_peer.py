@@ -17,7 +17,14 @@ from typing import Any, Final
 
 import msgspec
 
-from acl.model import Acl, Operation, PatternType, PermissionType, Question, ResourceType
+from authorizerd.acl.model import (
+    Acl,
+    Operation,
+    PatternType,
+    PermissionType,
+    Question,
+    ResourceType,
+)
 from ops.bench.figures import Absent
 from ops.bench.http_surface import Server, Surface
 from ops.bench.processes import Command, ProcessError, running

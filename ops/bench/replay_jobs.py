@@ -18,15 +18,15 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from acl.model import Acl
+from authorizerd.acl.model import Acl
+from authorizerd.replay.acl_set import AclSet, DatedAcl, digest_of
+from authorizerd.replay.events.ingested import decode_ingested
+from authorizerd.replay.jobs import ingest, whatif
+from authorizerd.replay.jobs.session import session_builder
+from authorizerd.replay.plans import IngestPlan, WhatIfPlan
+from authorizerd.replay.report.results import decode_whatif
 from ops.bench.processes import cpu_seconds
 from ops.bench.sets import kind
-from ops.replay.acl_set import AclSet, DatedAcl, digest_of
-from ops.replay.events.ingested import decode_ingested
-from ops.replay.jobs import ingest, whatif
-from ops.replay.jobs.session import session_builder
-from ops.replay.plans import IngestPlan, WhatIfPlan
-from ops.replay.report.results import decode_whatif
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -16,14 +16,14 @@ from typing import Final
 
 import msgspec
 
+from authorizerd.replay.jobs import ingest, load
+from authorizerd.replay.load.report import LoadReport
+from authorizerd.replay.plans import IngestPlan, LoadPlan
 from ops.bench import audit_logs
 from ops.bench.daemon_process import ready_daemon
 from ops.bench.figures import Line
 from ops.bench.processes import Command, ProcessError, cpu_seconds, json_of
 from ops.bench.replay_jobs import CORES, JobTime, local_session, timed
-from ops.replay.jobs import ingest, load
-from ops.replay.load.report import LoadReport
-from ops.replay.plans import IngestPlan, LoadPlan
 
 LINES: Final = 200_000
 RATES: Final = (1_000, 10_000, 40_000)

@@ -16,7 +16,7 @@ from typing import Final
 
 import msgspec
 
-from acl.model import (
+from authorizerd.acl.model import (
     WILDCARD,
     WILDCARD_PRINCIPAL,
     Acl,
@@ -27,7 +27,7 @@ from acl.model import (
     Question,
     ResourceType,
 )
-from protocol.metadata_records import ID_SIZE
+from authorizerd.protocol.records.metadata import ID_SIZE
 
 QUESTIONS: Final = 1000
 HOST: Final = "127.0.0.1"

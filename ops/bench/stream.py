@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from acl.model import Question
+from authorizerd.acl.model import Question
+from authorizerd.protocol.decisions.stream import StreamClientConnection, StreamQuestion
 from ops.bench.daemon_process import (
     DaemonProcess,
     ready_daemon,
@@ -24,7 +25,6 @@ from ops.bench.processes import Command, ProcessError, cpu_seconds, decoded, out
 from ops.bench.sets import AclSet
 from ops.stream_client.blocking import StreamClient
 from ops.stream_client.errors import StreamError
-from protocol.decision_stream import StreamClientConnection, StreamQuestion
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,11 +21,11 @@ from typing import Final
 
 import msgspec
 
+from authorizerd.protocol.decisions.stream import StreamClientConnection
+from authorizerd.protocol.errors import DecodeError
+from authorizerd.protocol.framing import SIZE_BYTES
 from ops.bench.figures import percentile
 from ops.bench.http_load import STALLED_SECONDS, WARM_UP_SHARE, LoadError, LoadReport
-from protocol.decision_stream import StreamClientConnection
-from protocol.errors import DecodeError
-from protocol.frames import SIZE_BYTES
 
 _RECEIVE_BYTES: Final = 256 * 1024
 _FRAME_BYTES_MAX: Final = 16 * 1024 * 1024

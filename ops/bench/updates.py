@@ -26,6 +26,7 @@ from typing import Final
 
 import msgspec
 
+from authorizerd.protocol.errors import DecodeError
 from ops.bench.daemon_process import ready_daemon, serve_command
 from ops.bench.figures import Absent, Line, Peer, peer_of, percentile
 from ops.bench.kafka_load import (
@@ -41,7 +42,6 @@ from ops.bench.processes import ProcessError, output_of
 from ops.kafka_rig import rig as kafka
 from ops.kafka_rig.broker import BrokerSettings, format_storage, running_broker
 from ops.kafka_rig.rig import Rig, RigError
-from protocol.errors import DecodeError
 
 ANONYMOUS: Final = "User:ANONYMOUS"
 LINGERS: Final = (("25 ms", None), ("0", 0))

@@ -4,7 +4,7 @@ Law: one caller at a time, each for a few seconds at most, and no path but /metr
 trusts whoever reaches it and therefore is loopback alone; a scraper on another machine reaches this
 one, which runs beside the daemon, in the same network namespace.
 
-    python -I -m ops.container.metrics_port --listen 0.0.0.0:9182
+    python -I -m authorizerd.container.metrics_port --listen 0.0.0.0:9182
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Timer
 from typing import Any, Final
 
-from ops.container.probe import ADMIN
+from authorizerd.container.probe import ADMIN
 
 PATH: Final = "/metrics"
 SECONDS_MAX: Final = 10.0

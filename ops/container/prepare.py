@@ -3,7 +3,7 @@
 Law: a log directory that is formatted is left alone. A configuration may come in parts, so that
 what is secret in it (passwords of SASL users) stands in another file than the rest.
 
-    python -I -m ops.container.prepare --config /run/authorizerd/server.properties PART…
+    python -I -m authorizerd.container.prepare --config /run/authorizerd/server.properties PART…
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from config.configuration import parse
-from config.errors import ConfigurationError
+from authorizerd.config.configuration import parse
+from authorizerd.config.errors import ConfigurationError
 
 ENCODING: Final = "iso-8859-1"
 

@@ -3,7 +3,7 @@
 Law: it asks the admin port over loopback, as that port demands, and needs nothing but Python. It is
 for HEALTHCHECK and for probes, which run it every few seconds: hence no import of the daemon.
 
-    python -I -m ops.container.probe /readyz
+    python -I -m authorizerd.container.probe /readyz
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ beside() {
         chroot --userspec=10001:10001 "$root" /opt/authorizerd/bin/python -I "$@"
 }
 prepare() (
-    within_new /opt/authorizerd/bin/python -I -m ops.container.prepare \
+    within_new /opt/authorizerd/bin/python -I -m authorizerd.container.prepare \
         --config /var/lib/authorizerd/server.properties \
         /var/lib/authorizerd/parts/server.properties /var/lib/authorizerd/parts/listener.properties
 )
@@ -65,7 +65,7 @@ prepare | grep -q '^Formatted ' || fail "an empty log directory was not formatte
     --config /var/lib/authorizerd/server.properties >"$data/audit" 2>"$data/said") &
 daemon=$!
 tries=0
-until process=$(pgrep -P "$daemon") && beside -m ops.container.probe /readyz >"$data/probe" 2>&1; do
+until process=$(pgrep -P "$daemon") && beside -m authorizerd.container.probe /readyz >"$data/probe" 2>&1; do
     tries=$((tries + 1))
     [ "$tries" -lt 300 ] || { cat "$data/said" "$data/probe" >&2; fail "not ready"; }
     sleep 0.1
@@ -79,7 +79,7 @@ beside -c 'import os; assert os.statvfs("/").f_flag & os.ST_RDONLY' || fail "its
 beside -c '
 import json, sys
 from http.client import HTTPConnection
-from ops.container.probe import ADMIN
+from authorizerd.container.probe import ADMIN
 question = json.dumps({
     "subject": {"type": "user", "id": "proxy"}, "action": {"name": "read"},
     "resource": {"type": "topic", "id": "orders"},
@@ -98,7 +98,7 @@ assert status == 200 and json.loads(body)["decision"] is False, (status, body)
 beside -c '
 import subprocess, sys, time
 from http.client import HTTPConnection
-port = subprocess.Popen([sys.executable, "-I", "-m", "ops.container.metrics_port"])
+port = subprocess.Popen([sys.executable, "-I", "-m", "authorizerd.container.metrics_port"])
 for _ in range(300):
     connection = HTTPConnection("127.0.0.1:9182", timeout=10)
     try:

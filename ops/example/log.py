@@ -5,16 +5,23 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from acl.cluster_changes import FeatureLevel
-from acl.model import Acl, AclAdded, Operation, PatternType, PermissionType, ResourceType
-from metadata.directory import METADATA_TOPIC_DIRECTORY, segment_name
-from protocol.control_records import leader_change
-from protocol.metadata_records import (
+from authorizerd.acl.model import (
+    Acl,
+    AclAdded,
+    Operation,
+    PatternType,
+    PermissionType,
+    ResourceType,
+)
+from authorizerd.image.changes import FeatureLevel
+from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, segment_name
+from authorizerd.protocol.records.batch import encode_batch
+from authorizerd.protocol.records.control import leader_change
+from authorizerd.protocol.records.metadata import (
     METADATA_VERSION_FEATURE,
     METADATA_VERSION_KNOWN,
     encode_value,
 )
-from protocol.record_batch import encode_batch
 
 NODE_ID: Final = 1
 EPOCH: Final = 1

@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from acl.model import Acl, AclFilter
-from acl.steps import Steps, at_once
-from acl.updates import Deleted
-from actors.authorizer import Action, Authorizer, RequestContext, ServerInfo
-from actors.completion import Completion
+from authorizerd.acl.model import Acl, AclFilter
+from authorizerd.acl.steps import Steps, at_once
+from authorizerd.acl.updates import Deleted
+from authorizerd.actors.authorizer import Action, Authorizer, RequestContext, ServerInfo
+from authorizerd.actors.completion import Completion
 
 PRINCIPALS: Final = "quarantine.principals"
 

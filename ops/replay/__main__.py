@@ -1,4 +1,4 @@
-"""``python -m ops.replay``, which ``authorizerd replay`` becomes."""
+"""``python -m authorizerd.replay``, which ``authorizerd replay`` becomes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import sys
 from typing import NoReturn
 
-from ops.replay.command_line import main
+from authorizerd.replay.command_line import main
 
 
 def run_and_exit() -> NoReturn:

@@ -11,8 +11,8 @@ from typing import Self
 
 import msgspec
 
-from acl.decision import AuthorizerSettings
-from acl.model import Acl
+from authorizerd.acl.decision import AuthorizerSettings
+from authorizerd.acl.model import Acl
 
 
 class DatedAcl(msgspec.Struct, frozen=True, array_like=True, gc=False):

@@ -12,19 +12,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, NoReturn, Protocol
 
-from ops.replay.arguments.ingest import add_ingest_arguments, ingest_plan_of
-from ops.replay.arguments.load import add_load_arguments, load_plan_of
-from ops.replay.arguments.paths import PathError
-from ops.replay.arguments.spark import add_spark_arguments, refusal, spark_options_of
-from ops.replay.arguments.usage import add_usage_arguments, usage_plan_of
-from ops.replay.arguments.whatif import add_whatif_arguments, whatif_plan_of
-from ops.replay.messages import EXIT_FAULT, MESSAGE
-from ops.replay.plans import Plan
-from ops.replay.report.command import add_report_arguments
-from ops.replay.report.errors import ReportError
-from ops.replay.sources.errors import AclSourceError
-from ops.replay.submission.errors import SubmissionError
-from ops.replay.submission.submitter import submit
+from authorizerd.replay.arguments.ingest import add_ingest_arguments, ingest_plan_of
+from authorizerd.replay.arguments.load import add_load_arguments, load_plan_of
+from authorizerd.replay.arguments.paths import PathError
+from authorizerd.replay.arguments.spark import add_spark_arguments, refusal, spark_options_of
+from authorizerd.replay.arguments.usage import add_usage_arguments, usage_plan_of
+from authorizerd.replay.arguments.whatif import add_whatif_arguments, whatif_plan_of
+from authorizerd.replay.messages import EXIT_FAULT, MESSAGE
+from authorizerd.replay.plans import Plan
+from authorizerd.replay.report.command import add_report_arguments
+from authorizerd.replay.report.errors import ReportError
+from authorizerd.replay.sources.errors import AclSourceError
+from authorizerd.replay.submission.errors import SubmissionError
+from authorizerd.replay.submission.submitter import submit
 
 _NAMED_ERRORS: Final = (AclSourceError, PathError, ReportError, SubmissionError)
 

@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from ops.replay.acl_set import AclSet
+from authorizerd.replay.acl_set import AclSet
 
 
 class IngestPlan(msgspec.Struct, frozen=True, kw_only=True, tag="ingest"):
@@ -55,7 +55,7 @@ class LoadPlan(msgspec.Struct, frozen=True, kw_only=True, tag="load"):
     """Recorded questions for a live daemon; see docs/replay-load.md for what each field does.
 
     ``target`` is ``HOST:PORT``, or ``unix:PATH`` of a stream. ``rate`` and ``profile`` are read by
-    ``ops.replay.load.pacing``, ``fail_on`` by ``ops.replay.load.thresholds``; ``loop`` 0 is as
+    ``replay.load.pacing``, ``fail_on`` by ``replay.load.thresholds``; ``loop`` 0 is as
     often as ``duration_s`` needs. ``token`` is a secret, and stands in no result.
     """
 

@@ -20,18 +20,18 @@ from typing import Final, TypeVar
 
 import msgspec
 
+from authorizerd.replay.acl_set import AclSet
+from authorizerd.replay.events.ingested import decode_ingested
+from authorizerd.replay.load.report import LoadReport
+from authorizerd.replay.report.results import decode_whatif
+from authorizerd.replay.sources.errors import AclSourceError
+from authorizerd.replay.sources.reading import read_acl_source
+from authorizerd.replay.submission.errors import SubmissionError
+from authorizerd.replay.submission.java import find_java
+from authorizerd.replay.submission.spark_home import find_spark_home
+from authorizerd.replay.usage.report import decode_usage
 from ops.bench.daemon_process import ready_daemon
 from ops.bench.processes import ProcessError, running
-from ops.replay.acl_set import AclSet
-from ops.replay.events.ingested import decode_ingested
-from ops.replay.load.report import LoadReport
-from ops.replay.report.results import decode_whatif
-from ops.replay.sources.errors import AclSourceError
-from ops.replay.sources.reading import read_acl_source
-from ops.replay.submission.errors import SubmissionError
-from ops.replay.submission.java import find_java
-from ops.replay.submission.spark_home import find_spark_home
-from ops.replay.usage.report import decode_usage
 from ops.replay_demo import expectations
 from ops.replay_demo.expectations import DemonstrationError
 from ops.replay_demo.recording import (

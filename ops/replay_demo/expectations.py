@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from ops.replay.acl_set import AclSet
-from ops.replay.evaluation.report import JudgedBy, WhatIf
-from ops.replay.events.ingested import Ingested
-from ops.replay.load.report import LoadReport
-from ops.replay.usage.report import UsageReport
+from authorizerd.replay.acl_set import AclSet
+from authorizerd.replay.evaluation.report import JudgedBy, WhatIf
+from authorizerd.replay.events.ingested import Ingested
+from authorizerd.replay.load.report import LoadReport
+from authorizerd.replay.usage.report import UsageReport
 
 EVENTS: Final = 13_518
 ACLS: Final = 1_616

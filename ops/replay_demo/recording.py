@@ -16,12 +16,12 @@ from typing import Final
 from immutables import Map
 from pyarrow import parquet
 
-from acl.cluster import ClusterImage
-from metadata.checkpoint_writer import CheckpointState, write_checkpoint
-from metadata.directory import METADATA_TOPIC_DIRECTORY
-from metadata.storage import DISK
-from ops.replay.acl_set import AclSet
-from protocol.metadata_records import METADATA_VERSION_FEATURE, METADATA_VERSION_KNOWN
+from authorizerd.image.cluster import ClusterImage
+from authorizerd.metadata.checkpoint_writer import CheckpointState, write_checkpoint
+from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
+from authorizerd.metadata.storage import DISK
+from authorizerd.protocol.records.metadata import METADATA_VERSION_FEATURE, METADATA_VERSION_KNOWN
+from authorizerd.replay.acl_set import AclSet
 
 ARCHIVE: Final = Path(__file__).parents[2] / "tests" / "data" / "kafka-4.3.1.tar.xz"
 SUPER_USER: Final = "User:admin"

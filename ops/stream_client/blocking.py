@@ -12,10 +12,10 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Self, TypeVar
 
+from authorizerd.protocol.decisions.stream import StreamClientConnection, StreamQuestion
+from authorizerd.protocol.errors import DecodeError
 from ops.stream_client.decisions import FRAME_BYTES_MAX, Decisions, decided, greeted
 from ops.stream_client.errors import ConnectionEndedError
-from protocol.decision_stream import StreamClientConnection, StreamQuestion
-from protocol.errors import DecodeError
 
 RECEIVE_BYTES = 256 * 1024
 UNIX_PREFIX = "unix:"

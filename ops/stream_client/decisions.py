@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import msgspec
 
+from authorizerd.protocol.decisions.stream import ALLOWED, Answer, Greeting, StreamQuestion
 from ops.stream_client.errors import AnswerError, StreamError
-from protocol.decision_stream import ALLOWED, Answer, Greeting, StreamQuestion
 
 FRAME_BYTES_MAX = 16 * 1024 * 1024
 

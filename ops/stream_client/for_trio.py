@@ -12,10 +12,10 @@ from contextlib import asynccontextmanager
 
 import trio
 
+from authorizerd.protocol.decisions.stream import Answer, StreamClientConnection, StreamQuestion
+from authorizerd.protocol.errors import DecodeError
 from ops.stream_client.decisions import FRAME_BYTES_MAX, Decisions, decided, greeted
 from ops.stream_client.errors import ConnectionEndedError, StreamError
-from protocol.decision_stream import Answer, StreamClientConnection, StreamQuestion
-from protocol.errors import DecodeError
 
 FRAMES_IN_FLIGHT_MAX = 256
 RECEIVE_BYTES = 64 * 1024

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from acl.model import Operation, Question, ResourceType
+from authorizerd.acl.model import Operation, Question, ResourceType
 from tests.strategies import HOSTS, PRINCIPALS, resource_names
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from acl.audit import AuditLevel, audit_level, audit_message
-from acl.decision import DEFAULT_ALLOW, DEFAULT_DENY, SUPER_USER, Decision, MatchingAcl
-from acl.model import (
+from authorizerd.acl.audit import AuditLevel, audit_level, audit_message
+from authorizerd.acl.decision import DEFAULT_ALLOW, DEFAULT_DENY, SUPER_USER, Decision, MatchingAcl
+from authorizerd.acl.model import (
     Acl,
     Operation,
     PatternType,

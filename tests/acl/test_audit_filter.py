@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acl.audit_filter import (
+from authorizerd.acl.audit_filter import (
     ALL_RESOURCES,
     NO_FILTER,
     AuditFilter,
@@ -16,7 +16,7 @@ from acl.audit_filter import (
     Sampler,
     name_patterns,
 )
-from acl.model import ResourceType
+from authorizerd.acl.model import ResourceType
 
 NAMES = st.text("ab:*", max_size=3)
 PATTERNS = st.lists(NAMES, max_size=3)

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acl.audit import audit_message
-from acl.audit_mask import CUT, HASH_DIGITS, HASH_PREFIX, Masker, Masking
-from acl.decision import DEFAULT_DENY, Decision, MatchingAcl
-from acl.model import Acl, PatternType, Question
+from authorizerd.acl.audit import audit_message
+from authorizerd.acl.audit_mask import CUT, HASH_DIGITS, HASH_PREFIX, Masker, Masking
+from authorizerd.acl.decision import DEFAULT_DENY, Decision, MatchingAcl
+from authorizerd.acl.model import Acl, PatternType, Question
 
 SECRET = b"0123456789abcdef"
 NAMES = st.text("äöüß", min_size=4, max_size=8)  # of which no part stands in a line by itself

@@ -8,13 +8,25 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from acl import by_resource_type, patterns
-from acl.builder import build
-from acl.by_resource_type import PROBE_NAME, authorize_by_resource_type, scan_by_resource_type
-from acl.decision import AuthorizerSettings, authorize
-from acl.errors import InvalidQuestionError
-from acl.model import Acl, AclAdded, Operation, PatternType, PermissionType, Question, ResourceType
-from acl.steps import finish
+from authorizerd.acl import by_resource_type, patterns
+from authorizerd.acl.builder import build
+from authorizerd.acl.by_resource_type import (
+    PROBE_NAME,
+    authorize_by_resource_type,
+    scan_by_resource_type,
+)
+from authorizerd.acl.decision import AuthorizerSettings, authorize
+from authorizerd.acl.errors import InvalidQuestionError
+from authorizerd.acl.model import (
+    Acl,
+    AclAdded,
+    Operation,
+    PatternType,
+    PermissionType,
+    Question,
+    ResourceType,
+)
+from authorizerd.acl.steps import finish
 from tests.oracles import scan
 from tests.strategies import acls
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-import acl.decision
-from acl.builder import build
-from acl.decision import (
+import authorizerd.acl.decision
+from authorizerd.acl.builder import build
+from authorizerd.acl.decision import (
     AuthorizerSettings,
     DefaultRule,
     MatchingAcl,
@@ -18,8 +18,8 @@ from acl.decision import (
     explain,
     matching_acls,
 )
-from acl.errors import InvalidQuestionError
-from acl.model import (
+from authorizerd.acl.errors import InvalidQuestionError
+from authorizerd.acl.model import (
     Acl,
     AclAdded,
     AclRemoved,
@@ -29,7 +29,7 @@ from acl.model import (
     Question,
     ResourceType,
 )
-from acl.snapshot import AclSnapshot, apply_changes
+from authorizerd.acl.snapshot import AclSnapshot, apply_changes
 from tests.acl.questions import questions
 from tests.oracles import scan
 from tests.strategies import acls
@@ -182,7 +182,7 @@ def test_explaining_an_unknown_host_costs_the_same_for_any_number_of_hosts(
         made.append(Acl(*fields))
         return made[-1]
 
-    monkeypatch.setattr(acl.decision, "Acl", make)
+    monkeypatch.setattr(authorizerd.acl.decision, "Acl", make)
     decision = explain(snapshot, NOBODY, ask(host=None))
     assert len(made) == 5
     assert isinstance(decision.rule, MatchingAcl)

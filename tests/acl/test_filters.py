@@ -6,10 +6,18 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from acl.builder import build
-from acl.filter_index import FilterIndex
-from acl.filters import ACLS_PER_STEP, accepts, scan_acls
-from acl.model import Acl, AclAdded, AclFilter, Operation, PatternType, PermissionType, ResourceType
+from authorizerd.acl.builder import build
+from authorizerd.acl.filter_index import FilterIndex
+from authorizerd.acl.filters import ACLS_PER_STEP, accepts, scan_acls
+from authorizerd.acl.model import (
+    Acl,
+    AclAdded,
+    AclFilter,
+    Operation,
+    PatternType,
+    PermissionType,
+    ResourceType,
+)
 from tests.strategies import HOSTS, PRINCIPALS, acls, resource_names
 
 ANY, MATCH, LITERAL, PREFIXED = (

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acl.hosts import host_address
+from authorizerd.acl.hosts import host_address
 
 
 @pytest.mark.parametrize(

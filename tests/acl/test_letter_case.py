@@ -7,7 +7,7 @@ from string import ascii_lowercase, ascii_uppercase
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acl.letter_case import ascii_lower, ascii_upper
+from authorizerd.acl.letter_case import ascii_lower, ascii_upper
 
 
 @given(st.text(st.sampled_from("aZ_\u0131\u017f\u212a\u00df\u00e9\u0130") | st.characters()))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acl.model import Acl, Code, Operation, PatternType, PermissionType, ResourceType
+from authorizerd.acl.model import Acl, Code, Operation, PatternType, PermissionType, ResourceType
 
 
 @pytest.mark.parametrize("kind", [ResourceType, PatternType, Operation, PermissionType])

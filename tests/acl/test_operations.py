@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from acl.model import Operation, ResourceType
-from acl.operations import NOT_REQUESTED, SUPPORTED, bit_field
+from authorizerd.acl.model import Operation, ResourceType
+from authorizerd.acl.operations import NOT_REQUESTED, SUPPORTED, bit_field
 
 
 def test_the_bit_of_an_operation_is_its_code() -> None:

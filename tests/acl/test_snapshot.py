@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acl.builder import SnapshotBuilder, build
-from acl.decision import AuthorizerSettings, explain
-from acl.errors import ChangeError, DuplicateAclError, DuplicateIdError, UnknownIdError
-from acl.model import (
+from authorizerd.acl.builder import SnapshotBuilder, build
+from authorizerd.acl.decision import AuthorizerSettings, explain
+from authorizerd.acl.errors import DuplicateAclError, DuplicateIdError, UnknownIdError
+from authorizerd.acl.model import (
     Acl,
     AclAdded,
     AclRemoved,
@@ -21,8 +21,9 @@ from acl.model import (
     Question,
     ResourceType,
 )
-from acl.patterns import NO_PATTERNS
-from acl.snapshot import EMPTY_SNAPSHOT, EMPTY_TYPE, AclSnapshot, apply, apply_changes
+from authorizerd.acl.patterns import NO_PATTERNS
+from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, EMPTY_TYPE, AclSnapshot, apply, apply_changes
+from authorizerd.image.errors import ChangeError
 from tests.acl.questions import questions
 from tests.strategies import acls, logs
 

@@ -9,19 +9,19 @@ from itertools import chain
 
 import pytest
 
-from acl.audit import audit_level, audit_message
-from acl.builder import build
-from acl.decision import Decision, authorize, explain
-from acl.errors import InvalidAclError, InvalidQuestionError, NotReadyError
-from acl.filters import scan_acls
-from acl.model import Acl, AclAdded, AclFilter, AclRemoved, ChangeBatch, Question
-from acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot, apply, apply_changes, holds
-from acl.steps import finish
-from acl.validation import validate_filter, validate_new_acl
-from actors.authorizer import RequestContext
-from actors.decider import DecisionCounts
-from actors.published import Published
-from actors.standard_authorizer import StandardAuthorizer
+from authorizerd.acl.audit import audit_level, audit_message
+from authorizerd.acl.builder import build
+from authorizerd.acl.decision import Decision, authorize, explain
+from authorizerd.acl.errors import InvalidAclError, InvalidQuestionError, NotReadyError
+from authorizerd.acl.filters import scan_acls
+from authorizerd.acl.model import Acl, AclAdded, AclFilter, AclRemoved, ChangeBatch, Question
+from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot, apply, apply_changes, holds
+from authorizerd.acl.steps import finish
+from authorizerd.acl.validation import validate_filter, validate_new_acl
+from authorizerd.actors.authorizer import RequestContext
+from authorizerd.actors.decider import DecisionCounts
+from authorizerd.actors.published import Published
+from authorizerd.actors.standard_authorizer import StandardAuthorizer
 from tests.oracles.standard_authorizer import (
     Case,
     acl_of,

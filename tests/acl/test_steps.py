@@ -1,6 +1,6 @@
 """Work that is done in steps."""
 
-from acl.steps import ITEMS_FREED_PER_STEP, Steps, at_once, finish, free
+from authorizerd.acl.steps import ITEMS_FREED_PER_STEP, Steps, at_once, finish, free
 
 
 def test_finish_returns_what_the_steps_come_to() -> None:

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acl import updates
-from acl.builder import build
-from acl.errors import InvalidAclError, PolicyViolationError
-from acl.filter_index import FilterIndex
-from acl.model import Acl, AclAdded, AclFilter, AclRemoved, ChangeBatch, PatternType
-from acl.snapshot import CHANGES_PER_STATE, EMPTY_SNAPSHOT, AclSnapshot, apply_changes
-from acl.updates import plan_creations, plan_deletions
+from authorizerd.acl import updates
+from authorizerd.acl.builder import build
+from authorizerd.acl.errors import InvalidAclError, PolicyViolationError
+from authorizerd.acl.filter_index import FilterIndex
+from authorizerd.acl.model import Acl, AclAdded, AclFilter, AclRemoved, ChangeBatch, PatternType
+from authorizerd.acl.snapshot import CHANGES_PER_STATE, EMPTY_SNAPSHOT, AclSnapshot, apply_changes
+from authorizerd.acl.updates import plan_creations, plan_deletions
 from tests.strategies import acls, logs, resource_names
 
 Plan = TypeVar("Plan")

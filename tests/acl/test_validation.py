@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from acl.errors import InvalidAclError
-from acl.model import Acl, AclFilter, Operation, PatternType, PermissionType, ResourceType
-from acl.validation import validate_filter, validate_new_acl, validate_resource
+from authorizerd.acl.errors import InvalidAclError
+from authorizerd.acl.model import (
+    Acl,
+    AclFilter,
+    Operation,
+    PatternType,
+    PermissionType,
+    ResourceType,
+)
+from authorizerd.acl.validation import validate_filter, validate_new_acl, validate_resource
 
 
 def creation(

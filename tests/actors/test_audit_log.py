@@ -11,11 +11,11 @@ import trio
 import trio.testing
 from trio.testing import wait_all_tasks_blocked
 
-from acl.audit import AuditLevel
-from acl.audit_filter import AuditFilter, AuditRules, name_patterns
-from acl.decision import DEFAULT_DENY
-from acl.model import Operation, Question, ResourceType
-from actors.audit_log import (
+from authorizerd.acl.audit import AuditLevel
+from authorizerd.acl.audit_filter import AuditFilter, AuditRules, name_patterns
+from authorizerd.acl.decision import DEFAULT_DENY
+from authorizerd.acl.model import Operation, Question, ResourceType
+from authorizerd.actors.audit_log import (
     BYTES_PER_WRITE_MAX,
     CHARACTERS_PER_EVENT,
     CHECK_SECONDS,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from acl.errors import InvalidQuestionError
-from actors.authorizer import RequestContext
+from authorizerd.acl.errors import InvalidQuestionError
+from authorizerd.actors.authorizer import RequestContext
 
 CONTEXT = RequestContext(principal="User:a", host="10.0.0.1", request_name="Test")
 

@@ -6,7 +6,7 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from actors.completion import Completion, ItemCompletions
+from authorizerd.actors.completion import Completion, ItemCompletions
 
 
 async def test_every_waiter_gets_the_result(nursery: trio.Nursery) -> None:

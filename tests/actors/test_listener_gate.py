@@ -4,9 +4,9 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from actors.completion import Completion
-from actors.errors import EndpointStartError
-from actors.listener_gate import ListenerGate
+from authorizerd.actors.completion import Completion
+from authorizerd.actors.errors import EndpointStartError
+from authorizerd.actors.listener_gate import ListenerGate
 
 
 def new_gate() -> tuple[ListenerGate, Completion[None]]:

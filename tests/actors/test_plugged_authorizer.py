@@ -7,8 +7,8 @@ from typing import cast
 
 import pytest
 
-from acl.errors import AclError, InvalidQuestionError, NotReadyError
-from acl.model import (
+from authorizerd.acl.errors import AclError, InvalidQuestionError, NotReadyError
+from authorizerd.acl.model import (
     Acl,
     AclFilter,
     Operation,
@@ -17,16 +17,20 @@ from acl.model import (
     Question,
     ResourceType,
 )
-from acl.snapshot import AclSnapshot
-from acl.steps import finish
-from acl.updates import Deleted
-from actors.authorizer import Action, Authorize, Authorizer, RequestContext, ServerInfo
-from actors.completion import Completion
-from actors.decider import DecisionCounts
-from actors.errors import AuthorizerFaultError, EndpointStartError, SecurityDisabledError
-from actors.no_authorizer import NoAuthorizer
-from actors.plugged_authorizer import PluggedAuthorizer
-from actors.published import Published
+from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.acl.steps import finish
+from authorizerd.acl.updates import Deleted
+from authorizerd.actors.authorizer import Action, Authorize, Authorizer, RequestContext, ServerInfo
+from authorizerd.actors.completion import Completion
+from authorizerd.actors.decider import DecisionCounts
+from authorizerd.actors.errors import (
+    AuthorizerFaultError,
+    EndpointStartError,
+    SecurityDisabledError,
+)
+from authorizerd.actors.no_authorizer import NoAuthorizer
+from authorizerd.actors.plugged_authorizer import PluggedAuthorizer
+from authorizerd.actors.published import Published
 
 CONTEXT = RequestContext(principal="User:a", host="10.0.0.1", request_name="Test")
 READ_T = Action(Operation.READ, ResourceType.TOPIC, "t")

@@ -4,7 +4,7 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from actors.published import Published
+from authorizerd.actors.published import Published
 
 
 async def test_a_waiter_wakes_at_the_value_it_accepts(nursery: trio.Nursery) -> None:

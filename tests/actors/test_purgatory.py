@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from actors.completion import Completion, ItemCompletions
-from actors.purgatory import Purgatory
+from authorizerd.actors.completion import Completion, ItemCompletions
+from authorizerd.actors.purgatory import Purgatory
 
 
 async def test_what_is_done_already_is_never_counted() -> None:

@@ -9,10 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trio.testing import wait_all_tasks_blocked
 
-from acl.builder import build
-from acl.cluster_changes import TopicAdded, TopicRemoved
-from acl.errors import DuplicateIdError, UnknownIdError
-from acl.model import (
+from authorizerd.acl.builder import build
+from authorizerd.acl.errors import DuplicateIdError, UnknownIdError
+from authorizerd.acl.model import (
     Acl,
     AclAdded,
     AclRemoved,
@@ -22,11 +21,12 @@ from acl.model import (
     PermissionType,
     ResourceType,
 )
-from acl.snapshot import EMPTY_SNAPSHOT, STATES_FREED_PER_STEP, AclSnapshot, apply
-from acl.steps import Steps
-from actors import record_applier
-from actors.errors import UnfitChangeError
-from actors.record_applier import CHANGES_PER_SLICE, CaughtUp, RecordApplier
+from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, STATES_FREED_PER_STEP, AclSnapshot, apply
+from authorizerd.acl.steps import Steps
+from authorizerd.actors import record_applier
+from authorizerd.actors.errors import UnfitChangeError
+from authorizerd.actors.record_applier import CHANGES_PER_SLICE, CaughtUp, RecordApplier
+from authorizerd.image.changes import TopicAdded, TopicRemoved
 from tests.strategies import logs
 
 EMPTY_SNAPSHOT_AT_0 = build([])

@@ -7,12 +7,12 @@ from typing import cast
 
 import pytest
 
-from acl.audit import AuditLevel
-from acl.audit_filter import AuditFilter, AuditRules, name_patterns
-from acl.builder import build
-from acl.decision import AuthorizerSettings, DefaultRule
-from acl.errors import InvalidQuestionError, NotReadyError
-from acl.model import (
+from authorizerd.acl.audit import AuditLevel
+from authorizerd.acl.audit_filter import AuditFilter, AuditRules, name_patterns
+from authorizerd.acl.builder import build
+from authorizerd.acl.decision import AuthorizerSettings, DefaultRule
+from authorizerd.acl.errors import InvalidQuestionError, NotReadyError
+from authorizerd.acl.model import (
     Acl,
     AclAdded,
     AclFilter,
@@ -22,14 +22,14 @@ from acl.model import (
     Question,
     ResourceType,
 )
-from acl.snapshot import AclSnapshot
-from acl.steps import finish
-from actors.audit_log import AuditEvent, AuditLog
-from actors.authorizer import Action, RequestContext, ServerInfo
-from actors.decider import KAFKA_SURFACE, DecisionCounts
-from actors.errors import EndpointStartError
-from actors.published import Published
-from actors.standard_authorizer import StandardAuthorizer
+from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.acl.steps import finish
+from authorizerd.actors.audit_log import AuditEvent, AuditLog
+from authorizerd.actors.authorizer import Action, RequestContext, ServerInfo
+from authorizerd.actors.decider import KAFKA_SURFACE, DecisionCounts
+from authorizerd.actors.errors import EndpointStartError
+from authorizerd.actors.published import Published
+from authorizerd.actors.standard_authorizer import StandardAuthorizer
 from tests.actors.test_audit_log import Writer
 
 READ_T = Acl(

@@ -10,10 +10,9 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from acl.cluster import EMPTY_IMAGE, ClusterImage
-from acl.errors import InvalidAclError, PolicyViolationError
-from acl.filters import accepts
-from acl.model import (
+from authorizerd.acl.errors import InvalidAclError, PolicyViolationError
+from authorizerd.acl.filters import accepts
+from authorizerd.acl.model import (
     Acl,
     AclAdded,
     AclFilter,
@@ -24,14 +23,15 @@ from acl.model import (
     PermissionType,
     ResourceType,
 )
-from acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot, apply
-from acl.updates import RECORDS_PER_REQUEST_MAX, Deleted
-from actors import update_queue
-from actors.completion import Completion
-from actors.errors import LogWriteError, UpdateRefusedError
-from actors.published import Published
-from actors.record_applier import CaughtUp, RecordApplier
-from actors.update_queue import ClusterPlan, LogChange, UpdateQueue
+from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot, apply
+from authorizerd.acl.updates import RECORDS_PER_REQUEST_MAX, Deleted
+from authorizerd.actors import update_queue
+from authorizerd.actors.completion import Completion
+from authorizerd.actors.errors import LogWriteError, UpdateRefusedError
+from authorizerd.actors.published import Published
+from authorizerd.actors.record_applier import CaughtUp, RecordApplier
+from authorizerd.actors.update_queue import ClusterPlan, LogChange, UpdateQueue
+from authorizerd.image.cluster import EMPTY_IMAGE, ClusterImage
 from tests.oracles.standard_authorizer import acl_of, control_cases, filter_of
 
 

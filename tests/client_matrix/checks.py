@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Final
 
-from acl.model import Acl, Operation, PatternType, PermissionType, ResourceType
-from protocol.kafka_errors import ErrorCode
+from authorizerd.acl.model import Acl, Operation, PatternType, PermissionType, ResourceType
+from authorizerd.protocol.kafka.error_codes import ErrorCode
 from tests.client_matrix.deeds import (
     NODE_ID,
     AdminClient,

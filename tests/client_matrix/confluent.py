@@ -20,8 +20,8 @@ from confluent_kafka.admin import (
 )
 from confluent_kafka.admin import AdminClient as ConfluentAdminClient
 
-from acl.model import Acl, Operation, PatternType, PermissionType
-from acl.model import ResourceType as AclResource
+from authorizerd.acl.model import Acl, Operation, PatternType, PermissionType
+from authorizerd.acl.model import ResourceType as AclResource
 from tests.client_matrix.deeds import (
     NODE_ID,
     AdminClient,

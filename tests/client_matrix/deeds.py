@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar, Final
 
-from acl.model import Acl, PatternType
+from authorizerd.acl.model import Acl, PatternType
 
 NODE_ID: Final = 1
 

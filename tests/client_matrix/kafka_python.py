@@ -23,8 +23,8 @@ from kafka.admin import (
 )
 from kafka.errors import BrokerResponseError
 
-from acl.model import Acl, PatternType
-from protocol.kafka_errors import ErrorCode
+from authorizerd.acl.model import Acl, PatternType
+from authorizerd.protocol.kafka.error_codes import ErrorCode
 from tests.client_matrix.deeds import (
     NODE_ID,
     AdminClient,

@@ -15,8 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from acl.cluster_changes import Partition, PartitionAdded, TopicAdded
-from acl.model import (
+from authorizerd.acl.model import (
     CLUSTER_NAME,
     Acl,
     AclAdded,
@@ -25,6 +24,7 @@ from acl.model import (
     PermissionType,
     ResourceType,
 )
+from authorizerd.image.changes import Partition, PartitionAdded, TopicAdded
 from tests.client_matrix.checks import HIDDEN, SEEN, AsRole, Role
 from tests.client_matrix.deeds import AdminClient, Login, Open, Protocol
 from tests.end_to_end.daemon_process import DaemonProcess, run, running, write_config

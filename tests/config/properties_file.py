@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from config.configuration import Configuration, parse
-from config.endpoints import Endpoint
-from config.errors import ConfigurationError
-from config.values import SecurityProtocol
+from authorizerd.config.configuration import Configuration, parse
+from authorizerd.config.endpoints import Endpoint
+from authorizerd.config.errors import ConfigurationError
+from authorizerd.config.values import SecurityProtocol
 
 SOURCE = "server.properties"
 BASE = "node.id=1\nlog.dirs=/var/lib/kafka\n"  # what a test adds begins on line 3

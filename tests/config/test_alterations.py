@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from acl.steps import finish
-from config.alterations import (
+from authorizerd.acl.steps import finish
+from authorizerd.config.alterations import (
     Alteration,
     AlterationError,
     AlterOperation,
@@ -18,7 +18,7 @@ from config.alterations import (
     want_incremental,
     want_replacement,
 )
-from config.keys import KEYS
+from authorizerd.config.keys import KEYS
 
 KEY = "max.connections"
 SET, DELETE = AlterOperation.SET, AlterOperation.DELETE

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acl.model import ResourceType
-from config.audit_values import RATE_MIN, principal_patterns, resource_patterns, share
-from config.errors import InvalidValueError
+from authorizerd.acl.model import ResourceType
+from authorizerd.config.audit_values import RATE_MIN, principal_patterns, resource_patterns, share
+from authorizerd.config.errors import InvalidValueError
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from config.bounds import (
+from authorizerd.config.bounds import (
     KAFKA_GROWTH,
     RECEIVE_BYTES,
     RESERVED_CONNECTIONS,
@@ -15,7 +15,7 @@ from config.bounds import (
     memory_bounds,
     stream_room_bytes,
 )
-from config.configuration import Configuration, parse
+from authorizerd.config.configuration import Configuration, parse
 
 ANSWER_BYTES = 1_000_000
 MIB = 1 << 20

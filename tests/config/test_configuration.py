@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acl.audit import AuditLevel
-from acl.audit_filter import AuditRules, name_patterns
-from acl.audit_mask import Masking
-from acl.model import ResourceType
-from config.configuration import Configuration, Reloadable, of_values, parse
-from config.endpoints import HttpEndpoint, StreamEndpoint
-from config.errors import ConfigurationError
-from config.jaas import PlainUsers
-from config.values import AuditFormat, LogFormat, LogLevel, SecurityProtocol
+from authorizerd.acl.audit import AuditLevel
+from authorizerd.acl.audit_filter import AuditRules, name_patterns
+from authorizerd.acl.audit_mask import Masking
+from authorizerd.acl.model import ResourceType
+from authorizerd.config.configuration import Configuration, Reloadable, of_values, parse
+from authorizerd.config.endpoints import HttpEndpoint, StreamEndpoint
+from authorizerd.config.errors import ConfigurationError
+from authorizerd.config.jaas import PlainUsers
+from authorizerd.config.values import AuditFormat, LogFormat, LogLevel, SecurityProtocol
 from tests.config.properties_file import BASE, SOURCE, configure, endpoint, refuse
 
 STANDARD = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"

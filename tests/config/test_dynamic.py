@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from config.configuration import Reloadable, reloadable_of
-from config.dynamic import (
+from authorizerd.config.configuration import Reloadable, reloadable_of
+from authorizerd.config.dynamic import (
     GUARDED,
     ConfigSource,
     ConfigType,
@@ -22,8 +22,8 @@ from config.dynamic import (
     type_of,
     value_as_read,
 )
-from config.keys import KEYS
-from config.values import trim
+from authorizerd.config.keys import KEYS
+from authorizerd.config.values import trim
 
 FILE = {"node.id": "1", "max.connections": "10", "super.users": "User:file"}
 KEY = "max.connections"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from config.endpoints import (
+from authorizerd.config.endpoints import (
     HttpEndpoint,
     Listener,
     StreamEndpoint,
@@ -17,7 +17,7 @@ from config.endpoints import (
     parse_loopback_http_endpoint,
     parse_stream_endpoint,
 )
-from config.errors import InvalidValueError
+from authorizerd.config.errors import InvalidValueError
 
 
 def reason(parse: Callable[[str], object], text: str) -> str:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from config.errors import ConfigurationError
+from authorizerd.config.errors import ConfigurationError
 
 
 @pytest.mark.parametrize(

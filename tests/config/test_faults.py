@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from config.configuration import Configuration, parse
-from config.errors import ConfigurationError
-from config.faults import parse_or_faults
-from config.keys import KEYS
+from authorizerd.config.configuration import Configuration, parse
+from authorizerd.config.errors import ConfigurationError
+from authorizerd.config.faults import parse_or_faults
+from authorizerd.config.keys import KEYS
 
 BASE = "node.id=1\nlog.dirs=/var/lib/kafka\n"
 NAMES = [*(key.name for key in KEYS), "authorizerd.unknown", "broker.rack"]

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from config.errors import InvalidValueError
-from config.jaas import PLAIN_LOGIN_MODULE, PlainUsers, plain_users
+from authorizerd.config.errors import InvalidValueError
+from authorizerd.config.jaas import PLAIN_LOGIN_MODULE, PlainUsers, plain_users
 
 LINE = f"{PLAIN_LOGIN_MODULE} required "
 

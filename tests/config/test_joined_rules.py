@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from acl.audit_mask import Masking
-from config.configuration import parse
-from config.endpoints import HttpEndpoint, StreamEndpoint
-from config.errors import ConfigurationError
-from config.jaas import PlainUsers
-from config.values import SecurityProtocol
+from authorizerd.acl.audit_mask import Masking
+from authorizerd.config.configuration import parse
+from authorizerd.config.endpoints import HttpEndpoint, StreamEndpoint
+from authorizerd.config.errors import ConfigurationError
+from authorizerd.config.jaas import PlainUsers
+from authorizerd.config.values import SecurityProtocol
 from tests.config.properties_file import BASE, SOURCE, configure, endpoint, refuse
 
 LISTENERS = "listeners=PLAINTEXT://:1,CONTROLLER://:2"

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from config.errors import ConfigurationError
-from config.key_values import read_key_values
-from config.keys import KEYS_BY_NAME
-from config.properties import Property, parse_properties
-from config.values import sasl_mechanisms
+from authorizerd.config.errors import ConfigurationError
+from authorizerd.config.key_values import read_key_values
+from authorizerd.config.keys import KEYS_BY_NAME
+from authorizerd.config.properties import Property, parse_properties
+from authorizerd.config.values import sasl_mechanisms
 
 SOURCE = "server.properties"
 

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from config.kafka_keys import KAFKA_KEYS
-from config.key import Key
-from config.keys import KEYS, KEYS_BY_NAME, describe_ignored_key
-from config.own_keys import OWN_KEYS, OWN_PREFIX
+from authorizerd.config.kafka_keys import KAFKA_KEYS
+from authorizerd.config.key import Key
+from authorizerd.config.keys import KEYS, KEYS_BY_NAME, describe_ignored_key
+from authorizerd.config.own_keys import OWN_KEYS, OWN_PREFIX
 
 
 def test_every_key_stands_in_the_table_once() -> None:

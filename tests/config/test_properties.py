@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from config.errors import ConfigurationError
-from config.properties import Property, parse_override, parse_properties
+from authorizerd.config.errors import ConfigurationError
+from authorizerd.config.properties import Property, parse_override, parse_properties
 
 
 def read(text: str) -> dict[str, str]:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from config.errors import ConfigurationError, InvalidValueError
-from config.tokens import SECRET_BYTES, Token, Tokens, new_token, parse_tokens
+from authorizerd.config.errors import ConfigurationError, InvalidValueError
+from authorizerd.config.tokens import SECRET_BYTES, Token, Tokens, new_token, parse_tokens
 
 SECRET = bytes(range(SECRET_BYTES))
 DIGEST = sha256(b"secret").hexdigest()

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acl.audit import AuditLevel
-from acl.model import ResourceType
-from config.errors import InvalidValueError
-from config.values import (
+from authorizerd.acl.audit import AuditLevel
+from authorizerd.acl.model import ResourceType
+from authorizerd.config.errors import InvalidValueError
+from authorizerd.config.values import (
     audit_level,
     authorizer_class,
     boolean,

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
 
-from acl.steps import finish
+from authorizerd.acl.steps import finish
+from authorizerd.protocol.kafka.api import ApiKey, decode_response, has_response_tags
 from ops.kafka_rig.broker import ADMIN, Broker, BrokerSettings, format_storage, running_broker
 from ops.kafka_rig.rig import Rig
-from protocol.kafka_api import ApiKey, decode_response, has_response_tags
 from tests.conformance.generated_requests import (
     TOPICS,
     USERS,

@@ -19,12 +19,12 @@ from types import SimpleNamespace
 from typing import Any, Final, TypeVar
 from uuid import UUID
 
-from acl.model import CLUSTER_NAME, Operation, PatternType, PermissionType, ResourceType
-from acl.steps import finish
+from authorizerd.acl.model import CLUSTER_NAME, Operation, PatternType, PermissionType, ResourceType
+from authorizerd.acl.steps import finish
+from authorizerd.protocol.kafka.api import APIS, ApiKey, encode_request
+from authorizerd.protocol.kafka.client_connection import KafkaClientConnection
+from authorizerd.protocol.kafka.envelope import FORWARDABLE
 from ops.kafka_rig.broker import ADMIN
-from protocol.kafka_api import APIS, ApiKey, encode_request
-from protocol.kafka_client import KafkaClientConnection
-from protocol.kafka_envelope import FORWARDABLE
 from tests.kafka_principals import encode_principal
 
 T = TypeVar("T")

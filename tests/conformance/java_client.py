@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar, Final
 
-from acl.model import Acl, Operation, PatternType, PermissionType, ResourceType
+from authorizerd.acl.model import Acl, Operation, PatternType, PermissionType, ResourceType
+from authorizerd.protocol.kafka.error_codes import ErrorCode
 from ops.kafka_rig.broker import client_properties
 from ops.kafka_rig.rig import SOURCES, Rig, java_environment
-from protocol.kafka_errors import ErrorCode
 from tests.client_matrix.deeds import (
     NODE_ID,
     AdminClient,

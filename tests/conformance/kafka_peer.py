@@ -9,8 +9,8 @@ import socket
 import struct
 from typing import Final
 
-from protocol.frames import SIZE_BYTES, frame
-from protocol.kafka_api import APIS, NO_TAGS, ApiKey, has_response_tags
+from authorizerd.protocol.framing import SIZE_BYTES, frame
+from authorizerd.protocol.kafka.api import APIS, NO_TAGS, ApiKey, has_response_tags
 
 SECONDS_MAX = 10.0
 CORRELATION_ID: Final = 7

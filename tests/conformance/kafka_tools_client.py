@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar, Final
 
-from acl.model import Acl, Operation, PatternType, PermissionType, ResourceType
+from authorizerd.acl.model import Acl, Operation, PatternType, PermissionType, ResourceType
+from authorizerd.protocol.kafka.error_codes import ErrorCode
 from ops.kafka_rig.broker import client_properties, write_properties
 from ops.kafka_rig.rig import Program, Rig
-from protocol.kafka_errors import ErrorCode
 from tests.client_matrix.deeds import NODE_ID, AdminClient, Config, Deed, Login, RefusedError
 
 _REFUSED: Final = "ClusterAuthorizationException"

@@ -10,9 +10,9 @@ import struct
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from authorizerd.protocol.framing import frame
+from authorizerd.protocol.kafka.api import APIS, ApiKey
 from ops.kafka_rig.broker import ADMIN
-from protocol.frames import frame
-from protocol.kafka_api import APIS, ApiKey
 from tests.conformance.generated_requests import NOT_KAFKAS, Fields, encoded
 from tests.conformance.kafka_peer import request_frame
 

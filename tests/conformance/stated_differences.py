@@ -13,11 +13,11 @@ from typing import Any, Final
 
 import pytest
 
-from acl.model import Operation, PatternType, PermissionType, ResourceType
-from config.errors import InvalidValueError
-from config.keys import KEYS_BY_NAME
-from protocol.kafka_api import ApiKey, served_apis
-from protocol.kafka_errors import ErrorCode
+from authorizerd.acl.model import Operation, PatternType, PermissionType, ResourceType
+from authorizerd.config.errors import InvalidValueError
+from authorizerd.config.keys import KEYS_BY_NAME
+from authorizerd.protocol.kafka.api import ApiKey, served_apis
+from authorizerd.protocol.kafka.error_codes import ErrorCode
 from tests.conformance.generated_requests import (
     ACL_REQUESTS,
     ANY,
@@ -323,8 +323,8 @@ DIFFERENCES: Final = (
     ),
     Difference(
         name="repeated resources",
-        words="daemon.config_descriptions: A resource that a request names twice is told of once:"
-        " else a few bytes, repeated, would earn answers of any size.",
+        words="daemon.kafka.config_descriptions: A resource that a request names twice is"
+        " told of once: else a few bytes, repeated, would earn answers of any size.",
         applies=_is_of(ApiKey.DESCRIBE_CONFIGS),
         expect=_described_once,
     ),

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from daemon.acl_command import run_acl_command
-from daemon.acl_command_execution import AclReader, Terminal
+from authorizerd.cli.acls.command import run_acl_command
+from authorizerd.cli.acls.runner import AclReader, Terminal
 from ops.kafka_rig.broker import client_properties, write_properties
 from ops.kafka_rig.rig import Program, Rig
 from tests.conformance.acl_command_cases import ADD, LIST, REFUSED, REMOVE, STORIES, Case
@@ -32,7 +32,7 @@ JAAS = (
     "org.apache.kafka.common.security.plain.PlainLoginModule required "
     'user_admin="admin-secret" user_bob="bob-secret";'
 )
-OURS = (sys.executable, "-m", "daemon.command_line", "acls")
+OURS = (sys.executable, "-m", "authorizerd.cli.main", "acls")
 
 PICKED = (
     *(ADD[number] for number in (3, 6, 9, 13, 16, 18, 21)),

@@ -19,12 +19,12 @@ from uuid import UUID
 
 import pytest
 
-from acl.steps import finish
+from authorizerd.acl.steps import finish
+from authorizerd.protocol.kafka.api import APIS, ApiKey, decode_response, encode_request
+from authorizerd.protocol.kafka.client_connection import KafkaClientConnection
+from authorizerd.protocol.kafka.error_codes import ErrorCode
 from ops.kafka_rig.broker import ADMIN, Broker, running_broker
 from ops.kafka_rig.rig import Program, Rig
-from protocol.kafka_api import APIS, ApiKey, decode_response, encode_request
-from protocol.kafka_client import KafkaClientConnection
-from protocol.kafka_errors import ErrorCode
 from tests.conformance.kafka_clients import create_topics
 from tests.end_to_end.daemon_process import DaemonProcess, running
 from tests.log_files import read_cluster

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from confluent_kafka.admin import AdminClient
 
-from acl.cluster_changes import CredentialAdded
-from metadata.replay import read_changes
+from authorizerd.image.changes import CredentialAdded
+from authorizerd.metadata.replay import read_changes
+from authorizerd.protocol.records.metadata import encode_value
 from ops.kafka_rig.broker import CLUSTER_ID, BrokerSettings, format_storage, running_broker
 from ops.kafka_rig.rig import Rig
-from protocol.metadata_records import encode_value
 from tests.end_to_end.daemon_process import run, write_config
 
 SALT = b64encode(bytes(range(20))).decode()

@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
+from authorizerd.protocol.kafka.api import APIS, ApiKey
 from ops.kafka_rig.rig import Rig
-from protocol.kafka_api import APIS, ApiKey
 from tests.conformance.both_sides import SECONDS_MAX, Answer, Both, Side, running_both
 from tests.conformance.generated_requests import (
     Request,

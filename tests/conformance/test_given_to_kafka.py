@@ -22,12 +22,12 @@ from confluent_kafka.admin import (
 )
 from confluent_kafka.admin import ResourceType as ClientResourceType
 
-from acl.model import Acl, Operation, PatternType, PermissionType, ResourceType
-from metadata.directory import METADATA_TOPIC_DIRECTORY, segment_name
+from authorizerd.acl.model import Acl, Operation, PatternType, PermissionType, ResourceType
+from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, segment_name
 from ops.kafka_rig.broker import CLUSTER_ID, Broker, BrokerSettings, running_broker
 from ops.kafka_rig.rig import Program, Rig
+from tests.cli.test_main import bindings
 from tests.conformance.test_written_files import PAYLOAD, dumped, shown
-from tests.daemon.test_command_line import bindings
 from tests.end_to_end.daemon_process import DaemonProcess, run, running, write_config
 from tests.end_to_end.test_admin_clients import created
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from metadata.directory import METADATA_TOPIC_DIRECTORY
+from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
 from ops.example.log import write_log
 from ops.kafka_rig.broker import Broker, BrokerSettings, running_broker
 from ops.kafka_rig.rig import Rig, RigError

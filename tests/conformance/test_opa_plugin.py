@@ -13,7 +13,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AclOperation, AdminClient, ResourceType
 
-from config.tokens import SECRET_BYTES, new_token
+from authorizerd.config.tokens import SECRET_BYTES, new_token
 from ops.kafka_rig.broker import ADMIN, Broker, BrokerSettings, running_broker
 from ops.kafka_rig.rig import Rig
 from tests.conformance.kafka_clients import TIMEOUT_SECONDS, client_settings, create_topics

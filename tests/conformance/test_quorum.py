@@ -10,9 +10,9 @@ from types import SimpleNamespace
 import pytest
 from kio.schema.describe_quorum.v2.response import DescribeQuorumResponse
 
-from daemon.kafka_node import Address, PlainCredentials, entity_call, open_node
+from authorizerd.kafka_client.connection import Address, PlainCredentials, entity_call, open_node
+from authorizerd.protocol.kafka.api import ApiKey
 from ops.kafka_rig.broker import ADMIN, Broker
-from protocol.kafka_api import ApiKey
 from tests.end_to_end.daemon_process import running
 from tests.end_to_end.test_admin_clients import new_log
 

@@ -10,16 +10,16 @@ from typing import Any, TypeVar
 
 import pytest
 
-from acl.audit import audit_level, audit_message
-from acl.builder import build
-from acl.by_resource_type import authorize_by_resource_type
-from acl.decision import AuthorizerSettings, Decision, authorize, explain
-from acl.errors import AclError, InvalidAclError, InvalidQuestionError
-from acl.filters import scan_acls
-from acl.model import WILDCARD_PRINCIPAL, Acl, AclAdded, AclRemoved, Question
-from acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot, apply_changes
-from acl.steps import finish
-from acl.updates import plan_creations, plan_deletions
+from authorizerd.acl.audit import audit_level, audit_message
+from authorizerd.acl.builder import build
+from authorizerd.acl.by_resource_type import authorize_by_resource_type
+from authorizerd.acl.decision import AuthorizerSettings, Decision, authorize, explain
+from authorizerd.acl.errors import AclError, InvalidAclError, InvalidQuestionError
+from authorizerd.acl.filters import scan_acls
+from authorizerd.acl.model import WILDCARD_PRINCIPAL, Acl, AclAdded, AclRemoved, Question
+from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot, apply_changes
+from authorizerd.acl.steps import finish
+from authorizerd.acl.updates import plan_creations, plan_deletions
 from ops.kafka_rig.oracle import kafka_answers
 from ops.kafka_rig.rig import Rig
 from tests.conformance.random_cases import Case, ends_early, leads_astray, random_cases

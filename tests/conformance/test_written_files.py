@@ -10,16 +10,23 @@ from pathlib import Path
 
 import pytest
 
-from acl.model import Acl, AclAdded, Operation, PatternType, PermissionType, ResourceType
-from metadata.checkpoint_writer import CheckpointState
-from metadata.checkpoint_writer import write_checkpoint as write_our_checkpoint
-from metadata.directory import METADATA_TOPIC_DIRECTORY, find_files, segment_name
-from metadata.storage import DISK
+from authorizerd.acl.model import (
+    Acl,
+    AclAdded,
+    Operation,
+    PatternType,
+    PermissionType,
+    ResourceType,
+)
+from authorizerd.metadata.checkpoint_writer import CheckpointState
+from authorizerd.metadata.checkpoint_writer import write_checkpoint as write_our_checkpoint
+from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, find_files, segment_name
+from authorizerd.metadata.storage import DISK
 from ops.example.log import ACLS
 from ops.example.log import write_log as write_example
 from ops.kafka_rig.broker import running_broker
 from ops.kafka_rig.rig import Output, Program, Rig
-from tests.daemon.test_command_line import bindings
+from tests.cli.test_main import bindings
 from tests.end_to_end.daemon_process import run
 from tests.log_files import (
     METADATA_VERSION,

@@ -6,14 +6,21 @@ from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
 
-from acl.audit import AuditLevel, audit_message
-from acl.builder import build
-from acl.model import Acl, AclAdded, Operation, PatternType, PermissionType, ResourceType
-from acl.snapshot import AclSnapshot
-from actors.audit_log import AuditEvent, AuditLog
-from actors.published import Published
-from actors.standard_authorizer import StandardAuthorizer
-from daemon.askers import Asker, Askers
+from authorizerd.acl.audit import AuditLevel, audit_message
+from authorizerd.acl.builder import build
+from authorizerd.acl.model import (
+    Acl,
+    AclAdded,
+    Operation,
+    PatternType,
+    PermissionType,
+    ResourceType,
+)
+from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.actors.audit_log import AuditEvent, AuditLog
+from authorizerd.actors.published import Published
+from authorizerd.actors.standard_authorizer import StandardAuthorizer
+from authorizerd.daemon.decisions.callers import Asker, Askers
 
 SURFACE = "AuthZEN"
 PROXY, ROOT, OTHER = "User:a proxy", "User:root", "User:other"

@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping
 import trio
 from trio.testing import memory_stream_pair
 
-from acl.model import ChangeBatch
-from actors.record_applier import CaughtUp, RecordApplier
-from daemon.feed_source import FeedSource, Follower
-from daemon.worker_link import WorkerProcess
-from protocol.worker_feed import Files
+from authorizerd.acl.model import ChangeBatch
+from authorizerd.actors.record_applier import CaughtUp, RecordApplier
+from authorizerd.daemon.workers.feed_source import FeedSource, Follower
+from authorizerd.daemon.workers.link import WorkerProcess
+from authorizerd.protocol.worker_feed import Files
 
 
 class HeldStream(trio.abc.Stream):

@@ -8,10 +8,10 @@ from collections.abc import Callable
 import trio
 import trio.testing
 
-from daemon.connection_limits import ConnectionLimits
-from daemon.http_server import Handler, HttpServer
-from protocol.http_head import HttpLimits
-from protocol.http_messages import LOOPBACK_HOSTS, Request, Response
+from authorizerd.daemon.http.server import Handler, HttpServer
+from authorizerd.daemon.net.connection_limits import ConnectionLimits
+from authorizerd.protocol.http.messages import LOOPBACK_HOSTS, Request, Response
+from authorizerd.protocol.http.request_head import HttpLimits
 
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 LOGIN_TIMEOUT_S = 100

@@ -11,12 +11,16 @@ from typing import Final
 import trio
 from trio.testing import memory_stream_pair
 
-from acl.steps import finish
-from daemon.kafka_node import Address, UnservedError
-from protocol.errors import DecodeError
-from protocol.kafka_api import ApiKey, encode_response
-from protocol.kafka_connection import KafkaRequest, KafkaServerConnection, frame_response
-from protocol.kafka_errors import ErrorCode
+from authorizerd.acl.steps import finish
+from authorizerd.kafka_client.connection import Address, UnservedError
+from authorizerd.protocol.errors import DecodeError
+from authorizerd.protocol.kafka.api import ApiKey, encode_response
+from authorizerd.protocol.kafka.error_codes import ErrorCode
+from authorizerd.protocol.kafka.server_connection import (
+    KafkaRequest,
+    KafkaServerConnection,
+    frame_response,
+)
 
 REQUEST_BYTES_MAX: Final = 1 << 20
 NOT_THROTTLED: Final = timedelta()

@@ -11,16 +11,22 @@ from typing import Any
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from acl.steps import finish
-from config.jaas import PlainUsers
-from daemon.connection_limits import ConnectionLimits
-from daemon.kafka_handlers import Session
-from daemon.kafka_listener import Handlers, KafkaListener
-from protocol.frames import frame
-from protocol.kafka_acl_responses import Piece
-from protocol.kafka_api import APIS, ApiKey, decode_response, encode_request, has_response_tags
-from protocol.kafka_connection import KafkaRequest
-from protocol.kafka_errors import ErrorCode
+from authorizerd.acl.steps import finish
+from authorizerd.config.jaas import PlainUsers
+from authorizerd.daemon.kafka.dispatch import Session
+from authorizerd.daemon.kafka.listener import Handlers, KafkaListener
+from authorizerd.daemon.net.connection_limits import ConnectionLimits
+from authorizerd.protocol.framing import frame
+from authorizerd.protocol.kafka.acl_responses import Piece
+from authorizerd.protocol.kafka.api import (
+    APIS,
+    ApiKey,
+    decode_response,
+    encode_request,
+    has_response_tags,
+)
+from authorizerd.protocol.kafka.error_codes import ErrorCode
+from authorizerd.protocol.kafka.server_connection import KafkaRequest
 
 USERS = PlainUsers({"alice": "alice-secret", "root": "root-secret"})
 GOOD_TOKEN = b"\0alice\0alice-secret"

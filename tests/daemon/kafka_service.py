@@ -10,9 +10,8 @@ from typing import Any
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from acl.audit import AuditLevel
-from acl.cluster_changes import ClusterChange
-from acl.model import (
+from authorizerd.acl.audit import AuditLevel
+from authorizerd.acl.model import (
     Acl,
     AclAdded,
     AclFilter,
@@ -22,21 +21,22 @@ from acl.model import (
     PermissionType,
     ResourceType,
 )
-from acl.steps import finish
-from actors.audit_log import AuditEvent, AuditLog
-from actors.authorizer import Authorizer
-from actors.decider import Decider
-from actors.plugged_authorizer import PluggedAuthorizer
-from actors.purgatory import Purgatory
-from actors.record_applier import CaughtUp
-from actors.standard_authorizer import StandardAuthorizer
-from config.configuration import Configuration, parse
-from daemon.kafka_answers import Cluster, Node
-from daemon.kafka_handlers import KafkaHandlers, Session
-from daemon.kafka_quorum_handler import Leadership
-from daemon.request_times import RequestTimes
-from daemon.settings import Settings
-from protocol.kafka_acl_client import (
+from authorizerd.acl.steps import finish
+from authorizerd.actors.audit_log import AuditEvent, AuditLog
+from authorizerd.actors.authorizer import Authorizer
+from authorizerd.actors.decider import Decider
+from authorizerd.actors.plugged_authorizer import PluggedAuthorizer
+from authorizerd.actors.purgatory import Purgatory
+from authorizerd.actors.record_applier import CaughtUp
+from authorizerd.actors.standard_authorizer import StandardAuthorizer
+from authorizerd.config.configuration import Configuration, parse
+from authorizerd.daemon.kafka.dispatch import KafkaHandlers, Session
+from authorizerd.daemon.kafka.quorum import Leadership
+from authorizerd.daemon.kafka.request_latency import RequestTimes
+from authorizerd.daemon.kafka.responses import Cluster, Node
+from authorizerd.daemon.settings import Settings
+from authorizerd.image.changes import ClusterChange
+from authorizerd.protocol.kafka.acl_client import (
     decode_create_acls_response,
     decode_delete_acls_response,
     decode_describe_acls_response,
@@ -44,10 +44,10 @@ from protocol.kafka_acl_client import (
     encode_delete_acls_request,
     encode_describe_acls_request,
 )
-from protocol.kafka_acl_responses import FilterResult
-from protocol.kafka_api import ApiKey, decode_response, encode_request
-from protocol.kafka_connection import KafkaRequest
-from protocol.kafka_errors import ApiError
+from authorizerd.protocol.kafka.acl_responses import FilterResult
+from authorizerd.protocol.kafka.api import ApiKey, decode_response, encode_request
+from authorizerd.protocol.kafka.error_codes import ApiError
+from authorizerd.protocol.kafka.server_connection import KafkaRequest
 from tests.actors.test_audit_log import Writer
 from tests.actors.test_update_queue import Running
 

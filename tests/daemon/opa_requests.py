@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from protocol.http_messages import Request
+from authorizerd.protocol.http.messages import Request
 
 PATH = "/v1/data/kafka/authz/allow"
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from acl.builder import build
-from acl.model import Acl, AclAdded, Operation
-from acl.snapshot import AclSnapshot
-from protocol.decision_stream import StreamQuestion
+from authorizerd.acl.builder import build
+from authorizerd.acl.model import Acl, AclAdded, Operation
+from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.protocol.decisions.stream import StreamQuestion
 from tests.daemon.decision_place import allow
 
 DENIED, ALLOWED, INVALID, NOT_READY = b"\0", b"\1", b"\2", b"\3"

@@ -9,9 +9,14 @@ from typing import TypeAlias, cast
 import trio
 from trio.testing import memory_stream_pair, wait_all_tasks_blocked
 
-from daemon.connection_limits import ConnectionLimits
-from daemon.decision_stream import StreamServer
-from protocol.decision_stream import Answer, Greeting, StreamClientConnection, StreamQuestion
+from authorizerd.daemon.decisions.stream_server import StreamServer
+from authorizerd.daemon.net.connection_limits import ConnectionLimits
+from authorizerd.protocol.decisions.stream import (
+    Answer,
+    Greeting,
+    StreamClientConnection,
+    StreamQuestion,
+)
 from tests.daemon.decision_place import Place
 
 FRAME_BYTES_MAX = 128 * 1024

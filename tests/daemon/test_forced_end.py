@@ -3,7 +3,7 @@ from __future__ import annotations
 import signal
 import threading
 
-from daemon.forced_end import ForcedEnd
+from authorizerd.daemon.forced_end import ForcedEnd
 
 
 def test_end_in_time_stops_the_clock() -> None:

@@ -16,20 +16,24 @@ import msgspec
 import pytest
 import trio
 
-from acl.steps import finish
-from config.bounds import (
+from authorizerd.acl.steps import finish
+from authorizerd.config.bounds import (
     EVALUATIONS_BYTES_MAX,
     HTTP_GROWTH,
     KAFKA_GROWTH,
     LIST_BYTES_MAX,
     STREAM_GROWTH,
 )
-from daemon.kafka_listener import _LISTING_APIS
-from protocol.authzen import EVALUATIONS_MAX, decode_evaluation, decode_evaluations
-from protocol.decision_stream import StreamQuestion, StreamServerConnection
-from protocol.frames import frame
-from protocol.kafka_api import REQUEST_ITEMS_MAX, ApiKey, encode_request
-from protocol.wire import unsigned_varint
+from authorizerd.daemon.kafka.listener import _LISTING_APIS
+from authorizerd.protocol.decisions.authzen import (
+    EVALUATIONS_MAX,
+    decode_evaluation,
+    decode_evaluations,
+)
+from authorizerd.protocol.decisions.stream import StreamQuestion, StreamServerConnection
+from authorizerd.protocol.framing import frame
+from authorizerd.protocol.kafka.api import REQUEST_ITEMS_MAX, ApiKey, encode_request
+from authorizerd.protocol.primitives import unsigned_varint
 from tests.daemon.kafka_service import ALICE, ROOT, start
 
 Fields = SimpleNamespace

@@ -11,14 +11,14 @@ import pytest
 import trio
 from trio.testing import MockClock, lockstep_stream_pair, wait_all_tasks_blocked
 
-from acl.model import Operation
-from config.bounds import ANSWERS_AT_ONCE_MAX, FREE_BYTES
-from daemon.connection import LOGIN_BYTES_MAX
-from daemon.decision_stream import NO_CORRELATION_ID
-from daemon.turn_clock import PAUSE_SECONDS, TurnClock
-from protocol.decision_stream import Answer
-from protocol.http_messages import Request, Response
-from protocol.kafka_errors import ErrorCode
+from authorizerd.acl.model import Operation
+from authorizerd.config.bounds import ANSWERS_AT_ONCE_MAX, FREE_BYTES
+from authorizerd.daemon.decisions.stream_server import NO_CORRELATION_ID
+from authorizerd.daemon.net.connection import LOGIN_BYTES_MAX
+from authorizerd.daemon.net.load_shedding import PAUSE_SECONDS, TurnClock
+from authorizerd.protocol.decisions.stream import Answer
+from authorizerd.protocol.http.messages import Request, Response
+from authorizerd.protocol.kafka.error_codes import ErrorCode
 from tests.daemon import http_service, kafka_listener_service, stream_service
 from tests.daemon.decision_place import Place, allow
 from tests.daemon.http_service import GET, MemoryListener, receive_until, start_in_memory

@@ -10,21 +10,21 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from acl.errors import InvalidAclError
-from acl.model import Acl, AclFilter
-from acl.snapshot import AclSnapshot
-from acl.updates import Deleted
-from actors.authorizer import Action, Authorizer, RequestContext
-from actors.completion import Completion
-from actors.no_authorizer import NoAuthorizer
-from actors.plugged_authorizer import PluggedAuthorizer
-from actors.published import Published
-from actors.standard_authorizer import StandardAuthorizer
-from config.values import STANDARD_AUTHORIZER
-from daemon.errors import StartError
-from daemon.plug_in import choose_authorizer
+from authorizerd.acl.errors import InvalidAclError
+from authorizerd.acl.model import Acl, AclFilter
+from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.acl.updates import Deleted
+from authorizerd.actors.authorizer import Action, Authorizer, RequestContext
+from authorizerd.actors.completion import Completion
+from authorizerd.actors.no_authorizer import NoAuthorizer
+from authorizerd.actors.plugged_authorizer import PluggedAuthorizer
+from authorizerd.actors.published import Published
+from authorizerd.actors.standard_authorizer import StandardAuthorizer
+from authorizerd.config.values import STANDARD_AUTHORIZER
+from authorizerd.daemon.authorizer_loader import choose_authorizer
+from authorizerd.daemon.errors import StartError
+from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from ops.example.quarantine import QuarantineAuthorizer
-from protocol.kafka_errors import ApiError, ErrorCode
 from tests.daemon.kafka_service import ALICE, ROOT, TIMEOUT_MS, KafkaService, acl, start
 
 FIRST, SECOND = acl("first"), acl("second")

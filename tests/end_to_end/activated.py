@@ -1,6 +1,6 @@
 """Becomes a module's command with listening sockets handed to it, as systemd hands them.
 
-python -m tests.end_to_end.activated 17:decision_http,18:PLAINTEXT daemon.command_line serve …
+python -m tests.end_to_end.activated 17:decision_http,18:PLAINTEXT authorizerd.cli.main serve …
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 SECONDS_MAX = 30.0
-COMMAND = (sys.executable, "-m", "daemon.command_line")
+COMMAND = (sys.executable, "-m", "authorizerd.cli.main")
 ROOT = Path(__file__).parents[2]
 
 

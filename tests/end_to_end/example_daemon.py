@@ -109,6 +109,10 @@ def running_example(folder: Path, settings: Sequence[str] = ()) -> Iterator[Exam
         process = subprocess.Popen(
             [sys.executable, "-m", "ops.example", *overrides],
             cwd=folder,
+            env={
+                **os.environ,
+                "PYTHONPATH": str(Path(__file__).parents[2]),
+            },  # ops is not installed
             stdout=subprocess.PIPE,
             stderr=log,
             text=True,

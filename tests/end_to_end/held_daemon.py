@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import BinaryIO, Final
 from unittest import mock
 
-from daemon import assembly, lifespan
-from daemon.command_line import main
-from metadata.storage import DiskStorage
+from authorizerd.cli.main import main
+from authorizerd.daemon import components as assembly
+from authorizerd.daemon import lifespan
+from authorizerd.metadata.storage import DiskStorage
 
 HELD: Final = "held\n"
 

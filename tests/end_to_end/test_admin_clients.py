@@ -30,9 +30,9 @@ from kafka.errors import (
     InvalidRequestError,
 )
 
-from acl.cluster_changes import Partition, PartitionAdded, TopicAdded
-from acl.model import Acl, AclAdded, Operation, PatternType, PermissionType
-from acl.model import ResourceType as AclResource
+from authorizerd.acl.model import Acl, AclAdded, Operation, PatternType, PermissionType
+from authorizerd.acl.model import ResourceType as AclResource
+from authorizerd.image.changes import Partition, PartitionAdded, TopicAdded
 from tests.end_to_end.daemon_process import DaemonProcess, run, running, write_config
 from tests.log_files import acl_id, write_log
 

@@ -11,7 +11,7 @@ from typing import Final
 
 import pytest
 
-from config.configuration import parse
+from authorizerd.config.configuration import parse
 from tests.end_to_end.documents import ROOT, Block, Command, all_blocks, blocks_of, commands_of
 from tests.end_to_end.example_daemon import (
     SECONDS_MAX,

@@ -18,17 +18,24 @@ from typing import Final
 import pytest
 import trio
 
-from acl.model import Acl, AclFilter, ChangeBatch, Operation, PatternType, PermissionType
-from acl.model import ResourceType as Type
-from actors.completion import Completion
-from actors.record_applier import CaughtUp, RecordApplier
-from actors.update_queue import UpdateQueue
-from daemon.log_source import LocalLogSource
-from daemon.own_log import OwnLog
-from metadata.directory import find_files
-from metadata.log import MetadataLog
-from metadata.writer import LogWriter
-from protocol.kafka_acl_client import (
+from authorizerd.acl.model import (
+    Acl,
+    AclFilter,
+    ChangeBatch,
+    Operation,
+    PatternType,
+    PermissionType,
+)
+from authorizerd.acl.model import ResourceType as Type
+from authorizerd.actors.completion import Completion
+from authorizerd.actors.record_applier import CaughtUp, RecordApplier
+from authorizerd.actors.update_queue import UpdateQueue
+from authorizerd.daemon.sources.own_log_reader import LocalLogSource
+from authorizerd.daemon.sources.own_log_writer import OwnLog
+from authorizerd.metadata.directory import find_files
+from authorizerd.metadata.log import MetadataLog
+from authorizerd.metadata.writer import LogWriter
+from authorizerd.protocol.kafka.acl_client import (
     decode_create_acls_response,
     decode_delete_acls_response,
     decode_describe_acls_response,
@@ -36,8 +43,8 @@ from protocol.kafka_acl_client import (
     encode_delete_acls_request,
     encode_describe_acls_request,
 )
-from protocol.kafka_api import ApiKey
-from protocol.kafka_client import KafkaClientConnection
+from authorizerd.protocol.kafka.api import ApiKey
+from authorizerd.protocol.kafka.client_connection import KafkaClientConnection
 from tests.end_to_end.daemon_process import SECONDS_MAX, DaemonProcess, run, running, write_config
 from tests.log_files import added, read_acls, write_log
 from tests.recording_storage import Call, RecordingStorage

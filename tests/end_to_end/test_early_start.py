@@ -21,10 +21,9 @@ from typing import Any
 
 import pytest
 
-from acl.model import Acl, AclAdded, AclFilter, Operation, PermissionType, ResourceType
-from acl.steps import finish
-from protocol.control_records import leader_change
-from protocol.kafka_acl_client import (
+from authorizerd.acl.model import Acl, AclAdded, AclFilter, Operation, PermissionType, ResourceType
+from authorizerd.acl.steps import finish
+from authorizerd.protocol.kafka.acl_client import (
     decode_create_acls_response,
     decode_delete_acls_response,
     decode_describe_acls_response,
@@ -32,11 +31,12 @@ from protocol.kafka_acl_client import (
     encode_delete_acls_request,
     encode_describe_acls_request,
 )
-from protocol.kafka_acl_responses import FilterResult
-from protocol.kafka_api import ApiKey, decode_response, encode_request
-from protocol.kafka_client import KafkaClientConnection
-from protocol.kafka_errors import ApiError, ErrorCode
-from protocol.record_batch import encode_batch
+from authorizerd.protocol.kafka.acl_responses import FilterResult
+from authorizerd.protocol.kafka.api import ApiKey, decode_response, encode_request
+from authorizerd.protocol.kafka.client_connection import KafkaClientConnection
+from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
+from authorizerd.protocol.records.batch import encode_batch
+from authorizerd.protocol.records.control import leader_change
 from tests.end_to_end.daemon_process import ROOT as PROJECT
 from tests.end_to_end.daemon_process import SECONDS_MAX, ask, write_config
 from tests.end_to_end.held_daemon import HELD

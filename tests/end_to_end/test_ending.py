@@ -61,7 +61,7 @@ def test_sighup_at_a_start_is_obeyed_and_sigterm_ends_a_reload_that_hangs(tmp_pa
     config = write_config(tmp_path, new_log(tmp_path))
     kept = config.rename(tmp_path / "kept")
     os.mkfifo(config)
-    with started("-m", "daemon", config=config) as process:
+    with started("-m", "authorizerd.cli", config=config) as process:
         with opened_by_a_reader(config) as pipe:
             process.send_signal(signal.SIGHUP)
             config.unlink()
@@ -91,10 +91,10 @@ _HELD = """
 import os, signal, sys
 from types import SimpleNamespace
 sys.argv[:] = ["authorizerd", *sys.argv[1:]]
-from daemon import __main__
+from authorizerd.cli import __main__
 assert not {"trio", "msgspec", "logging"} & set(sys.modules)
 stub = SimpleNamespace(run_and_exit=lambda: os.kill(os.getpid(), signal.SIGHUP))
-sys.modules["daemon.command_line"] = sys.modules["daemon"].command_line = stub
+sys.modules["authorizerd.cli.main"] = sys.modules["authorizerd.cli"].main = stub
 __main__.run_and_exit()
 """
 
@@ -127,7 +127,7 @@ def test_a_standard_error_that_nobody_reads_holds_nobody_up(tmp_path: Path) -> N
     reading, writing = os.pipe()
     fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, 4096)
     os.write(writing, b"x" * 4096)
-    command = [sys.executable, "-m", "daemon", "serve", "--config", str(config)]
+    command = [sys.executable, "-m", "authorizerd.cli", "serve", "--config", str(config)]
     process = subprocess.Popen(
         [*command, "--ready-file", str(ready_file)], cwd=ROOT, stderr=writing, text=True
     )

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 import trio
 
-from acl.model import Acl, Operation, PermissionType, ResourceType
-from config.jaas import PlainUsers
-from daemon.connection_limits import ConnectionLimits
-from daemon.kafka_listener import KafkaListener
-from protocol.frames import frame
-from protocol.kafka_api import ApiKey
+from authorizerd.acl.model import Acl, Operation, PermissionType, ResourceType
+from authorizerd.config.jaas import PlainUsers
+from authorizerd.daemon.kafka.listener import KafkaListener
+from authorizerd.daemon.net.connection_limits import ConnectionLimits
+from authorizerd.protocol.framing import frame
+from authorizerd.protocol.kafka.api import ApiKey
 from tests.daemon.kafka_listener_service import SOFTWARE, Client, keep_open
 from tests.daemon.kafka_service import (
     ALICE,
@@ -29,10 +29,10 @@ from tests.daemon.kafka_service import (
 )
 from tests.end_to_end.daemon_process import running
 from tests.end_to_end.test_admin_clients import new_log
-from tests.protocol.test_kafka_envelope import (
+from tests.protocol.kafka.test_envelope import (
     ALICE as ALICE_BYTES,
 )
-from tests.protocol.test_kafka_envelope import (
+from tests.protocol.kafka.test_envelope import (
     JAVA_ANSWER_V1,
     JAVA_ANSWER_V3,
     JAVA_CREATE_V1,

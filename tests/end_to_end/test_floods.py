@@ -20,9 +20,14 @@ from types import SimpleNamespace as Fields
 import msgspec
 import pytest
 
-from acl.steps import finish
-from config.bounds import ADMIN_CONNECTIONS_MAX, memory_bound_bytes
-from config.configuration import parse
+from authorizerd.acl.steps import finish
+from authorizerd.config.bounds import ADMIN_CONNECTIONS_MAX, memory_bound_bytes
+from authorizerd.config.configuration import parse
+from authorizerd.protocol.decisions.stream import encode_answer, encode_hello
+from authorizerd.protocol.framing import frame
+from authorizerd.protocol.kafka.api import REQUEST_ITEMS_MAX, ApiKey, encode_request
+from authorizerd.protocol.kafka.error_codes import ErrorCode
+from authorizerd.protocol.primitives import unsigned_varint
 from ops.bench.flood_surfaces import (
     ADMIN,
     ANSWERED,
@@ -34,11 +39,6 @@ from ops.bench.flood_surfaces import (
     surfaces,
 )
 from ops.bench.sets import kind
-from protocol.decision_stream import encode_answer, encode_hello
-from protocol.frames import frame
-from protocol.kafka_api import REQUEST_ITEMS_MAX, ApiKey, encode_request
-from protocol.kafka_errors import ErrorCode
-from protocol.wire import unsigned_varint
 from tests.end_to_end.daemon_process import SECONDS_MAX, DaemonProcess, running, write_config
 from tests.end_to_end.test_admin_clients import new_log
 

@@ -19,7 +19,7 @@ from threading import Thread
 
 from confluent_kafka.admin import AdminClient
 
-from protocol.kafka_api import APIS, ApiKey
+from authorizerd.protocol.kafka.api import APIS, ApiKey
 from tests.end_to_end.daemon_process import SECONDS_MAX, DaemonProcess, running
 from tests.end_to_end.test_admin_clients import binding, created, described, new_log
 

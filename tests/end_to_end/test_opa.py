@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from config.tokens import SECRET_BYTES, new_token
+from authorizerd.config.tokens import SECRET_BYTES, new_token
 from ops.example.log import write_log
 from tests.daemon.opa_requests import CAPTURED_BODY, CAPTURED_HEAD, PATH, asked
 from tests.end_to_end.daemon_process import (

@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from metadata.directory import METADATA_TOPIC_DIRECTORY, segment_name
-from metadata.log import MetadataLog
+from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, segment_name
+from authorizerd.metadata.log import MetadataLog
 from tests.end_to_end.daemon_process import running
 
 LINE = re.compile(

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from ops.replay.submission.errors import SubmissionError
-from ops.replay.submission.java import find_java
-from ops.replay.submission.spark_home import find_spark_home
+from authorizerd.replay.submission.errors import SubmissionError
+from authorizerd.replay.submission.java import find_java
+from authorizerd.replay.submission.spark_home import find_spark_home
 from tests.end_to_end.daemon_process import COMMAND, ROOT
 from tests.end_to_end.spark_cluster import QUICK_START, running_cluster
 
@@ -66,7 +66,7 @@ def test_a_cluster_needs_what_the_job_carries_and_three_modules(
 ) -> None:
     """Its workers judge by ACLs read here; their Python cannot import this project by itself."""
     with running_cluster(tmp_path) as cluster:
-        for package in ("acl", "ops", "protocol", "daemon", "pyspark"):
+        for package in ("authorizerd", "ops", "pyspark"):
             alone = subprocess.run(
                 [cluster.python, "-c", f"import {package}"],
                 cwd=cluster.folder,

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from acl.model import AclAdded
-from metadata.directory import METADATA_TOPIC_DIRECTORY, segment_name
-from metadata.lock import locked
+from authorizerd.acl.model import AclAdded
+from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, segment_name
+from authorizerd.metadata.lock import locked
+from authorizerd.protocol.records.batch import encode_batch
+from authorizerd.protocol.records.metadata import encode_value
 from ops.example.log import ACLS, write_log
-from protocol.metadata_records import encode_value
-from protocol.record_batch import encode_batch
 from tests.end_to_end.daemon_process import DaemonProcess, ask, run, running, write_config
 
 READ_ORDERS = {

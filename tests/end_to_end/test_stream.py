@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from protocol.decision_stream import Answer, StreamClientConnection, StreamQuestion
+from authorizerd.protocol.decisions.stream import Answer, StreamClientConnection, StreamQuestion
 from tests.end_to_end.daemon_process import SECONDS_MAX, DaemonProcess, run, running, write_config
 from tests.end_to_end.test_admin_clients import binding, created, new_log
 

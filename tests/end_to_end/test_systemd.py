@@ -16,9 +16,9 @@ from uuid import uuid4
 
 import pytest
 
-from acl.model import Acl, Operation, PermissionType, ResourceType
-from protocol.control_records import leader_change
-from protocol.record_batch import encode_batch
+from authorizerd.acl.model import Acl, Operation, PermissionType, ResourceType
+from authorizerd.protocol.records.batch import encode_batch
+from authorizerd.protocol.records.control import leader_change
 from tests.end_to_end.daemon_process import SECONDS_MAX, DaemonProcess, ask, write_config
 from tests.end_to_end.fake_service_manager import (
     HeldService,
@@ -305,7 +305,7 @@ def test_a_handed_socket_that_others_can_reach_needs_credentials(
             tmp_path, log_dir, {"authorizerd.decision.http": f"http://127.0.0.1:{port}"}
         )
         process = start_service(
-            "daemon.command_line",
+            "authorizerd.cli.main",
             *("--config", config_file),
             sockets={"decision_http": bound},
             environment={},
@@ -343,7 +343,7 @@ def test_json_lines_in_the_journal_have_their_priority_and_no_secret(
     with open(tmp_path / "journal", "w+") as journal:
         status = os.fstat(journal.fileno())
         process = start_service(
-            "daemon.command_line",
+            "authorizerd.cli.main",
             *("--config", config_file, "--ready-file", ready_file),
             sockets={},
             environment={"JOURNAL_STREAM": f"{status.st_dev}:{status.st_ino}"},

@@ -21,9 +21,9 @@ from typing import Final
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from acl.model import Acl, Operation, PatternType, PermissionType
-from acl.model import ResourceType as Type
-from protocol.decision_stream import StreamQuestion
+from authorizerd.acl.model import Acl, Operation, PatternType, PermissionType
+from authorizerd.acl.model import ResourceType as Type
+from authorizerd.protocol.decisions.stream import StreamQuestion
 from tests.end_to_end.daemon_process import (
     SECONDS_MAX,
     DaemonProcess,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from contextlib import suppress
 from random import Random
 
-from metadata.directory import LogFiles
-from metadata.errors import CorruptLogError
-from metadata.log import MetadataLog
+from authorizerd.metadata.directory import LogFiles
+from authorizerd.metadata.errors import CorruptLogError
+from authorizerd.metadata.log import MetadataLog
 from tests.faults.disk import FaultDisk
 from tests.faults.verdicts import reaches_back
 

@@ -16,19 +16,24 @@ from typing import Final
 
 from immutables import Map
 
-from acl.cluster import ClusterImage
-from metadata.checkpoint_writer import CheckpointState, retire, write_checkpoint
-from metadata.directory import CORRUPT_SUFFIX, METADATA_TOPIC_DIRECTORY, LogFiles, find_files
-from metadata.errors import CorruptLogError, LogDirectoryError, LogNotWrittenError
-from metadata.log import MetadataLog, Progress
-from metadata.meta_properties import (
+from authorizerd.image.cluster import ClusterImage
+from authorizerd.metadata.checkpoint_writer import CheckpointState, retire, write_checkpoint
+from authorizerd.metadata.directory import (
+    CORRUPT_SUFFIX,
+    METADATA_TOPIC_DIRECTORY,
+    LogFiles,
+    find_files,
+)
+from authorizerd.metadata.errors import CorruptLogError, LogDirectoryError, LogNotWrittenError
+from authorizerd.metadata.log import MetadataLog, Progress
+from authorizerd.metadata.meta_properties import (
     MetaProperties,
     check_format_is_finished,
     format_directory,
     read_meta_properties,
 )
-from metadata.replay import Replay
-from metadata.writer import FEATURES_WRITTEN, LogWriter
+from authorizerd.metadata.replay import Replay
+from authorizerd.metadata.writer import FEATURES_WRITTEN, LogWriter
 from tests.faults.damage import damaged, is_out_of_reach
 from tests.faults.disk import TIME_MS, UNREAD, FaultDisk
 from tests.faults.stories import STORIES, Counts

@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from metadata.storage import AppendFile
+from authorizerd.metadata.storage import AppendFile
 from tests.faults.contents import SECTOR_SIZE
 from tests.faults.disk import FaultDisk
 from tests.recording_storage import PowerFailure

@@ -7,11 +7,11 @@ from random import Random
 
 import pytest
 
-from acl.model import AclAdded
-from metadata.log import MetadataLog, Progress
-from metadata.meta_properties import MetaProperties, format_directory
-from metadata.replay import Replay
-from metadata.writer import LogWriter
+from authorizerd.acl.model import AclAdded
+from authorizerd.metadata.log import MetadataLog, Progress
+from authorizerd.metadata.meta_properties import MetaProperties, format_directory
+from authorizerd.metadata.replay import Replay
+from authorizerd.metadata.writer import LogWriter
 from tests.faults.disk import TIME_MS, FaultDisk
 from tests.log_files import added
 

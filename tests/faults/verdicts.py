@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
-from metadata.directory import Checkpoint, Segment
+from authorizerd.metadata.directory import Checkpoint, Segment
 from tests.faults.contents import SECTOR_SIZE
 from tests.faults.disk import FaultDisk
 

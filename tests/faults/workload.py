@@ -6,7 +6,15 @@ from collections.abc import Iterable, Sequence
 from random import Random
 from typing import Final
 
-from acl.model import Acl, AclAdded, AclRemoved, Change, Operation, PatternType, PermissionType
+from authorizerd.acl.model import (
+    Acl,
+    AclAdded,
+    AclRemoved,
+    Change,
+    Operation,
+    PatternType,
+    PermissionType,
+)
 
 State = dict[bytes, Acl]
 """ACLs by id."""

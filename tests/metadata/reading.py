@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from metadata.errors import CorruptLogError
-from metadata.log import LogBatch, MetadataLog, Progress
-from protocol.record_batch import ControlType
+from authorizerd.metadata.errors import CorruptLogError
+from authorizerd.metadata.log import LogBatch, MetadataLog, Progress
+from authorizerd.protocol.records.batch import ControlType
 from tests.log_files import (
     METADATA_VERSION,
     added,

@@ -8,9 +8,9 @@ from __future__ import annotations
 from itertools import accumulate
 from pathlib import Path
 
-from metadata.writer import CLEAN_SHUTDOWN_MARK
-from protocol.metadata_records import AbortTransaction, BeginTransaction, EndTransaction
-from protocol.record_batch import ControlType
+from authorizerd.metadata.writer import CLEAN_SHUTDOWN_MARK
+from authorizerd.protocol.records.batch import ControlType
+from authorizerd.protocol.records.metadata import AbortTransaction, BeginTransaction, EndTransaction
 from tests.log_files import (
     METADATA_VERSION,
     added,

@@ -6,13 +6,13 @@ import io
 from pathlib import Path
 from typing import BinaryIO
 
-from acl.builder import SnapshotBuilder
-from acl.model import Acl
-from metadata.findings import Fault
-from metadata.inspection import Inspection
-from metadata.log import MetadataLog
-from metadata.replay import Replay
-from metadata.storage import DiskStorage
+from authorizerd.acl.builder import SnapshotBuilder
+from authorizerd.acl.model import Acl
+from authorizerd.metadata.findings import Fault
+from authorizerd.metadata.inspection import Inspection
+from authorizerd.metadata.log import MetadataLog
+from authorizerd.metadata.replay import Replay
+from authorizerd.metadata.storage import DiskStorage
 
 
 class StoredFiles(DiskStorage):

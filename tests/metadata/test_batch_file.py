@@ -7,8 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from metadata.batch_file import LAST_PIECE_MIN, SECTOR_SIZE, BatchFile, PlacedBatch, TornTail
-from metadata.errors import CorruptLogError, LogDirectoryError
+from authorizerd.metadata.batch_file import (
+    LAST_PIECE_MIN,
+    SECTOR_SIZE,
+    BatchFile,
+    PlacedBatch,
+    TornTail,
+)
+from authorizerd.metadata.errors import CorruptLogError, LogDirectoryError
 from tests.log_files import added, data_batch, flipped
 
 FIRST = data_batch(0, [added(0)])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from metadata.directory import checkpoint_name, segment_name
+from authorizerd.metadata.directory import checkpoint_name, segment_name
 from tests.log_files import (
     METADATA_VERSION,
     TIME_MS,

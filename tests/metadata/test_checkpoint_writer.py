@@ -13,20 +13,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from immutables import Map
 
-from acl.cluster import ClusterImage, apply_cluster_changes
-from acl.cluster_changes import ClusterChange, FeatureLevel
-from acl.errors import ClusterChangeError
-from acl.model import Acl
-from metadata.checkpoint_writer import (
+from authorizerd.acl.model import Acl
+from authorizerd.image.changes import ClusterChange, FeatureLevel
+from authorizerd.image.cluster import ClusterImage, apply_cluster_changes
+from authorizerd.image.errors import ClusterChangeError
+from authorizerd.metadata.checkpoint_writer import (
     RECORDS_PER_BATCH,
     CheckpointState,
     retire,
     write_checkpoint,
 )
-from metadata.directory import METADATA_TOPIC_DIRECTORY, checkpoint_name, find_files
-from metadata.log import MetadataLog
-from metadata.replay import Replay
-from metadata.storage import DiskStorage, Storage
+from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, checkpoint_name, find_files
+from authorizerd.metadata.log import MetadataLog
+from authorizerd.metadata.replay import Replay
+from authorizerd.metadata.storage import DiskStorage, Storage
 from tests import strategies
 from tests.log_files import (
     METADATA_VERSION,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from metadata.directory import (
+from authorizerd.metadata.directory import (
     METADATA_TOPIC_DIRECTORY,
     Checkpoint,
     Segment,
@@ -17,8 +17,8 @@ from metadata.directory import (
     find_files,
     segment_name,
 )
-from metadata.errors import LogDirectoryError
-from metadata.storage import DISK
+from authorizerd.metadata.errors import LogDirectoryError
+from authorizerd.metadata.storage import DISK
 from tests.log_files import write_file
 
 OTHERS = [

@@ -10,12 +10,12 @@ from typing import Literal
 
 import pytest
 
-from acl.errors import ChangeError
-from metadata.batch_file import SECTOR_SIZE
-from metadata.directory import METADATA_TOPIC_DIRECTORY, checkpoint_name, find_files
-from metadata.errors import CorruptLogError, LogDirectoryError
-from metadata.log import MetadataLog
-from protocol.record_batch import ControlType
+from authorizerd.image.errors import ChangeError
+from authorizerd.metadata.batch_file import SECTOR_SIZE
+from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, checkpoint_name, find_files
+from authorizerd.metadata.errors import CorruptLogError, LogDirectoryError
+from authorizerd.metadata.log import MetadataLog
+from authorizerd.protocol.records.batch import ControlType
 from tests.log_files import (
     METADATA_VERSION,
     acl_id,

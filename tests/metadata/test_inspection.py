@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metadata.directory import METADATA_TOPIC_DIRECTORY, checkpoint_name, segment_name
-from metadata.errors import LogDirectoryError
-from metadata.findings import FaultKind, Note
-from metadata.inspection import Inspection
-from metadata.storage import DISK
-from protocol.metadata_records import BeginTransaction, EndTransaction, MetadataRecord
-from protocol.record_batch import ControlType, control_key, encode_batch
+from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, checkpoint_name, segment_name
+from authorizerd.metadata.errors import LogDirectoryError
+from authorizerd.metadata.findings import FaultKind, Note
+from authorizerd.metadata.inspection import Inspection
+from authorizerd.metadata.storage import DISK
+from authorizerd.protocol.records.batch import ControlType, control_key, encode_batch
+from authorizerd.protocol.records.metadata import BeginTransaction, EndTransaction, MetadataRecord
 from tests.log_files import (
     METADATA_VERSION,
     TIME_MS,

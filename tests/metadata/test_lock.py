@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from metadata.errors import LogDirectoryError, LogLockedError
-from metadata.lock import locked
+from authorizerd.metadata.errors import LogDirectoryError, LogLockedError
+from authorizerd.metadata.lock import locked
 
 HOLD = """
 import fcntl, sys
@@ -25,8 +25,8 @@ sys.stdin.read()
 
 TAKE = """
 import pathlib, sys
-from metadata.errors import LogLockedError
-from metadata.lock import locked
+from authorizerd.metadata.errors import LogLockedError
+from authorizerd.metadata.lock import locked
 try:
     with locked(pathlib.Path(sys.argv[1])):
         print("taken")

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from metadata.directory import CLEAN_SHUTDOWN_NAME, checkpoint_name, segment_name
-from metadata.errors import CorruptLogError, LogDirectoryError
-from metadata.log import MetadataLog
-from protocol.control_records import snapshot_header
-from protocol.record_batch import ControlType, batch_size, control_key, encode_batch
+from authorizerd.metadata.directory import CLEAN_SHUTDOWN_NAME, checkpoint_name, segment_name
+from authorizerd.metadata.errors import CorruptLogError, LogDirectoryError
+from authorizerd.metadata.log import MetadataLog
+from authorizerd.protocol.records.batch import ControlType, batch_size, control_key, encode_batch
+from authorizerd.protocol.records.control import snapshot_header
 from tests.log_files import (
     METADATA_VERSION,
     TIME_MS,

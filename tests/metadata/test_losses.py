@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from acl.builder import build
-from metadata.losses import ACLS_TOLD_MAX, Losses, LostRegion, find_losses
-from protocol.metadata_records import MetadataRecord
+from authorizerd.acl.builder import build
+from authorizerd.metadata.losses import ACLS_TOLD_MAX, Losses, LostRegion, find_losses
+from authorizerd.protocol.records.metadata import MetadataRecord
 from tests.log_files import added, data_batch, flipped, removed
 from tests.metadata.stored_files import StoredFiles
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from metadata.directory import METADATA_TOPIC_DIRECTORY
-from metadata.errors import LogDirectoryError
-from metadata.meta_properties import (
+from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
+from authorizerd.metadata.errors import LogDirectoryError
+from authorizerd.metadata.meta_properties import (
     NAME,
     MetaProperties,
     check_format_is_finished,
@@ -15,7 +15,7 @@ from metadata.meta_properties import (
     read_meta_properties,
     write_meta_properties,
 )
-from metadata.storage import DiskStorage
+from authorizerd.metadata.storage import DiskStorage
 from tests.recording_storage import PowerFailure, RecordingStorage
 
 PROPERTIES = MetaProperties("AAAAAAAAQACAAAAAAAAAAQ", 1, "RMHudr8a9rrGxQEf6k-QdA")

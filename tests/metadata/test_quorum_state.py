@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from metadata.errors import LogDirectoryError
-from metadata.quorum_state import NAME, check_sole_voter
+from authorizerd.metadata.errors import LogDirectoryError
+from authorizerd.metadata.quorum_state import NAME, check_sole_voter
 from tests.log_files import write_file
 
 OF_NODE_1 = (

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from metadata.batch_file import SECTOR_SIZE, TornTail
-from metadata.errors import CorruptLogError
-from protocol.metadata_records import BeginTransaction, EndTransaction
-from protocol.record_batch import ControlType
+from authorizerd.metadata.batch_file import SECTOR_SIZE, TornTail
+from authorizerd.metadata.errors import CorruptLogError
+from authorizerd.protocol.records.batch import ControlType
+from authorizerd.protocol.records.metadata import BeginTransaction, EndTransaction
 from tests.log_files import (
     METADATA_VERSION,
     added,

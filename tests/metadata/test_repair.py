@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from metadata.directory import METADATA_TOPIC_DIRECTORY
-from metadata.errors import LogDirectoryError
-from metadata.log import MetadataLog
-from metadata.repair import RepairPlan, UnrepairableLogError, plan_repair, repair
-from metadata.replay import Replay
-from metadata.storage import DISK
-from metadata.writer import LogWriter
+from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
+from authorizerd.metadata.errors import LogDirectoryError
+from authorizerd.metadata.log import MetadataLog
+from authorizerd.metadata.repair import RepairPlan, UnrepairableLogError, plan_repair, repair
+from authorizerd.metadata.replay import Replay
+from authorizerd.metadata.storage import DISK
+from authorizerd.metadata.writer import LogWriter
 from tests.log_files import (
     METADATA_VERSION,
     acl_id,

@@ -8,8 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metadata.repair_steps import Cut, Drop, MoveTail, PlannedStorage, SetEpoch, Step, make
-from metadata.storage import DISK, Storage
+from authorizerd.metadata.repair_steps import (
+    Cut,
+    Drop,
+    MoveTail,
+    PlannedStorage,
+    SetEpoch,
+    Step,
+    make,
+)
+from authorizerd.metadata.storage import DISK, Storage
 
 ONE, TWO, NEW = "1.log", "2.log", "3.log"
 SIZE = 60

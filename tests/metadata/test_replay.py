@@ -9,9 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from acl.builder import SnapshotBuilder
-from acl.cluster import EMPTY_IMAGE, apply_cluster_changes
-from acl.cluster_changes import (
+from authorizerd.acl.builder import SnapshotBuilder
+from authorizerd.acl.model import Acl, ChangeBatch, Operation, PatternType, PermissionType
+from authorizerd.acl.model import ResourceType as Resource
+from authorizerd.image.changes import (
     ConfigChanged,
     CredentialRemoved,
     FeatureLevel,
@@ -19,20 +20,19 @@ from acl.cluster_changes import (
     TopicAdded,
     TopicRemoved,
 )
-from acl.model import Acl, ChangeBatch, Operation, PatternType, PermissionType
-from acl.model import ResourceType as Resource
-from metadata.directory import METADATA_TOPIC_DIRECTORY, find_files
-from metadata.errors import CorruptLogError
-from metadata.log import MetadataLog
-from metadata.replay import Replay, TransactionFrame, read_changes
-from protocol.errors import DecodeError
-from protocol.metadata_records import (
+from authorizerd.image.cluster import EMPTY_IMAGE, apply_cluster_changes
+from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, find_files
+from authorizerd.metadata.errors import CorruptLogError
+from authorizerd.metadata.log import MetadataLog
+from authorizerd.metadata.replay import Replay, TransactionFrame, read_changes
+from authorizerd.protocol.errors import DecodeError
+from authorizerd.protocol.records.fast_reader import RECORDS_PER_SLICE
+from authorizerd.protocol.records.metadata import (
     AbortTransaction,
     BeginTransaction,
     EndTransaction,
     MetadataRecord,
 )
-from protocol.record_reader import RECORDS_PER_SLICE
 from tests.log_files import (
     METADATA_VERSION,
     added,

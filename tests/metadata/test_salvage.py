@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from metadata.salvage import WINDOW_SIZE, find_batch, readable_batches
+from authorizerd.metadata.salvage import WINDOW_SIZE, find_batch, readable_batches
 from tests.log_files import added, data_batch, flipped
 from tests.metadata.stored_files import StoredFiles
 

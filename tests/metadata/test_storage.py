@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-import metadata
-from metadata.storage import DISK, SMALL_FILE_BYTES_MAX, read_small
+from authorizerd import metadata
+from authorizerd.metadata.storage import DISK, SMALL_FILE_BYTES_MAX, read_small
 
 MAY_TOUCH_FILES = {"storage.py", "lock.py"}
 CALLS_OF_PATHS = {

@@ -11,22 +11,22 @@ from pathlib import Path
 
 import pytest
 
-from acl.cluster_changes import FeatureLevel
-from acl.model import AclAdded, AclRemoved
-from metadata.directory import (
+from authorizerd.acl.model import AclAdded, AclRemoved
+from authorizerd.image.changes import FeatureLevel
+from authorizerd.metadata.directory import (
     CLEAN_SHUTDOWN_NAME,
     METADATA_TOPIC_DIRECTORY,
     find_files,
     segment_name,
 )
-from metadata.errors import LogNotWrittenError
-from metadata.log import LogBatch, MetadataLog, Progress
-from metadata.replay import Replay
-from metadata.storage import DiskStorage
-from metadata.writer import CLEAN_SHUTDOWN_MARK, FEATURES_WRITTEN, SHORTAGES, LogWriter
-from protocol.metadata_records import AbortTransaction, BeginTransaction
-from protocol.record_batch import HEADER_SIZE, ControlType
-from protocol.record_reader import Texts, read_records
+from authorizerd.metadata.errors import LogNotWrittenError
+from authorizerd.metadata.log import LogBatch, MetadataLog, Progress
+from authorizerd.metadata.replay import Replay
+from authorizerd.metadata.storage import DiskStorage
+from authorizerd.metadata.writer import CLEAN_SHUTDOWN_MARK, FEATURES_WRITTEN, SHORTAGES, LogWriter
+from authorizerd.protocol.records.batch import HEADER_SIZE, ControlType
+from authorizerd.protocol.records.fast_reader import Texts, read_records
+from authorizerd.protocol.records.metadata import AbortTransaction, BeginTransaction
 from tests.log_files import (
     METADATA_VERSION,
     acl_id,

@@ -9,15 +9,15 @@ from typing import Any, Final
 import trio
 from immutables import Map
 
-from acl.cluster import ClusterImage
-from acl.cluster_changes import ConfigChanged
-from acl.errors import InvalidAclError, NotReadyError
-from acl.model import Acl, Question
-from acl.validation import validate_filter
-from actors.authorizer import Action, RequestContext
-from actors.completion import Completion
-from actors.errors import UpdateRefusedError
-from actors.update_queue import ClusterPlan
+from authorizerd.acl.errors import InvalidAclError, NotReadyError
+from authorizerd.acl.model import Acl, Question
+from authorizerd.acl.validation import validate_filter
+from authorizerd.actors.authorizer import Action, RequestContext
+from authorizerd.actors.completion import Completion
+from authorizerd.actors.errors import UpdateRefusedError
+from authorizerd.actors.update_queue import ClusterPlan
+from authorizerd.image.changes import ConfigChanged
+from authorizerd.image.cluster import ClusterImage
 from tests.faults.workload import BrokenLawError
 from tests.model.laws import check
 from tests.model.process import Process

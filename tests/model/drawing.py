@@ -7,7 +7,7 @@ from dataclasses import replace
 from random import Random
 from typing import Final
 
-from acl.model import (
+from authorizerd.acl.model import (
     Acl,
     AclFilter,
     Operation,

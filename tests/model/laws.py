@@ -10,13 +10,13 @@ from collections import Counter, deque
 from collections.abc import Sequence
 from typing import Any, Final
 
-from acl.cluster import ClusterImage
-from acl.errors import AclError
-from acl.model import Acl, AclFilter, Question
-from acl.snapshot import AclSnapshot
-from acl.updates import Deleted
-from actors.completion import Completion
-from actors.errors import LogWriteError, UpdateRefusedError
+from authorizerd.acl.errors import AclError
+from authorizerd.acl.model import Acl, AclFilter, Question
+from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.acl.updates import Deleted
+from authorizerd.actors.completion import Completion
+from authorizerd.actors.errors import LogWriteError, UpdateRefusedError
+from authorizerd.image.cluster import ClusterImage
 from tests.faults.workload import BrokenLawError
 from tests.model.reference import (
     BROKER,

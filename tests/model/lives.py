@@ -12,15 +12,15 @@ from unittest.mock import patch
 import trio
 from trio.testing import MockClock
 
-from acl import filters, updates
-from acl.updates import RECORDS_PER_REQUEST_MAX
-from actors import record_applier, update_queue
-from actors.errors import EndpointStartError, LogWriteError
-from daemon import log_source
-from metadata.errors import CorruptLogError, LogDirectoryError, LogNotWrittenError
-from metadata.log import Progress
-from metadata.meta_properties import MetaProperties, format_directory
-from metadata.replay import Replay
+from authorizerd.acl import filters, updates
+from authorizerd.acl.updates import RECORDS_PER_REQUEST_MAX
+from authorizerd.actors import record_applier, update_queue
+from authorizerd.actors.errors import EndpointStartError, LogWriteError
+from authorizerd.daemon.sources import own_log_reader as log_source
+from authorizerd.metadata.errors import CorruptLogError, LogDirectoryError, LogNotWrittenError
+from authorizerd.metadata.log import Progress
+from authorizerd.metadata.meta_properties import MetaProperties, format_directory
+from authorizerd.metadata.replay import Replay
 from tests.faults.disk import UNREAD, FaultDisk
 from tests.faults.verdicts import may_stop, whole_size
 from tests.faults.workload import BrokenLawError

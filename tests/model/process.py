@@ -1,4 +1,4 @@
-"""One life of the daemon: its actors and its log, put together as ``daemon.assembly`` does.
+"""One life of the daemon: its actors and its log, put together as ``daemon.components`` does.
 
 In the place of its ports are the story's clients. Work for a thread is done on the loop, once as
 much virtual time has gone by as a slow disk would take; batches come to the applier late, and in
@@ -17,21 +17,21 @@ from typing import Any, Final, TypeVar
 import trio
 from msgspec.structs import replace
 
-from acl.model import ChangeBatch
-from actors.authorizer import ServerInfo
-from actors.completion import Completion
-from actors.decider import Decider
-from actors.listener_gate import ListenerGate
-from actors.plugged_authorizer import PluggedAuthorizer
-from actors.purgatory import Purgatory
-from actors.record_applier import CaughtUp, RecordApplier
-from actors.standard_authorizer import StandardAuthorizer
-from actors.update_queue import UpdateQueue
-from config.configuration import Configuration, parse
-from daemon.log_source import LocalLogSource
-from daemon.own_log import Checkpointer, CheckpointPolicy, OwnLog
-from daemon.settings import Settings
-from metadata.log import MetadataLog
+from authorizerd.acl.model import ChangeBatch
+from authorizerd.actors.authorizer import ServerInfo
+from authorizerd.actors.completion import Completion
+from authorizerd.actors.decider import Decider
+from authorizerd.actors.listener_gate import ListenerGate
+from authorizerd.actors.plugged_authorizer import PluggedAuthorizer
+from authorizerd.actors.purgatory import Purgatory
+from authorizerd.actors.record_applier import CaughtUp, RecordApplier
+from authorizerd.actors.standard_authorizer import StandardAuthorizer
+from authorizerd.actors.update_queue import UpdateQueue
+from authorizerd.config.configuration import Configuration, parse
+from authorizerd.daemon.settings import Settings
+from authorizerd.daemon.sources.own_log_reader import LocalLogSource
+from authorizerd.daemon.sources.own_log_writer import Checkpointer, CheckpointPolicy, OwnLog
+from authorizerd.metadata.log import MetadataLog
 from tests.faults.disk import FaultDisk
 from tests.faults.workload import BrokenLawError
 from tests.model.laws import Laws, check

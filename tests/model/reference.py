@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from acl.cluster_changes import ClusterChange, ConfigChanged, FeatureLevel
-from acl.model import Acl, AclAdded, AclFilter, AclRemoved, Change
-from actors.completion import Completion
+from authorizerd.acl.model import Acl, AclAdded, AclFilter, AclRemoved, Change
+from authorizerd.actors.completion import Completion
+from authorizerd.image.changes import ClusterChange, ConfigChanged, FeatureLevel
 from tests.faults.workload import BrokenLawError
 from tests.model.story import EVERY_NODE, THIS_NODE, Create, Delete, SetTimeout
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
-from acl.model import (
+from authorizerd.acl.model import (
     Acl,
     AclFilter,
     Question,

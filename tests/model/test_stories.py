@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 import trio
 
-from acl.model import ChangeBatch
-from acl.snapshot import AclSnapshot
-from actors.completion import Completion
-from actors.listener_gate import ListenerGate
-from actors.purgatory import Purgatory
-from actors.record_applier import RecordApplier
+from authorizerd.acl.model import ChangeBatch
+from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.actors.completion import Completion
+from authorizerd.actors.listener_gate import ListenerGate
+from authorizerd.actors.purgatory import Purgatory
+from authorizerd.actors.record_applier import RecordApplier
 from tests.model.drawing import draw_story
 from tests.model.lives import Telling
 from tests.model.stories import shortest, tell_stories

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from acl.model import ChangeBatch
-from actors.errors import UpdateRefusedError
-from actors.update_queue import LogChange
-from daemon.own_log import OwnLog
-from metadata.log import MetadataLog, Progress
-from metadata.replay import Replay
-from metadata.writer import LogWriter
+from authorizerd.acl.model import ChangeBatch
+from authorizerd.actors.errors import UpdateRefusedError
+from authorizerd.actors.update_queue import LogChange
+from authorizerd.daemon.sources.own_log_writer import OwnLog
+from authorizerd.metadata.log import MetadataLog, Progress
+from authorizerd.metadata.replay import Replay
+from authorizerd.metadata.writer import LogWriter
 from tests.faults.disk import TIME_MS, FaultDisk
 from tests.model.laws import Laws
 from tests.model.reference import LogState

@@ -122,10 +122,10 @@ ACTOR_MUTANTS: Final = (
     ),
     Mutant(
         name="a cancelled append is left to itself",
-        file="daemon/own_log.py",
+        file="daemon/sources/own_log_writer.py",
         text="append, batches, limiter=self._limiter",
         becomes="append, batches, limiter=self._limiter, abandon_on_cancel=True",
-        found_by="tests/daemon/test_own_log.py::test_a_cancelled_append_is_waited_for",
+        found_by="tests/daemon/sources/test_own_log_writer.py::test_a_cancelled_append_is_waited_for",
     ),
     Mutant(
         name="a batch shows in halves",
@@ -169,7 +169,7 @@ ACTOR_MUTANTS: Final = (
         file="actors/standard_authorizer.py",
         text="or principal in self._settings.super_users",
         becomes="or bool(principal)",
-        found_by="tests/daemon/test_kafka_handlers.py::test_metadata_is_refused_before_loading",
+        found_by="tests/daemon/kafka/test_dispatch.py::test_metadata_is_refused_before_loading",
     ),
     Mutant(
         name="every endpoint may start early",
@@ -194,7 +194,7 @@ ACTOR_MUTANTS: Final = (
         text="return partial(self._authorize, self.newest())",
         becomes="return self.authorize",
         found_by=(
-            "tests/daemon/test_kafka_rights.py"
+            "tests/daemon/kafka/test_permissions.py"
             "::test_the_rights_of_a_request_stay_those_of_its_begin"
         ),
     ),

@@ -233,8 +233,7 @@ DECISION_MUTANTS: Final = (
         text="            changes.append(change)\n",
         becomes="            changes += [change] * acls.count(acl)\n",
         found_by=(
-            "tests/daemon/test_kafka_acl_handlers.py"
-            "::test_a_duplicate_is_a_success_that_writes_nothing"
+            "tests/daemon/kafka/test_acls.py::test_a_duplicate_is_a_success_that_writes_nothing"
         ),
     ),
     Mutant(

@@ -166,14 +166,14 @@ LOG_MUTANTS: Final = (
     ),
     Mutant(
         name="a checkpoint is written that loses what is not kept here",
-        file="daemon/own_log.py",
+        file="daemon/sources/own_log_writer.py",
         text="        if foreign:\n",
         becomes="        if not self:\n",
-        found_by="tests/daemon/test_own_log.py::test_a_log_with_records_of_other_kinds_gets_none",
+        found_by="tests/daemon/sources/test_own_log_writer.py::test_a_log_with_records_of_other_kinds_gets_none",
     ),
     Mutant(
         name="a batch is believed whatever its CRC",
-        file="protocol/record_batch.py",
+        file="protocol/records/batch.py",
         text="if found != crc:",
         becomes="if found < 0:",
         found_by=(

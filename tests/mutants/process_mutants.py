@@ -9,11 +9,11 @@ from tests.mutants.mutant import Mutant
 PROCESS_MUTANTS: Final = (
     Mutant(
         name="the log's queue grows without bound",
-        file="daemon/log_queue.py",
+        file="daemon/logging/queue.py",
         text="if self._size + len(data) > QUEUE_BYTES_MAX:",
         becomes="if False:",
         found_by=(
-            "tests/daemon/test_log_queue.py::test_a_reader_that_does_not_read_costs_lines_and_no_time"
+            "tests/daemon/logging/test_queue.py::test_a_reader_that_does_not_read_costs_lines_and_no_time"
         ),
     ),
     Mutant(
@@ -32,46 +32,46 @@ PROCESS_MUTANTS: Final = (
     ),
     Mutant(
         name="processes do not take turns to write audit lines",
-        file="daemon/audit_turns.py",
+        file="daemon/audit/turns.py",
         text="        fcntl.lockf(self.descriptor, fcntl.LOCK_EX)\n",
         becomes="",
         found_by=(
-            "tests/daemon/test_audit_file.py::test_other_processes_wait_while_a_write_is_under_way"
+            "tests/daemon/audit/test_file.py::test_other_processes_wait_while_a_write_is_under_way"
         ),
     ),
     Mutant(
         name="the turn to write audit lines is a lock on the file itself",
-        file="daemon/audit_file.py",
+        file="daemon/audit/file.py",
         text="            with self._turns.taken():\n",
         becomes="            with AuditTurns(self._file).taken():\n",
         found_by=(
-            "tests/daemon/test_audit_file.py::test_a_reader_of_the_file_cannot_hold_a_write_up"
+            "tests/daemon/audit/test_file.py::test_a_reader_of_the_file_cannot_hold_a_write_up"
         ),
     ),
     Mutant(
         name="whoever's Unix socket is at the path is removed at the end",
-        file="daemon/binding.py",
+        file="daemon/net/binding.py",
         text="            if os.path.samestat(self._path.lstat(), os.fstat(self._descriptor)):\n",
         becomes="            if True:\n",
         found_by=(
-            "tests/daemon/test_binding.py::test_the_socket_of_another_daemon_at_the_path_is_kept"
+            "tests/daemon/net/test_binding.py::test_the_socket_of_another_daemon_at_the_path_is_kept"
         ),
     ),
     Mutant(
         name="the ready file goes where somebody's link leads",
-        file="daemon/ready_file.py",
+        file="daemon/telemetry/ready_file.py",
         text="os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW",
         becomes="os.O_CREAT",
         found_by=(
-            "tests/daemon/test_ready_file.py::test_what_stands_at_the_name_aside_is_left_alone"
+            "tests/daemon/telemetry/test_ready_file.py::test_what_stands_at_the_name_aside_is_left_alone"
         ),
     ),
     Mutant(
         name="a replaced worker has the files of the start",
-        file="daemon/worker_pool.py",
+        file="daemon/workers/pool.py",
         text="        self._order_files(link)  # they may be others than when it was started\n",
         becomes="",
-        found_by="tests/daemon/test_worker_pool.py::test_workers_get_the_files_that_are_in_force",
+        found_by="tests/daemon/workers/test_pool.py::test_workers_get_the_files_that_are_in_force",
     ),
     Mutant(
         name="an exit that a plugged-in authorizer asks for is taken",
@@ -127,7 +127,7 @@ PROCESS_MUTANTS: Final = (
     ),
     Mutant(
         name="SIGHUP ends a daemon that is still imported",
-        file="daemon/__main__.py",
+        file="cli/__main__.py",
         text="    hold_reload_signal(sys.argv[1:])\n",
         becomes="",
         found_by=(

@@ -9,12 +9,26 @@ from pathlib import Path
 
 import pytest
 
-from daemon import acl_command, check_log, command_line, doctor, explain_command
-from daemon.command_line import main
-from ops.replay import messages
+from authorizerd.cli import check_log
+from authorizerd.cli import explain as explain_command
+from authorizerd.cli import main as command_line
+from authorizerd.cli.acls import command as acl_command
+from authorizerd.cli.doctor import command as doctor
+from authorizerd.cli.main import main
+from authorizerd.replay import messages
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("acl", "actors", "config", "daemon", "metadata", "protocol")
+PACKAGES = (
+    "acl",
+    "actors",
+    "cli",
+    "config",
+    "daemon",
+    "image",
+    "kafka_client",
+    "metadata",
+    "protocol",
+)
 LEVELS = {
     "warning": "warning", "error": "error", "exception": "error", "critical": "critical",
 }  # fmt: skip
@@ -36,9 +50,9 @@ def names(document: str, columns: int) -> list[str]:
 
 def error_classes() -> Iterator[str]:
     """Yield the class names of every module of errors."""
-    files = [path for package in PACKAGES for path in (ROOT / package).glob("*errors.py")]
+    files = [path for package in PACKAGES for path in (ROOT / package).rglob("*errors.py")]
     for path in [*files, *(ROOT / "ops/replay").rglob("errors.py")]:
-        if path.name != "kafka_errors.py":  # Kafka's codes
+        if path.name != "error_codes.py":  # Kafka's codes
             body = ast.parse(path.read_text()).body
             classes = [each.name for each in body if isinstance(each, ast.ClassDef)]
             yield from (name for name in classes if name.endswith("Error"))
@@ -101,9 +115,17 @@ def test_exit_codes_stand_where_they_are_collected_from() -> None:
     """A module that begins to have codes of its own shows up here."""
     pattern = re.compile(r"^EXIT_\w+: Final", re.MULTILINE)
     holders = {
-        path.stem for path in (ROOT / "daemon").glob("*.py") if pattern.search(path.read_text())
+        path.relative_to(ROOT / "cli").as_posix()
+        for path in (ROOT / "cli").rglob("*.py")
+        if pattern.search(path.read_text())
     }
-    assert holders == {"acl_command", "check_log", "command_line", "doctor", "explain_command"}
+    assert holders == {
+        "acls/command.py",
+        "check_log.py",
+        "doctor/command.py",
+        "explain.py",
+        "main.py",
+    }
 
 
 def test_the_commands_are_those_of_the_help(capsys: pytest.CaptureFixture[str]) -> None:

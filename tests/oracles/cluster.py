@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from acl.cluster_changes import (
+from authorizerd.image.changes import (
     ClusterChange,
     ConfigChanged,
     CredentialAdded,

@@ -13,8 +13,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from acl.hosts import host_address
-from acl.model import (
+from authorizerd.acl.hosts import host_address
+from authorizerd.acl.model import (
     Acl,
     AclFilter,
     Operation,

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
-from acl.model import Acl, Question
+from authorizerd.acl.model import Acl, Question
 from tests.oracles.scan import ALLOW, PREFIXED, speaks
 
 

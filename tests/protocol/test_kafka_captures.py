@@ -11,15 +11,26 @@ from typing import cast
 import pytest
 from kio.static.protocol import Entity
 
-from acl.model import Acl, AclFilter, Operation, PatternType, PermissionType, ResourceType
-from acl.steps import finish
-from protocol.kafka_acl_client import (
+from authorizerd.acl.model import (
+    Acl,
+    AclFilter,
+    Operation,
+    PatternType,
+    PermissionType,
+    ResourceType,
+)
+from authorizerd.acl.steps import finish
+from authorizerd.protocol.kafka.acl_client import (
     decode_create_acls_response,
     decode_delete_acls_response,
     decode_describe_acls_response,
 )
-from protocol.kafka_acl_requests import decode_create_acls, decode_delete_acls, decode_describe_acls
-from protocol.kafka_acl_responses import (
+from authorizerd.protocol.kafka.acl_requests import (
+    decode_create_acls,
+    decode_delete_acls,
+    decode_describe_acls,
+)
+from authorizerd.protocol.kafka.acl_responses import (
     DescribeAclsBody,
     FilterResult,
     MatchingAcl,
@@ -27,9 +38,13 @@ from protocol.kafka_acl_responses import (
     encode_delete_acls,
     encode_describe_acls_error,
 )
-from protocol.kafka_api import ApiKey, decode_request, encode_response, names_software
-from protocol.kafka_connection import KafkaRequest, KafkaServerConnection, frame_response
-from protocol.kafka_errors import ApiError, ErrorCode
+from authorizerd.protocol.kafka.api import ApiKey, decode_request, encode_response, names_software
+from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
+from authorizerd.protocol.kafka.server_connection import (
+    KafkaRequest,
+    KafkaServerConnection,
+    frame_response,
+)
 
 LITERAL, PREFIXED = PatternType.LITERAL, PatternType.PREFIXED
 ALLOW, DENY = PermissionType.ALLOW, PermissionType.DENY

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from acl.builder import SnapshotBuilder, build
-from acl.model import AclAdded, AclRemoved, ChangeBatch
-from acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot
-from protocol.errors import DecodeError
-from protocol.frames import frame
-from protocol.worker_feed import (
+from authorizerd.acl.builder import SnapshotBuilder, build
+from authorizerd.acl.model import AclAdded, AclRemoved, ChangeBatch
+from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot
+from authorizerd.protocol.errors import DecodeError
+from authorizerd.protocol.framing import frame
+from authorizerd.protocol.worker_feed import (
     CHANGES_PER_FRAME,
     Begin,
     Done,

@@ -8,8 +8,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ops.replay.acl_set import AclSet
-from ops.replay.sources.reading import read_acl_source
+from authorizerd.replay.acl_set import AclSet
+from authorizerd.replay.sources.reading import read_acl_source
 
 
 def add_acl_arguments(parser: argparse.ArgumentParser) -> None:

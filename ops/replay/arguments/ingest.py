@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 from typing import get_args
 
-from ops.replay.arguments.numbers import ratio
-from ops.replay.arguments.paths import placed_input, placed_output
-from ops.replay.events.line import LineFormat
-from ops.replay.events.times import zone_of
-from ops.replay.plans import IngestPlan
+from authorizerd.replay.arguments.numbers import ratio
+from authorizerd.replay.arguments.paths import placed_input, placed_output
+from authorizerd.replay.events.line import LineFormat
+from authorizerd.replay.events.times import zone_of
+from authorizerd.replay.plans import IngestPlan
 
 
 def add_ingest_arguments(parser: argparse.ArgumentParser) -> None:

@@ -6,11 +6,11 @@ import argparse
 import uuid
 from pathlib import Path
 
-from ops.replay.arguments.paths import placed_input, placed_output
-from ops.replay.load.checks import MODES, check_plan
-from ops.replay.load.errors import LoadError
-from ops.replay.load.questions import SURFACES
-from ops.replay.plans import LoadPlan
+from authorizerd.replay.arguments.paths import placed_input, placed_output
+from authorizerd.replay.load.checks import MODES, check_plan
+from authorizerd.replay.load.errors import LoadError
+from authorizerd.replay.load.questions import SURFACES
+from authorizerd.replay.plans import LoadPlan
 
 
 def add_load_arguments(parser: argparse.ArgumentParser) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 
-from ops.replay.arguments.acls import acl_set_of, add_acl_arguments
-from ops.replay.arguments.numbers import days, names_max
-from ops.replay.arguments.paths import placed_input, placed_output
-from ops.replay.plans import UsagePlan
+from authorizerd.replay.arguments.acls import acl_set_of, add_acl_arguments
+from authorizerd.replay.arguments.numbers import days, names_max
+from authorizerd.replay.arguments.paths import placed_input, placed_output
+from authorizerd.replay.plans import UsagePlan
 
 
 def add_usage_arguments(parser: argparse.ArgumentParser) -> None:

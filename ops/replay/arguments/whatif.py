@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from ops.replay.arguments.acls import acl_set_of, add_acl_arguments
-from ops.replay.arguments.paths import placed_input, placed_output
-from ops.replay.plans import WhatIfPlan
+from authorizerd.replay.arguments.acls import acl_set_of, add_acl_arguments
+from authorizerd.replay.arguments.paths import placed_input, placed_output
+from authorizerd.replay.plans import WhatIfPlan
 
 
 def add_whatif_arguments(parser: argparse.ArgumentParser) -> None:

@@ -12,8 +12,8 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ops.replay.evaluation.index import AclIndex
-from ops.replay.evaluation.questions import QUESTION_FIELDS, decide, rules
+from authorizerd.replay.evaluation.index import AclIndex
+from authorizerd.replay.evaluation.questions import QUESTION_FIELDS, decide, rules
 
 NEWLY_DENIED: Final = "newly_denied"
 NEWLY_ALLOWED: Final = "newly_allowed"

@@ -14,11 +14,11 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from acl.builder import build
-from acl.decision import AuthorizerSettings
-from acl.model import Acl, AclAdded
-from acl.snapshot import AclSnapshot
-from ops.replay.acl_set import AclSet
+from authorizerd.acl.builder import build
+from authorizerd.acl.decision import AuthorizerSettings
+from authorizerd.acl.model import Acl, AclAdded
+from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.replay.acl_set import AclSet
 
 INDEXES_KEPT: Final = 2
 """A candidate and a baseline."""

@@ -13,9 +13,9 @@ from typing import Final
 
 import pyarrow as pa
 
-from acl.decision import authorize, explain
-from acl.errors import InvalidQuestionError
-from acl.model import (
+from authorizerd.acl.decision import authorize, explain
+from authorizerd.acl.errors import InvalidQuestionError
+from authorizerd.acl.model import (
     OPERATIONS,
     RESOURCE_TYPES,
     WILDCARD_PRINCIPAL,
@@ -24,7 +24,7 @@ from acl.model import (
     Question,
     ResourceType,
 )
-from ops.replay.evaluation.index import AclIndex
+from authorizerd.replay.evaluation.index import AclIndex
 
 OPERATION_CODES: Final[Mapping[str, int]] = {Operation(code).name: code for code in OPERATIONS}
 RESOURCE_TYPE_CODES: Final[Mapping[str, int]] = {

@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from ops.replay.acl_set import AclSet
+from authorizerd.replay.acl_set import AclSet
 
 LISTED_MAX: Final = 1_000
 SHOWN_MAX: Final = 10

@@ -16,7 +16,7 @@ from typing import Final, Protocol
 
 import pyarrow
 
-from ops.replay.events.event import LINE_BYTES_MAX, Reason
+from authorizerd.replay.events.event import LINE_BYTES_MAX, Reason
 
 PIECE_BYTES: Final = 1024 * 1024
 LINES_MAX: Final = 10_000

@@ -15,11 +15,11 @@ import msgspec
 import pyarrow
 import pyarrow.compute as compute
 
-from ops.replay.events.event import LINE_BYTES_MAX, Event, Reason
-from ops.replay.events.kafka_line import PRINCIPAL
-from ops.replay.events.line import LineFormat, parse_line
-from ops.replay.events.plain_lines import ONE_TIME, are_plain, read_plain
-from ops.replay.events.times import LEVELS, Head
+from authorizerd.replay.events.event import LINE_BYTES_MAX, Event, Reason
+from authorizerd.replay.events.kafka_line import PRINCIPAL
+from authorizerd.replay.events.line import LineFormat, parse_line
+from authorizerd.replay.events.plain_lines import ONE_TIME, are_plain, read_plain
+from authorizerd.replay.events.times import LEVELS, Head
 
 SCHEMA: Final = pyarrow.schema(
     {

@@ -10,8 +10,8 @@ from typing import Annotated
 
 import msgspec
 
-from ops.replay.events.event import UNKNOWN_LEVEL, Event, Reason
-from ops.replay.events.times import find_head
+from authorizerd.replay.events.event import UNKNOWN_LEVEL, Event, Reason
+from authorizerd.replay.events.times import find_head
 
 _INT_32 = msgspec.Meta(ge=-(2**31), lt=2**31)  # what Kafka counts with, and the column holds
 

@@ -14,9 +14,9 @@ from datetime import tzinfo
 from functools import lru_cache
 from typing import Final
 
-from acl.letter_case import ascii_upper
-from ops.replay.events.event import SEPARATOR, UNKNOWN_HOST, UNKNOWN_LEVEL, Event, Reason
-from ops.replay.events.times import Head, find_head
+from authorizerd.acl.letter_case import ascii_upper
+from authorizerd.replay.events.event import SEPARATOR, UNKNOWN_HOST, UNKNOWN_LEVEL, Event, Reason
+from authorizerd.replay.events.times import Head, find_head
 
 PRINCIPAL: Final = "Principal = "
 VERDICTS: Final = {" is Allowed ": True, " is Denied ": False}

@@ -11,9 +11,9 @@ from typing import Final, Literal
 
 import msgspec
 
-from ops.replay.events.event import LINE_BYTES_MAX, SEPARATOR, Event, Reason
-from ops.replay.events.json_line import parse_json_line
-from ops.replay.events.kafka_line import parse_kafka_line
+from authorizerd.replay.events.event import LINE_BYTES_MAX, SEPARATOR, Event, Reason
+from authorizerd.replay.events.json_line import parse_json_line
+from authorizerd.replay.events.kafka_line import parse_kafka_line
 
 LineFormat = Literal["auto", "json", "kafka"]
 

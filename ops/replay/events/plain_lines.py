@@ -13,8 +13,8 @@ from typing import Final
 import pyarrow
 import pyarrow.compute as compute
 
-from ops.replay.events.event import UNKNOWN_HOST
-from ops.replay.events.kafka_line import (
+from authorizerd.replay.events.event import UNKNOWN_HOST
+from authorizerd.replay.events.kafka_line import (
     COUNT,
     HOST,
     OPERATIONS,
@@ -25,7 +25,7 @@ from ops.replay.events.kafka_line import (
     RULE,
     constant_name,
 )
-from ops.replay.events.times import LEVELS
+from authorizerd.replay.events.times import LEVELS
 
 ONE_TIME: Final = b"[2000-01-01 00:00:00,000] "
 """What a plain line begins with in place of its own time."""

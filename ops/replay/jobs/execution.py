@@ -9,11 +9,11 @@ from importlib import import_module
 
 from pyspark.sql import SparkSession
 
-from ops.replay.jobs.errors import JobError
-from ops.replay.jobs.files import is_occupied, remove_file
-from ops.replay.jobs.probe import probe_executors
-from ops.replay.jobs.progress import telling_progress
-from ops.replay.plans import Plan
+from authorizerd.replay.jobs.errors import JobError
+from authorizerd.replay.jobs.files import is_occupied, remove_file
+from authorizerd.replay.jobs.probe import probe_executors
+from authorizerd.replay.jobs.progress import telling_progress
+from authorizerd.replay.plans import Plan
 
 
 def run_plan(spark: SparkSession, plan: Plan) -> int:
@@ -29,5 +29,5 @@ def run_plan(spark: SparkSession, plan: Plan) -> int:
         remove_file(spark, f"{plan.out}/{command}.json")
     with telling_progress(spark):
         probe_executors(spark)
-        code: int = import_module(f"ops.replay.jobs.{command}").run(spark, plan)
+        code: int = import_module(f"authorizerd.replay.jobs.{command}").run(spark, plan)
     return code

@@ -17,7 +17,7 @@ _TRACEBACK: Final = "Traceback (most recent call last):\n"
 _RAISED: Final = re.compile(r"^(?=\S)(?:[\w.]+\.)?(\w+)(?:: (.*))?$", re.MULTILINE)
 _LINE_CHARACTERS: Final = 300
 _CAUSES_MAX: Final = 30  # a chain of Java's causes may be a ring
-_OUR_PACKAGES: Final = ("ops.", "acl.")
+_OUR_PACKAGES: Final = ("authorizerd.",)
 
 
 def one_line(error: BaseException) -> str:

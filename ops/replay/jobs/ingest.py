@@ -18,18 +18,18 @@ from pyarrow import RecordBatch
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as sql
 
-from ops.replay.events.event import Reason
-from ops.replay.events.ingested import Ingested, encode_ingested
-from ops.replay.events.line import LineFormat
-from ops.replay.events.times import zone_of
-from ops.replay.events.tuples import SUMS, TUPLE, sum_events
-from ops.replay.jobs.arrow_map import map_in_arrow
-from ops.replay.jobs.errors import JobError
-from ops.replay.jobs.files import write_text
-from ops.replay.jobs.ingest_inputs import check_apart, find_inputs
-from ops.replay.jobs.ingest_sources import read_rows
-from ops.replay.messages import EXIT_DONE, EXIT_FAULT
-from ops.replay.plans import IngestPlan
+from authorizerd.replay.events.event import Reason
+from authorizerd.replay.events.ingested import Ingested, encode_ingested
+from authorizerd.replay.events.line import LineFormat
+from authorizerd.replay.events.times import zone_of
+from authorizerd.replay.events.tuples import SUMS, TUPLE, sum_events
+from authorizerd.replay.jobs.arrow_map import map_in_arrow
+from authorizerd.replay.jobs.errors import JobError
+from authorizerd.replay.jobs.files import write_text
+from authorizerd.replay.jobs.ingest_inputs import check_apart, find_inputs
+from authorizerd.replay.jobs.ingest_sources import read_rows
+from authorizerd.replay.messages import EXIT_DONE, EXIT_FAULT
+from authorizerd.replay.plans import IngestPlan
 
 EVENTS_SCHEMA: Final = (
     "at timestamp, allowed boolean, principal string, host string, operation string, "

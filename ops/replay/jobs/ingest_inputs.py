@@ -13,10 +13,10 @@ import msgspec
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-from ops.replay.events import archives
-from ops.replay.jobs.errors import JobError
-from ops.replay.jobs.files import qualified
-from ops.replay.jobs.ingested_events import read_accepted
+from authorizerd.replay.events import archives
+from authorizerd.replay.jobs.errors import JobError
+from authorizerd.replay.jobs.files import qualified
+from authorizerd.replay.jobs.ingested_events import read_accepted
 
 _FOREIGN: Final = (
     ".tar",

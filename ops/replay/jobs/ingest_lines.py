@@ -1,6 +1,6 @@
 """Lines of files to rows, in the Python of Spark's tasks: what repeats in a batch is read once.
 
-Law: a row says what ``ops.replay.events.line.parse_line`` does. Rows keep the order of lines.
+Law: a row says what ``replay.events.line.parse_line`` does. Rows keep the order of lines.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import pyarrow
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
-from ops.replay.events.archives import unpack_lines
-from ops.replay.events.columns import SCHEMA, EventReader, set_aside
-from ops.replay.events.event import LINE_BYTES_MAX
-from ops.replay.events.line import LineFormat
-from ops.replay.events.times import zone_of
-from ops.replay.jobs.arrow_map import map_in_arrow
+from authorizerd.replay.events.archives import unpack_lines
+from authorizerd.replay.events.columns import SCHEMA, EventReader, set_aside
+from authorizerd.replay.events.event import LINE_BYTES_MAX
+from authorizerd.replay.events.line import LineFormat
+from authorizerd.replay.events.times import zone_of
+from authorizerd.replay.jobs.arrow_map import map_in_arrow
 
 ROWS: Final = (
     "line binary, reason string, day date, at timestamp, allowed boolean, principal string, "

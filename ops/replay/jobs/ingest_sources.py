@@ -13,11 +13,11 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.types import BooleanType, StringType, TimestampType
 
-from ops.replay.events.event import UNKNOWN_LEVEL, Reason
-from ops.replay.events.line import LineFormat
-from ops.replay.jobs.errors import JobError
-from ops.replay.jobs.ingest_inputs import Inputs, literal_glob
-from ops.replay.jobs.ingest_lines import EVENT_COLUMNS, parse_archives, parse_lines
+from authorizerd.replay.events.event import UNKNOWN_LEVEL, Reason
+from authorizerd.replay.events.line import LineFormat
+from authorizerd.replay.jobs.errors import JobError
+from authorizerd.replay.jobs.ingest_inputs import Inputs, literal_glob
+from authorizerd.replay.jobs.ingest_lines import EVENT_COLUMNS, parse_archives, parse_lines
 
 ROW_COLUMNS: Final = ("line", "file", "reason", "day", *EVENT_COLUMNS)
 _REQUIRED: Final = ("at", "allowed", "principal", "operation", "resource_type", "resource_name")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 from pyspark.sql import SparkSession
 
-from ops.replay.events.ingested import Ingested, decode_ingested
-from ops.replay.jobs.errors import JobError
-from ops.replay.jobs.files import read_text
+from authorizerd.replay.events.ingested import Ingested, decode_ingested
+from authorizerd.replay.jobs.errors import JobError
+from authorizerd.replay.jobs.files import read_text
 
 
 def read_accepted(spark: SparkSession, events: str, *, option: str = "--events") -> Ingested:

@@ -13,15 +13,15 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from ops.replay.jobs.failures import one_line
-from ops.replay.jobs.files import write_text
-from ops.replay.jobs.ingested_events import read_accepted
-from ops.replay.jobs.load_planning import PlannedLoad, plan_load
-from ops.replay.jobs.load_sending import check_cluster, send
-from ops.replay.load.checks import check_plan
-from ops.replay.load.connection import probe
-from ops.replay.load.frames import plan_hash
-from ops.replay.load.report import (
+from authorizerd.replay.jobs.failures import one_line
+from authorizerd.replay.jobs.files import write_text
+from authorizerd.replay.jobs.ingested_events import read_accepted
+from authorizerd.replay.jobs.load_planning import PlannedLoad, plan_load
+from authorizerd.replay.jobs.load_sending import check_cluster, send
+from authorizerd.replay.load.checks import check_plan
+from authorizerd.replay.load.connection import probe
+from authorizerd.replay.load.frames import plan_hash
+from authorizerd.replay.load.report import (
     LoadReport,
     LoadTerms,
     encode_report,
@@ -29,11 +29,11 @@ from ops.replay.load.report import (
     plan_report,
     with_results,
 )
-from ops.replay.load.settings import LoadSettings
-from ops.replay.load.summary import fault_lines, summary_lines
-from ops.replay.load.surfaces import surface_of
-from ops.replay.load.thresholds import parse_thresholds
-from ops.replay.plans import LoadPlan
+from authorizerd.replay.load.settings import LoadSettings
+from authorizerd.replay.load.summary import fault_lines, summary_lines
+from authorizerd.replay.load.surfaces import surface_of
+from authorizerd.replay.load.thresholds import parse_thresholds
+from authorizerd.replay.plans import LoadPlan
 
 
 def run(spark: SparkSession, plan: LoadPlan) -> int:

@@ -17,14 +17,14 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
-from ops.replay.jobs.arrow_map import map_in_arrow
-from ops.replay.load.errors import LoadError
-from ops.replay.load.frames import Frame, LaneDigest, LaneHash, TimedQuestion, frames_of
-from ops.replay.load.ordering import Place, Stretch, places, stretches
-from ops.replay.load.pacing import US_PER_S, Pacing, parse_profile
-from ops.replay.load.questions import ENCODE_QUESTION, RecordedQuestion, reason_not_asked
-from ops.replay.load.spread import PLACED_MAX, Spread
-from ops.replay.plans import LoadPlan
+from authorizerd.replay.jobs.arrow_map import map_in_arrow
+from authorizerd.replay.load.errors import LoadError
+from authorizerd.replay.load.frames import Frame, LaneDigest, LaneHash, TimedQuestion, frames_of
+from authorizerd.replay.load.ordering import Place, Stretch, places, stretches
+from authorizerd.replay.load.pacing import US_PER_S, Pacing, parse_profile
+from authorizerd.replay.load.questions import ENCODE_QUESTION, RecordedQuestion, reason_not_asked
+from authorizerd.replay.load.spread import PLACED_MAX, Spread
+from authorizerd.replay.plans import LoadPlan
 
 if TYPE_CHECKING:
     Batches = Iterator[pa.RecordBatch]

@@ -16,12 +16,12 @@ import pyarrow as pa
 from pyspark import BarrierTaskContext
 from pyspark.sql import DataFrame, SparkSession
 
-from ops.replay.jobs.arrow_map import map_in_arrow
-from ops.replay.jobs.load_planning import ROWS_AT_ONCE, frames_in
-from ops.replay.load.driving import drive
-from ops.replay.load.errors import LoadError
-from ops.replay.load.tally import LaneResult
-from ops.replay.plans import LoadPlan
+from authorizerd.replay.jobs.arrow_map import map_in_arrow
+from authorizerd.replay.jobs.load_planning import ROWS_AT_ONCE, frames_in
+from authorizerd.replay.load.driving import drive
+from authorizerd.replay.load.errors import LoadError
+from authorizerd.replay.load.tally import LaneResult
+from authorizerd.replay.plans import LoadPlan
 
 if TYPE_CHECKING:
     Batches = Iterator[pa.RecordBatch]

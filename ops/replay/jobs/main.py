@@ -11,10 +11,10 @@ import traceback
 import warnings
 from pathlib import Path
 
-from ops.replay.jobs.failures import is_named, one_line
-from ops.replay.jobs.probe import REQUIRED_MODULES, missing_modules
-from ops.replay.jobs.speech import Speaker, trace, trace_warning
-from ops.replay.messages import EXIT_FAULT
+from authorizerd.replay.jobs.failures import is_named, one_line
+from authorizerd.replay.jobs.probe import REQUIRED_MODULES, missing_modules
+from authorizerd.replay.jobs.speech import Speaker, trace, trace_warning
+from authorizerd.replay.messages import EXIT_FAULT
 
 
 def main(plan_name: str) -> int:
@@ -38,9 +38,9 @@ def _run(plan_name: str) -> int:
     # What these need has been looked for by now.
     from pyspark import SparkFiles
 
-    from ops.replay.jobs.execution import run_plan
-    from ops.replay.jobs.session import session_builder
-    from ops.replay.plans import decode_plan
+    from authorizerd.replay.jobs.execution import run_plan
+    from authorizerd.replay.jobs.session import session_builder
+    from authorizerd.replay.plans import decode_plan
 
     spark = session_builder("authorizerd replay").getOrCreate()
     try:

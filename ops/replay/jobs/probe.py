@@ -38,7 +38,7 @@ def probe_executors(spark: SparkSession) -> None:
     Raises:
         JobError: one lacks something; the text says which, what and where.
     """
-    from ops.replay.jobs.errors import JobError
+    from authorizerd.replay.jobs.errors import JobError
 
     context = spark.sparkContext
     master = str(context.master)

@@ -11,7 +11,7 @@ from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from ops.replay.messages import PROGRESS
+from authorizerd.replay.messages import PROGRESS
 
 SECONDS_BETWEEN: Final = 3.0
 

@@ -7,7 +7,7 @@ import sys
 import warnings
 from typing import TextIO
 
-from ops.replay.messages import MESSAGE, TRACE
+from authorizerd.replay.messages import MESSAGE, TRACE
 
 
 class Speaker(io.TextIOBase):

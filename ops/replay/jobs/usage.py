@@ -10,18 +10,18 @@ import sys
 
 from pyspark.sql import SparkSession
 
-from ops.replay.acl_set import AclSet
-from ops.replay.jobs.errors import JobError
-from ops.replay.jobs.files import remove_file, write_text
-from ops.replay.jobs.ingested_events import read_accepted
-from ops.replay.jobs.usage_sums import Summed, Workers, tuples_within, window_report
-from ops.replay.messages import EXIT_DONE, EXIT_FAULT
-from ops.replay.plans import UsagePlan
-from ops.replay.usage.commands import script
-from ops.replay.usage.errors import UsageError
-from ops.replay.usage.matching import distinct
-from ops.replay.usage.proving import prove
-from ops.replay.usage.report import (
+from authorizerd.replay.acl_set import AclSet
+from authorizerd.replay.jobs.errors import JobError
+from authorizerd.replay.jobs.files import remove_file, write_text
+from authorizerd.replay.jobs.ingested_events import read_accepted
+from authorizerd.replay.jobs.usage_sums import Summed, Workers, tuples_within, window_report
+from authorizerd.replay.messages import EXIT_DONE, EXIT_FAULT
+from authorizerd.replay.plans import UsagePlan
+from authorizerd.replay.usage.commands import script
+from authorizerd.replay.usage.errors import UsageError
+from authorizerd.replay.usage.matching import distinct
+from authorizerd.replay.usage.proving import prove
+from authorizerd.replay.usage.report import (
     Proof,
     UsageReport,
     WindowReport,
@@ -30,9 +30,9 @@ from ops.replay.usage.report import (
     sort_acls,
     suggestions_report,
 )
-from ops.replay.usage.suggestions import Suggestions, keep_resources_closed, suggest
-from ops.replay.usage.summary import script_comments, summary
-from ops.replay.usage.window import Age, Window, age_of, check_ages, window_of
+from authorizerd.replay.usage.suggestions import Suggestions, keep_resources_closed, suggest
+from authorizerd.replay.usage.summary import script_comments, summary
+from authorizerd.replay.usage.window import Age, Window, age_of, check_ages, window_of
 
 
 def run(spark: SparkSession, plan: UsagePlan) -> int:

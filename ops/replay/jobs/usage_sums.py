@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from pyspark.sql import DataFrame, Row, SparkSession, functions
 from pyspark.sql import Window as Partitions
 
-from acl.model import Acl
-from ops.replay.acl_set import AclSet
-from ops.replay.jobs.arrow_map import map_in_arrow
-from ops.replay.usage.errors import UsageError
-from ops.replay.usage.matching import UseIndex, distinct, index_of, pack
-from ops.replay.usage.proving import Changed, Comparison
-from ops.replay.usage.report import Count, WindowReport
-from ops.replay.usage.rows import (
+from authorizerd.acl.model import Acl
+from authorizerd.replay.acl_set import AclSet
+from authorizerd.replay.jobs.arrow_map import map_in_arrow
+from authorizerd.replay.usage.errors import UsageError
+from authorizerd.replay.usage.matching import UseIndex, distinct, index_of, pack
+from authorizerd.replay.usage.proving import Changed, Comparison
+from authorizerd.replay.usage.report import Count, WindowReport
+from authorizerd.replay.usage.rows import (
     BY_SUPER_USERS,
     DISAGREEING,
     NOT_EVALUATED,
@@ -28,8 +28,8 @@ from ops.replay.usage.rows import (
     changes_in,
     uses_in,
 )
-from ops.replay.usage.suggestions import AclUsage
-from ops.replay.usage.window import HOW_TO_LOG_ALLOWED, Window, time_text
+from authorizerd.replay.usage.suggestions import AclUsage
+from authorizerd.replay.usage.window import HOW_TO_LOG_ALLOWED, Window, time_text
 
 if TYPE_CHECKING:
     import pyarrow as pa

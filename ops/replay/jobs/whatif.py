@@ -15,23 +15,23 @@ from pyspark.sql import Column, DataFrame, Row, SparkSession, Window
 from pyspark.sql import functions as sql
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from acl.model import WILDCARD_PRINCIPAL
-from ops.replay.acl_set import AclSet
-from ops.replay.evaluation.changes import (
+from authorizerd.acl.model import WILDCARD_PRINCIPAL
+from authorizerd.replay.acl_set import AclSet
+from authorizerd.replay.evaluation.changes import (
     CHANGES_SCHEMA,
     FIGURES,
     NEWLY_ALLOWED,
     NEWLY_DENIED,
     changes,
 )
-from ops.replay.evaluation.index import AclIndex, index_of, key_of, pack
-from ops.replay.evaluation.questions import (
+from authorizerd.replay.evaluation.index import AclIndex, index_of, key_of, pack
+from authorizerd.replay.evaluation.questions import (
     OPERATION_CODES,
     QUESTION_FIELDS,
     RESOURCE_TYPE_CODES,
     Unasked,
 )
-from ops.replay.evaluation.report import (
+from authorizerd.replay.evaluation.report import (
     LISTED_MAX,
     NOTHING_CHANGED,
     Changed,
@@ -46,11 +46,11 @@ from ops.replay.evaluation.report import (
     encode_report,
     summary_lines,
 )
-from ops.replay.jobs.arrow_map import map_in_arrow
-from ops.replay.jobs.files import write_text
-from ops.replay.jobs.ingested_events import read_accepted
-from ops.replay.messages import EXIT_DENIED, EXIT_DONE
-from ops.replay.plans import WhatIfPlan
+from authorizerd.replay.jobs.arrow_map import map_in_arrow
+from authorizerd.replay.jobs.files import write_text
+from authorizerd.replay.jobs.ingested_events import read_accepted
+from authorizerd.replay.messages import EXIT_DENIED, EXIT_DONE
+from authorizerd.replay.plans import WhatIfPlan
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch

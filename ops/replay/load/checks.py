@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from ops.replay.load.connection import UNIX_PREFIX, parse_target
-from ops.replay.load.errors import LoadError
-from ops.replay.load.pacing import parse_profile
-from ops.replay.load.questions import BATCH_MAX, HTTP, SURFACES
-from ops.replay.load.thresholds import parse_thresholds
-from ops.replay.plans import LoadPlan
+from authorizerd.replay.load.connection import UNIX_PREFIX, parse_target
+from authorizerd.replay.load.errors import LoadError
+from authorizerd.replay.load.pacing import parse_profile
+from authorizerd.replay.load.questions import BATCH_MAX, HTTP, SURFACES
+from authorizerd.replay.load.thresholds import parse_thresholds
+from authorizerd.replay.plans import LoadPlan
 
 MODES: Final = ("open", "closed")
 _COUNT_MAX: Final = 1_000_000

@@ -10,9 +10,9 @@ import socket
 import time
 from typing import Final
 
-from ops.replay.load.errors import LoadError
-from ops.replay.load.surfaces import Surface
-from protocol.errors import DecodeError
+from authorizerd.protocol.errors import DecodeError
+from authorizerd.replay.load.errors import LoadError
+from authorizerd.replay.load.surfaces import Surface
 
 CONNECT_SECONDS: Final = 10.0
 _RECEIVE_BYTES: Final = 256 * 1024

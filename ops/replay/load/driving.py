@@ -15,13 +15,13 @@ from typing import Final
 
 import msgspec
 
-from ops.replay.load.connection import SocketLine, greeted_socket
-from ops.replay.load.errors import LoadError
-from ops.replay.load.frames import Frame
-from ops.replay.load.lane import Lane, LaneRules
-from ops.replay.load.surfaces import Surface, surface_of
-from ops.replay.load.tally import LaneResult, Tally
-from ops.replay.plans import LoadPlan
+from authorizerd.replay.load.connection import SocketLine, greeted_socket
+from authorizerd.replay.load.errors import LoadError
+from authorizerd.replay.load.frames import Frame
+from authorizerd.replay.load.lane import Lane, LaneRules
+from authorizerd.replay.load.surfaces import Surface, surface_of
+from authorizerd.replay.load.tally import LaneResult, Tally
+from authorizerd.replay.plans import LoadPlan
 
 READY_BYTES: Final = 256 * 1024 * 1024
 """Frames that a lane holds before the start; the others are read between two sends."""

@@ -16,12 +16,12 @@ from typing import Final, Protocol
 
 import msgspec
 
-from ops.replay.load.connection import reason_of
-from ops.replay.load.errors import LoadError
-from ops.replay.load.frames import Frame
-from ops.replay.load.surfaces import Answer, Surface
-from ops.replay.load.tally import Tally
-from protocol.errors import DecodeError
+from authorizerd.protocol.errors import DecodeError
+from authorizerd.replay.load.connection import reason_of
+from authorizerd.replay.load.errors import LoadError
+from authorizerd.replay.load.frames import Frame
+from authorizerd.replay.load.surfaces import Answer, Surface
+from authorizerd.replay.load.tally import Tally
 
 _FAR_NS: Final = 3_600_000_000_000
 

@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from ops.replay.load.errors import LoadError
+from authorizerd.replay.load.errors import LoadError
 
 US_PER_S: Final = 1_000_000
 _RATE_MIN: Final = 1e-3

@@ -10,8 +10,8 @@ from typing import Final
 
 import msgspec
 
-from acl.hosts import host_address
-from protocol.decision_stream import OPERATION_OF, RESOURCE_TYPE_OF
+from authorizerd.acl.hosts import host_address
+from authorizerd.protocol.decisions.stream import OPERATION_OF, RESOURCE_TYPE_OF
 
 STREAM: Final = "stream"
 HTTP: Final = "http"

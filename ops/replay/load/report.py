@@ -11,12 +11,12 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from ops.replay.load.frames import LaneDigest
-from ops.replay.load.histogram import Histogram, merged
-from ops.replay.load.settings import LoadSettings
-from ops.replay.load.tally import LaneResult, Mismatch
-from ops.replay.load.thresholds import PERCENTILES, RATE, Threshold, Verdict, judge
-from ops.replay.messages import EXIT_DENIED, EXIT_DONE, EXIT_FAULT
+from authorizerd.replay.load.frames import LaneDigest
+from authorizerd.replay.load.histogram import Histogram, merged
+from authorizerd.replay.load.settings import LoadSettings
+from authorizerd.replay.load.tally import LaneResult, Mismatch
+from authorizerd.replay.load.thresholds import PERCENTILES, RATE, Threshold, Verdict, judge
+from authorizerd.replay.messages import EXIT_DENIED, EXIT_DONE, EXIT_FAULT
 
 
 class PlanReport(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ops.replay.plans import LoadPlan
+from authorizerd.replay.plans import LoadPlan
 
 
 class LoadSettings(msgspec.Struct, frozen=True, kw_only=True):

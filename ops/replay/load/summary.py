@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ops.replay.load.report import LoadReport, Percentiles
+from authorizerd.replay.load.report import LoadReport, Percentiles
 
 _MISMATCHES_SHOWN = 3
 

@@ -10,8 +10,16 @@ from typing import Final, Protocol
 
 import msgspec
 
-from ops.replay.load.errors import LoadError
-from ops.replay.load.questions import (
+from authorizerd.protocol.decisions.stream import (
+    ALLOWED,
+    DENIED,
+    INVALID,
+    STREAM_VERSION,
+    StreamClientConnection,
+)
+from authorizerd.protocol.kafka.error_codes import ErrorCode
+from authorizerd.replay.load.errors import LoadError
+from authorizerd.replay.load.questions import (
     HTTP,
     RecordedQuestion,
     http_body,
@@ -19,14 +27,6 @@ from ops.replay.load.questions import (
     stream_body,
     stream_question,
 )
-from protocol.decision_stream import (
-    ALLOWED,
-    DENIED,
-    INVALID,
-    STREAM_VERSION,
-    StreamClientConnection,
-)
-from protocol.kafka_errors import ErrorCode
 
 NOT_READY_ERRORS: Final = frozenset(
     {f"{ErrorCode.AUTHORIZER_NOT_READY.value} {ErrorCode.AUTHORIZER_NOT_READY.name}", "HTTP 503"}

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from ops.replay.load.frames import Frame
-from ops.replay.load.histogram import Histogram
-from ops.replay.load.questions import question_at
-from ops.replay.load.surfaces import NOT_READY_ERRORS, Answer
-from protocol.decision_stream import ALLOWED, DENIED, NOT_READY
+from authorizerd.protocol.decisions.stream import ALLOWED, DENIED, NOT_READY
+from authorizerd.replay.load.frames import Frame
+from authorizerd.replay.load.histogram import Histogram
+from authorizerd.replay.load.questions import question_at
+from authorizerd.replay.load.surfaces import NOT_READY_ERRORS, Answer
 
 if TYPE_CHECKING:
-    from ops.replay.load.lane import Sent
+    from authorizerd.replay.load.lane import Sent
 
 NOT_VALID: Final = "not a valid question"
 NS_PER_S: Final = 1_000_000_000

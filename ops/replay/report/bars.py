@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ops.replay.report.markup import Markup, element
-from ops.replay.report.tables import Column, plain_table
-from ops.replay.report.wording import count, share
+from authorizerd.replay.report.markup import Markup, element
+from authorizerd.replay.report.tables import Column, plain_table
+from authorizerd.replay.report.wording import count, share
 
 BARS_MAX: Final = 10
 _LENGTH: Final = 160

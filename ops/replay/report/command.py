@@ -11,14 +11,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from ops.replay.evaluation.report import shown
-from ops.replay.messages import EXIT_DONE
-from ops.replay.report.document import encode_document
-from ops.replay.report.errors import ReportError
-from ops.replay.report.findings import SYMBOLS, Finding, findings
-from ops.replay.report.page import page
-from ops.replay.report.results import DECODERS, read_results
-from ops.replay.report.wording import count
+from authorizerd.replay.evaluation.report import shown
+from authorizerd.replay.messages import EXIT_DONE
+from authorizerd.replay.report.document import encode_document
+from authorizerd.replay.report.errors import ReportError
+from authorizerd.replay.report.findings import SYMBOLS, Finding, findings
+from authorizerd.replay.report.page import page
+from authorizerd.replay.report.results import DECODERS, read_results
+from authorizerd.replay.report.wording import count
 
 PAGE_NAME: Final = "report.html"
 _JSON: Final = ".json"

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ops.replay.report.axes import Axis
-from ops.replay.report.markup import Markup, element, joined
+from authorizerd.replay.report.axes import Axis
+from authorizerd.replay.report.markup import Markup, element, joined
 
 WIDTH: Final = 760
 HEIGHT: Final = 270

@@ -11,8 +11,8 @@ from typing import Final
 
 import msgspec
 
-from ops.replay.report.findings import Finding
-from ops.replay.report.results import ResultFile, Results
+from authorizerd.replay.report.findings import Finding
+from authorizerd.replay.report.results import ResultFile, Results
 
 VERSION: Final = 1
 

@@ -11,14 +11,21 @@ from typing import Final, Literal
 
 import msgspec
 
-from ops.replay.evaluation.report import Changed, JudgedBy, WhatIf
-from ops.replay.events.ingested import Ingested
-from ops.replay.load.report import LoadReport
-from ops.replay.load.thresholds import Verdict
-from ops.replay.report.results import Results
-from ops.replay.report.wording import count, counted, cut, milliseconds, significant, time_text
-from ops.replay.usage.report import UsageReport
-from ops.replay.usage.window import HOW_TO_LOG_ALLOWED
+from authorizerd.replay.evaluation.report import Changed, JudgedBy, WhatIf
+from authorizerd.replay.events.ingested import Ingested
+from authorizerd.replay.load.report import LoadReport
+from authorizerd.replay.load.thresholds import Verdict
+from authorizerd.replay.report.results import Results
+from authorizerd.replay.report.wording import (
+    count,
+    counted,
+    cut,
+    milliseconds,
+    significant,
+    time_text,
+)
+from authorizerd.replay.usage.report import UsageReport
+from authorizerd.replay.usage.window import HOW_TO_LOG_ALLOWED
 
 State = Literal["good", "bad", "doubtful", "plain"]
 REASONS_MAX: Final = 10

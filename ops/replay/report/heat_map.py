@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Final, TypeVar
 
-from ops.replay.report.markup import Markup, element
-from ops.replay.report.wording import count, name
+from authorizerd.replay.report.markup import Markup, element
+from authorizerd.replay.report.wording import count, name
 
 ROWS_MAX: Final = 20
 COLUMNS_MAX: Final = 16

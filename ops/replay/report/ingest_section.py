@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ops.replay.events.ingested import Ingested
-from ops.replay.report.bars import Part, parts
-from ops.replay.report.markup import Markup, element
-from ops.replay.report.results import ResultFile
-from ops.replay.report.tables import Column, Listing, facts, listing, plain_table
-from ops.replay.report.wording import code, count, name, time_text
+from authorizerd.replay.events.ingested import Ingested
+from authorizerd.replay.report.bars import Part, parts
+from authorizerd.replay.report.markup import Markup, element
+from authorizerd.replay.report.results import ResultFile
+from authorizerd.replay.report.tables import Column, Listing, facts, listing, plain_table
+from authorizerd.replay.report.wording import code, count, name, time_text
 
 
 def ingest_section(ingest: Ingested) -> Markup:

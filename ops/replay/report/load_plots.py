@@ -9,12 +9,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from ops.replay.load.histogram import bucket_of, last_of
-from ops.replay.load.report import Latencies, LoadReport, Percentiles, SecondReport
-from ops.replay.report.axes import Axis, linear_axis, log_axis, time_axis
-from ops.replay.report.curves import BOTTOM, LEFT, RIGHT, TOP, Curve, Marker, Plot, Point, figure
-from ops.replay.report.markup import NOTHING, Markup
-from ops.replay.report.wording import count, counted, milliseconds, significant
+from authorizerd.replay.load.histogram import bucket_of, last_of
+from authorizerd.replay.load.report import Latencies, LoadReport, Percentiles, SecondReport
+from authorizerd.replay.report.axes import Axis, linear_axis, log_axis, time_axis
+from authorizerd.replay.report.curves import (
+    BOTTOM,
+    LEFT,
+    RIGHT,
+    TOP,
+    Curve,
+    Marker,
+    Plot,
+    Point,
+    figure,
+)
+from authorizerd.replay.report.markup import NOTHING, Markup
+from authorizerd.replay.report.wording import count, counted, milliseconds, significant
 
 POINTS_MAX: Final = 300
 _NS_PER_MS: Final = 1e6

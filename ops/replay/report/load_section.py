@@ -7,19 +7,19 @@ from typing import Final
 
 import msgspec
 
-from acl.model import Code, Operation, ResourceType
-from ops.replay.load.report import Latencies, LoadReport
-from ops.replay.load.tally import Mismatch
-from ops.replay.report.findings import measured_text
-from ops.replay.report.load_plots import (
+from authorizerd.acl.model import Code, Operation, ResourceType
+from authorizerd.replay.load.report import Latencies, LoadReport
+from authorizerd.replay.load.tally import Mismatch
+from authorizerd.replay.report.findings import measured_text
+from authorizerd.replay.report.load_plots import (
     latency_over_time,
     percentile_curves,
     rates_over_time,
     timeline_of,
 )
-from ops.replay.report.markup import NOTHING, Markup, element, joined
-from ops.replay.report.tables import Column, Listing, facts, listing, plain_table
-from ops.replay.report.wording import (
+from authorizerd.replay.report.markup import NOTHING, Markup, element, joined
+from authorizerd.replay.report.tables import Column, Listing, facts, listing, plain_table
+from authorizerd.replay.report.wording import (
     NONE,
     code,
     count,

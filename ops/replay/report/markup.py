@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from html import escape
 from typing import Final
 
-from ops.replay.evaluation.report import shown
+from authorizerd.replay.evaluation.report import shown
 
 _VOID: Final = frozenset({"meta"})
 

@@ -12,16 +12,16 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from ops.replay.report.findings import SYMBOLS, Finding
-from ops.replay.report.ingest_section import files_section, ingest_section
-from ops.replay.report.load_section import load_section
-from ops.replay.report.markup import Markup, code_element, element, joined
-from ops.replay.report.results import Results
-from ops.replay.report.script import SCRIPT
-from ops.replay.report.style import STYLE
-from ops.replay.report.usage_section import usage_section
-from ops.replay.report.whatif_section import whatif_section
-from ops.replay.report.wording import code, name, time_text
+from authorizerd.replay.report.findings import SYMBOLS, Finding
+from authorizerd.replay.report.ingest_section import files_section, ingest_section
+from authorizerd.replay.report.load_section import load_section
+from authorizerd.replay.report.markup import Markup, code_element, element, joined
+from authorizerd.replay.report.results import Results
+from authorizerd.replay.report.script import SCRIPT
+from authorizerd.replay.report.style import STYLE
+from authorizerd.replay.report.usage_section import usage_section
+from authorizerd.replay.report.whatif_section import whatif_section
+from authorizerd.replay.report.wording import code, name, time_text
 
 _WORDS: Final = {"good": "good", "bad": "bad", "doubtful": "look at it", "plain": "for information"}
 _TITLES: Final = {

@@ -13,11 +13,11 @@ from typing import Any, Final
 
 import msgspec
 
-from ops.replay.evaluation.report import JudgedBy, RecordedBaseline, WhatIf, shown
-from ops.replay.events.ingested import Ingested, decode_ingested
-from ops.replay.load.report import LoadReport
-from ops.replay.report.errors import ReportError
-from ops.replay.usage.report import UsageReport, decode_usage
+from authorizerd.replay.evaluation.report import JudgedBy, RecordedBaseline, WhatIf, shown
+from authorizerd.replay.events.ingested import Ingested, decode_ingested
+from authorizerd.replay.load.report import LoadReport
+from authorizerd.replay.report.errors import ReportError
+from authorizerd.replay.usage.report import UsageReport, decode_usage
 
 BYTES_MAX: Final = 256 * 1024 * 1024
 

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from ops.replay.report.markup import NOTHING, Markup, element
-from ops.replay.report.wording import count
+from authorizerd.replay.report.markup import NOTHING, Markup, element
+from authorizerd.replay.report.wording import count
 
 ROWS_MAX: Final = 1_000
 CHARACTERS_MAX: Final = 600_000

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from ops.replay.report.bars import BARS_MAX, Bar, Part, bars, parts
-from ops.replay.report.markup import NOTHING, Markup, element, joined
-from ops.replay.report.tables import Column, Listing, facts, listing
-from ops.replay.report.wording import (
+from authorizerd.replay.report.bars import BARS_MAX, Bar, Part, bars, parts
+from authorizerd.replay.report.markup import NOTHING, Markup, element, joined
+from authorizerd.replay.report.tables import Column, Listing, facts, listing
+from authorizerd.replay.report.wording import (
     NONE,
     code,
     count,
@@ -19,7 +19,7 @@ from ops.replay.report.wording import (
     significant,
     time_text,
 )
-from ops.replay.usage.report import NamedAcl, UnusedAcl, UsageReport, UsedAcl
+from authorizerd.replay.usage.report import NamedAcl, UnusedAcl, UsageReport, UsedAcl
 
 _ACL_COLUMNS: Final = (
     Column("Principal"),

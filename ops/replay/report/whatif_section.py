@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-from ops.replay.evaluation.report import Changed, Detail, JudgedBy, RecordedBaseline, WhatIf
-from ops.replay.report.bars import BARS_MAX, Bar, bars
-from ops.replay.report.heat_map import heat_map
-from ops.replay.report.markup import NOTHING, Markup, element, joined
-from ops.replay.report.tables import Column, Listing, facts, listing, plain_table
-from ops.replay.report.wording import (
+from authorizerd.replay.evaluation.report import Changed, Detail, JudgedBy, RecordedBaseline, WhatIf
+from authorizerd.replay.report.bars import BARS_MAX, Bar, bars
+from authorizerd.replay.report.heat_map import heat_map
+from authorizerd.replay.report.markup import NOTHING, Markup, element, joined
+from authorizerd.replay.report.tables import Column, Listing, facts, listing, plain_table
+from authorizerd.replay.report.wording import (
     NONE,
     code,
     count,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Final
 
-from ops.replay.report.markup import Markup, element, joined
+from authorizerd.replay.report.markup import Markup, element, joined
 
 NAME_MAX: Final = 160
 RULE_MAX: Final = 600

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from metadata.directory import OFFSET_MAX
+from authorizerd.metadata.directory import OFFSET_MAX
 
 TIME_MS_MIN: Final = 100_000_000_000
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)

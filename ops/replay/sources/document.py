@@ -21,10 +21,18 @@ from typing import Any, Final, TypeAlias
 
 import yaml
 
-from acl.errors import InvalidAclError
-from acl.letter_case import ascii_upper
-from acl.model import WILDCARD, Acl, Code, Operation, PatternType, PermissionType, ResourceType
-from acl.validation import validate_new_acl, validate_resource
+from authorizerd.acl.errors import InvalidAclError
+from authorizerd.acl.letter_case import ascii_upper
+from authorizerd.acl.model import (
+    WILDCARD,
+    Acl,
+    Code,
+    Operation,
+    PatternType,
+    PermissionType,
+    ResourceType,
+)
+from authorizerd.acl.validation import validate_new_acl, validate_resource
 
 Value: TypeAlias = Any
 """What a document holds, before anything is known of it."""

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from acl.model import Acl, Code, Operation, PatternType, PermissionType, ResourceType
+from authorizerd.acl.model import Acl, Code, Operation, PatternType, PermissionType, ResourceType
 
 _PRINCIPAL_HEADING: Final = re.compile(r"ACLs for principal `.*`")
 _PATTERN_HEADING: Final = re.compile(

@@ -14,8 +14,8 @@ SCHEME: Final = "kafka://"
 TIMEOUT_S: Final = 600.0
 """Well above the times that the command itself gives up after."""
 
-# -P: a folder named "daemon" where the command is typed is not ours.
-_LIST_ACLS: Final = (sys.executable, "-P", "-m", "daemon.command_line", "acls")
+# -P: a folder named "authorizerd" in the working directory must not be imported.
+_LIST_ACLS: Final = (sys.executable, "-P", "-m", "authorizerd.cli.main", "acls")
 _ERROR_HEADING: Final = "Error while executing ACL command: "
 
 

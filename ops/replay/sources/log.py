@@ -11,15 +11,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from acl.errors import DuplicateAclError, DuplicateIdError, UnknownIdError
-from acl.model import Acl, AclAdded, Change
-from metadata.directory import LogFiles, check_names, checkpoint_of, find_files
-from metadata.errors import MetadataLogError
-from metadata.log import LogBatch, MetadataLog
-from metadata.replay import Replay
-from metadata.storage import DISK
-from ops.replay.acl_set import DatedAcl
-from ops.replay.sources.as_of import AsOf, AtOffset, AtTime, time_text
+from authorizerd.acl.errors import DuplicateAclError, DuplicateIdError, UnknownIdError
+from authorizerd.acl.model import Acl, AclAdded, Change
+from authorizerd.metadata.directory import LogFiles, check_names, checkpoint_of, find_files
+from authorizerd.metadata.errors import MetadataLogError
+from authorizerd.metadata.log import LogBatch, MetadataLog
+from authorizerd.metadata.replay import Replay
+from authorizerd.metadata.storage import DISK
+from authorizerd.replay.acl_set import DatedAcl
+from authorizerd.replay.sources.as_of import AsOf, AtOffset, AtTime, time_text
 
 
 class OutOfReachError(Exception):

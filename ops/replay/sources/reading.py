@@ -9,17 +9,23 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from acl.errors import ChangeError
-from acl.model import Acl
-from metadata.directory import METADATA_TOPIC_DIRECTORY
-from metadata.errors import MetadataLogError
-from ops.replay.acl_set import AclSet, DatedAcl, digest_of
-from ops.replay.sources.as_of import AsOf, parse_as_of
-from ops.replay.sources.document import PARSERS, DocumentError, read_document
-from ops.replay.sources.errors import AclSourceError
-from ops.replay.sources.listing import ListingError, read_listing
-from ops.replay.sources.live import SCHEME, ListingFailedError, list_acls
-from ops.replay.sources.log import LogState, OutOfReachError, in_order, read_checkpoint, read_log
+from authorizerd.acl.model import Acl
+from authorizerd.image.errors import ChangeError
+from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
+from authorizerd.metadata.errors import MetadataLogError
+from authorizerd.replay.acl_set import AclSet, DatedAcl, digest_of
+from authorizerd.replay.sources.as_of import AsOf, parse_as_of
+from authorizerd.replay.sources.document import PARSERS, DocumentError, read_document
+from authorizerd.replay.sources.errors import AclSourceError
+from authorizerd.replay.sources.listing import ListingError, read_listing
+from authorizerd.replay.sources.live import SCHEME, ListingFailedError, list_acls
+from authorizerd.replay.sources.log import (
+    LogState,
+    OutOfReachError,
+    in_order,
+    read_checkpoint,
+    read_log,
+)
 
 _CHECKPOINT_SUFFIX = ".checkpoint"
 

@@ -14,9 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-PACKAGES: Final = ("acl", "ops/replay", "protocol")
+import authorizerd
 
-_ROOT: Final = Path(__file__).parents[3]
+PACKAGES: Final = ("acl", "image", "protocol", "replay")
+
+_ROOT: Final = Path(authorizerd.__file__).parent
 _FIXED_TIME: Final = (1980, 1, 1, 0, 0, 0)
 _HASH_CHARACTERS: Final = 16
 
@@ -42,7 +44,7 @@ def make_archive(root: Path = _ROOT) -> Archive:
 
 
 def _modules(root: Path) -> Iterator[tuple[str, Path]]:
-    yield "ops/__init__.py", root / "ops" / "__init__.py"
+    yield f"{root.name}/__init__.py", root / "__init__.py"
     for package in PACKAGES:
         for path in (root / package).rglob("*.py"):
-            yield path.relative_to(root).as_posix(), path
+            yield f"{root.name}/{path.relative_to(root).as_posix()}", path

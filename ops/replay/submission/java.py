@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from ops.replay.submission.errors import SubmissionError
+from authorizerd.replay.submission.errors import SubmissionError
 
 JAVA_VERSION_MIN: Final = 17
 

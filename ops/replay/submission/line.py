@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from ops.replay.arguments.spark import SparkOptions
-from ops.replay.submission.work_directory import PLAN_NAME, WorkDirectory
+from authorizerd.replay.arguments.spark import SparkOptions
+from authorizerd.replay.submission.work_directory import PLAN_NAME, WorkDirectory
 
 LOCAL_DRIVER_MEMORY: Final = "2g"
 REDACTED: Final = "*********(redacted)"

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import FrameType
 from typing import IO, Final
 
-from ops.replay.messages import MESSAGE, PROGRESS, TRACE
+from authorizerd.replay.messages import MESSAGE, PROGRESS, TRACE
 
 LOG_CHARACTERS_MAX: Final = 64 * 1024 * 1024
 

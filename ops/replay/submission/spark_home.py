@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from ops.replay.submission.errors import SubmissionError
+from authorizerd.replay.submission.errors import SubmissionError
 
 SPARK_VERSION: Final = "4"
 

@@ -9,16 +9,16 @@ import os
 import sys
 from typing import Final
 
-from ops.replay.arguments.spark import SparkOptions
-from ops.replay.messages import EXIT_DENIED, EXIT_DONE, EXIT_FAULT, MESSAGE
-from ops.replay.plans import Plan
-from ops.replay.submission.archive import make_archive
-from ops.replay.submission.errors import SubmissionError
-from ops.replay.submission.java import find_java
-from ops.replay.submission.line import REDACTED, show_line, spark_submit_line
-from ops.replay.submission.process import Sorter, StoppedError, run_submission
-from ops.replay.submission.spark_home import find_spark_home
-from ops.replay.submission.work_directory import WorkDirectory, make_work_directory
+from authorizerd.replay.arguments.spark import SparkOptions
+from authorizerd.replay.messages import EXIT_DENIED, EXIT_DONE, EXIT_FAULT, MESSAGE
+from authorizerd.replay.plans import Plan
+from authorizerd.replay.submission.archive import make_archive
+from authorizerd.replay.submission.errors import SubmissionError
+from authorizerd.replay.submission.java import find_java
+from authorizerd.replay.submission.line import REDACTED, show_line, spark_submit_line
+from authorizerd.replay.submission.process import Sorter, StoppedError, run_submission
+from authorizerd.replay.submission.spark_home import find_spark_home
+from authorizerd.replay.submission.work_directory import WorkDirectory, make_work_directory
 
 _SIGNAL_EXIT: Final = 128
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from ops.replay.plans import Plan, encode_plan
-from ops.replay.submission.archive import Archive
+from authorizerd.replay.plans import Plan, encode_plan
+from authorizerd.replay.submission.archive import Archive
 
 PLAN_NAME: Final = "plan.json"
 

@@ -12,8 +12,8 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from acl.errors import InvalidAclError
-from acl.model import (
+from authorizerd.acl.errors import InvalidAclError
+from authorizerd.acl.model import (
     CLUSTER_NAME,
     Acl,
     Operation,
@@ -21,8 +21,8 @@ from acl.model import (
     PermissionType,
     ResourceType,
 )
-from acl.operations import SUPPORTED
-from acl.validation import validate_new_acl
+from authorizerd.acl.operations import SUPPORTED
+from authorizerd.acl.validation import validate_new_acl
 
 _JAVA_BLANKS: Final = "".join(map(chr, range(0x21)))  # what String.trim takes off
 _FLAGS: Final = {

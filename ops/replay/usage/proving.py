@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
-from acl.model import Acl
-from ops.replay.acl_set import AclSet
-from ops.replay.usage.commands import printable
-from ops.replay.usage.errors import UsageError
-from ops.replay.usage.matching import distinct
-from ops.replay.usage.report import Count, Proof
-from ops.replay.usage.suggestions import Suggestions
+from authorizerd.acl.model import Acl
+from authorizerd.replay.acl_set import AclSet
+from authorizerd.replay.usage.commands import printable
+from authorizerd.replay.usage.errors import UsageError
+from authorizerd.replay.usage.matching import distinct
+from authorizerd.replay.usage.report import Count, Proof
+from authorizerd.replay.usage.suggestions import Suggestions
 
 PASSES_MAX: Final = 3
 """Putting back what allowed a tuple settles it, so the second pass finds nothing."""

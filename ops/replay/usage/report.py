@@ -10,11 +10,11 @@ from typing import Final
 
 import msgspec
 
-from acl.model import Acl, Code, Operation, PatternType, PermissionType, ResourceType
-from ops.replay.acl_set import AclSet
-from ops.replay.usage.matching import distinct
-from ops.replay.usage.suggestions import AclUsage, Suggestions
-from ops.replay.usage.window import Age, Window, age_of, time_text
+from authorizerd.acl.model import Acl, Code, Operation, PatternType, PermissionType, ResourceType
+from authorizerd.replay.acl_set import AclSet
+from authorizerd.replay.usage.matching import distinct
+from authorizerd.replay.usage.suggestions import AclUsage, Suggestions
+from authorizerd.replay.usage.window import Age, Window, age_of, time_text
 
 NOT_IN_FORCE: Final = {Age.ADDED_WITHIN: "added_within", Age.UNKNOWN: "age_unknown"}
 

@@ -11,15 +11,15 @@ from typing import Final, NamedTuple
 
 import pyarrow as pa
 
-from acl.model import Question
-from ops.replay.evaluation.questions import (
+from authorizerd.acl.model import Question
+from authorizerd.replay.evaluation.questions import (
     OPERATION_CODES,
     QUESTION_FIELDS,
     RESOURCE_TYPE_CODES,
     decide,
     unasked_reason,
 )
-from ops.replay.usage.matching import UseIndex, is_wide
+from authorizerd.replay.usage.matching import UseIndex, is_wide
 
 USE_SCHEMA: Final = pa.schema(
     [

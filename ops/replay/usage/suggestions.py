@@ -11,12 +11,12 @@ from typing import NamedTuple, Self
 
 import msgspec
 
-from acl.model import RESOURCE_TYPES, WILDCARD, Acl, PatternType, PermissionType
-from acl.patterns import Patterns, found, is_wildcard
-from ops.replay.acl_set import AclSet
-from ops.replay.evaluation.index import build_index
-from ops.replay.usage.commands import why_inexpressible
-from ops.replay.usage.matching import is_wide
+from authorizerd.acl.model import RESOURCE_TYPES, WILDCARD, Acl, PatternType, PermissionType
+from authorizerd.acl.patterns import Patterns, found, is_wildcard
+from authorizerd.replay.acl_set import AclSet
+from authorizerd.replay.evaluation.index import build_index
+from authorizerd.replay.usage.commands import why_inexpressible
+from authorizerd.replay.usage.matching import is_wide
 
 
 class AclUsage(NamedTuple):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ops.replay.usage.commands import printable
-from ops.replay.usage.report import UsageReport
+from authorizerd.replay.usage.commands import printable
+from authorizerd.replay.usage.report import UsageReport
 
 
 def summary(report: UsageReport) -> Iterator[str]:

@@ -9,9 +9,9 @@ from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import Final, NamedTuple
 
-from ops.replay.acl_set import AclSet, DatedAcl
-from ops.replay.events.ingested import Ingested
-from ops.replay.usage.errors import UsageError
+from authorizerd.replay.acl_set import AclSet, DatedAcl
+from authorizerd.replay.events.ingested import Ingested
+from authorizerd.replay.usage.errors import UsageError
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND: Final = timedelta(milliseconds=1)

@@ -7,13 +7,13 @@ from datetime import UTC
 from itertools import chain, pairwise
 from pathlib import Path
 
-from acl.builder import build
-from acl.decision import AuthorizerSettings, authorize
-from acl.model import Operation, ResourceType
+from authorizerd.acl.builder import build
+from authorizerd.acl.decision import AuthorizerSettings, authorize
+from authorizerd.acl.model import Operation, ResourceType
+from authorizerd.replay.events.event import Event
+from authorizerd.replay.events.kafka_line import parse_kafka_line
 from ops.bench.audit_logs import audit_lines, write_audit_log
 from ops.bench.sets import kind
-from ops.replay.events.event import Event
-from ops.replay.events.kafka_line import parse_kafka_line
 
 
 def test_a_log_is_the_same_each_time_and_as_long_as_asked(tmp_path: Path) -> None:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from acl.builder import build
-from acl.model import AclAdded
-from metadata.log import MetadataLog
-from metadata.replay import read_changes
+from authorizerd.acl.builder import build
+from authorizerd.acl.model import AclAdded
+from authorizerd.metadata.log import MetadataLog
+from authorizerd.metadata.replay import read_changes
 from ops.bench import checkpoint
 from ops.bench.checkpoint import write_checkpoint
 from ops.bench.loading import load_snapshot

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from acl.builder import build
-from acl.model import PatternType
+from authorizerd.acl.builder import build
+from authorizerd.acl.model import PatternType
 from ops.bench.changes import crowded, measure_changes, measure_updates
 from ops.bench.decisions import DisagreementError, answers, check_agreement, measure_decisions
 from ops.bench.figures import Absent

@@ -12,7 +12,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from config.configuration import Configuration, parse
+from authorizerd.config.configuration import Configuration, parse
+from authorizerd.protocol.decisions.stream import (
+    StreamServerConnection,
+    encode_answer,
+    encode_hello,
+)
+from authorizerd.protocol.errors import DecodeError
+from authorizerd.protocol.framing import frame
+from authorizerd.protocol.http.connection import ServerConnection
+from authorizerd.protocol.http.messages import Request, encode_response, text_response
+from authorizerd.protocol.http.request_head import BadRequest, HttpLimits
+from authorizerd.protocol.kafka.error_codes import ErrorCode
+from authorizerd.protocol.kafka.server_connection import KafkaServerConnection
 from ops.bench.flood_client import ClientPlan, ask_steadily
 from ops.bench.flood_load import Flood, Plan, flood
 from ops.bench.flood_surfaces import (
@@ -26,14 +38,6 @@ from ops.bench.flood_surfaces import (
 )
 from ops.bench.floods import FULL, QUICK, TIMES, flood_plans
 from ops.bench.sets import wide
-from protocol.decision_stream import StreamServerConnection, encode_answer, encode_hello
-from protocol.errors import DecodeError
-from protocol.frames import frame
-from protocol.http import ServerConnection
-from protocol.http_head import BadRequest, HttpLimits
-from protocol.http_messages import Request, encode_response, text_response
-from protocol.kafka_connection import KafkaServerConnection
-from protocol.kafka_errors import ErrorCode
 
 OK = encode_response(text_response(200, "fine"))
 REFUSED = encode_response(text_response(503, "HTTP/1.1 in words"))

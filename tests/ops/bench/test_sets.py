@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from acl.builder import build
+from authorizerd.acl.builder import build
 from ops.bench.decisions import answers
 from ops.bench.sets import AclSet, kind, lines_digest, wide, write_lines
 

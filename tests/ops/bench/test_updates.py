@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from acl.steps import finish
+from authorizerd.acl.steps import finish
+from authorizerd.protocol.kafka.acl_requests import decode_create_acls
+from authorizerd.protocol.kafka.acl_responses import encode_create_acls
+from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from ops.bench.figures import Peer
 from ops.bench.kafka_load import VERSION, Creations, LoadError
 from ops.bench.updates import LOADS, QUICK, measure_updates
-from protocol.kafka_acl_requests import decode_create_acls
-from protocol.kafka_acl_responses import encode_create_acls
-from protocol.kafka_errors import ApiError, ErrorCode
 
 
 def answered(*results: ApiError | None) -> bytes:

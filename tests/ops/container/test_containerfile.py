@@ -46,7 +46,7 @@ def test_the_daemon_is_process_1_and_nobody() -> None:
     for command in arguments_of("RUN"):
         assert isinstance(json.loads(command), list)
     _, _, check = arguments_of("HEALTHCHECK")[-1].partition("CMD ")
-    assert json.loads(check)[-2:] == ["ops.container.probe", "/readyz"]
+    assert json.loads(check)[-2:] == ["authorizerd.container.probe", "/readyz"]
 
 
 def test_only_wheels_of_the_lock_are_installed() -> None:
@@ -62,8 +62,9 @@ def test_every_package_is_copied_and_not_ignored() -> None:
     """A package that is new would be missing in the image alone."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     packages = {
-        pattern.removesuffix("*")
-        for pattern in project["tool"]["setuptools"]["packages"]["find"]["include"]
+        link.readlink().parts[2]
+        for link in (ROOT / "src/authorizerd").iterdir()
+        if link.is_symlink()
     }
     copied = {
         source

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from config.bounds import memory_bound_bytes
-from config.configuration import parse
+from authorizerd.config.bounds import memory_bound_bytes
+from authorizerd.config.configuration import parse
 from tests.ops.container.test_prepare import SECRET
 
 CONTAINER = Path(__file__).parents[3] / "ops" / "container"
@@ -166,8 +166,10 @@ def test_every_mount_has_its_volume_and_what_is_run_is_there() -> None:
     }
     mounted = {mount["name"] for each in CONTAINERS for mount in each.get("volumeMounts", ())}
     assert mounted == volumes
-    modules = set(re.findall(r"ops\.container\.\w+", f"{CONTAINERS}{COMPOSE}"))
-    assert modules == {f"ops.container.{name}" for name in ("metrics_port", "prepare", "probe")}
+    modules = set(re.findall(r"authorizerd\.container\.\w+", f"{CONTAINERS}{COMPOSE}"))
+    assert modules == {
+        f"authorizerd.container.{name}" for name in ("metrics_port", "prepare", "probe")
+    }
     for module in modules:
         assert (CONTAINER / f"{module.rpartition('.')[2]}.py").exists()
 

@@ -9,7 +9,7 @@ from http.client import HTTPConnection
 
 import pytest
 
-from ops.container.metrics_port import MetricsPort, main
+from authorizerd.container.metrics_port import MetricsPort, main
 from tests.ops.container.test_probe import answering, served
 
 SECONDS_MAX = 30.0

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ops.container.prepare import main
+from authorizerd.container.prepare import main
 
 SECRET = (
     "listener.name.sasl_plaintext.plain.sasl.jaas.config="

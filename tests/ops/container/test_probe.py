@@ -9,7 +9,7 @@ from threading import Thread
 
 import pytest
 
-from ops.container.probe import main
+from authorizerd.container.probe import main
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from config.properties import parse_properties
+from authorizerd.config.properties import parse_properties
 from ops.kafka_rig import broker as broker_module
 from ops.kafka_rig.broker import (
     BrokerSettings,

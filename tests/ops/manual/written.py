@@ -8,12 +8,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from daemon import check_log, command_line, doctor
-from daemon.acl_command_arguments import FLAGS
+from authorizerd.cli import check_log
+from authorizerd.cli import main as command_line
+from authorizerd.cli.acls.arguments import FLAGS
+from authorizerd.cli.doctor import command as doctor
+from authorizerd.replay import command_line as replay
 from ops.manual.completion import bash_completion, fish_completion, zsh_completion
 from ops.manual.page import man_page
 from ops.manual.surface import Command, Option, commands_of
-from ops.replay import command_line as replay
 
 ROOT: Final = Path(__file__).parents[3]
 WORDS: Final = ("authorizerd",)

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from acl.model import Operation
-from ops.replay import command_line
-from ops.replay.arguments.spark import SparkOptions
-from ops.replay.plans import IngestPlan, Plan, UsagePlan, WhatIfPlan
+from authorizerd.acl.model import Operation
+from authorizerd.replay import command_line
+from authorizerd.replay.arguments.spark import SparkOptions
+from authorizerd.replay.plans import IngestPlan, Plan, UsagePlan, WhatIfPlan
 
 ACLS = """\
 Current ACLs for resource `ResourcePattern(resourceType=TOPIC, name=orders, patternType=LITERAL)`: 

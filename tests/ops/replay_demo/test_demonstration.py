@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ops.replay.sources.reading import read_acl_source
+from authorizerd.replay.sources.reading import read_acl_source
 from ops.replay_demo.__main__ import FOLDER, main
 from ops.replay_demo.expectations import (
     ACLS,

@@ -7,9 +7,9 @@ from functools import partial
 
 import trio
 
-from protocol.decision_stream import StreamQuestion, encode_answer, encode_hello
-from protocol.frames import frame
-from protocol.kafka_errors import ErrorCode
+from authorizerd.protocol.decisions.stream import StreamQuestion, encode_answer, encode_hello
+from authorizerd.protocol.framing import frame
+from authorizerd.protocol.kafka.error_codes import ErrorCode
 
 GREETING = encode_hello(ErrorCode.NONE, 7)
 ALICE: StreamQuestion = ("User:alice", None, "READ", "TOPIC", "orders")

@@ -10,12 +10,12 @@ from typing import TypeVar
 import pytest
 import trio
 
-from acl.model import Operation
-from daemon.binding import bind_unix
+from authorizerd.acl.model import Operation
+from authorizerd.daemon.net.binding import bind_unix
+from authorizerd.protocol.decisions.stream import encode_answer
+from authorizerd.protocol.kafka.error_codes import ErrorCode
 from ops.stream_client.blocking import StreamClient
 from ops.stream_client.errors import AnswerError, StreamError
-from protocol.decision_stream import encode_answer
-from protocol.kafka_errors import ErrorCode
 from tests.daemon.decision_place import PROXY, Place, allow
 from tests.daemon.stream_service import new_server, start_on_loopback
 from tests.ops.stream_client.stand_in import (

@@ -8,12 +8,12 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from acl.model import Operation
-from daemon.binding import bind_unix
+from authorizerd.acl.model import Operation
+from authorizerd.daemon.net.binding import bind_unix
+from authorizerd.protocol.decisions.stream import StreamQuestion, encode_answer
+from authorizerd.protocol.kafka.error_codes import ErrorCode
 from ops.stream_client.errors import AnswerError, ConnectionEndedError, StreamError
 from ops.stream_client.for_trio import FRAMES_IN_FLIGHT_MAX, open_stream_client
-from protocol.decision_stream import StreamQuestion, encode_answer
-from protocol.kafka_errors import ErrorCode
 from tests.daemon.decision_place import PROXY, Place, allow
 from tests.daemon.stream_questions import at_offset
 from tests.daemon.stream_service import new_server, start_on_loopback

@@ -10,9 +10,9 @@ from typing import Final
 
 import pytest
 
-from config.configuration import Configuration, parse
-from config.values import SecurityProtocol
-from daemon.endpoints import ADMIN_HTTP, DECISION_HTTP, DECISION_STREAM
+from authorizerd.config.configuration import Configuration, parse
+from authorizerd.config.values import SecurityProtocol
+from authorizerd.daemon.endpoints import ADMIN_HTTP, DECISION_HTTP, DECISION_STREAM
 from tests.end_to_end.daemon_process import run
 
 FILES: Final = Path(__file__).parents[3] / "ops/systemd"

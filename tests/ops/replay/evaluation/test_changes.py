@@ -7,10 +7,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from acl.model import Acl
-from ops.replay.acl_set import AclSet, DatedAcl, digest_of
-from ops.replay.evaluation.changes import CHANGES_SCHEMA, changes
-from ops.replay.evaluation.index import build_index
+from authorizerd.acl.model import Acl
+from authorizerd.replay.acl_set import AclSet, DatedAcl, digest_of
+from authorizerd.replay.evaluation.changes import CHANGES_SCHEMA, changes
+from authorizerd.replay.evaluation.index import build_index
 
 
 def figures(events: int, hour: int) -> tuple[object, ...]:

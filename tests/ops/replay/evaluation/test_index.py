@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from acl.model import Acl
-from ops.replay.acl_set import AclSet, DatedAcl, digest_of
-from ops.replay.evaluation import index
-from ops.replay.evaluation.index import INDEXES_KEPT, build_index, index_of, key_of, pack
+from authorizerd.acl.model import Acl
+from authorizerd.replay.acl_set import AclSet, DatedAcl, digest_of
+from authorizerd.replay.evaluation import index
+from authorizerd.replay.evaluation.index import INDEXES_KEPT, build_index, index_of, key_of, pack
 from tests.strategies import acls
 
 

@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from acl.errors import InvalidQuestionError
-from acl.model import Acl, Operation, Question, ResourceType
-from config.values import super_users
-from ops.replay.acl_set import AclSet, DatedAcl, digest_of
-from ops.replay.evaluation.index import build_index
-from ops.replay.evaluation.questions import (
+from authorizerd.acl.errors import InvalidQuestionError
+from authorizerd.acl.model import Acl, Operation, Question, ResourceType
+from authorizerd.config.values import super_users
+from authorizerd.replay.acl_set import AclSet, DatedAcl, digest_of
+from authorizerd.replay.evaluation.index import build_index
+from authorizerd.replay.evaluation.questions import (
     OPERATION_CODES,
     QUESTION_FIELDS,
     RESOURCE_TYPE_CODES,

@@ -6,8 +6,8 @@ import json
 
 from msgspec.structs import replace
 
-from ops.replay.acl_set import AclSet, digest_of
-from ops.replay.evaluation.report import (
+from authorizerd.replay.acl_set import AclSet, digest_of
+from authorizerd.replay.evaluation.report import (
     SHOWN_MAX,
     Changed,
     Count,

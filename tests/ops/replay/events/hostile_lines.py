@@ -6,7 +6,7 @@ import json
 
 from hypothesis import strategies as st
 
-from ops.replay.events.kafka_line import MARKERS
+from authorizerd.replay.events.kafka_line import MARKERS
 
 PIECES = (
     *MARKERS,

@@ -8,9 +8,9 @@ from collections.abc import Callable
 import pyarrow
 import pytest
 
-from ops.replay.events import archives
-from ops.replay.events.archives import unpack_lines
-from ops.replay.events.event import LINE_BYTES_MAX, Reason
+from authorizerd.replay.events import archives
+from authorizerd.replay.events.archives import unpack_lines
+from authorizerd.replay.events.event import LINE_BYTES_MAX, Reason
 
 
 def zstd(data: bytes) -> bytes:

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ops.replay.events import columns
-from ops.replay.events.columns import SCHEMA, EventReader, set_aside
-from ops.replay.events.event import LINE_BYTES_MAX, Event, Reason
-from ops.replay.events.line import LineFormat, parse_line
-from ops.replay.events.times import zone_of
+from authorizerd.replay.events import columns
+from authorizerd.replay.events.columns import SCHEMA, EventReader, set_aside
+from authorizerd.replay.events.event import LINE_BYTES_MAX, Event, Reason
+from authorizerd.replay.events.line import LineFormat, parse_line
+from authorizerd.replay.events.times import zone_of
 from tests.ops.replay.events.hostile_lines import bytes_lines, kafka_lines
 
 Parsed = Event | Reason | None

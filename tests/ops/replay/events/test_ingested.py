@@ -3,7 +3,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from ops.replay.events.ingested import Ingested, decode_ingested, encode_ingested
+from authorizerd.replay.events.ingested import Ingested, decode_ingested, encode_ingested
 
 INGESTED = Ingested(
     accepted=True,

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acl.audit import audit_message
-from acl.decision import Decision, DefaultRule, MatchingAcl, Rule
-from acl.model import Acl, Question
-from ops.replay.events.event import Event, Reason
-from ops.replay.events.kafka_line import MARKERS, parse_kafka_line
+from authorizerd.acl.audit import audit_message
+from authorizerd.acl.decision import Decision, DefaultRule, MatchingAcl, Rule
+from authorizerd.acl.model import Acl, Question
+from authorizerd.replay.events.event import Event, Reason
+from authorizerd.replay.events.kafka_line import MARKERS, parse_kafka_line
 from tests.ops.replay.events.hostile_lines import names, plain_names
 
 HEAD = "[2026-11-21 16:26:26,966] INFO "

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acl.audit import AuditLevel
-from acl.decision import Decision, DefaultRule, MatchingAcl
-from acl.model import Acl, Question
-from actors.audit_log import AuditEvent
-from daemon.audit_format import format_json, format_kafka
-from ops.replay.events.event import LINE_BYTES_MAX, Event, Reason
-from ops.replay.events.line import parse_line
+from authorizerd.acl.audit import AuditLevel
+from authorizerd.acl.decision import Decision, DefaultRule, MatchingAcl
+from authorizerd.acl.model import Acl, Question
+from authorizerd.actors.audit_log import AuditEvent
+from authorizerd.daemon.audit.format import format_json, format_kafka
+from authorizerd.replay.events.event import LINE_BYTES_MAX, Event, Reason
+from authorizerd.replay.events.line import parse_line
 from tests.ops.replay.events.hostile_lines import bytes_lines
 
 ACL = Acl(2, "a b", 3, "User:ü", "*", 3, 3)
@@ -44,7 +44,9 @@ EVENT = Event(
 
 def test_the_two_formats_of_the_daemon_say_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     """Which of them an operator chose makes no difference to what is concluded."""
-    monkeypatch.setattr("daemon.audit_format._local_time", lambda _: "2026-11-21 16:26:26")
+    monkeypatch.setattr(
+        "authorizerd.daemon.audit.format._local_time", lambda _: "2026-11-21 16:26:26"
+    )
     assert parse_line(format_kafka(AUDITED), UTC) == EVENT
     assert parse_line(format_json(AUDITED), UTC) == EVENT
 

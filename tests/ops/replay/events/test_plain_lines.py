@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ops.replay.events.event import Event
-from ops.replay.events.line import parse_line
-from ops.replay.events.plain_lines import ONE_TIME, are_plain, read_plain
+from authorizerd.replay.events.event import Event
+from authorizerd.replay.events.line import parse_line
+from authorizerd.replay.events.plain_lines import ONE_TIME, are_plain, read_plain
 from tests.ops.replay.events.hostile_lines import PIECES
 
 TAIL = " (kafka.authorizer.logger)"

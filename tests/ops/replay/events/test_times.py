@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from ops.replay.events.times import find_head, zone_of
+from authorizerd.replay.events.times import find_head, zone_of
 
 
 def read(text: str, zone: str = "UTC") -> str | None:

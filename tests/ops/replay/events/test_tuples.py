@@ -8,7 +8,7 @@ import pyarrow.parquet as parquet
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ops.replay.events.tuples import sum_events
+from authorizerd.replay.events.tuples import sum_events
 
 Row = dict[str, Any]
 

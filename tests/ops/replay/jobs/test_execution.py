@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ops.replay.plans import IngestPlan
+from authorizerd.replay.plans import IngestPlan
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -19,8 +19,8 @@ def test_an_output_that_holds_something_is_replaced_only_if_that_is_said(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where it is replaced, the earlier summary is gone before anything else is written."""
-    from ops.replay.jobs.errors import JobError
-    from ops.replay.jobs.execution import run_plan
+    from authorizerd.replay.jobs.errors import JobError
+    from authorizerd.replay.jobs.execution import run_plan
 
     ran: list[IngestPlan] = []
 
@@ -29,9 +29,9 @@ def test_an_output_that_holds_something_is_replaced_only_if_that_is_said(
         ran.append(plan)
         return 3
 
-    job = ModuleType("ops.replay.jobs.ingest")
+    job = ModuleType("authorizerd.replay.jobs.ingest")
     monkeypatch.setattr(job, "run", run, raising=False)
-    monkeypatch.setitem(sys.modules, "ops.replay.jobs.ingest", job)
+    monkeypatch.setitem(sys.modules, "authorizerd.replay.jobs.ingest", job)
     plan = IngestPlan(inputs=("x",), out=str(tmp_path / "out"))
     assert run_plan(spark, plan) == 3
     (tmp_path / "out").mkdir()
@@ -49,7 +49,7 @@ def test_progress_is_told_while_stages_run(
     spark: SparkSession, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """How many tasks of how many, and nothing where nothing runs."""
-    from ops.replay.jobs.progress import stages_text, telling_progress
+    from authorizerd.replay.jobs.progress import stages_text, telling_progress
 
     def wait(rows: object) -> object:
         import time

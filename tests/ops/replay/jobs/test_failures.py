@@ -9,14 +9,14 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 from py4j.protocol import Py4JJavaError, Py4JNetworkError
 from pyspark.errors import AnalysisException, PythonException
 
-from ops.replay.jobs.errors import JobError
-from ops.replay.jobs.failures import CHARACTERS_MAX, is_named, one_line
+from authorizerd.replay.jobs.errors import JobError
+from authorizerd.replay.jobs.failures import CHARACTERS_MAX, is_named, one_line
 
 IN_A_WORKER = """Job aborted due to stage failure: Task 0 in stage 1.0 failed 4 times:
 org.apache.spark.api.python.PythonException: Traceback (most recent call last):
   File "/spark/worker.py", line 1, in main
     process()
-  File "/zip/ops/replay/events/line.py", line 7, in parse
+  File "/zip/authorizerd/replay/events/line.py", line 7, in parse
     return at[:20
 msgspec.ValidationError: Expected `int`, got `str` - at `$.offset`
 

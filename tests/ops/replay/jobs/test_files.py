@@ -15,7 +15,7 @@ def test_a_text_is_read_as_it_was_written_and_replaced_whole(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     """Directories are made, the last text wins, nothing written aside is left behind."""
-    from ops.replay.jobs.files import is_occupied, read_text, remove_file, write_text
+    from authorizerd.replay.jobs.files import is_occupied, read_text, remove_file, write_text
 
     folder = tmp_path / "not there yet"
     uri = str(folder / "ingest.json")
@@ -33,7 +33,7 @@ def test_a_text_is_read_as_it_was_written_and_replaced_whole(
 
 def test_what_cannot_be_reached_is_named(spark: SparkSession, tmp_path: Path) -> None:
     """One line with the place, whatever Java threw."""
-    from ops.replay.jobs.files import read_text, write_text
+    from authorizerd.replay.jobs.files import read_text, write_text
 
     (tmp_path / "file").touch()
     with pytest.raises(OSError, match=r"^nowhere://x/y: No FileSystem for scheme") as caught:
@@ -47,9 +47,9 @@ def test_python_workers_import_this_tree(spark: SparkSession) -> None:
     """What is tested is the code beside the tests, not an installed copy."""
 
     def place(_: object) -> list[str]:
-        import ops.replay.plans
+        import authorizerd.replay.plans
 
-        return [ops.replay.plans.__file__]
+        return [authorizerd.replay.plans.__file__]
 
     (found,) = set(spark.sparkContext.parallelize([1, 2], 2).flatMap(place).collect())
-    assert Path(found) == Path(__file__).parents[4] / "ops/replay/plans.py"
+    assert Path(found).samefile(Path(__file__).parents[4] / "ops/replay/plans.py")

@@ -14,10 +14,10 @@ import pyarrow
 import pyarrow.parquet as parquet
 import pytest
 
-from ops.replay.events.event import Event, Reason
-from ops.replay.events.ingested import Ingested, decode_ingested
-from ops.replay.events.line import parse_line
-from ops.replay.plans import IngestPlan
+from authorizerd.replay.events.event import Event, Reason
+from authorizerd.replay.events.ingested import Ingested, decode_ingested
+from authorizerd.replay.events.line import parse_line
+from authorizerd.replay.plans import IngestPlan
 from tests.ops.replay.jobs import recorded_events
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def ingest(
     bad_ratio_max: float = 0.01,
     time_zone: str = "UTC",
 ) -> Ingested:
-    from ops.replay.jobs.ingest import run
+    from authorizerd.replay.jobs.ingest import run
 
     plan = IngestPlan(
         inputs=tuple(map(str, inputs)),
@@ -140,8 +140,8 @@ def test_a_file_that_spark_would_pass_over_is_not_passed_over_in_silence(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     """Named by itself it is an error; a directory or a glob leaves it out, and may hold others."""
-    from ops.replay.jobs.errors import JobError
-    from ops.replay.jobs.ingest_inputs import find_inputs
+    from authorizerd.replay.jobs.errors import JobError
+    from authorizerd.replay.jobs.ingest_inputs import find_inputs
 
     hidden = [tmp_path / name for name in ("_a.log", ".a.log", "a.log._COPYING_")]
     for file in (*hidden, tmp_path / "b.log"):
@@ -168,8 +168,8 @@ def test_results_are_not_written_over_what_is_read(
     spark: SparkSession, uri: str, out: str, *, lies_within: bool
 ) -> None:
     """Only what lies in the very directory is refused, not what has its path for a part."""
-    from ops.replay.jobs.errors import JobError
-    from ops.replay.jobs.ingest_inputs import Inputs, check_apart
+    from authorizerd.replay.jobs.errors import JobError
+    from authorizerd.replay.jobs.ingest_inputs import Inputs, check_apart
 
     inputs = Inputs(plain=(uri,), packed=(), parquet=())
     expected = pytest.raises(JobError, match="written anew") if lies_within else nullcontext()
@@ -179,7 +179,7 @@ def test_results_are_not_written_over_what_is_read(
 
 def test_an_earlier_ingest_leaves_nothing_in_a_new_one(spark: SparkSession, tmp_path: Path) -> None:
     """None of its days, though a cluster may keep those that a write has not by default."""
-    from ops.replay.jobs.errors import JobError
+    from authorizerd.replay.jobs.errors import JobError
 
     (tmp_path / "a.log").write_text(ALLOWED.format("a"))
     (tmp_path / "b.log").write_text(ALLOWED.format("b").replace("26-11-21", "26-11-22"))
@@ -201,7 +201,7 @@ def test_too_many_lines_set_aside_are_not_accepted(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The result says so itself, and is no input of another ingest."""
-    from ops.replay.jobs.errors import JobError
+    from authorizerd.replay.jobs.errors import JobError
 
     log = tmp_path / "a.log"
     log.write_text(ALLOWED.format("a") + "something\n")
@@ -219,7 +219,7 @@ def test_tuples_hold_the_figures_of_each_verdict(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of many files and two days; of events in one millisecond the greatest rule is the last."""
-    from ops.replay.jobs import ingest as job
+    from authorizerd.replay.jobs import ingest as job
 
     chosen = random.Random(3)
     events = [
@@ -254,7 +254,7 @@ def test_the_recorded_order_outlives_another_ingest(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Though the events of the first lie in many files, by their days and not by their order."""
-    from ops.replay.jobs import ingest as job
+    from authorizerd.replay.jobs import ingest as job
 
     lines = [ALLOWED.format(number) for number in range(60)]
     lines[::2] = [line.replace("26-11-21", "26-11-20") for line in lines[::2]]
@@ -315,7 +315,7 @@ def test_what_cannot_be_read_is_named(
     spark: SparkSession, tmp_path: Path, name: str, time_zone: str, said: str
 ) -> None:
     """One line says which input it is, and why; nothing is written."""
-    from ops.replay.jobs.errors import JobError
+    from authorizerd.replay.jobs.errors import JobError
 
     (tmp_path / "empty").mkdir()
     (tmp_path / "logs.tar.gz").touch()

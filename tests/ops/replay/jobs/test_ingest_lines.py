@@ -2,9 +2,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ops.replay.events.event import LINE_BYTES_MAX, Event, Reason
-from ops.replay.events.line import parse_line
-from ops.replay.events.times import zone_of
+from authorizerd.replay.events.event import LINE_BYTES_MAX, Event, Reason
+from authorizerd.replay.events.line import parse_line
+from authorizerd.replay.events.times import zone_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -19,7 +19,7 @@ def test_spark_hands_the_bytes_of_lines_to_the_parser(spark: SparkSession) -> No
     """And rows back, in their order: what is no UTF-8, too long or of another zone as well."""
     from pyspark.sql import functions as sql
 
-    from ops.replay.jobs.ingest_lines import EVENT_COLUMNS, parse_lines
+    from authorizerd.replay.jobs.ingest_lines import EVENT_COLUMNS, parse_lines
 
     lines = [*(LINE % number for number in range(100)), b"", b"\xff" + LINE % 1, b"", b"a\xff"]
     lines += [b"a" * LINE_BYTES_MAX, b"a" * (LINE_BYTES_MAX + 9)]

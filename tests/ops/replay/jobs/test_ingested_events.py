@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ops.replay.acl_set import AclSet, digest_of
-from ops.replay.plans import LoadPlan, UsagePlan, WhatIfPlan
+from authorizerd.replay.acl_set import AclSet, digest_of
+from authorizerd.replay.plans import LoadPlan, UsagePlan, WhatIfPlan
 from tests.ops.replay.jobs.recorded_events import Event, write_events
 
 if TYPE_CHECKING:
@@ -41,8 +41,8 @@ def test_a_directory_that_no_ingest_wrote_is_refused(
     spark: SparkSession, tmp_path: Path, text: str | None, reason: str
 ) -> None:
     """The place is named."""
-    from ops.replay.jobs.errors import JobError
-    from ops.replay.jobs.ingested_events import read_accepted
+    from authorizerd.replay.jobs.errors import JobError
+    from authorizerd.replay.jobs.ingested_events import read_accepted
 
     if text is not None:
         (tmp_path / "ingest.json").write_text(text)
@@ -52,7 +52,7 @@ def test_a_directory_that_no_ingest_wrote_is_refused(
 
 def test_the_figures_of_an_accepted_ingest_are_given(spark: SparkSession, tmp_path: Path) -> None:
     """For the window of usage, and the sums of whatif."""
-    from ops.replay.jobs.ingested_events import read_accepted
+    from authorizerd.replay.jobs.ingested_events import read_accepted
 
     ingested = read_accepted(spark, str(write_events(tmp_path, [EVENT])))
     assert (ingested.accepted, ingested.events, ingested.allowed_events) == (True, 1, 1)
@@ -63,9 +63,9 @@ def test_events_that_were_not_accepted_are_refused(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
 ) -> None:
     """Too many lines were set aside: whom they spoke of is not known. Nothing is written."""
-    from ops.replay.jobs.errors import JobError
+    from authorizerd.replay.jobs.errors import JobError
 
-    run = import_module(f"ops.replay.jobs.{command}").run
+    run = import_module(f"authorizerd.replay.jobs.{command}").run
     events = write_events(tmp_path / "in", [EVENT], accepted=False)
     said = ""
     try:

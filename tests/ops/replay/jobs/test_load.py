@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from ops.replay.load.errors import LoadError
-from ops.replay.plans import LoadPlan
+from authorizerd.replay.load.errors import LoadError
+from authorizerd.replay.plans import LoadPlan
 from tests.ops.replay.jobs.recorded_events import Event, write_events
 from tests.ops.replay.load.target_server import target_server
 
@@ -30,7 +30,7 @@ def load(
     spark: SparkSession, folder: Path, recorded: Sequence[Event], **options: object
 ) -> tuple[int, dict[str, Any]]:
     """Run the job in ``folder`` and return its exit code and what it wrote."""
-    from ops.replay.jobs.load import run
+    from authorizerd.replay.jobs.load import run
 
     source = folder / "in"
     if not source.exists():

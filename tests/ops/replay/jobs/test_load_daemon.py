@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from ops.replay.plans import LoadPlan
+from authorizerd.replay.plans import LoadPlan
 from tests.end_to_end.daemon_process import running
 from tests.end_to_end.test_admin_clients import binding, created, new_log
 from tests.ops.replay.jobs.recorded_events import Event, write_events
@@ -21,7 +21,7 @@ def test_a_daemon_answers_what_was_recorded(
     spark: SparkSession, tmp_path: Path, surface: str
 ) -> None:
     """Alice may read orders and nobody else may; the one event that says otherwise is listed."""
-    from ops.replay.jobs.load import run
+    from authorizerd.replay.jobs.load import run
 
     events = [
         Event(principal, host, operation, "TOPIC", "orders",

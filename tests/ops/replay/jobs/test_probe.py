@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from ops.replay.jobs import probe
-from ops.replay.jobs.errors import JobError
-from ops.replay.jobs.probe import Finding, missing_modules, probe_executors
+from authorizerd.replay.jobs import probe
+from authorizerd.replay.jobs.errors import JobError
+from authorizerd.replay.jobs.probe import Finding, missing_modules, probe_executors
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

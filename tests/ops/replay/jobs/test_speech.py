@@ -8,7 +8,7 @@ import warnings
 
 import pytest
 
-from ops.replay.jobs.speech import Speaker, trace, trace_warning
+from authorizerd.replay.jobs.speech import Speaker, trace, trace_warning
 
 
 def test_each_line_to_standard_error_is_a_message_once() -> None:

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from acl.model import Acl, Operation, Question, ResourceType
-from daemon.acl_command_arguments import parse_arguments
-from daemon.acl_command_plan import Addition, make_plan
-from ops.replay.acl_set import AclSet, DatedAcl, digest_of
-from ops.replay.plans import UsagePlan, WhatIfPlan
-from ops.replay.sources.reading import read_acl_source
-from ops.replay.usage.report import Count, UsageReport, decode_usage, named
-from ops.replay.usage.window import time_text
+from authorizerd.acl.model import Acl, Operation, Question, ResourceType
+from authorizerd.cli.acls.arguments import parse_arguments
+from authorizerd.cli.acls.plan import Addition, make_plan
+from authorizerd.replay.acl_set import AclSet, DatedAcl, digest_of
+from authorizerd.replay.plans import UsagePlan, WhatIfPlan
+from authorizerd.replay.sources.reading import read_acl_source
+from authorizerd.replay.usage.report import Count, UsageReport, decode_usage, named
+from authorizerd.replay.usage.window import time_text
 from tests.ops.replay.jobs.recorded_events import START, Event, real_events, write_events
 from tests.ops.replay.usage.strategies import acl_set_of, topic_read
 from tests.oracles.scan import decide
@@ -40,7 +40,7 @@ def run_usage(
     spark: SparkSession, folder: Path, events: Sequence[Event], plan: UsagePlan
 ) -> tuple[int, Path]:
     """Return the exit code and where the results are."""
-    from ops.replay.jobs.usage import run
+    from authorizerd.replay.jobs.usage import run
 
     write_events(folder / "in", events)
     return run(spark, plan), folder / "out"
@@ -243,7 +243,7 @@ def test_whatif_finds_nothing_in_what_usage_suggests(
     spark: SparkSession, real: tuple[Path, UsagePlan, UsageReport, list[Event]]
 ) -> None:
     """The other command, told to compare the suggested ACLs with the old ones."""
-    from ops.replay.jobs.whatif import run
+    from authorizerd.replay.jobs.whatif import run
 
     folder, plan, _, _ = real
     candidate = plan.acls.with_acls(

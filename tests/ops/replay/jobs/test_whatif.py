@@ -15,10 +15,17 @@ import pyarrow.parquet as pq
 import pytest
 from msgspec.structs import replace
 
-from acl.model import Acl, Operation, PatternType, PermissionType, Question, ResourceType
-from ops.replay.acl_set import AclSet, DatedAcl, digest_of
-from ops.replay.plans import WhatIfPlan
-from ops.replay.sources.reading import read_acl_source
+from authorizerd.acl.model import (
+    Acl,
+    Operation,
+    PatternType,
+    PermissionType,
+    Question,
+    ResourceType,
+)
+from authorizerd.replay.acl_set import AclSet, DatedAcl, digest_of
+from authorizerd.replay.plans import WhatIfPlan
+from authorizerd.replay.sources.reading import read_acl_source
 from tests.ops.replay.jobs.recorded_events import START, Event, real_events, write_events
 from tests.oracles.scan import decide
 
@@ -33,7 +40,7 @@ ADMIN = ("User:admin",)
 
 
 def run(spark: SparkSession, events: Path, out: Path, candidate: AclSet, **more: Any) -> int:  # noqa: ANN401
-    from ops.replay.jobs.whatif import run as run_job
+    from authorizerd.replay.jobs.whatif import run as run_job
 
     plan = WhatIfPlan(events=str(events), out=str(out), candidate=candidate, **more)
     return run_job(spark, plan)
@@ -281,7 +288,7 @@ def test_generated_traffic_changes_event_by_event_as_a_scan_says(
 ) -> None:
     """Unknown hosts, everyone's rules, tuples decided both ways; what is not asked is counted."""
     folder, asked = generated
-    monkeypatch.setattr("ops.replay.jobs.whatif.LISTED_MAX", 10)
+    monkeypatch.setattr("authorizerd.replay.jobs.whatif.LISTED_MAX", 10)
     assert run(spark, folder, tmp_path, CANDIDATE) == 3
     rows, report = changes_of(tmp_path), report_of(tmp_path)
     assert set(changed(rows)) == expected_changes(asked, CANDIDATE, None)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ops.replay.load.frames import Frame, TimedQuestion, frames_of
-from ops.replay.load.lane import Lane, LaneRules
-from ops.replay.load.questions import STREAM, RecordedQuestion, stream_question
-from ops.replay.load.surfaces import StreamSurface
-from ops.replay.load.tally import LaneResult, Tally
+from authorizerd.replay.load.frames import Frame, TimedQuestion, frames_of
+from authorizerd.replay.load.lane import Lane, LaneRules
+from authorizerd.replay.load.questions import STREAM, RecordedQuestion, stream_question
+from authorizerd.replay.load.surfaces import StreamSurface
+from authorizerd.replay.load.tally import LaneResult, Tally
 from tests.ops.replay.load.virtual_target import VirtualTarget
 
 QUESTION = stream_question(RecordedQuestion("User:a", None, "READ", "TOPIC", "orders"))

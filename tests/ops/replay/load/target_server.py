@@ -11,14 +11,14 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from protocol.decision_stream import (
+from authorizerd.protocol.decisions.stream import (
     Ask,
     Hello,
     StreamServerConnection,
     encode_answer,
     encode_hello,
 )
-from protocol.kafka_errors import ErrorCode
+from authorizerd.protocol.kafka.error_codes import ErrorCode
 
 
 class TargetServer:

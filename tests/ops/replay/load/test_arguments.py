@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from ops.replay.arguments.load import add_load_arguments, load_plan_of
-from ops.replay.arguments.spark import add_spark_arguments
-from ops.replay.plans import LoadPlan
+from authorizerd.replay.arguments.load import add_load_arguments, load_plan_of
+from authorizerd.replay.arguments.spark import add_spark_arguments
+from authorizerd.replay.plans import LoadPlan
 
 
 def plan_of(folder: Path, *words: str) -> LoadPlan:

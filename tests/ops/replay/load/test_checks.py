@@ -3,9 +3,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from ops.replay.load.checks import check_plan
-from ops.replay.load.errors import LoadError
-from ops.replay.plans import LoadPlan, decode_plan, encode_plan
+from authorizerd.replay.load.checks import check_plan
+from authorizerd.replay.load.errors import LoadError
+from authorizerd.replay.plans import LoadPlan, decode_plan, encode_plan
 
 GOOD = LoadPlan(events="in", out="out", target="127.0.0.1:8183", run_id="1")
 

@@ -4,9 +4,9 @@ import socket
 
 import pytest
 
-from ops.replay.load.connection import SocketLine, greeted_socket, probe
-from ops.replay.load.errors import LoadError
-from ops.replay.load.surfaces import StreamSurface
+from authorizerd.replay.load.connection import SocketLine, greeted_socket, probe
+from authorizerd.replay.load.errors import LoadError
+from authorizerd.replay.load.surfaces import StreamSurface
 from tests.ops.replay.load.target_server import target_server
 
 MS = 1_000_000

@@ -7,10 +7,10 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from ops.replay.load.driving import Arrival, agreed_start, drive
-from ops.replay.load.errors import LoadError
-from ops.replay.load.tally import LaneResult
-from ops.replay.plans import LoadPlan
+from authorizerd.replay.load.driving import Arrival, agreed_start, drive
+from authorizerd.replay.load.errors import LoadError
+from authorizerd.replay.load.tally import LaneResult
+from authorizerd.replay.plans import LoadPlan
 from tests.ops.replay.load.lanes import frames_each
 from tests.ops.replay.load.target_server import target_server
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ops.replay.load.histogram import RELATIVE_ERROR, Histogram, bucket_of, last_of, merged
+from authorizerd.replay.load.histogram import RELATIVE_ERROR, Histogram, bucket_of, last_of, merged
 
 DURATIONS = st.integers(0, 2**45) | st.integers(0, 600)
 PERCENTS = st.sampled_from([0.1, 50.0, 90.0, 99.0, 99.9, 100.0])

@@ -3,9 +3,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ops.replay.load.lane import BlockedTime
-from ops.replay.load.tally import HistogramRows
-from protocol.decision_stream import encode_answer
+from authorizerd.protocol.decisions.stream import encode_answer
+from authorizerd.replay.load.lane import BlockedTime
+from authorizerd.replay.load.tally import HistogramRows
 from tests.ops.replay.load.lanes import frames_each, run_lane
 from tests.ops.replay.load.virtual_target import MS, S, VirtualTarget
 

@@ -5,7 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ops.replay.load.questions import (
+from authorizerd.protocol.decisions.stream import (
+    OPERATION_OF,
+    RESOURCE_TYPE_OF,
+    Ask,
+    StreamServerConnection,
+)
+from authorizerd.replay.load.questions import (
     ENCODE_BODY,
     ENCODE_QUESTION,
     HTTP,
@@ -14,7 +20,6 @@ from ops.replay.load.questions import (
     question_at,
     reason_not_asked,
 )
-from protocol.decision_stream import OPERATION_OF, RESOURCE_TYPE_OF, Ask, StreamServerConnection
 
 QUESTIONS = st.builds(
     RecordedQuestion,

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ops.replay.load.frames import LaneDigest
-from ops.replay.load.report import (
+from authorizerd.protocol.decisions.stream import encode_answer
+from authorizerd.replay.load.frames import LaneDigest
+from authorizerd.replay.load.report import (
     LoadReport,
     LoadTerms,
     encode_report,
@@ -14,12 +15,11 @@ from ops.replay.load.report import (
     plan_report,
     with_results,
 )
-from ops.replay.load.settings import LoadSettings
-from ops.replay.load.summary import fault_lines, summary_lines
-from ops.replay.load.tally import LaneResult
-from ops.replay.load.thresholds import parse_thresholds
-from ops.replay.plans import LoadPlan
-from protocol.decision_stream import encode_answer
+from authorizerd.replay.load.settings import LoadSettings
+from authorizerd.replay.load.summary import fault_lines, summary_lines
+from authorizerd.replay.load.tally import LaneResult
+from authorizerd.replay.load.thresholds import parse_thresholds
+from authorizerd.replay.plans import LoadPlan
 from tests.ops.replay.load.lanes import frames_each, run_lane
 from tests.ops.replay.load.virtual_target import S, VirtualTarget
 

@@ -4,18 +4,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ops.replay.load.errors import LoadError
-from ops.replay.load.surfaces import Answer, HttpSurface, StreamSurface, Surface
-from protocol.decision_stream import (
+from authorizerd.protocol.decisions.stream import (
     Ask,
     Hello,
     StreamServerConnection,
     encode_answer,
     encode_hello,
 )
-from protocol.errors import DecodeError
-from protocol.frames import frame
-from protocol.kafka_errors import ErrorCode
+from authorizerd.protocol.errors import DecodeError
+from authorizerd.protocol.framing import frame
+from authorizerd.protocol.kafka.error_codes import ErrorCode
+from authorizerd.replay.load.errors import LoadError
+from authorizerd.replay.load.surfaces import Answer, HttpSurface, StreamSurface, Surface
 
 WELCOME = encode_hello(ErrorCode.NONE, 7) + encode_answer(0, 0, 7, b"\0")
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ops.replay.load.errors import LoadError
-from ops.replay.load.thresholds import judge, parse_thresholds
+from authorizerd.replay.load.errors import LoadError
+from authorizerd.replay.load.thresholds import judge, parse_thresholds
 
 
 @pytest.mark.parametrize(

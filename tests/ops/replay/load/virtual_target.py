@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from protocol.decision_stream import Ask, StreamServerConnection, encode_answer
+from authorizerd.protocol.decisions.stream import Ask, StreamServerConnection, encode_answer
 
 MS = 1_000_000
 S = 1_000_000_000

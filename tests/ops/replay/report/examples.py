@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from ops.replay.evaluation.report import (
+from authorizerd.replay.evaluation.report import (
     Changed,
     Count,
     Detail,
@@ -18,9 +18,9 @@ from ops.replay.evaluation.report import (
     WhatIf,
     encode_report,
 )
-from ops.replay.events.ingested import Ingested, encode_ingested
-from ops.replay.load.histogram import Histogram
-from ops.replay.load.report import (
+from authorizerd.replay.events.ingested import Ingested, encode_ingested
+from authorizerd.replay.load.histogram import Histogram
+from authorizerd.replay.load.report import (
     Death,
     Latencies,
     LoadReport,
@@ -28,11 +28,11 @@ from ops.replay.load.report import (
     SecondReport,
     percentiles,
 )
-from ops.replay.load.settings import LoadSettings
-from ops.replay.load.tally import Mismatch
-from ops.replay.load.thresholds import Verdict
-from ops.replay.plans import LoadPlan
-from ops.replay.usage import report as usage_report
+from authorizerd.replay.load.settings import LoadSettings
+from authorizerd.replay.load.tally import Mismatch
+from authorizerd.replay.load.thresholds import Verdict
+from authorizerd.replay.plans import LoadPlan
+from authorizerd.replay.usage import report as usage_report
 
 FIRST_AT, LAST_AT = "2026-11-16T06:00:00.000Z", "2026-11-16T07:00:00.000Z"
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ops.replay.report.axes import Axis, linear_axis, log_axis, time_axis
+from authorizerd.replay.report.axes import Axis, linear_axis, log_axis, time_axis
 
 VALUES = st.floats(1e-6, 1e12)
 

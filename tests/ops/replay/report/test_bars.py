@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from ops.replay.report.bars import Bar, Part, bars, parts
+from authorizerd.replay.report.bars import Bar, Part, bars, parts
 
 
 def widths(markup: str) -> list[float]:

@@ -4,8 +4,18 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ElementTree
 
-from ops.replay.report.axes import linear_axis, time_axis
-from ops.replay.report.curves import BOTTOM, LEFT, RIGHT, TOP, Curve, Marker, Plot, Point, svg
+from authorizerd.replay.report.axes import linear_axis, time_axis
+from authorizerd.replay.report.curves import (
+    BOTTOM,
+    LEFT,
+    RIGHT,
+    TOP,
+    Curve,
+    Marker,
+    Plot,
+    Point,
+    svg,
+)
 
 
 def drawn(

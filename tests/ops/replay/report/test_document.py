@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from ops.replay.report.document import encode_document
-from ops.replay.report.findings import findings
-from ops.replay.report.results import read_results
+from authorizerd.replay.report.document import encode_document
+from authorizerd.replay.report.findings import findings
+from authorizerd.replay.report.results import read_results
 from tests.ops.replay.report.examples import write_results
 
 

@@ -7,13 +7,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from ops.replay.evaluation.report import NOTHING_CHANGED, WhatIf
-from ops.replay.events.ingested import Ingested
-from ops.replay.load.report import LoadReport
-from ops.replay.load.thresholds import Verdict
-from ops.replay.report.findings import Finding, findings
-from ops.replay.report.results import Results
-from ops.replay.usage.report import Count, UsageReport
+from authorizerd.replay.evaluation.report import NOTHING_CHANGED, WhatIf
+from authorizerd.replay.events.ingested import Ingested
+from authorizerd.replay.load.report import LoadReport
+from authorizerd.replay.load.thresholds import Verdict
+from authorizerd.replay.report.findings import Finding, findings
+from authorizerd.replay.report.results import Results
+from authorizerd.replay.usage.report import Count, UsageReport
 from tests.ops.replay.report.examples import (
     NOT_EVALUATED,
     dry_run,

@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ElementTree
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ops.replay.report.heat_map import COLUMNS_MAX, LEVELS, ROWS_MAX, heat_map, level_of
+from authorizerd.replay.report.heat_map import COLUMNS_MAX, LEVELS, ROWS_MAX, heat_map, level_of
 
 NAMES = st.text("ab<&", min_size=1, max_size=4)
 CELLS = st.dictionaries(st.tuples(NAMES, NAMES), st.integers(1, 10**7), min_size=1, max_size=200)

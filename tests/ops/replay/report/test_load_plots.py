@@ -6,9 +6,9 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ops.replay.load.histogram import Histogram
-from ops.replay.load.report import SecondReport, percentiles
-from ops.replay.report.load_plots import (
+from authorizerd.replay.load.histogram import Histogram
+from authorizerd.replay.load.report import SecondReport, percentiles
+from authorizerd.replay.report.load_plots import (
     POINTS_MAX,
     exceeded,
     latency_over_time,

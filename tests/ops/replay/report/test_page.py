@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ops.replay.evaluation.report import NOTHING_CHANGED, OperationCount, shown
-from ops.replay.report.findings import findings
-from ops.replay.report.page import page
-from ops.replay.report.results import Results, read_results
-from ops.replay.report.wording import NAME_MAX
+from authorizerd.replay.evaluation.report import NOTHING_CHANGED, OperationCount, shown
+from authorizerd.replay.report.findings import findings
+from authorizerd.replay.report.page import page
+from authorizerd.replay.report.results import Results, read_results
+from authorizerd.replay.report.wording import NAME_MAX
 from tests.ops.replay.report.elements import Elements
 from tests.ops.replay.report.examples import (
     changed,

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ops.replay.report.script import SCRIPT
+from authorizerd.replay.report.script import SCRIPT
 
 NODE = shutil.which("node")
 pytestmark = pytest.mark.skipif(NODE is None, reason="node, which runs the script, is not here")

@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ops.replay.report.markup import NOTHING
-from ops.replay.report.tables import CHARACTERS_MAX, ROWS_MAX, Column, Listing, facts, listing
+from authorizerd.replay.report.markup import NOTHING
+from authorizerd.replay.report.tables import (
+    CHARACTERS_MAX,
+    ROWS_MAX,
+    Column,
+    Listing,
+    facts,
+    listing,
+)
 from tests.ops.replay.report.elements import Elements
 
 

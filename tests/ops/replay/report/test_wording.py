@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ops.replay.report import wording
+from authorizerd.replay.report import wording
 
 
 @given(st.text(max_size=1_000), st.integers(wording.NAME_MAX, 600))

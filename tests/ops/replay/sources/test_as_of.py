@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ops.replay.sources.as_of import TIME_MS_MIN, AtOffset, AtTime, parse_as_of, time_text
+from authorizerd.replay.sources.as_of import TIME_MS_MIN, AtOffset, AtTime, parse_as_of, time_text
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acl.model import Acl, Operation, PatternType, PermissionType, ResourceType
-from ops.replay.sources.document import (
+from authorizerd.acl.model import Acl, Operation, PatternType, PermissionType, ResourceType
+from authorizerd.replay.sources.document import (
     PARSERS,
     DocumentError,
     parse_json,

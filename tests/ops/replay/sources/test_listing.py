@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acl.model import Acl, Operation, ResourceType
-from daemon.acl_command_output import listed, listed_by_principal
-from ops.replay.sources.listing import ListingError, read_listing
+from authorizerd.acl.model import Acl, Operation, ResourceType
+from authorizerd.cli.acls.output import listed, listed_by_principal
+from authorizerd.replay.sources.listing import ListingError, read_listing
 
 HEADING = (
     "Current ACLs for resource `ResourcePattern(resourceType=TOPIC, name=t, patternType=LITERAL)`: "

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ops.replay.sources.live import ListingFailedError, list_acls
+from authorizerd.replay.sources.live import ListingFailedError, list_acls
 
 
 def command(tmp_path: Path, program: str) -> tuple[str, ...]:
@@ -58,9 +58,11 @@ def test_a_folder_of_the_daemons_name_is_not_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What lies where the command is typed may be anybody's."""
-    (tmp_path / "daemon").mkdir()
-    (tmp_path / "daemon" / "__init__.py").touch()
-    (tmp_path / "daemon" / "command_line.py").write_text("print('planted')")
+    planted = tmp_path / "authorizerd"
+    (planted / "cli").mkdir(parents=True)
+    (planted / "__init__.py").touch()
+    (planted / "cli" / "__init__.py").touch()
+    (planted / "cli" / "main.py").write_text("print('planted')")
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("PYTHONSAFEPATH", raising=False)
     with pytest.raises(ListingFailedError, match="KafkaAdminClient"):

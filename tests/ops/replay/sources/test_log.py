@@ -8,21 +8,21 @@ from pathlib import Path
 
 import pytest
 
-from acl.errors import ChangeError
-from acl.model import Acl
-from metadata.errors import LogDirectoryError, MetadataLogError
-from metadata.log import MetadataLog
-from ops.replay.acl_set import DatedAcl
-from ops.replay.sources.as_of import AtOffset, AtTime
-from ops.replay.sources.log import LogState, OutOfReachError, read_checkpoint, read_log
-from protocol.metadata_records import (
+from authorizerd.acl.model import Acl
+from authorizerd.image.errors import ChangeError
+from authorizerd.metadata.errors import LogDirectoryError, MetadataLogError
+from authorizerd.metadata.log import MetadataLog
+from authorizerd.protocol.records.batch import encode_batch
+from authorizerd.protocol.records.metadata import (
     AbortTransaction,
     BeginTransaction,
     EndTransaction,
     MetadataRecord,
     encode_value,
 )
-from protocol.record_batch import encode_batch
+from authorizerd.replay.acl_set import DatedAcl
+from authorizerd.replay.sources.as_of import AtOffset, AtTime
+from authorizerd.replay.sources.log import LogState, OutOfReachError, read_checkpoint, read_log
 from tests.log_files import (
     METADATA_VERSION,
     added,

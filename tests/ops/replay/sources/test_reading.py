@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from acl.model import Operation, PatternType, PermissionType, ResourceType
-from ops.replay.acl_set import AclSet
-from ops.replay.sources import reading
-from ops.replay.sources.errors import AclSourceError
-from ops.replay.sources.live import ListingFailedError
-from ops.replay.sources.reading import read_acl_source
+from authorizerd.acl.model import Operation, PatternType, PermissionType, ResourceType
+from authorizerd.replay.acl_set import AclSet
+from authorizerd.replay.sources import reading
+from authorizerd.replay.sources.errors import AclSourceError
+from authorizerd.replay.sources.live import ListingFailedError
+from authorizerd.replay.sources.reading import read_acl_source
 
 
 def newest_checkpoint(log_dir: Path) -> Path:

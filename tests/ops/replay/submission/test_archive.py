@@ -13,16 +13,17 @@ from pathlib import Path
 import immutables
 import msgspec
 
-from ops.replay.submission.archive import PACKAGES, make_archive
+from authorizerd.replay.submission.archive import PACKAGES, make_archive
 
-ROOT = Path(__file__).parents[4]
+SOURCES = Path(__file__).parents[4] / "src/authorizerd"
 
 
 def copy_sources(to: Path) -> Path:
-    (to / "ops").mkdir(parents=True)
-    shutil.copy(ROOT / "ops/__init__.py", to / "ops")
+    to = to / SOURCES.name
+    to.mkdir(parents=True)
+    shutil.copy(SOURCES / "__init__.py", to)
     for package in PACKAGES:
-        shutil.copytree(ROOT / package, to / package)
+        shutil.copytree(SOURCES / package, to / package)
     return to
 
 
@@ -60,9 +61,13 @@ def test_the_zip_alone_can_be_imported(tmp_path: Path) -> None:
     with zipfile.ZipFile(path) as opened:
         names = opened.namelist()
     assert names == sorted(names)
-    assert {name.partition("/")[0] for name in names} == {"acl", "ops", "protocol"}
-    assert all(name.startswith("ops/replay/") for name in names if name.count("/") > 1)
-    script = "import acl.decision, ops.replay.plans, ops.replay.jobs.probe; print('whole')"
+    assert {name.partition("/")[0] for name in names} == {"authorizerd"}
+    packages = {name.split("/")[1] for name in names if name.count("/") > 1}
+    assert packages == {"acl", "image", "protocol", "replay"}
+    script = (
+        "import authorizerd.acl.decision, authorizerd.replay.plans, authorizerd.replay.jobs.probe"
+        "; print('whole')"
+    )
     ran = subprocess.run(
         [sys.executable, "-S", "-P", "-c", script],
         env={"PYTHONPATH": f"{path}:{tmp_path}"},

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ops.replay.submission.errors import SubmissionError
-from ops.replay.submission.java import find_java
+from authorizerd.replay.submission.errors import SubmissionError
+from authorizerd.replay.submission.java import find_java
 from tests.ops.replay.submission.programs import write_java, write_program
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from ops.replay.arguments.spark import SparkOptions
-from ops.replay.submission.line import REDACTED, show_line, spark_submit_line
-from ops.replay.submission.work_directory import WorkDirectory
+from authorizerd.replay.arguments.spark import SparkOptions
+from authorizerd.replay.submission.line import REDACTED, show_line, spark_submit_line
+from authorizerd.replay.submission.work_directory import WorkDirectory
 
 FILES = WorkDirectory(path=Path("/job"), archive=Path("/job/code.zip"))
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ops.replay.submission.errors import SubmissionError
-from ops.replay.submission.spark_home import find_spark_home, spark_version
+from authorizerd.replay.submission.errors import SubmissionError
+from authorizerd.replay.submission.spark_home import find_spark_home, spark_version
 from tests.ops.replay.submission.programs import write_spark
 
 
@@ -38,6 +38,6 @@ def test_what_is_no_spark_4_is_refused(tmp_path: Path) -> None:
 
 def test_no_spark_at_all_says_how_to_get_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """pyspark is an extra: many have none."""
-    monkeypatch.setattr("ops.replay.submission.spark_home.find_spec", lambda _: None)
+    monkeypatch.setattr("authorizerd.replay.submission.spark_home.find_spec", lambda _: None)
     with pytest.raises(SubmissionError, match=r"install authorizerd\[replay\], set SPARK_HOME"):
         find_spark_home(None, {})

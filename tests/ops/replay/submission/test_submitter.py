@@ -21,7 +21,7 @@ STARTED = "authorizerd replay: the job's code is authorizerd-replay-"
 
 
 class Submission:
-    """``python -m ops.replay ingest`` with a Spark and a Java that are scripts."""
+    """``python -m authorizerd.replay ingest`` with a Spark and a Java that are scripts."""
 
     def __init__(self, folder: Path, script: str) -> None:
         self.folder = folder
@@ -30,7 +30,7 @@ class Submission:
         (folder / "audit.log").touch()
         home = write_spark(folder / "spark", f"import os, signal, sys, time\n{script}")
         self.words = [
-            *(sys.executable, "-m", "ops.replay", "ingest", "--spark-home", str(home)),
+            *(sys.executable, "-m", "authorizerd.replay", "ingest", "--spark-home", str(home)),
             *("--input", "audit.log", "--out", "out"),
         ]
         self.environment = {

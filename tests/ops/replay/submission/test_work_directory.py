@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ops.replay.plans import IngestPlan, decode_plan
-from ops.replay.submission.archive import Archive
-from ops.replay.submission.work_directory import make_work_directory
+from authorizerd.replay.plans import IngestPlan, decode_plan
+from authorizerd.replay.submission.archive import Archive
+from authorizerd.replay.submission.work_directory import make_work_directory
 
 PLAN = IngestPlan(inputs=("/logs",), out="/out")
 ARCHIVE = Archive(data=b"zip", sha256="0" * 64)

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 
-from acl.model import Operation, ResourceType
-from ops.replay.events.ingested import Ingested
-from ops.replay.usage.rows import RecordedTuple
-from ops.replay.usage.window import time_text
+from authorizerd.acl.model import Operation, ResourceType
+from authorizerd.replay.events.ingested import Ingested
+from authorizerd.replay.usage.rows import RecordedTuple
+from authorizerd.replay.usage.window import time_text
 from tests.oracles.usage import Recorded
 
 DAY_MS = 86_400_000

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from acl.model import OPERATIONS, RESOURCE_TYPES, Acl, Operation, ResourceType
-from ops.replay.acl_set import AclSet, DatedAcl, digest_of
+from authorizerd.acl.model import OPERATIONS, RESOURCE_TYPES, Acl, Operation, ResourceType
+from authorizerd.replay.acl_set import AclSet, DatedAcl, digest_of
 from tests.acl.questions import questions
 from tests.oracles.usage import Recorded
 from tests.strategies import acls

@@ -11,11 +11,18 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from acl.model import CLUSTER_NAME, Acl, Operation, PatternType, PermissionType, ResourceType
-from daemon.acl_command_arguments import parse_arguments
-from daemon.acl_command_errors import CommandError, UsageError
-from daemon.acl_command_plan import Addition, Removal, make_plan
-from ops.replay.usage.commands import entry_arguments, printable, script, why_inexpressible
+from authorizerd.acl.model import (
+    CLUSTER_NAME,
+    Acl,
+    Operation,
+    PatternType,
+    PermissionType,
+    ResourceType,
+)
+from authorizerd.cli.acls.arguments import parse_arguments
+from authorizerd.cli.acls.errors import CommandError, UsageError
+from authorizerd.cli.acls.plan import Addition, Removal, make_plan
+from authorizerd.replay.usage.commands import entry_arguments, printable, script, why_inexpressible
 from tests.ops.replay.usage.strategies import topic_read
 
 SERVER = ["--bootstrap-server", "h:9092"]

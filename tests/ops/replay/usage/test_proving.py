@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from ops.replay.acl_set import AclSet
-from ops.replay.usage.errors import UsageError
-from ops.replay.usage.proving import Changed, Comparison, prove
-from ops.replay.usage.report import Count
-from ops.replay.usage.suggestions import LeftOut, Suggestions
+from authorizerd.replay.acl_set import AclSet
+from authorizerd.replay.usage.errors import UsageError
+from authorizerd.replay.usage.proving import Changed, Comparison, prove
+from authorizerd.replay.usage.report import Count
+from authorizerd.replay.usage.suggestions import LeftOut, Suggestions
 from tests.ops.replay.usage.strategies import acl_set_of, topic_read
 
 DENIED = Changed(Count(events=3, tuples=1), Count(), "t\n", "User:a")

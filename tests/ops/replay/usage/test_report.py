@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acl.model import Acl, Operation, ResourceType
-from ops.replay.acl_set import AclSet, DatedAcl, digest_of
-from ops.replay.sources.document import read_document
-from ops.replay.usage.report import (
+from authorizerd.acl.model import Acl, Operation, ResourceType
+from authorizerd.replay.acl_set import AclSet, DatedAcl, digest_of
+from authorizerd.replay.sources.document import read_document
+from authorizerd.replay.usage.report import (
     Count,
     NamedAcl,
     Proof,
@@ -21,9 +21,9 @@ from ops.replay.usage.report import (
     sort_acls,
     suggestions_report,
 )
-from ops.replay.usage.suggestions import AclUsage, LeftOut, Narrowing, Suggestions
-from ops.replay.usage.summary import script_comments, summary
-from ops.replay.usage.window import Window
+from authorizerd.replay.usage.suggestions import AclUsage, LeftOut, Narrowing, Suggestions
+from authorizerd.replay.usage.summary import script_comments, summary
+from authorizerd.replay.usage.window import Window
 from tests.ops.replay.usage.strategies import acl_set_of, topic_read
 from tests.strategies import acls
 

@@ -9,10 +9,17 @@ import pyarrow as pa
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from acl.model import Acl, Operation, PatternType, PermissionType, Question, ResourceType
-from ops.replay.acl_set import AclSet
-from ops.replay.usage.matching import UseIndex, index_of, pack
-from ops.replay.usage.rows import (
+from authorizerd.acl.model import (
+    Acl,
+    Operation,
+    PatternType,
+    PermissionType,
+    Question,
+    ResourceType,
+)
+from authorizerd.replay.acl_set import AclSet
+from authorizerd.replay.usage.matching import UseIndex, index_of, pack
+from authorizerd.replay.usage.rows import (
     BY_SUPER_USERS,
     DISAGREEING,
     NOT_EVALUATED,

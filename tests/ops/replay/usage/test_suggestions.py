@@ -7,11 +7,11 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from acl.model import Acl, Operation, PermissionType, Question, ResourceType
-from ops.replay.acl_set import AclSet
-from ops.replay.usage.proving import Changed, Comparison, prove
-from ops.replay.usage.report import Count
-from ops.replay.usage.suggestions import (
+from authorizerd.acl.model import Acl, Operation, PermissionType, Question, ResourceType
+from authorizerd.replay.acl_set import AclSet
+from authorizerd.replay.usage.proving import Changed, Comparison, prove
+from authorizerd.replay.usage.report import Count
+from authorizerd.replay.usage.suggestions import (
     AclUsage,
     LeftOut,
     Narrowing,

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acl.model import Operation, Question, ResourceType
-from ops.replay.acl_set import DatedAcl
-from ops.replay.usage.errors import UsageError
-from ops.replay.usage.window import (
+from authorizerd.acl.model import Operation, Question, ResourceType
+from authorizerd.replay.acl_set import DatedAcl
+from authorizerd.replay.usage.errors import UsageError
+from authorizerd.replay.usage.window import (
     Age,
     Window,
     age_of,

@@ -1,0 +1,20 @@
+"""The command ``authorizerd``, as the console starts it."""
+
+from __future__ import annotations
+
+import sys
+from typing import NoReturn
+
+from authorizerd.daemon.reload_signal import hold_reload_signal
+
+
+def run_and_exit() -> NoReturn:
+    """Run the command; a SIGHUP to ``serve`` is kept while the rest is still imported."""
+    hold_reload_signal(sys.argv[1:])
+    from authorizerd.cli import main as command_line  # importing it takes most of a start's time
+
+    command_line.run_and_exit()
+
+
+if __name__ == "__main__":
+    run_and_exit()

@@ -1,0 +1,1 @@
+"""`authorizerd acls`: the flags and output of kafka-acls."""

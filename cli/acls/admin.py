@@ -1,0 +1,107 @@
+"""ACLs read and changed at a Kafka server, for ``authorizerd acls``.
+
+Source: KIP-140, KIP-290; Kafka 4.3 KafkaAdminClient.describeAcls, createAcls, deleteAcls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, TypeVar
+
+from authorizerd.acl.model import Acl, AclFilter
+from authorizerd.cli.acls.errors import failed_request
+from authorizerd.kafka_client.client import KafkaClient
+from authorizerd.kafka_client.connection import (
+    Call,
+    LogInRequiredError,
+    RequestFailedError,
+    UnreachableError,
+)
+from authorizerd.protocol.kafka.acl_client import (
+    decode_create_acls_response,
+    decode_delete_acls_response,
+    decode_describe_acls_response,
+    encode_create_acls_request,
+    encode_delete_acls_request,
+    encode_describe_acls_request,
+)
+from authorizerd.protocol.kafka.acl_responses import FilterResult
+from authorizerd.protocol.kafka.api import ApiKey
+from authorizerd.protocol.kafka.error_codes import ApiError
+
+T = TypeVar("T")
+
+LOG_IN_ADVICE: Final = """\
+pass --command-config FILE. The file has the lines:
+  security.protocol=SASL_PLAINTEXT
+  sasl.mechanism=PLAIN
+  sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required \
+username="NAME" password="PASSWORD";
+"""
+UNREACHABLE_ADVICE: Final = """\
+check that the server runs, and that --bootstrap-server (or --bootstrap-controller) names one of its
+listeners. A listener with TLS closes the connection too: authorizerd acls speaks PLAINTEXT and
+SASL_PLAINTEXT only.
+"""
+
+
+class KafkaAclAdmin:
+    """Asks a server; of several errors in one answer the first is raised, as a CommandError."""
+
+    def __init__(self, client: KafkaClient) -> None:
+        self._client = client
+
+    async def describe(self, filter: AclFilter) -> list[Acl]:
+        """Return the ACLs that ``filter`` means."""
+        call = Call(
+            api_key=ApiKey.DESCRIBE_ACLS,
+            encode=lambda version: encode_describe_acls_request(version, filter),
+            decode=decode_describe_acls_response,
+        )
+        found = await self._request(
+            call, "describeAcls", lambda found: [found] if isinstance(found, ApiError) else []
+        )
+        assert not isinstance(found, ApiError)
+        return found
+
+    async def create(self, acls: Sequence[Acl]) -> None:
+        """Create ACLs; one that is refused does not keep the others from being created."""
+        call = Call(
+            api_key=ApiKey.CREATE_ACLS,
+            encode=lambda version: encode_create_acls_request(version, acls),
+            decode=decode_create_acls_response,
+        )
+        await self._request(
+            call, "createAcls", lambda results: [error for error in results if error is not None]
+        )
+
+    async def delete(self, filters: Sequence[AclFilter]) -> None:
+        """Delete what any of the filters means; one that fails does not stop the others."""
+        call = Call(
+            api_key=ApiKey.DELETE_ACLS,
+            encode=lambda version: encode_delete_acls_request(version, filters),
+            decode=decode_delete_acls_response,
+        )
+        await self._request(call, "deleteAcls", _deletion_errors)
+
+    async def _request(
+        self, call: Call[T], name: str, errors: Callable[[T], Sequence[ApiError]]
+    ) -> T:
+        try:
+            return await self._client.request(call, name=name, errors=errors)
+        except LogInRequiredError as error:
+            raise failed_request(error.error, advice=LOG_IN_ADVICE) from error
+        except UnreachableError as error:
+            raise failed_request(error.error, advice=UNREACHABLE_ADVICE) from error
+        except RequestFailedError as error:
+            raise failed_request(error.error) from error
+
+
+def _deletion_errors(results: Sequence[FilterResult]) -> list[ApiError]:
+    """Return each filter's error, or those of what it matched."""
+    return [
+        error
+        for result in results
+        for error in (result.error, *(match.error for match in result.matches))
+        if error is not None
+    ]

@@ -1,0 +1,252 @@
+"""The flags of kafka-acls, and ``--log-dir``: what was given, and which combinations are refused.
+
+Arguments are read as kafka-acls reads them: a flag may stand behind one hyphen or two, in full; a
+value that must follow is taken whatever it looks like, even a flag; stray words are ignored.
+Where it differs: ``--help`` is in words of our own, ``--version`` tells the version of authorizerd.
+
+Source: Kafka 4.3 AclCommand.AclCommandOptions, CommandLineUtils; jopt-simple 5.0.4 OptionParser.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum
+from typing import Final, NamedTuple
+
+from authorizerd.cli.acls.errors import CommandError, UsageError
+
+HELP: Final = "This tool helps to manage acls on kafka."
+
+
+class Argument(Enum):
+    NONE = ""
+    OPTIONAL = " [VALUE]"
+    REQUIRED = " VALUE"
+
+
+class Flag(NamedTuple):
+    argument: Argument
+    help: str
+
+
+FLAGS: Final[Mapping[str, Flag]] = {
+    "add": Flag(Argument.NONE, "Add ACLs."),
+    "remove": Flag(Argument.NONE, "Remove ACLs."),
+    "list": Flag(Argument.NONE, "List the ACLs of the named resources, or all."),
+    "bootstrap-server": Flag(Argument.REQUIRED, "Brokers to connect to: host:port,host:port."),
+    "bootstrap-controller": Flag(Argument.REQUIRED, "Controllers to connect to, instead."),
+    "command-config": Flag(
+        Argument.OPTIONAL,
+        "A properties file for the connection: security.protocol, sasl.mechanism, "
+        "sasl.jaas.config, request.timeout.ms, default.api.timeout.ms.",
+    ),
+    "log-dir": Flag(
+        Argument.REQUIRED,
+        "With --list: read, instead of asking a server, a directory that holds "
+        "__cluster_metadata-0, or one .checkpoint file.",
+    ),
+    "topic": Flag(Argument.REQUIRED, "A topic; '*' is the ACLs for all topics."),
+    "group": Flag(Argument.REQUIRED, "A consumer group; '*' is the ACLs for all groups."),
+    "cluster": Flag(Argument.NONE, "The cluster."),
+    "transactional-id": Flag(Argument.REQUIRED, "A transactional id; '*' is the ACLs for all."),
+    "delegation-token": Flag(Argument.REQUIRED, "A delegation token; '*' is the ACLs for all."),
+    "user-principal": Flag(
+        Argument.REQUIRED, "A user as the resource of CreateTokens and DescribeTokens."
+    ),
+    "resource-pattern-type": Flag(
+        Argument.REQUIRED,
+        "How names are meant: LITERAL (the default) or PREFIXED; to list and remove also ANY "
+        "(this name in either type) and MATCH (every pattern that such a resource meets; with "
+        "--remove, take care).",
+    ),
+    "operation": Flag(
+        Argument.REQUIRED,
+        "All (the default), Read, Write, Create, Delete, Alter, Describe, ClusterAction, "
+        "DescribeConfigs, AlterConfigs, IdempotentWrite, CreateTokens, DescribeTokens or "
+        "TwoPhaseCommit.",
+    ),
+    "allow-principal": Flag(
+        Argument.REQUIRED, "Who is allowed, as Type:name; User:'*' is everyone."
+    ),
+    "deny-principal": Flag(Argument.REQUIRED, "Who is denied; a denial wins over any permission."),
+    "allow-host": Flag(
+        Argument.REQUIRED, "From where the allowed principals may come; everywhere without it."
+    ),
+    "deny-host": Flag(
+        Argument.REQUIRED, "From where the denied principals are denied; everywhere without it."
+    ),
+    "principal": Flag(Argument.OPTIONAL, "With --list: only the ACLs of this principal."),
+    "producer": Flag(
+        Argument.NONE,
+        "The ACLs of a producer: Write, Describe and Create on the topics, Write and Describe on "
+        "the transactional ids.",
+    ),
+    "consumer": Flag(
+        Argument.NONE,
+        "The ACLs of a consumer: Read and Describe on the topics, Read on the groups.",
+    ),
+    "idempotent": Flag(Argument.NONE, "With --producer: IdempotentWrite on the cluster too."),
+    "force": Flag(Argument.NONE, "Ask nothing: every answer is yes."),
+    "help": Flag(Argument.NONE, "Print this."),
+    "version": Flag(Argument.NONE, "Print the version of authorizerd."),
+}
+
+_ACTIONS: Final = ("add", "remove", "list")
+_INFERRED: Final = ("operation", "deny-principal", "deny-host")
+_CONFLICTS: Final = (
+    (
+        "list",
+        (
+            *("producer", "consumer", "allow-host", "allow-principal"),
+            *("deny-host", "deny-principal"),
+        ),
+    ),
+    ("producer", _INFERRED),
+    ("consumer", _INFERRED),
+)
+_WITH_LOG_DIR: Final = ("bootstrap-server", "bootstrap-controller", "command-config")
+_HELP_COLUMN: Final = 33
+_HELP_WIDTH: Final = 100
+
+
+class Arguments:
+    """The flags that were given, each with its values in the order that they came in."""
+
+    def __init__(self, values: Mapping[str, Sequence[str]]) -> None:
+        self._values = values
+
+    def has(self, flag: str) -> bool:
+        return flag in self._values
+
+    def values(self, flag: str) -> Sequence[str]:
+        return self._values.get(flag, ())
+
+    def value(self, flag: str) -> str | None:
+        """Return the one value of a flag, None where it has none.
+
+        Raises:
+            CommandError: it was given several.
+        """
+        values = self.values(flag)
+        if len(values) > 1:
+            raise CommandError(
+                (
+                    "joptsimple.MultipleArgumentsForOptionException",
+                    f"Found multiple arguments for option {flag}, but you asked for only one",
+                )
+            )
+        return values[0] if values else None
+
+
+def parse_arguments(words: Iterable[str]) -> Arguments:
+    """Return the flags among ``words``.
+
+    Raises:
+        UsageError: an unknown flag, a value that is missing or is no UTF-8.
+    """
+    values: dict[str, list[str]] = {}
+    rest = deque(words)
+    while rest:
+        word = rest.popleft()
+        if word == "--":
+            break
+        if word == "-" or not word.startswith("-"):
+            continue
+        flag, equals, value = word[2 if word.startswith("--") else 1 :].partition("=")
+        if flag not in FLAGS:
+            # Behind one hyphen stand one-letter flags side by side, of which there are none.
+            raise UsageError(
+                f"{flag if word.startswith('--') else word[1]} is not a recognized option"
+            )
+        given = values.setdefault(flag, [])
+        given += _argument(flag, value if equals else None, rest)
+        if any("\ud800" <= character <= "\udfff" for text in given for character in text):
+            raise UsageError(f"The value of option {flag} is not valid UTF-8")
+    return Arguments(values)
+
+
+def _argument(flag: str, value: str | None, rest: deque[str]) -> list[str]:
+    """Return the value that stands behind ``=``, or is taken from the words that follow."""
+    argument = FLAGS[flag].argument
+    if argument is Argument.NONE:
+        return []
+    if value is not None:
+        return [value]
+    if argument is Argument.REQUIRED and not rest:
+        raise UsageError(f"Option {flag} requires an argument")
+    if argument is Argument.OPTIONAL and (not rest or _looks_like_a_flag(rest[0])):
+        return []
+    return [rest.popleft()]
+
+
+def _looks_like_a_flag(word: str) -> bool:
+    return word.startswith("-") and word not in ("-", "--")
+
+
+def check_arguments(given: Arguments) -> None:
+    """Check that the flags go together, in kafka-acls' order.
+
+    Raises:
+        UsageError: they do not; the text is kafka-acls'.
+    """
+    _check_server(given)
+    if sum(map(given.has, _ACTIONS)) != 1:
+        raise UsageError("Command must include exactly one action: --list, --add, --remove. ")
+    for used, refused in _CONFLICTS:
+        _check_conflicts(given, used, refused)
+    _check_companions(given)
+
+
+def _check_server(given: Arguments) -> None:
+    if given.has("log-dir"):
+        _check_conflicts(given, "log-dir", (*_WITH_LOG_DIR, "add", "remove"))
+    elif given.has("bootstrap-server") and given.has("bootstrap-controller"):
+        raise UsageError(
+            "Only one of --bootstrap-server or --bootstrap-controller must be specified"
+        )
+    elif not (given.has("bootstrap-server") or given.has("bootstrap-controller")):
+        raise UsageError("One of --bootstrap-server or --bootstrap-controller must be specified")
+
+
+def _check_conflicts(given: Arguments, used: str, refused: Iterable[str]) -> None:
+    for flag in refused if given.has(used) else ():
+        if given.has(flag):
+            raise UsageError(f'Option "[{used}]" can\'t be used with option "[{flag}]"')
+
+
+def _check_companions(given: Arguments) -> None:
+    if given.has("principal") and not given.has("list"):
+        raise UsageError("The --principal option is only available if --list is set")
+    if given.has("producer") and not given.has("topic"):
+        raise UsageError("With --producer you must specify a --topic")
+    if given.has("idempotent") and not given.has("producer"):
+        raise UsageError("The --idempotent option is only available if --producer is set")
+    if not given.has("consumer"):
+        return
+    consumes_only = not given.has("producer")
+    if (
+        not (given.has("topic") and given.has("group"))
+        or (consumes_only and given.has("cluster"))
+        or (consumes_only and given.has("transactional-id"))
+    ):
+        raise UsageError(
+            "With --consumer you must specify a --topic and a --group and no --cluster or "
+            "--transactional-id option should be specified."
+        )
+
+
+def help_text() -> str:
+    """Return what each flag means, a paragraph each."""
+    indent = " " * _HELP_COLUMN
+    return "".join(
+        textwrap.fill(
+            flag.help,
+            _HELP_WIDTH,
+            initial_indent=f"--{name}{flag.argument.value}".ljust(_HELP_COLUMN),
+            subsequent_indent=indent,
+        )
+        + "\n"
+        for name, flag in FLAGS.items()
+    )

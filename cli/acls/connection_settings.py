@@ -1,0 +1,186 @@
+"""How ``authorizerd acls`` connects: its flags and the properties of ``--command-config``.
+
+Of Kafka's client properties those are read that say who and how; the others mean nothing here.
+Only PLAINTEXT and SASL_PLAINTEXT with PLAIN are spoken: what asks for more is refused, never
+weakened. A password stands in no error.
+
+Source: Kafka 4.3 AdminClientConfig, AdminBootstrapAddresses, ClientUtils, JaasConfig.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from authorizerd.cli.acls.arguments import Arguments
+from authorizerd.cli.acls.errors import (
+    CONFIG_EXCEPTION,
+    ILLEGAL_ARGUMENT,
+    CommandError,
+    refused_configuration,
+)
+from authorizerd.config.errors import ConfigurationError
+from authorizerd.config.properties import parse_properties
+from authorizerd.kafka_client.client import ClientSettings
+from authorizerd.kafka_client.connection import Address, PlainCredentials
+
+_SERVERS: Final = "bootstrap.servers"
+_CONTROLLERS: Final = "bootstrap.controllers"
+_REQUEST_TIMEOUT: Final = "request.timeout.ms"
+_API_TIMEOUT: Final = "default.api.timeout.ms"
+_JAAS: Final = "sasl.jaas.config"
+_PLAIN_LOGIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
+
+_PORT_MAX: Final = 65535
+_INT_MAX: Final = 2**31 - 1
+_INT: Final = re.compile(r"[+-]?[0-9]{1,10}")
+_SEPARATOR: Final = re.compile(r"\s*,\s*")
+_ADDRESS: Final = re.compile(
+    r"(?:[a-zA-Z][a-zA-Z\d+-.]*://)?\[?(?P<host>[0-9a-zA-Z\-._%:]*)\]?:(?P<port>[0-9]+)"
+)
+_JAAS_TOKEN: Final = re.compile(r"""(['"])(?:(?!\1)[^\\]|\\.)*\1|[=;]|[^\s=;'"]+|['"]""")
+_JAAS_FLAGS: Final = ("required", "requisite", "sufficient", "optional")
+
+
+def read_settings(given: Arguments) -> ClientSettings:
+    """Return how to connect.
+
+    Raises:
+        CommandError: the file cannot be read, or a property asks for what cannot be.
+    """
+    properties = _read_properties(given.value("command-config"))
+    to_controllers = not given.has("bootstrap-server")
+    key = _CONTROLLERS if to_controllers else _SERVERS
+    properties[key] = given.value(key.replace(".", "-").removesuffix("s")) or ""
+    credentials = _credentials(properties)
+    defaults = ClientSettings(bootstrap=())
+    request_timeout_ms = _milliseconds(properties, _REQUEST_TIMEOUT, defaults.request_timeout_ms)
+    api_timeout_ms = _milliseconds(properties, _API_TIMEOUT, defaults.api_timeout_ms)
+    bootstrap = _bootstrap(properties)
+    if api_timeout_ms < request_timeout_ms and _API_TIMEOUT in properties:
+        raise refused_configuration(
+            f"The specified value of {_API_TIMEOUT} must be no smaller than the value of "
+            f"{_REQUEST_TIMEOUT}."
+        )
+    return ClientSettings(
+        bootstrap=bootstrap,
+        to_controllers=to_controllers,
+        credentials=credentials,
+        client_id=properties.get("client.id", defaults.client_id),
+        request_timeout_ms=request_timeout_ms,
+        api_timeout_ms=max(api_timeout_ms, request_timeout_ms),
+    )
+
+
+def _read_properties(path: str | None) -> dict[str, str]:
+    if path is None:
+        return {}
+    try:
+        text = Path(path).read_text(encoding="iso-8859-1")
+        properties = parse_properties(text, source=path)
+    except FileNotFoundError:
+        advice = f"--command-config: {path}: no such file\n"
+        raise CommandError(("java.nio.file.NoSuchFileException", path), advice=advice) from None
+    except PermissionError:
+        advice = f"--command-config: {path}: this user may not read it\n"
+        raise CommandError(("java.nio.file.AccessDeniedException", path), advice=advice) from None
+    except OSError as error:
+        reason = error.strerror or str(error)
+        advice = f"--command-config: {path}: {reason}\n"
+        raise CommandError(("java.io.IOException", reason), advice=advice) from None
+    except (ConfigurationError, ValueError) as error:
+        raise CommandError((ILLEGAL_ARGUMENT, str(error))) from None
+    return {key: each.value for key, each in properties.items()}
+
+
+def _milliseconds(properties: Mapping[str, str], key: str, default: int) -> int:
+    text = properties.get(key)
+    if text is None:
+        return default
+    if not _INT.fullmatch(text.strip()) or abs(int(text)) > _INT_MAX:
+        raise _invalid(key, text, "Not a number of type INT")
+    if int(text) < 0:
+        raise _invalid(key, text.strip(), "Value must be at least 0")
+    return int(text)
+
+
+def _invalid(key: str, text: str, reason: str) -> CommandError:
+    return CommandError(
+        (CONFIG_EXCEPTION, f"Invalid value {text} for configuration {key}: {reason}")
+    )
+
+
+def _bootstrap(properties: Mapping[str, str]) -> list[Address]:
+    """Return the addresses of the servers or the controllers, of which only one kind is named."""
+    servers, controllers = (_list(properties, key) for key in (_SERVERS, _CONTROLLERS))
+    if not (servers or controllers):
+        raise refused_configuration(f"You must set either {_SERVERS} or {_CONTROLLERS}")
+    if servers and controllers:
+        raise refused_configuration(f"You cannot set both {_SERVERS} and {_CONTROLLERS}")
+    return [_address(text) for text in dict.fromkeys(servers or controllers)]
+
+
+def _list(properties: Mapping[str, str], key: str) -> list[str]:
+    text = properties.get(key, "").strip()
+    items = _SEPARATOR.split(text) if text else []
+    if "" in items:
+        reason = f"Configuration '{key}' values must not be empty."
+        raise CommandError((CONFIG_EXCEPTION, reason))
+    return items
+
+
+def _address(text: str) -> Address:
+    match = _ADDRESS.fullmatch(text)
+    if match is None or not match["host"]:
+        advice = "expected HOST:PORT, or several joined by commas: localhost:9092 for instance.\n"
+        raise refused_configuration(f"Invalid url in {_SERVERS}: {text}", advice)
+    port = match["port"].lstrip("0") or "0"
+    if len(port) > len(str(_PORT_MAX)) or int(port) > _PORT_MAX:
+        raise refused_configuration(f"Invalid port in {_SERVERS}: {text}")
+    return Address(match["host"], int(port))
+
+
+def _credentials(properties: Mapping[str, str]) -> PlainCredentials | None:
+    text = properties.get("security.protocol", "PLAINTEXT")
+    match text.strip().upper():
+        case "PLAINTEXT":
+            return None
+        case "SASL_PLAINTEXT":
+            pass
+        case "SSL" | "SASL_SSL":
+            reason = "authorizerd acls speaks PLAINTEXT and SASL_PLAINTEXT only"
+            raise _invalid("security.protocol", text, reason)
+        case _:
+            reason = "SASL_SSL, PLAINTEXT, SSL, SASL_PLAINTEXT"
+            reason = f"String must be one of (case insensitive): {reason}"
+            raise _invalid("security.protocol", text, reason)
+    mechanism = properties.get("sasl.mechanism", "GSSAPI")
+    if mechanism != "PLAIN":
+        raise _invalid("sasl.mechanism", mechanism, "authorizerd acls logs in by PLAIN only")
+    if _JAAS not in properties:
+        raise refused_configuration(f"{_JAAS} is missing: it says who logs in")
+    return _plain_credentials(properties[_JAAS])
+
+
+def _plain_credentials(jaas: str) -> PlainCredentials:
+    """Return who logs in by a line ``module flag name=value …;``."""
+    tokens = [match[0] for match in _JAAS_TOKEN.finditer(jaas)]
+    if tokens[:1] != [_PLAIN_LOGIN_MODULE]:
+        raise refused_configuration(f"{_JAAS}: the login module must be {_PLAIN_LOGIN_MODULE}")
+    if len(tokens) < 2 or tokens[1].lower() not in _JAAS_FLAGS:
+        raise refused_configuration(f"{_JAAS}: {', '.join(_JAAS_FLAGS)} must follow the module")
+    *options, end = tokens[2:] or [""]
+    if end != ";" or options[1::3] != ["="] * (len(options) // 3) or len(options) % 3:
+        raise refused_configuration(f'{_JAAS}: options must be name="value", and end with ;')
+    values = dict(zip(options[::3], map(_unquoted, options[2::3]), strict=True))
+    if not (values.get("username") and "password" in values):
+        raise refused_configuration(f"{_JAAS}: username and password must be given")
+    return PlainCredentials(username=values["username"], password=values["password"])
+
+
+def _unquoted(token: str) -> str:
+    if token[0] not in "'\"":
+        return token
+    return re.sub(r"\\(.)", r"\1", token[1:-1], flags=re.DOTALL)

@@ -1,0 +1,71 @@
+"""What ends ``authorizerd acls``, told as kafka-acls tells it.
+
+Invariant: wrong flags go to standard error, everything else to standard output as ``Error while
+executing ACL command``; the exit code is 1 either way. Of a stack trace the lines that name an
+exception are printed, its frames are not.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
+
+CONFIG_EXCEPTION: Final = "org.apache.kafka.common.config.ConfigException"
+ILLEGAL_ARGUMENT: Final = "java.lang.IllegalArgumentException"
+_EXECUTION_EXCEPTION: Final = "java.util.concurrent.ExecutionException"
+_KAFKA_EXCEPTION: Final = "org.apache.kafka.common.KafkaException"
+
+# Source: Kafka 4.3 Errors. A client reads every code that it does not know as the first of these.
+_CLASSES: Final = {
+    ErrorCode.UNKNOWN_SERVER_ERROR: "UnknownServerException",
+    ErrorCode.REQUEST_TIMED_OUT: "TimeoutException",
+    ErrorCode.NETWORK_EXCEPTION: "NetworkException",
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "ClusterAuthorizationException",
+    ErrorCode.UNSUPPORTED_SASL_MECHANISM: "UnsupportedSaslMechanismException",
+    ErrorCode.ILLEGAL_SASL_STATE: "IllegalSaslStateException",
+    ErrorCode.UNSUPPORTED_VERSION: "UnsupportedVersionException",
+    ErrorCode.NOT_CONTROLLER: "NotControllerException",
+    ErrorCode.INVALID_REQUEST: "InvalidRequestException",
+    ErrorCode.POLICY_VIOLATION: "PolicyViolationException",
+    ErrorCode.SECURITY_DISABLED: "SecurityDisabledException",
+    ErrorCode.SASL_AUTHENTICATION_FAILED: "SaslAuthenticationException",
+    ErrorCode.MISMATCHED_ENDPOINT_TYPE: "MismatchedEndpointTypeException",
+    ErrorCode.UNSUPPORTED_ENDPOINT_TYPE: "UnsupportedEndpointTypeException",
+}
+
+
+class UsageError(Exception):
+    """Flags that make no command; the text is kafka-acls' line above its help."""
+
+
+class CommandError(Exception):
+    """A command that failed: Java's exception and its causes, each a class name and a message.
+
+    ``advice`` is what to do, in lines of our own, for standard error: kafka-acls has none.
+    """
+
+    def __init__(self, *chain: tuple[str, str], advice: str = "") -> None:
+        super().__init__(*chain)
+        self._chain = chain
+        self.advice = advice
+
+    def __str__(self) -> str:
+        """Return the lines that kafka-acls prints."""
+        causes = "\nCaused by: ".join(f"{name}: {message}" for name, message in self._chain)
+        return f"Error while executing ACL command: {self._chain[0][1]}\n{causes}\n\n"
+
+
+def refused_configuration(reason: str, advice: str = "") -> CommandError:
+    """Return the error of an admin client that cannot be made."""
+    failed = (_KAFKA_EXCEPTION, "Failed to create new KafkaAdminClient")
+    return CommandError(failed, (CONFIG_EXCEPTION, reason), advice=advice)
+
+
+def failed_request(error: ApiError, advice: str = "") -> CommandError:
+    """Return the error of a request that was answered with one, or not at all."""
+    known = next((code for code in _CLASSES if code == error.code), ErrorCode.UNKNOWN_SERVER_ERROR)
+    cause = f"org.apache.kafka.common.errors.{_CLASSES[known]}"
+    message = known.text if error.message is None else error.message
+    chain = ((_EXECUTION_EXCEPTION, f"{cause}: {message}"), (cause, message))
+    return CommandError(*chain, advice=advice)

@@ -1,0 +1,280 @@
+"""What a command of ``authorizerd acls`` is to do: flags to ACLs and filters. Pure.
+
+Nothing has been asked of a server yet, so what is found wrong here has changed nothing. ACLs come
+in groups of one resource pattern each, because kafka-acls checks, creates and deletes them so.
+
+Source: Kafka 4.3 AclCommand, AclEntry, SecurityUtils.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Final, NamedTuple, TypeAlias
+
+import msgspec
+
+from authorizerd.acl.letter_case import ascii_upper
+from authorizerd.acl.model import (
+    CLUSTER_NAME,
+    WILDCARD,
+    Acl,
+    AclFilter,
+    Operation,
+    PatternType,
+    PermissionType,
+    ResourceType,
+)
+from authorizerd.cli.acls.arguments import Arguments
+from authorizerd.cli.acls.errors import ILLEGAL_ARGUMENT, CommandError, UsageError
+
+
+class Entry(NamedTuple):
+    """An ACL without its resource pattern; entries are ordered by these fields."""
+
+    principal: str
+    host: str
+    operation: Operation
+    permission_type: PermissionType
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Entries of one resource pattern, which may be ANY or MATCH where they are to be removed."""
+
+    pattern: AclFilter
+    entries: tuple[Entry, ...]
+
+    def acls(self) -> list[Acl]:
+        """Return the ACLs to be created."""
+        name = self.pattern.resource_name
+        assert name is not None
+        return [
+            Acl(self.pattern.resource_type, name, self.pattern.pattern_type, *entry)
+            for entry in self.entries
+        ]
+
+    def filters(self) -> list[AclFilter]:
+        """Return what is to be deleted: the entries, or all of the pattern where there are none."""
+        return [
+            msgspec.structs.replace(self.pattern, **entry._asdict()) for entry in self.entries
+        ] or [self.pattern]
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """List what any of ``filters`` means; with ``principals``, theirs only."""
+
+    filters: tuple[AclFilter, ...]
+    principals: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Addition:
+    groups: tuple[Group, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """Remove each group, once the user has agreed to it if ``asks``."""
+
+    groups: tuple[Group, ...]
+    asks: bool
+
+
+Plan: TypeAlias = Listing | Addition | Removal
+
+_JAVA_BLANKS: Final = "".join(map(chr, range(0x21)))  # what String.trim takes off
+_FLAGS: Final = (
+    ("topic", ResourceType.TOPIC),
+    ("group", ResourceType.GROUP),
+    ("transactional-id", ResourceType.TRANSACTIONAL_ID),
+    ("delegation-token", ResourceType.DELEGATION_TOKEN),
+    ("user-principal", ResourceType.USER),
+)
+_CLUSTER: Final = AclFilter(
+    resource_type=ResourceType.CLUSTER,
+    resource_name=CLUSTER_NAME,
+    pattern_type=PatternType.LITERAL,
+)
+_PATTERN_TYPES: Final = ("ANY", "MATCH", "LITERAL", "PREFIXED")
+_OPERATIONS: Final = {operation.name.replace("_", ""): operation for operation in Operation}
+
+_Operations: TypeAlias = Mapping[ResourceType, Sequence[Operation]]
+
+_PRODUCED: Final[_Operations] = {
+    ResourceType.TOPIC: (Operation.WRITE, Operation.DESCRIBE, Operation.CREATE),
+    ResourceType.TRANSACTIONAL_ID: (Operation.WRITE, Operation.DESCRIBE),
+}
+_CONSUMED: Final[_Operations] = {
+    ResourceType.TOPIC: (Operation.READ, Operation.DESCRIBE),
+    ResourceType.GROUP: (Operation.READ,),
+}
+_CONFIGS: Final = (Operation.DESCRIBE_CONFIGS, Operation.ALTER_CONFIGS)
+_SUPPORTED: Final[_Operations] = {
+    ResourceType.TOPIC: (
+        *(Operation.READ, Operation.WRITE, Operation.CREATE, Operation.DELETE),
+        *(Operation.ALTER, Operation.DESCRIBE, *_CONFIGS),
+    ),
+    ResourceType.GROUP: (Operation.READ, Operation.DELETE, Operation.DESCRIBE, *_CONFIGS),
+    ResourceType.CLUSTER: (
+        *(Operation.CREATE, Operation.ALTER, Operation.DESCRIBE, Operation.CLUSTER_ACTION),
+        *(*_CONFIGS, Operation.IDEMPOTENT_WRITE),
+    ),
+    ResourceType.TRANSACTIONAL_ID: (
+        *(Operation.WRITE, Operation.DESCRIBE, Operation.TWO_PHASE_COMMIT),
+    ),
+    ResourceType.DELEGATION_TOKEN: (Operation.DESCRIBE,),
+    ResourceType.USER: (Operation.CREATE_TOKENS, Operation.DESCRIBE_TOKENS),
+}
+
+
+def make_plan(given: Arguments) -> Plan:
+    """Return what the flags ask for.
+
+    Raises:
+        UsageError: they name no resource, or what a resource does not support.
+        CommandError: a value that is none of its kind.
+    """
+    if given.has("list"):
+        filters = tuple(_filters(given))
+        return Listing(filters, tuple(_principals(given, "principal")))
+    if given.has("remove"):
+        return Removal(_groups(given), asks=not given.has("force"))
+    pattern_type = _pattern_type(given)
+    if pattern_type in (PatternType.ANY, PatternType.MATCH):
+        raise UsageError(
+            f"A '--resource-pattern-type' value of '{pattern_type.name}' is not valid when adding "
+            "acls."
+        )
+    groups = _groups(given)
+    if not all(group.entries for group in groups):
+        raise UsageError(
+            "You must specify one of: --allow-principal, --deny-principal when trying to add ACLs."
+        )
+    return Addition(groups)
+
+
+def _groups(given: Arguments) -> tuple[Group, ...]:
+    """Return the entries of every resource, in the order of their names and codes."""
+    entries: dict[AclFilter, set[Entry]] = {}
+    if given.has("producer"):
+        _add_role(given, _PRODUCED, entries)
+        if given.has("idempotent"):
+            entries[_CLUSTER] = set(_entries(given, [Operation.IDEMPOTENT_WRITE]))
+    if given.has("consumer"):
+        _add_role(given, _CONSUMED, entries)
+    if not (given.has("producer") or given.has("consumer")):
+        of_each = set(_entries(given, _operations(given)))
+        entries = dict.fromkeys(_resources(given), of_each)
+    groups = tuple(
+        Group(pattern, tuple(sorted(entries[pattern]))) for pattern in sorted(entries, key=_order)
+    )
+    for group in groups:
+        _check_operations(group)
+    return groups
+
+
+def _order(pattern: AclFilter) -> tuple[int, str, int]:
+    return pattern.resource_type, pattern.resource_name or "", pattern.pattern_type
+
+
+def _add_role(
+    given: Arguments, operations: _Operations, entries: dict[AclFilter, set[Entry]]
+) -> None:
+    """Add what a role needs on the resources that it knows of; others are passed over."""
+    for pattern in _resources(given):
+        needed = operations.get(ResourceType(pattern.resource_type))
+        if needed is not None:
+            entries.setdefault(pattern, set()).update(_entries(given, needed))
+
+
+def _check_operations(group: Group) -> None:
+    resource_type = ResourceType(group.pattern.resource_type)
+    supported = (Operation.ALL, *_SUPPORTED[resource_type])
+    if any(entry.operation not in supported for entry in group.entries):
+        names = ", ".join(operation.name for operation in supported)
+        raise UsageError(f"ResourceType {resource_type.name} only supports operations [{names}]")
+
+
+def _entries(given: Arguments, operations: Iterable[Operation]) -> list[Entry]:
+    """Return the entries of all principals, from all hosts, for all operations."""
+    allowed = _principals(given, "allow-principal")
+    denied = _principals(given, "deny-principal")
+    wanted = list(operations)
+    entries = [
+        Entry(principal, host, operation, permission_type)
+        for principals, hosts, permission_type in (
+            (allowed, _hosts(given, "allow-host"), PermissionType.ALLOW),
+            (denied, _hosts(given, "deny-host"), PermissionType.DENY),
+        )
+        for principal, operation, host in product(principals, wanted, hosts)
+    ]
+    if entries and Operation.ANY in wanted:
+        raise CommandError((ILLEGAL_ARGUMENT, "operation must not be ANY"))
+    return entries
+
+
+def _principals(given: Arguments, flag: str) -> list[str]:
+    principals = [text.strip(_JAVA_BLANKS) for text in given.values(flag)]
+    for principal in principals:
+        if ":" not in principal:
+            reason = f"expected a string in format principalType:principalName but got {principal}"
+            raise CommandError((ILLEGAL_ARGUMENT, reason))
+    return principals
+
+
+def _hosts(given: Arguments, flag: str) -> list[str]:
+    return [text.strip(_JAVA_BLANKS) for text in given.values(flag)] or [WILDCARD]
+
+
+def _operations(given: Arguments) -> list[Operation]:
+    """Return the operations by their names without underscores, in any case; else UNKNOWN."""
+    names = [text.strip(_JAVA_BLANKS) for text in given.values("operation")] or ["All"]
+    return [_OPERATIONS.get(ascii_upper(name), Operation.UNKNOWN) for name in names]
+
+
+def _resources(given: Arguments) -> list[AclFilter]:
+    filters = list(_filters(given))
+    if not filters:
+        raise UsageError(
+            "You must provide at least one resource: --topic <topic> or --cluster or "
+            "--group <group> or --delegation-token <Delegation Token ID>"
+        )
+    return filters
+
+
+def _filters(given: Arguments) -> Iterator[AclFilter]:
+    """Yield a filter for each resource that is named. The cluster counts only as a literal."""
+    pattern_type = _pattern_type(given)
+    for flag, resource_type in _FLAGS:
+        for text in given.values(flag):
+            # kafka-acls trims every name but this one.
+            name = text if flag == "transactional-id" else text.strip(_JAVA_BLANKS)
+            yield AclFilter(
+                resource_type=resource_type, resource_name=name, pattern_type=pattern_type
+            )
+    if pattern_type == PatternType.LITERAL and (given.has("cluster") or given.has("idempotent")):
+        yield _CLUSTER
+
+
+def _pattern_type(given: Arguments) -> PatternType:
+    for text in given.values("resource-pattern-type"):
+        if ascii_upper(text) not in _PATTERN_TYPES:
+            raise _unknown_pattern_type(text)
+    return PatternType[ascii_upper(given.value("resource-pattern-type") or "LITERAL")]
+
+
+def _unknown_pattern_type(text: str) -> CommandError:
+    if ascii_upper(text) == PatternType.UNKNOWN.name:
+        reason = f"Unknown resource-pattern-type: {text}"
+    else:
+        reason = f"Value [{text}] is not one of [{'|'.join(_PATTERN_TYPES)}]"
+    return CommandError(
+        (
+            "joptsimple.OptionArgumentConversionException",
+            f"Cannot parse argument '{text}' of option resource-pattern-type",
+        ),
+        ("joptsimple.ValueConversionException", reason),
+    )

@@ -1,0 +1,148 @@
+"""``authorizerd check-log``: a whole log directory looked at, and repaired where that is asked for.
+
+Nothing is locked to look, so a log in use can be read; a repair holds the lock throughout.
+
+Exit codes: 0 sound (or repaired), 1 it could not be looked at or repaired, or wrong arguments,
+2 faults were found and are there still.
+"""
+
+from __future__ import annotations
+
+import fcntl
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from io import TextIOWrapper
+from pathlib import Path
+from typing import Final, TextIO
+
+from authorizerd.cli.parser import CommandParser
+from authorizerd.metadata.findings import Fault
+from authorizerd.metadata.inspection import Inspection
+from authorizerd.metadata.known_names import REPAIR_PREFIX
+from authorizerd.metadata.lock import LOCK_NAME, locked
+from authorizerd.metadata.repair import RepairPlan, UnrepairableLogError, plan_repair, repair
+from authorizerd.metadata.storage import DISK, Storage
+
+EXIT_NOT_CHECKED: Final = 1
+EXIT_FAULTS: Final = 2
+
+
+class CheckParser(CommandParser):
+    """A parser whose errors have the code of what could not be checked: 2 says that faults were."""
+
+    exit_code = EXIT_NOT_CHECKED
+
+
+def new_parser() -> CheckParser:
+    """Return what reads the words behind ``check-log``."""
+    parser = CheckParser(
+        prog="authorizerd check-log", description="look at every byte of a metadata log"
+    )
+    parser.add_argument(
+        "directory", type=Path, help="the log directory, which holds __cluster_metadata-0"
+    )
+    parser.add_argument(
+        "--repair",
+        action="store_true",
+        help="keep a copy, then end the log before what cannot be read; says first what is lost",
+    )
+    return parser
+
+
+def run_check_log(
+    words: Sequence[str], out: TextIO, storage: Storage = DISK, now: datetime | None = None
+) -> int:
+    """Run the command with the words that follow its name; return its exit code.
+
+    Raises:
+        MetadataLogError: the directory holds no log, cannot be read, or is locked for a repair.
+    """
+    arguments = new_parser().parse_args(words)
+    if isinstance(out, TextIOWrapper):
+        out.reconfigure(errors="backslashreplace")  # a damaged name may be no text
+    log_dir: Path = arguments.directory
+    if not arguments.repair:
+        is_used = is_locked(log_dir)
+        if is_used:
+            out.write(
+                f"{log_dir}: in use by a daemon or a broker: a fault at the end of the log may be "
+                "a write under way; if there is one, check again\n"
+            )
+        return EXIT_FAULTS if _inspect(log_dir, storage, out, is_used=is_used) else 0
+    with locked(log_dir):
+        return _repair(log_dir, storage, out, now or datetime.now(UTC))
+
+
+def _inspect(log_dir: Path, storage: Storage, out: TextIO, *, is_used: bool = False) -> int:
+    """Print what is found, and a summary; return the number of faults."""
+    inspection = Inspection(log_dir, storage)
+    faults = 0
+    for finding in inspection.findings():
+        is_fault = isinstance(finding, Fault)
+        faults += is_fault
+        out.write(f"{'fault' if is_fault else 'note'}: {finding}\n")
+    summary = inspection.summary
+    acls = "not known" if inspection.snapshot is None else len(inspection.snapshot.acls)
+    epoch = "not known" if inspection.last_epoch is None else inspection.last_epoch
+    shutdown = "clean" if summary.was_shut_down_cleanly else "not clean"
+    state = "in use" if is_used else f"shutdown {shutdown}"
+    out.write(
+        f"segments {summary.segments}, checkpoints {summary.checkpoints}, "
+        f"batches {summary.batches}, records {summary.records}\n"
+        f"first offset {summary.first_offset}, last offset {inspection.end_offset - 1}, "
+        f"last epoch {epoch}, ACLs at the end {acls}, {state}\n"
+        f"{_counted(faults) if faults else 'sound'}\n"
+    )
+    return faults
+
+
+def _counted(faults: int) -> str:
+    return "1 fault" if faults == 1 else f"{faults} faults"
+
+
+def _repair(log_dir: Path, storage: Storage, out: TextIO, now: datetime) -> int:
+    try:
+        plan = plan_repair(log_dir, storage)
+    except UnrepairableLogError as error:
+        out.write(f"cannot be repaired: {error}\n")
+        return EXIT_FAULTS
+    if plan.steps:
+        _tell(plan, out)
+        name = f"{REPAIR_PREFIX}{now:%Y%m%dT%H%M%SZ}"
+        copies = repair(plan, log_dir, name, storage)
+        out.write(
+            f"repaired; {copies} holds the files as they were (move it elsewhere before a Kafka "
+            "node starts here: it would take it for a topic's directory)\n"
+        )
+    return EXIT_FAULTS if _inspect(log_dir, storage, out) else 0
+
+
+def _tell(plan: RepairPlan, out: TextIO) -> None:
+    for fault in plan.faults:
+        out.write(f"fault: {fault}\n")
+    for step in plan.steps:
+        out.write(f"step: {step}\n")
+    for line in plan.losses.lines():
+        out.write(f"{line}\n")
+    out.write(
+        f"the log will end at offset {plan.end_offset - 1}, with {len(plan.snapshot.acls)} ACLs\n"
+    )
+    out.flush()
+
+
+def is_locked(log_dir: Path) -> bool:
+    """Say whether another process holds the directory's lock.
+
+    A reader's lock is asked for and let go, with every lock that this process itself may hold.
+    Of a file that cannot be opened nothing is known, and nothing said.
+    """
+    try:
+        file = (log_dir / LOCK_NAME).open("rb")
+    except OSError:
+        return False
+    with file:
+        try:
+            fcntl.lockf(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError as error:
+            return isinstance(error, BlockingIOError | PermissionError)
+    return False

@@ -1,0 +1,44 @@
+"""The configuration's file as the commands read it, and the flags that name it."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from authorizerd.config.configuration import Configuration, parse
+from authorizerd.daemon.errors import StartError
+
+
+def add_config_arguments(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
+    """Add ``--config`` and ``--override``."""
+    parser.add_argument("--config", required=required, type=Path, help="server.properties")
+    parser.add_argument(
+        "--override",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a setting that wins over the file's; may be repeated",
+    )
+
+
+def read_configuration(path: Path, overrides: Sequence[str]) -> Configuration:
+    """Return the configuration; blocks on the file.
+
+    Raises:
+        StartError: the file cannot be read.
+        ConfigurationError: it has a fault.
+    """
+    return parse(read_configuration_text(path), source=str(path), overrides=overrides)
+
+
+def read_configuration_text(path: Path) -> str:
+    """Return the file's text, read as Kafka reads it.
+
+    Raises:
+        StartError: the file cannot be read.
+    """
+    try:
+        return path.read_text(encoding="iso-8859-1")
+    except OSError as error:
+        raise StartError(f"--config: {path}: {error.strerror or error}") from error

@@ -1,0 +1,1 @@
+"""`authorizerd doctor`: finds what would hinder the daemon on this machine."""

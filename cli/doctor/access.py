@@ -1,0 +1,146 @@
+"""Who may read and write what the configuration names, and as whom this process looks at it.
+
+Law: a secret's file is read as the daemon would read it, and nothing of it is shown.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from authorizerd.cli.doctor.finding import Finding, error, ok, warning
+from authorizerd.config.configuration import Configuration
+from authorizerd.config.errors import ConfigurationError
+from authorizerd.daemon.audit.setup import STANDARD_STREAMS, read_secret
+from authorizerd.daemon.decisions.token_file import read_tokens
+from authorizerd.daemon.errors import StartError
+from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
+from authorizerd.metadata.lock import LOCK_NAME
+
+_CHECK: Final = "access"
+
+
+def access_findings(config: Path, configuration: Configuration) -> Iterator[Finding]:
+    """Yield what is found of the user, the log's directory, and each file that is named."""
+    yield _of_user()
+    yield from _of_log_dir(Path(configuration.metadata_log_dir))
+    if configuration.sasl_users:
+        yield _of_passwords(config)
+    if configuration.audit_log is not None and configuration.audit_log not in STANDARD_STREAMS:
+        yield _of_audit_log(Path(configuration.audit_log))
+    if configuration.audit_mask_secret_file is not None:
+        yield _of_secret(configuration.audit_mask_secret_file)
+    if configuration.tokens_file is not None:
+        yield _of_tokens(configuration.tokens_file)
+
+
+def _of_user() -> Finding:
+    user = os.geteuid()
+    if user == 0:
+        text = "this runs as root, who may read and write everything"
+        return warning(_CHECK, text, "run this, and the daemon, as a user of its own")
+    return ok(_CHECK, f"this runs as {user_name(user)}")
+
+
+def user_name(user: int) -> str:
+    """Return the name of a user id, the id itself where it has none."""
+    try:
+        return pwd.getpwuid(user).pw_name
+    except KeyError:
+        return str(user)
+
+
+def _of_log_dir(log_dir: Path) -> Iterator[Finding]:
+    try:
+        status = log_dir.stat()
+    except OSError as fault:
+        text = f"{log_dir}: {fault.strerror or fault}"
+        yield error(
+            _CHECK, text, "mount what is missing; authorizerd format is for a node that is new"
+        )
+        return
+    if not stat.S_ISDIR(status.st_mode):
+        yield error(_CHECK, f"{log_dir}: not a directory", "correct metadata.log.dir")
+        return
+    user = os.geteuid()
+    if not os.access(log_dir, os.R_OK | os.W_OK | os.X_OK, effective_ids=True):
+        text = f"{log_dir}: {user_name(user)} may not read and write it"
+        yield error(_CHECK, text, "chown it to the daemon's user")
+    elif status.st_mode & stat.S_IWOTH:
+        yield error(_CHECK, f"{log_dir}: everybody may write to it", f"chmod o-w {log_dir}")
+    elif status.st_uid != user:
+        text = f"{log_dir}: belongs to {user_name(status.st_uid)}, not to {user_name(user)}"
+        yield warning(_CHECK, text, "run this as the daemon's user, or chown the directory")
+    else:
+        yield ok(_CHECK, f"{log_dir}: may be read and written")
+    yield from _of_log_files(log_dir)
+
+
+def _of_log_files(log_dir: Path) -> Iterator[Finding]:
+    """Name the first file that is closed: in an open directory, one that root has made."""
+    partition = log_dir / METADATA_TOPIC_DIRECTORY
+    for path in (log_dir / LOCK_NAME, partition, *sorted(partition.glob("*.log"))):
+        wanted = os.R_OK | os.W_OK | (os.X_OK if path == partition else 0)
+        is_there = os.access(path, os.F_OK, effective_ids=True)
+        if is_there and not os.access(path, wanted, effective_ids=True):
+            text = f"{path}: {user_name(os.geteuid())} may not read and write it"
+            yield error(_CHECK, text, f"chown -R {log_dir} to the daemon's user")
+            return
+
+
+def _of_passwords(config: Path) -> Finding:
+    """The configuration holds the passwords of SASL listeners, or overrides do."""
+    mode = config.stat().st_mode
+    if mode & stat.S_IRWXO:
+        text = f"{config}: holds passwords, and everybody may use it"
+        return error(_CHECK, text, f"chmod o-rwx {config}, and change the passwords")
+    return ok(_CHECK, f"{config}: for its owner and group alone")
+
+
+def _of_audit_log(path: Path) -> Finding:
+    """Opened by nobody here: an audit log that is not there yet stays so."""
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        if os.access(path.parent, os.W_OK | os.X_OK, effective_ids=True):
+            return ok(_CHECK, f"{path}: not there yet, and can be made")
+        text = f"{path}: not there, and {user_name(os.geteuid())} may not make it"
+        return error(_CHECK, text, f"let the daemon's user write to {path.parent}")
+    except OSError as fault:
+        return error(_CHECK, f"{path}: {fault.strerror or fault}", "correct authorizerd.audit.log")
+    if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode) or stat.S_ISCHR(mode)):
+        return error(_CHECK, f"{path}: not a file", "correct authorizerd.audit.log")
+    # The end of a file is read, to see whether it is torn; a pipe's is not.
+    wanted = os.R_OK | os.W_OK if stat.S_ISREG(mode) else os.W_OK
+    if not os.access(path, wanted, effective_ids=True):
+        text = f"{path}: {user_name(os.geteuid())} may not write to it"
+        return error(_CHECK, text, "chown it to the daemon's user")
+    if stat.S_ISREG(mode) and mode & stat.S_IWOTH:
+        return error(_CHECK, f"{path}: everybody may write to it", f"chmod o-w {path}")
+    if stat.S_ISREG(mode) and mode & stat.S_IROTH:
+        text = f"{path}: everybody may read who asks for what"
+        return warning(_CHECK, text, f"chmod o-r {path}")
+    return ok(_CHECK, f"{path}: may be written")
+
+
+def _of_secret(path: str) -> Finding:
+    try:
+        read_secret(path)
+    except StartError as fault:
+        return error(_CHECK, str(fault), "correct or replace the file")
+    return ok(_CHECK, f"{path}: a secret that can be used")
+
+
+def _of_tokens(path: str) -> Finding:
+    try:
+        tokens = read_tokens(path)
+    except (StartError, ConfigurationError) as fault:
+        return error(_CHECK, str(fault), "correct the file; authorizerd token --append adds a line")
+    if not tokens:
+        advice = f"authorizerd token --principal Type:name --append {path}"
+        return warning(_CHECK, f"{path}: holds no token, so nobody may ask", advice)
+    return ok(_CHECK, f"{path}: {len(tokens)} tokens")

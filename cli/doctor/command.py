@@ -1,0 +1,118 @@
+"""``authorizerd doctor``: what would hinder a daemon here, found before it starts or while it runs.
+
+Law: no secret is printed, and nothing is changed: what is written to time the disk is removed, and
+no address is taken from a daemon that runs.
+
+Exit codes: 0 no errors (warnings there may be), 1 it could not be examined, or wrong arguments,
+2 errors were found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Final, TextIO
+
+import msgspec
+
+from authorizerd.cli.check_log import CheckParser, is_locked
+from authorizerd.cli.configuration_file import add_config_arguments, read_configuration_text
+from authorizerd.cli.doctor.access import access_findings
+from authorizerd.cli.doctor.disk import disk_findings
+from authorizerd.cli.doctor.exposure import exposure_findings
+from authorizerd.cli.doctor.finding import Finding, Level, error, ok, warning
+from authorizerd.cli.doctor.log import log_findings
+from authorizerd.cli.doctor.ports import port_findings
+from authorizerd.cli.doctor.system import clock_findings, limit_findings, version_findings
+from authorizerd.config.configuration import Configuration
+from authorizerd.config.errors import ConfigurationError
+from authorizerd.config.faults import parse_or_faults
+from authorizerd.config.keys import describe_ignored_key
+
+EXIT_NOT_EXAMINED: Final = 1
+EXIT_ERRORS: Final = 2
+
+_CHECK: Final = "configuration"
+_ORDER: Final = (Level.ERROR, Level.WARNING, Level.OK)
+
+
+def new_parser() -> CheckParser:
+    """Return what reads the words behind ``doctor``."""
+    parser = CheckParser(
+        prog="authorizerd doctor", description="say what would hinder the daemon on this machine"
+    )
+    add_config_arguments(parser)
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    return parser
+
+
+def run_doctor(words: Sequence[str], out: TextIO) -> int:
+    """Run the command with the words that follow its name; return its exit code.
+
+    Raises:
+        StartError: the configuration's file cannot be read.
+    """
+    arguments = new_parser().parse_words(words)
+    found = []
+    for finding in findings(arguments.config, arguments.override):
+        found.append(finding)
+        if not arguments.json:
+            out.write(f"{finding.line()}\n")
+            out.flush()  # some checks take their time
+    worst = next(level for level in _ORDER if any(each.level is level for each in found))
+    if arguments.json:
+        document = {"result": worst.value, "findings": found}
+        out.write(msgspec.json.format(msgspec.json.encode(document)).decode() + "\n")
+    else:
+        out.write(_summary(found))
+    return EXIT_ERRORS if worst is Level.ERROR else 0
+
+
+def _summary(found: Sequence[Finding]) -> str:
+    counts = {level: sum(each.level is level for each in found) for level in _ORDER}
+    errors, warnings = (_counted(counts[each], each.value) for each in (Level.ERROR, Level.WARNING))
+    return f"{errors}, {warnings}\n"
+
+
+def _counted(count: int, name: str) -> str:
+    return f"{count} {name}" if count == 1 else f"{count} {name}s"
+
+
+def findings(config: Path, overrides: Sequence[str]) -> Iterator[Finding]:
+    """Yield what is found, ok or not; without a sound configuration, of the machine alone.
+
+    Raises:
+        StartError: the configuration's file cannot be read.
+    """
+    text = read_configuration_text(config)
+    configuration = parse_or_faults(text, source=str(config), overrides=overrides)
+    if isinstance(configuration, list):
+        yield from map(_fault, configuration)
+    else:
+        yield from _of_configuration(configuration)
+        yield from _of_surroundings(config, configuration)
+    yield from chain(clock_findings(), version_findings())
+
+
+def _fault(fault: ConfigurationError) -> Finding:
+    return error(_CHECK, str(fault), "correct it; the other checks need a valid configuration")
+
+
+def _of_configuration(configuration: Configuration) -> Iterator[Finding]:
+    yield ok(_CHECK, f"valid, node.id {configuration.node_id}")
+    if configuration.ignored_keys:
+        names = ", ".join(map(describe_ignored_key, configuration.ignored_keys))
+        advice = "remove what was meant for a broker, and check for typos"
+        yield warning(_CHECK, f"keys that mean nothing here are ignored: {names}", advice)
+
+
+def _of_surroundings(config: Path, configuration: Configuration) -> Iterator[Finding]:
+    log_dir = Path(configuration.metadata_log_dir)
+    is_running = is_locked(log_dir)
+    yield from access_findings(config, configuration)
+    yield from exposure_findings(configuration)
+    yield from port_findings(configuration, is_running=is_running)
+    yield from limit_findings(configuration)
+    yield from disk_findings(log_dir)
+    yield from log_findings(log_dir, configuration.node_id, is_running=is_running)

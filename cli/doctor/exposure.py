@@ -1,0 +1,48 @@
+"""Who can reach the daemon, and what they would overhear.
+
+Law: the same rule as the configuration's: what is not loopback asks for credentials. Where those
+would travel in the clear, that is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from authorizerd.cli.doctor.finding import Finding, ok, warning
+from authorizerd.config.configuration import Configuration
+from authorizerd.config.endpoints import HttpEndpoint, is_loopback
+from authorizerd.config.values import SecurityProtocol
+
+_CHECK: Final = "exposure"
+
+
+def exposure_findings(configuration: Configuration) -> Iterator[Finding]:
+    """Yield one finding for each port that others can reach, one for all if there is none."""
+    reachable = [*_of_decision_ports(configuration), *_of_listeners(configuration)]
+    yield from reachable or [ok(_CHECK, "only this machine can reach a port")]
+
+
+def _of_decision_ports(configuration: Configuration) -> Iterator[Finding]:
+    stream = configuration.decision_stream
+    for key, endpoint in (
+        ("decision.http", configuration.decision_http),
+        ("decision.stream", stream),
+    ):
+        if endpoint is not None and not is_loopback(endpoint):
+            text = f"authorizerd.{key}: other machines reach it, and tokens travel in the clear"
+            advice = "put a proxy that speaks TLS in front, or keep to a network that is trusted"
+            yield warning(_CHECK, text, advice)
+
+
+def _of_listeners(configuration: Configuration) -> Iterator[Finding]:
+    for listener in configuration.listeners:
+        if is_loopback(HttpEndpoint(host=listener.host, port=listener.port)):
+            continue
+        name = f"listeners: {listener.listener_name}"
+        if listener.security_protocol is SecurityProtocol.PLAINTEXT:
+            text = f"{name}: other machines reach it, and whoever does is User:ANONYMOUS"
+            yield warning(_CHECK, text, "make it SASL_PLAINTEXT, or listen on loopback")
+        else:
+            text = f"{name}: other machines reach it, and passwords travel in the clear"
+            yield warning(_CHECK, text, "keep it to a network that is trusted")

@@ -1,0 +1,66 @@
+"""The log as ``check-log`` sees it, and whether this node may have it. Nothing is locked."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+from authorizerd.cli.doctor.finding import Finding, error, ok, warning
+from authorizerd.metadata.errors import MetadataLogError
+from authorizerd.metadata.findings import Fault
+from authorizerd.metadata.inspection import Inspection
+from authorizerd.metadata.lock import LOCK_NAME
+from authorizerd.metadata.meta_properties import read_meta_properties
+from authorizerd.metadata.quorum_state import check_sole_voter
+from authorizerd.metadata.storage import DISK
+
+FAULTS_MAX: Final = 10
+
+_CHECK: Final = "log"
+
+
+def log_findings(log_dir: Path, node_id: int, *, is_running: bool) -> Iterator[Finding]:
+    """Yield the lock's state, whose the log is, and what is wrong with it; reads all of it."""
+    if not os.path.isdir(log_dir):
+        return  # said already
+    holder = "held: a daemon or a broker runs" if is_running else "free"
+    yield ok(_CHECK, f"{log_dir / LOCK_NAME}: {holder}")
+    try:
+        yield from _of_owner(log_dir, node_id)
+        yield from _of_files(log_dir, is_running=is_running)
+    except (MetadataLogError, OSError) as fault:
+        advice = "restore what was there; authorizerd format is for a node that is new"
+        yield error(_CHECK, str(fault), advice)
+
+
+def _of_owner(log_dir: Path, node_id: int) -> Iterator[Finding]:
+    check_sole_voter(log_dir, node_id, DISK)
+    properties = read_meta_properties(log_dir)
+    if properties is not None and properties.node_id != node_id:
+        text = f"node.id: {node_id}, but {log_dir} is of node {properties.node_id}"
+        yield error(_CHECK, text, "correct node.id, or name the right directory")
+
+
+def _of_files(log_dir: Path, *, is_running: bool) -> Iterator[Finding]:
+    inspection = Inspection(log_dir)
+    found = inspection.findings()
+    faults = (each for each in found if isinstance(each, Fault))
+    shown = list(islice(faults, FAULTS_MAX))
+    more = sum(1 for _ in faults)
+    for fault in shown:
+        yield _of_fault(log_dir, str(fault), is_running=is_running)
+    if more:
+        yield _of_fault(log_dir, f"{more} more faults", is_running=is_running)
+    if not shown:
+        acls = "not known" if inspection.snapshot is None else len(inspection.snapshot.acls)
+        yield ok(_CHECK, f"sound up to offset {inspection.end_offset - 1}, ACLs {acls}")
+
+
+def _of_fault(log_dir: Path, text: str, *, is_running: bool) -> Finding:
+    if is_running:
+        advice = "look again: what is being written may look unfinished"
+        return warning(_CHECK, text, advice)
+    return error(_CHECK, text, f"authorizerd check-log {log_dir}, then again with --repair")

@@ -1,0 +1,108 @@
+"""Whether each address could be bound.
+
+Law: an address is bound as the daemon binds it, never listened on, and let go at once: whoever
+begins to listen there meanwhile is not hindered, and nobody ever reaches this process.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import trio
+
+from authorizerd.cli.doctor.finding import Finding, error, ok, warning
+from authorizerd.config.configuration import Configuration
+from authorizerd.daemon.errors import StartError
+from authorizerd.daemon.net.binding import bind
+
+CONNECT_TIMEOUT_S: Final = 1
+
+_CHECK: Final = "ports"
+
+
+def port_findings(configuration: Configuration, *, is_running: bool) -> Iterator[Finding]:
+    """Yield one finding for each endpoint.
+
+    Args:
+        is_running: whether a process holds the lock of the log's directory: a daemon, whose
+            addresses are in use then.
+    """
+    http, admin = configuration.decision_http, configuration.admin_http
+    stream = configuration.decision_stream
+    addresses = [
+        ("authorizerd.decision.http", http.host, http.port),
+        ("authorizerd.admin.http", admin.host, admin.port),
+        *(
+            (f"listeners: {each.listener_name}", each.host, each.port)
+            for each in configuration.listeners
+        ),
+    ]
+    if stream is not None and stream.path is None:
+        addresses.append(("authorizerd.decision.stream", stream.host, stream.port))
+    for key, host, port in addresses:
+        yield _of_address(key, host, port, is_running=is_running)
+    if stream is not None and stream.path is not None:
+        yield _of_path("authorizerd.decision.stream", Path(stream.path), is_running=is_running)
+
+
+def _of_address(key: str, host: str | None, port: int, *, is_running: bool) -> Finding:
+    try:
+        trio.run(_bind_and_close, host, port, key)
+    except StartError as fault:
+        cause = fault.__cause__
+        if isinstance(cause, OSError) and cause.errno == errno.EADDRINUSE:
+            return _in_use(str(fault), is_running=is_running)
+        return error(_CHECK, str(fault), _advice(cause))
+    return ok(_CHECK, f"{key}: {host or '*'}:{port or 'any port'} is free")
+
+
+async def _bind_and_close(host: str | None, port: int, key: str) -> None:
+    (await bind(host, port, key)).close()
+
+
+def _advice(cause: BaseException | None) -> str:
+    if isinstance(cause, PermissionError):
+        return "choose a port above 1023, or give the daemon CAP_NET_BIND_SERVICE"
+    return "name an address of this machine"
+
+
+def _in_use(text: str, *, is_running: bool) -> Finding:
+    if is_running:
+        return ok(_CHECK, f"{text}: by a running daemon, as it seems, which holds the log's lock")
+    advice = (
+        "end what listens there (ss -ltnp), or choose another address; "
+        "a socket unit of systemd's for this daemon is right"
+    )
+    return error(_CHECK, f"{text}: by another program: no daemon runs on this log", advice)
+
+
+def _of_path(key: str, path: Path, *, is_running: bool) -> Finding:
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        if os.access(path.parent, os.W_OK | os.X_OK, effective_ids=True):
+            return ok(_CHECK, f"{key}: unix:{path} is free")
+        advice = f"let the daemon's user write to {path.parent}"
+        return error(_CHECK, f"{key}: unix:{path} cannot be made", advice)
+    except OSError as fault:
+        return error(_CHECK, f"{key}: unix:{path}: {fault.strerror}", "correct the path")
+    if not stat.S_ISSOCK(mode):
+        return error(_CHECK, f"{key}: unix:{path}: is there, and is no socket", "move it away")
+    with socket.socket(socket.AF_UNIX) as probe:
+        probe.settimeout(CONNECT_TIMEOUT_S)
+        try:
+            probe.connect(str(path))
+        except ConnectionRefusedError:
+            return ok(
+                _CHECK, f"{key}: unix:{path}: left by a process that is gone; a start removes it"
+            )
+        except OSError as fault:
+            text = f"{key}: unix:{path}: {fault.strerror or fault}"
+            return warning(_CHECK, text, "look who listens there (ss -lxp)")
+    return _in_use(f"{key}: unix:{path}: Address already in use", is_running=is_running)

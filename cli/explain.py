@@ -1,0 +1,168 @@
+"""``authorizerd explain``: one decision by a log or checkpoint, and the rule behind it.
+
+Invariant: the settings that the decision depends on are printed with their origin, since a daemon
+with other ones decides differently.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, NamedTuple, NoReturn, TextIO
+
+from authorizerd.acl.decision import AuthorizerSettings
+from authorizerd.acl.hosts import host_address
+from authorizerd.acl.letter_case import ascii_upper
+from authorizerd.acl.model import CLUSTER_NAME, OPERATIONS, Operation, Question, ResourceType
+from authorizerd.cli.configuration_file import add_config_arguments, read_configuration
+from authorizerd.cli.offline import explained
+from authorizerd.config.configuration import Configuration
+from authorizerd.config.errors import InvalidValueError
+from authorizerd.config.values import STANDARD_AUTHORIZER, boolean, super_users
+from authorizerd.daemon.errors import StartError
+
+EXIT_DENIED: Final = 3
+
+_SUPER_USERS: Final = "super.users"
+_ALLOW_EVERYONE: Final = "allow.everyone.if.no.acl.found"
+_RESOURCE_FLAGS: Final = {
+    "topic": ResourceType.TOPIC,
+    "group": ResourceType.GROUP,
+    "transactional-id": ResourceType.TRANSACTIONAL_ID,
+    "delegation-token": ResourceType.DELEGATION_TOKEN,
+    "user-principal": ResourceType.USER,
+}
+
+
+def add_explain_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(refuse=parser.error)
+    parser.add_argument(
+        "--log-dir",
+        type=Path,
+        help="a directory that holds __cluster_metadata-0, or one .checkpoint file; without it "
+        "that of --config",
+    )
+    add_config_arguments(parser, required=False)
+    parser.add_argument("--principal", required=True, help="Type:name, for example User:alice")
+    parser.add_argument("--host", help="the client's IP address; unknown without it")
+    parser.add_argument("--operation", required=True, help="a Kafka operation, in any case")
+    for flag in _RESOURCE_FLAGS:
+        parser.add_argument(f"--{flag}", action="append", default=[], metavar="NAME")
+    parser.add_argument("--cluster", action="store_true", help=f"the resource {CLUSTER_NAME}")
+    parser.add_argument(
+        "--super-users",
+        metavar="LIST",
+        help="in place of super.users of --config: Type:name;Type:name",
+    )
+    parser.add_argument(
+        "--allow-everyone-if-no-acl-found",
+        action="store_true",
+        help="as if allow.everyone.if.no.acl.found were true",
+    )
+
+
+def run_explain_command(arguments: argparse.Namespace, out: TextIO) -> int:
+    """Print the decision; return the exit code.
+
+    Raises:
+        StartError, ConfigurationError: the configuration cannot be used.
+        MetadataLogError, ChangeError, InvalidQuestionError: as ``explained``.
+    """
+    question = _question(arguments)
+    refuse: Callable[[str], NoReturn] = arguments.refuse
+    configuration = None
+    if arguments.config is not None:
+        configuration = _built_in(read_configuration(arguments.config, arguments.override))
+    elif arguments.override:
+        refuse("--override: expected --config too")
+    if arguments.log_dir is None and configuration is None:
+        refuse("expected --log-dir DIR, or --config FILE, which names it")
+    log_dir = arguments.log_dir or Path(configuration.metadata_log_dir if configuration else "")
+    used = _settings(arguments, configuration)
+    decision, text = explained(log_dir, _authorizer_settings(used, refuse), question)
+    out.write(f"{text}{_describe_settings(used)}\n")
+    return 0 if decision.allowed else EXIT_DENIED
+
+
+def _built_in(configuration: Configuration) -> Configuration:
+    name = configuration.authorizer_class_name
+    if name != STANDARD_AUTHORIZER:
+        reason = f"expected {STANDARD_AUTHORIZER}, found {name or 'no class'}"
+        raise StartError(f"authorizer.class.name: {reason}: explain knows its rules only")
+    return configuration
+
+
+class _Setting(NamedTuple):
+    """A setting's text, and where it comes from; an ``origin`` of None means that it is assumed."""
+
+    key: str
+    text: str
+    origin: str | None
+
+
+def _settings(
+    arguments: argparse.Namespace, configuration: Configuration | None
+) -> tuple[_Setting, _Setting]:
+    """Return the settings in force: a flag's, else the configuration's, else Kafka's default."""
+    values = {} if configuration is None else configuration.file_values
+    origin = None if configuration is None else str(arguments.config)
+    admins = _Setting(_SUPER_USERS, values.get(_SUPER_USERS, ""), origin)
+    everyone = _Setting(_ALLOW_EVERYONE, values.get(_ALLOW_EVERYONE, "false"), origin)
+    if arguments.super_users is not None:
+        admins = _Setting(_SUPER_USERS, arguments.super_users, "--super-users")
+    if arguments.allow_everyone_if_no_acl_found:
+        everyone = _Setting(_ALLOW_EVERYONE, "true", "--allow-everyone-if-no-acl-found")
+    return admins, everyone
+
+
+def _authorizer_settings(
+    used: tuple[_Setting, _Setting], refuse: Callable[[str], NoReturn]
+) -> AuthorizerSettings:
+    admins, everyone = used
+    try:
+        return AuthorizerSettings(
+            super_users=super_users(admins.text),
+            allow_everyone_if_no_acl_found=boolean(everyone.text),
+        )
+    except InvalidValueError as error:
+        refuse(f"--super-users: {error}")
+
+
+def _describe_settings(used: tuple[_Setting, _Setting]) -> str:
+    told = ", ".join(f"{each.key}={each.text} ({each.origin or 'assumed'})" for each in used)
+    is_assumed = any(each.origin is None for each in used)
+    advice = "; --config server.properties uses the daemon's" if is_assumed else ""
+    return f"by {told}{advice}"
+
+
+def _question(arguments: argparse.Namespace) -> Question:
+    refuse: Callable[[str], NoReturn] = arguments.refuse
+    resources = _resources(arguments)
+    if len(resources) != 1:
+        flags = ", ".join(f"--{flag}" for flag in (*_RESOURCE_FLAGS, "cluster"))
+        refuse(f"expected one resource, found {len(resources)}: name one by {flags}")
+    principal_type, _, name = arguments.principal.partition(":")
+    if not (principal_type and name):
+        found = repr(arguments.principal)
+        refuse(f"--principal: expected Type:name, for example User:alice, found {found}")
+    host = None if arguments.host is None else host_address(arguments.host)
+    if arguments.host is not None and host is None:
+        refuse(f"--host: expected an IP address, found {arguments.host!r}")
+    operation = Operation.named(ascii_upper(arguments.operation).replace("-", "_"))
+    if operation is None or operation not in OPERATIONS:
+        known = ", ".join(Operation(code).name for code in OPERATIONS)
+        refuse(f"--operation: unknown operation {arguments.operation!r}: expected one of {known}")
+    resource_type, name = resources[0]
+    return Question(arguments.principal, host, operation, resource_type, name)
+
+
+def _resources(arguments: argparse.Namespace) -> list[tuple[ResourceType, str]]:
+    """Return the resources that the flags name; a name may be several, joined by commas."""
+    named = [
+        (resource_type, name.strip())
+        for flag, resource_type in _RESOURCE_FLAGS.items()
+        for names in getattr(arguments, flag.replace("-", "_"))
+        for name in names.split(",")
+    ]
+    return named + [(ResourceType.CLUSTER, CLUSTER_NAME)] * arguments.cluster

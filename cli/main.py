@@ -1,0 +1,244 @@
+"""The command ``authorizerd``: its arguments, its exit codes, and errors in one clear line.
+
+Exit codes: 0 done (``explain``: allowed), 1 a fault (one line on standard error), 2 wrong
+arguments, 3 ``explain``: denied. ``check-log`` and ``doctor`` have their own (``cli.check_log``,
+``cli.doctor.command``); so has ``replay``: ``replay.command_line``. docs/exit-codes.md has
+them all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import platform
+import sys
+from collections.abc import Iterator, Sequence
+from functools import partial
+from importlib.metadata import version
+from io import TextIOWrapper
+from pathlib import Path
+from typing import Final, NoReturn
+
+from authorizerd.acl.errors import AclError
+from authorizerd.actors.errors import EndpointStartError, LogWriteError, UnfitChangeError
+from authorizerd.cli.acls.command import run_acl_command
+from authorizerd.cli.acls.runner import Terminal
+from authorizerd.cli.check_log import run_check_log
+from authorizerd.cli.configuration_file import add_config_arguments, read_configuration
+from authorizerd.cli.doctor.command import run_doctor
+from authorizerd.cli.explain import add_explain_arguments, run_explain_command
+from authorizerd.cli.offline import SnapshotAcls, read_snapshot
+from authorizerd.cli.parser import CommandParser
+from authorizerd.cli.replay import become_replay
+from authorizerd.cli.scram import read_scram_arguments
+from authorizerd.cli.standard_streams import tolerate_lost_readers
+from authorizerd.cli.token import add_token_arguments, run_token_command
+from authorizerd.config.configuration import Configuration
+from authorizerd.config.errors import ConfigurationError
+from authorizerd.config.keys import describe_ignored_key
+from authorizerd.daemon.errors import StartError
+from authorizerd.daemon.lifespan import run_daemon
+from authorizerd.daemon.logging.setup import log_to_standard_error, report_fault, take_log_format
+from authorizerd.daemon.reload_signal import hold_reload_signal
+from authorizerd.daemon.sources.own_log_directory import (
+    check_log_is_there,
+    claim_log_directory,
+    format_log_directory,
+)
+from authorizerd.daemon.worker import run_worker
+from authorizerd.daemon.workers.spawn import FEED_FLAG
+from authorizerd.metadata.errors import MetadataLogError
+from authorizerd.metadata.lock import locked
+from authorizerd.metadata.storage import DISK
+
+EXIT_FAULT: Final = 1
+
+_NAMED_ERRORS: Final = (
+    AclError,
+    ConfigurationError,
+    EndpointStartError,
+    LogWriteError,
+    MetadataLogError,
+    StartError,
+    UnfitChangeError,
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code."""
+    words = sys.argv[1:] if arguments is None else arguments
+    try:
+        if words[:1] == ["acls"]:
+            return _acls(words[1:])
+        if words[:1] == ["check-log"]:
+            return run_check_log(words[1:], sys.stdout)
+        if words[:1] == ["doctor"]:
+            return run_doctor(words[1:], sys.stdout)
+        if words[:1] == ["replay"]:
+            become_replay(words[1:])
+        parsed = new_parser().parse_words(words)
+        code: int = parsed.run(parsed)
+    except BaseExceptionGroup as group:
+        return _fault(group)
+    except _NAMED_ERRORS as error:
+        return _fault(error)
+    return code
+
+
+def _fault(error: BaseException) -> int:
+    """Print what is wrong in one line; what has no name here is a defect, and rises."""
+    named = [leaf for leaf in _leaves(error) if isinstance(leaf, _NAMED_ERRORS)]
+    if not named:
+        raise error
+    report_fault(str(named[0]))
+    return EXIT_FAULT
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            yield from _leaves(inner)
+    else:
+        yield error
+
+
+def new_parser() -> CommandParser:
+    """Return what reads the command's words, but for those with a parser of their own."""
+    parser = CommandParser(
+        prog="authorizerd",
+        description="Apache Kafka's ACL authorizer as a daemon.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,  # the version has several lines
+    )
+    parser.add_argument("--version", action="version", version=_versions())
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    _add_serve(commands.add_parser("serve", help="run the daemon"))
+    _add_format(commands.add_parser("format", help="make an empty log directory"))
+    _add_worker(commands.add_parser("worker"))  # without help: nobody's but the daemon's
+    _add_token(commands.add_parser("token", help="make a token for a caller of a decision port"))
+    commands.add_parser("acls", help="list, add and remove ACLs, with the flags of kafka-acls")
+    commands.add_parser("check-log", help="look at every byte of a metadata log, and repair it")
+    commands.add_parser("doctor", help="say what would hinder the daemon on this machine")
+    commands.add_parser("replay", help="judge recorded traffic by other ACLs, on Spark")
+    explain = commands.add_parser(
+        "explain", help="say what is decided, and why, by a log or checkpoint"
+    )
+    explain.set_defaults(run=_explain)
+    add_explain_arguments(explain)
+    return parser
+
+
+def _versions() -> str:
+    python = f"{platform.python_implementation()} {platform.python_version()}"
+    return f"authorizerd {version('authorizerd')}\n{python}\n{platform.platform()}"
+
+
+def _add_serve(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(run=_serve)
+    add_config_arguments(parser)
+    parser.add_argument(
+        "--ready-file", type=Path, help="gets the bound addresses as JSON once the ACLs are loaded"
+    )
+
+
+def _add_worker(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(run=_worker)
+    parser.add_argument(FEED_FLAG, required=True, type=int, dest="feed")
+
+
+def _worker(arguments: argparse.Namespace) -> int:
+    log_to_standard_error(is_worker=True)
+    run_worker(arguments.feed)
+    return 0
+
+
+def _serve(arguments: argparse.Namespace) -> int:
+    log_to_standard_error()
+    read = partial(read_configuration, arguments.config, arguments.override)
+    configuration = read()
+    take_log_format(configuration.log_format)
+    _warn(configuration)
+    log_dir = Path(configuration.metadata_log_dir)
+    check_log_is_there(log_dir)
+    with locked(log_dir):
+        properties = claim_log_directory(log_dir, node_id=configuration.node_id, storage=DISK)
+        run_daemon(read, properties, arguments.ready_file)
+    return 0
+
+
+def _add_format(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(run=_format)
+    add_config_arguments(parser)
+    parser.add_argument("--cluster-id", help="the cluster's id; a random one without it")
+    parser.add_argument(
+        "--add-scram",
+        action="append",
+        default=[],
+        metavar="'MECHANISM=[name=USER,password=PASSWORD]'",
+        help="a user's SCRAM credential, as kafka-storage takes it; may be repeated",
+    )
+
+
+def _format(arguments: argparse.Namespace) -> int:
+    credentials = read_scram_arguments(arguments.add_scram)
+    configuration = read_configuration(arguments.config, arguments.override)
+    log_dir = Path(configuration.metadata_log_dir)
+    properties = format_log_directory(
+        log_dir,
+        cluster_id=arguments.cluster_id,
+        node_id=configuration.node_id,
+        storage=DISK,
+        credentials=credentials,
+    )
+    print(f"Formatted {log_dir}: cluster {properties.cluster_id}, node {properties.node_id}")
+    return 0
+
+
+def _add_token(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(run=_token)
+    add_token_arguments(parser)
+
+
+def _token(arguments: argparse.Namespace) -> int:
+    run_token_command(arguments, sys.stdout)
+    return 0
+
+
+def _warn(configuration: Configuration) -> None:
+    logger = logging.getLogger("authorizerd")
+    if configuration.ignored_keys:
+        logger.warning(
+            "keys that mean nothing here are ignored: %s",
+            ", ".join(map(describe_ignored_key, configuration.ignored_keys)),
+        )
+
+
+def _acls(words: Sequence[str]) -> int:
+    """Run ``acls``, which takes kafka-acls' flags and reads them as kafka-acls does."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")  # as Java prints what the terminal has not
+    terminal = Terminal(answers=sys.stdin, out=sys.stdout, error=sys.stderr)
+    return run_acl_command(words, terminal, open_log=lambda path: SnapshotAcls(read_snapshot(path)))
+
+
+def _explain(arguments: argparse.Namespace) -> int:
+    return run_explain_command(arguments, sys.stdout)
+
+
+def run_and_exit() -> NoReturn:
+    """Run as the console command."""
+    hold_reload_signal(sys.argv[1:])
+    tolerate_lost_readers()
+    try:
+        code: int | str | None = main()
+    except SystemExit as end:  # argparse has printed something
+        code = end.code
+    try:
+        sys.stdout.flush()
+    except StartError as error:
+        code = _fault(error)
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    run_and_exit()

@@ -1,0 +1,133 @@
+"""``--add-scram`` of ``authorizerd format``, in kafka-storage's words: the first credentials.
+
+    --add-scram 'SCRAM-SHA-256=[name=alice,password=alice-secret]'
+    --add-scram 'SCRAM-SHA-512=[name=bob,iterations=8192,salt="MTIz",saltedpassword="NDU2"]'
+
+Law: whatever is wrong with an argument, no part of its value is ever shown. A comma ends a value,
+so any part may be the rest of a password.
+
+Source: Kafka 4.3 ScramParser. Stricter in two things: an empty name, which nobody can log in by,
+and an empty password, which breaks kafka-storage, are refused by name.
+"""
+
+from __future__ import annotations
+
+import binascii
+import os
+import re
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from authorizerd.daemon.errors import StartError
+from authorizerd.image.changes import CredentialAdded
+from authorizerd.protocol.records.scram import ScramMechanism, credential_of, salted_password
+
+ITERATIONS: Final = 4096
+"""How many there are where an argument does not say."""
+
+ITERATIONS_MIN: Final = 4096
+ITERATIONS_MAX: Final = 16_384
+SALT_BYTES: Final = 24
+
+_KEYS: Final = ("name", "password", "saltedpassword", "salt", "iterations")
+_MECHANISMS: Final = {mechanism.text: mechanism for mechanism in ScramMechanism}
+_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,10}", re.ASCII)
+
+
+def read_scram_arguments(
+    arguments: Sequence[str], new_salt: Callable[[], bytes] = lambda: os.urandom(SALT_BYTES)
+) -> list[CredentialAdded]:
+    """Return the credentials of all ``--add-scram`` arguments, in order.
+
+    Raises:
+        StartError: an argument is wrong; it is named by its number, and how it is wrong.
+    """
+    credentials = []
+    for number, argument in enumerate(arguments, 1):
+        try:
+            credentials.append(_credential(argument, new_salt))
+        except ValueError as error:
+            where = f" (number {number})" if len(arguments) > 1 else ""
+            raise StartError(f"--add-scram{where}: {error}") from None
+    return credentials
+
+
+def _credential(argument: str, new_salt: Callable[[], bytes]) -> CredentialAdded:
+    mechanism, parts = _split(argument.strip())
+    values = _values(parts)
+    name = _required(values, "name")
+    iterations = _iterations(values.get("iterations", str(ITERATIONS)), mechanism)
+    if "password" not in values and "saltedpassword" not in values:
+        raise ValueError("you must supply one of 'password' or 'saltedpassword'")
+    if "password" not in values and "salt" not in values:
+        raise ValueError("you must supply 'salt' with 'saltedpassword'")
+    salt = _decoded(values, "salt") if "salt" in values else new_salt()
+    if "password" in values:
+        salted = salted_password(mechanism, _required(values, "password"), salt, iterations)
+    else:
+        _required(values, "saltedpassword")
+        salted = _decoded(values, "saltedpassword")
+    return CredentialAdded(name, mechanism, credential_of(mechanism, salted, salt, iterations))
+
+
+def _split(argument: str) -> tuple[ScramMechanism, list[str]]:
+    """Return the mechanism, and the parts of what stands in its brackets."""
+    name, equals, configuration = argument.partition("=")
+    if not equals:
+        raise ValueError("there is no equals sign behind the mechanism")
+    mechanism = _MECHANISMS.get(name)
+    if mechanism is None:
+        raise ValueError(f"the mechanism is none of {', '.join(_MECHANISMS)}")
+    if not configuration.startswith("["):
+        raise ValueError("what follows the mechanism has to start with [")
+    if not configuration.endswith("]") or len(configuration) == 1:
+        raise ValueError("what follows the mechanism has to end with ]")
+    return mechanism, configuration[1:-1].rstrip(",").split(",")
+
+
+def _values(parts: Sequence[str]) -> dict[str, str]:
+    """Return values by key, without the quotes that they may stand in; the last of a key counts."""
+    values: dict[str, str] = {}
+    for number, part in enumerate(parts, 1):
+        key, equals, value = part.partition("=")
+        if not equals:
+            raise ValueError(f"part {number} has no equals sign; a comma ends a value")
+        if key not in _KEYS:
+            raise ValueError(f"part {number} begins with none of {', '.join(_KEYS)}")
+        is_quoted = len(value) > 1 and value[0] == value[-1] == '"'
+        values[key] = value[1:-1] if is_quoted else value
+        if not _is_utf8(values[key]):
+            raise ValueError(f"'{key}' is not UTF-8")
+    return values
+
+
+def _is_utf8(text: str) -> bool:
+    """Say whether a word of the command line was text: what was not has surrogates for bytes."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
+def _required(values: dict[str, str], key: str) -> str:
+    if not values.get(key):
+        raise ValueError(f"'{key}' is empty" if key in values else f"you must supply '{key}'")
+    return values[key]
+
+
+def _iterations(text: str, mechanism: ScramMechanism) -> int:
+    if not _INTEGER.fullmatch(text):
+        raise ValueError("'iterations' is not an integer")
+    iterations = int(text)
+    if not ITERATIONS_MIN <= iterations <= ITERATIONS_MAX:
+        raise ValueError(
+            f"'iterations' has to be {ITERATIONS_MIN} to {ITERATIONS_MAX} for {mechanism.text}"
+        )
+    return iterations
+
+
+def _decoded(values: dict[str, str], key: str) -> bytes:
+    """Return the bytes of a value in base64; as in Java, it may lack its padding."""
+    text = values[key]
+    padded = text if "=" in text else text + "=" * (-len(text) % 4)
+    try:
+        return binascii.a2b_base64(padded.encode("ascii"), strict_mode=True)
+    except ValueError:
+        raise ValueError(f"'{key}' is not base64") from None

@@ -1,0 +1,62 @@
+"""Standard output and standard error of a command whose reader may leave early.
+
+Invariant: a reader that has read enough (``authorizerd doctor | head``) changes neither what the
+command does nor its exit code. Output that is lost for another reason, a full disk for instance,
+ends the command with one line.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+from typing import TYPE_CHECKING, TextIO
+
+from authorizerd.daemon.errors import StartError
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
+
+class _OutputFile(io.FileIO):
+    """A file descriptor of which writes are dropped once one has failed."""
+
+    def __init__(self, descriptor: int, name: str) -> None:
+        super().__init__(descriptor, "wb", closefd=False)
+        self._stream_name = name
+        self._is_lost = False
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        """Write, unless nobody reads any more.
+
+        Raises:
+            StartError: the first write that fails for another reason.
+        """
+        if not self._is_lost:
+            try:
+                return super().write(data)
+            except BrokenPipeError:
+                self._is_lost = True
+            except OSError as error:
+                self._is_lost = True
+                raise StartError(f"{self._stream_name}: {error.strerror or error}") from error
+        return memoryview(data).nbytes
+
+
+def tolerate_lost_readers() -> None:
+    """Replace ``sys.stdout`` and ``sys.stderr``, for the length of the process."""
+    sys.stdout = _tolerant(sys.stdout, "standard output")
+    sys.stderr = _tolerant(sys.stderr, "standard error")
+
+
+def _tolerant(stream: TextIO, name: str) -> TextIO:
+    """Return a stream on the same descriptor; one that was closed at the start stays as it is."""
+    if not isinstance(stream, io.TextIOWrapper):
+        return stream
+    stream.flush()
+    return io.TextIOWrapper(
+        io.BufferedWriter(_OutputFile(stream.fileno(), name)),
+        encoding=stream.encoding,
+        errors=stream.errors,
+        line_buffering=stream.line_buffering,
+        write_through=stream.write_through,
+    )

@@ -1,0 +1,70 @@
+"""``authorizerd token``: a new token for one who asks on a decision port.
+
+Law: the token is shown once, on standard output, and written nowhere; the file gets its hash.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import secrets
+from pathlib import Path
+from typing import Final, TextIO
+
+from authorizerd.config.errors import InvalidValueError
+from authorizerd.config.tokens import SECRET_BYTES, new_token, parse_tokens
+from authorizerd.daemon.decisions.token_file import read_tokens
+from authorizerd.daemon.errors import StartError
+
+FILE_MODE: Final = 0o644
+"""Of a file that is new: hashes of random secrets may be read by all."""
+
+_ID_BYTES: Final = 6
+
+
+def add_token_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--principal", required=True, help="who holds it: Type:name, for example User:proxy"
+    )
+    parser.add_argument("--id", help="what the token is known by; a random one without it")
+    parser.add_argument(
+        "--append",
+        type=Path,
+        metavar="FILE",
+        help="add the token's line to authorizerd.tokens.file; without it the line is printed",
+    )
+
+
+def run_token_command(arguments: argparse.Namespace, out: TextIO) -> None:
+    """Make a token and print it.
+
+    Raises:
+        StartError: the id or principal cannot be used, or the file cannot be written.
+        ConfigurationError: the file is none of tokens.
+    """
+    token_id: str = arguments.id or secrets.token_hex(_ID_BYTES)
+    try:
+        token, line = new_token(token_id, arguments.principal, secrets.token_bytes(SECRET_BYTES))
+    except InvalidValueError as error:
+        raise StartError(f"token: {error}") from None
+    if arguments.append is not None:
+        _append(arguments.append, line)
+    out.write(f"{token}\n")
+    if arguments.append is None:
+        out.write(f"{line}\n")
+
+
+def _append(path: Path, line: str) -> None:
+    """Add ``line``; a file that would not be a good one then is left as it is."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, FILE_MODE)
+        with open(descriptor, "rb+", buffering=0) as file:
+            read_tokens(str(path))
+            before = file.read()
+            separator = b"\n" if before and not before.endswith(b"\n") else b""
+            addition = separator + line.encode() + b"\n"
+            parse_tokens((before + addition).decode(), source=str(path))
+            file.write(addition)
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise StartError(f"--append: {path}: {error.strerror or error}") from error

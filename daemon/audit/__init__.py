@@ -1,0 +1,1 @@
+"""The audit log's output: Kafka's lines or JSON, to a file or a stream."""

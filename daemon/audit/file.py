@@ -1,0 +1,122 @@
+"""The audit's file: appended to in a worker thread, wherever its path leads.
+
+**Invariant:** a line is whole. The daemon's processes take turns, and one that finds the end torn,
+by a full disk or by a process that was killed, ends that line before it writes. Before each write
+the path is looked at: when the file was moved or removed a new one is made, so no line goes to a
+file that the path does not name any more but those of the moment itself, which are in the old one.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+from typing import Final
+
+import trio
+
+from authorizerd.actors.audit_log import PartialWriteError
+from authorizerd.daemon.audit.turns import AuditTurns
+
+Write = Callable[[int, bytes | memoryview], int]
+"""``os.write``."""
+
+_FLAGS: Final = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK
+
+
+class AuditFile:
+    """An append-only file, readable by its owner and group alone."""
+
+    def __init__(self, path: str, turns: AuditTurns, write: Write = os.write) -> None:
+        """Open the file.
+
+        Raises:
+            OSError: it cannot be opened for appending.
+        """
+        self._path: Final = path
+        self._turns: Final = turns
+        self._write: Final = write
+        self._file = _open(path)
+        self._is_to_reopen = False
+        self._is_busy = False
+        self._limiter = trio.CapacityLimiter(1)
+
+    def reopen(self) -> None:
+        """Have the path opened anew before the next write, even if it names the same file."""
+        self._is_to_reopen = True
+
+    async def write(self, lines: Sequence[bytes]) -> None:
+        """Append lines, or see with none of them that some could be.
+
+        Cancelled, it leaves the thread to itself: the file is not to be written to any more.
+
+        Raises:
+            PartialWriteError, OSError: the disk is full, or broken, or there is no file.
+        """
+        self._is_busy = True
+        await trio.to_thread.run_sync(
+            self._append, lines, abandon_on_cancel=True, limiter=self._limiter
+        )
+
+    def close(self) -> None:
+        if not self._is_busy:  # a thread that was left to itself has it open
+            os.close(self._file)
+
+    def _append(self, lines: Sequence[bytes]) -> None:
+        try:
+            self._follow_path()
+            with self._turns.taken():
+                if self._is_torn():
+                    _write_whole(self._write, self._file, b"\n")
+                self._write_lines(lines)
+        finally:
+            self._is_busy = False
+
+    def _follow_path(self) -> None:
+        if self._is_to_reopen or not self._is_at_path():
+            file = _open(self._path)
+            os.close(self._file)
+            self._file, self._is_to_reopen = file, False
+
+    def _is_at_path(self) -> bool:
+        try:
+            there = os.stat(self._path)
+        except FileNotFoundError:
+            return False
+        return os.path.samestat(there, os.fstat(self._file))
+
+    def _is_torn(self) -> bool:
+        size = os.fstat(self._file).st_size
+        return size > 0 and os.pread(self._file, 1, size - 1) not in (b"\n", b"")
+
+    def _write_lines(self, lines: Sequence[bytes]) -> None:
+        # In one call, so that a truncation from outside falls between lines.
+        data = b"".join(line + b"\n" for line in lines)
+        written = 0
+        view = memoryview(data)
+        try:
+            while written < len(data):
+                written += self._write(self._file, view[written:])
+        except OSError as error:
+            raise PartialWriteError(error, whole_lines(lines, written)) from error
+
+
+def whole_lines(lines: Sequence[bytes], size: int) -> int:
+    """Return how many lines are whole in the first ``size`` bytes; an end may be missing."""
+    ends = accumulate(len(line) + 1 for line in lines)
+    return sum(end - 1 <= size for end in ends) if size else 0
+
+
+def _write_whole(write: Write, file: int, data: bytes) -> None:
+    while data:
+        data = data[write(file, data) :]
+
+
+def _open(path: str) -> int:
+    file = os.open(path, _FLAGS, 0o640)
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        os.close(file)
+        raise OSError(errno.EINVAL, "not a file")
+    return file

@@ -1,0 +1,174 @@
+"""The shape of an audit line: Kafka's own, or JSON.
+
+Invariant: one event is one line, and no name changes how a reader sees it. Characters that break a
+line, steer a terminal or hide or reorder text are escaped; otherwise Kafka's format is what a
+broker's log4j layout ``[%d] %p %m (%c)%n`` writes.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Final
+from unicodedata import category
+
+import msgspec
+
+from authorizerd.acl.audit import LOGGER_NAME, audit_message
+from authorizerd.acl.audit_mask import Masker
+from authorizerd.acl.decision import MatchingAcl
+from authorizerd.acl.model import Operation, ResourceType
+from authorizerd.actors.audit_log import AuditEvent
+from authorizerd.config.values import AuditFormat
+
+JSON_VERSION: Final = 1
+"""Raised when a field goes or means something else; new ones may come under the same version."""
+
+_ESCAPED: Final = frozenset(("Cc", "Cf", "Zl", "Zp"))
+"""Unicode's categories of controls, of format characters and of the line separators."""
+
+
+class _Escapes(dict[int, str]):
+    """What ``str.translate`` writes for each character; only escapes are kept, for they are few."""
+
+    def __init__(self, escape: Callable[[str], str]) -> None:
+        super().__init__()
+        self._escape = escape
+
+    def __missing__(self, code: int) -> str:
+        character = chr(code)
+        if category(character) not in _ESCAPED:
+            return character
+        return self.setdefault(code, self._escape(character))
+
+
+def _escape_by_code(character: str) -> str:
+    """Return ``\\n`` and ``\\r`` by name, others by their code: ``\\x9b``, ``\\u202e``."""
+    if character in "\n\r":
+        return "\\n" if character == "\n" else "\\r"
+    code = ord(character)
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def _escape_as_json(character: str) -> str:
+    return f"\\u{ord(character):04x}" if character == "\x7f" else json.dumps(character)[1:-1]
+
+
+_KAFKA_ESCAPES: Final = _Escapes(_escape_by_code)
+_JSON_ESCAPES: Final = _Escapes(_escape_as_json)
+
+
+def format_kafka(event: AuditEvent) -> bytes:
+    """Return the line as a broker writes it; the time is local, in milliseconds.
+
+    A sampled line says its rate behind the logger, where a log4j layout may say anything.
+    """
+    message = audit_message(
+        event.question, event.decision, event.request_name, event.resource_reference_count
+    )
+    if not message.isprintable():
+        message = message.translate(_KAFKA_ESCAPES)
+    seconds, milliseconds = divmod(int(event.time_s * 1000), 1000)
+    line = (
+        f"[{_local_time(seconds)},{milliseconds:03d}] {event.level.name} {message} ({LOGGER_NAME})"
+    )
+    if event.sample_rate < 1:
+        line = f"{line} [sampleRate={event.sample_rate:g}]"
+    return line.encode("utf-8", "backslashreplace")
+
+
+@lru_cache(maxsize=4)
+def _local_time(seconds: int) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
+
+
+@lru_cache(maxsize=4)
+def _utc_time(seconds: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
+
+
+class _AuditRecord(msgspec.Struct, gc=False):
+    version: int
+    time: str
+    level: str
+    principal: str
+    allowed: bool
+    operation: str
+    host: str | None
+    resource_type: str
+    resource_name: str
+    request: str
+    resource_reference_count: int
+    rule: str
+    acl: str | None
+    offset: int
+    sample_rate: float
+    masked: tuple[str, ...]
+
+
+_encode: Final = msgspec.json.Encoder().encode
+
+
+def format_json(event: AuditEvent, masked: tuple[str, ...] = ()) -> bytes:
+    """Return the event as one JSON object; the time is UTC, in milliseconds.
+
+    Args:
+        masked: which of principal, host and resource are not what was asked.
+    """
+    question, rule = event.question, event.decision.rule
+    seconds, milliseconds = divmod(int(event.time_s * 1000), 1000)
+    is_acl = isinstance(rule, MatchingAcl)
+    line = _encode(
+        _AuditRecord(
+            version=JSON_VERSION,
+            time=f"{_utc_time(seconds)}.{milliseconds:03d}Z",
+            level=event.level.name,
+            principal=question.principal,
+            allowed=event.decision.allowed,
+            operation=Operation.read(question.operation).name,
+            host=question.host,
+            resource_type=ResourceType.read(question.resource_type).name,
+            resource_name=question.resource_name,
+            request=event.request_name,
+            resource_reference_count=event.resource_reference_count,
+            rule="MatchingAcl" if is_acl else str(rule),
+            acl=str(rule.acl) if isinstance(rule, MatchingAcl) else None,
+            offset=event.offset,
+            sample_rate=event.sample_rate,
+            masked=masked,
+        )
+    )
+    if line.isascii() and b"\x7f" not in line:
+        return line
+    text = line.decode()
+    return line if text.isprintable() else text.translate(_JSON_ESCAPES).encode()
+
+
+def mask(event: AuditEvent, masker: Masker) -> AuditEvent:
+    """Return the event without the names that are to be hidden."""
+    return msgspec.structs.replace(
+        event,
+        question=masker.question(event.question),
+        decision=masker.decision(event.decision),
+    )
+
+
+class AuditFormatter:
+    """Args:
+    masker: None where nothing is hidden; it may be replaced by one with another secret.
+    """
+
+    def __init__(self, format: AuditFormat, masker: Masker | None) -> None:
+        self._is_json: Final = format is AuditFormat.JSON
+        self.masker = masker
+
+    def __call__(self, event: AuditEvent) -> bytes:
+        """Return the event's line, without its end."""
+        masked: tuple[str, ...] = ()
+        if self.masker is not None:
+            event, masked = mask(event, self.masker), self.masker.masked
+        return format_json(event, masked) if self._is_json else format_kafka(event)

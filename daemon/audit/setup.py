@@ -1,0 +1,198 @@
+"""The audit's parts: made of the configuration, put into force, read anew, and closed.
+
+**Invariant:** the secret of masked names is read from its file and shown nowhere.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import stat
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Final
+
+from authorizerd.acl.audit_mask import Masker, Masking
+from authorizerd.actors.audit_log import EVENTS_PER_SLICE, AuditLog
+from authorizerd.config.configuration import Configuration, Reloadable
+from authorizerd.daemon.audit.file import AuditFile
+from authorizerd.daemon.audit.format import AuditFormatter
+from authorizerd.daemon.audit.stream import AuditStream
+from authorizerd.daemon.audit.turns import AuditTurns
+from authorizerd.daemon.errors import StartError
+
+KEY: Final = "authorizerd.audit.log"
+SECRET_KEY: Final = "authorizerd.audit.mask.secret.file"  # noqa: S105 - the key, not a secret
+SECRET_BYTES_MIN: Final = 16
+SECRET_BYTES_MAX: Final = 4096
+EVENTS_MASKED_PER_SLICE: Final = 48
+"""Hashes of names that are new take four times as long as all the rest of a line."""
+STANDARD_STREAMS: Final = {"stdout": 1, "stderr": 2}
+
+_logger = logging.getLogger("authorizerd")
+
+
+class Audit:
+    """Args:
+    target: a path, or the name of a standard stream.
+    secret: what hashes of names are keyed with.
+    turns: shared by all processes that write there.
+
+    Raises:
+        StartError: the output cannot be used.
+    """
+
+    def __init__(
+        self, configuration: Configuration, target: str, secret: bytes, turns: AuditTurns
+    ) -> None:
+        self._configuration: Final = configuration
+        self.turns: Final = turns
+        self._formatter: Final = AuditFormatter(
+            configuration.audit_format, _new_masker(configuration, secret)
+        )
+        self._output: Final = _open_output(target, turns)
+        self.log: Final = AuditLog(
+            self._output,
+            level=configuration.reloadable.audit_level,
+            rules=configuration.reloadable.audit_rules,
+            format_event=self._formatter,
+            events_max=configuration.audit_queue_max,
+            events_per_slice=(
+                EVENTS_PER_SLICE if self._formatter.masker is None else EVENTS_MASKED_PER_SLICE
+            ),
+            on_failure=partial(
+                _logger.error, "audit log %s: lines cannot be written now: %s", target
+            ),
+            on_recovery=partial(
+                _logger.warning, "audit log %s: lines are written again; lost meanwhile: %d", target
+            ),
+            on_loss=partial(_logger.error, "audit log %s: lines lost at the end: %d", target),
+        )
+
+    @property
+    def secret(self) -> bytes:
+        """The secret in force, empty where nothing is masked."""
+        masker = self._formatter.masker
+        return b"" if masker is None else masker.secret
+
+    def take_settings(self, settings: Reloadable) -> None:
+        self.log.level = settings.audit_level
+        self.log.take_rules(settings.audit_rules)
+
+    def read_anew(self) -> Callable[[], None]:
+        """Read the secret again; return what puts it in force, and has the file opened anew.
+
+        It blocks.
+
+        Raises:
+            StartError: the secret's file cannot be used.
+        """
+        return partial(self.take_secret, _read_secret_of(self._configuration))
+
+    def take_secret(self, secret: bytes) -> None:
+        """Key hashes with another secret from now on, and open the file anew."""
+        self._formatter.masker = _new_masker(self._configuration, secret)
+        self._output.reopen()
+
+    def close(self) -> None:
+        self._output.close()
+        self.turns.close()
+
+
+def open_audit(configuration: Configuration) -> Audit | None:
+    """Open the audit of a daemon, where one is wanted.
+
+    Raises:
+        StartError: the output or the secret's file cannot be used.
+    """
+    target = configuration.audit_log
+    if target is None:
+        return None
+    return Audit(configuration, target, _read_secret_of(configuration), AuditTurns())
+
+
+def open_worker_audit(
+    configuration: Configuration, secret: bytes, turns: int | None
+) -> Audit | None:
+    """Open a worker's end of the audit, where there is one.
+
+    Args:
+        secret: the one that the daemon has in force.
+        turns: the descriptor of the daemon's ``AuditTurns``.
+
+    Raises:
+        StartError: as ``Audit``.
+    """
+    target = configuration.audit_log
+    if target is None:
+        return None
+    return Audit(configuration, target, secret, AuditTurns(turns))
+
+
+def _open_output(target: str, turns: AuditTurns) -> AuditFile | AuditStream:
+    if target in STANDARD_STREAMS:
+        return AuditStream(STANDARD_STREAMS[target], turns, is_ours=False)
+    try:
+        if _is_stream(target):
+            # Without waiting: a named pipe that nobody reads is an error rather than a hang.
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK
+            return AuditStream(os.open(target, flags), turns, is_ours=True)
+        return AuditFile(target, turns)
+    except OSError as error:
+        raise StartError(f"{KEY}: {target}: {error.strerror or error}") from error
+
+
+def _is_stream(path: str) -> bool:
+    try:
+        mode = os.stat(path).st_mode
+    except FileNotFoundError:
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISCHR(mode)
+
+
+def _new_masker(configuration: Configuration, secret: bytes) -> Masker | None:
+    maskings = _maskings_of(configuration)
+    return Masker(**maskings, secret=secret) if maskings else None
+
+
+def _maskings_of(configuration: Configuration) -> Mapping[str, Masking]:
+    """Return how each kind of name is masked; empty where none is."""
+    maskings = {
+        "principal": configuration.audit_mask_principal,
+        "host": configuration.audit_mask_host,
+        "resource": configuration.audit_mask_resource,
+    }
+    return {} if set(maskings.values()) == {Masking.NONE} else maskings
+
+
+def _read_secret_of(configuration: Configuration) -> bytes:
+    """Return the secret of the file that the configuration names; empty where none is needed."""
+    path = configuration.audit_mask_secret_file
+    return read_secret(path) if path is not None and _maskings_of(configuration) else b""
+
+
+def read_secret(path: str) -> bytes:
+    """Return the content of a secret's file, without a line's end behind it.
+
+    Raises:
+        StartError: it cannot be read, others may read it, or it is too short or too long.
+    """
+    try:
+        with open(path, "rb", opener=_open_at_once) as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise StartError(f"{SECRET_KEY}: {path}: not a file")
+            if status.st_mode & stat.S_IRWXO:
+                raise StartError(f"{SECRET_KEY}: {path}: everybody may use it (chmod o-rwx)")
+            secret = file.read(SECRET_BYTES_MAX + 1).removesuffix(b"\n")
+    except OSError as error:
+        raise StartError(f"{SECRET_KEY}: {path}: {error.strerror or error}") from error
+    if not SECRET_BYTES_MIN <= len(secret) <= SECRET_BYTES_MAX:
+        bounds = f"{SECRET_BYTES_MIN} to {SECRET_BYTES_MAX}"
+        raise StartError(f"{SECRET_KEY}: {path}: the secret is not of {bounds} bytes")
+    return secret
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    """Open without waiting: a pipe would make us, for somebody who writes to it."""
+    return os.open(path, flags | os.O_NONBLOCK)

@@ -1,0 +1,75 @@
+"""The authorizer that ``authorizer.class.name`` names, found, made and told apart from its faults.
+
+Law: a class that cannot be used keeps the daemon from starting; it is never passed over for
+another one.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from importlib import import_module
+from typing import Any, Final
+
+from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.actors.authorizer import Authorizer
+from authorizerd.actors.decider import Decider
+from authorizerd.actors.no_authorizer import NoAuthorizer
+from authorizerd.actors.plugged_authorizer import PluggedAuthorizer
+from authorizerd.actors.published import View
+from authorizerd.config.values import STANDARD_AUTHORIZER
+from authorizerd.daemon.errors import StartError
+
+_KEY: Final = "authorizer.class.name"
+_METHODS: Final = frozenset(
+    name for name in vars(Authorizer) if not name.startswith("_") and name != "register"
+)
+
+_logger = logging.getLogger(__name__)
+
+
+def choose_authorizer(
+    class_name: str, standard: Decider, snapshot: View[AclSnapshot | None]
+) -> Decider:
+    """Return ``standard``, or what is to decide in its place.
+
+    Args:
+        class_name: as configured: Kafka's name for the built-in one, a class in Python, or empty.
+
+    Raises:
+        StartError: there is no such class, or it is no authorizer.
+    """
+    if class_name == STANDARD_AUTHORIZER:
+        return standard
+    if class_name:
+        authorizer = _load(class_name, standard)
+    else:
+        authorizer = NoAuthorizer()
+        _logger.warning("%s is empty: there is no authorizer, and everyone may do anything", _KEY)
+    return PluggedAuthorizer(
+        authorizer,
+        name=class_name or "NoAuthorizer",
+        snapshot=snapshot,
+        on_failure=lambda error: _logger.error("%s failed", class_name, exc_info=error),
+    )
+
+
+def _load(class_name: str, standard: Authorizer) -> Authorizer:
+    module_name, _, name = class_name.rpartition(".")
+    try:
+        made: Any = getattr(import_module(module_name), name)(standard)
+    except ModuleNotFoundError as error:
+        if error.name is not None and re.match(rf"{re.escape(error.name)}(\.|$)", module_name):
+            raise _refusal(class_name, f"there is no module {error.name}") from error
+        raise _refusal(class_name, str(error)) from error
+    except BaseException as error:
+        raise _refusal(class_name, f"{type(error).__name__}: {error}") from error
+    missing = sorted(method for method in _METHODS if not hasattr(type(made), method))
+    if missing:
+        raise _refusal(class_name, f"is no authorizer: it lacks {', '.join(missing)}")
+    authorizer: Authorizer = made
+    return authorizer
+
+
+def _refusal(class_name: str, reason: str) -> StartError:
+    return StartError(f"{_KEY}: {class_name}: {reason}")

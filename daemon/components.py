@@ -1,0 +1,220 @@
+"""The daemon's parts made from its configuration, and wired together; nothing here runs them.
+
+Law: each part is made after those that it holds, and closed before them. Ports are no part:
+``endpoints`` binds them, ``servers`` makes what serves there.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import trio
+
+from authorizerd.acl.model import ChangeBatch
+from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.actors.authorizer import Authorizer
+from authorizerd.actors.published import View
+from authorizerd.actors.purgatory import Purgatory
+from authorizerd.actors.record_applier import CaughtUp, RecordApplier
+from authorizerd.actors.standard_authorizer import StandardAuthorizer
+from authorizerd.actors.update_queue import UpdateQueue
+from authorizerd.config.configuration import Configuration
+from authorizerd.config.dynamic import Layers
+from authorizerd.daemon.audit.setup import open_audit
+from authorizerd.daemon.authorizer_loader import choose_authorizer
+from authorizerd.daemon.decisions.callers import Askers
+from authorizerd.daemon.errors import StartError
+from authorizerd.daemon.gc_control import Collector
+from authorizerd.daemon.kafka.quorum import Leadership
+from authorizerd.daemon.kafka.request_latency import RequestTimes
+from authorizerd.daemon.settings import Settings
+from authorizerd.daemon.sources.own_log_directory import now_ms
+from authorizerd.daemon.sources.own_log_reader import LocalLogSource
+from authorizerd.daemon.sources.own_log_writer import Checkpointer, CheckpointPolicy, OwnLog
+from authorizerd.daemon.workers.pool import WorkerPool
+from authorizerd.image.cluster import ClusterImage
+from authorizerd.metadata.log import MetadataLog
+from authorizerd.metadata.storage import DISK, Storage
+from authorizerd.metadata.writer import LogWriter
+from authorizerd.protocol.worker_feed import Files
+
+ACL_ID_BYTES: Final = 16
+BATCHES_WAITING_MAX: Final = 16
+
+_logger = logging.getLogger("authorizerd")
+
+
+class Parts:
+    """One of each part; ``close`` them at the end.
+
+    ``authorizer`` is who is asked: the ``standard`` one, unless another class is plugged in.
+    ``workers``, ``audit`` and ``audit_log`` are None where there are none.
+    """
+
+    def __init__(self, read_configuration: Callable[[], Configuration]) -> None:
+        """Open the log and the audit file, and make the authorizer.
+
+        Args:
+            read_configuration: blocks; called again at each SIGHUP.
+
+        Raises:
+            MetadataLogError: there is no log.
+            ConfigurationError: a line of the tokens file is no entry.
+            StartError: the audit or tokens file or the authorizer cannot be used.
+        """
+        configuration = read_configuration()
+        self.configuration: Final = configuration
+        self.log: Final = Log(configuration, DISK)
+        self.collector: Final = Collector()
+        feed, inbox = trio.open_memory_channel[ChangeBatch | CaughtUp](BATCHES_WAITING_MAX)
+        self.applier: Final = RecordApplier(inbox, settle=self.collector.settle)
+        snapshot, image = self.applier.snapshot, self.applier.cluster
+        self.workers: Final = _new_worker_pool(configuration, feed, snapshot, self._files)
+        self.feed: Final = feed if self.workers is None else self.workers.feed
+        self.audit: Final = open_audit(configuration)
+        self.audit_log: Final = None if self.audit is None else self.audit.log
+        self.updates: Final = _new_update_queue(
+            configuration, self.log, self.feed, snapshot, image, self.workers
+        )
+        self.checkpointer: Final = self.log.new_checkpointer(snapshot, image)
+        self.standard: Final = StandardAuthorizer(
+            snapshot, audit_log=self.audit_log, now_s=time.time, updates=self.updates
+        )
+        self.authorizer: Final = choose_authorizer(
+            configuration.authorizer_class_name, self.standard, snapshot
+        )
+        for authorizer in dict.fromkeys((self.standard, self.authorizer)):
+            _configure(authorizer, configuration)
+        self.settings: Final = Settings(
+            configuration, image, self.authorizer, read=read_configuration
+        )
+        self.askers: Final = Askers(self.authorizer, configuration.tokens_file)
+        self.askers.read_anew()()
+        self.settings.follow_file(self.askers.read_anew)
+        if self.audit is not None:
+            self.settings.follow_file(self.audit.read_anew)
+        if self.workers is not None:
+            self.settings.follow_file(self.workers.read_anew)
+        self.purgatory: Final = Purgatory(configuration.reloadable.update_timeout_ms)
+        self.times: Final = RequestTimes()
+
+    def _files(self) -> Files:
+        """Return what is in force of the files that the configuration names."""
+        return Files(self.askers.text, b"" if self.audit is None else self.audit.secret)
+
+    def close(self) -> None:
+        """Close the authorizer and the files; a log that is whole is marked so."""
+        for authorizer in dict.fromkeys((self.authorizer, self.standard)):
+            authorizer.close()
+        try:
+            self.log.writer.close()
+        except OSError as error:
+            _logger.warning("the clean shutdown could not be marked: %s", error)
+        if self.audit is not None:
+            self.audit.close()
+
+
+class Log:
+    """What belongs to the log that the daemon owns: reading, writing, checkpoints."""
+
+    def __init__(self, configuration: Configuration, storage: Storage) -> None:
+        """Open the log.
+
+        Raises:
+            LogDirectoryError: there is none.
+        """
+        log_dir = Path(configuration.metadata_log_dir)
+        self.writer: Final = LogWriter(
+            log_dir,
+            storage=storage,
+            segment_bytes_max=configuration.metadata_log_segment_bytes,
+            now_ms=now_ms,
+        )
+        self.own: Final = OwnLog(self.writer, node_id=configuration.node_id)
+        self.source: Final = LocalLogSource(MetadataLog.open(log_dir, storage), self.own.begin)
+        self._configuration = configuration
+        self._storage = storage
+
+    def leadership(self, snapshot: AclSnapshot | None) -> Leadership | None:
+        """Return what clients are told of the log that ``snapshot`` was made of."""
+        return None if snapshot is None else Leadership(self.writer.epoch, snapshot.offset + 1)
+
+    def new_checkpointer(
+        self, snapshot: View[AclSnapshot | None], cluster: View[ClusterImage]
+    ) -> Checkpointer:
+        configuration = self._configuration
+        return Checkpointer(
+            Path(configuration.metadata_log_dir),
+            self.writer,
+            snapshot,
+            cluster,
+            CheckpointPolicy(
+                bytes_between=configuration.metadata_log_max_record_bytes_between_snapshots,
+                interval_ms=configuration.metadata_log_max_snapshot_interval_ms,
+                retention_bytes=configuration.metadata_max_retention_bytes,
+                retention_ms=configuration.metadata_max_retention_ms,
+            ),
+            replay=self.source.replay,
+            storage=self._storage,
+            bytes_read=lambda: self.source.bytes_since_checkpoint,
+        )
+
+
+def _new_update_queue(
+    configuration: Configuration,
+    log: Log,
+    feed: trio.MemorySendChannel[ChangeBatch | CaughtUp],
+    snapshot: View[AclSnapshot | None],
+    image: View[ClusterImage],
+    workers: WorkerPool | None,
+) -> UpdateQueue:
+    new_queue = partial(
+        UpdateQueue,
+        log.own,
+        feed,
+        snapshot,
+        image,
+        requests_max=configuration.queued_max_requests,
+        new_id=lambda: os.urandom(ACL_ID_BYTES),
+    )
+    if workers is None:
+        return new_queue()
+    return new_queue(applied_everywhere=workers.applied_everywhere)
+
+
+def _new_worker_pool(
+    configuration: Configuration,
+    applier: trio.MemorySendChannel[ChangeBatch | CaughtUp],
+    snapshot: View[AclSnapshot | None],
+    files: Callable[[], Files],
+) -> WorkerPool | None:
+    """Return the workers, None where the daemon is to decide alone."""
+    if configuration.workers == 1:
+        return None
+    return WorkerPool(
+        configuration.workers,
+        applier,
+        snapshot,
+        configuration=configuration.file_values,
+        files=files,
+        timeout_ms=configuration.worker_timeout_ms,
+    )
+
+
+def _configure(authorizer: Authorizer, configuration: Configuration) -> None:
+    """Let the authorizer take over its settings.
+
+    Raises:
+        StartError: it does not want to.
+    """
+    try:
+        authorizer.configure(Layers(file=configuration.file_values).in_force())
+    except BaseException as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise StartError(f"{configuration.authorizer_class_name}: {reason}") from error

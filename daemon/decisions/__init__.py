@@ -1,0 +1,1 @@
+"""What answers on the decision ports: AuthZEN, OPA, the decision stream, and who may ask."""

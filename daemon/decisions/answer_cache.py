@@ -1,0 +1,59 @@
+"""What was answered before, found again by the text of the question.
+
+Law: an answer is found only for the very bytes of its question, and only while the snapshot and
+the settings that it was made by are the ones that the question is judged by.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Final
+
+import msgspec
+
+from authorizerd.acl.decision import AuthorizerSettings, Decision
+from authorizerd.acl.model import Question
+from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.actors.decider import Authority
+
+ANSWERS_MAX: Final = 10_000
+QUESTION_BYTES_MAX: Final = 1024
+ANSWER_BYTES_MAX: Final = 1024
+
+
+class Answered(msgspec.Struct, frozen=True, gc=False):
+    """A question, what was decided of it, and how that was worded."""
+
+    question: Question
+    decision: Decision
+    answer: bytes
+
+
+class AnswerMemory:
+    """The latest answers; the oldest makes room, one at a time."""
+
+    def __init__(self, answers_max: int = ANSWERS_MAX) -> None:
+        self._answers_max: Final = answers_max
+        self._answers: Final[OrderedDict[bytes, tuple[int, Answered]]] = OrderedDict()
+        self._snapshot: AclSnapshot | None = None
+        self._settings: AuthorizerSettings | None = None
+        self._generation = 0
+
+    def generation_of(self, authority: Authority) -> int:
+        """Return the number under which answers by ``authority`` are kept and found."""
+        if authority.snapshot is not self._snapshot or authority.settings is not self._settings:
+            self._snapshot, self._settings = authority.snapshot, authority.settings
+            self._generation += 1
+        return self._generation
+
+    def find(self, text: bytes, generation: int) -> Answered | None:
+        kept = self._answers.get(text)
+        return kept[1] if kept is not None and kept[0] == generation else None
+
+    def keep(self, text: bytes, generation: int, answered: Answered) -> None:
+        """Keep an answer, unless it or its question is so long that many would take much memory."""
+        if len(text) > QUESTION_BYTES_MAX or len(answered.answer) > ANSWER_BYTES_MAX:
+            return
+        self._answers[text] = (generation, answered)
+        if len(self._answers) > self._answers_max:
+            self._answers.popitem(last=False)

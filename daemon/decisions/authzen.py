@@ -1,0 +1,170 @@
+"""AuthZEN's evaluation and evaluations on the decision port.
+
+Law: one request is judged by one snapshot. A request that cannot be read is refused whole with
+HTTP 400 and a line of text; one evaluation of many that cannot be read, or that the caller may not
+ask for, is a denial that says why.
+
+Source: OpenID AuthZEN Authorization API 1.0; RULINGS for AUTHORIZER_NOT_READY: HTTP 503.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+import trio
+
+from authorizerd.acl.errors import InvalidQuestionError, NotReadyError
+from authorizerd.acl.model import Question
+from authorizerd.actors.decider import Authority, Decider
+from authorizerd.daemon.decisions.answer_cache import Answered, AnswerMemory
+from authorizerd.daemon.decisions.callers import Asker, Askers, check_may_ask
+from authorizerd.daemon.errors import ForbiddenError
+from authorizerd.protocol.decisions.authzen import (
+    AuthZenError,
+    Evaluation,
+    Vocabulary,
+    decode_evaluation,
+    decode_evaluations,
+    encode_answer,
+    encode_answers,
+    encode_failed_answer,
+    has_defaults,
+    question_of,
+    with_defaults,
+)
+from authorizerd.protocol.http.messages import (
+    UNIDENTIFIED,
+    Request,
+    Response,
+    bearer_token,
+    has_json_type,
+    text_response,
+)
+
+SURFACE: Final = "AuthZEN"
+EVALUATION_PATH: Final = "/access/v1/evaluation"
+EVALUATIONS_PATH: Final = "/access/v1/evaluations"
+
+_JSON: Final = "application/json"
+_REQUEST_ID: Final = b"x-request-id"
+_EVALUATIONS_PER_SLICE: Final = 64
+
+
+class _Judgement(msgspec.Struct, frozen=True, gc=False):
+    """What one request is judged by, who asked, and under which number its answers are kept."""
+
+    authority: Authority
+    asker: Asker
+    generation: int
+
+
+class AuthZenHandler:
+    def __init__(self, authorizer: Decider, vocabulary: Vocabulary, askers: Askers) -> None:
+        self._authorizer = authorizer
+        self._askers = askers
+        self._vocabulary = vocabulary
+        self._counts = authorizer.counts_of(SURFACE)
+        self._memory = AnswerMemory()
+
+    async def __call__(self, request: Request) -> Response:
+        """Answer one request; long ones yield to other connections between slices."""
+        response = await self._answer(request)
+        request_id = request.headers.get(_REQUEST_ID)
+        if request_id is None:
+            return response
+        headers = (*response.headers, (b"X-Request-ID", request_id))
+        return msgspec.structs.replace(response, headers=headers)
+
+    async def _answer(self, request: Request) -> Response:
+        if request.path not in (EVALUATION_PATH, EVALUATIONS_PATH):
+            return text_response(
+                404, f"no such path: expected {EVALUATION_PATH} or {EVALUATIONS_PATH}"
+            )
+        if request.method != "POST":
+            response = text_response(405, "only POST is answered here")
+            return msgspec.structs.replace(response, headers=((b"Allow", b"POST"),))
+        asker = self._askers.identify(bearer_token(request), SURFACE)
+        if asker is None:
+            return UNIDENTIFIED
+        if not has_json_type(request):
+            return text_response(400, "Content-Type must be application/json")
+        try:
+            if request.path == EVALUATION_PATH:
+                return self._evaluate(request.body, asker)
+            return await self._evaluate_all(request.body, asker)
+        except (AuthZenError, InvalidQuestionError) as error:
+            return text_response(400, str(error))
+        except ForbiddenError as error:
+            return text_response(403, str(error))
+        except NotReadyError as error:
+            return text_response(503, f"AUTHORIZER_NOT_READY: {error}")
+
+    def _judgement(self, asker: Asker) -> _Judgement:
+        authority = self._authorizer.newest()
+        return _Judgement(authority, asker, self._memory.generation_of(authority))
+
+    def _evaluate(self, body: bytes, asker: Asker) -> Response:
+        answer, _ = self._decide(self._judgement(asker), body)
+        return Response(status=200, body=answer, content_type=_JSON)
+
+    async def _evaluate_all(self, body: bytes, asker: Asker) -> Response:
+        request = decode_evaluations(body)
+        if not request.evaluations:
+            return self._evaluate(body, asker)
+        judgement = self._judgement(asker)
+        defaults = request if has_defaults(request) else None
+        answers: list[bytes] = []
+        for raw in request.evaluations:
+            if len(answers) % _EVALUATIONS_PER_SLICE == _EVALUATIONS_PER_SLICE - 1:
+                await trio.lowlevel.checkpoint()
+            try:
+                answer, allowed = self._decide(judgement, bytes(raw), defaults)
+            except (AuthZenError, InvalidQuestionError) as error:
+                answer, allowed = encode_failed_answer(400, str(error)), False
+            except ForbiddenError as error:
+                answer, allowed = encode_failed_answer(403, str(error)), False
+            answers.append(answer)
+            if request.semantic.ends_after(allowed):
+                break
+        return Response(status=200, body=encode_answers(answers), content_type=_JSON)
+
+    def _decide(
+        self, judgement: _Judgement, text: bytes, defaults: Evaluation | None = None
+    ) -> tuple[bytes, bool]:
+        """Return the answer to one evaluation, and whether it allows.
+
+        A text that leans on defaults says nothing by itself, so what is remembered does not help.
+        """
+        authority, generation = judgement.authority, judgement.generation
+        kept = self._memory.find(text, generation) if defaults is None else None
+        question = self._question(text, defaults) if kept is None else kept.question
+        self._check(judgement, question)
+        known = None if kept is None else kept.decision
+        decision = self._authorizer.decide(authority, question, SURFACE, self._counts, known=known)
+        if kept is not None and decision is known:
+            return kept.answer, decision.allowed
+        answer = encode_answer(decision, authority.offset, question)
+        if defaults is None:
+            self._memory.keep(text, generation, Answered(question, decision, answer))
+        return answer, decision.allowed
+
+    def _question(self, text: bytes, defaults: Evaluation | None) -> Question:
+        try:
+            evaluation = decode_evaluation(text)
+            if defaults is not None:
+                evaluation = with_defaults(evaluation, defaults)
+            return question_of(evaluation, self._vocabulary)
+        except AuthZenError:
+            self._counts.invalid += 1
+            raise
+
+    def _check(self, judgement: _Judgement, question: Question) -> None:
+        try:
+            check_may_ask(judgement.asker, question.principal, judgement.authority)
+        except ForbiddenError:
+            self._counts.invalid += 1
+            raise
+        except NotReadyError:
+            self._counts.not_ready += 1
+            raise

@@ -1,0 +1,258 @@
+"""The decision stream's server: frames of questions in, frames of decisions out, in order.
+
+Law: one frame is judged by one state of the ACLs, whose offset stands in its answer. A client that
+does not read its answers is not read from, so what waits for it is bounded by one frame and what
+was received with it.
+
+Source: docs/stream.md; RULINGS for AUTHORIZER_NOT_READY: the frame's error code.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from itertools import islice
+from typing import Final
+
+import trio
+
+from authorizerd.acl.errors import InvalidQuestionError, NotReadyError
+from authorizerd.acl.hosts import host_address
+from authorizerd.actors.decider import Authority, Decider
+from authorizerd.config.bounds import SEND_BYTES
+from authorizerd.config.configuration import Reloadable
+from authorizerd.daemon.decisions.callers import Asker, Askers
+from authorizerd.daemon.errors import ClosingError, NoRoomError
+from authorizerd.daemon.net.connection import LOGIN_BYTES_MAX, Connection, Phase
+from authorizerd.daemon.net.connection_limits import ConnectionLimits
+from authorizerd.daemon.net.connection_server import ConnectionServer, ConnectionStatistics
+from authorizerd.protocol.decisions.stream import (
+    ALLOWED,
+    DENIED,
+    INVALID,
+    NOT_READY,
+    OPERATION_OF,
+    RESOURCE_TYPE_OF,
+    STREAM_VERSION,
+    Ask,
+    Hello,
+    StreamQuestion,
+    StreamServerConnection,
+    encode_answer,
+    encode_hello,
+)
+from authorizerd.protocol.kafka.error_codes import ErrorCode
+
+SURFACE: Final = "Stream"
+QUESTIONS_PER_TURN: Final = 256
+QUESTIONS_PER_FRAME: Final = 4
+"""What a frame costs beside its questions, in questions."""
+NO_CORRELATION_ID: Final = -1
+"""What stands for the frame's own where it has not come in whole."""
+_NOT_NOW: Final = encode_hello(ErrorCode.THROTTLING_QUOTA_EXCEEDED, -1)
+
+_logger = logging.getLogger(__name__)
+
+
+class StreamServer(ConnectionServer):
+    """Args:
+    offset_timeout_ms: how long a frame may wait for the offset that it names.
+    turn_ms_max: how much work may be done before a frame that came with it; beyond, it is refused.
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        decider: Decider,
+        askers: Askers,
+        limits: ConnectionLimits,
+        frame_bytes_max: int,
+        room_bytes: int,
+        turn_ms_max: float,
+        offset_timeout_ms: int,
+    ) -> None:
+        super().__init__(
+            name=name,
+            limits=limits,
+            room_bytes=room_bytes,
+            turn_ms_max=turn_ms_max,
+            too_many=_NOT_NOW,
+            requires_login=True,
+        )
+        self.statistics = ConnectionStatistics()
+        self.decider: Final = decider
+        self.askers: Final = askers
+        self.frame_bytes_max: Final = frame_bytes_max
+        self.offset_timeout = offset_timeout_ms / 1000
+        self.counts: Final = decider.counts_of(SURFACE)
+
+    def reconfigure(self, settings: Reloadable, connections_max: int) -> None:
+        super().reconfigure(settings, connections_max)
+        self.offset_timeout = settings.update_timeout_ms / 1000
+
+    async def converse(self, connection: Connection) -> None:
+        await _Conversation(self, connection).run()
+
+
+class _Conversation:
+    """One connection, from its first byte to its last."""
+
+    def __init__(self, server: StreamServer, connection: Connection) -> None:
+        self._server = server
+        self._connection = connection
+        self._frames = StreamServerConnection(
+            server.frame_bytes_max, hello_bytes_max=LOGIN_BYTES_MAX
+        )
+        self._answers = bytearray()
+        self._questions_this_turn = 0
+        self._asker: Asker | None = None
+
+    async def run(self) -> None:
+        """Read and answer by turns until the peer, or what it sends, ends the connection."""
+        while data := await self._receive():
+            self._frames.receive_data(data)
+            await self._answer_all()
+            while self._connection.admission.is_put_off:
+                await self._connection.pause()
+                await self._answer_all()
+
+    async def _receive(self) -> bytes:
+        try:
+            return await self._connection.receive(self._frames.bytes_held)
+        except NoRoomError:
+            error = ErrorCode.THROTTLING_QUOTA_EXCEEDED
+            self._answers += encode_answer(NO_CORRELATION_ID, error, self._offset, b"")
+            await self._flush()
+            raise
+
+    async def _answer_all(self) -> None:
+        """Answer the frames of which all has come, as far as we get to."""
+        try:
+            await self._answer_frames()
+        finally:  # what stands before a frame that is none is answered
+            await self._flush()
+
+    async def _answer_frames(self) -> None:
+        admission = self._connection.admission
+        while not admission.is_put_off and (received := self._frames.next_frame()) is not None:
+            self._connection.phase = Phase.ANSWERING
+            self._server.statistics.requests += 1
+            await self._take_turns(QUESTIONS_PER_FRAME)
+            if isinstance(received, Ask):
+                answer = await self._answer(received)  # which may send what stands before it
+                self._answers += answer
+            elif isinstance(received, Hello):
+                self._greet(received)
+            else:
+                _logger.debug("%s: no frame of questions: %s", self._server.name, received.reason)
+                error = ErrorCode.INVALID_REQUEST
+                self._answers += encode_answer(received.correlation_id, error, self._offset, b"")
+            if len(self._answers) >= SEND_BYTES:
+                await self._flush()
+
+    async def _take_turns(self, questions: int) -> None:
+        """Let others go first, where these questions would make this turn too long."""
+        self._questions_this_turn += questions
+        if self._questions_this_turn > QUESTIONS_PER_TURN:
+            await trio.lowlevel.checkpoint()
+            self._questions_this_turn = questions
+
+    @property
+    def _offset(self) -> int:
+        return self._server.decider.newest().offset
+
+    def _greet(self, hello: Hello) -> None:
+        error = ErrorCode.NONE
+        if hello.version != STREAM_VERSION:
+            error = ErrorCode.UNSUPPORTED_VERSION
+        else:
+            self._asker = self._server.askers.identify(hello.token, SURFACE)
+            if self._asker is None:
+                error = ErrorCode.SASL_AUTHENTICATION_FAILED
+        self._answers += encode_hello(error, -1 if error else self._offset)
+        if error:
+            raise ClosingError(f"hello refused: {error.name}")
+        self._server.establish(self._connection)
+
+    async def _flush(self) -> None:
+        if self._answers:
+            answers, self._answers = self._answers, bytearray()
+            await self._connection.send(answers)
+
+    async def _answer(self, ask: Ask) -> bytes:
+        """Return the frame that answers ``ask``."""
+        asker = self._asker
+        assert asker is not None, "greeted"
+        if not self._connection.admission.admits(has_sent_more=self._frames.bytes_held > 0):
+            self._server.statistics.requests_refused += 1
+            error = ErrorCode.THROTTLING_QUOTA_EXCEEDED
+            return encode_answer(ask.correlation_id, error, self._offset, b"")
+        if ask.min_offset > self._offset and not await self._wait_for(ask.min_offset):
+            error = ErrorCode.REQUEST_TIMED_OUT
+            return encode_answer(ask.correlation_id, error, self._offset, b"")
+        authority = self._server.decider.newest()
+        error = self._refusal(asker, ask.questions, authority)
+        if error:
+            return encode_answer(ask.correlation_id, error, authority.offset, b"")
+        decisions = bytearray()
+        for start in range(0, len(ask.questions), QUESTIONS_PER_TURN):
+            questions = ask.questions[start : start + QUESTIONS_PER_TURN]
+            await self._take_turns(len(questions))
+            decisions += self._decide(authority, questions)
+        if decisions and decisions.count(NOT_READY) == len(decisions):
+            error = ErrorCode.AUTHORIZER_NOT_READY
+            return encode_answer(ask.correlation_id, error, authority.offset, b"")
+        return encode_answer(ask.correlation_id, ErrorCode.NONE, authority.offset, decisions)
+
+    async def _wait_for(self, offset: int) -> bool:
+        """Say whether ``offset`` is applied in time; what is answered already goes out first."""
+        await self._flush()
+        with trio.move_on_after(self._server.offset_timeout):
+            await self._server.decider.wait_until_applied(offset)
+            return True
+        return False
+
+    def _refusal(
+        self, asker: Asker, questions: Sequence[StreamQuestion], authority: Authority
+    ) -> ErrorCode:
+        """Return why the asker may not put these questions, NONE where it may."""
+        # Who may ask about two may ask about all: one of the two is another than itself.
+        principals = islice({question[0] for question in questions}, 2)
+        try:
+            if all(asker.may_ask_about(principal, authority) for principal in principals):
+                return ErrorCode.NONE
+        except NotReadyError:
+            self._server.counts.not_ready += len(questions)
+            return ErrorCode.AUTHORIZER_NOT_READY
+        self._server.counts.invalid += len(questions)
+        return ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+
+    def _decide(self, authority: Authority, questions: Sequence[StreamQuestion]) -> bytes:
+        judge = self._server.decider.judge(authority, SURFACE)
+        decisions = bytearray()
+        for principal, host, operation_asked, type_asked, name in questions:
+            operation = OPERATION_OF.get(operation_asked)
+            resource_type = RESOURCE_TYPE_OF.get(type_asked)
+            address = None if host is None else host_address(host)
+            if (
+                operation is None
+                or resource_type is None
+                or (address is None and host is not None)
+                or not name
+                or ":" not in principal
+            ):
+                decisions.append(INVALID)
+                continue
+            try:
+                decisions.append(judge(principal, address, operation, resource_type, name))
+            except InvalidQuestionError:
+                decisions.append(INVALID)
+            except NotReadyError:
+                decisions.append(NOT_READY)
+        counts = self._server.counts
+        counts.denied += decisions.count(DENIED)
+        counts.allowed += decisions.count(ALLOWED)
+        counts.invalid += decisions.count(INVALID)
+        counts.not_ready += decisions.count(NOT_READY)
+        return bytes(decisions)

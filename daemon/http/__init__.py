@@ -1,0 +1,1 @@
+"""The HTTP server of the decision and admin ports."""

@@ -1,0 +1,202 @@
+"""The HTTP server of one port: requests in, a handler's answers out.
+
+Time, memory and turns on the loop are bounded for each connection.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+import trio
+
+from authorizerd.daemon.net.connection import Connection, Phase
+from authorizerd.daemon.net.connection_limits import ConnectionLimits
+from authorizerd.daemon.net.connection_server import ConnectionServer, ConnectionStatistics
+from authorizerd.daemon.net.socket_stream import RECEIVE_BYTES, send_last
+from authorizerd.protocol.http.connection import Event, Interim, ServerConnection
+from authorizerd.protocol.http.messages import (
+    CONNECTION_CLOSE,
+    Request,
+    Response,
+    encode_response,
+    text_response,
+)
+from authorizerd.protocol.http.request_head import BadRequest, HttpLimits
+
+Handler = Callable[[Request], Awaitable[Response]]
+
+ANSWERS_IN_A_TURN_MAX: Final = 64
+ANSWER_BYTES_IN_A_TURN_MAX: Final = 64 * 1024
+
+_TOO_MANY: Final = encode_response(
+    text_response(503, "too many connections"), connection=CONNECTION_CLOSE
+)
+_TOO_SLOW: Final = encode_response(
+    text_response(408, "request timed out"), connection=CONNECTION_CLOSE
+)
+_OVERLOADED: Final = msgspec.structs.replace(
+    text_response(503, "overloaded"), headers=((b"Retry-After", b"1"),)
+)
+_NO_ROOM: Final = text_response(503, "no room for so large a request or answer just now")
+_NO_ROOM_TO_READ: Final = encode_response(_NO_ROOM, connection=CONNECTION_CLOSE)
+_FORBIDDEN_HOST: Final = text_response(403, "host not allowed")
+_INTERNAL_ERROR: Final = text_response(500, "internal error")
+_IDLE, _RECEIVING, _ANSWERING, _SENDING = Phase
+_FIRST_ERROR_STATUS: Final = 400
+"""From here on a response does not establish its connection: 401 shows no right to ask."""
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class HttpStatistics(ConnectionStatistics):
+    """``requests`` were handled, and of them ``requests_failed`` by an error of the handler.
+
+    ``requests_bad`` never reached it, nor did ``requests_refused``, for want of time or room.
+    """
+
+    requests_bad: int = 0
+    requests_failed: int = 0
+
+
+class HttpServer(ConnectionServer):
+    """Answers each request with what ``handler`` returns for it.
+
+    Args:    handler: called with one request of a connection at a time. What it raises is logged
+             and answered with 500.
+             http_limits: what a request may measure.
+             allowed_hosts: what a Host header must match in full; None lets any pass. Without it
+             a web page could ask us through its reader's browser (DNS rebinding).
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        handler: Handler,
+        limits: ConnectionLimits,
+        http_limits: HttpLimits,
+        room_bytes: int,
+        turn_ms_max: float,
+        allowed_hosts: re.Pattern[bytes] | None,
+    ) -> None:
+        super().__init__(
+            name=name,
+            limits=limits,
+            room_bytes=room_bytes,
+            turn_ms_max=turn_ms_max,
+            too_many=_TOO_MANY,
+            too_slow=_TOO_SLOW,
+        )
+        self.statistics: HttpStatistics = HttpStatistics()
+        self.handler: Final = handler
+        self.http_limits: Final = http_limits
+        self.allowed_hosts: Final = allowed_hosts
+
+    async def converse(self, connection: Connection) -> None:
+        await _Conversation(self, connection).run()
+
+
+class _Conversation:
+    """One connection, from its first byte to its last."""
+
+    __slots__ = ("_connection", "_protocol", "_server", "_stream")
+
+    def __init__(self, server: HttpServer, connection: Connection) -> None:
+        self._server = server
+        self._connection = connection
+        self._stream = connection.stream
+        self._protocol = ServerConnection(server.http_limits)
+
+    async def run(self) -> None:
+        """Read and answer by turns: a peer that does not read its answers is not read from."""
+        connection, protocol, server = self._connection, self._protocol, self._server
+        cover = connection.share.cover
+        while not protocol.closed:
+            if not protocol.receiving:
+                if server.is_draining:
+                    return
+                connection.phase = _IDLE
+                connection.since = server.next_sweep
+            elif connection.phase is not _RECEIVING:
+                connection.enter(_RECEIVING)
+            data = await self._stream.receive_some(RECEIVE_BYTES)
+            if not data:
+                return
+            protocol.receive_data(data)
+            held = protocol.bytes_held
+            if not cover(held) and not connection.cover(held):
+                await self._refuse_to_hold()
+                return
+            await self._answer_all()
+            while connection.admission.is_put_off:
+                await connection.pause()
+                await self._answer_all()
+        await send_last(self._stream, b"")
+
+    async def _refuse_to_hold(self) -> None:
+        """Drop what has come of a request, and say that there is no room for it."""
+        self._server.statistics.requests_refused += 1
+        self._protocol.close()
+        self._connection.keep(0)
+        self._connection.enter(_SENDING)
+        await send_last(self._stream, _NO_ROOM_TO_READ)
+
+    async def _answer_all(self) -> None:
+        """Answer what has been received, in as few sends as keep turns and memory short."""
+        answers: list[bytes] = []
+        size = 0
+        connection, protocol = self._connection, self._protocol
+        admission = connection.admission
+        while not admission.is_put_off and (event := protocol.next_event()) is not None:
+            connection.phase = _ANSWERING
+            answer = await self._answer(event)
+            answers.append(answer)
+            size += len(answer)
+            if len(answers) >= ANSWERS_IN_A_TURN_MAX or size >= ANSWER_BYTES_IN_A_TURN_MAX:
+                await self._send(answers)
+                await trio.lowlevel.checkpoint()
+                answers, size = [], 0
+        if answers:
+            await self._send(answers)
+
+    async def _send(self, answers: list[bytes]) -> None:
+        connection = self._connection
+        connection.phase = _SENDING
+        connection.since = self._server.next_sweep
+        await self._stream.send_all(b"".join(answers))
+        connection.share.cover(self._protocol.bytes_held)
+
+    async def _answer(self, event: Event) -> bytes:
+        server, connection, protocol = self._server, self._connection, self._protocol
+        if isinstance(event, Interim):
+            return event.data
+        if isinstance(event, BadRequest):
+            server.statistics.requests_bad += 1
+            return protocol.send(text_response(event.status, event.reason))
+        server.statistics.requests += 1
+        hosts = server.allowed_hosts
+        if hosts is not None and not hosts.fullmatch(event.headers.get(b"host", b"")):
+            return protocol.send(_FORBIDDEN_HOST, close=True)
+        has_sent_more = protocol.bytes_held > 0
+        if not server.is_draining and not connection.admission.admits(has_sent_more=has_sent_more):
+            server.statistics.requests_refused += 1
+            return protocol.send(_OVERLOADED)
+        try:
+            response = await server.handler(event)
+            if not connection.is_established and response.status < _FIRST_ERROR_STATUS:
+                server.establish(connection)
+            size = len(response.body)
+            if not connection.share.cover_answer(size) and not connection.cover_answer(size):
+                server.statistics.requests_refused += 1
+                response = _NO_ROOM
+            return protocol.send(response, close=server.is_draining)
+        except Exception:  # the fault of one answer is not the daemon's end
+            server.statistics.requests_failed += 1
+            _logger.exception("%s: no answer to %s %.200s", server.name, event.method, event.path)
+            return protocol.send(_INTERNAL_ERROR, close=True)

@@ -1,0 +1,1 @@
+"""What answers on Kafka listeners, one module for each group of APIs."""

@@ -1,0 +1,243 @@
+"""DescribeAcls, CreateAcls and DeleteAcls.
+
+Law: the right is checked before anything is decoded that only its holder may ask. Each item gets
+its own result, whatever becomes of the others.
+
+Source: KIP-140, KIP-504, KIP-801; Kafka 4.3 AclApis.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import Any, Final
+
+import trio
+
+from authorizerd.acl.errors import InvalidAclError, PolicyViolationError
+from authorizerd.acl.model import Acl, AclFilter, Operation
+from authorizerd.acl.steps import free
+from authorizerd.acl.updates import Deleted
+from authorizerd.acl.validation import validate_filter, validate_resource
+from authorizerd.actors.authorizer import Authorizer, RequestContext
+from authorizerd.actors.completion import Completion
+from authorizerd.actors.errors import (
+    AuthorizerFaultError,
+    LogWriteError,
+    SecurityDisabledError,
+    UpdateRefusedError,
+)
+from authorizerd.actors.purgatory import Purgatory
+from authorizerd.actors.steps import finish_in_turns
+from authorizerd.daemon.kafka.codec import Answer
+from authorizerd.daemon.kafka.permissions import Rights
+from authorizerd.protocol.kafka.acl_requests import (
+    count_items,
+    decode_create_acls,
+    decode_delete_acls,
+    decode_describe_acls,
+)
+from authorizerd.protocol.kafka.acl_responses import (
+    DescribeAclsBody,
+    FilterResult,
+    MatchingAcl,
+    Piece,
+    encode_create_acls,
+    encode_delete_acls,
+    encode_describe_acls_error,
+)
+from authorizerd.protocol.kafka.chunked_output import Made
+from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
+from authorizerd.protocol.kafka.server_connection import KafkaRequest
+
+_ITEMS_PER_TURN: Final = 256
+_NOT_AUTHORIZED: Final = ApiError(
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCode.CLUSTER_AUTHORIZATION_FAILED.text
+)
+_NOT_READY: Final = ApiError(ErrorCode.AUTHORIZER_NOT_READY, ErrorCode.AUTHORIZER_NOT_READY.text)
+_TIMED_OUT: Final = ApiError(
+    ErrorCode.REQUEST_TIMED_OUT, "The request timed out; the update may still apply."
+)
+_CODES: Final[tuple[tuple[type[Exception], ErrorCode], ...]] = (
+    (PolicyViolationError, ErrorCode.POLICY_VIOLATION),
+    (InvalidAclError, ErrorCode.INVALID_REQUEST),
+    (UpdateRefusedError, ErrorCode.BROKER_NOT_AVAILABLE),
+    (LogWriteError, ErrorCode.KAFKA_STORAGE_ERROR),
+    (SecurityDisabledError, ErrorCode.SECURITY_DISABLED),
+)
+
+_logger = logging.getLogger(__name__)
+
+
+class AclHandlers:
+    """For each API what answers it, and what refuses it before the ACLs are loaded.
+
+    Raises (all methods): DecodeError, for what Kafka answers by closing the connection.
+    """
+
+    def __init__(self, authorizer: Authorizer, purgatory: Purgatory) -> None:
+        self._authorizer = authorizer
+        self._rights = Rights(authorizer)
+        self._purgatory = purgatory
+
+    async def describe(self, request: KafkaRequest, context: RequestContext) -> Answer:
+        version = request.api_version
+        if not self._rights.may(context, Operation.DESCRIBE):
+            return [encode_describe_acls_error(version, _NOT_AUTHORIZED)], 0.0
+        wanted = decode_describe_acls(version, request.body)
+        try:
+            validate_filter(wanted)
+        except InvalidAclError as error:
+            return [encode_describe_acls_error(version, _api_error(error))], 0.0
+        body = DescribeAclsBody(version)
+        try:
+            for acls in self._authorizer.acls(wanted):
+                for start in range(0, len(acls), _ITEMS_PER_TURN):
+                    body.add(acls[start : start + _ITEMS_PER_TURN])
+                    await trio.lowlevel.checkpoint()
+                await trio.lowlevel.checkpoint()
+        except (SecurityDisabledError, AuthorizerFaultError) as error:
+            return [encode_describe_acls_error(version, _api_error(error))], 0.0
+        return await finish_in_turns(body.encode()), 0.0
+
+    async def refuse_describe(self, request: KafkaRequest) -> list[Piece]:
+        return [encode_describe_acls_error(request.api_version, _NOT_READY)]
+
+    async def create(self, request: KafkaRequest, context: RequestContext) -> Answer:
+        if not self._rights.may(context, Operation.ALTER):
+            return await _refuse_creations(request, _NOT_AUTHORIZED), 0.0
+        acls = await finish_in_turns(decode_create_acls(request.api_version, request.body))
+        try:
+            return await self._create(request, context, acls)
+        finally:
+            await finish_in_turns(free(acls))
+
+    async def _create(
+        self, request: KafkaRequest, context: RequestContext, acls: list[Acl]
+    ) -> Answer:
+        faults: list[ApiError | None] = []
+        good: list[Acl] = []
+        for number, acl in enumerate(acls, 1):
+            fault = _resource_error(acl)
+            faults.append(fault)
+            if fault is None:
+                good.append(acl)
+            if number % _ITEMS_PER_TURN == 0:
+                await trio.lowlevel.checkpoint()
+        try:
+            completions = self._authorizer.create_acls(context, good)
+        except SecurityDisabledError as error:
+            return await _refuse_creations(request, _api_error(error)), 0.0
+        remote_s = await self._wait(completions)
+        results = _CreationResults(faults, completions)
+        return await finish_in_turns(encode_create_acls(request.api_version, results)), remote_s
+
+    async def refuse_create(self, request: KafkaRequest) -> list[Piece]:
+        return await _refuse_creations(request, _NOT_READY)
+
+    async def delete(self, request: KafkaRequest, context: RequestContext) -> Answer:
+        if not self._rights.may(context, Operation.ALTER):
+            return await _refuse_deletions(request, _NOT_AUTHORIZED), 0.0
+        filters = await finish_in_turns(decode_delete_acls(request.api_version, request.body))
+        try:
+            return await self._delete(request, context, filters)
+        finally:
+            await finish_in_turns(free(filters))
+
+    async def _delete(
+        self, request: KafkaRequest, context: RequestContext, filters: list[AclFilter]
+    ) -> Answer:
+        try:
+            completions = self._authorizer.delete_acls(context, filters)
+        except SecurityDisabledError as error:
+            return await _refuse_deletions(request, _api_error(error)), 0.0
+        remote_s = await self._wait(completions)
+        results = Made(_filter_result, completions)
+        return await finish_in_turns(encode_delete_acls(request.api_version, results)), remote_s
+
+    async def refuse_delete(self, request: KafkaRequest) -> list[Piece]:
+        return await _refuse_deletions(request, _NOT_READY)
+
+    async def _wait(self, completions: Sequence[Completion[Any]]) -> float:
+        """Wait in purgatory; return for how many seconds."""
+        started = time.perf_counter()
+        await self._purgatory.wait(completions)
+        return time.perf_counter() - started
+
+
+class _CreationResults:
+    """What each creation is answered: the fault that was found here, or what it ended with."""
+
+    def __init__(
+        self, faults: Sequence[ApiError | None], completions: Sequence[Completion[None]]
+    ) -> None:
+        self._faults = faults
+        self._completions = completions
+
+    def __len__(self) -> int:
+        return len(self._faults)
+
+    def __iter__(self) -> Iterator[ApiError | None]:
+        completions = iter(self._completions)
+        for fault in self._faults:
+            yield _error_of(next(completions)) if fault is None else fault
+
+
+async def _refuse_creations(request: KafkaRequest, error: ApiError) -> list[Piece]:
+    count = count_items(request.api_key, request.api_version, request.body)
+    refused = Made(lambda _: error, range(count))
+    return await finish_in_turns(encode_create_acls(request.api_version, refused))
+
+
+async def _refuse_deletions(request: KafkaRequest, error: ApiError) -> list[Piece]:
+    count = count_items(request.api_key, request.api_version, request.body)
+    result = FilterResult(error=error)
+    refused = Made(lambda _: result, range(count))
+    return await finish_in_turns(encode_delete_acls(request.api_version, refused))
+
+
+def _resource_error(acl: Acl) -> ApiError | None:
+    try:
+        validate_resource(acl)
+    except InvalidAclError as error:
+        return _invalid_request(str(error))
+    return None
+
+
+@cache
+def _invalid_request(text: str) -> ApiError:
+    """Return one value for each of Kafka's few texts: a request may have many faulty items."""
+    return ApiError(ErrorCode.INVALID_REQUEST, text)
+
+
+def _error_of(completion: Completion[Any]) -> ApiError | None:
+    """Return what an item failed with; one still under way has timed out."""
+    if not completion.is_done:
+        return _TIMED_OUT
+    error = completion.error
+    return None if error is None else _api_error(error)
+
+
+def _api_error(error: Exception) -> ApiError:
+    for kind, code in _CODES:
+        if isinstance(error, kind):
+            return ApiError(code, str(error))
+    _logger.error("an item has failed", exc_info=error)
+    return ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.UNKNOWN_SERVER_ERROR.text)
+
+
+def _filter_result(completion: Completion[Deleted]) -> FilterResult:
+    error = _error_of(completion)
+    if error is not None:
+        return FilterResult(error=error)
+    deleted = completion.result()
+    if deleted.error is not None:
+        return FilterResult(error=_api_error(deleted.error))
+    failures = deleted.failures
+
+    def match(acl: Acl) -> MatchingAcl:
+        return MatchingAcl(acl, _api_error(failures[acl]) if acl in failures else None)
+
+    return FilterResult(Made(match, deleted.acls))

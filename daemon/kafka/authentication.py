@@ -1,0 +1,111 @@
+"""One connection's way from a stranger to a principal, without the connection.
+
+Law: first the mechanism, then one token, once. What comes out of turn ends the connection,
+unanswered for the most part, and so does what fails, once it is answered; nobody who is logged in
+becomes somebody else.
+
+Source: KIP-43, KIP-152; Kafka 4.3 SaslServerAuthenticator.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from typing import Final
+
+from authorizerd.config.jaas import PlainUsers
+from authorizerd.daemon.errors import ClosingError
+from authorizerd.daemon.kafka.responses import SaslAuthenticateAnswer, SaslHandshakeAnswer
+from authorizerd.daemon.kafka.sasl_plain import MECHANISM, AuthenticationError, authenticate_plain
+from authorizerd.protocol.kafka.error_codes import ErrorCode
+
+ANONYMOUS: Final = "User:ANONYMOUS"
+_LOGGED_IN_ALREADY: Final = "SaslAuthenticate request received after successful authentication"
+_RAW_TOKENS: Final = 0
+"""The version of SaslHandshake after which tokens come bare, in no request."""
+
+
+class OutOfTurnError(ClosingError):
+    """A request that the connection is not ready for: it is closed, unanswered."""
+
+
+class _State(Enum):
+    STRANGER = auto()
+    REQUEST_EXPECTED = auto()
+    RAW_TOKEN_EXPECTED = auto()
+    LOGGED_IN = auto()
+    FAILED = auto()
+
+
+class SaslExchange:
+    """Args:
+    users: who may log in with PLAIN; None where nobody has to, and everyone is ANONYMOUS.
+    """
+
+    def __init__(self, users: PlainUsers | None) -> None:
+        self._users = users
+        self._has_told_versions = False
+        self._state = _State.LOGGED_IN if users is None else _State.STRANGER
+        self.principal: str | None = ANONYMOUS if users is None else None
+
+    @property
+    def expects_raw_token(self) -> bool:
+        return self._state is _State.RAW_TOKEN_EXPECTED
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the connection is to be closed once its last request is answered."""
+        return self._state is _State.FAILED
+
+    def tell_versions(self) -> ErrorCode:
+        """Return with what error an ApiVersions request is answered that is otherwise sound.
+
+        Raises:
+            OutOfTurnError: a stranger has been told already.
+        """
+        if self._state is _State.REQUEST_EXPECTED:
+            self._state = _State.FAILED
+            return ErrorCode.ILLEGAL_SASL_STATE
+        if self._state is _State.STRANGER:
+            if self._has_told_versions:
+                raise OutOfTurnError("a second ApiVersions")
+            self._has_told_versions = True
+        return ErrorCode.NONE
+
+    def choose_mechanism(self, mechanism: str, version: int) -> SaslHandshakeAnswer:
+        """Answer a SaslHandshake.
+
+        Raises:
+            OutOfTurnError: a raw token is expected, or the log-in has failed.
+        """
+        if self._state is _State.LOGGED_IN:
+            return SaslHandshakeAnswer(ErrorCode.ILLEGAL_SASL_STATE, ())
+        if self._state is _State.REQUEST_EXPECTED:
+            self._state = _State.FAILED
+            return SaslHandshakeAnswer(ErrorCode.ILLEGAL_SASL_STATE, ())
+        if self._state is not _State.STRANGER:
+            raise OutOfTurnError("a second SaslHandshake")
+        if mechanism != MECHANISM:
+            self._state = _State.FAILED
+            return SaslHandshakeAnswer(ErrorCode.UNSUPPORTED_SASL_MECHANISM, (MECHANISM,))
+        is_raw = version == _RAW_TOKENS
+        self._state = _State.RAW_TOKEN_EXPECTED if is_raw else _State.REQUEST_EXPECTED
+        return SaslHandshakeAnswer(ErrorCode.NONE, (MECHANISM,))
+
+    def authenticate(self, token: bytes) -> SaslAuthenticateAnswer:
+        """Answer a SaslAuthenticate, or a raw token: where it succeeds, ``principal`` is known.
+
+        Raises:
+            OutOfTurnError: no mechanism is chosen yet.
+        """
+        if self._state is _State.LOGGED_IN:
+            return SaslAuthenticateAnswer(ErrorCode.ILLEGAL_SASL_STATE, _LOGGED_IN_ALREADY)
+        if self._state not in (_State.REQUEST_EXPECTED, _State.RAW_TOKEN_EXPECTED):
+            raise OutOfTurnError("SaslAuthenticate before SaslHandshake")
+        assert self._users is not None, "nobody is a stranger where nobody has to log in"
+        try:
+            self.principal = f"User:{authenticate_plain(token, self._users)}"
+        except AuthenticationError as error:
+            self._state = _State.FAILED
+            return SaslAuthenticateAnswer(ErrorCode.SASL_AUTHENTICATION_FAILED, str(error))
+        self._state = _State.LOGGED_IN
+        return SaslAuthenticateAnswer()

@@ -1,0 +1,241 @@
+"""Metadata, DescribeCluster and FindCoordinator: where a client is, and whom to ask.
+
+Law: this node is all there is of the cluster. It serves no topic; those that the log names are
+told of to whoever may describe them, with what else that one may do.
+
+Source: KIP-430, KIP-699, KIP-919; Kafka 4.3 KafkaApis, AuthHelper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Final
+
+import msgspec
+import trio
+
+from authorizerd.acl.model import Operation, ResourceType
+from authorizerd.acl.operations import NOT_REQUESTED
+from authorizerd.acl.steps import Steps
+from authorizerd.actors.authorizer import Authorizer, RequestContext
+from authorizerd.actors.published import View
+from authorizerd.actors.steps import finish_in_turns
+from authorizerd.daemon.kafka.codec import Answer, read_body, write_body
+from authorizerd.daemon.kafka.permissions import RequestRights, Rights
+from authorizerd.daemon.kafka.responses import (
+    BROKER_ENDPOINTS,
+    CONTROLLER_ENDPOINTS,
+    Cluster,
+    Coordinator,
+    DescribeClusterAnswer,
+    FindCoordinatorAnswer,
+    MetadataAnswer,
+)
+from authorizerd.daemon.kafka.topics import TOPIC_IDS_VERSION, TopicAnswers, no_topic
+from authorizerd.image.cluster import ClusterImage
+from authorizerd.protocol.kafka.acl_responses import Piece
+from authorizerd.protocol.kafka.chunked_output import Items, Made
+from authorizerd.protocol.kafka.error_codes import ErrorCode
+from authorizerd.protocol.kafka.server_connection import KafkaRequest
+from authorizerd.protocol.kafka.step_sizes import ITEMS_PER_STEP
+
+_KEYS_PER_TURN: Final = 64
+_IDS_TOO_EARLY: Final = (10, 11)
+"""The versions of Metadata that have a place for topic ids, and refuse them."""
+_MANY_KEYS: Final = 4
+"""The version of FindCoordinator from which one request may ask for many keys."""
+
+_UNTYPED: Final = ErrorCode.INVALID_REQUEST
+"""What is told of a mismatch in a version that does not know of types."""
+_ENDPOINT_TYPES: Final = {BROKER_ENDPOINTS: "BROKER", CONTROLLER_ENDPOINTS: "CONTROLLER"}
+
+_GROUP_KEY: Final = 0
+_TRANSACTION_KEY: Final = 1
+_SHARE_KEY: Final = 2
+_SHARE_KEYS: Final = 6
+"""The version of FindCoordinator that knows share groups (KIP-932), which there are none of."""
+_COORDINATOR_KEYS: Final = {
+    _GROUP_KEY: (ResourceType.GROUP, ErrorCode.GROUP_AUTHORIZATION_FAILED),
+    _TRANSACTION_KEY: (
+        ResourceType.TRANSACTIONAL_ID,
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    ),
+}
+
+
+class ClusterHandlers:
+    """For each API what answers it, and what refuses it before the ACLs are loaded.
+
+    Raises (all methods): DecodeError, for what Kafka answers by closing the connection.
+    """
+
+    def __init__(self, authorizer: Authorizer, image: View[ClusterImage], cluster: Cluster) -> None:
+        self._rights = Rights(authorizer)
+        self._image = image
+        self._cluster = cluster
+
+    async def tell_metadata(self, request: KafkaRequest, context: RequestContext) -> Answer:
+        asked = await read_body(request)
+        meant = await finish_in_turns(_meant(request.api_version, asked.topics or ()))
+        if meant is None:
+            return await _write_no_metadata(request, asked, ErrorCode.INVALID_REQUEST), 0.0
+        node = self._cluster.node_of(context.listener_name)
+        rights = self._rights.of_now(context)
+        topics = TopicAnswers(
+            self._image.newest,
+            rights,
+            node.node_id,
+            wants_operations=getattr(asked, "include_topic_authorized_operations", False),
+        )
+        are_all_asked = asked.topics is None or (request.api_version == 0 and not asked.topics)
+        answer = MetadataAnswer(
+            brokers=(node,),
+            topics=await finish_in_turns(
+                topics.of_all() if are_all_asked else topics.of_asked(request.api_version, meant)
+            ),
+            cluster_id=self._cluster.cluster_id,
+            controller_id=node.node_id,
+            cluster_authorized_operations=_cluster_operations(rights, asked),
+        )
+        return await write_body(request, answer), 0.0
+
+    async def refuse_metadata(self, request: KafkaRequest) -> list[Piece]:
+        asked = await read_body(request)
+        return await _write_no_metadata(request, asked, ErrorCode.AUTHORIZER_NOT_READY)
+
+    async def describe_cluster(self, request: KafkaRequest, context: RequestContext) -> Answer:
+        asked = await read_body(request)
+        is_controller = context.listener_name in self._cluster.controller_listeners
+        served = CONTROLLER_ENDPOINTS if is_controller else BROKER_ENDPOINTS
+        wanted = getattr(asked, "endpoint_type", BROKER_ENDPOINTS)
+        if is_controller and not self._rights.may(context, Operation.ALTER):
+            error = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+            answer = _cluster_error(error, error.text)
+        elif wanted not in _ENDPOINT_TYPES:
+            error = ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
+            answer = _cluster_error(error, f"Unsupported endpoint type {wanted}")
+        elif wanted != served:
+            text = (
+                f"The request was sent to an endpoint of type {_ENDPOINT_TYPES[served]}, "
+                f"but we wanted an endpoint of type {_ENDPOINT_TYPES[wanted]}"
+            )
+            error = ErrorCode.MISMATCHED_ENDPOINT_TYPE
+            answer = _cluster_error(error if request.api_version else _UNTYPED, text)
+        else:
+            node = self._cluster.node_of(context.listener_name)
+            answer = DescribeClusterAnswer(
+                endpoint_type=served,
+                cluster_id=self._cluster.cluster_id,
+                controller_id=node.node_id,
+                brokers=(node,),
+                cluster_authorized_operations=_cluster_operations(
+                    self._rights.of_now(context), asked
+                ),
+            )
+        return await write_body(request, answer), 0.0
+
+    async def refuse_describe_cluster(self, request: KafkaRequest) -> list[Piece]:
+        error = ErrorCode.AUTHORIZER_NOT_READY
+        refused = _cluster_error(error, error.text)
+        return await write_body(request, refused)
+
+    async def find_coordinator(self, request: KafkaRequest, context: RequestContext) -> Answer:
+        """Name this node as the coordinator of whatever may be described."""
+        asked = await read_body(request)
+        keys = _coordinator_keys(request, asked)
+        key_type = getattr(asked, "key_type", _GROUP_KEY)
+        kind = _COORDINATOR_KEYS.get(key_type)
+        if kind is None:
+            error, text = self._key_type_error(request, context, key_type)
+            refused = Made(partial(_no_coordinator, error, text=text), keys)
+            return await _write_coordinators(request, refused), 0.0
+        resource_type, denied = kind
+        node = self._cluster.node_of(context.listener_name)
+        rights = self._rights.of_now(context)
+        found = []
+        for start in range(0, len(keys), _KEYS_PER_TURN):
+            some = keys[start : start + _KEYS_PER_TURN]
+            described = rights.may_describe(resource_type, some)
+            found += [
+                Coordinator(key=key, node_id=node.node_id, host=node.host, port=node.port)
+                if is_described
+                else _no_coordinator(denied, key)
+                for key, is_described in zip(some, described, strict=True)
+            ]
+            await trio.lowlevel.checkpoint()
+        return await _write_coordinators(request, found), 0.0
+
+    def _key_type_error(
+        self, request: KafkaRequest, context: RequestContext, key_type: int
+    ) -> tuple[ErrorCode, str]:
+        """Return why no key of a type has a coordinator; those of share groups, none is sound."""
+        error = ErrorCode.INVALID_REQUEST
+        if key_type != _SHARE_KEY:
+            return error, error.text
+        if request.api_version < _SHARE_KEYS or self._rights.may(context, Operation.CLUSTER_ACTION):
+            return error, ""
+        error = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        return error, error.text
+
+    async def refuse_find_coordinator(self, request: KafkaRequest) -> list[Piece]:
+        keys = _coordinator_keys(request, await read_body(request))
+        refused = Made(partial(_no_coordinator, ErrorCode.AUTHORIZER_NOT_READY), keys)
+        return await _write_coordinators(request, refused)
+
+
+def _meant(version: int, topics: Sequence[Any]) -> Steps[Sequence[Any] | None]:
+    """Return, in steps, what Kafka answers: where some topics are asked for by id, those alone.
+
+    None where one is, in a version that refuses it.
+    """
+    by_id: list[Any] = []
+    for number, item in enumerate(topics, 1):
+        topic_id = getattr(item, "topic_id", None)
+        if version in _IDS_TOO_EARLY and (item.name is None or topic_id is not None):
+            return None
+        if topic_id is not None:
+            by_id.append(item)
+        if number % ITEMS_PER_STEP == 0:
+            yield
+    return by_id if by_id and version >= TOPIC_IDS_VERSION else topics
+
+
+async def _write_no_metadata(
+    request: KafkaRequest,
+    asked: Any,  # noqa: ANN401 - kio's
+    error: ErrorCode,
+) -> list[Piece]:
+    """Refuse all that is asked, each topic by itself."""
+    topics = Made(partial(no_topic, request.api_version, error), asked.topics or ())
+    return await write_body(request, MetadataAnswer(brokers=(), topics=topics, error_code=error))
+
+
+def _cluster_operations(rights: RequestRights, asked: Any) -> int:  # noqa: ANN401 - kio's
+    if not getattr(asked, "include_cluster_authorized_operations", False):
+        return NOT_REQUESTED
+    return rights.cluster_operations()
+
+
+def _coordinator_keys(request: KafkaRequest, asked: Any) -> Sequence[str]:  # noqa: ANN401 - kio's
+    keys: Sequence[str] = (
+        asked.coordinator_keys if request.api_version >= _MANY_KEYS else (asked.key,)
+    )
+    return keys
+
+
+async def _write_coordinators(request: KafkaRequest, found: Items[Coordinator]) -> list[Piece]:
+    """Write what was found, the texts of errors as Kafka does: for one key alone, NONE too."""
+    if request.api_version >= _MANY_KEYS:
+        return await write_body(request, FindCoordinatorAnswer(found))
+    (only,) = found
+    text = only.error_code.text
+    return await write_body(request, msgspec.structs.replace(only, error_message=text))
+
+
+def _no_coordinator(error: ErrorCode, key: str, text: str = "") -> Coordinator:
+    return Coordinator(key=key, error_code=error, error_message=text)
+
+
+def _cluster_error(error: ErrorCode, text: str) -> DescribeClusterAnswer:
+    return DescribeClusterAnswer(error_code=error, error_message=text)

@@ -1,0 +1,169 @@
+"""What DescribeConfigs tells of a resource, made as it is written.
+
+A resource that a request names twice is told of once: else a few bytes, repeated, would earn
+answers of any size.
+
+Source: KIP-133, KIP-226; Kafka 4.3 ConfigHelper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from authorizerd.acl.steps import Steps
+from authorizerd.config.dynamic import (
+    ConfigSource,
+    Layers,
+    is_secret,
+    may_change,
+    type_of,
+    value_as_read,
+)
+from authorizerd.config.keys import KEYS_BY_NAME
+from authorizerd.daemon.kafka.responses import ConfigEntry, ConfigSynonym, DescribedResource
+from authorizerd.daemon.settings import BROKER_CONFIGS, EVERY_NODE
+from authorizerd.protocol.kafka.chunked_output import Made
+from authorizerd.protocol.kafka.error_codes import TEXT_CHARACTERS_MAX, ApiError, ErrorCode
+from authorizerd.protocol.kafka.step_sizes import ITEMS_PER_STEP
+
+NOT_AUTHORIZED: Final = ApiError(
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCode.CLUSTER_AUTHORIZATION_FAILED.text
+)
+_DESCRIBABLE: Final = frozenset((2, BROKER_CONFIGS, 8, 16, 32))
+"""Kafka's resource types; one that it does not know fails a whole DescribeConfigs."""
+_NUMBER_CHARACTERS_MAX: Final = 20
+
+
+@dataclass(slots=True)
+class WantedResource:
+    """A resource to describe; ``keys`` None are all of them."""
+
+    kind: int
+    name: str
+    keys: set[str] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Descriptions:
+    """Answers to one request, ``asked``, from the configs of one moment.
+
+    ``may`` says whether its sender has the right to describe configs.
+    """
+
+    asked: Any
+    may: bool
+    layers: Layers
+    node_id: int
+
+    def describe(self, wanted: WantedResource) -> DescribedResource:
+        """Return what is told of one resource, its keys still to be made."""
+        kind, name = wanted.kind, wanted.name
+        error = self._error(kind, name) if self.may else NOT_AUTHORIZED
+        if error is not None:
+            return undescribed(error, kind, name)
+        names = self.layers.names() if name else {*self.layers.everywhere}
+        if wanted.keys:
+            names &= wanted.keys
+        entry = partial(
+            _entry,
+            self.layers,
+            is_default=not name,
+            has_synonyms=self.asked.include_synonyms,
+            has_documentation=getattr(self.asked, "include_documentation", False),
+        )
+        return DescribedResource(
+            resource_type=kind,
+            resource_name=name,
+            configs=Made(entry, [each for each in sorted(names) if self.layers.values_of(each)]),
+        )
+
+    def _error(self, kind: int, name: str) -> ApiError | None:
+        if kind != BROKER_CONFIGS:
+            return ApiError(ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_REQUEST.text)
+        number = broker_number(name)
+        if name == EVERY_NODE or number == self.node_id:
+            return None
+        if number is None:
+            return invalid(f"Broker id must be an integer, but it is: {name}")
+        expected = f"expected {self.node_id} or empty string, but received {number}"
+        return invalid(f"Unexpected broker id, {expected}")
+
+
+def want_once(resources: Sequence[Any]) -> Steps[list[WantedResource] | None]:
+    """Return, in steps, each resource once, however often and however its number is written.
+
+    None: one is of a type that Kafka does not know.
+    """
+    wanted: dict[tuple[int, str | int], WantedResource] = {}
+    for number, each in enumerate(resources, 1):
+        kind, name = each.resource_type, each.resource_name
+        if kind not in _DESCRIBABLE:
+            return None
+        node_id = broker_number(name) if kind == BROKER_CONFIGS else None
+        named = {*each.configuration_keys} if each.configuration_keys else None
+        known = wanted.get((kind, name if node_id is None else node_id))
+        if known is None:
+            wanted[kind, name if node_id is None else node_id] = WantedResource(kind, name, named)
+        elif named and known.keys:
+            known.keys |= named
+        else:
+            known.keys = None
+        if number % ITEMS_PER_STEP == 0:
+            yield
+    return [*wanted.values()]
+
+
+def _entry(
+    layers: Layers, name: str, *, is_default: bool, has_synonyms: bool, has_documentation: bool
+) -> ConfigEntry:
+    """Return what is told of one key that has a value."""
+    values = layers.values_of(name)
+    if is_default:
+        values = [each for each in values if each.source == ConfigSource.DYNAMIC_DEFAULT_BROKER]
+    secret = is_secret(name)
+    shown = [(None if secret else each.value, each.source) for each in values]
+    value = shown[0][0]
+    key = KEYS_BY_NAME.get(name)
+    return ConfigEntry(
+        name=name,
+        value=value if value is None or is_default else value_as_read(name, value),
+        read_only=not may_change(name, layers.plugged),
+        config_source=shown[0][1],
+        is_default=shown[0][1] == ConfigSource.DEFAULT,
+        is_sensitive=secret,
+        synonyms=[ConfigSynonym(name, *each) for each in shown] if has_synonyms else [],
+        config_type=type_of(name),
+        documentation=key.doc if key is not None and has_documentation else None,
+    )
+
+
+def undescribed(error: ApiError, kind: int, name: str) -> DescribedResource:
+    return DescribedResource(
+        resource_type=kind,
+        resource_name=name,
+        error_code=error.code,
+        error_message=shortened(error),
+    )
+
+
+def shortened(error: ApiError) -> str | None:
+    """Return an error's text, as much of it as fits into a string of Kafka's."""
+    return None if error.message is None else error.message[:TEXT_CHARACTERS_MAX]
+
+
+def broker_number(text: str) -> int | None:
+    """Return the id that a resource's name means, None where it is no number."""
+    if len(text) > _NUMBER_CHARACTERS_MAX:
+        return None
+    try:
+        return int(text)
+    except ValueError:
+        return None
+
+
+def invalid(text: str) -> ApiError:
+    """Return INVALID_REQUEST with a text of its own."""
+    return ApiError(ErrorCode.INVALID_REQUEST, text)

@@ -1,0 +1,281 @@
+"""DescribeConfigs, AlterConfigs and IncrementalAlterConfigs, of this node and of every node.
+
+Invariant: a resource's changes are checked first, and made all or none; they are answered once they
+are durable and in force.
+
+Source: KIP-133, KIP-226, KIP-339; Kafka 4.3 ConfigAdminManager, ConfigHelper.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from authorizerd.acl.model import Operation
+from authorizerd.acl.steps import Steps, free
+from authorizerd.actors.authorizer import Authorizer, RequestContext
+from authorizerd.actors.completion import Completion
+from authorizerd.actors.errors import LogWriteError, UpdateRefusedError
+from authorizerd.actors.published import View
+from authorizerd.actors.steps import finish_in_turns
+from authorizerd.actors.update_queue import ClusterPlan
+from authorizerd.config.alterations import (
+    Alteration,
+    AlterationError,
+    AlterOperation,
+    Changes,
+    InvalidConfigError,
+    Wanted,
+    check_alterations,
+    want_incremental,
+    want_replacement,
+)
+from authorizerd.daemon.kafka.codec import Answer, read_body, write_body
+from authorizerd.daemon.kafka.config_descriptions import (
+    NOT_AUTHORIZED,
+    Descriptions,
+    broker_number,
+    invalid,
+    shortened,
+    undescribed,
+    want_once,
+)
+from authorizerd.daemon.kafka.config_plan import ConfigPlan
+from authorizerd.daemon.kafka.permissions import Rights
+from authorizerd.daemon.kafka.responses import (
+    AlterConfigsAnswer,
+    AlteredResource,
+    DescribeConfigsAnswer,
+    DescribedResource,
+)
+from authorizerd.daemon.settings import BROKER_CONFIGS, EVERY_NODE, Settings
+from authorizerd.image.cluster import ClusterImage
+from authorizerd.protocol.kafka.acl_responses import Piece
+from authorizerd.protocol.kafka.api import ApiKey
+from authorizerd.protocol.kafka.chunked_output import Made
+from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
+from authorizerd.protocol.kafka.server_connection import KafkaRequest
+from authorizerd.protocol.kafka.step_sizes import ITEMS_PER_STEP
+
+_NOT_READY: Final = ApiError(ErrorCode.AUTHORIZER_NOT_READY, ErrorCode.AUTHORIZER_NOT_READY.text)
+_ELSEWHERE: Final = ApiError(ErrorCode.INVALID_REQUEST)
+"""Stands for the error of a resource that is not this node, until it is written: there may be many,
+each with a text of its own."""
+_TWICE: Final = ApiError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+
+_RESOURCES_PER_STEP: Final = 16
+Resource = tuple[int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Checked:
+    """What becomes of each resource of a request before the right to alter it is asked for.
+
+    ``results`` are errors in the request's order; of those that are None ``wanted`` says by name
+    what is to be done, and ``places`` where they are in the request.
+    """
+
+    results: list[ApiError | None]
+    wanted: dict[str, Wanted]
+    places: dict[str, int]
+
+
+class ClusterUpdates(Protocol):
+    """Where changes of what the log says beside ACLs are written."""
+
+    def change_cluster(
+        self,
+        plan: Callable[[ClusterImage], ClusterPlan[dict[str, ApiError | None]]],
+        take: Callable[[], None],
+    ) -> Completion[dict[str, ApiError | None]]: ...
+
+
+class ConfigHandlers:
+    """For each API what answers it, and what refuses it before the ACLs are loaded.
+
+    Raises (all methods): DecodeError, for what Kafka answers by closing the connection.
+    """
+
+    def __init__(
+        self,
+        authorizer: Authorizer,
+        image: View[ClusterImage],
+        updates: ClusterUpdates,
+        settings: Settings,
+    ) -> None:
+        self._rights = Rights(authorizer)
+        self._image = image
+        self._updates = updates
+        self._settings = settings
+        self._node_id = settings.node_id
+
+    async def describe(self, request: KafkaRequest, context: RequestContext) -> Answer:
+        asked = await read_body(request)
+        wanted = await finish_in_turns(want_once(asked.resources))
+        if wanted is None:
+            unknown = ApiError(ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_REQUEST.text)
+            return await _write_undescribed(request, asked.resources, unknown), 0.0
+        may = self._rights.may(context, Operation.DESCRIBE_CONFIGS)
+        descriptions = Descriptions(asked, may, self._settings.layers, self._node_id)
+        answer = DescribeConfigsAnswer(Made(descriptions.describe, wanted))
+        body = await write_body(request, answer)
+        await finish_in_turns(free(wanted))
+        return body, 0.0
+
+    async def refuse_describe(self, request: KafkaRequest) -> list[Piece]:
+        asked = await read_body(request)
+        return await _write_undescribed(request, asked.resources, _NOT_READY)
+
+    async def alter(self, request: KafkaRequest, context: RequestContext) -> Answer:
+        """Answer AlterConfigs and IncrementalAlterConfigs, which differ in what is left alone.
+
+        As in Kafka, what is wrong with a resource comes before the right to alter it.
+        """
+        asked = await read_body(request)
+        checked = await finish_in_turns(self._checked(request.api_key, asked.resources))
+        altered = await self._alter(request, context, checked.wanted, asked.validate_only)
+        for name, error in altered.items():
+            checked.results[checked.places[name]] = error
+        return await self._write_altered(request, asked.resources, checked.results), 0.0
+
+    async def refuse_alter(self, request: KafkaRequest) -> list[Piece]:
+        asked = await read_body(request)
+        return await self._write_altered(request, asked.resources, itertools.repeat(_NOT_READY))
+
+    def _checked(self, api_key: ApiKey, asked: Sequence[Any]) -> Steps[_Checked]:
+        """Find out, in steps, what is wrong with each resource, whoever asks."""
+        repeated = yield from _repeated(asked)
+        checked = _Checked([], {}, {})
+        for number, each in enumerate(asked, 1):
+            kind, name = each.resource_type, each.resource_name
+            wanted: Wanted | ApiError = _TWICE
+            if (kind, name) not in repeated:
+                wanted = yield from self._wanted(api_key, each)
+            if isinstance(wanted, ApiError):
+                checked.results.append(wanted)
+            else:
+                checked.results.append(None)
+                checked.wanted[name] = wanted
+                checked.places[name] = number - 1
+            if number % _RESOURCES_PER_STEP == 0:
+                yield
+        return checked
+
+    def _wanted(self, api_key: ApiKey, resource: Any) -> Steps[Wanted | ApiError]:  # noqa: ANN401
+        """Return, in steps, what is asked of one resource, or why it cannot be done."""
+        configs, plugged = resource.configs, self._settings.plugged
+        alterations: list[Alteration] = []
+        for number, each in enumerate(configs, 1):
+            operation = getattr(each, "config_operation", AlterOperation.SET)
+            alterations.append(Alteration(each.name, operation, each.value))
+            if number % ITEMS_PER_STEP == 0:
+                yield
+        try:
+            yield from check_alterations(alterations)
+            if self._alter_error(resource.resource_type, resource.resource_name) is not None:
+                return _ELSEWHERE
+            want = want_replacement if api_key is ApiKey.ALTER_CONFIGS else want_incremental
+            return (yield from want(alterations, plugged))
+        except InvalidConfigError as error:
+            return ApiError(ErrorCode.INVALID_CONFIG, str(error))
+        except AlterationError as error:
+            return invalid(str(error))
+
+    def _alter_error(self, kind: int, name: str) -> ApiError | None:
+        if kind != BROKER_CONFIGS:
+            return invalid(f"Unknown resource type {kind}")
+        if name == EVERY_NODE or name == str(self._node_id):
+            return None
+        number = broker_number(name)
+        if number is None:
+            return invalid(f"Node id must be an integer, but it is: {name}")
+        return invalid(f"Unexpected broker id, expected {self._node_id}, but received {number}")
+
+    async def _write_altered(
+        self, request: KafkaRequest, resources: Sequence[Any], results: Iterable[ApiError | None]
+    ) -> list[Piece]:
+        """Write a result for each resource, in their order, made as it is written."""
+        remaining = iter(results)
+
+        def alter(resource: Any) -> AlteredResource:  # noqa: ANN401 - kio's
+            kind, name, error = resource.resource_type, resource.resource_name, next(remaining)
+            if error is _ELSEWHERE:
+                error = self._alter_error(kind, name)
+            if error is None:
+                return AlteredResource(resource_type=kind, resource_name=name)
+            return AlteredResource(
+                resource_type=kind,
+                resource_name=name,
+                error_code=error.code,
+                error_message=shortened(error),
+            )
+
+        return await write_body(request, AlterConfigsAnswer(Made(alter, resources)))
+
+    async def _alter(
+        self,
+        request: KafkaRequest,
+        context: RequestContext,
+        wanted: Mapping[str, Wanted],
+        validate_only: bool,
+    ) -> dict[str, ApiError | None]:
+        """Plan and make what is wanted; return each resource's error, by its name."""
+        is_super_user = context.principal in self._settings.super_users
+        guarded: Changes = {}
+
+        def plan(image: ClusterImage) -> ClusterPlan[dict[str, ApiError | None]]:
+            planning = ConfigPlan(image, self._settings, is_super_user=is_super_user)
+            for name, each in wanted.items():
+                planning.add(name, each)
+            guarded.update(planning.guarded)
+            return ClusterPlan(tuple(planning.changes), planning.results)
+
+        def take() -> None:
+            self._settings.refresh()
+            self._settings.set_guarded(guarded)
+
+        if not self._rights.may(context, Operation.ALTER_CONFIGS):
+            planned = plan(self._image.newest).result
+            return {name: _unless_authorized(error) for name, error in planned.items()}
+        if validate_only or not wanted:
+            return plan(self._image.newest).result
+        try:
+            return await self._updates.change_cluster(plan, take)
+        except UpdateRefusedError as error:
+            failed = ApiError(ErrorCode.BROKER_NOT_AVAILABLE, str(error))
+        except LogWriteError as error:
+            failed = ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
+        return dict.fromkeys(wanted, failed)
+
+
+def _repeated(asked: Sequence[Any]) -> Steps[set[Resource]]:
+    """Return, in steps, the resources that a request names more than once."""
+    names: dict[int, set[str]] = {}
+    repeated: set[Resource] = set()
+    for number, each in enumerate(asked, 1):
+        kind, name = each.resource_type, each.resource_name
+        seen = names.setdefault(kind, set())
+        if name in seen:
+            repeated.add((kind, name))
+        seen.add(name)
+        if number % ITEMS_PER_STEP == 0:
+            yield
+    return repeated
+
+
+async def _write_undescribed(
+    request: KafkaRequest, resources: Sequence[Any], error: ApiError
+) -> list[Piece]:
+    def refuse(each: Any) -> DescribedResource:  # noqa: ANN401 - kio's
+        return undescribed(error, each.resource_type, each.resource_name)
+
+    return await write_body(request, DescribeConfigsAnswer(Made(refuse, resources)))
+
+
+def _unless_authorized(error: ApiError | None) -> ApiError:
+    """Return what one without the right is told where ``error`` is all that is wrong."""
+    if error is None or error.code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+        return NOT_AUTHORIZED
+    return error

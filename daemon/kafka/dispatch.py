@@ -1,0 +1,123 @@
+"""Which handler answers each Kafka request, once its connection knows who asks.
+
+Law: before the ACLs are loaded whoever is no super user gets AUTHORIZER_NOT_READY, in each API's
+own shape, and no handler sees the request.
+
+Source: KIP-504, KIP-801; Kafka 4.3 KafkaApis.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final, NamedTuple
+
+import msgspec
+
+from authorizerd.acl.errors import NotReadyError
+from authorizerd.actors.authorizer import Authorizer, RequestContext
+from authorizerd.actors.published import View
+from authorizerd.actors.purgatory import Purgatory
+from authorizerd.daemon.kafka.acls import AclHandlers
+from authorizerd.daemon.kafka.cluster import ClusterHandlers
+from authorizerd.daemon.kafka.codec import Answer
+from authorizerd.daemon.kafka.configs import ClusterUpdates, ConfigHandlers
+from authorizerd.daemon.kafka.envelope import EnvelopeHandler
+from authorizerd.daemon.kafka.groups import GroupHandlers
+from authorizerd.daemon.kafka.quorum import Leadership, QuorumHandler
+from authorizerd.daemon.kafka.request_latency import RequestTimes
+from authorizerd.daemon.kafka.responses import Cluster
+from authorizerd.daemon.settings import Settings
+from authorizerd.image.cluster import ClusterImage
+from authorizerd.protocol.kafka.acl_responses import Piece
+from authorizerd.protocol.kafka.api import APIS, ApiKey
+from authorizerd.protocol.kafka.server_connection import KafkaRequest
+
+
+class Session(msgspec.Struct, frozen=True, kw_only=True):
+    """Who is at the other end of a connection."""
+
+    listener_name: str
+    principal: str
+    host: str
+
+
+class _Handler(NamedTuple):
+    answer: Callable[[KafkaRequest, RequestContext], Awaitable[Answer]]
+    refuse: Callable[[KafkaRequest], Awaitable[list[Piece]]]
+
+
+class KafkaHandlers:
+    def __init__(
+        self,
+        *,
+        authorizer: Authorizer,
+        image: View[ClusterImage],
+        purgatory: Purgatory,
+        cluster: Cluster,
+        leadership: Callable[[], Leadership | None],
+        updates: ClusterUpdates,
+        settings: Settings,
+        times: RequestTimes,
+    ) -> None:
+        self._authorizer = authorizer
+        self._times = times
+        acls = AclHandlers(authorizer, purgatory)
+        whole = ClusterHandlers(authorizer, image, cluster)
+        groups = GroupHandlers(authorizer)
+        configs = ConfigHandlers(authorizer, image, updates, settings)
+        quorum = QuorumHandler(authorizer, cluster, leadership)
+        envelopes = EnvelopeHandler(authorizer, self._handle)
+        self._handlers: Final[Mapping[ApiKey, _Handler]] = {
+            ApiKey.METADATA: _Handler(whole.tell_metadata, whole.refuse_metadata),
+            ApiKey.FIND_COORDINATOR: _Handler(
+                whole.find_coordinator, whole.refuse_find_coordinator
+            ),
+            ApiKey.DESCRIBE_GROUPS: _Handler(groups.describe, groups.refuse_describe),
+            ApiKey.LIST_GROUPS: _Handler(groups.list_all, groups.refuse_list),
+            ApiKey.DESCRIBE_CLUSTER: _Handler(
+                whole.describe_cluster, whole.refuse_describe_cluster
+            ),
+            ApiKey.DESCRIBE_ACLS: _Handler(acls.describe, acls.refuse_describe),
+            ApiKey.CREATE_ACLS: _Handler(acls.create, acls.refuse_create),
+            ApiKey.DELETE_ACLS: _Handler(acls.delete, acls.refuse_delete),
+            ApiKey.DESCRIBE_CONFIGS: _Handler(configs.describe, configs.refuse_describe),
+            ApiKey.ALTER_CONFIGS: _Handler(configs.alter, configs.refuse_alter),
+            ApiKey.INCREMENTAL_ALTER_CONFIGS: _Handler(configs.alter, configs.refuse_alter),
+            ApiKey.DESCRIBE_QUORUM: _Handler(quorum.describe, quorum.refuse_describe),
+            ApiKey.ENVELOPE: _Handler(envelopes.answer, envelopes.refuse),
+        }
+
+    async def answer(self, request: KafkaRequest, session: Session) -> list[Piece]:
+        """Return the body of the response, in pieces.
+
+        Raises:
+            DecodeError: what Kafka answers by closing the connection.
+        """
+        context = RequestContext(
+            principal=session.principal,
+            host=session.host,
+            request_name=APIS[request.api_key].name,
+            listener_name=session.listener_name,
+            client_id=request.client_id,
+            correlation_id=request.correlation_id,
+        )
+        started = time.perf_counter()
+        remote_s = 0.0
+        try:
+            body, remote_s = await self._handle(request, context)
+        except NotReadyError:
+            body = await self._handlers[request.api_key].refuse(request)
+        total_s = time.perf_counter() - started
+        self._times.observe(context.request_name, local_s=total_s - remote_s, remote_s=remote_s)
+        return body
+
+    async def _handle(self, request: KafkaRequest, context: RequestContext) -> Answer:
+        """Answer a request, or the one in an Envelope.
+
+        Raises:
+            NotReadyError: the answer would be AUTHORIZER_NOT_READY, all of it or an item.
+        """
+        if not self._authorizer.serves(context.principal):
+            raise NotReadyError
+        return await self._handlers[request.api_key].answer(request, context)

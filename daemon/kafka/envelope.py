@@ -1,0 +1,86 @@
+"""Envelope: what a broker forwards, handled as if its own client had sent it here.
+
+Law: CLUSTER_ACTION is checked before anything is decoded; from then on it is the inner principal's
+rights that count. An error within is the inner answer's own, and that AUTHORIZER_NOT_READY alone
+is told outside, so that the forwarder tries again.
+
+Source: KIP-590, KIP-801; Kafka 4.3 EnvelopeUtils, ControllerApis.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeAlias
+
+import msgspec
+
+from authorizerd.acl.model import Operation
+from authorizerd.actors.authorizer import Authorizer, RequestContext
+from authorizerd.actors.steps import finish_in_turns
+from authorizerd.daemon.kafka.codec import Answer
+from authorizerd.daemon.kafka.permissions import Rights
+from authorizerd.protocol.errors import DecodeError
+from authorizerd.protocol.kafka.acl_responses import Piece
+from authorizerd.protocol.kafka.api import APIS
+from authorizerd.protocol.kafka.envelope import (
+    EnvelopeError,
+    Forwarded,
+    encode_envelope_error,
+    encode_envelope_response,
+    open_envelope,
+    unreadable_request,
+)
+from authorizerd.protocol.kafka.error_codes import ErrorCode
+from authorizerd.protocol.kafka.server_connection import KafkaRequest
+
+Handle: TypeAlias = Callable[[KafkaRequest, RequestContext], Awaitable[Answer]]
+"""What answers the inner request, and raises NotReadyError where the answer would be 801."""
+
+_FIRST_VERSION_THAT_KNOWS_NOT_READY: Final = 1
+
+_logger = logging.getLogger(__name__)
+
+
+class EnvelopeHandler:
+    def __init__(self, authorizer: Authorizer, handle: Handle) -> None:
+        self._rights = Rights(authorizer)
+        self._handle = handle
+
+    async def answer(self, request: KafkaRequest, context: RequestContext) -> Answer:
+        """Answer an Envelope by the answer to what it holds, or by an outer error.
+
+        Raises:
+            DecodeError: what Kafka answers by closing the connection.
+            NotReadyError: the ACLs are not loaded for the forwarder, or for the inner principal.
+        """
+        if not self._rights.may(context, Operation.CLUSTER_ACTION):
+            return [encode_envelope_error(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)], 0.0
+        try:
+            forwarded = await finish_in_turns(open_envelope(request.body))
+            body, remote_s = await self._answer_forwarded(forwarded, context)
+        except EnvelopeError as error:
+            _logger.info("%s: Envelope refused: %s", context.listener_name, error)
+            return [encode_envelope_error(error.code)], 0.0
+        return encode_envelope_response(forwarded.request, body), remote_s
+
+    async def refuse(self, request: KafkaRequest) -> list[Piece]:
+        """Say that the ACLs are not loaded, so far as the request's version can."""
+        if request.api_version < _FIRST_VERSION_THAT_KNOWS_NOT_READY:
+            return [encode_envelope_error(ErrorCode.UNKNOWN_SERVER_ERROR)]
+        return [encode_envelope_error(ErrorCode.AUTHORIZER_NOT_READY)]
+
+    async def _answer_forwarded(self, forwarded: Forwarded, context: RequestContext) -> Answer:
+        inner = forwarded.request
+        inner_context = msgspec.structs.replace(
+            context,
+            principal=forwarded.principal,
+            host=forwarded.host,
+            request_name=APIS[inner.api_key].name,
+            client_id=inner.client_id,
+            correlation_id=inner.correlation_id,
+        )
+        try:
+            return await self._handle(inner, inner_context)
+        except DecodeError as error:  # of more items than its handler takes
+            raise unreadable_request(error) from error

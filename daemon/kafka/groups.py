@@ -1,0 +1,103 @@
+"""DescribeGroups, ListGroups: none is here, and what one may do to a group is told all the same.
+
+Law: only who may describe a group learns that there is none.
+
+Source: KIP-430, KIP-1043; Kafka 4.3 KafkaApis, GroupMetadataManager.describeGroups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Final
+
+from authorizerd.acl.model import CLUSTER_NAME, ResourceType
+from authorizerd.acl.operations import NOT_REQUESTED
+from authorizerd.acl.steps import Steps
+from authorizerd.actors.authorizer import Authorizer, RequestContext
+from authorizerd.actors.steps import finish_in_turns
+from authorizerd.daemon.kafka.codec import Answer, read_body, write_body
+from authorizerd.daemon.kafka.permissions import RequestRights, Rights
+from authorizerd.daemon.kafka.responses import (
+    DescribedGroup,
+    DescribeGroupsAnswer,
+    ListGroupsAnswer,
+)
+from authorizerd.protocol.kafka.acl_responses import Piece
+from authorizerd.protocol.kafka.chunked_output import Made
+from authorizerd.protocol.kafka.error_codes import TEXT_CHARACTERS_MAX, ErrorCode
+from authorizerd.protocol.kafka.server_connection import KafkaRequest
+
+GROUPS_PER_STEP: Final = 16
+DEAD: Final = "Dead"
+"""The state of a group that is not there."""
+
+_NOT_FOUND: Final = 6
+"""The version from which a group that is not there is an error."""
+
+
+class GroupHandlers:
+    """For each API what answers it, and what refuses it before the ACLs are loaded.
+
+    Raises (all methods): DecodeError, for what Kafka answers by closing the connection.
+    """
+
+    def __init__(self, authorizer: Authorizer) -> None:
+        self._rights = Rights(authorizer)
+
+    async def describe(self, request: KafkaRequest, context: RequestContext) -> Answer:
+        asked = await read_body(request)
+        groups = await finish_in_turns(
+            _describe(
+                request.api_version,
+                self._rights.of_now(context),
+                asked.groups,
+                wants_operations=getattr(asked, "include_authorized_operations", False),
+            )
+        )
+        return await write_body(request, DescribeGroupsAnswer(groups)), 0.0
+
+    async def refuse_describe(self, request: KafkaRequest) -> list[Piece]:
+        asked = await read_body(request)
+        error = ErrorCode.AUTHORIZER_NOT_READY
+        refuse = partial(DescribedGroup, error, error_message=error.text)
+        return await write_body(request, DescribeGroupsAnswer(Made(refuse, asked.groups)))
+
+    async def list_all(self, request: KafkaRequest, context: RequestContext) -> Answer:
+        """Tell of no group, whoever asks; the question about the cluster is for the audit."""
+        await read_body(request)
+        rights = self._rights.of_now(context)
+        rights.may_describe(ResourceType.CLUSTER, [CLUSTER_NAME], log_if_denied=False)
+        return await write_body(request, ListGroupsAnswer()), 0.0
+
+    async def refuse_list(self, request: KafkaRequest) -> list[Piece]:
+        return await write_body(request, ListGroupsAnswer(ErrorCode.AUTHORIZER_NOT_READY))
+
+
+def _describe(
+    version: int, rights: RequestRights, names: Sequence[str], *, wants_operations: bool
+) -> Steps[list[DescribedGroup]]:
+    groups: list[DescribedGroup] = []
+    for start in range(0, len(names), GROUPS_PER_STEP):
+        some = names[start : start + GROUPS_PER_STEP]
+        described = rights.may_describe(ResourceType.GROUP, some)
+        for name, is_described in zip(some, described, strict=True):
+            if not is_described:
+                error = ErrorCode.GROUP_AUTHORIZATION_FAILED
+                groups.append(DescribedGroup(error, name))
+            elif version >= _NOT_FOUND:
+                error = ErrorCode.GROUP_ID_NOT_FOUND
+                text = f"Group {name} not found."[:TEXT_CHARACTERS_MAX]
+                groups.append(DescribedGroup(error, name, text, group_state=DEAD))
+            else:
+                operations = (
+                    rights.operations(ResourceType.GROUP, name)
+                    if wants_operations
+                    else NOT_REQUESTED
+                )
+                group = DescribedGroup(
+                    ErrorCode.NONE, name, group_state=DEAD, authorized_operations=operations
+                )
+                groups.append(group)
+        yield
+    return groups

@@ -1,0 +1,246 @@
+"""A Kafka listener: connections in, logged in where the listener asks for it, requests answered.
+
+Law: the requests of one connection are answered in order, one at a time, so what it sends next is
+judged by what it did before. Whatever a peer does costs it its own connection and no more.
+
+Source: Kafka 4.3 SocketServer, SaslServerAuthenticator; KIP-43, KIP-152 (SASL), KIP-511.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+import trio
+
+from authorizerd.config.bounds import ANSWERS_AT_ONCE_MAX, SEND_BYTES
+from authorizerd.config.jaas import PlainUsers
+from authorizerd.daemon.errors import ClosingError
+from authorizerd.daemon.kafka.authentication import SaslExchange
+from authorizerd.daemon.kafka.codec import read_body, write_body
+from authorizerd.daemon.kafka.dispatch import Session
+from authorizerd.daemon.kafka.responses import ApiVersion, ApiVersionsAnswer
+from authorizerd.daemon.net.connection import LOGIN_BYTES_MAX, Connection, Phase
+from authorizerd.daemon.net.connection_limits import ConnectionLimits
+from authorizerd.daemon.net.connection_server import ConnectionServer, ConnectionStatistics
+from authorizerd.protocol.errors import DecodeError
+from authorizerd.protocol.kafka.acl_responses import Piece
+from authorizerd.protocol.kafka.api import Api, ApiKey, names_software, served_apis
+from authorizerd.protocol.kafka.error_codes import ErrorCode
+from authorizerd.protocol.kafka.server_connection import (
+    KafkaRequest,
+    KafkaServerConnection,
+    frame_response,
+    frame_token,
+    unsupported_api_versions,
+)
+
+FAILED_LOGIN_DELAY_S: Final = 0.1
+"""How long a failed log-in waits for its answer: Kafka's connection.failed.authentication.delay."""
+
+_LISTING_APIS: Final = frozenset(
+    (
+        ApiKey.METADATA,
+        ApiKey.FIND_COORDINATOR,
+        ApiKey.DESCRIBE_GROUPS,
+        ApiKey.DESCRIBE_ACLS,
+        ApiKey.DESCRIBE_CONFIGS,
+    )
+)
+"""What may be answered with much more than was asked, and waits for nothing but its turn."""
+
+
+@dataclass(slots=True)
+class KafkaStatistics(ConnectionStatistics):
+    logins_failed: int = 0
+
+
+class Handlers(Protocol):
+    """What answers the requests of whoever has logged in."""
+
+    async def answer(self, request: KafkaRequest, session: Session) -> list[Piece]:
+        """Return the body of the response, in pieces.
+
+        Raises:
+            DecodeError: the connection is to be closed.
+        """
+
+
+class KafkaListener(ConnectionServer):
+    """Args:
+    users: who may log in with PLAIN; None where nobody has to, and everyone is ANONYMOUS.
+    is_super_user: who may have a reserved place once he has logged in.
+    is_controller: whether it serves what Kafka's controllers do, in place of what its brokers do.
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        handlers: Handlers,
+        users: PlainUsers | None,
+        limits: ConnectionLimits,
+        request_bytes_max: int,
+        room_bytes: int,
+        is_super_user: Callable[[str], bool],
+        is_controller: bool = False,
+    ) -> None:
+        super().__init__(
+            name=name, limits=limits, room_bytes=room_bytes, requires_login=users is not None
+        )
+        self.apis: Final = served_apis(is_controller=is_controller)
+        self.statistics: KafkaStatistics = KafkaStatistics()
+        self._handlers = handlers
+        self._users = users
+        self._request_bytes_max = request_bytes_max
+        self.is_super_user: Final = is_super_user
+        self._listing = trio.CapacityLimiter(ANSWERS_AT_ONCE_MAX)
+
+    async def converse(self, connection: Connection) -> None:
+        await _Conversation(self, connection).run()
+
+    @property
+    def users(self) -> PlainUsers | None:
+        return self._users
+
+    @property
+    def request_bytes_max(self) -> int:
+        return self._request_bytes_max
+
+    async def answer(
+        self, request: KafkaRequest, session: Session, connection: Connection
+    ) -> list[Piece]:
+        """Return the body of the response; a list has to wait until few others are made.
+
+        Raises:
+            BrokenResourceError: who asked for a list has gone meanwhile.
+        """
+        if request.api_key not in _LISTING_APIS:
+            return await self._handlers.answer(request, session)
+        async with self._listing:
+            if connection.has_gone:
+                raise trio.BrokenResourceError
+            return await self._handlers.answer(request, session)
+
+
+class _Conversation:
+    """One connection, from its first byte to its last."""
+
+    def __init__(self, listener: KafkaListener, connection: Connection) -> None:
+        self._listener = listener
+        self._connection = connection
+        self._host = connection.address or ""
+        self._sasl = SaslExchange(listener.users)
+        self._requests = KafkaServerConnection(
+            LOGIN_BYTES_MAX if listener.users is not None else listener.request_bytes_max
+        )
+
+    async def run(self) -> None:
+        """Read and answer by turns until the peer, or what it sends, ends the connection."""
+        while data := await self._connection.receive(self._requests.bytes_held):
+            self._requests.receive_data(data)
+            while (pieces := await self._answer_next()) is not None:
+                await self._send(pieces)
+                if self._sasl.has_failed:
+                    raise ClosingError(f"log-in failed from {self._host}")
+                await trio.lowlevel.checkpoint()  # to send is not to let others go first
+
+    async def _answer_next(self) -> list[Piece] | None:
+        """Return what answers the next frame that was received, None until all of it has come."""
+        if self._sasl.expects_raw_token:
+            token = self._requests.next_token()
+            return None if token is None else await self._take_raw_token(token)
+        request = self._requests.next_request()
+        return None if request is None else await self._answer(request)
+
+    async def _answer(self, request: KafkaRequest) -> list[Piece]:
+        self._connection.phase = Phase.ANSWERING
+        self._listener.statistics.requests += 1
+        if request.api_key not in self._listener.apis:
+            raise DecodeError(f"{request.api_key.name} is not served on this listener", 0)
+        if not request.is_served:
+            return unsupported_api_versions(request)
+        match request.api_key:
+            case ApiKey.API_VERSIONS:
+                body = await self._tell_versions(request)
+            case ApiKey.SASL_HANDSHAKE:
+                asked = await read_body(request)
+                chosen = self._sasl.choose_mechanism(asked.mechanism, request.api_version)
+                await self._note_login()
+                body = await write_body(request, chosen)
+            case ApiKey.SASL_AUTHENTICATE:
+                asked = await read_body(request)
+                taken = self._sasl.authenticate(asked.auth_bytes)
+                await self._note_login()
+                body = await write_body(request, taken)
+            case _:
+                principal = self._sasl.principal
+                if principal is None:
+                    raise ClosingError(f"{request.api_key.name} before the client has logged in")
+                session = Session(
+                    listener_name=self._listener.name, principal=principal, host=self._host
+                )
+                body = await self._listener.answer(request, session, self._connection)
+        if self._listener.users is None:
+            self._listener.establish(self._connection)
+        return frame_response(request, body)
+
+    async def _tell_versions(self, request: KafkaRequest) -> list[Piece]:
+        asked = await read_body(request)
+        error = ErrorCode.INVALID_REQUEST
+        if _names_software(asked):
+            error = self._sasl.tell_versions()
+            await self._note_login()
+        return await write_body(request, _api_versions(self._listener.apis, error))
+
+    async def _take_raw_token(self, token: bytes) -> list[Piece]:
+        """Log in as clients did before SaslAuthenticate: an empty token answers a good one."""
+        self._connection.phase = Phase.ANSWERING
+        self._sasl.authenticate(token)
+        await self._note_login()
+        return [] if self._sasl.has_failed else [frame_token(b"")]
+
+    async def _note_login(self) -> None:
+        """Let who failed wait for the answer; take larger requests from who is known.
+
+        Raises:
+            ClosingError: only places that are reserved for super users are left.
+        """
+        principal = self._sasl.principal
+        if self._sasl.has_failed:
+            self._listener.statistics.logins_failed += 1
+            await trio.sleep(FAILED_LOGIN_DELAY_S)
+        elif principal is not None and not self._connection.is_established:
+            self._requests.request_bytes_max = self._listener.request_bytes_max
+            may_use_reserve = self._listener.is_super_user(principal)
+            self._listener.establish(self._connection, may_use_reserve=may_use_reserve)
+
+    async def _send(self, pieces: Sequence[Piece]) -> None:
+        """Send pieces one after the other, small ones together.
+
+        Raises:
+            NoRoomError: there are more than may wait for their clients to read them.
+        """
+        self._connection.hold_answer(sum(map(len, pieces)))
+        together = bytearray()
+        for piece in pieces:
+            together += piece
+            if len(together) >= SEND_BYTES:
+                await self._connection.send(together)
+                together = bytearray()
+        if together:
+            await self._connection.send(together)
+        self._connection.keep(self._requests.bytes_held)
+
+
+def _names_software(asked: Any) -> bool:  # noqa: ANN401 - an entity of any version
+    name = getattr(asked, "client_software_name", None)
+    return name is None or names_software(name, asked.client_software_version)
+
+
+def _api_versions(apis: Mapping[ApiKey, Api], error: ErrorCode) -> ApiVersionsAnswer:
+    keys = [
+        ApiVersion(key, api.first_version, api.last_version) for key, api in sorted(apis.items())
+    ]
+    return ApiVersionsAnswer(() if error else keys, error)

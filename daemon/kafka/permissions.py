@@ -1,0 +1,80 @@
+"""What a Kafka request's sender may do, asked of the authorizer.
+
+Law: all that one request asks is judged by one state of the ACLs, in one call or in several.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from authorizerd.acl.errors import InvalidQuestionError
+from authorizerd.acl.model import CLUSTER_NAME, Operation, ResourceType
+from authorizerd.acl.operations import SUPPORTED, bit_field
+from authorizerd.actors.authorizer import Action, Authorize, Authorizer, RequestContext
+
+
+class Rights:
+    def __init__(self, authorizer: Authorizer) -> None:
+        self._authorizer = authorizer
+
+    def may(self, context: RequestContext, operation: Operation) -> bool:
+        """Say whether ``operation`` on the cluster is allowed.
+
+        Raises:
+            NotReadyError: the ACLs are not loaded for this principal.
+        """
+        action = Action(operation, ResourceType.CLUSTER, CLUSTER_NAME)
+        return _are_allowed(self._authorizer.authorize, context, [action]) == [True]
+
+    def of_now(self, context: RequestContext) -> RequestRights:
+        """Return what the request's sender may do now, to be asked as long as it is answered."""
+        return RequestRights(self._authorizer.pinned(), context)
+
+
+class RequestRights:
+    """One request's rights.
+
+    A caller asks about a few resources at a time and lets others go first before it asks on.
+
+    Raises (all methods): NotReadyError, where the ACLs are not loaded for this principal.
+    """
+
+    def __init__(self, authorize: Authorize, context: RequestContext) -> None:
+        self._authorize = authorize
+        self._context = context
+
+    def may_describe(
+        self, resource_type: ResourceType, names: Sequence[str], *, log_if_denied: bool = True
+    ) -> list[bool]:
+        """Say for each name, in order, whether the resource may be described."""
+        actions = [
+            Action(Operation.DESCRIBE, resource_type, name, log_if_denied=log_if_denied)
+            for name in names
+        ]
+        return _are_allowed(self._authorize, self._context, actions)
+
+    def operations(self, resource_type: ResourceType, name: str) -> int:
+        """Return KIP-430's bit field for a resource: 0 for whoever may not describe it.
+
+        These questions are no attempts, so the audit shows them at TRACE only.
+        """
+        supported = SUPPORTED[resource_type]
+        actions = [
+            Action(operation, resource_type, name, log_if_allowed=False, log_if_denied=False)
+            for operation in supported
+        ]
+        answers = _are_allowed(self._authorize, self._context, actions)
+        allowed = [each for each, is_allowed in zip(supported, answers, strict=True) if is_allowed]
+        return bit_field(allowed) if Operation.DESCRIBE in allowed else 0
+
+    def cluster_operations(self) -> int:
+        return self.operations(ResourceType.CLUSTER, CLUSTER_NAME)
+
+
+def _are_allowed(
+    authorize: Authorize, context: RequestContext, actions: Sequence[Action]
+) -> list[bool]:
+    try:
+        return authorize(context, actions)
+    except InvalidQuestionError:
+        return [False] * len(actions)

@@ -1,0 +1,172 @@
+"""DescribeQuorum: this node is the one voter of its log, and leads it once it has loaded it.
+
+Law: as Kafka does, a request that asks for anything but the one partition of the metadata log, or
+for that and more, gets UNKNOWN_TOPIC_OR_PARTITION for all that it asks.
+
+Source: KIP-595, KIP-836, KIP-853; Kafka 4.3 ControllerApis, KafkaRaftClient, LeaderState. Its
+voters, like ours, are static ones, for which it tells no directory's id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+from uuid import UUID
+
+import msgspec
+
+from authorizerd.acl.model import Operation
+from authorizerd.actors.authorizer import Authorizer, RequestContext
+from authorizerd.daemon.kafka.codec import Answer, read_body, write_body
+from authorizerd.daemon.kafka.permissions import Rights
+from authorizerd.daemon.kafka.responses import Cluster
+from authorizerd.daemon.sources.own_log_directory import now_ms
+from authorizerd.protocol.kafka.acl_responses import Piece
+from authorizerd.protocol.kafka.chunked_output import Items, Made
+from authorizerd.protocol.kafka.error_codes import ErrorCode
+from authorizerd.protocol.kafka.server_connection import KafkaRequest
+
+METADATA_TOPIC: Final = "__cluster_metadata"
+METADATA_PARTITION: Final = 0
+
+_NO_TEXT: Final = ""
+"""What Kafka sends where there is no error: not null."""
+
+
+class Leadership(msgspec.Struct, frozen=True):
+    """Since when this node leads its log, and the offset that the next record will have.
+
+    It votes alone, so all that is durable is committed: the log ends at the high water mark.
+    """
+
+    epoch: int
+    end_offset: int
+
+
+class Replica(msgspec.Struct, frozen=True, kw_only=True):
+    replica_id: int
+    log_end_offset: int
+    last_fetch_timestamp: int
+    last_caught_up_timestamp: int
+    replica_directory_id: UUID | None = None
+
+
+class QuorumPartition(msgspec.Struct, frozen=True):
+    partition_index: int
+    error_code: int = ErrorCode.NONE
+    error_message: str | None = _NO_TEXT
+    leader_id: int = 0
+    leader_epoch: int = 0
+    high_watermark: int = 0
+    current_voters: Sequence[Replica] = ()
+    observers: Sequence[Replica] = ()
+
+
+class QuorumTopic(msgspec.Struct, frozen=True):
+    topic_name: str
+    partitions: Items[QuorumPartition]
+
+
+class QuorumListener(msgspec.Struct, frozen=True):
+    name: str
+    host: str
+    port: int
+
+
+class QuorumNode(msgspec.Struct, frozen=True):
+    node_id: int
+    listeners: Sequence[QuorumListener]
+
+
+class DescribeQuorumAnswer(msgspec.Struct, frozen=True):
+    topics: Items[QuorumTopic] = ()
+    nodes: Sequence[QuorumNode] = ()
+    error_code: int = ErrorCode.NONE
+    error_message: str | None = _NO_TEXT
+
+
+class QuorumHandler:
+    """What answers the API, and what refuses it before the ACLs are loaded.
+
+    Raises (all methods): DecodeError, for what Kafka answers by closing the connection.
+
+    Args:
+        leadership: that of now, None until the log is loaded.
+    """
+
+    def __init__(
+        self,
+        authorizer: Authorizer,
+        cluster: Cluster,
+        leadership: Callable[[], Leadership | None],
+    ) -> None:
+        self._rights = Rights(authorizer)
+        self._cluster = cluster
+        self._leadership = leadership
+
+    async def describe(self, request: KafkaRequest, context: RequestContext) -> Answer:
+        if not self._rights.may(context, Operation.DESCRIBE):
+            return await _write_error(request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED), 0.0
+        asked = await read_body(request)
+        leadership = self._leadership()
+        if not _is_the_metadata_log(asked.topics):
+            answer = _refused(asked.topics, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        elif leadership is None:
+            answer = _refused(asked.topics, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        else:
+            answer = self._described(leadership, context.listener_name)
+        return await write_body(request, answer), 0.0
+
+    async def refuse_describe(self, request: KafkaRequest) -> list[Piece]:
+        return await _write_error(request, ErrorCode.AUTHORIZER_NOT_READY)
+
+    def _described(self, leadership: Leadership, listener_name: str) -> DescribeQuorumAnswer:
+        node_id, now = self._cluster.node_of(listener_name).node_id, now_ms()
+        voter = Replica(
+            replica_id=node_id,
+            log_end_offset=leadership.end_offset,
+            last_fetch_timestamp=now,
+            last_caught_up_timestamp=now,
+        )
+        partition = QuorumPartition(
+            partition_index=METADATA_PARTITION,
+            leader_id=node_id,
+            leader_epoch=leadership.epoch,
+            high_watermark=leadership.end_offset,
+            current_voters=(voter,),
+        )
+        nodes = self._cluster.nodes
+        listeners = [
+            QuorumListener(name, nodes[name].host, nodes[name].port)
+            for name in sorted(self._cluster.controller_listeners)
+        ]
+        return DescribeQuorumAnswer(
+            topics=(QuorumTopic(METADATA_TOPIC, (partition,)),),
+            nodes=(QuorumNode(node_id, listeners),),
+        )
+
+
+def _is_the_metadata_log(topics: Sequence[Any]) -> bool:
+    """Say whether its one partition is asked for, once, and nothing else."""
+    if len(topics) != 1 or topics[0].topic_name != METADATA_TOPIC:
+        return False
+    partitions = topics[0].partitions
+    return len(partitions) == 1 and partitions[0].partition_index == METADATA_PARTITION
+
+
+def _refused(topics: Sequence[Any], error: ErrorCode) -> DescribeQuorumAnswer:
+    """Return all that was asked for, with one error each, made as it is written."""
+
+    def refuse_partition(asked: Any) -> QuorumPartition:  # noqa: ANN401 - kio's
+        return QuorumPartition(asked.partition_index, error, error.text)
+
+    def refuse_topic(asked: Any) -> QuorumTopic:  # noqa: ANN401 - kio's
+        return QuorumTopic(asked.topic_name, Made(refuse_partition, asked.partitions))
+
+    return DescribeQuorumAnswer(Made(refuse_topic, topics))
+
+
+async def _write_error(request: KafkaRequest, error: ErrorCode) -> list[Piece]:
+    return await write_body(
+        request, DescribeQuorumAnswer(error_code=error, error_message=error.text)
+    )

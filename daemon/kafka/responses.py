@@ -1,0 +1,194 @@
+"""Answers to Kafka requests as plain values: each has the fields of all versions of its response.
+
+``protocol.kafka.api.encode_response`` writes those that the request's version knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from authorizerd.acl.operations import NOT_REQUESTED
+from authorizerd.protocol.kafka.chunked_output import Items
+from authorizerd.protocol.kafka.error_codes import ErrorCode
+
+NOT_THROTTLED: Final = timedelta(0)
+BROKER_ENDPOINTS: Final = 1
+CONTROLLER_ENDPOINTS: Final = 2
+
+
+class Node(msgspec.Struct, frozen=True):
+    """This daemon as a client is to reach it."""
+
+    node_id: int
+    host: str
+    port: int
+    rack: str | None = None
+    is_fenced: bool = False
+
+    @property
+    def broker_id(self) -> int:
+        return self.node_id
+
+
+class Cluster(msgspec.Struct, frozen=True):
+    """What clients are told of where they are: one node, by each listener's advertised address."""
+
+    cluster_id: str
+    nodes: Mapping[str, Node]
+    controller_listeners: frozenset[str]
+
+    def node_of(self, listener_name: str) -> Node:
+        return self.nodes[listener_name]
+
+
+class ApiVersion(msgspec.Struct, frozen=True):
+    api_key: int
+    min_version: int
+    max_version: int
+
+
+class ApiVersionsAnswer(msgspec.Struct, frozen=True):
+    api_keys: Sequence[ApiVersion]
+    error_code: int = ErrorCode.NONE
+    throttle_time: timedelta = NOT_THROTTLED
+
+
+class SaslHandshakeAnswer(msgspec.Struct, frozen=True):
+    error_code: int
+    mechanisms: Sequence[str]
+
+
+class SaslAuthenticateAnswer(msgspec.Struct, frozen=True):
+    error_code: int = ErrorCode.NONE
+    error_message: str | None = ""
+    auth_bytes: bytes = b""
+    session_lifetime: timedelta = NOT_THROTTLED
+
+
+class MetadataPartition(msgspec.Struct, frozen=True):
+    error_code: int
+    partition_index: int
+    leader_id: int
+    leader_epoch: int
+    replica_nodes: Sequence[int]
+    isr_nodes: Sequence[int]
+    offline_replicas: Sequence[int]
+
+
+class MetadataTopic(msgspec.Struct, frozen=True):
+    error_code: int
+    name: str | None
+    topic_id: UUID | None = None
+    is_internal: bool = False
+    partitions: Items[MetadataPartition] = ()
+    topic_authorized_operations: int = NOT_REQUESTED
+
+
+class MetadataAnswer(msgspec.Struct, frozen=True):
+    brokers: Sequence[Node]
+    topics: Items[MetadataTopic]
+    cluster_id: str | None = None
+    controller_id: int = -1
+    cluster_authorized_operations: int = NOT_REQUESTED
+    error_code: int = ErrorCode.NONE
+    throttle_time: timedelta = NOT_THROTTLED
+
+
+class DescribeClusterAnswer(msgspec.Struct, frozen=True):
+    error_code: int = ErrorCode.NONE
+    error_message: str | None = None
+    endpoint_type: int = BROKER_ENDPOINTS
+    cluster_id: str = ""
+    controller_id: int = -1
+    brokers: Sequence[Node] = ()
+    cluster_authorized_operations: int = NOT_REQUESTED
+    throttle_time: timedelta = NOT_THROTTLED
+
+
+class Coordinator(msgspec.Struct, frozen=True):
+    """A key's coordinator; before version 4 the one key's answer is the response itself."""
+
+    key: str
+    node_id: int = -1
+    host: str = ""
+    port: int = -1
+    error_code: ErrorCode = ErrorCode.NONE
+    error_message: str | None = ""
+    throttle_time: timedelta = NOT_THROTTLED
+
+
+class FindCoordinatorAnswer(msgspec.Struct, frozen=True):
+    coordinators: Items[Coordinator]
+    throttle_time: timedelta = NOT_THROTTLED
+
+
+class DescribedGroup(msgspec.Struct, frozen=True):
+    error_code: int
+    group_id: str
+    error_message: str | None = None
+    group_state: str = ""
+    protocol_type: str = ""
+    protocol_data: str = ""
+    members: Sequence[object] = ()
+    authorized_operations: int = NOT_REQUESTED
+
+
+class DescribeGroupsAnswer(msgspec.Struct, frozen=True):
+    groups: Items[DescribedGroup]
+    throttle_time: timedelta = NOT_THROTTLED
+
+
+class ListGroupsAnswer(msgspec.Struct, frozen=True):
+    error_code: int = ErrorCode.NONE
+    groups: Sequence[object] = ()
+    throttle_time: timedelta = NOT_THROTTLED
+
+
+class ConfigSynonym(msgspec.Struct, frozen=True):
+    name: str
+    value: str | None
+    source: int
+
+
+class ConfigEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """A key of a resource; a value that is for nobody's eyes is None."""
+
+    name: str
+    value: str | None
+    read_only: bool
+    config_source: int
+    is_default: bool
+    is_sensitive: bool
+    synonyms: Sequence[ConfigSynonym] = ()
+    config_type: int = 0
+    documentation: str | None = None
+
+
+class DescribedResource(msgspec.Struct, frozen=True, kw_only=True):
+    resource_type: int
+    resource_name: str
+    error_code: int = ErrorCode.NONE
+    error_message: str | None = ""
+    configs: Items[ConfigEntry] = ()
+
+
+class DescribeConfigsAnswer(msgspec.Struct, frozen=True):
+    results: Items[DescribedResource]
+    throttle_time: timedelta = NOT_THROTTLED
+
+
+class AlteredResource(msgspec.Struct, frozen=True, kw_only=True):
+    resource_type: int
+    resource_name: str
+    error_code: int = ErrorCode.NONE
+    error_message: str | None = None
+
+
+class AlterConfigsAnswer(msgspec.Struct, frozen=True):
+    responses: Items[AlteredResource]
+    throttle_time: timedelta = NOT_THROTTLED

@@ -1,0 +1,51 @@
+"""SASL/PLAIN as a server speaks it: a token to a user, or nobody.
+
+Invariant: the work is the same for a wrong password as for a right one, and for an unknown user as
+for a known one: one digest, of the password that was sent, and one comparison of two digests.
+
+Source: RFC 4616; Kafka 4.3 PlainSaslServer.
+"""
+
+from __future__ import annotations
+
+from hmac import compare_digest
+from typing import Final
+
+from authorizerd.config.jaas import PlainUsers, password_digest
+
+MECHANISM: Final = "PLAIN"
+INVALID_CREDENTIALS: Final = "Authentication failed: Invalid username or password"
+_NOBODYS_DIGEST: Final = bytes(32)
+
+
+class AuthenticationError(Exception):
+    """A log-in that failed; the text may be told to the client."""
+
+
+def authenticate_plain(token: bytes, users: PlainUsers) -> str:
+    """Return the name of the user whom ``token`` logs in.
+
+    Raises:
+        AuthenticationError: the token is malformed, the password wrong, or the user unknown.
+    """
+    try:
+        parts = token.decode().split("\0")
+    except UnicodeDecodeError:
+        raise AuthenticationError(INVALID_CREDENTIALS) from None
+    if len(parts) != 3:
+        raise AuthenticationError(
+            f"Invalid SASL/PLAIN response: expected 3 tokens, got {len(parts)}"
+        )
+    authorization_id, user, password = parts
+    if not user or not password:
+        missing = "password" if user else "username"
+        raise AuthenticationError(f"Authentication failed: {missing} not specified")
+    expected = users.digests.get(user, _NOBODYS_DIGEST)
+    if not compare_digest(expected, password_digest(password)):
+        raise AuthenticationError(INVALID_CREDENTIALS)
+    if authorization_id not in ("", user):
+        raise AuthenticationError(
+            "Authentication failed: Client requested an authorization id that is different from "
+            "username"
+        )
+    return user

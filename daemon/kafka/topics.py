@@ -1,0 +1,202 @@
+"""The topics that one Metadata request is told of, as far as its sender may describe them.
+
+Law: one request is answered from one image of the topics and one state of the ACLs. Who may not
+describe a topic is told the same whether it exists or not, if he asks by its name. (By its id he
+learns whether there is one: Kafka does not hold ids for secret.)
+
+A leader or a replica is told of as available only where it is this node, the only one there is, as
+Kafka does of nodes that are not registered. All topics come in the order of the image's map, as
+Kafka's do; what was asked for, in the order of the request.
+
+Source: KIP-430, KIP-516 (topic ids); Kafka 4.3 KafkaApis.handleTopicMetadataRequest,
+KRaftMetadataCache.
+
+What is told of a topic is made as it is written, since to make, keep and let go of all at once
+would take long where there are many.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+from msgspec.structs import replace
+
+from authorizerd.acl.model import ResourceType
+from authorizerd.acl.operations import NOT_REQUESTED
+from authorizerd.acl.steps import Steps
+from authorizerd.daemon.kafka.permissions import RequestRights
+from authorizerd.daemon.kafka.responses import MetadataPartition, MetadataTopic
+from authorizerd.image.changes import Partition
+from authorizerd.image.cluster import ClusterImage, Topic
+from authorizerd.protocol.kafka.chunked_output import Items
+from authorizerd.protocol.kafka.error_codes import ErrorCode
+
+TOPICS_PER_STEP: Final = 16
+"""Nine questions each, where their operations are asked for."""
+TOPIC_IDS_VERSION: Final = 12
+"""The version of Metadata from which topics may be asked for by id, and a name may be null."""
+INTERNAL_TOPICS: Final = frozenset(
+    ("__consumer_offsets", "__transaction_state", "__share_group_state")
+)
+
+_NO_LEADER: Final = -1
+_LEGAL_NAME: Final = re.compile(r"(?!\.{1,2}\Z)[a-zA-Z0-9._-]{1,249}")
+
+
+class _Wanted(NamedTuple):
+    """What an item of a request means: ``name`` is what may be looked for, None where nothing is.
+
+    ``id`` is that which it was asked for by, if it was.
+    """
+
+    name: str | None
+    id: UUID | None
+    topic: Topic | None
+
+
+class TopicAnswers:
+    """The answers to one request; ``node_id`` is this node's."""
+
+    def __init__(
+        self, image: ClusterImage, rights: RequestRights, node_id: int, *, wants_operations: bool
+    ) -> None:
+        self._image = image
+        self._rights = rights
+        self._node_id = node_id
+        self._wants_operations = wants_operations
+
+    def of_all(self) -> Steps[Items[MetadataTopic]]:
+        """Return the topics that may be described; that others may not be is no failed attempt."""
+        answers = _Answers(self._node_id)
+        for some in _slices(self._image.topics.values()):
+            names = [topic.name for topic in some]
+            described = self._rights.may_describe(ResourceType.TOPIC, names, log_if_denied=False)
+            for topic, is_described in zip(some, described, strict=True):
+                if is_described:
+                    answers.add(topic, self._operations(topic.name))
+            yield
+        return answers
+
+    def of_asked(self, version: int, asked: Sequence[Any]) -> Steps[Items[MetadataTopic]]:
+        """Return one answer to each item of the request, to one that it repeats as well."""
+        answers = _Answers(self._node_id)
+        seen: set[Any] = set()
+        for items in _slices(asked):
+            named = {(item.name, getattr(item, "topic_id", None)): item for item in items}
+            some = [item for name, item in named.items() if name not in seen]
+            seen.update(named)
+            wanted = [self._wanted(item) for item in some]
+            names = [each.name for each in wanted if each.name is not None]
+            described = iter(self._rights.may_describe(ResourceType.TOPIC, names))
+            for item, each in zip(some, wanted, strict=True):
+                if each.name is None:
+                    answers.add(no_topic(version, ErrorCode.UNKNOWN_TOPIC_ID, item))
+                elif not next(described):
+                    answers.add(_hidden(each))
+                else:
+                    told = each.topic or _missing(each.name)
+                    answers.add(told, self._operations(each.name))
+            yield
+        return answers
+
+    def _wanted(self, item: Any) -> _Wanted:  # noqa: ANN401 - kio's
+        topic_id: UUID | None = getattr(item, "topic_id", None)
+        if topic_id is None:
+            topic = None if item.name is None else self._image.topics.get(item.name)
+            return _Wanted(item.name, None, topic)
+        topic = self._image.topic_of(topic_id.bytes)
+        return _Wanted(None if topic is None else topic.name, topic_id, topic)
+
+    def _operations(self, name: str) -> int:
+        if not self._wants_operations:
+            return NOT_REQUESTED
+        return self._rights.operations(ResourceType.TOPIC, name)
+
+
+class _Answers:
+    """What is told of each topic, in order.
+
+    Operations stand apart, as plain integers: those of many topics are let go of at once.
+    """
+
+    def __init__(self, node_id: int) -> None:
+        self._node_id = node_id
+        self._told: list[Topic | MetadataTopic] = []
+        self._operations = array("i")
+
+    def add(self, told: Topic | MetadataTopic, operations: int = NOT_REQUESTED) -> None:
+        self._told.append(told)
+        self._operations.append(operations)
+
+    def __len__(self) -> int:
+        return len(self._told)
+
+    def __iter__(self) -> Iterator[MetadataTopic]:
+        for told, operations in zip(self._told, self._operations, strict=True):
+            if isinstance(told, Topic):
+                yield MetadataTopic(
+                    ErrorCode.NONE,
+                    told.name,
+                    UUID(bytes=told.id),
+                    told.name in INTERNAL_TOPICS,
+                    _Partitions(told, self._node_id),
+                    operations,
+                )
+            else:
+                yield replace(told, topic_authorized_operations=operations)
+
+
+class _Partitions:
+    """What is told of a topic's partitions, in order."""
+
+    def __init__(self, topic: Topic, node_id: int) -> None:
+        self._topic = topic
+        self._node_id = node_id
+
+    def __len__(self) -> int:
+        return len(self._topic.partitions)
+
+    def __iter__(self) -> Iterator[MetadataPartition]:
+        for number in self._topic.numbers():
+            yield self._partition(number, self._topic.partitions[number])
+
+    def _partition(self, number: int, partition: Partition) -> MetadataPartition:
+        is_led_here = partition.leader == self._node_id
+        return MetadataPartition(
+            error_code=ErrorCode.NONE if is_led_here else ErrorCode.LEADER_NOT_AVAILABLE,
+            partition_index=number,
+            leader_id=partition.leader if is_led_here else _NO_LEADER,
+            leader_epoch=partition.leader_epoch,
+            replica_nodes=partition.replicas,
+            isr_nodes=partition.isr,
+            offline_replicas=[node for node in partition.replicas if node != self._node_id],
+        )
+
+
+def _missing(name: str) -> MetadataTopic:
+    """Return what is told of a topic that could be there; nothing makes it, ever."""
+    is_legal = _LEGAL_NAME.fullmatch(name) is not None
+    error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_legal else ErrorCode.INVALID_TOPIC_EXCEPTION
+    return MetadataTopic(error, name, is_internal=name in INTERNAL_TOPICS)
+
+
+def no_topic(version: int, error: ErrorCode, item: Any) -> MetadataTopic:  # noqa: ANN401 - kio's
+    """Return an error about an item of a request, which repeats the item as far as it can."""
+    name = item.name if item.name is not None or version >= TOPIC_IDS_VERSION else ""
+    return MetadataTopic(error, name, getattr(item, "topic_id", None))
+
+
+def _hidden(wanted: _Wanted) -> MetadataTopic:
+    name = wanted.name if wanted.id is None else None
+    return MetadataTopic(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name, wanted.id)
+
+
+def _slices(items: Iterable[Any]) -> Iterator[list[Any]]:
+    remaining = iter(items)
+    while some := list(islice(remaining, TOPICS_PER_STEP)):
+        yield some

@@ -1,0 +1,1 @@
+"""The process log: format, rate limit, and the thread that writes it."""

@@ -1,0 +1,202 @@
+"""What the daemon says of itself on standard error: one event, one line, as text or as JSON.
+
+Law: whatever stands in an event, it ends no line and steers no terminal, so nobody forges another
+one. Only the fields named here are written. Where standard error is the journal, each line begins
+with its priority, and the journal has the time.
+
+Source: sd-daemon(3); systemd.exec(5), JOURNAL_STREAM.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from traceback import format_exception
+from types import TracebackType
+from typing import Final, TextIO
+
+from authorizerd.config.values import LogFormat
+from authorizerd.daemon.logging.limiter import LogLimit
+from authorizerd.daemon.logging.queue import LogStatistics, QueueHandler, write_to
+
+LINE_BYTES_MAX: Final = 40_000
+"""The journal takes 48 KiB for one line, and cuts a longer one in two."""
+
+_TEXT_CHARACTERS_MAX: Final = LINE_BYTES_MAX // 4 - 200
+_PRIORITIES: Final = (
+    (logging.CRITICAL, 2),
+    (logging.ERROR, 3),
+    (logging.WARNING, 4),
+    (logging.INFO, 6),
+)
+_DEBUG: Final = 7
+
+
+class LineFormatter(logging.Formatter):
+    """Args:
+    worker: the process id of a worker; None: the daemon itself.
+    is_journal: whether what is written goes to the journal.
+
+    ``format_as`` may be set at any time.
+    """
+
+    def __init__(self, *, worker: int | None = None, is_journal: bool = False) -> None:
+        super().__init__()
+        self._worker: Final = worker
+        self.is_journal: Final = is_journal
+        self.format_as = LogFormat.TEXT
+
+    def format(self, record: logging.LogRecord) -> str:
+        message = record.getMessage()
+        exception = self.formatException(record.exc_info) if record.exc_info else ""
+        line = (
+            self._text(record, message, exception)
+            if self.format_as is LogFormat.TEXT
+            else self._json(record, message, exception)
+        )
+        return f"<{_priority(record.levelno)}>{line}" if self.is_journal else line
+
+    def _text(self, record: logging.LogRecord, message: str, exception: str) -> str:
+        time = "" if self.is_journal else f"{self.formatTime(record)} "
+        worker = "" if self._worker is None else f" worker {self._worker}"
+        event = shown(f"{message}\n{exception}" if exception else message)
+        return f"{time}{record.levelname} {record.name}{worker}: {event}"
+
+    def _json(self, record: logging.LogRecord, message: str, exception: str) -> str:
+        time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        head = {
+            "time": time.replace("+00:00", "Z"),
+            "level": record.levelname,
+            "logger": record.name,
+            "pid": record.process,
+        }
+        if self._worker is not None:
+            head["worker"] = True
+        texts = {"message": message} | ({"exception": exception} if exception else {})
+        return _json_line(head, texts)
+
+    def fault(self, text: str) -> str:
+        """Return the line of what ends the process; as text it is the command's own."""
+        if self.format_as is LogFormat.TEXT:
+            line = shown(f"authorizerd: {text}")
+            return f"<{_priority(logging.CRITICAL)}>{line}" if self.is_journal else line
+        record = logging.LogRecord(
+            "authorizerd", logging.CRITICAL, __file__, 0, "%s", (text,), None
+        )
+        return self.format(record)
+
+
+def shown(text: str) -> str:
+    """Return ``text`` as one line of bounded length, with what is not printable as escapes."""
+    text = _cut(text, _TEXT_CHARACTERS_MAX)
+    if not text.isprintable():
+        text = "".join(
+            each if each.isprintable() else each.encode("unicode_escape").decode() for each in text
+        )
+    return _cut(text, _TEXT_CHARACTERS_MAX)
+
+
+def _cut(text: str, characters_max: int) -> str:
+    """Return ``text`` without its middle, where it is too long: an exception's end says most."""
+    if len(text) <= characters_max:
+        return text
+    half = characters_max // 2
+    return f"{text[:half]}[cut]{text[-half:]}"
+
+
+def _json_line(head: Mapping[str, object], texts: Mapping[str, str]) -> str:
+    """Return one object in printable ASCII; texts are cut, where the line is too long for it."""
+    characters_max = LINE_BYTES_MAX
+    while True:
+        cut = {name: _cut(text, characters_max) for name, text in texts.items()}
+        line = json.dumps({**head, **cut}, separators=(",", ":"))
+        if len(line) <= LINE_BYTES_MAX:
+            return line
+        characters_max //= 2
+
+
+def _priority(level: int) -> int:
+    """Return syslog's priority."""
+    return next((priority for least, priority in _PRIORITIES if level >= least), _DEBUG)
+
+
+def is_journal(stream: TextIO, environment: Mapping[str, str]) -> bool:
+    """Say whether the service manager has connected ``stream`` to the journal."""
+    try:
+        status = os.fstat(stream.fileno())
+    except (OSError, ValueError):
+        return False
+    return environment.get("JOURNAL_STREAM") == f"{status.st_dev}:{status.st_ino}"
+
+
+def log_to_standard_error(*, is_worker: bool = False) -> None:
+    """Write what is logged from now on as text, so many lines of a kind a second.
+
+    A thread writes it, so that logging never waits for whoever reads it.
+    """
+    handler = _StandardErrorHandler(write_to(sys.stderr.fileno()))
+    handler.setFormatter(
+        LineFormatter(
+            worker=os.getpid() if is_worker else None,
+            is_journal=is_journal(sys.stderr, os.environ),
+        )
+    )
+    handler.addFilter(LogLimit())
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
+    sys.excepthook = _report_defect
+
+
+def _report_defect(
+    kind: type[BaseException], error: BaseException, traceback: TracebackType | None
+) -> None:
+    """Report what ends the process and has no name, as one event where somebody counts on that."""
+    for handler in _handlers():
+        formatter = handler.formatter
+        if formatter.is_journal or formatter.format_as is LogFormat.JSON:
+            logger = logging.getLogger("authorizerd")
+            logger.critical("%s", error, exc_info=(kind, error, traceback))
+        else:
+            handler.queue.put("".join(format_exception(kind, error, traceback)).rstrip("\n"))
+        return
+    sys.__excepthook__(kind, error, traceback)
+
+
+def take_log_format(format_as: LogFormat) -> None:
+    """Write lines of this format from now on."""
+    for handler in _handlers():
+        handler.formatter.format_as = format_as
+
+
+def report_fault(text: str) -> None:
+    """Say on standard error why the process ends, in the log's format."""
+    for handler in _handlers():
+        handler.queue.put(handler.formatter.fault(text))
+        return
+    sys.stderr.write(f"authorizerd: {text}\n")
+
+
+def log_statistics() -> LogStatistics:
+    """Return what this process's log counts."""
+    return next((handler.queue.statistics for handler in _handlers()), LogStatistics())
+
+
+def flush_log() -> None:
+    """Wait until what was logged is written, for a bounded time."""
+    for handler in _handlers():
+        handler.flush()
+
+
+class _StandardErrorHandler(QueueHandler):
+    """The handler of ``log_to_standard_error``."""
+
+    formatter: LineFormatter
+
+
+def _handlers() -> list[_StandardErrorHandler]:
+    return [
+        each for each in logging.getLogger().handlers if isinstance(each, _StandardErrorHandler)
+    ]

@@ -1,0 +1,1 @@
+"""Sockets and connections, whatever the protocol: binding, serving, limits, memory budget."""

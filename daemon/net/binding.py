@@ -1,0 +1,236 @@
+"""Addresses taken at start, accepted from later.
+
+A port that is in use is found out before anything is loaded. Until its endpoint opens the socket
+is bound but does not listen, so that who comes early is refused rather than left to wait.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import trio
+
+from authorizerd.daemon.errors import StartError
+from authorizerd.protocol.worker_feed import Place
+
+BACKLOG: Final = 1024
+UNIX_MODE: Final = 0o660
+"""Who may connect to a Unix socket may ask: its owner and its group."""
+
+
+class SocketFile:
+    """The file of a Unix socket that was just bound at ``path``.
+
+    **Invariant:** it removes its own file alone. Another daemon may have put its own there since,
+    and an open descriptor keeps the number of ours from being given to that one.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Find the file.
+
+        Raises:
+            OSError: it is gone.
+        """
+        self._path: Final = path
+        self._descriptor: Final = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+
+    def remove(self) -> None:
+        try:
+            if os.path.samestat(self._path.lstat(), os.fstat(self._descriptor)):
+                self._path.unlink()
+        except FileNotFoundError:
+            pass
+        finally:
+            os.close(self._descriptor)
+
+
+class BoundEndpoint:
+    """Sockets bound for one endpoint; ``listen`` turns them, once, into listeners.
+
+    Args:
+        path: of a Unix socket.
+        file: what ``close`` removes.
+    """
+
+    def __init__(
+        self,
+        key: str,
+        sockets: Sequence[trio.socket.SocketType],
+        path: Path | None = None,
+        *,
+        is_inherited: bool = False,
+        file: SocketFile | None = None,
+    ) -> None:
+        self._key = key
+        self._sockets = sockets
+        self._path = path
+        self._file = file
+        self._is_inherited = is_inherited
+        self._listening = trio.Event()
+
+    @property
+    def address(self) -> str:
+        """The first address as ``host:port``, an IPv6 host in brackets, or ``unix:PATH``."""
+        if self._path is not None:
+            return f"unix:{self._path}"
+        host, port = self._sockets[0].getsockname()[:2]
+        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+    @property
+    def port(self) -> int:
+        return int(self._sockets[0].getsockname()[1])
+
+    def listen(self) -> list[trio.SocketListener]:
+        """Start listening; the listeners own the sockets from here on.
+
+        Raises:
+            StartError: another process has begun to listen there meanwhile.
+        """
+        try:
+            for bound in self._sockets:
+                bound.listen(BACKLOG)
+        except OSError as error:
+            raise StartError(f"{self._key}: {self.address}: {error.strerror}") from error
+        self._listening.set()
+        return [trio.SocketListener(bound) for bound in self._sockets]
+
+    async def wait_until_listening(self) -> None:
+        """Return once ``listen`` has been called."""
+        await self._listening.wait()
+
+    def place(self, name: str) -> Place:
+        """Return where a worker is to accept: there too, or from the same sockets.
+
+        A Unix socket's path has one socket, and what was inherited is nobody's to bind anew.
+        """
+        if self._path is not None or self._is_inherited:
+            return Place(name, descriptors=tuple(each.fileno() for each in self._sockets))
+        addresses = [(each.family, *each.getsockname(), 0, 0)[:5] for each in self._sockets]
+        return Place(name, tuple(addresses))
+
+    def close(self) -> None:
+        for bound in self._sockets:
+            bound.close()
+        file, self._file = self._file, None
+        if file is not None:
+            file.remove()
+
+
+async def bind(host: str | None, port: int, key: str, *, is_shared: bool = False) -> BoundEndpoint:
+    """Bind every address of ``host`` (None: every interface), all to one port.
+
+    Args:
+        is_shared: other processes of this daemon are to bind the same addresses, and no others.
+
+    Raises:
+        StartError: an address is in use, or is none of this machine; it names ``key``.
+    """
+    sockets: list[trio.socket.SocketType] = []
+    wanted = port
+    try:
+        found = await trio.socket.getaddrinfo(
+            host, port, type=trio.socket.SOCK_STREAM, flags=trio.socket.AI_PASSIVE
+        )
+        for family, kind, protocol, _, address in found:
+            bound = trio.socket.socket(family, kind, protocol)
+            sockets.append(bound)
+            _set_options(bound)
+            wanted_address = (address[0], port, *address[2:])
+            if is_shared:
+                await _check_unused(bound, wanted_address)
+                bound.setsockopt(trio.socket.SOL_SOCKET, trio.socket.SO_REUSEPORT, 1)
+            await bound.bind(wanted_address)
+            port = bound.getsockname()[1]
+    except OSError as error:
+        for bound in sockets:
+            bound.close()
+        raise StartError(f"{key}: {host or '*'}:{wanted}: {error.strerror or error}") from error
+    return BoundEndpoint(key, sockets)
+
+
+def _set_options(bound: trio.socket.SocketType) -> None:
+    bound.setsockopt(trio.socket.SOL_SOCKET, trio.socket.SO_REUSEADDR, 1)
+    if bound.family == trio.socket.AF_INET6:
+        bound.setsockopt(trio.socket.IPPROTO_IPV6, trio.socket.IPV6_V6ONLY, 1)
+
+
+async def _check_unused(like: trio.socket.SocketType, address: tuple[str | int, ...]) -> None:
+    """Raise OSError where somebody listens, who might share the port with us: another daemon."""
+    with trio.socket.socket(like.family, like.type, like.proto) as probe:
+        _set_options(probe)
+        await probe.bind(address)
+
+
+async def listen_at(place: Place) -> list[trio.SocketListener]:
+    """Accept, in a worker, where the daemon says.
+
+    Raises:
+        StartError: an address cannot be shared; it names the place.
+    """
+    if place.descriptors:
+        return [_listen_by(descriptor) for descriptor in place.descriptors]
+    sockets: list[trio.socket.SocketType] = []
+    try:
+        for family, *address in place.addresses:
+            bound = trio.socket.socket(family, trio.socket.SOCK_STREAM)
+            sockets.append(bound)
+            _set_options(bound)
+            bound.setsockopt(trio.socket.SOL_SOCKET, trio.socket.SO_REUSEPORT, 1)
+            is_v6 = family == trio.socket.AF_INET6
+            await bound.bind(tuple(address if is_v6 else address[:2]))
+            bound.listen(BACKLOG)
+    except OSError as error:
+        for bound in sockets:
+            bound.close()
+        raise StartError(f"{place.name}: {error.strerror or error}") from error
+    return [trio.SocketListener(bound) for bound in sockets]
+
+
+def _listen_by(descriptor: int) -> trio.SocketListener:
+    inherited = trio.socket.socket(fileno=descriptor)
+    inherited.set_inheritable(False)
+    inherited.listen(BACKLOG)
+    return trio.SocketListener(inherited)
+
+
+async def bind_unix(path: Path, key: str) -> BoundEndpoint:
+    """Bind a Unix socket; one that a killed process has left is taken away first.
+
+    Raises:
+        StartError: something else stands there, or it is in use; it names ``key``.
+    """
+    bound = trio.socket.socket(trio.socket.AF_UNIX, trio.socket.SOCK_STREAM)
+    try:
+        await _remove_stale(trio.Path(path))
+        await bound.bind(str(path))
+        file = SocketFile(path)
+        await trio.Path(path).chmod(UNIX_MODE)
+    except OSError as error:
+        bound.close()
+        raise StartError(f"{key}: unix:{path}: {error.strerror or error}") from error
+    return BoundEndpoint(key, [bound], path, file=file)
+
+
+async def _remove_stale(path: trio.Path) -> None:
+    """Remove a socket that nobody listens on.
+
+    Raises:
+        OSError: somebody does, or it is no socket.
+    """
+    try:
+        if not stat.S_ISSOCK((await path.lstat()).st_mode):
+            raise FileExistsError(errno.EEXIST, "it is there, and is no socket")
+    except FileNotFoundError:
+        return
+    with trio.socket.socket(trio.socket.AF_UNIX, trio.socket.SOCK_STREAM) as probe:
+        try:
+            await probe.connect(str(path))
+        except ConnectionRefusedError:
+            await path.unlink()
+            return
+    raise OSError(errno.EADDRINUSE, "Address already in use")

@@ -1,0 +1,202 @@
+"""One connection of a server: what it is doing and since when, and how much memory it holds.
+
+A connection is *established* once its peer has logged in or said its hello, or, where neither is
+asked for, once its first request has been answered. Until then it may hold little, and not for
+long.
+"""
+
+from __future__ import annotations
+
+import select
+from enum import Enum, auto
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from authorizerd.acl.hosts import host_address
+from authorizerd.config.bounds import FREE_BYTES, RECEIVE_BYTES
+from authorizerd.daemon.errors import NoRoomError
+from authorizerd.daemon.net.load_shedding import PAUSE_SECONDS, Admission
+from authorizerd.daemon.net.memory_budget import Share
+from authorizerd.daemon.net.socket_stream import SocketStream
+
+if TYPE_CHECKING:
+    from authorizerd.daemon.net.connection_server import ConnectionServer
+
+FRAME_SIZE_BYTES: Final = 4
+LOGIN_BYTES_MAX: Final = FREE_BYTES - FRAME_SIZE_BYTES
+"""The largest frame that is read before a log-in or hello: it takes none of the shared memory."""
+
+
+class Phase(Enum):
+    IDLE = auto()
+    """Nothing of a request has come."""
+    RECEIVING = auto()
+    ANSWERING = auto()
+    SENDING = auto()
+
+
+class Ending(Enum):
+    """Why a server ended a connection."""
+
+    TIMED_OUT = auto()
+    EVICTED = auto()
+    DRAINED = auto()
+
+
+class Connection:
+    """Args:
+    is_confined: whether it may hold no more than FREE_BYTES until it is established.
+    """
+
+    __slots__ = (
+        "_server",
+        "_socket",
+        "accepted_at",
+        "address",
+        "admission",
+        "ending",
+        "is_confined",
+        "is_established",
+        "phase",
+        "scope",
+        "share",
+        "since",
+        "stream",
+    )
+
+    def __init__(
+        self,
+        server: ConnectionServer,
+        stream: trio.abc.HalfCloseableStream,
+        *,
+        is_confined: bool = False,
+    ) -> None:
+        self._server = server
+        self._socket = stream.socket if isinstance(stream, trio.SocketStream) else None
+        self.stream = SocketStream(stream) if isinstance(stream, trio.SocketStream) else stream
+        self.address = None if self._socket is None else peer_address(self._socket)
+        self.share = Share(server.room)
+        self.admission = Admission(server.clock)
+        self.scope = trio.CancelScope()
+        self.phase = Phase.IDLE
+        self.accepted_at = self.since = server.next_sweep
+        self.is_confined = is_confined
+        self.is_established = False
+        self.ending: Ending | None = None
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the peer is to send something."""
+        return self.phase is Phase.IDLE or self.phase is Phase.RECEIVING
+
+    def end(self, ending: Ending) -> None:
+        """End the connection at its next wait."""
+        if self.ending is None:
+            self.ending = ending
+        self.scope.cancel()
+
+    def enter(self, phase: Phase) -> None:
+        self.phase = phase
+        self.since = self._server.next_sweep
+
+    async def receive(self, bytes_left: int) -> bytes:
+        """Return what the peer sends next; nothing at its end, or when the server drains.
+
+        The connection is RECEIVING then, until the caller has a whole request to answer.
+
+        Args:
+            bytes_left: what is held of a request that has not come in whole.
+
+        Raises:
+            NoRoomError: the memory budget has no room for it.
+        """
+        self.share.cover(bytes_left)
+        if not bytes_left:
+            if self._server.is_draining:
+                return b""
+            self.enter(Phase.IDLE)
+        elif self.phase is not Phase.RECEIVING:
+            self.enter(Phase.RECEIVING)
+        size = FREE_BYTES - bytes_left if self.is_confined else RECEIVE_BYTES
+        data = bytes(await self.stream.receive_some(size))
+        if not bytes_left:
+            self.enter(Phase.RECEIVING)
+        if not self.cover(bytes_left + len(data)):
+            raise self._refuse(f"a request of {bytes_left + len(data)} bytes or more")
+        return data
+
+    async def pause(self) -> None:
+        """Let a moment go by before more is read of a connection that was refused for overload."""
+        self.admission.is_put_off = False
+        if self._server.is_draining:
+            return
+        self.enter(Phase.IDLE)
+        await trio.sleep(PAUSE_SECONDS)
+
+    async def send(self, data: bytes | bytearray) -> None:
+        self.enter(Phase.SENDING)
+        await self.stream.send_all(data)
+        self.phase = Phase.ANSWERING
+
+    def cover(self, size: int) -> bool:
+        """Hold ``size`` bytes; where there is no room, those who stall give theirs up."""
+        share = self.share
+        return share.cover(size) or self._server.make_room(self, partial(share.cover, size))
+
+    def keep(self, bytes_left: int) -> None:
+        """Hold what is left to answer, and no more."""
+        self.share.cover(bytes_left)
+
+    def hold_answer(self, size: int) -> None:
+        """Hold so many bytes of an answer, too, until ``keep``.
+
+        Raises:
+            NoRoomError: the memory budget has no room for it.
+        """
+        if not self.cover_answer(size):
+            raise self._refuse(f"an answer of {size} bytes")
+
+    def cover_answer(self, size: int) -> bool:
+        """As ``cover``, for so many bytes more."""
+        share = self.share
+        if share.cover_answer(size):
+            return True
+        return self._server.make_room(self, partial(share.cover_answer, size))
+
+    def _refuse(self, what: str) -> NoRoomError:
+        self._server.statistics.requests_refused += 1
+        return NoRoomError(f"there is no room for {what}")
+
+    @property
+    def has_gone(self) -> bool:
+        """Whether the peer has ended or reset the connection, even with requests of it unread.
+
+        One that only sends no more looks the same, and counts as gone, as it does in Kafka.
+        """
+        if self._socket is None:
+            return False
+        poll = select.poll()
+        poll.register(self._socket, select.POLLRDHUP)  # POLLHUP and POLLERR are reported anyway
+        return bool(poll.poll(0))
+
+
+def peer_address(socket: trio.socket.SocketType) -> str | None:
+    """Return the peer's address as Kafka compares it, None where it has none.
+
+    A link-local one ends in its zone's number.
+
+    Raises:
+        BrokenResourceError: the peer has gone already.
+    """
+    if socket.family not in (trio.socket.AF_INET, trio.socket.AF_INET6):
+        return None
+    try:
+        text, _, *flow_and_zone = socket.getpeername()
+    except OSError as error:
+        raise trio.BrokenResourceError(str(error)) from error
+    if any(flow_and_zone[1:]):
+        text = f"{text}%{flow_and_zone[1]}"
+    host = host_address(text)
+    return text if host is None else host

@@ -1,0 +1,83 @@
+"""How many connections one endpoint may have, from one address too, and how long they may take.
+
+Source: Kafka 4.3 ConnectionQuotas, for ``max.connections`` and ``max.connections.per.ip``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import ipaddress
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Self
+
+from authorizerd.config.configuration import Reloadable
+
+_UNLIMITED: Final = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionLimits:
+    """Times are in seconds.
+
+    ``reserved`` of ``connections_max`` are for super users; others may have them until they have
+    logged in. ``login_timeout_s`` runs from the accept until a connection is established,
+    ``request_timeout_s`` from a request's first byte to its last, ``idle_timeout_s`` without a
+    request, or without the peer reading its answer. ``overrides`` are limits of single addresses.
+    """
+
+    connections_max: int
+    login_timeout_s: float
+    request_timeout_s: float
+    idle_timeout_s: float
+    drain_timeout_s: float
+    reserved: int = 0
+    connections_per_address_max: int = _UNLIMITED
+    overrides: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    is_http: bool = False
+
+    @classmethod
+    def of_settings(
+        cls,
+        settings: Reloadable,
+        connections_max: int,
+        *,
+        reserved: int = 0,
+        is_http: bool = False,
+    ) -> Self:
+        """Return the limits that ``settings`` say for an endpoint of ``connections_max``."""
+        request_timeout_ms = (
+            settings.http_header_timeout_ms if is_http else settings.connections_max_idle_ms
+        )
+        return cls(
+            connections_max=connections_max,
+            reserved=reserved,
+            is_http=is_http,
+            login_timeout_s=settings.login_timeout_ms / 1000,
+            request_timeout_s=request_timeout_ms / 1000,
+            idle_timeout_s=settings.connections_max_idle_ms / 1000,
+            drain_timeout_s=settings.http_drain_timeout_ms / 1000,
+            connections_per_address_max=settings.max_connections_per_ip,
+            overrides=settings.max_connections_per_ip_overrides,
+        )
+
+    @property
+    def unreserved_max(self) -> int:
+        return max(min(1, self.connections_max), self.connections_max - self.reserved)
+
+    def of_address(self, address: str) -> int:
+        """Return how many connections ``address`` may have.
+
+        All processes of this machine share its loopback address, so only an override limits it.
+        """
+        override = self.overrides.get(address)
+        if override is not None:
+            return override
+        is_loopback = ipaddress.ip_address(address.partition("%")[0]).is_loopback
+        return _UNLIMITED if is_loopback else self.connections_per_address_max
+
+    def reloaded(self, settings: Reloadable, connections_max: int) -> Self:
+        """Return the limits of the same endpoint by other settings."""
+        return self.of_settings(
+            settings, connections_max, reserved=self.reserved, is_http=self.is_http
+        )

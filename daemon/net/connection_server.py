@@ -1,0 +1,355 @@
+"""The connections of one endpoint: who gets one, what ends it, and how all of them end.
+
+Invariant: whatever a peer does, and whatever fails while it is served, costs its own connection
+and no more. A drained server answers each request that has begun, and takes none after it.
+
+Where every connection is taken, a newcomer gets that of the oldest one that waits and is not
+established, else of the oldest that has been idle for IDLE_SECONDS_MIN; else it is refused. So
+connections that do nothing shut nobody out, and a busy one is never closed for another.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from abc import ABC, abstractmethod
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass
+from itertools import chain, islice
+from typing import Final
+
+import trio
+
+from authorizerd.config.configuration import Reloadable
+from authorizerd.daemon.errors import ClosingError
+from authorizerd.daemon.net.accepting import accept_all
+from authorizerd.daemon.net.connection import Connection, Ending, Phase
+from authorizerd.daemon.net.connection_limits import ConnectionLimits
+from authorizerd.daemon.net.load_shedding import TurnClock
+from authorizerd.daemon.net.memory_budget import RequestRoom
+from authorizerd.daemon.net.socket_stream import send_last
+from authorizerd.protocol.errors import DecodeError
+
+SWEEP_SECONDS: Final = 0.25
+"""How often deadlines are looked at: timeouts are kept to twice as much."""
+IDLE_SECONDS_MIN: Final = 10.0
+"""How long an established connection may be idle before another may take its place."""
+STALL_SECONDS_MIN: Final = 1.0
+"""As much for the memory that a connection holds before it is established."""
+REFUSALS_AT_ONCE_MAX: Final = 64
+_SWEPT_AT_ONCE: Final = 1024
+_LOOKED_AT_MAX: Final = 1024
+_WARNING_SECONDS: Final = 60.0
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class ConnectionStatistics:
+    """What one server has seen so far; only it writes here."""
+
+    connections_open: int = 0
+    connections_accepted: int = 0
+    connections_refused: int = 0
+    connections_evicted: int = 0
+    connections_timed_out: int = 0
+    connections_broken: int = 0
+    accepts_failed: int = 0
+    requests: int = 0
+    requests_refused: int = 0
+
+
+class ConnectionServer(ABC):
+    """Serves each connection by ``converse``, which a subclass has.
+
+    Timeouts cost a request nothing: one task looks at all connections four times a second.
+
+    Args:
+        room_bytes: what all connections may hold of requests and answers.
+        turn_ms_max: how much work may be done before a request that came with it; beyond, it is
+            refused. Infinite: none ever is.
+        too_many: what a connection that is one too many is told before it is closed.
+        too_slow: what one is told of which a request has come in part, and the rest not in time.
+        requires_login: whether a connection says who it is before its first request.
+    """
+
+    statistics: ConnectionStatistics
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        limits: ConnectionLimits,
+        room_bytes: int,
+        turn_ms_max: float = math.inf,
+        too_many: bytes = b"",
+        too_slow: bytes = b"",
+        requires_login: bool = False,
+    ) -> None:
+        self.name: Final = name
+        self.limits = limits
+        self.room: Final = RequestRoom(room_bytes)
+        self.clock: Final = TurnClock(turn_ms_max)
+        self.next_sweep = math.inf
+        self.is_draining = False
+        self._has_clock = turn_ms_max < math.inf
+        self._too_many = too_many
+        self._too_slow = too_slow
+        self._requires_login = requires_login
+        # In the order in which they were accepted.
+        self._open: dict[Connection, None] = {}
+        self._unestablished: dict[Connection, None] = {}
+        self._idle: deque[Connection] = deque()
+        self._by_address: Counter[str] = Counter()
+        self._refusals = 0
+        self._next_warning = -math.inf
+        self._accepting = trio.CancelScope()
+        self._drained = trio.Event()
+
+    @abstractmethod
+    async def converse(self, connection: Connection) -> None:
+        """Serve one connection to its end.
+
+        Raises:
+            DecodeError, ClosingError: why it is to be closed.
+        """
+
+    def reconfigure(self, settings: Reloadable, connections_max: int) -> None:
+        """Take over other limits, for what begins from now on."""
+        self.limits = self.limits.reloaded(settings, connections_max)
+
+    async def serve(
+        self,
+        listeners: Sequence[trio.abc.Listener[trio.abc.HalfCloseableStream]],
+        *,
+        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+    ) -> None:
+        """Serve until drained or cancelled; the listeners are closed then.
+
+        Cancelled, it cuts its connections at once.
+        """
+        async with trio.open_nursery() as nursery:
+            self.next_sweep = trio.current_time() + SWEEP_SECONDS
+            nursery.start_soon(self._sweep)
+            task_status.started()
+            with self.clock.running() if self._has_clock else nullcontext():
+                with self._accepting:
+                    async with trio.open_nursery() as accepting:
+                        for listener in listeners:
+                            accepting.start_soon(
+                                accept_all,
+                                listener,
+                                lambda stream: nursery.start_soon(self._serve_stream, stream),
+                                self._note_failed_accept,
+                            )
+                await self._drained.wait()
+            nursery.cancel_scope.cancel()
+
+    async def drain(self) -> None:
+        """Accept no more, close idle connections, and return when the last request is answered.
+
+        Requests that take longer than the drain timeout are cut.
+        """
+        self.is_draining = True
+        self._accepting.cancel()
+        # Two turns of the loop, so that what had arrived before is no longer taken for idle.
+        await trio.lowlevel.checkpoint()
+        await trio.lowlevel.checkpoint()
+        for connection in self._open:
+            if connection.phase is Phase.IDLE:
+                connection.end(Ending.DRAINED)
+        self._notice_drained()
+        with trio.move_on_after(self.limits.drain_timeout_s):
+            await self._drained.wait()
+        for connection in self._open:
+            connection.end(Ending.DRAINED)
+        await self._drained.wait()
+
+    def _notice_drained(self) -> None:
+        if self.is_draining and not self._open:
+            self._drained.set()
+
+    def _note_failed_accept(self, error: OSError) -> None:
+        self.statistics.accepts_failed += 1
+        if self._may_warn():
+            _logger.warning("%s: connections cannot be accepted: %s", self.name, error)
+
+    def _may_warn(self) -> bool:
+        """Return True once a minute: peers can cause thousands of warnings a second."""
+        now = trio.current_time()
+        if now < self._next_warning:
+            return False
+        self._next_warning = now + _WARNING_SECONDS
+        return True
+
+    async def _sweep(self) -> None:
+        """End the connections whose time is up, and note which ones may give way to others."""
+        while True:
+            await trio.sleep_until(self.next_sweep)
+            now = trio.current_time()
+            self.next_sweep = now + SWEEP_SECONDS
+            idle: deque[Connection] = deque()
+            for number, connection in enumerate([*self._open], start=1):
+                if number % _SWEPT_AT_ONCE == 0:
+                    await trio.lowlevel.checkpoint()
+                if connection.phase is Phase.ANSWERING:
+                    continue
+                if self._is_overdue(connection, now):
+                    if connection.ending is None:
+                        self.statistics.connections_timed_out += 1
+                    connection.end(Ending.TIMED_OUT)
+                elif connection.since + IDLE_SECONDS_MIN <= now and len(idle) < _LOOKED_AT_MAX:
+                    idle.append(connection)
+            self._idle = idle
+
+    def _is_overdue(self, connection: Connection, now: float) -> bool:
+        limits = self.limits
+        if not connection.is_established and connection.accepted_at + limits.login_timeout_s <= now:
+            return True
+        is_receiving = connection.phase is Phase.RECEIVING
+        timeout = limits.request_timeout_s if is_receiving else limits.idle_timeout_s
+        return connection.since + timeout <= now
+
+    async def _serve_stream(self, stream: trio.abc.HalfCloseableStream) -> None:
+        self.statistics.connections_accepted += 1
+        try:
+            connection = Connection(self, stream, is_confined=self._requires_login)
+            if self._admit(connection):
+                await self._serve_connection(connection)
+            else:
+                await self._refuse(connection)
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            pass  # the peer went away, which is its right
+        except (DecodeError, ClosingError) as error:
+            self.statistics.connections_broken += 1
+            _logger.info("%s: connection closed: %s", self.name, error)
+        except Exception:
+            self.statistics.connections_broken += 1
+            _logger.exception("%s: connection closed", self.name)
+        except BaseExceptionGroup as group:  # faults beside a cancellation, which is to pass
+            self.statistics.connections_broken += 1
+            _logger.exception("%s: connection closed", self.name)
+            _, rest = group.split(Exception)
+            if rest is not None:
+                raise rest from None
+        finally:
+            with suppress(OSError):
+                await trio.aclose_forcefully(stream)
+
+    def _admit(self, newcomer: Connection) -> bool:
+        """Return True if there is a place for ``newcomer``; another may lose its own for it."""
+        address, limits = newcomer.address, self.limits
+        if address is not None and self._by_address[address] >= limits.of_address(address):
+            if self._may_warn():
+                _logger.warning(
+                    "%s: %s has as many connections as max.connections.per.ip allows",
+                    self.name,
+                    address,
+                )
+            return False
+        if len(self._open) < limits.unreserved_max or self._evict():
+            return True
+        return len(self._open) < limits.connections_max
+
+    def establish(self, connection: Connection, *, may_use_reserve: bool = False) -> None:
+        """Let a connection hold and send more: its peer is known.
+
+        Raises:
+            ClosingError: it has a reserved place, and is none of those whom it is reserved for.
+        """
+        connection.is_confined = False
+        if connection.is_established:
+            return
+        connection.is_established = True
+        self._unestablished.pop(connection, None)
+        limits = self.limits
+        if not limits.reserved or may_use_reserve:
+            return
+        if len(self._open) > limits.unreserved_max and not self._evict():
+            self.statistics.connections_refused += 1
+            raise ClosingError("max.connections is reached, and the rest is for super users")
+
+    def _evict(self) -> bool:
+        """End the connection that is to give way to another, if there is one."""
+        waiting = (each for each in self._unestablished if each.is_waiting)
+        victim = next(islice(waiting, 1), None)
+        while victim is None and self._idle:
+            oldest = self._idle.popleft()
+            victim = oldest if self._is_stalled(oldest) else None
+        if victim is not None:
+            self._end_for_another(victim)
+        return victim is not None
+
+    def _is_stalled(self, connection: Connection) -> bool:
+        """Return True if nothing has come from, or gone to, an open connection for long."""
+        least = IDLE_SECONDS_MIN if connection.is_established else STALL_SECONDS_MIN
+        return (
+            connection in self._open
+            and connection.phase is not Phase.ANSWERING
+            and connection.since + least <= trio.current_time()
+        )
+
+    def make_room(self, newcomer: Connection, hold: Callable[[], bool]) -> bool:
+        """End those who stall and hold memory until ``hold`` finds room; return whether it did."""
+        holders = [
+            connection
+            for connection in chain(islice(self._unestablished, _LOOKED_AT_MAX), self._idle)
+            if connection is not newcomer
+            and connection.share.has_taken
+            and self._is_stalled(connection)
+        ]
+        for connection in holders:
+            self._end_for_another(connection)
+            if hold():
+                return True
+        return False
+
+    def _end_for_another(self, connection: Connection) -> None:
+        self.statistics.connections_evicted += 1
+        connection.end(Ending.EVICTED)
+        self._remove(connection)
+
+    def _remove(self, connection: Connection) -> None:
+        connection.share.cover(0)
+        if connection not in self._open:
+            return
+        del self._open[connection]
+        self._unestablished.pop(connection, None)
+        address = connection.address
+        if address is not None:
+            self._by_address[address] -= 1
+            if not self._by_address[address]:
+                del self._by_address[address]
+        self.statistics.connections_open = len(self._open)
+        self._notice_drained()
+
+    async def _refuse(self, connection: Connection) -> None:
+        """Say why; a peer that had sent something sees it only if its bytes are read."""
+        self.statistics.connections_refused += 1
+        if not self._too_many:
+            return
+        if self._refusals >= min(REFUSALS_AT_ONCE_MAX, self.limits.connections_max):
+            await connection.stream.send_all(self._too_many)  # a new connection has room for it
+            return
+        self._refusals += 1
+        try:
+            await send_last(connection.stream, self._too_many)
+        finally:
+            self._refusals -= 1
+
+    async def _serve_connection(self, connection: Connection) -> None:
+        self._open[connection] = None
+        self._unestablished[connection] = None
+        if connection.address is not None:
+            self._by_address[connection.address] += 1
+        self.statistics.connections_open = len(self._open)
+        try:
+            with connection.scope:
+                await self.converse(connection)
+            is_too_slow = connection.ending is Ending.TIMED_OUT and not self.is_draining
+            if is_too_slow and connection.phase is Phase.RECEIVING and self._too_slow:
+                await send_last(connection.stream, self._too_slow)
+        finally:
+            self._remove(connection)

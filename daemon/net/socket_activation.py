@@ -1,0 +1,147 @@
+"""Listening sockets that were handed to this process, each for the endpoint of its name.
+
+Law: they are taken out of the environment at once, and no other process gets them by accident. One
+serves only where the configuration would have listened itself, so whatever is demanded of a
+configured address (a loopback address, or credentials) holds for it too. Nothing is accepted from
+it before its endpoint opens: who comes early waits in its queue.
+
+Source: sd_listen_fds(3), systemd.socket(5).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+from collections.abc import Collection, Mapping, MutableMapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import trio
+
+from authorizerd.config.endpoints import HttpEndpoint, is_loopback, not_loopback
+from authorizerd.daemon.errors import StartError
+from authorizerd.daemon.net.binding import BoundEndpoint
+
+InheritedSockets = Mapping[str, Sequence[socket.socket]]
+
+FIRST_DESCRIPTOR: Final = 3
+_COUNT: Final = re.compile("[0-9]{1,3}")
+
+
+def take_inherited_sockets(
+    environment: MutableMapping[str, str], *, first_descriptor: int = FIRST_DESCRIPTOR
+) -> InheritedSockets:
+    """Return the sockets by their names, none where those in ``environment`` are another's.
+
+    Raises:
+        StartError: one has no name, or is no listening socket.
+    """
+    pid = environment.pop("LISTEN_PID", "")
+    count = environment.pop("LISTEN_FDS", "")
+    names = environment.pop("LISTEN_FDNAMES", "")
+    environment.pop("LISTEN_PIDFDID", "")
+    if pid != str(os.getpid()) or count in ("", "0"):
+        return {}
+    if not _COUNT.fullmatch(count):
+        raise StartError(f"LISTEN_FDS: {count!r} is no number of sockets")
+    named = names.split(":")
+    if len(named) != int(count):
+        reason = f"{count} sockets need as many names, separated by colons"
+        raise StartError(f"LISTEN_FDNAMES: {names!r}: {reason}")
+    inherited: dict[str, list[socket.socket]] = {}
+    for descriptor, name in enumerate(named, first_descriptor):
+        inherited.setdefault(name, []).append(_open(descriptor, name))
+    return inherited
+
+
+def _open(descriptor: int, name: str) -> socket.socket:
+    subject = f"LISTEN_FDS: descriptor {descriptor} ({name!r})"
+    try:
+        os.set_inheritable(descriptor, False)
+        inherited = socket.socket(fileno=descriptor)
+        listens = inherited.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
+    except OSError as error:
+        raise StartError(f"{subject}: {error.strerror or error}") from error
+    if not listens:
+        inherited.close()
+        raise StartError(f"{subject}: a socket that does not listen (is it of Accept=yes?)")
+    return inherited
+
+
+def check_names(inherited: InheritedSockets, endpoints: Collection[str]) -> None:
+    """Check that every socket is for one of ``endpoints``, by name.
+
+    Raises:
+        StartError: one is for none; it would never be accepted from.
+    """
+    for name in inherited:
+        if name not in endpoints:
+            known = ", ".join(sorted(endpoints))
+            raise StartError(
+                f"LISTEN_FDNAMES: {name!r} (FileDescriptorName= of a socket unit) is none of the"
+                f" endpoints that are configured: {known}"
+            )
+
+
+async def adopt(
+    sockets: Sequence[socket.socket], host: str | None, port: int, key: str
+) -> BoundEndpoint:
+    """Take over the sockets of an endpoint that is configured to listen at ``host`` and ``port``.
+
+    Args:
+        host: None: every interface.
+        port: 0: any, but one for all.
+
+    Raises:
+        StartError: one listens elsewhere, or ``host`` has no address; it names ``key``.
+    """
+    try:
+        resolved = await trio.socket.getaddrinfo(
+            host, port, type=trio.socket.SOCK_STREAM, flags=trio.socket.AI_PASSIVE
+        )
+    except OSError as error:
+        raise StartError(f"{key}: {_shown(host, port)}: {error.strerror or error}") from error
+    hosts = {address[0] for *_, address in resolved}
+    wanted = port
+    for each in sockets:
+        if each.family not in (socket.AF_INET, socket.AF_INET6):
+            raise _unfit(key, str(each.getsockname()), _shown(host, wanted))
+        found_host, found_port = each.getsockname()[:2]
+        found = HttpEndpoint(host=found_host, port=found_port)
+        if is_loopback(HttpEndpoint(host=host, port=port)) and not is_loopback(found):
+            # Whatever ``host`` resolves to: behind a loopback address nobody need show who he is.
+            raise StartError(f"{key}: the inherited socket's {not_loopback(found)}")
+        if found_host not in hosts or (port and found_port != port):
+            raise _unfit(key, _shown(found_host, found_port), _shown(host, wanted))
+        port = found_port
+    return _adopted(sockets, key)
+
+
+def adopt_unix(sockets: Sequence[socket.socket], path: Path, key: str) -> BoundEndpoint:
+    """Take over the Unix socket of an endpoint that is configured to listen at ``path``.
+
+    Raises:
+        StartError: it listens elsewhere, or there are several; it names ``key``.
+    """
+    for each in sockets:
+        found = each.getsockname()
+        is_path = each.family == socket.AF_UNIX and isinstance(found, str)
+        if not is_path or os.path.realpath(found) != os.path.realpath(path):
+            raise _unfit(key, str(found), f"unix:{path}")
+    if len(sockets) > 1:
+        raise StartError(f"{key}: {len(sockets)} sockets are inherited for unix:{path}")
+    return _adopted(sockets, key, path)
+
+
+def _shown(host: str | None, port: int) -> str:
+    return f"[{host}]:{port}" if host and ":" in host else f"{host or '*'}:{port}"
+
+
+def _unfit(key: str, found: str, wanted: str) -> StartError:
+    return StartError(f"{key}: the inherited socket listens at {found}, not at {wanted}")
+
+
+def _adopted(sockets: Sequence[socket.socket], key: str, path: Path | None = None) -> BoundEndpoint:
+    adopted = [trio.socket.from_stdlib_socket(each) for each in sockets]
+    return BoundEndpoint(key, adopted, path, is_inherited=True)

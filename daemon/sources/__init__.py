@@ -1,0 +1,1 @@
+"""Where the ACLs come from: today a log of our own."""

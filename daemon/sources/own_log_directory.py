@@ -1,0 +1,143 @@
+"""The log directory at start: whose it is, and whether it may be written here.
+
+Law: nothing is written before it is certain that the directory is this node's alone.
+"""
+
+from __future__ import annotations
+
+import base64
+import logging
+import os
+import re
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from authorizerd.daemon.errors import StartError
+from authorizerd.image.changes import CredentialAdded
+from authorizerd.metadata.directory import (
+    METADATA_TOPIC_DIRECTORY,
+    describe_missing_log,
+    find_files,
+)
+from authorizerd.metadata.errors import LogDirectoryError
+from authorizerd.metadata.log import Progress
+from authorizerd.metadata.meta_properties import (
+    MetaProperties,
+    check_format_is_finished,
+    format_directory,
+    read_meta_properties,
+    write_meta_properties,
+)
+from authorizerd.metadata.quorum_state import check_sole_voter
+from authorizerd.metadata.replay import Replay
+from authorizerd.metadata.storage import Storage
+from authorizerd.metadata.writer import LogWriter
+
+UUID_BYTES: Final = 16
+
+_CLUSTER_ID: Final = re.compile(r"[!-\[\]-~]+")
+"""What stands in a properties file as it is: a backslash does not."""
+
+_logger = logging.getLogger(__name__)
+
+
+def now_ms() -> int:
+    """Return milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
+
+
+def new_uuid(random_bytes: Callable[[int], bytes] = os.urandom) -> str:
+    """Return a random id as Kafka writes its own: 22 letters, none of them a leading hyphen."""
+    while True:
+        data = bytearray(random_bytes(UUID_BYTES))
+        data[6] = data[6] & 0x0F | 0x40
+        data[8] = data[8] & 0x3F | 0x80
+        text = base64.urlsafe_b64encode(data).decode().rstrip("=")
+        if not text.startswith("-"):
+            return text
+
+
+def format_log_directory(
+    log_dir: Path,
+    *,
+    cluster_id: str | None,
+    node_id: int,
+    storage: Storage,
+    credentials: Sequence[CredentialAdded] = (),
+) -> MetaProperties:
+    """Make a log directory for this node, with a log that holds no ACL; return what it is.
+
+    The log begins here, so that a start never has to take a log that is lost for an empty one.
+    Cut off or failed, it can be tried again.
+
+    Args:
+        credentials: of the first users; they stand behind the features, as one batch.
+
+    Raises:
+        LogDirectoryError: it is formatted already, or cannot be written.
+        StartError: the cluster's id is none.
+    """
+    if cluster_id is None:
+        cluster_id = new_uuid()
+    if not _CLUSTER_ID.fullmatch(cluster_id):
+        raise StartError(
+            f"--cluster-id: expected printable ASCII without blanks, found {cluster_id!r}"
+        )
+    properties = MetaProperties(cluster_id, node_id, new_uuid())
+
+    def begin_log() -> None:
+        writer = LogWriter(log_dir, storage=storage, segment_bytes_max=2**31, now_ms=now_ms)
+        try:
+            writer.start(Progress(), Replay(), node_id=node_id)
+            if credentials:
+                writer.append([credentials])
+        finally:
+            writer.close()
+
+    try:
+        format_directory(log_dir, properties, storage, begin_log)
+    except OSError as error:
+        raise LogDirectoryError(f"{log_dir}: {error.strerror or error}") from error
+    return properties
+
+
+def check_log_is_there(log_dir: Path) -> None:
+    """Refuse a directory that is missing or empty, before anything is written into it.
+
+    Raises:
+        LogDirectoryError: there is no log.
+    """
+    try:
+        os.stat(log_dir / METADATA_TOPIC_DIRECTORY)
+    except FileNotFoundError as error:
+        raise LogDirectoryError(describe_missing_log(log_dir)) from error
+    except OSError as error:
+        raise LogDirectoryError(f"{log_dir}: {error.strerror or error}") from error
+
+
+def claim_log_directory(log_dir: Path, *, node_id: int, storage: Storage) -> MetaProperties:
+    """Return what the directory says of itself, once it is certain that this node may write it.
+
+    A log that says nothing is given a cluster of its own.
+
+    Raises:
+        LogDirectoryError: there is no log or it is not wholly formatted, a quorum of other nodes
+            votes on it, or files cannot be read.
+        StartError: it is another node's.
+    """
+    check_format_is_finished(log_dir, storage)
+    find_files(log_dir, storage)  # or a directory that is not formatted would look as if it were
+    check_sole_voter(log_dir, node_id, storage)
+    properties = read_meta_properties(log_dir, storage)
+    if properties is None:
+        properties = MetaProperties(new_uuid(), node_id, new_uuid())
+        write_meta_properties(log_dir, properties, storage)
+        _logger.info("%s: given cluster id %s", log_dir, properties.cluster_id)
+    if properties.node_id != node_id:
+        raise StartError(
+            f"node.id: {node_id}, but {log_dir} belongs to node {properties.node_id} "
+            "(meta.properties): correct node.id, or name the right directory"
+        )
+    return properties

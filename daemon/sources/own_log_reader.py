@@ -1,0 +1,105 @@
+"""The source that owns a local log: every committed batch of it, in order, to the RecordApplier.
+
+Invariant: what is handed on is at or below the high water mark, which for the one writer of a log
+is its end. Files are read in a worker thread, decoded on the loop in slices.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Iterator
+from itertools import islice
+from typing import Final
+
+import trio
+
+from authorizerd.acl.model import ChangeBatch
+from authorizerd.actors.record_applier import CaughtUp
+from authorizerd.metadata.batch_file import TornTail
+from authorizerd.metadata.log import LogBatch, MetadataLog, Progress
+from authorizerd.metadata.replay import Replay
+
+BATCHES_PER_READ: Final = 64
+BYTES_PER_READ: Final = 1024 * 1024
+"""Small enough that the thread's own work on them (CRC, headers) holds the interpreter shortly, and
+that to free them holds the loop shortly. One batch may be larger: a checkpoint's has 8 MiB."""
+
+
+_logger = logging.getLogger(__name__)
+
+Begin = Callable[[Progress, Replay], Awaitable[ChangeBatch]]
+"""What begins writing where reading has ended; returns what that shows, to be handed on as well."""
+
+
+class LocalLogSource:
+    """Reads a log once, from its newest checkpoint to its end, then begins to write it.
+
+    Args:
+        begin: None where the log is only read.
+    """
+
+    def __init__(self, log: MetadataLog, begin: Begin | None = None) -> None:
+        self._log = log
+        self._begin = begin
+        self._begun_offset = -1
+        self._replay = Replay()
+        self.bytes_since_checkpoint = 0
+
+    @property
+    def high_watermark(self) -> int:
+        """The last offset read or begun with so far, -1 before the first."""
+        return max(self._log.progress.last_offset, self._begun_offset)
+
+    @property
+    def replay(self) -> Replay:
+        """What the log is read with: its features, and what else it holds."""
+        return self._replay
+
+    @property
+    def metadata_version(self) -> int:
+        """The level of the feature metadata.version, -1 where the log has named none so far."""
+        return self._replay.metadata_version
+
+    @property
+    def torn_tail(self) -> TornTail | None:
+        """The unfinished write at the end of the log, known once ``run`` has ended."""
+        return self._log.progress.torn_tail
+
+    async def run(self, applier: trio.MemorySendChannel[ChangeBatch | CaughtUp]) -> None:
+        """Hand on the whole log, then that it is at its end; closes ``applier`` in any case.
+
+        Raises:
+            MetadataLogError: the log cannot be read or believed; nothing past it is handed on.
+            OSError: the log cannot be written.
+        """
+        async with applier:
+            batches = self._log.batches()
+            while read := await trio.to_thread.run_sync(_read_some, batches):
+                for log_batch in read:
+                    if not log_batch.is_checkpoint:
+                        self.bytes_since_checkpoint += len(log_batch.placed.batch.data)
+                    for step in self._replay.steps(log_batch):
+                        if step is None:
+                            await trio.lowlevel.checkpoint()
+                        else:
+                            await applier.send(step)
+            for damaged in self._log.progress.damaged_checkpoints:
+                _logger.warning(
+                    "a checkpoint is passed over, the log holds what it held: %s", damaged.error
+                )
+            if self._begin is not None:
+                begun = await self._begin(self._log.progress, self._replay)
+                self._begun_offset = begun.last_offset
+                await applier.send(begun)
+            await applier.send(CaughtUp(self.high_watermark))
+
+
+def _read_some(batches: Iterator[LogBatch]) -> list[LogBatch]:
+    read: list[LogBatch] = []
+    size = 0
+    for log_batch in islice(batches, BATCHES_PER_READ):
+        read.append(log_batch)
+        size += len(log_batch.placed.batch.data)
+        if size >= BYTES_PER_READ:
+            break
+    return read

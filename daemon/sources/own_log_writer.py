@@ -1,0 +1,206 @@
+"""The log that the daemon owns: appended to by one thread, checkpointed in the background.
+
+Invariant: the loop never waits for a disk. Appends run one after the other in a worker thread, and
+so does a checkpoint, which takes an immutable snapshot and stalls neither decisions nor appends.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import trio
+
+from authorizerd.acl.model import ChangeBatch
+from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.actors.errors import UpdateRefusedError
+from authorizerd.actors.published import View
+from authorizerd.actors.update_queue import LogChange
+from authorizerd.image.changes import FeatureLevel
+from authorizerd.image.cluster import ClusterImage
+from authorizerd.metadata.checkpoint_writer import CheckpointState, retire, write_checkpoint
+from authorizerd.metadata.directory import find_files
+from authorizerd.metadata.errors import LogNotWrittenError, MetadataLogError
+from authorizerd.metadata.log import Progress
+from authorizerd.metadata.replay import Replay
+from authorizerd.metadata.storage import Storage
+from authorizerd.metadata.writer import LogWriter
+
+CHECK_SECONDS: Final = 1.0
+"""How often it is looked at whether a checkpoint is due."""
+
+RETRY_SECONDS: Final = 60.0
+"""How long a checkpoint that failed is left alone: a try may fill the disk that the log needs."""
+
+_logger = logging.getLogger(__name__)
+
+
+class OwnLog:
+    """The ``ChangeLog`` of the UpdateQueue; ``begin`` first, once the log has been read."""
+
+    def __init__(self, writer: LogWriter, *, node_id: int) -> None:
+        self._writer = writer
+        self._node_id = node_id
+        self._limiter = trio.CapacityLimiter(1)
+
+    async def begin(self, progress: Progress, replay: Replay) -> ChangeBatch:
+        """Begin an epoch; return the features that the log names from now on.
+
+        Raises:
+            OSError, LogNotWrittenError: the log cannot be written.
+        """
+
+        def start() -> None:
+            self._writer.start(progress, replay, node_id=self._node_id)
+
+        await trio.to_thread.run_sync(start, limiter=self._limiter)
+        features = tuple(FeatureLevel(*feature) for feature in self._writer.features.items())
+        return ChangeBatch(self._writer.last_offset, cluster_changes=features)
+
+    async def append(self, batches: Sequence[tuple[LogChange, ...]]) -> int:
+        """Write each item as one batch, sync once; return the last offset.
+
+        Cancelled, it still finishes. Raises:
+            UpdateRefusedError: nothing was written, for want of descriptors, say.
+            OSError: it is not known what of the batches is durable.
+        """
+        append = self._writer.append
+        try:
+            return await trio.to_thread.run_sync(append, batches, limiter=self._limiter)
+        except LogNotWrittenError as error:
+            _logger.error("updates are refused, and can be tried again: %s", error)
+            raise UpdateRefusedError(f"{error}; nothing was changed, try again") from error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointPolicy:
+    """When a checkpoint is written, and how much is kept; -1 and 0 as the keys say."""
+
+    bytes_between: int
+    interval_ms: int
+    retention_bytes: int
+    retention_ms: int
+
+
+@dataclass(slots=True)
+class CheckpointStatistics:
+    """``last_end_offset`` is -1 before the first; ``failures`` were tried again later."""
+
+    written: int = 0
+    failures: int = 0
+    last_end_offset: int = -1
+
+
+class Checkpointer:
+    """Writes checkpoints when they are due, and retires what they make superfluous.
+
+    None is written of a log that holds records of kinds that are not kept here (those of a broker's
+    registration, say): it would lose them.
+
+    Args:
+        cluster: published together with ``snapshot``.
+        bytes_read: how much log followed the newest checkpoint when it was read.
+    """
+
+    def __init__(
+        self,
+        log_dir: Path,
+        writer: LogWriter,
+        snapshot: View[AclSnapshot | None],
+        cluster: View[ClusterImage],
+        policy: CheckpointPolicy,
+        *,
+        replay: Replay,
+        storage: Storage,
+        bytes_read: Callable[[], int],
+    ) -> None:
+        self._log_dir = log_dir
+        self._writer = writer
+        self._snapshot = snapshot
+        self._cluster = cluster
+        self._policy = policy
+        self._replay = replay
+        self._storage = storage
+        self._bytes_read = bytes_read
+        self._bytes_at_checkpoint = 0
+        self._is_retirement_due = False
+        self.statistics: Final = CheckpointStatistics()
+
+    async def run(self) -> None:
+        """Look every second whether a checkpoint is due; what failed, a minute later again."""
+        await self._snapshot.wait_until(lambda newest: newest is not None)
+        foreign = self._replay.foreign_types
+        if foreign:
+            _logger.warning(
+                "no checkpoints are written: the log holds records that they would lose, of types"
+                " %s",
+                ", ".join(map(str, sorted(foreign))),
+            )
+            return
+        last = trio.current_time()
+        self._bytes_at_checkpoint = -self._bytes_read()
+        while True:
+            await trio.sleep(CHECK_SECONDS)
+            newest, cluster = self._snapshot.newest, self._cluster.newest
+            assert newest is not None, "a snapshot stays loaded"
+            failures = self.statistics.failures
+            if self._is_retirement_due:
+                await self._retire()
+            has_changed = newest.offset >= self.statistics.last_end_offset
+            if has_changed and self._is_due(last):
+                await self._write(newest, cluster)
+                last = trio.current_time()
+            if self.statistics.failures > failures:
+                await trio.sleep(RETRY_SECONDS)
+
+    def _is_due(self, last: float) -> bool:
+        bytes_since = self._writer.bytes_written - self._bytes_at_checkpoint
+        if bytes_since >= self._policy.bytes_between:
+            return True
+        interval_s = self._policy.interval_ms / 1000
+        return bool(interval_s) and trio.current_time() - last >= interval_s
+
+    async def _write(self, snapshot: AclSnapshot, cluster: ClusterImage) -> None:
+        bytes_written = self._writer.bytes_written
+        state = CheckpointState(
+            end_offset=snapshot.offset + 1,
+            epoch=self._writer.epoch,
+            timestamp_ms=self._writer.last_timestamp_ms,
+            cluster=cluster,
+            acls=snapshot.acls,
+        )
+        try:
+            path = await trio.to_thread.run_sync(
+                write_checkpoint, self._log_dir, state, self._storage
+            )
+            self._bytes_at_checkpoint = bytes_written
+            self.statistics.written += 1
+            self.statistics.last_end_offset = state.end_offset
+            _logger.info("checkpoint written: %s, %d ACLs", path.name, len(snapshot.acls))
+        except OSError as error:
+            self.statistics.failures += 1
+            _logger.error("checkpoint at offset %d: %s", state.end_offset, error)
+        else:
+            await self._retire()
+
+    async def _retire(self) -> None:
+        self._is_retirement_due = True
+        try:
+            await trio.to_thread.run_sync(self._retire_files)
+            self._is_retirement_due = False
+        except (OSError, MetadataLogError) as error:
+            self.statistics.failures += 1
+            _logger.error("what checkpoints make superfluous is not removed: %s", error)
+
+    def _retire_files(self) -> None:
+        bytes_max, keep_ms = self._policy.retention_bytes, self._policy.retention_ms
+        retire(
+            find_files(self._log_dir, self._storage),
+            bytes_max=bytes_max if bytes_max >= 0 else 2**63,
+            oldest_ms=int(time.time() * 1000) - keep_ms if keep_ms >= 0 else 0,
+            storage=self._storage,
+        )

@@ -1,0 +1,49 @@
+"""The admin port: /metrics, /healthz, /readyz.
+
+Law: it answers from the first moment on, whatever the ACLs' state, and says nothing secret.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+
+from authorizerd.daemon.telemetry.readiness import Readiness
+from authorizerd.protocol.http.messages import Request, Response, text_response
+
+METHODS: Final = ("GET", "HEAD")
+
+
+class AdminHandler:
+    def __init__(self, registry: CollectorRegistry, readiness: Readiness) -> None:
+        self._registry = registry
+        self._readiness = readiness
+        self._paths: Final = {
+            "/metrics": self._metrics,
+            "/healthz": self._healthz,
+            "/readyz": self._readyz,
+        }
+
+    async def __call__(self, request: Request) -> Response:
+        answer = self._paths.get(request.path)
+        if answer is None:
+            return text_response(404, f"no such path; there are {', '.join(self._paths)}")
+        if request.method not in METHODS:
+            response = text_response(405, "only GET is answered here")
+            return msgspec.structs.replace(response, headers=((b"Allow", b"GET, HEAD"),))
+        return answer()
+
+    def _metrics(self) -> Response:
+        return Response(
+            status=200, body=generate_latest(self._registry), content_type=CONTENT_TYPE_LATEST
+        )
+
+    def _healthz(self) -> Response:
+        return text_response(200, "alive")
+
+    def _readyz(self) -> Response:
+        """Answer 200 once the ACLs are loaded and every endpoint is open."""
+        return text_response(200 if self._readiness.is_ready else 503, self._readiness.text)

@@ -1,0 +1,57 @@
+"""What the daemon waits for before it serves, as its admin port and the service manager are told.
+
+Law: it is ready once the ACLs are loaded, every endpoint is open, and the workers listen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from authorizerd.actors.listener_gate import ListenerGate
+from authorizerd.actors.record_applier import RecordApplier
+from authorizerd.daemon.workers.pool import WorkerPool
+
+
+class Readiness:
+    """Args:
+    high_watermark: the last offset that the source has read.
+    workers: None where the daemon decides alone.
+    """
+
+    def __init__(
+        self,
+        applier: RecordApplier,
+        gate: ListenerGate,
+        high_watermark: Callable[[], int],
+        workers: WorkerPool | None = None,
+    ) -> None:
+        self._applier: Final = applier
+        self._gate: Final = gate
+        self._high_watermark: Final = high_watermark
+        self._workers: Final = workers
+
+    @property
+    def is_loaded(self) -> bool:
+        return self._applier.snapshot.newest is not None
+
+    @property
+    def is_ready(self) -> bool:
+        return not self._waited_for()
+
+    @property
+    def text(self) -> str:
+        """One line: what is waited for, or the number of ACLs and the offset they are served at."""
+        statistics = self._applier.statistics()
+        return (
+            self._waited_for() or f"ready: {statistics.acls} ACLs at log offset {statistics.offset}"
+        )
+
+    def _waited_for(self) -> str:
+        if not self.is_loaded:
+            return f"loading: read up to log offset {self._high_watermark()}"
+        if not self._gate.is_wide_open:
+            return "waiting for the authorizer to start every endpoint"
+        if self._workers is not None and not self._workers.is_ready:
+            return f"waiting for workers: {self._workers.listening} listen"
+        return ""

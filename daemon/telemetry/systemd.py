@@ -1,0 +1,180 @@
+"""systemd, told over its notify socket whether the daemon loads, serves, reloads or ends.
+
+Law: it is told, and never waited for: what cannot be sent now is sent later, or not at all, and the
+daemon serves on. The watchdog is fed by the event loop itself, from among the actors' tasks: it
+starves once the loop stands still or an actor has failed. A disk that hangs does not starve it,
+since decisions are answered without one.
+
+Source: sd_notify(3), sd_watchdog_enabled(3), systemd.service(5).
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import re
+import socket
+import time
+from collections import deque
+from collections.abc import Iterator, MutableMapping
+from contextlib import contextmanager
+from itertools import count
+from typing import Final
+
+import trio
+
+from authorizerd.daemon.telemetry.readiness import Readiness
+
+STATUS_SECONDS: Final = 1.0
+EXTENSION_SECONDS: Final = 180
+"""How much longer a start may take after each word of a load: enough for workers to take over what
+was loaded, which they have two minutes for."""
+MESSAGES_MAX: Final = 16
+PERIOD_SECONDS_MIN: Final = 0.01
+
+_TIME: Final = re.compile("[1-9][0-9]{0,18}")
+
+_logger = logging.getLogger("authorizerd")
+
+
+class ServiceManager:
+    """Args:
+    environment: what concerns it is taken out, so that no process started by this one has it.
+    """
+
+    def __init__(self, environment: MutableMapping[str, str]) -> None:
+        self._address = _take_address(environment)
+        self._socket = None if self._address is None else _open_socket()
+        self._watchdog_seconds: Final = _take_watchdog_seconds(environment)
+        self._unsent: deque[str] = deque(maxlen=MESSAGES_MAX)
+        self._readiness: Readiness | None = None
+        self._status = ""
+        self._deed = ""
+        self._is_failing = False
+        self._is_serving = False
+
+    async def keep_told(
+        self,
+        readiness: Readiness,
+        *,
+        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+    ) -> None:
+        """Tell the status when it changes, ask for time while loading, and feed the watchdog.
+
+        Ends at once where nobody wants to know; else cancelled, with nothing left behind.
+        """
+        self._readiness = readiness
+        task_status.started()
+        if self._socket is None:
+            return
+        between = max(self._watchdog_seconds / 2, PERIOD_SECONDS_MIN)
+        beats = 1 if math.isinf(between) else math.ceil(between / STATUS_SECONDS)
+        for beat in count():
+            self._beat(feeds=beat % beats == 0)
+            await trio.sleep(min(STATUS_SECONDS, between / beats))
+
+    def tell_ready(self) -> None:
+        """Say that the ACLs are loaded and every endpoint listens."""
+        self._is_serving = True
+        self._tell("READY=1", self._new_status())
+
+    @contextmanager
+    def reloading(self) -> Iterator[None]:
+        """Say that the configuration is read again, and at the end that this is done.
+
+        Before the daemon is ready nothing is said: the end would be taken for the start's.
+        """
+        if not self._is_serving:
+            yield
+            return
+        now_us = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000
+        self._deed = "reloading"
+        self._tell("RELOADING=1", f"MONOTONIC_USEC={now_us}", self._new_status())
+        yield
+        self._deed = ""
+        self._tell("READY=1", self._new_status())
+
+    def tell_stopping(self) -> None:
+        self._deed = "draining"
+        self._tell("STOPPING=1", self._new_status())
+
+    def close(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    def _beat(self, *, feeds: bool) -> None:
+        if not self._send_unsent():
+            return
+        said: list[str] = []
+        if feeds and self._watchdog_seconds < math.inf:
+            said.append("WATCHDOG=1")
+        if self._text() != self._status:
+            said.append(self._new_status())
+        if self._readiness is not None and not self._readiness.is_loaded:
+            said.append(f"EXTEND_TIMEOUT_USEC={EXTENSION_SECONDS * 1_000_000}")
+        if said:
+            self._tell(*said)
+
+    def _text(self) -> str:
+        return self._deed or ("" if self._readiness is None else self._readiness.text)
+
+    def _new_status(self) -> str:
+        self._status = self._text()
+        return f"STATUS={self._status}"
+
+    def _tell(self, *lines: str) -> None:
+        self._unsent.append("\n".join(lines))
+        self._send_unsent()
+
+    def _send_unsent(self) -> bool:
+        """Send what waits, in order; return whether all of it is sent."""
+        if self._socket is None or self._address is None:
+            self._unsent.clear()
+            return False
+        while self._unsent:
+            try:
+                # By its address each time: a manager that is started anew listens on a new socket.
+                self._socket.sendto(self._unsent[0].encode(), self._address)
+            except OSError as error:
+                if not self._is_failing:
+                    self._is_failing = True
+                    _logger.warning("the service manager cannot be told: %s", error)
+                return False
+            self._is_failing = False
+            self._unsent.popleft()
+        return True
+
+
+def _take_address(environment: MutableMapping[str, str]) -> str | None:
+    address = environment.pop("NOTIFY_SOCKET", "")
+    if address.startswith("@"):
+        return "\0" + address[1:]
+    if address.startswith("/"):
+        return address
+    if address:
+        _logger.warning("NOTIFY_SOCKET: %r is no Unix socket; nobody is told", address)
+    return None
+
+
+def _open_socket() -> socket.socket | None:
+    try:
+        opened = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    except OSError as error:
+        _logger.warning("the service manager cannot be told: %s", error)
+        return None
+    opened.setblocking(False)
+    return opened
+
+
+def _take_watchdog_seconds(environment: MutableMapping[str, str]) -> float:
+    """Return within what time the watchdog wants to be fed, infinite where there is none."""
+    microseconds = environment.pop("WATCHDOG_USEC", "")
+    pid = environment.pop("WATCHDOG_PID", "")
+    if not microseconds or (pid and pid != str(os.getpid())):
+        return math.inf
+    if not _TIME.fullmatch(microseconds):
+        _logger.warning("WATCHDOG_USEC: %r is no time; no watchdog is fed", microseconds)
+        return math.inf
+    return int(microseconds) / 1_000_000

@@ -1,0 +1,225 @@
+"""One worker as the daemon sees it: what it was ordered, what it has done, and whether it lives.
+
+Law: a worker that does not do the order whose turn it is in time, or lets more pile up than may
+wait, is killed. Whoever waits for it goes on once its process has ended: until then it might answer
+by an old state.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import trio
+
+from authorizerd.acl.model import ChangeBatch
+from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.actors.published import Published
+from authorizerd.protocol.errors import DecodeError
+from authorizerd.protocol.worker_feed import (
+    Done,
+    Listen,
+    Order,
+    Report,
+    batch_frames,
+    encode_message,
+    report_reader,
+    snapshot_frames,
+)
+
+CHANGES_WAITING_MAX: Final = 200_000
+"""How many changes may wait for a worker to make them: ten times what is written at once."""
+LOADING_SECONDS_MAX: Final = 120.0
+REPORT_SECONDS: Final = 1.0
+ENDING_SECONDS_MAX: Final = 1.0
+RECEIVE_BYTES: Final = 64 * 1024
+
+_NONE: Final = -1
+
+
+class WorkerProcess(Protocol):
+    """A process that was started."""
+
+    @property
+    def pid(self) -> int: ...
+
+    def kill(self) -> None:
+        """End it at once; does nothing where it has ended."""
+
+    async def wait(self) -> int:
+        """Return its exit code once it has ended."""
+
+
+@dataclass(slots=True)
+class _Ordered:
+    number: int
+    frames: Iterator[bytes]
+    changes: int = 0
+
+
+class WorkerLink:
+    """Args:
+    timeout_ms: how long a worker that is loaded may take for one order.
+    on_change: called when it listens, or does no more.
+
+    ``offset`` is the log offset that it decided by at its last report, ``counters`` what it had
+    counted.
+    """
+
+    def __init__(
+        self,
+        stream: trio.abc.Stream,
+        process: WorkerProcess,
+        *,
+        timeout_ms: int,
+        on_change: Callable[[], None],
+    ) -> None:
+        self._stream = stream
+        self._process = process
+        self._timeout = timeout_ms / 1000
+        self._on_change = on_change
+        self._outbox: deque[_Ordered] = deque()
+        self._changes_waiting = 0
+        self._arrived = trio.Event()
+        self._sent: deque[_Ordered] = deque()
+        self._progress_time = trio.current_time()
+        self._done: Published[int] = Published(0)
+        self._alive = trio.CancelScope()
+        self._snapshot_number = self._listen_number = self._drain_number = _NONE
+        self._report_number = 0
+        self._reason = ""
+        self.last_number = 0
+        self.offset = -1
+        self.counters: Mapping[str, int] = {}
+        self.is_listening = False
+        self.is_draining = False
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether updates wait for it: from before it listens on."""
+        return _NONE < self._snapshot_number <= self._done.newest
+
+    def order(self, make: Callable[[int], Order]) -> int:
+        """Queue an order, made of its number; return the number."""
+        number = self.last_number + 1
+        self._post(_Ordered(number, iter((encode_message(make(number)),))))
+        return number
+
+    def order_snapshot(self, snapshot: AclSnapshot) -> None:
+        """Queue that it is to take over ``snapshot``, and to listen once it has."""
+        self._snapshot_number = number = self.last_number + 1
+        self._post(_Ordered(number, snapshot_frames(number, snapshot)))
+
+    def order_changes(self, batch: ChangeBatch) -> None:
+        """Queue the changes of a batch, or of a piece of one."""
+        number = self.last_number + 1
+        self._post(_Ordered(number, batch_frames(number, batch), len(batch.changes)))
+
+    def order_drain(self, make: Callable[[int], Order]) -> None:
+        """Queue the last order; how long it takes is the caller's to bound."""
+        self.is_draining = True
+        self._drain_number = self.order(make)
+
+    def _post(self, ordered: _Ordered) -> None:
+        self.last_number = ordered.number
+        self._changes_waiting += ordered.changes
+        if self._changes_waiting > CHANGES_WAITING_MAX:
+            self.take_out("too many changes wait for it")
+            return
+        self._outbox.append(ordered)
+        self._arrived.set()
+
+    async def wait_until_done(self, number: int) -> None:
+        """Return once the worker has done all up to ``number``, or has ended."""
+        await self._done.wait_until(lambda done: done >= number)
+
+    def take_out(self, reason: str) -> None:
+        """Have the worker killed."""
+        self._reason = reason
+        self._alive.cancel()
+
+    async def run(self) -> str:
+        """Send what is queued until the worker ends, or is taken out; return why.
+
+        The process has ended when this returns, or is cancelled.
+        """
+        try:
+            with self._alive:
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(self._send)
+                    nursery.start_soon(self._watch)
+                    await self._receive()
+                    nursery.cancel_scope.cancel()
+                with trio.move_on_after(ENDING_SECONDS_MAX):  # it says why, and ends by itself
+                    await self._process.wait()
+        finally:
+            self.is_listening = False
+            with trio.CancelScope(shield=True):
+                self._process.kill()
+                code = await self._process.wait()
+                await self._stream.aclose()
+            self._done.publish(sys.maxsize)
+            self._on_change()
+        return self._reason or f"it has ended with code {code}"
+
+    async def _send(self) -> None:
+        while True:
+            while self._outbox:
+                ordered = self._outbox.popleft()
+                if not self._sent:
+                    self._progress_time = trio.current_time()
+                self._sent.append(ordered)
+                try:
+                    for frame in ordered.frames:
+                        await self._stream.send_all(frame)
+                except trio.BrokenResourceError:
+                    return  # it has ended, as is read next
+            self._arrived = trio.Event()
+            await self._arrived.wait()
+
+    async def _receive(self) -> None:
+        reader = report_reader()
+        try:
+            while data := await self._stream.receive_some(RECEIVE_BYTES):
+                reader.receive_data(data)
+                while (done := reader.next_message()) is not None:
+                    self._take(done)
+        except trio.BrokenResourceError:
+            pass
+        except DecodeError as error:
+            self.take_out(str(error))
+
+    def _take(self, done: Done) -> None:
+        while self._sent and self._sent[0].number <= done.number:
+            self._changes_waiting -= self._sent.popleft().changes
+        self._progress_time = trio.current_time()
+        self.offset = done.offset
+        if done.counters is not None:
+            self.counters = done.counters
+        was_loaded = self.is_loaded
+        self._done.publish(max(done.number, self._done.newest))
+        if self.is_loaded and not was_loaded:
+            # Updates wait for it from here on, and what was acknowledged before stands in the feed
+            # before this order: so it never listens without what anybody was told is done.
+            self._listen_number = self.order(Listen)
+        if done.number == self._listen_number:
+            self.is_listening = not self.is_draining
+            self._on_change()
+
+    async def _watch(self) -> None:
+        """Ask for the counters now and then, and see that what is sent is done in time."""
+        period = min(REPORT_SECONDS, self._timeout / 4)
+        while True:
+            due = trio.current_time() + period
+            await trio.sleep_until(due)
+            if trio.current_time() > due + period:
+                continue  # it was us who stood still: what is done may not be read yet
+            if self._report_number <= self._done.newest and not self.is_draining:
+                self._report_number = self.order(Report)
+            if self._sent and self._sent[0].number != self._drain_number:
+                waited = trio.current_time() - self._progress_time
+                if waited > (self._timeout if self.is_loaded else LOADING_SECONDS_MAX):
+                    self.take_out(f"it has done nothing for {waited:.1f} s")

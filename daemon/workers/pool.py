@@ -1,0 +1,235 @@
+"""The workers: processes that share the decision ports, each fed every committed change in order.
+
+Law: an update is acknowledged only when every worker that listens has applied it. So whatever
+worker a client comes to afterwards answers by it. One that hangs or dies is taken out of this, and
+replaced; the others serve on. A new one begins with the daemon's own snapshot and with what was
+handed on since, and listens only once updates wait for it too.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Final
+
+import trio
+
+from authorizerd.acl.model import ChangeBatch
+from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.actors.completion import Completion
+from authorizerd.actors.published import Published, View
+from authorizerd.actors.record_applier import CaughtUp
+from authorizerd.daemon.workers.counters import Sums, Totals
+from authorizerd.daemon.workers.link import WorkerLink, WorkerProcess
+from authorizerd.protocol.worker_feed import Begin, Drain, Files, Place, TakeFiles, TakeSettings
+
+REPLACE_SECONDS_MIN: Final = 0.1
+REPLACE_SECONDS_MAX: Final = 10.0
+"""How long before a worker is replaced: twice as long each time, unless it has lived longer."""
+
+Spawn = Callable[[], Awaitable[tuple[trio.abc.Stream, WorkerProcess]]]
+"""What starts a process, and returns the daemon's end of its feed. Raises OSError."""
+
+_logger = logging.getLogger("authorizerd")
+
+
+class WorkerPool:
+    """Args:
+    applier: the inbox of the daemon's own applier.
+    configuration: the keys that the daemon was started with, as text.
+    files: returns what the daemon has in force of the files that the configuration names.
+    timeout_ms: how long a worker may take for one order.
+    """
+
+    def __init__(
+        self,
+        count: int,
+        applier: trio.MemorySendChannel[ChangeBatch | CaughtUp],
+        snapshot: View[AclSnapshot | None],
+        *,
+        configuration: Mapping[str, str],
+        files: Callable[[], Files],
+        timeout_ms: int,
+    ) -> None:
+        self._count = count
+        self._applier = applier
+        self.feed, self._inbox = trio.open_memory_channel[ChangeBatch | CaughtUp](0)
+        self._snapshot = snapshot
+        self._configuration = dict(configuration)
+        self._files = files
+        self._timeout_ms = timeout_ms
+        self._texts: dict[str, str] = {}
+        self._links: list[WorkerLink] = []
+        self._unapplied: deque[ChangeBatch] = deque()
+        self._is_caught_up = False
+        self._loaded = trio.Event()
+        self._changes = Published(0)
+        self._is_draining = False
+        self._totals = Totals()
+        self.drain_timeout_ms = 0
+        self.restarts = 0
+        self.opened: Final = Completion[None]()
+        """Done once a worker listens."""
+        self.is_complete = False
+        """Whether all workers have listened at once since the start."""
+
+    @property
+    def listening(self) -> int:
+        return sum(link.is_listening for link in self._links)
+
+    @property
+    def offset(self) -> int:
+        """The lowest log offset that a worker decides by, -1 where none listens."""
+        return min((link.offset for link in self._links if link.is_listening), default=-1)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether all have listened, and one does still: it serves while another is replaced."""
+        return self.is_complete and self.listening > 0
+
+    def sums(self) -> Sums:
+        """Return what all workers, the dead too, have counted when they were last asked."""
+        return self._totals.sum(link.counters for link in self._links)
+
+    async def wait_until_complete(self) -> None:
+        await self._changes.wait_until(lambda _: self.is_complete)
+
+    async def relay(self) -> None:
+        """Hand on what comes through ``feed``, to the workers and to the daemon's own applier."""
+        async with self._inbox, self._applier:
+            async for message in self._inbox:
+                if isinstance(message, CaughtUp):
+                    self._is_caught_up = True
+                elif self._is_caught_up:
+                    self._hand_on(message)
+                await self._applier.send(message)
+
+    def _hand_on(self, batch: ChangeBatch) -> None:
+        for link in self._links:
+            link.order_changes(batch)
+        # Whoever joins next may find a snapshot that does not have it yet.
+        self._unapplied.append(batch)
+        newest = self._snapshot.newest
+        while newest is not None and self._unapplied[0].last_offset <= newest.offset:
+            self._unapplied.popleft()
+
+    async def applied_everywhere(self) -> None:
+        """Return once every worker that listens, or is about to, has done what was handed on.
+
+        One that does not in time has ended by then.
+        """
+        waited_for = [(link, link.last_number) for link in self._links if link.is_loaded]
+        for link, number in waited_for:
+            await link.wait_until_done(number)
+
+    def take_settings(self, texts: Mapping[str, str]) -> None:
+        """Have every worker put these settings in force, and those that are still to come."""
+        self._texts = dict(texts)
+        for link in self._links:
+            link.order(lambda number: TakeSettings(number, self._texts))
+
+    def read_anew(self) -> Callable[[], None]:
+        """Return what hands the files' content down to every worker, as it is in force by then."""
+
+        def put_in_force() -> None:
+            for link in self._links:
+                self._order_files(link)
+
+        return put_in_force
+
+    def _order_files(self, link: WorkerLink) -> None:
+        link.order(lambda number: TakeFiles(number, self._files()))
+
+    def begin(self) -> None:
+        """Say that the daemon has loaded, and that its settings are in force."""
+        assert self._snapshot.newest is not None, "loaded"
+        self._loaded.set()
+
+    async def run(
+        self, places: Sequence[Place], spawn: Spawn, audit_turns: int | None = None
+    ) -> None:
+        """Keep the workers running until drained; cancelled, kill them.
+
+        Args:
+            audit_turns: the descriptor with which workers write audit lines by turns.
+        """
+
+        def new_begin(number: int) -> Begin:
+            secret = self._files().audit_secret
+            return Begin(number, self._configuration, tuple(places), secret, audit_turns)
+
+        async with trio.open_nursery() as nursery:
+            for number in range(1, self._count + 1):
+                nursery.start_soon(self._keep_one, number, new_begin, spawn)
+
+    async def _keep_one(self, number: int, new_begin: Callable[[int], Begin], spawn: Spawn) -> None:
+        delay = REPLACE_SECONDS_MIN
+        while not self._is_draining:
+            started = trio.current_time()
+            reason = await self._run_one(number, new_begin, spawn)
+            if self._is_draining:
+                return
+            if trio.current_time() - started > REPLACE_SECONDS_MAX:
+                delay = REPLACE_SECONDS_MIN
+            self.restarts += 1
+            _logger.error("worker %d is replaced in %.1f s: %s", number, delay, reason)
+            await trio.sleep(delay)
+            delay = min(2 * delay, REPLACE_SECONDS_MAX)
+
+    async def _run_one(self, number: int, new_begin: Callable[[int], Begin], spawn: Spawn) -> str:
+        """Run one process to its end; return why it has ended."""
+        try:
+            stream, process = await spawn()
+        except OSError as error:
+            return f"no process can be started: {error.strerror or error}"
+        _logger.info("worker %d: process %d", number, process.pid)
+        link = WorkerLink(
+            stream, process, timeout_ms=self._timeout_ms, on_change=self._notice_change
+        )
+        link.order(new_begin)
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._let_join, link)
+                reason = await link.run()
+                nursery.cancel_scope.cancel()
+        finally:
+            if link in self._links:
+                self._links.remove(link)
+            self._totals.bury(link.counters)
+            self._notice_change()
+        return reason
+
+    async def _let_join(self, link: WorkerLink) -> None:
+        """Give a new worker all that there is, and from then on all that comes, with no gap."""
+        await self._loaded.wait()
+        snapshot = self._snapshot.newest
+        assert snapshot is not None, "loaded"
+        link.order(lambda number: TakeSettings(number, self._texts))
+        self._order_files(link)  # they may be others than when it was started
+        link.order_snapshot(snapshot)
+        for batch in self._unapplied:
+            if batch.last_offset > snapshot.offset:
+                link.order_changes(batch)
+        self._links.append(link)
+        if self._is_draining:
+            link.order_drain(Drain)
+
+    def _notice_change(self) -> None:
+        listening = self.listening
+        if listening and not self.opened.is_done:
+            self.opened.succeed(None)
+        if listening == self._count and not self.is_complete:
+            self.is_complete = True
+            _logger.info("all %d workers listen", listening)
+        self._changes.publish(self._changes.newest + 1)
+
+    async def drain(self) -> None:
+        """Let every worker answer what it has under way, and end; replace none from now on."""
+        self._is_draining = True
+        for link in self._links:
+            link.order_drain(Drain)
+        with trio.move_on_after((self.drain_timeout_ms + self._timeout_ms) / 1000):
+            await self._changes.wait_until(lambda _: not self._links)
+        for link in self._links:
+            link.take_out("it does not end")

@@ -1,0 +1,1 @@
+"""Cluster metadata other than ACLs: topics, configs, SCRAM credentials and features. Pure."""

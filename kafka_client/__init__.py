@@ -1,0 +1,1 @@
+"""Our Kafka client: one connection to a node, and the requests that manage ACLs."""

@@ -1,0 +1,246 @@
+"""A client of a Kafka cluster: a request to whichever of its nodes answers.
+
+Invariant: a request is tried on one node after the other until it is answered or its time is up. A
+refused or missing log-in, and an API that a node lacks, end it at once; servers that refuse or
+close every connection end it after a few attempts. So a request must be one that may be made twice.
+One connection is open at a time, and one request is under way on it.
+
+Source: Kafka 4.3 KafkaAdminClient, AdminMetadataManager; KIP-919 for controllers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import SimpleNamespace, TracebackType
+from typing import Final, Self, TypeVar
+
+import trio
+from kio.schema.describe_cluster.v2.response import DescribeClusterResponse
+
+from authorizerd.kafka_client.connection import (
+    Address,
+    Call,
+    Connect,
+    ConnectionFailedError,
+    LogInRequiredError,
+    Node,
+    PlainCredentials,
+    RequestFailedError,
+    UnreachableError,
+    UnservedError,
+    entity_call,
+    find_addresses,
+    open_node,
+)
+from authorizerd.protocol.kafka.api import ApiKey
+from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
+
+T = TypeVar("T")
+
+_RETRY_FIRST_SECONDS: Final = 0.1
+_RETRY_LAST_SECONDS: Final = 1.0
+_UNSERVED_MAX: Final = 5
+"""Attempts in a row that no server took, after which a request fails: within some 1.5 s."""
+
+_CONTROLLER_ENDPOINT: Final = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientSettings:
+    """Where and how to connect; with ``to_controllers``, ``bootstrap`` names controllers."""
+
+    bootstrap: Sequence[Address]
+    to_controllers: bool = False
+    credentials: PlainCredentials | None = None
+    client_id: str = "adminclient-1"
+    request_timeout_ms: int = 30_000
+    api_timeout_ms: int = 60_000
+
+
+class KafkaClient:
+    """Sends requests to a cluster; as a context manager it closes its connection at the end.
+
+    ``warn`` gets a line about each thing that went wrong and is tried again, the first time only;
+    ``connect`` is as in ``open_node``.
+    """
+
+    def __init__(
+        self,
+        settings: ClientSettings,
+        warn: Callable[[str], None],
+        connect: Connect | None = None,
+    ) -> None:
+        self._settings = settings
+        self._connect_stream = connect
+        self._warn_once = _once(warn)
+        self._node: Node | None = None
+        self._failures = 0
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self._disconnect()
+
+    async def can_resolve(self) -> bool:
+        """Say whether the host of any bootstrap address is known."""
+        known = False
+        with trio.move_on_after(self._settings.api_timeout_ms / 1000):
+            for address in self._settings.bootstrap:
+                try:
+                    known = bool(await find_addresses(address)) or known
+                except ConnectionFailedError as error:
+                    self._warn_once(str(error))
+        return known
+
+    async def request(
+        self, call: Call[T], *, name: str, errors: Callable[[T], Sequence[ApiError]]
+    ) -> T:
+        """Return the response to a call.
+
+        Args:    name: what the call is named in errors.
+                 errors: those that a response bears, in their order. Where one of them is
+                 NOT_CONTROLLER the call is made anew.
+        Raises:  RequestFailedError: the first error of the response, a refused log-in, an API
+                 that is not served, or no answer within ``api_timeout_ms``.
+                 LogInRequiredError: the listener requires one, and there are no credentials.
+                 UnreachableError: no server takes a connection.
+        """
+        settings = self._settings
+        delay = _RETRY_FIRST_SECONDS
+        unserved = 0
+        with trio.move_on_after(settings.api_timeout_ms / 1000):
+            while True:
+                try:
+                    return await self._attempt(call, errors)
+                except UnservedError as error:
+                    unserved += 1
+                    await self._check_unserved(error, unserved)
+                except ConnectionFailedError as error:
+                    unserved = 0
+                    self._warn_once(str(error))
+                self._failures += 1
+                await trio.sleep(delay)
+                delay = min(2 * delay, _RETRY_LAST_SECONDS)
+        # Kafka's client says the same whatever it waited for; the warnings say what it was.
+        reason = f"Timed out waiting for a node assignment. Call: {name}"
+        raise RequestFailedError(ApiError(ErrorCode.REQUEST_TIMED_OUT, reason))
+
+    async def _check_unserved(self, error: UnservedError, attempts: int) -> None:
+        """Raise RequestFailedError where another attempt would end the same way."""
+        self._warn_once(str(error))
+        is_stranger = error.is_closed_later and self._settings.credentials is None
+        if is_stranger and await self._requires_log_in(error.address):
+            reason = f"{error.address}: the listener requires a log-in (SASL), and none is set"
+            raise LogInRequiredError(ApiError(ErrorCode.ILLEGAL_SASL_STATE, reason))
+        if attempts >= _UNSERVED_MAX:
+            raise UnreachableError(ApiError(ErrorCode.NETWORK_EXCEPTION, str(error)))
+
+    async def _requires_log_in(self, address: Address) -> bool:
+        """Ask the listener that closed a connection, on a new one; no answer counts as no."""
+        try:
+            node = await self._open(address)
+        except ConnectionFailedError:
+            return False
+        try:
+            return await node.requires_log_in(self._settings.request_timeout_ms)
+        except (ConnectionFailedError, RequestFailedError):
+            return False
+        finally:
+            await node.aclose()
+
+    async def _attempt(self, call: Call[T], errors: Callable[[T], Sequence[ApiError]]) -> T:
+        answered = False
+        try:
+            if self._node is None:
+                self._node = await self._connect()
+            response = await self._node.request(call, self._settings.request_timeout_ms)
+            found = errors(response)
+            if any(error.code == ErrorCode.NOT_CONTROLLER for error in found):
+                raise ConnectionFailedError(f"{self._node.address}: is not the active controller")
+            answered = True
+        finally:
+            # After a time-out or an interruption its answer would be taken for the next one's.
+            if not answered:
+                await self._disconnect()
+        if found:
+            raise RequestFailedError(found[0])
+        return response
+
+    async def _disconnect(self) -> None:
+        node, self._node = self._node, None
+        if node is not None:
+            await node.aclose()
+
+    async def _connect(self) -> Node:
+        node = await self._connect_to_any()
+        try:
+            if not self._settings.to_controllers:
+                node.choose_version(ApiKey.METADATA)  # a controller's listener is none for clients
+                return node
+            controller = await self._find_controller(node)
+            if controller == node.address:
+                return node
+        except BaseException:
+            await node.aclose()
+            raise
+        await node.aclose()
+        return await self._open(controller)
+
+    async def _connect_to_any(self) -> Node:
+        """Try each bootstrap address once; each failure moves the first to be tried."""
+        addresses = self._settings.bootstrap
+        failures: list[ConnectionFailedError] = []
+        for index in range(len(addresses)):
+            address = addresses[(self._failures + index) % len(addresses)]
+            try:
+                return await self._open(address)
+            except ConnectionFailedError as error:
+                self._warn_once(str(error))
+                failures.append(error)
+        if all(isinstance(error, UnservedError) for error in failures):
+            raise UnservedError("; ".join(map(str, failures)), addresses[0])
+        raise ConnectionFailedError(
+            f"{', '.join(map(str, addresses))}: no server of these can be reached, trying again"
+        )
+
+    async def _find_controller(self, node: Node) -> Address:
+        asked = SimpleNamespace(
+            include_cluster_authorized_operations=False,
+            endpoint_type=_CONTROLLER_ENDPOINT,
+            include_fenced_brokers=False,
+        )
+        cluster = await node.request(
+            entity_call(ApiKey.DESCRIBE_CLUSTER, asked, DescribeClusterResponse),
+            self._settings.request_timeout_ms,
+        )
+        if cluster.error_code:
+            raise RequestFailedError(ApiError(cluster.error_code, cluster.error_message))
+        for broker in cluster.brokers:
+            if broker.broker_id == cluster.controller_id:
+                return Address(broker.host, broker.port)
+        raise ConnectionFailedError(f"{node.address}: no controller is active")
+
+    async def _open(self, address: Address) -> Node:
+        settings = self._settings
+        return await open_node(
+            address, settings.credentials, settings.client_id, self._connect_stream
+        )
+
+
+def _once(warn: Callable[[str], None]) -> Callable[[str], None]:
+    """Return ``warn`` that passes over what it was told before."""
+    told: set[str] = set()
+
+    def warn_once(text: str) -> None:
+        if text not in told:
+            told.add(text)
+            warn(text)
+
+    return warn_once

@@ -1,0 +1,1 @@
+"""The messages of the decision ports: AuthZEN, OPA and the decision stream."""

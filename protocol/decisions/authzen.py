@@ -1,0 +1,286 @@
+"""OpenID AuthZEN's JSON to questions and back.
+
+Law: a question is made only of what was said plainly. A missing, unknown or ill-typed field is an
+error that names it, never a guess; unknown fields are ignored, as the specification demands.
+
+Source: OpenID AuthZEN Authorization API 1.0, sections 5 to 7 and 10.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import Enum
+from typing import Final
+
+import msgspec
+
+from authorizerd.acl.decision import Decision, DefaultRule, MatchingAcl
+from authorizerd.acl.hosts import host_address
+from authorizerd.acl.letter_case import ascii_lower, ascii_upper
+from authorizerd.acl.model import CLUSTER_NAME, OPERATIONS, Operation, Question, ResourceType
+from authorizerd.protocol.decisions.json_faults import JSON_ERRORS, describe_json_fault, quote
+from authorizerd.protocol.decisions.json_keys import JsonKeysError, check_keys, check_keys_around
+
+EVALUATIONS_MAX: Final = 1000
+
+
+class AuthZenError(Exception):
+    """A request, or one evaluation of it, that cannot be answered; the text says which field."""
+
+
+class Vocabulary:
+    """AuthZEN's type names in Kafka's terms.
+
+    Args:
+        subject_types: AuthZEN subject type (exact) to Kafka principal type.
+        resource_types: AuthZEN resource type (any case) to Kafka resource type code.
+    """
+
+    def __init__(self, subject_types: Mapping[str, str], resource_types: Mapping[str, int]) -> None:
+        self.subject_types: Final = dict(subject_types)
+        self.resource_types: Final = {
+            ascii_lower(name): int(code) for name, code in resource_types.items()
+        }
+        self.operations: Final = {Operation(code).name: code for code in OPERATIONS}
+
+
+class _Host(msgspec.Struct, gc=False):
+    host: str | None = None
+
+
+class _Subject(msgspec.Struct, gc=False):
+    type: str
+    id: str
+    properties: _Host | None = None
+
+
+class _Action(msgspec.Struct, gc=False):
+    name: str
+
+
+class _Resource(msgspec.Struct, gc=False):
+    type: str
+    id: str
+
+
+class Evaluation(msgspec.Struct, gc=False):
+    """One evaluation as sent; what is absent may have a default beside it."""
+
+    subject: _Subject | None = None
+    action: _Action | None = None
+    resource: _Resource | None = None
+    context: _Host | None = None
+
+
+class Semantic(Enum):
+    """When the evaluations of one request end."""
+
+    EXECUTE_ALL = "execute_all"
+    DENY_ON_FIRST_DENY = "deny_on_first_deny"
+    PERMIT_ON_FIRST_PERMIT = "permit_on_first_permit"
+
+    def ends_after(self, allowed: bool) -> bool:
+        """Say whether an evaluation that ended so is the last one."""
+        if self is Semantic.DENY_ON_FIRST_DENY:
+            return not allowed
+        return self is Semantic.PERMIT_ON_FIRST_PERMIT and allowed
+
+
+class _Options(msgspec.Struct, gc=False):
+    evaluations_semantic: Semantic = Semantic.EXECUTE_ALL
+
+
+class Evaluations(Evaluation):
+    """Many evaluations, each decoded by itself, with their defaults."""
+
+    evaluations: list[msgspec.Raw] | None = None
+    options: _Options | None = None
+
+    @property
+    def semantic(self) -> Semantic:
+        return Semantic.EXECUTE_ALL if self.options is None else self.options.evaluations_semantic
+
+
+_decode_evaluation: Final = msgspec.json.Decoder(Evaluation).decode
+_decode_evaluations: Final = msgspec.json.Decoder(Evaluations).decode
+
+
+def decode_evaluation(body: bytes) -> Evaluation:
+    """Return the evaluation that a JSON text holds.
+
+    Raises:
+        AuthZenError: it is not JSON, a field has the wrong type, or an object names a key twice.
+    """
+    try:
+        evaluation = _decode_evaluation(body)
+        check_keys(body)
+    except JSON_ERRORS as error:
+        raise AuthZenError(describe_json_fault(error)) from None
+    except JsonKeysError as error:
+        raise AuthZenError(str(error)) from None
+    return evaluation
+
+
+def decode_evaluations(body: bytes) -> Evaluations:
+    """Return the request that a JSON text holds, its evaluations neither decoded nor checked.
+
+    Raises:
+        AuthZenError: as ``decode_evaluation``, or there are more than ``EVALUATIONS_MAX``.
+    """
+    try:
+        request = _decode_evaluations(body)
+        if request.evaluations:
+            check_keys_around("evaluations", body)
+    except JSON_ERRORS as error:
+        semantics = (semantic.value for semantic in Semantic)
+        raise AuthZenError(describe_json_fault(error, semantics)) from None
+    except JsonKeysError as error:
+        raise AuthZenError(str(error)) from None
+    if request.evaluations is not None and len(request.evaluations) > EVALUATIONS_MAX:
+        raise AuthZenError(
+            f"evaluations: expected at most {EVALUATIONS_MAX}, found {len(request.evaluations)}"
+        )
+    return request
+
+
+def has_defaults(request: Evaluations) -> bool:
+    """Say whether anything stands beside the evaluations that one of them may lack."""
+    fields = (request.subject, request.action, request.resource, request.context)
+    return any(field is not None for field in fields)
+
+
+def with_defaults(evaluation: Evaluation, defaults: Evaluation) -> Evaluation:
+    """Return the evaluation with each absent field taken, whole, from ``defaults``."""
+    return Evaluation(
+        evaluation.subject or defaults.subject,
+        evaluation.action or defaults.action,
+        evaluation.resource or defaults.resource,
+        evaluation.context or defaults.context,
+    )
+
+
+def question_of(evaluation: Evaluation, vocabulary: Vocabulary) -> Question:
+    """Return Kafka's question that ``evaluation`` puts.
+
+    Raises:
+        AuthZenError: a field is missing or unknown, or the host is no IP address.
+    """
+    subject, action, resource = evaluation.subject, evaluation.action, evaluation.resource
+    if subject is None or action is None or resource is None:
+        raise AuthZenError(f"{_missing(evaluation)} is missing")
+    principal_type = vocabulary.subject_types.get(subject.type)
+    if principal_type is None:
+        raise _unknown("subject.type: unknown type", subject.type, vocabulary.subject_types)
+    operation = vocabulary.operations.get(ascii_upper(action.name))
+    if operation is None:
+        raise _unknown("action.name: unknown operation", action.name, vocabulary.operations)
+    resource_type = vocabulary.resource_types.get(ascii_lower(resource.type))
+    if resource_type is None:
+        raise _unknown("resource.type: unknown type", resource.type, vocabulary.resource_types)
+    host = _host_of(subject.properties, evaluation.context)
+    return Question(f"{principal_type}:{subject.id}", host, operation, resource_type, resource.id)
+
+
+def _host_of(properties: _Host | None, context: _Host | None) -> str | None:
+    """Return the client's address as Kafka writes it, None where nobody said it."""
+    of_subject = None if properties is None else properties.host
+    of_context = None if context is None else context.host
+    text = of_subject if of_context is None else of_context
+    if text is None:
+        return None
+    host = host_address(text)
+    if host is None:
+        place = "subject.properties.host" if of_context is None else "context.host"
+        raise AuthZenError(f"{place}: expected an IP address, found {quote(text)}")
+    if of_subject is not None and host_address(of_subject) != host:
+        raise AuthZenError("host: context.host and subject.properties.host differ")
+    return host
+
+
+def _missing(evaluation: Evaluation) -> str:
+    named = (
+        ("subject", evaluation.subject),
+        ("action", evaluation.action),
+        ("resource", evaluation.resource),
+    )
+    return next(name for name, value in named if value is None)
+
+
+def _unknown(what: str, name: str, known: Iterable[str]) -> AuthZenError:
+    return AuthZenError(f"{what} {quote(name)}: expected one of {', '.join(known)}")
+
+
+def hint_for(question: Question) -> str | None:
+    """Return what the caller of a denied question may have mistaken, None if nothing shows.
+
+    ``User:alice`` is the principal of the id ``alice``, and a cluster has one name in ACLs.
+    """
+    principal_type, _, name = question.principal.partition(":")
+    if name.startswith(f"{principal_type}:"):
+        return (
+            f"the subject's id begins with {principal_type}:, which its type adds already:"
+            f" the principal asked about is {question.principal}"
+        )
+    if question.resource_type == ResourceType.CLUSTER and question.resource_name != CLUSTER_NAME:
+        return f"the id of the resource cluster is always {CLUSTER_NAME} in Kafka's ACLs"
+    return None
+
+
+class _DecisionContext(msgspec.Struct, gc=False, omit_defaults=True):
+    offset: int
+    reason: str
+    rule: str
+    hint: str | None = None
+
+
+class _Answer(msgspec.Struct, gc=False):
+    decision: bool
+    context: _DecisionContext
+
+
+class _Error(msgspec.Struct, gc=False):
+    status: int
+    message: str
+
+
+class _ErrorContext(msgspec.Struct, gc=False):
+    error: _Error
+
+
+class _FailedAnswer(msgspec.Struct, gc=False):
+    decision: bool
+    context: _ErrorContext
+
+
+_encode: Final = msgspec.json.Encoder().encode
+
+_REASONS: Final = {
+    DefaultRule.SUPER_USER: "the principal is a super user",
+    DefaultRule.DEFAULT_ALLOW: "no ACL matches the resource, and everyone is allowed then",
+    DefaultRule.DEFAULT_DENY: "no ACL allows it",
+}
+
+
+def encode_answer(decision: Decision, offset: int, question: Question) -> bytes:
+    """Return the JSON of one decision.
+
+    Its context carries rule, log offset and reason, and for a denial perhaps a hint.
+    """
+    rule = decision.rule
+    if isinstance(rule, DefaultRule):
+        reason = _REASONS[rule]
+    else:
+        teller = "an ACL" if isinstance(rule, MatchingAcl) else "the authorizer"
+        reason = f"{teller} allows it" if decision.allowed else f"{teller} denies it"
+    hint = None if decision.allowed else hint_for(question)
+    return _encode(_Answer(decision.allowed, _DecisionContext(offset, reason, str(rule), hint)))
+
+
+def encode_failed_answer(status: int, message: str) -> bytes:
+    """Return the JSON of one evaluation, of many, that could not be answered: a denial."""
+    return _encode(_FailedAnswer(False, _ErrorContext(_Error(status, message))))
+
+
+def encode_answers(answers: list[bytes]) -> bytes:
+    """Return the JSON of the response to many evaluations, each answer already encoded."""
+    return b'{"evaluations":[' + b",".join(answers) + b"]}"

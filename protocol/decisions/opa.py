@@ -1,0 +1,178 @@
+"""What Kafka's OPA plugin asks of OPA's data API, as questions.
+
+Law: a question is made only of what was said plainly; anything else is an error that names the
+field. The plugin keeps any JSON without a true result as a denial, for as long as its cache lasts,
+so whatever is no decision must reach it as plain text.
+
+Source: org.openpolicyagent.kafka:opa-authorizer 1.5.1 (OpaAuthorizer, RequestSerializer).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+import msgspec
+from kio.schema.index import api_key_map
+
+from authorizerd.acl.hosts import host_address
+from authorizerd.acl.model import OPERATIONS, RESOURCE_TYPES, Operation, ResourceType
+from authorizerd.protocol.decisions.json_faults import JSON_ERRORS, describe_json_fault
+from authorizerd.protocol.decisions.json_keys import JsonKeysError, check_keys
+
+ALLOWED: Final = b'{"result":true}'
+DENIED: Final = b'{"result":false}'
+
+_OPERATIONS: Final = {Operation(code).name: code for code in OPERATIONS}
+_RESOURCE_TYPES: Final = {ResourceType(code).name: code for code in RESOURCE_TYPES}
+_API_NAMES: Final[dict[int | None, str]] = {
+    key: "".join(map(str.capitalize, name.split("_"))) for key, name in api_key_map.items()
+}
+_TOKEN: Final = "token="  # noqa: S105 - the name of a parameter
+
+
+class OpaError(Exception):
+    """A request that cannot be answered; the text says which field, and shows nothing of it."""
+
+
+class OpaQuestion(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """May ``principal`` do this to ``resource_name``, or where that is None to some resource?
+
+    ``request_name`` is the name of the broker's API that is asked for, None where it is not known.
+    The last three are for the audit.
+    """
+
+    principal: str
+    host: str
+    operation: int
+    resource_type: int
+    resource_name: str | None
+    request_name: str | None
+    resource_reference_count: int
+    log_if_allowed: bool
+    log_if_denied: bool
+
+
+class _Principal(msgspec.Struct, gc=False, rename="camel"):
+    principal_type: str
+    name: str
+
+
+class _HeaderData(msgspec.Struct, gc=False, rename="camel"):
+    request_api_key: int | None = None
+
+
+class _Header(msgspec.Struct, gc=False):
+    """``name`` is what is sent, ``data`` what the plugin's own description says."""
+
+    name: _HeaderData | None = None
+    data: _HeaderData | None = None
+
+
+class _RequestContext(msgspec.Struct, gc=False, rename="camel"):
+    client_address: str
+    principal: _Principal
+    header: _Header | None = None
+
+
+class _ResourcePattern(msgspec.Struct, gc=False, rename="camel"):
+    resource_type: str
+    name: str
+    pattern_type: str
+
+
+class _Action(msgspec.Struct, gc=False, rename="camel"):
+    resource_pattern: _ResourcePattern
+    operation: str
+    resource_reference_count: Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)] = 1
+    log_if_allowed: bool = True
+    log_if_denied: bool = True
+
+
+class _Input(msgspec.Struct, gc=False, rename="camel"):
+    request_context: _RequestContext
+    action: _Action
+
+
+class _Query(msgspec.Struct, gc=False):
+    input: _Input
+
+
+_decode: Final = msgspec.json.Decoder(_Query).decode
+
+
+def decode_question(body: bytes) -> OpaQuestion:
+    """Return the question that a JSON text puts; unknown fields are passed over.
+
+    Raises:
+        OpaError: it is not JSON, a field is missing or has the wrong type, an object names a key
+        twice, or Kafka does not know an operation or a type, which a newer broker may.
+    """
+    try:
+        asked = _decode(body).input
+        check_keys(body)
+    except JSON_ERRORS as error:
+        raise OpaError(describe_json_fault(error)) from None
+    except JsonKeysError as error:
+        raise OpaError(str(error)) from None
+    context, action, pattern = asked.request_context, asked.action, asked.action.resource_pattern
+    operation = _OPERATIONS.get(action.operation)
+    if operation is None:
+        raise OpaError(f"input.action.operation: expected one of {', '.join(_OPERATIONS)}")
+    resource_type = _RESOURCE_TYPES.get(pattern.resource_type)
+    if resource_type is None:
+        field = "input.action.resourcePattern.resourceType"
+        raise OpaError(f"{field}: expected one of {', '.join(_RESOURCE_TYPES)}")
+    return OpaQuestion(
+        principal=_principal_of(context.principal),
+        host=_host_of(context.client_address),
+        operation=operation,
+        resource_type=resource_type,
+        resource_name=_resource_name_of(pattern),
+        request_name=_request_name_of(context.header),
+        resource_reference_count=action.resource_reference_count,
+        log_if_allowed=action.log_if_allowed,
+        log_if_denied=action.log_if_denied,
+    )
+
+
+def _principal_of(principal: _Principal) -> str:
+    """Return ``Type:name``; a colon in the type would make it somebody else's."""
+    if ":" in principal.principal_type:
+        raise OpaError(
+            "input.requestContext.principal.principalType: expected a text without a colon"
+        )
+    return f"{principal.principal_type}:{principal.name}"
+
+
+def _host_of(client_address: str) -> str:
+    """Return the address that Java's ``InetAddress.toString`` writes after an optional name."""
+    host = host_address(client_address.rpartition("/")[2])
+    if host is None:
+        raise OpaError("input.requestContext.clientAddress: expected an IP address")
+    return host
+
+
+def _resource_name_of(pattern: _ResourcePattern) -> str | None:
+    """Return the resource's name, None where authorizeByResourceType asks: an empty prefix."""
+    if pattern.pattern_type == "LITERAL":
+        return pattern.name
+    if pattern.pattern_type == "PREFIXED" and not pattern.name:
+        return None
+    field = "input.action.resourcePattern.patternType"
+    raise OpaError(f"{field}: expected LITERAL, or PREFIXED with an empty name")
+
+
+def _request_name_of(header: _Header | None) -> str | None:
+    data = None if header is None else header.name or header.data
+    return None if data is None else _API_NAMES.get(data.request_api_key)
+
+
+def token_in_query(query: str) -> str | None:
+    """Return the query parameter ``token``: the plugin can send no header.
+
+    No character of a token needs a percent sign, so none is looked for.
+    """
+    for parameter in query.split("&"):
+        if parameter.startswith(_TOKEN):
+            return parameter.removeprefix(_TOKEN)
+    return None

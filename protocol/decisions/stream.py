@@ -1,0 +1,224 @@
+"""The decision stream without the connection: many questions a frame, a byte for each answer.
+
+Law: the same bytes give the same frames however they were cut. A frame that is none ends the
+connection; a frame whose questions are none is answered as an error, and the next one is read.
+
+Each frame is a size of four bytes, big-endian, and one msgpack array; see docs/stream.md. A later
+version may append fields to a hello and to what answers. Those of a question may not be passed
+over: an answer that knew nothing of them could allow what they forbid.
+"""
+
+from __future__ import annotations
+
+from typing import Final, TypeAlias
+
+import msgspec
+
+from authorizerd.acl.model import OPERATIONS, RESOURCE_TYPES, Operation, ResourceType
+from authorizerd.protocol.framing import Frames, frame
+from authorizerd.protocol.kafka.error_codes import ErrorCode
+
+STREAM_VERSION: Final = 1
+HELLO: Final = "hello"
+
+DENIED: Final = 0
+ALLOWED: Final = 1
+INVALID: Final = 2
+NOT_READY: Final = 3
+
+StreamQuestion: TypeAlias = tuple[str, str | None, int | str, int | str, str]
+"""Principal, host, operation, resource type, resource name; codes or Kafka's names."""
+
+
+class Hello(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """The first frame of a client; ``token`` is None where it has none."""
+
+    hello: str
+    version: int
+    token: str | None = None
+
+    def __repr__(self) -> str:
+        """Return what may stand in a log: no token."""
+        return f"Hello(version={self.version})"
+
+
+class Ask(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True, gc=False):
+    """Questions to be answered in one go, once ``min_offset`` is applied."""
+
+    correlation_id: int
+    questions: list[StreamQuestion]
+    min_offset: int = -1
+
+
+class Unreadable(msgspec.Struct, frozen=True, gc=False):
+    """A frame with a correlation id, and questions that are none."""
+
+    correlation_id: int
+    reason: str
+
+
+class _Correlated(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    correlation_id: int
+
+
+_NO_FRAME: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+"""What msgspec raises for bytes that are not what was wanted."""
+
+_decode_hello: Final = msgspec.msgpack.Decoder(Hello).decode
+_decode_ask: Final = msgspec.msgpack.Decoder(Ask).decode
+_decode_correlated: Final = msgspec.msgpack.Decoder(_Correlated).decode
+_encode: Final = msgspec.msgpack.Encoder().encode
+
+OPERATION_OF: Final[dict[int | str, int]] = {
+    key: code for code in OPERATIONS for key in (code, Operation(code).name)
+}
+"""The code of each operation that can be asked about, by code and by Kafka's name."""
+RESOURCE_TYPE_OF: Final[dict[int | str, int]] = {
+    key: code for code in RESOURCE_TYPES for key in (code, ResourceType(code).name)
+}
+"""The code of each resource type that can be asked about, by code and by Kafka's name."""
+
+
+class StreamServerConnection:
+    """Frames, one after the other; the first is a hello, which may have to be shorter."""
+
+    __slots__ = ("_bytes_max", "_frames", "_has_greeted", "_hello_bytes_max")
+
+    def __init__(self, frame_bytes_max: int, *, hello_bytes_max: int | None = None) -> None:
+        self._frames = Frames()
+        self._bytes_max = frame_bytes_max
+        self._hello_bytes_max = frame_bytes_max if hello_bytes_max is None else hello_bytes_max
+        self._has_greeted = False
+
+    @property
+    def bytes_held(self) -> int:
+        """What has come and is not asked for yet, in bytes."""
+        return self._frames.bytes_held
+
+    def receive_data(self, data: bytes) -> None:
+        """Take what the peer sent; after a DecodeError, drop it."""
+        self._frames.receive_data(data)
+
+    def next_frame(self) -> Hello | Ask | Unreadable | None:
+        """Return the next frame, None until all of it has come.
+
+        Raises:
+            DecodeError: it is none, or not the hello that comes first.
+        """
+        data = self._frames.next(self._bytes_max if self._has_greeted else self._hello_bytes_max)
+        if data is None:
+            return None
+        if not self._has_greeted:
+            return self._greet(data)
+        try:
+            return _decode_ask(data)
+        except _NO_FRAME as error:
+            return self._unreadable(data, str(error))
+
+    def _greet(self, data: bytearray) -> Hello:
+        try:
+            hello = _decode_hello(data)
+        except _NO_FRAME as error:
+            raise self._frames.refuse(f"no hello: {error}", 0) from None
+        if hello.hello != HELLO:
+            raise self._frames.refuse("no hello", 0)
+        self._has_greeted = True
+        return hello
+
+    def _unreadable(self, data: bytearray, reason: str) -> Unreadable:
+        try:
+            return Unreadable(_decode_correlated(data).correlation_id, reason)
+        except _NO_FRAME:
+            raise self._frames.refuse(f"no frame of questions: {reason}", 0) from None
+
+
+def encode_hello(error_code: ErrorCode, offset: int) -> bytes:
+    """Return the frame that answers a hello."""
+    return frame(_encode((HELLO, STREAM_VERSION, int(error_code), offset)))
+
+
+def encode_answer(
+    correlation_id: int, error_code: int, offset: int, decisions: bytes | bytearray
+) -> bytes:
+    """Return the frame that answers one of questions; an error of all of it has no decisions."""
+    return frame(_encode((correlation_id, error_code, offset, decisions)))
+
+
+class Answer(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """What a client gets for a frame of questions."""
+
+    correlation_id: int
+    error_code: int
+    offset: int
+    decisions: bytes
+
+
+class Greeting(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """What a client gets for its hello."""
+
+    hello: str
+    version: int
+    error_code: int
+    offset: int
+
+
+_decode_greeting: Final = msgspec.msgpack.Decoder(Greeting).decode
+_decode_answer: Final = msgspec.msgpack.Decoder(Answer).decode
+
+
+class StreamClientConnection:
+    """A client's end: what to send, and what came, without the connection."""
+
+    __slots__ = ("_bytes_max", "_frames")
+
+    def __init__(self, frame_bytes_max: int) -> None:
+        self._frames = Frames()
+        self._bytes_max = frame_bytes_max
+
+    def hello(self, token: str | None = None) -> bytes:
+        """Return the frame that a connection begins with."""
+        return frame(_encode((HELLO, STREAM_VERSION, token)))
+
+    def ask(
+        self, correlation_id: int, questions: list[StreamQuestion], min_offset: int = -1
+    ) -> bytes:
+        """Return a frame of questions.
+
+        Raises:
+            ValueError, OverflowError: a text or a number that msgpack cannot hold.
+        """
+        fields: tuple[object, ...] = (correlation_id, questions)
+        if min_offset >= 0:
+            fields = (*fields, min_offset)
+        return frame(_encode(fields))
+
+    def receive_data(self, data: bytes) -> None:
+        """Take what the daemon sent; after a DecodeError, drop it."""
+        self._frames.receive_data(data)
+
+    def next_greeting(self) -> Greeting | None:
+        """Return what answers the hello, None until it has come; raises as ``next_answer``."""
+        data = self._frames.next(self._bytes_max)
+        if data is None:
+            return None
+        try:
+            greeting = _decode_greeting(data)
+        except _NO_FRAME as error:
+            raise self._frames.refuse(f"no answer to a hello: {error}", 0) from None
+        if greeting.hello != HELLO:
+            raise self._frames.refuse("no answer to a hello", 0)
+        return greeting
+
+    def next_answer(self) -> Answer | None:
+        """Return the next answer, None until all of it has come.
+
+        Raises:
+            DecodeError: it is none.
+        """
+        data = self._frames.next(self._bytes_max)
+        if data is None:
+            return None
+        try:
+            return _decode_answer(data)
+        except _NO_FRAME as error:
+            raise self._frames.refuse(f"no answer: {error}", 0) from None

@@ -1,0 +1,83 @@
+"""What Kafka connections and decision streams carry: frames, a size and so many bytes.
+
+Nothing behind a frame that was refused is looked at.
+
+Source: Kafka 4.3 NetworkReceive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from authorizerd.protocol.errors import DecodeError
+
+SIZE_BYTES: Final = 4
+_JOINED_BYTES_MAX: Final = 65536
+
+
+class Frames:
+    """Cuts what was received into frames."""
+
+    __slots__ = ("_broken", "_buffer")
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+        self._broken = False
+
+    @property
+    def bytes_held(self) -> int:
+        return len(self._buffer)
+
+    def receive_data(self, data: bytes | bytearray) -> None:
+        """Take what the peer sent; once a frame was refused, drop it."""
+        if not self._broken:
+            self._buffer += data
+
+    def next(self, bytes_max: int) -> bytearray | None:
+        """Return the bytes of the next frame, None until all have come.
+
+        Raises:
+            DecodeError: its size is negative, or above ``bytes_max``.
+        """
+        buffer = self._buffer
+        if len(buffer) < SIZE_BYTES:
+            return None
+        size = int.from_bytes(buffer[:SIZE_BYTES], "big", signed=True)
+        if not 0 <= size <= bytes_max:
+            raise self.refuse(f"a size of {size} bytes; 0 to {bytes_max} are taken", 0)
+        end = SIZE_BYTES + size
+        behind = len(buffer) - end
+        if behind < 0:
+            return None
+        # To copy a large frame takes milliseconds: of it and what is behind it, the smaller moves.
+        if size <= behind:
+            frame = buffer[SIZE_BYTES:end]
+            del buffer[:end]
+            return frame
+        self._buffer = buffer[end:]
+        del buffer[end:]
+        del buffer[:SIZE_BYTES]
+        return buffer
+
+    def refuse(self, reason: str, position: int) -> DecodeError:
+        """Return the error, for the caller to raise, after which no frame comes any more."""
+        self._broken = True
+        self._buffer = bytearray()
+        return DecodeError(reason, position)
+
+
+def frame(*content: bytes | bytearray) -> bytes:
+    """Return one frame of all the content."""
+    return b"".join((sum(map(len, content)).to_bytes(SIZE_BYTES, "big"), *content))
+
+
+def frame_pieces(head: bytes, body: Sequence[bytes | bytearray]) -> list[bytes | bytearray]:
+    """Return one frame in pieces to be sent one after the other; a small one is a single piece.
+
+    Those of a large one are not joined, which would take too long at once.
+    """
+    size = len(head) + sum(map(len, body))
+    if size <= _JOINED_BYTES_MAX:
+        return [frame(head, *body)]
+    return [size.to_bytes(SIZE_BYTES, "big") + head, *body]

@@ -1,0 +1,253 @@
+"""HTTP/1.1 as a server speaks it: bytes to requests, responses to bytes.
+
+The same bytes give the same events however they were cut, and nothing after a bad request is
+looked at. A head ends at its first empty line, which bounds it before it is parsed.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import Enum, auto
+from typing import Final, assert_never
+
+import msgspec
+
+from authorizerd.protocol.http.messages import CONNECTION_CLOSE, Request, Response, encode_response
+from authorizerd.protocol.http.request_head import (
+    CHUNKED,
+    HEAD_END,
+    REMEMBERED_HEAD_BYTES_MAX,
+    BadRequest,
+    Head,
+    HttpLimits,
+    RefusedError,
+    check_beginning,
+    check_head,
+    header_lines,
+    parse_head,
+    remembered_head,
+)
+
+_CHUNK_LINE: Final = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]{0,8}(?:;[^\r\n]{0,128})?\r\n")
+_CHUNK_LINE_BYTES_MAX: Final = 256
+_TRAILERS: Final = re.compile(rb"(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t\x20-\x7e\x80-\xff]*\r\n)*\r\n")
+_LINE_END: Final = b"\r\n"
+_EMPTY_LINES_MAX: Final = 2
+"""How many are ignored before a request line: RFC 9112, section 2.2 asks for one at least."""
+
+
+class Interim(msgspec.Struct, frozen=True, gc=False):
+    """Bytes that the peer waits for before it sends its body."""
+
+    data: bytes
+
+
+CONTINUE: Final = Interim(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+Event = Request | BadRequest | Interim
+
+
+class _State(Enum):
+    HEAD = auto()
+    BODY = auto()
+    CHUNKS = auto()
+    CLOSED = auto()
+
+
+class ServerConnection:
+    """The server's end of a connection, without the connection.
+
+    What was received goes into ``receive_data``; then ``next_event`` is asked until it has none.
+    Each Request and BadRequest is answered by one ``send`` before the next event is asked for, so
+    that answers leave in the order of their requests.
+    """
+
+    __slots__ = (
+        "_buffer",
+        "_chunks",
+        "_empty_lines",
+        "_head",
+        "_limits",
+        "_small_head_bytes_max",
+        "_state",
+        "_unanswered",
+    )
+
+    def __init__(self, limits: HttpLimits) -> None:
+        self._limits = limits
+        self._small_head_bytes_max = min(limits.request_line_bytes_max, limits.header_bytes_max)
+        self._state = _State.HEAD
+        self._buffer = bytearray()
+        self._chunks = bytearray()
+        self._empty_lines = 0
+        self._head: Head | None = None
+        self._unanswered = False
+
+    @property
+    def closed(self) -> bool:
+        """Nothing more is read; the connection ends once what was asked is answered."""
+        return self._state is _State.CLOSED
+
+    @property
+    def receiving(self) -> bool:
+        """A request's first byte has come, its last has not."""
+        return len(self._buffer) > 0 or self._state in (_State.BODY, _State.CHUNKS)
+
+    @property
+    def bytes_held(self) -> int:
+        """What has come and is no event yet, in bytes."""
+        return len(self._buffer) + len(self._chunks)
+
+    def close(self) -> None:
+        """Read no more, and drop what has come of a request that has not ended."""
+        self._close()
+
+    def receive_data(self, data: bytes | bytearray) -> None:
+        """Take what the peer sent; once closed, drop it."""
+        if self._state is not _State.CLOSED:
+            self._buffer += data
+
+    def next_event(self) -> Event | None:
+        """Return what the bytes so far hold next, or None until more have come."""
+        assert not self._unanswered, "an answer is owed first"
+        try:
+            match self._state:
+                case _State.HEAD:
+                    return self._read_head()
+                case _State.BODY:
+                    return self._read_body()
+                case _State.CHUNKS:
+                    return self._read_chunks()
+                case _State.CLOSED:
+                    return None
+                case _:
+                    assert_never(self._state)
+        except RefusedError as refused:
+            self._head = None
+            self._unanswered = True
+            self._close()
+            return refused.event
+
+    def send(self, response: Response, *, close: bool = False) -> bytes:
+        """Return the bytes that answer what ``next_event`` returned, the last if ``close``.
+
+        Raises:  ValueError: the response cannot be sent; an answer is still owed.
+        """
+        assert self._unanswered, "there is nothing to answer"
+        head = self._head
+        close = close or head is None or not head.keep_alive
+        data = encode_response(
+            response,
+            connection=CONNECTION_CLOSE if close or head is None else head.connection,
+            bodiless=head is not None and head.method == "HEAD",
+        )
+        self._unanswered = False
+        if close:
+            self._close()
+        return data
+
+    def _close(self) -> None:
+        self._state = _State.CLOSED
+        self._buffer.clear()
+        self._chunks.clear()
+
+    def _read_head(self) -> Event | None:
+        buffer = self._buffer
+        if not buffer or (buffer.startswith(b"\r") and not self._skip_empty_lines()):
+            return None
+        limits = self._limits
+        found = buffer.find(HEAD_END)
+        if found < 0:
+            check_beginning(buffer, limits)
+            return None
+        end = found + len(HEAD_END)
+        data = bytes(buffer[:end])
+        del buffer[:end]
+        if end > self._small_head_bytes_max or header_lines(data) > limits.headers_max:
+            check_head(data, limits)
+        self._empty_lines = 0
+        head = parse_head(data) if end > REMEMBERED_HEAD_BYTES_MAX else remembered_head(data)
+        if head.length > limits.body_bytes_max:
+            raise RefusedError(413, "request body too large")
+        self._head = head
+        self._state = _State.CHUNKS if head.length == CHUNKED else _State.BODY
+        if head.expects_continue:
+            return CONTINUE
+        return self._read_chunks() if head.length == CHUNKED else self._read_body()
+
+    def _skip_empty_lines(self) -> bool:
+        """Drop the empty lines before a request; return whether anything else has come."""
+        buffer = self._buffer
+        while self._empty_lines < _EMPTY_LINES_MAX and buffer.startswith(_LINE_END):
+            del buffer[: len(_LINE_END)]
+            self._empty_lines += 1
+        is_half_a_line = buffer == b"\r" and self._empty_lines < _EMPTY_LINES_MAX
+        return len(buffer) > 0 and not is_half_a_line
+
+    def _read_body(self) -> Request | None:
+        assert self._head is not None
+        length = self._head.length
+        if len(self._buffer) < length:
+            return None
+        body = bytes(self._buffer[:length])
+        del self._buffer[:length]
+        return self._finish(self._head, body)
+
+    def _read_chunks(self) -> Request | None:
+        """Take whole chunks off the buffer; none is longer than a body may be."""
+        assert self._head is not None
+        buffer, chunks = self._buffer, self._chunks
+        position = 0
+        while (line := _CHUNK_LINE.match(buffer, position)) is not None:
+            start = line.end()
+            size = int(line[1], 16)
+            if len(chunks) + size > self._limits.body_bytes_max:
+                raise RefusedError(413, "request body too large")
+            if size == 0:
+                del buffer[:position]
+                return self._read_trailers(self._head, start - position)
+            end = start + size
+            if len(buffer) < end + len(b"\r\n"):
+                break
+            if not buffer.startswith(b"\r\n", end):
+                raise RefusedError(400, "malformed chunk")
+            chunks += buffer[start:end]
+            position = end + len(b"\r\n")
+        else:
+            line_bytes = len(buffer) - position
+            if line_bytes >= _CHUNK_LINE_BYTES_MAX or buffer.find(b"\n", position) >= 0:
+                raise RefusedError(400, "malformed chunk")
+        del buffer[:position]
+        return None
+
+    def _read_trailers(self, head: Head, start: int) -> Request | None:
+        """End a chunked body; sound trailers are dropped, as RFC 9112 section 7.1.2 allows."""
+        found = self._buffer.find(HEAD_END, start - len(b"\r\n"))
+        end = len(self._buffer) if found < 0 else found + len(HEAD_END)
+        if end - start > self._limits.header_bytes_max:
+            raise RefusedError(431, "trailers too large")
+        if found < 0:
+            return None
+        if self._buffer.count(_LINE_END, start, end) > self._limits.headers_max + 1:
+            raise RefusedError(431, "too many trailers")
+        if not _TRAILERS.fullmatch(self._buffer, start, end):
+            raise RefusedError(400, "malformed trailers")
+        body = bytes(self._chunks)
+        self._chunks.clear()
+        del self._buffer[:end]
+        return self._finish(head, body)
+
+    def _finish(self, head: Head, body: bytes) -> Request:
+        self._unanswered = True
+        if head.keep_alive:
+            self._state = _State.HEAD
+        else:
+            self._close()
+        return Request(
+            method=head.method,
+            path=head.path,
+            query=head.query,
+            headers=head.headers,
+            body=body,
+            keep_alive=head.keep_alive,
+        )

@@ -1,0 +1,1 @@
+"""Kafka's wire protocol: framing of connections, message bodies, error codes."""

@@ -1,0 +1,230 @@
+"""The ACL responses, from results to bytes: in steps, since a describe may find every ACL.
+
+The bytes are those of a broker, down to its empty text where nothing went wrong (KIP-140 says
+null). Version 0 knows no pattern type: it is only ever told of what is LITERAL.
+
+Source: KIP-140, KIP-290; Kafka 4.3 AclApis, DescribeAclsResponse, DeleteAclsResponse.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+import msgspec
+
+from authorizerd.acl.model import Acl, PatternType
+from authorizerd.acl.steps import Steps
+from authorizerd.protocol.kafka.api import APIS, ApiKey
+from authorizerd.protocol.kafka.body_reader import array_length, nullable_string, string
+from authorizerd.protocol.kafka.chunked_output import PIECE_BYTES, Items
+from authorizerd.protocol.kafka.error_codes import ApiError
+from authorizerd.protocol.kafka.step_sizes import ITEMS_PER_STEP
+
+_NOT_THROTTLED: Final = bytes(4)
+_NO_ERROR: Final = bytes(2)
+_INT8: Final = struct.Struct(">b")
+_TWO_INT8: Final = struct.Struct(">bb")
+_INT16: Final = struct.Struct(">h")
+_SHARDS: Final = 256
+_PIECES_PER_STEP: Final = 2 * ITEMS_PER_STEP
+_JOINED_BYTES_MAX: Final = 4096
+_TEXT_CHARACTERS_MAX: Final = 4096
+"""How much of an error's text is sent: one that quotes a long name would be too long a string."""
+TEXTS_BYTES_MAX: Final = 1024 * 1024
+"""How many bytes of errors' texts an answer holds. Errors beyond have a code and no text, and
+clients say what the code means: so a request of many small items earns no answer many times its
+size."""
+
+Piece = bytes | bytearray
+
+
+class _Texts:
+    """Writes errors, their texts only as far as ``TEXTS_BYTES_MAX`` allows."""
+
+    __slots__ = ("_bytes_left", "_flexible")
+
+    def __init__(self, flexible: bool) -> None:
+        self._bytes_left = TEXTS_BYTES_MAX
+        self._flexible = flexible
+
+    def error(self, error: ApiError) -> bytes:
+        text = None if error.message is None else error.message[:_TEXT_CHARACTERS_MAX]
+        encoded = nullable_string(text, flexible=self._flexible)
+        self._bytes_left -= len(encoded)
+        if self._bytes_left < 0:
+            self._bytes_left = 0
+            encoded = nullable_string(None, flexible=self._flexible)
+        return _INT16.pack(error.code) + encoded
+
+
+class MatchingAcl(msgspec.Struct, frozen=True, gc=False):
+    """An ACL that a filter met, and why it was not removed, if it was not."""
+
+    acl: Acl
+    error: ApiError | None = None
+
+
+class FilterResult(msgspec.Struct, frozen=True, gc=False):
+    """What became of one filter of a delete: its matches, or why it was not applied."""
+
+    matches: Items[MatchingAcl] = ()
+    error: ApiError | None = None
+
+
+class _Group(msgspec.Struct, gc=False):
+    """The encoded entries of one resource pattern; ``full`` holds what came before ``entries``."""
+
+    entries: bytearray
+    count: int = 1
+    full: list[bytearray] | None = None
+
+    def add(self, entry: bytes) -> None:
+        if len(self.entries) >= PIECE_BYTES:
+            if self.full is None:
+                self.full = []
+            self.full.append(self.entries)
+            self.entries = bytearray()
+        self.entries += entry
+        self.count += 1
+
+
+class DescribeAclsBody:
+    """The body of a DescribeAcls response, from the ACLs as they are found.
+
+    They are grouped by resource pattern, in no order. The groups are spread over many small
+    dictionaries, as a large one would stop the event loop to grow, and again to be freed; and they
+    are nothing that the garbage collector has to look at.
+    """
+
+    __slots__ = ("_flexible", "_shards", "_version")
+
+    def __init__(self, version: int) -> None:
+        self._version = version
+        self._flexible = APIS[ApiKey.DESCRIBE_ACLS].is_flexible(version)
+        self._shards: list[dict[bytes, _Group]] = [{} for _ in range(_SHARDS)]
+
+    def add(self, acls: Iterable[Acl]) -> None:
+        """Take ACLs to tell of, of which a few hundred take a millisecond.
+
+        Raises:
+            ValueError: a string is longer than Kafka's are.
+        """
+        version, flexible, shards = self._version, self._flexible, self._shards
+        for acl in acls:
+            resource = _resource(acl, version, flexible)
+            shard = shards[hash(resource) % _SHARDS]
+            group = shard.get(resource)
+            if group is None:
+                shard[resource] = _Group(bytearray(_entry(acl, flexible)))
+            else:
+                group.add(_entry(acl, flexible))
+
+    def encode(self) -> Steps[list[Piece]]:
+        """Return, in steps, the body in pieces; what was added is let go of on the way."""
+        return _gather(self._pieces())
+
+    def _pieces(self) -> Iterator[Piece]:
+        flexible, shards = self._flexible, self._shards
+        end = b"\0" if flexible else b""
+        yield _NOT_THROTTLED + _NO_ERROR + string("", flexible=flexible)
+        yield array_length(sum(map(len, shards)), flexible=flexible)
+        while shards:
+            for resource, group in shards.pop().items():
+                yield resource + array_length(group.count, flexible=flexible)
+                yield from group.full or ()
+                yield group.entries
+                yield end
+        yield end
+
+
+def encode_describe_acls_error(version: int, error: ApiError) -> bytes:
+    """Return the body of a DescribeAcls response that only says what went wrong."""
+    flexible = APIS[ApiKey.DESCRIBE_ACLS].is_flexible(version)
+    no_resources = array_length(0, flexible=flexible)
+    end = b"\0" if flexible else b""
+    return b"".join((_NOT_THROTTLED, _Texts(flexible).error(error), no_resources, end))
+
+
+def encode_create_acls(version: int, results: Items[ApiError | None]) -> Steps[list[Piece]]:
+    """Return, in steps, the body of a CreateAcls response in pieces.
+
+    Args:
+        results: for each creation in its order what went wrong, None where nothing did.
+    """
+    return _gather(_create_pieces(APIS[ApiKey.CREATE_ACLS].is_flexible(version), results))
+
+
+def encode_delete_acls(version: int, results: Items[FilterResult]) -> Steps[list[Piece]]:
+    """Return, in steps, the body of a DeleteAcls response in pieces.
+
+    Args:
+        results: one for each filter, in their order.
+
+    Raises:
+        ValueError: a string is longer than Kafka's are.
+    """
+    return _gather(_delete_pieces(version, results))
+
+
+def _create_pieces(flexible: bool, results: Items[ApiError | None]) -> Iterator[Piece]:
+    end = b"\0" if flexible else b""
+    created = _NO_ERROR + string("", flexible=flexible) + end
+    texts = _Texts(flexible)
+    yield _NOT_THROTTLED + array_length(len(results), flexible=flexible)
+    for error in results:
+        yield created if error is None else texts.error(error) + end
+    yield end
+
+
+def _delete_pieces(version: int, results: Items[FilterResult]) -> Iterator[Piece]:
+    flexible = APIS[ApiKey.DELETE_ACLS].is_flexible(version)
+    end = b"\0" if flexible else b""
+    succeeded = _NO_ERROR + nullable_string(None, flexible=flexible)
+    texts = _Texts(flexible)
+    yield _NOT_THROTTLED + array_length(len(results), flexible=flexible)
+    for result in results:
+        yield succeeded if result.error is None else texts.error(result.error)
+        yield array_length(len(result.matches), flexible=flexible)
+        for match in result.matches:
+            yield succeeded if match.error is None else texts.error(match.error)
+            yield _resource(match.acl, version, flexible) + _entry(match.acl, flexible)
+        yield end
+    yield end
+
+
+def _gather(pieces: Iterator[Piece]) -> Steps[list[Piece]]:
+    """Return, in steps, the pieces with the small ones joined to fewer."""
+    whole: list[Piece] = []
+    part: list[Piece] = []
+    for piece in pieces:
+        part.append(piece)
+        if len(piece) > _JOINED_BYTES_MAX:
+            whole.append(b"".join(part[:-1]))
+            whole.append(piece)
+        elif len(part) < _PIECES_PER_STEP:
+            continue
+        else:
+            whole.append(b"".join(part))
+        part.clear()
+        yield
+    whole.append(b"".join(part))
+    return whole
+
+
+def _resource(acl: Acl, version: int, flexible: bool) -> bytes:
+    resource = _INT8.pack(acl.resource_type) + string(acl.resource_name, flexible=flexible)
+    if version:
+        return resource + _INT8.pack(acl.pattern_type)
+    assert acl.pattern_type == PatternType.LITERAL, "version 0 asks for nothing else"
+    return resource
+
+
+def _entry(acl: Acl, flexible: bool) -> bytes:
+    entry = (
+        string(acl.principal, flexible=flexible)
+        + string(acl.host, flexible=flexible)
+        + _TWO_INT8.pack(acl.operation, acl.permission_type)
+    )
+    return entry + b"\0" if flexible else entry

@@ -1,0 +1,200 @@
+"""The APIs that are served: their versions, their headers, and their bodies to entities and back.
+
+The table below is the one place that says what is served. A version is listed here exactly if it
+can be read and answered.
+
+Source: Kafka 4.3 ApiKeys, ApiMessageType; KIP-140 for version 0 of the ACL requests, which Kafka
+4.0 dropped; KIP-511 for ApiVersions; KIP-801 for version 1 of Envelope.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from enum import IntEnum
+from functools import cache
+from typing import Final
+
+import msgspec
+from kio.index import load_request_schema, load_response_schema
+from kio.static.protocol import RequestPayload, ResponsePayload
+
+from authorizerd.acl.steps import Steps
+from authorizerd.protocol.kafka import acls_v0 as kafka_acls_v0
+from authorizerd.protocol.kafka import envelope_v1 as kafka_envelope_v1
+from authorizerd.protocol.kafka.message_codec import (
+    decode_entity,
+    encode_entity,
+    encode_entity_in_pieces,
+)
+
+REQUEST_ITEMS_MAX: Final = 10_000
+"""How many topics, say, one request may ask for: each of them costs an answer."""
+NO_TAGS: Final = b"\0"
+"""What ends a flexible header that has no tagged fields."""
+
+
+class ApiKey(IntEnum):
+    METADATA = 3
+    FIND_COORDINATOR = 10
+    DESCRIBE_GROUPS = 15
+    LIST_GROUPS = 16
+    SASL_HANDSHAKE = 17
+    API_VERSIONS = 18
+    DESCRIBE_ACLS = 29
+    CREATE_ACLS = 30
+    DELETE_ACLS = 31
+    DESCRIBE_CONFIGS = 32
+    ALTER_CONFIGS = 33
+    SASL_AUTHENTICATE = 36
+    INCREMENTAL_ALTER_CONFIGS = 44
+    DESCRIBE_QUORUM = 55
+    ENVELOPE = 58
+    DESCRIBE_CLUSTER = 60
+
+
+class Api(msgspec.Struct, frozen=True):
+    """An API: its name in the audit, its versions, the first flexible one, and who serves it."""
+
+    name: str
+    last_version: int
+    flexible_version: int | None
+    first_version: int = 0
+    is_on_brokers: bool = True
+    is_on_controllers: bool = True
+
+    @property
+    def versions(self) -> range:
+        return range(self.first_version, self.last_version + 1)
+
+    def serves(self, version: int) -> bool:
+        return self.first_version <= version <= self.last_version
+
+    def is_flexible(self, version: int) -> bool:
+        """Say whether ``version``, known or not, has compact lengths and tagged fields."""
+        return self.flexible_version is not None and version >= self.flexible_version
+
+
+APIS: Final[Mapping[ApiKey, Api]] = {
+    ApiKey.METADATA: Api("Metadata", 13, 9, is_on_controllers=False),
+    ApiKey.FIND_COORDINATOR: Api("FindCoordinator", 6, 3, is_on_controllers=False),
+    ApiKey.DESCRIBE_GROUPS: Api("DescribeGroups", 6, 5, is_on_controllers=False),
+    ApiKey.LIST_GROUPS: Api("ListGroups", 5, 3, is_on_controllers=False),
+    ApiKey.SASL_HANDSHAKE: Api("SaslHandshake", 1, None),
+    ApiKey.API_VERSIONS: Api("ApiVersions", 4, 3),
+    ApiKey.DESCRIBE_ACLS: Api("DescribeAcls", 3, 2),
+    ApiKey.CREATE_ACLS: Api("CreateAcls", 3, 2),
+    ApiKey.DELETE_ACLS: Api("DeleteAcls", 3, 2),
+    ApiKey.DESCRIBE_CONFIGS: Api("DescribeConfigs", 4, 4, first_version=1),
+    ApiKey.ALTER_CONFIGS: Api("AlterConfigs", 2, 2),
+    ApiKey.SASL_AUTHENTICATE: Api("SaslAuthenticate", 2, 2),
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: Api("IncrementalAlterConfigs", 1, 1),
+    ApiKey.DESCRIBE_QUORUM: Api("DescribeQuorum", 2, 0),
+    ApiKey.ENVELOPE: Api("Envelope", 1, 0, is_on_brokers=False),
+    ApiKey.DESCRIBE_CLUSTER: Api("DescribeCluster", 2, 0),
+}
+
+_REQUESTS_KIO_LACKS: Final[Mapping[tuple[int, int], type[RequestPayload]]] = {
+    (ApiKey.DESCRIBE_ACLS, 0): kafka_acls_v0.DescribeAclsRequest,
+    (ApiKey.CREATE_ACLS, 0): kafka_acls_v0.CreateAclsRequest,
+    (ApiKey.DELETE_ACLS, 0): kafka_acls_v0.DeleteAclsRequest,
+    (ApiKey.ENVELOPE, 1): kafka_envelope_v1.EnvelopeRequest,
+}
+_RESPONSES_KIO_LACKS: Final[Mapping[tuple[int, int], type[ResponsePayload]]] = {
+    (ApiKey.DESCRIBE_ACLS, 0): kafka_acls_v0.DescribeAclsResponse,
+    (ApiKey.CREATE_ACLS, 0): kafka_acls_v0.CreateAclsResponse,
+    (ApiKey.DELETE_ACLS, 0): kafka_acls_v0.DeleteAclsResponse,
+    (ApiKey.ENVELOPE, 1): kafka_envelope_v1.EnvelopeResponse,
+}
+
+_SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+
+
+def served_apis(*, is_controller: bool) -> Mapping[ApiKey, Api]:
+    """Return what a controller's or a broker's listener serves: what Kafka's of its kind does."""
+    return {
+        key: api
+        for key, api in APIS.items()
+        if (api.is_on_controllers if is_controller else api.is_on_brokers)
+    }
+
+
+def has_response_tags(api_key: ApiKey, version: int) -> bool:
+    """Say whether the header of a response has tagged fields.
+
+    That of ApiVersions never has: its reader does not know yet which version answers it.
+    """
+    return api_key is not ApiKey.API_VERSIONS and APIS[api_key].is_flexible(version)
+
+
+@cache
+def request_type(api_key: ApiKey, version: int) -> type[RequestPayload]:
+    """Return the entity of a request that is served."""
+    assert APIS[api_key].serves(version)
+    declared = _REQUESTS_KIO_LACKS.get((api_key, version))
+    return declared or load_request_schema(api_key, version)
+
+
+@cache
+def response_type(api_key: ApiKey, version: int) -> type[ResponsePayload]:
+    """Return the entity of the response to a request that is served."""
+    assert APIS[api_key].serves(version)
+    declared = _RESPONSES_KIO_LACKS.get((api_key, version))
+    return declared or load_response_schema(api_key, version)
+
+
+def decode_request(api_key: ApiKey, version: int, body: bytes | bytearray) -> Steps[RequestPayload]:
+    """Return, in steps, the request in ``body``; bytes after it are ignored, as Kafka does.
+
+    Large ACL requests are read by protocol.kafka.acl_requests.
+
+    Raises:
+        DecodeError: what Kafka answers by closing the connection, or more items than are taken.
+    """
+    return decode_entity(request_type(api_key, version), body, items_max=REQUEST_ITEMS_MAX)
+
+
+def decode_response(
+    api_key: ApiKey, version: int, body: bytes | bytearray
+) -> Steps[ResponsePayload]:
+    """Return, in steps, the response in ``body``; bytes after it are ignored, as Kafka does.
+
+    Raises:
+        DecodeError: the bytes are no such response.
+    """
+    return decode_entity(response_type(api_key, version), body)
+
+
+def encode_request(api_key: ApiKey, version: int, request: object) -> Steps[bytes]:
+    """Return, in steps, the body of ``request``: an entity, or what has its fields.
+
+    Raises:
+        ValueError: a string is longer than Kafka's are.
+    """
+    return encode_entity(request_type(api_key, version), request)
+
+
+def encode_response(
+    api_key: ApiKey, version: int, response: object
+) -> Steps[list[bytes | bytearray]]:
+    """Return, in steps, the body of ``response``, in pieces: an entity, or what has its fields.
+
+    Raises:
+        ValueError: a string is longer than Kafka's are.
+    """
+    return encode_entity_in_pieces(response_type(api_key, version), response)
+
+
+def names_software(name: str, version: str) -> bool:
+    """Say whether an ApiVersions request may name its client so; if not: INVALID_REQUEST.
+
+    Source: KIP-511, ApiVersionsRequest.isValid.
+    """
+    return bool(_SOFTWARE.fullmatch(name) and _SOFTWARE.fullmatch(version))
+
+
+# Loading all entities takes tens of milliseconds: now, not while a request waits.
+for _key, _api in APIS.items():
+    for _version in _api.versions:
+        request_type(_key, _version)
+        response_type(_key, _version)

@@ -1,0 +1,268 @@
+"""Kafka's types as they stand in requests and responses.
+
+A message is flexible (compact lengths, tagged fields) or it is not, and its reader is told once.
+It is as lenient as Kafka's: any negative length is null, tags may stand in any order, what they
+hold need not be known. And as strict: a string has at most 32,767 bytes, an array no more items
+than bytes are left. Stricter in three things: where Kafka would put U+FFFD for what is not UTF-8,
+and so create an ACL for another name, it refuses; items and tags have an upper bound, that of
+items for a whole message, however its arrays are nested.
+
+Source: Kafka protocol guide; the generated readers of Kafka 4.3, ByteBufferAccessor.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator
+from typing import Final, TypeVar, cast
+from uuid import UUID
+
+from authorizerd.acl.steps import Steps
+from authorizerd.protocol import primitives as wire
+from authorizerd.protocol.errors import DecodeError
+from authorizerd.protocol.kafka.step_sizes import BYTES_PER_STEP, ITEMS_PER_STEP
+from authorizerd.protocol.primitives import VARINT_BITS, WireReader
+
+T = TypeVar("T")
+
+STRING_BYTES_MAX: Final = 0x7FFF
+ARRAY_ITEMS_MAX: Final = 1_000_000
+TAGS_MAX: Final = 100
+"""How many tagged fields a structure may have; they cost far more time than bytes."""
+UUID_ZERO: Final = UUID(int=0)
+
+_INT16: Final = struct.Struct(">h")
+_INT32: Final = struct.Struct(">i")
+_INT64: Final = struct.Struct(">q")
+_ONE_BYTE_LENGTHS: Final = tuple(bytes((length,)) for length in range(0x80))
+
+
+class BodyReader(WireReader):
+    """Reads one message of ``buffer`` from ``position`` to ``end``; DecodeError past it.
+
+    Args:    items_max: how many items all arrays of the message may have together.
+    """
+
+    __slots__ = ("_items_left", "_step_end", "_step_items", "flexible", "items_max")
+
+    def __init__(
+        self,
+        buffer: bytes | bytearray,
+        *,
+        flexible: bool,
+        position: int = 0,
+        end: int | None = None,
+        items_max: int = ARRAY_ITEMS_MAX,
+    ) -> None:
+        # A large request is never copied out of the bytearray that it was gathered in.
+        super().__init__(cast(bytes, buffer), position, len(buffer) if end is None else end)
+        self.flexible = flexible
+        self.items_max = items_max
+        self._items_left = items_max
+        self._begin_step()
+
+    def int8(self, what: str) -> int:
+        position = self.position
+        if position >= self.end:
+            raise DecodeError(f"{what}: 1 byte announced, 0 left", position)
+        self.position = position + 1
+        byte = self.buffer[position]
+        return byte if byte < 0x80 else byte - 0x100
+
+    def int16(self, what: str) -> int:
+        position = self.position
+        end = position + 2
+        if end > self.end:
+            raise DecodeError(f"{what}: 2 bytes announced, {self.end - position} left", position)
+        self.position = end
+        high = self.buffer[position]
+        return (high if high < 0x80 else high - 0x100) << 8 | self.buffer[position + 1]
+
+    def int32(self, what: str) -> int:
+        return self._fixed(_INT32, what)
+
+    def int64(self, what: str) -> int:
+        return self._fixed(_INT64, what)
+
+    def boolean(self, what: str) -> bool:
+        return self.int8(what) != 0
+
+    def uuid(self, what: str) -> UUID | None:
+        """Return the id, None where it is all zeros: Kafka's way to say that there is none."""
+        value = UUID(bytes=bytes(self.take(16, what)))
+        return None if value == UUID_ZERO else value
+
+    def unsigned_varint(self, what: str, bits: int = VARINT_BITS) -> int:
+        position = self.position
+        if position < self.end and (byte := self.buffer[position]) < 0x80:
+            self.position = position + 1
+            return byte
+        return super().unsigned_varint(what, bits)
+
+    def string(self, what: str) -> str:
+        start = self.position
+        text = self.nullable_string(what)
+        if text is None:
+            raise DecodeError(f"{what}: null where a string must stand", start)
+        return text
+
+    def nullable_string(self, what: str) -> str | None:
+        position = self.position
+        size = self.unsigned_varint(what) - 1 if self.flexible else self.int16(what)
+        if size < 0:
+            return None
+        start = self.position
+        end = start + size
+        if end > self.end or size > STRING_BYTES_MAX:
+            raise DecodeError(
+                f"{what}: {size} bytes announced, {self.end - start} left, "
+                f"{STRING_BYTES_MAX} allowed",
+                position,
+            )
+        self.position = end
+        try:
+            return self.buffer[start:end].decode()
+        except UnicodeDecodeError as error:
+            raise DecodeError(f"{what}: not UTF-8", start + error.start) from None
+
+    def byte_string(self, what: str) -> bytes:
+        start = self.position
+        data = self.nullable_byte_string(what)
+        if data is None:
+            raise DecodeError(f"{what}: null where bytes must stand", start)
+        return data
+
+    def nullable_byte_string(self, what: str) -> bytes | None:
+        size = self.unsigned_varint(what) - 1 if self.flexible else self.int32(what)
+        return None if size < 0 else bytes(self.take(size, what))
+
+    def array_length(self, what: str) -> int:
+        """Return how many items follow, of at least one byte each."""
+        start = self.position
+        count = self.nullable_array_length(what)
+        if count is None:
+            raise DecodeError(f"{what}: null where an array must stand", start)
+        return count
+
+    def nullable_array_length(self, what: str) -> int | None:
+        start = self.position
+        count = self.unsigned_varint(what) - 1 if self.flexible else self.int32(what)
+        if count < 0:
+            return None
+        if count > self.end - self.position:
+            raise DecodeError(
+                f"{what}: {count} items announced, {self.end - self.position} bytes left", start
+            )
+        if count > self._items_left:
+            before = self.items_max - self._items_left
+            also = f" after {before} others" if before else ""
+            raise DecodeError(
+                f"{what}: {count} items{also}, more than {self.items_max} in all", start
+            )
+        self._items_left -= count
+        return count
+
+    def items(self, count: int, read: Callable[[BodyReader], T]) -> Steps[list[T]]:
+        """Return, in steps, what ``read`` makes of each of the next ``count`` items."""
+        items: list[T] = []
+        for _ in range(count):
+            items.append(read(self))
+            if self.ends_step():
+                yield
+        return items
+
+    def ends_step(self) -> bool:
+        """Count an item that was read, of an array however deep; return True if a step ends."""
+        self._step_items -= 1
+        if self._step_items and self.position < self._step_end:
+            return False
+        self._begin_step()
+        return True
+
+    def _begin_step(self) -> None:
+        self._step_items, self._step_end = ITEMS_PER_STEP, self.position + BYTES_PER_STEP
+
+    def tags(self) -> Iterator[tuple[int, int, int]]:
+        """Yield each tag that ends a flexible structure, and where what it holds stands."""
+        start = self.position
+        count = self.unsigned_varint("number of tagged fields")
+        if count > TAGS_MAX:
+            raise DecodeError(f"{count} tagged fields, more than {TAGS_MAX}", start)
+        for _ in range(count):
+            tag = self.unsigned_varint("tag")
+            size = self.unsigned_varint("size of a tagged field")
+            start, end = self.position, self.position + size
+            if end > self.end:
+                raise DecodeError(f"tag {tag}: {size} bytes, {self.end - start} left", start)
+            self.position = end
+            yield tag, start, end
+
+    def enter(self, start: int, end: int) -> tuple[int, int]:
+        """Go on reading at ``start``, as far as ``end``; return what ``enter`` takes to come back.
+
+        A part of a message shares its bounds and its steps.
+        """
+        place = self.position, self.end
+        self.position, self.end = start, end
+        return place
+
+    def end_structure(self) -> None:
+        """Pass the tagged fields, known or not, where the message has any."""
+        if not self.flexible:
+            return
+        position = self.position
+        if position < self.end and not self.buffer[position]:
+            self.position = position + 1
+            return
+        for _ in self.tags():
+            pass
+
+    def _fixed(self, packed: struct.Struct, what: str) -> int:
+        position = self.position
+        end = position + packed.size
+        if end > self.end:
+            raise DecodeError(
+                f"{what}: {packed.size} bytes announced, {self.end - position} left", position
+            )
+        self.position = end
+        return int(packed.unpack_from(self.buffer, position)[0])
+
+
+def string(text: str, *, flexible: bool) -> bytes:
+    """Return a string's bytes.
+
+    Raises:
+        ValueError: it is longer than Kafka's strings are.
+    """
+    encoded = text.encode()
+    size = len(encoded)
+    if flexible and size < 0x7F:
+        return _ONE_BYTE_LENGTHS[size + 1] + encoded
+    if size > STRING_BYTES_MAX:
+        raise ValueError(f"a string of {size} bytes; Kafka's have at most {STRING_BYTES_MAX}")
+    return (wire.unsigned_varint(size + 1) if flexible else _INT16.pack(size)) + encoded
+
+
+def nullable_string(text: str | None, *, flexible: bool) -> bytes:
+    """Return a string's bytes, or null's; raises as ``string`` does."""
+    if text is None:
+        return b"\0" if flexible else b"\xff\xff"
+    return string(text, flexible=flexible)
+
+
+def byte_string(data: bytes, *, flexible: bool) -> bytes:
+    size = len(data)
+    return (wire.unsigned_varint(size + 1) if flexible else _INT32.pack(size)) + data
+
+
+def nullable_byte_string(data: bytes | None, *, flexible: bool) -> bytes:
+    if data is None:
+        return b"\0" if flexible else _INT32.pack(-1)
+    return byte_string(data, flexible=flexible)
+
+
+def array_length(count: int | None, *, flexible: bool) -> bytes:
+    """Return the bytes that announce ``count`` items, or a null array."""
+    if flexible:
+        return wire.unsigned_varint(0 if count is None else count + 1)
+    return _INT32.pack(-1 if count is None else count)

@@ -1,0 +1,94 @@
+"""A client's end of a Kafka connection, without the connection: requests to bytes, and back.
+
+Requests are numbered here, and a response is known by its number.
+
+Source: Kafka 4.3 RequestHeader, ResponseHeader.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+
+import msgspec
+
+from authorizerd.protocol.errors import DecodeError
+from authorizerd.protocol.framing import Frames, frame
+from authorizerd.protocol.kafka.api import APIS, NO_TAGS, ApiKey, has_response_tags
+from authorizerd.protocol.kafka.body_reader import BodyReader, nullable_string
+
+_HEAD: Final = struct.Struct(">hhi")
+_CORRELATION_IDS: Final = 1 << 31
+
+
+class KafkaResponse(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """One whole response, and what it answers."""
+
+    api_key: ApiKey
+    api_version: int
+    correlation_id: int
+    body: bytes | bytearray
+
+
+class KafkaClientConnection:
+    """Numbers the requests of one client and finds what their responses answer."""
+
+    __slots__ = ("_client_id", "_frames", "_next_correlation_id", "_response_bytes_max", "_waiting")
+
+    def __init__(self, client_id: str | None, response_bytes_max: int) -> None:
+        self._client_id = client_id
+        self._frames = Frames()
+        self._next_correlation_id = 0
+        self._response_bytes_max = response_bytes_max
+        self._waiting: dict[int, tuple[ApiKey, int]] = {}
+
+    def frame_request(self, api_key: ApiKey, api_version: int, body: bytes) -> bytes:
+        """Return a request's frame; from now on its response is waited for.
+
+        Raises:
+            ValueError: the client id is longer than Kafka's strings are.
+        """
+        api = APIS[api_key]
+        assert api.serves(api_version)
+        correlation_id = self._next_correlation_id
+        head = _HEAD.pack(api_key, api_version, correlation_id)
+        client_id = nullable_string(self._client_id, flexible=False)
+        tags = NO_TAGS if api.is_flexible(api_version) else b""
+        self._next_correlation_id = (correlation_id + 1) % _CORRELATION_IDS
+        self._waiting[correlation_id] = (api_key, api_version)
+        return frame(head, client_id, tags, body)
+
+    def receive_data(self, data: bytes | bytearray) -> None:
+        """Take what the peer sent; after a DecodeError, drop it."""
+        self._frames.receive_data(data)
+
+    def next_response(self) -> KafkaResponse | None:
+        """Return the next response, None until all of it has come.
+
+        Raises:
+            DecodeError: it is none, or answers nothing that was asked.
+        """
+        response = self._frames.next(self._response_bytes_max)
+        if response is None:
+            return None
+        try:
+            return self._read_response(response)
+        except DecodeError as error:
+            raise self._frames.refuse(error.reason, error.position) from None
+
+    def _read_response(self, response: bytearray) -> KafkaResponse:
+        reader = BodyReader(response, flexible=False)
+        correlation_id = reader.int32("correlation id")
+        asked = self._waiting.pop(correlation_id, None)
+        if asked is None:
+            raise DecodeError(f"correlation id {correlation_id} answers nothing that was asked", 0)
+        api_key, api_version = asked
+        reader.flexible = has_response_tags(api_key, api_version)
+        reader.end_structure()
+        del response[: reader.position]
+        return KafkaResponse(
+            api_key=api_key,
+            api_version=api_version,
+            correlation_id=correlation_id,
+            body=response,
+        )

@@ -1,0 +1,228 @@
+"""Record batches (magic 2) with their CRC, the records in them, and control records.
+
+Law: nothing of a batch is believed before its length and CRC hold.
+
+Source: Kafka documentation, "Record Batch"; KIP-595 and KIP-630 for the control records.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from enum import IntEnum
+from typing import Final
+
+import msgspec
+from crc32c import crc32c
+
+from authorizerd.protocol.errors import DecodeError
+from authorizerd.protocol.primitives import VARLONG_BITS, WireReader, varint
+
+_HEADER: Final = struct.Struct(">qiibIhiqqqhii")
+_LENGTH: Final = struct.Struct(">qi")
+_CRC_START: Final = 21
+_MAGIC: Final = 2
+_COMPRESSION_MASK: Final = 0x07
+_CONTROL_ATTRIBUTE: Final = 0x20
+
+HEADER_SIZE: Final = _HEADER.size
+LENGTH_SIZE: Final = _LENGTH.size
+"""Bytes at a batch's start that tell its size: ``batch_size``."""
+
+
+class ControlType(IntEnum):
+    """The control records of a metadata log; others are skipped."""
+
+    LEADER_CHANGE = 2
+    SNAPSHOT_HEADER = 3
+    SNAPSHOT_FOOTER = 4
+    KRAFT_VERSION = 5
+    KRAFT_VOTERS = 6
+
+
+class RecordBatch(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """One batch whose CRC holds; ``data`` is the whole of it, header included.
+
+    ``count`` records with dense offsets from ``base_offset``. Times are milliseconds since 1970.
+    """
+
+    base_offset: int
+    leader_epoch: int
+    base_timestamp_ms: int
+    max_timestamp_ms: int
+    attributes: int
+    count: int
+    data: bytes
+
+    @property
+    def last_offset(self) -> int:
+        return self.base_offset + self.count - 1
+
+    @property
+    def is_control(self) -> bool:
+        return self.attributes & _CONTROL_ATTRIBUTE != 0
+
+
+def batch_size(start: bytes) -> int:
+    """Return the size in bytes of the batch that begins with ``start``, ``LENGTH_SIZE`` bytes.
+
+    Raises:
+        DecodeError: no batch can have the length that stands there.
+    """
+    length = _LENGTH.unpack_from(start)[1]
+    if length < HEADER_SIZE - LENGTH_SIZE:
+        raise DecodeError(f"batch length {length} is less than a batch's header", 8)
+    return LENGTH_SIZE + int(length)
+
+
+def decode_batch(data: bytes) -> RecordBatch:
+    """Return the batch that ``data`` holds, all of it and no more.
+
+    Raises:
+        DecodeError: it is no batch of magic 2, its CRC does not hold, it is compressed, or its
+            offsets are not dense.
+    """
+    if len(data) < HEADER_SIZE or batch_size(data) != len(data):
+        raise DecodeError(f"a batch of {len(data)} bytes does not have its announced length", 8)
+    (
+        base_offset, _, leader_epoch, magic, crc, attributes, last_offset_delta,
+        base_timestamp, max_timestamp, _, _, _, count,
+    ) = _HEADER.unpack_from(data)  # fmt: skip
+    if magic != _MAGIC:
+        raise DecodeError(f"magic {magic}, only 2 is known", 16)
+    found = crc32c(memoryview(data)[_CRC_START:])
+    if found != crc:
+        raise DecodeError(f"CRC-32C is {found:08x}, {crc:08x} was written", 17)
+    if attributes & _COMPRESSION_MASK:
+        raise DecodeError("a compressed batch; metadata logs are not compressed", 21)
+    if base_offset < 0 or count < 1 or last_offset_delta != count - 1:
+        raise DecodeError(
+            f"{count} records cannot span offsets {base_offset} to "
+            f"{base_offset + last_offset_delta}",
+            23,
+        )
+    return RecordBatch(
+        base_offset=base_offset,
+        leader_epoch=leader_epoch,
+        base_timestamp_ms=base_timestamp,
+        max_timestamp_ms=max_timestamp,
+        attributes=attributes,
+        count=count,
+        data=data,
+    )
+
+
+def encode_batch(
+    base_offset: int,
+    leader_epoch: int,
+    timestamp_ms: int,
+    records: Sequence[tuple[bytes | None, bytes]],
+    *,
+    is_control: bool = False,
+) -> bytes:
+    """Return a batch of ``records``, each a key and a value, all of one time."""
+    assert records, "a batch holds at least one record"
+    body = b"".join(_encode_record(n, key, value) for n, (key, value) in enumerate(records))
+    header = _HEADER.pack(
+        base_offset, HEADER_SIZE - LENGTH_SIZE + len(body), leader_epoch, _MAGIC, 0,
+        _CONTROL_ATTRIBUTE if is_control else 0, len(records) - 1,
+        timestamp_ms, timestamp_ms, -1, -1, -1, len(records),
+    )  # fmt: skip
+    checked = header[_CRC_START:] + body
+    return header[: _CRC_START - 4] + crc32c(checked).to_bytes(4, "big") + checked
+
+
+def _encode_record(offset_delta: int, key: bytes | None, value: bytes) -> bytes:
+    key_part = varint(-1) if key is None else varint(len(key)) + key
+    rest = b"\0\0" + varint(offset_delta) + key_part + varint(len(value)) + value + b"\0"
+    return varint(len(rest)) + rest
+
+
+class RecordRange(msgspec.Struct, frozen=True, gc=False):
+    """Where the key and value of one record stand in its batch's data; ``next`` follows it."""
+
+    key_start: int
+    key_end: int
+    value_start: int
+    value_end: int
+    next: int
+
+
+def read_record(data: bytes, position: int) -> RecordRange:
+    """Return where the parts of the record at ``position`` stand.
+
+    Raises:
+        DecodeError: a length passes the record's end, or the record's the batch's.
+    """
+    outer = WireReader(data, position, len(data))
+    size = outer.varint("record length")
+    if size < 0 or size > outer.remaining:
+        raise DecodeError(
+            f"a record of {size} bytes where the batch has {outer.remaining} left", position
+        )
+    reader = WireReader(data, outer.position, outer.position + size)
+    reader.int8("record attributes")
+    reader.varint("timestamp delta", VARLONG_BITS)
+    reader.varint("offset delta")
+    key_start, key_end = _skip_sized(reader, "key")
+    value_start, value_end = _skip_sized(reader, "value")
+    headers = reader.varint("number of headers")
+    if headers < 0:
+        raise DecodeError(f"{headers} headers", reader.position)
+    for _ in range(headers):
+        _skip_sized(reader, "header key", size_min=0)
+        _skip_sized(reader, "header value")
+    reader.expect_end("record")
+    return RecordRange(key_start, key_end, value_start, value_end, reader.end)
+
+
+def _skip_sized(reader: WireReader, what: str, *, size_min: int = -1) -> tuple[int, int]:
+    """Return where bytes stand that follow their size; -1 (null) reads as empty."""
+    size_at = reader.position
+    size = reader.varint(f"{what} length")
+    if size < size_min:
+        raise DecodeError(f"{what}: a length of {size}", size_at)
+    start = reader.position
+    reader.take(max(size, 0), what)
+    return start, reader.position
+
+
+def sealed_size(data: bytes) -> int | None:
+    """Return the size of the batch that ``data`` begins with by its records and its CRC alone.
+
+    None where it is not all there, or damaged. The CRC does not cover the length that the batch
+    announces; this tells a batch that was cut off from a whole one whose length is damaged.
+    """
+    if len(data) < HEADER_SIZE:
+        return None
+    header = _HEADER.unpack_from(data)
+    crc, count = header[4], header[12]
+    position = HEADER_SIZE
+    try:
+        for _ in range(count):
+            position = read_record(data, position).next
+    except DecodeError:
+        return None
+    return position if crc32c(memoryview(data)[_CRC_START:position]) == crc else None
+
+
+def control_types(batch: RecordBatch) -> Iterator[int]:
+    """Yield the type of each control record of a control batch.
+
+    Raises:
+        DecodeError: a record's key is no control key.
+    """
+    position = HEADER_SIZE
+    for _ in range(batch.count):
+        record = read_record(batch.data, position)
+        key = WireReader(batch.data, record.key_start, record.key_end)
+        key.int16("control record version")
+        yield key.int16("control record type")
+        position = record.next
+    if position != len(batch.data):
+        raise DecodeError("bytes follow the last record of the batch", position)
+
+
+def control_key(control_type: ControlType) -> bytes:
+    """Return the key of a control record: version 0 and its type."""
+    return struct.pack(">hh", 0, control_type)

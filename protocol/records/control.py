@@ -1,0 +1,87 @@
+"""The control records that frame a metadata log and a checkpoint.
+
+Source: KIP-595 (LeaderChangeMessage), KIP-630 (SnapshotHeaderRecord, SnapshotFooterRecord),
+KIP-482 (readers skip the tagged fields that they do not know).
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+
+import msgspec
+
+from authorizerd.protocol.errors import DecodeError
+from authorizerd.protocol.primitives import WireReader, unsigned_varint
+from authorizerd.protocol.records.batch import (
+    HEADER_SIZE,
+    ControlType,
+    RecordBatch,
+    control_key,
+    read_record,
+)
+
+Record = tuple[bytes | None, bytes]
+
+_VERSION = b"\0\0"
+_NO_TAGS = b"\0"
+
+END_OFFSET_TAG: Final = 10_000
+"""This daemon's own field of a SnapshotHeader; Kafka counts its tags up from 0."""
+
+
+def leader_change(leader_id: int) -> Record:
+    """Return the record that begins an epoch: ``leader_id`` leads, by its own vote alone."""
+    voters = b"\2" + struct.pack(">i", leader_id) + _NO_TAGS
+    value = _VERSION + struct.pack(">i", leader_id) + voters + voters + _NO_TAGS
+    return control_key(ControlType.LEADER_CHANGE), value
+
+
+class SnapshotHeader(msgspec.Struct, frozen=True):
+    """``end_offset`` (exclusive) is None in a checkpoint of Kafka's: only its name says it."""
+
+    last_timestamp_ms: int
+    end_offset: int | None
+
+
+def snapshot_header(
+    last_contained_log_timestamp_ms: int, *, end_offset: int | None = None
+) -> Record:
+    """Return the first record of a checkpoint; without ``end_offset`` it is as Kafka writes it.
+
+    Nothing else in a checkpoint says where it ends but its name, which no CRC covers.
+    """
+    tags = _NO_TAGS
+    if end_offset is not None:
+        value = struct.pack(">q", end_offset)
+        tags = b"\1" + unsigned_varint(END_OFFSET_TAG) + unsigned_varint(len(value)) + value
+    value = _VERSION + struct.pack(">q", last_contained_log_timestamp_ms) + tags
+    return control_key(ControlType.SNAPSHOT_HEADER), value
+
+
+def decode_snapshot_header(batch: RecordBatch) -> SnapshotHeader | None:
+    """Return the header that a checkpoint's first batch begins with, None of an unknown version.
+
+    Raises:
+        DecodeError: it cannot be read; the position counts from the batch's start.
+    """
+    record = read_record(batch.data, HEADER_SIZE)
+    reader = WireReader(batch.data, record.value_start, record.value_end)
+    if reader.int16("SnapshotHeader version"):
+        return None
+    timestamp_ms = _int64(reader.take(8, "last contained log timestamp"))
+    field = reader.tagged_fields().get(END_OFFSET_TAG)
+    reader.expect_end("SnapshotHeader")
+    if field is not None and len(field) != 8:
+        raise DecodeError(f"end offset: 8 bytes expected, {len(field)} found", reader.end)
+    end_offset = None if field is None else _int64(field)
+    return SnapshotHeader(timestamp_ms, end_offset)
+
+
+def _int64(data: bytes) -> int:
+    return int.from_bytes(data, "big", signed=True)
+
+
+def snapshot_footer() -> Record:
+    """Return the last record of a checkpoint."""
+    return control_key(ControlType.SNAPSHOT_FOOTER), _VERSION + _NO_TAGS

@@ -1,0 +1,194 @@
+"""The fast reader of a batch's metadata records: ACLs of the usual form in line, all else apart.
+
+Law: what it reads in line is what ``decode_value`` would read. It takes a record in line only
+where every length stays within the record and the record ends where it says, and gives any other
+to ``read_record`` and ``decode_value``, which name what is wrong. (Slicing never fails by itself.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from authorizerd.acl.model import Acl, AclAdded, AclRemoved
+from authorizerd.protocol.errors import DecodeError
+from authorizerd.protocol.records.batch import HEADER_SIZE, RecordBatch, read_record
+from authorizerd.protocol.records.metadata import (
+    ID_SIZE,
+    MetadataRecord,
+    RecordType,
+    decode_value,
+    record_type,
+)
+
+RECORDS_PER_SLICE: Final = 128
+_TEXTS_KEPT: Final = 4096
+"""Few enough that to forget them all, when there are more, takes a fraction of a millisecond."""
+
+_ADDED_START: Final = bytes((1, RecordType.ACCESS_CONTROL_ENTRY, 0))
+_REMOVED_START: Final = bytes((1, RecordType.REMOVE_ACCESS_CONTROL_ENTRY, 0))
+_REMOVED_SIZE: Final = 3 + ID_SIZE + 1
+
+
+class Texts:
+    """Strings by their UTF-8 bytes: names and principals recur, and are decoded and kept once."""
+
+    __slots__ = ("_by_bytes",)
+
+    def __init__(self) -> None:
+        self._by_bytes: dict[bytes, str] = {}
+
+    def decode(self, encoded: bytes) -> str:
+        """Return the text; UnicodeDecodeError where there is none."""
+        text = self._by_bytes.get(encoded)
+        if text is None:
+            if len(self._by_bytes) >= _TEXTS_KEPT:
+                self._by_bytes.clear()
+            text = self._by_bytes[encoded] = encoded.decode()
+        return text
+
+
+def read_records(
+    batch: RecordBatch, texts: Texts, skipped_types: set[int] | None = None
+) -> Iterator[list[MetadataRecord]]:
+    """Yield the batch's records in order, in slices of at most ``RECORDS_PER_SLICE``.
+
+    Types that are skipped are left out, so a slice may be short or empty.
+
+    Args:
+        skipped_types: gets the types that were skipped.
+
+    Raises:
+        DecodeError: a record is not well formed; ``position`` counts from the batch's start.
+    """
+    data = batch.data
+    position = HEADER_SIZE
+    left = batch.count
+    while left:
+        size = min(left, RECORDS_PER_SLICE)
+        left -= size
+        records: list[MetadataRecord] = []
+        for _ in range(size):
+            following = _read_one(data, position, texts, records)
+            if following < 0:
+                following = -following
+                if skipped_types is not None:
+                    skipped_types.add(_type_of(data, position))
+            position = following
+        yield records
+    if position != len(data):
+        raise DecodeError("bytes follow the last record of the batch", position)
+
+
+def _read_one(data: bytes, position: int, texts: Texts, records: list[MetadataRecord]) -> int:
+    """Append the record at ``position``, and return where the next one stands.
+
+    That is negative where the record's type is one that is skipped, and nothing was appended.
+    """
+    found = _value_in_line(data, position)
+    if found is None:
+        record = read_record(data, position)
+        start, end, following = record.value_start, record.value_end, record.next
+    else:
+        start, end, following = found
+    kind = data[start : start + 3]
+    acl: MetadataRecord | None = None
+    if kind == _ADDED_START:
+        acl = _added_in_line(data, start + 3, end, texts)
+    elif kind == _REMOVED_START and end - start == _REMOVED_SIZE and data[end - 1] == 0:
+        acl = AclRemoved(data[start + 3 : start + 3 + ID_SIZE])
+    if acl is None:
+        acl = decode_value(data, start, end)
+    if acl is None:
+        return -following
+    records.append(acl)
+    return following
+
+
+def _type_of(data: bytes, position: int) -> int:
+    record = read_record(data, position)
+    return record_type(data, record.value_start, record.value_end)
+
+
+def _value_in_line(  # noqa: C901 - the loader's hot path: two varints stand here in line
+    data: bytes, position: int
+) -> tuple[int, int, int] | None:
+    """Return a value's start and end and the next record's start, None where it is not so plain.
+
+    Plain: sizes of at most two bytes, a null key, no headers.
+    """
+    try:
+        size = data[position]
+        position += 1
+        if size > 127:
+            if data[position] > 127:
+                return None
+            size = size & 127 | data[position] << 7
+            position += 1
+        following = position + (size >> 1)
+        position = times = position + 1  # past the attributes
+        while data[position] > 127:  # timestamp delta
+            position += 1
+        offsets = position = position + 1
+        while data[position] > 127:  # offset delta
+            position += 1
+        if offsets - times > 9 or position - offsets > 3:
+            return None
+        if data[position + 1] != 1:  # the key's length: -1
+            return None
+        size_of_value = data[position + 2]
+        position += 3
+        if size_of_value > 127:
+            if data[position] > 127:
+                return None
+            size_of_value = size_of_value & 127 | data[position] << 7
+            position += 1
+        end = position + (size_of_value >> 1)
+        if size & 1 or size_of_value & 1 or end + 1 != following or data[end] != 0:
+            return None
+    except IndexError:
+        return None
+    return position, end, following
+
+
+def _added_in_line(data: bytes, position: int, end: int, texts: Texts) -> AclAdded | None:
+    """Return the ACL whose fields stand from ``position`` to ``end``, None where not so plain.
+
+    Plain: strings of fewer than 127 bytes, codes from 0 to 127, no tagged fields.
+    """
+    try:
+        name_start = position + ID_SIZE + 2
+        pattern_at = name_start + data[name_start - 1] - 1
+        principal_start = pattern_at + 2
+        host_size_at = principal_start + data[principal_start - 1] - 1
+        operation_at = host_size_at + data[host_size_at]
+        if operation_at + 3 != end or data[operation_at + 2] != 0:
+            return None
+        name_size = data[name_start - 1]
+        principal_size = data[principal_start - 1]
+        host_size = data[host_size_at]
+        resource_type = data[name_start - 2]
+        pattern_type = data[pattern_at]
+        operation = data[operation_at]
+        permission_type = data[operation_at + 1]
+        if (
+            (name_size | principal_size | host_size) > 127
+            or not (name_size and principal_size and host_size)
+            or (resource_type | pattern_type | operation | permission_type) > 127
+        ):
+            return None
+        decode = texts.decode
+        return AclAdded(
+            data[position : position + ID_SIZE],
+            Acl(
+                resource_type,
+                decode(data[name_start:pattern_at]),
+                pattern_type,
+                decode(data[principal_start:host_size_at]),
+                decode(data[host_size_at + 1 : operation_at]),
+                operation,
+                permission_type,
+            ),
+        )
+    except (IndexError, UnicodeDecodeError):
+        return None

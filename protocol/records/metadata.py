@@ -1,0 +1,219 @@
+"""The metadata records that matter here, to and from their bytes; the others are skipped.
+
+A record's value is a frame version (1), then a type and a version, then the fields in the
+flexible encoding. ACL records above version 0 are refused, not half-understood; the fields of what
+a log says beside ACLs are ``cluster_records``'.
+
+Source: KIP-801 (ACLs), KIP-868 (transactions), KIP-584 (features); Kafka 4.3 message definitions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import IntEnum
+from typing import Final
+
+import msgspec
+
+from authorizerd.acl.model import Acl, AclAdded, AclRemoved
+from authorizerd.image.changes import ClusterChange, FeatureLevel
+from authorizerd.protocol.errors import DecodeError
+from authorizerd.protocol.primitives import WireReader, compact_string, unsigned_varint
+from authorizerd.protocol.records.cluster import decode_cluster_record, encode_cluster_record
+
+FRAME_VERSION: Final = 1
+METADATA_VERSION_FEATURE: Final = "metadata.version"
+METADATA_VERSION_KNOWN: Final = 30
+"""The newest metadata.version whose records are known: 4.3-IV0."""
+
+ID_SIZE: Final = 16
+
+
+class RecordType(IntEnum):
+    FEATURE_LEVEL = 12
+    ACCESS_CONTROL_ENTRY = 18
+    REMOVE_ACCESS_CONTROL_ENTRY = 19
+    BEGIN_TRANSACTION = 23
+    END_TRANSACTION = 24
+    ABORT_TRANSACTION = 25
+
+
+NO_OP_TYPE: Final = 20
+"""The type of records that say nothing, which a controller writes from time to time."""
+REGISTER_CONTROLLER_TYPE: Final = 27
+"""The type of records by which a controller says, each time it starts, where it is."""
+
+
+class BeginTransaction(msgspec.Struct, frozen=True, gc=False):
+    """What follows shows only once an EndTransaction stands in the log."""
+
+    name: str | None = None
+
+
+class EndTransaction(msgspec.Struct, frozen=True, gc=False):
+    """What came since the BeginTransaction shows now."""
+
+
+class AbortTransaction(msgspec.Struct, frozen=True, gc=False):
+    """What came since the BeginTransaction never shows."""
+
+    reason: str | None = None
+
+
+MetadataRecord = (
+    AclAdded | AclRemoved | ClusterChange | BeginTransaction | EndTransaction | AbortTransaction
+)
+
+
+def record_type(data: bytes, start: int, end: int) -> int:
+    """Return the type of the record in ``data[start:end]``, whether it is known or not.
+
+    Raises:
+        DecodeError: the bytes do not begin like a metadata record.
+    """
+    reader = WireReader(data, start, end)
+    reader.unsigned_varint("frame version")
+    return reader.unsigned_varint("record type")
+
+
+def decode_value(data: bytes, start: int, end: int) -> MetadataRecord | None:
+    """Return the record in ``data[start:end]``, None where it is of a kind that is skipped.
+
+    Raises:
+        DecodeError: the bytes are no metadata record, or of a version that may not be skipped.
+    """
+    reader = WireReader(data, start, end)
+    frame_version = reader.unsigned_varint("frame version")
+    if frame_version != FRAME_VERSION:
+        raise DecodeError(f"frame version {frame_version}, only 1 is known", start)
+    number = reader.unsigned_varint("record type")
+    version = reader.unsigned_varint("record version")
+    decode = _DECODERS.get(number)
+    if decode is None:
+        return decode_cluster_record(number, version, reader)
+    if version != 0:
+        raise DecodeError(
+            f"{RecordType(number).name} record of version {version}, only 0 is known", start
+        )
+    return decode(reader)
+
+
+def _end(reader: WireReader) -> None:
+    reader.tagged_fields()
+    reader.expect_end("metadata record")
+
+
+def _acl_added(reader: WireReader) -> AclAdded:
+    acl_id = reader.take(ID_SIZE, "ACL id")
+    acl = Acl(
+        resource_type=reader.int8("resource type"),
+        resource_name=reader.compact_string("resource name"),
+        pattern_type=reader.int8("pattern type"),
+        principal=reader.compact_string("principal"),
+        host=reader.compact_string("host"),
+        operation=reader.int8("operation"),
+        permission_type=reader.int8("permission type"),
+    )
+    _end(reader)
+    return AclAdded(acl_id, acl)
+
+
+def _acl_removed(reader: WireReader) -> AclRemoved:
+    removed = AclRemoved(reader.take(ID_SIZE, "ACL id"))
+    _end(reader)
+    return removed
+
+
+def _feature_level(reader: WireReader) -> FeatureLevel:
+    feature = FeatureLevel(reader.compact_string("feature name"), reader.int16("feature level"))
+    _end(reader)
+    return feature
+
+
+def _optional_text(reader: WireReader, what: str) -> str | None:
+    """Return the text of tag 0, and end the record."""
+    start = reader.position
+    field = reader.tagged_fields().get(0)
+    reader.expect_end("metadata record")
+    if field is None:
+        return None
+    within = WireReader(field, 0, len(field))
+    try:
+        text = within.compact_nullable_string(what)
+        within.expect_end(what)
+    except DecodeError as error:
+        raise DecodeError(error.reason, start) from None
+    return text
+
+
+def _begin(reader: WireReader) -> BeginTransaction:
+    return BeginTransaction(_optional_text(reader, "transaction name"))
+
+
+def _end_transaction(reader: WireReader) -> EndTransaction:
+    _end(reader)
+    return EndTransaction()
+
+
+def _abort(reader: WireReader) -> AbortTransaction:
+    return AbortTransaction(_optional_text(reader, "reason of the abort"))
+
+
+_DECODERS: Final[dict[int, Callable[[WireReader], MetadataRecord]]] = {
+    RecordType.FEATURE_LEVEL: _feature_level,
+    RecordType.ACCESS_CONTROL_ENTRY: _acl_added,
+    RecordType.REMOVE_ACCESS_CONTROL_ENTRY: _acl_removed,
+    RecordType.BEGIN_TRANSACTION: _begin,
+    RecordType.END_TRANSACTION: _end_transaction,
+    RecordType.ABORT_TRANSACTION: _abort,
+}
+
+
+_ACL_ADDED_FRAME: Final = bytes((FRAME_VERSION, RecordType.ACCESS_CONTROL_ENTRY, 0))
+
+
+def encode_value(record: MetadataRecord) -> bytes:
+    """Return the value of ``record``, frame and all."""
+    match record:
+        case AclAdded(id, acl):
+            return (
+                _ACL_ADDED_FRAME
+                + id
+                + _int8(acl.resource_type)
+                + compact_string(acl.resource_name)
+                + _int8(acl.pattern_type)
+                + compact_string(acl.principal)
+                + compact_string(acl.host)
+                + _int8(acl.operation)
+                + _int8(acl.permission_type)
+                + b"\0"
+            )
+        case AclRemoved(id):
+            return _frame(RecordType.REMOVE_ACCESS_CONTROL_ENTRY) + id + b"\0"
+        case FeatureLevel(name, level):
+            level_bytes = level.to_bytes(2, "big", signed=True)
+            return _frame(RecordType.FEATURE_LEVEL) + compact_string(name) + level_bytes + b"\0"
+        case BeginTransaction(name):
+            return _frame(RecordType.BEGIN_TRANSACTION) + _tagged_text(name)
+        case EndTransaction():
+            return _frame(RecordType.END_TRANSACTION) + b"\0"
+        case AbortTransaction(reason):
+            return _frame(RecordType.ABORT_TRANSACTION) + _tagged_text(reason)
+        case _:
+            record_type, version, fields = encode_cluster_record(record)
+            return _frame(record_type, version) + fields
+
+
+def _frame(record_type: int, version: int = 0) -> bytes:
+    return bytes((FRAME_VERSION, record_type, version))
+
+
+def _int8(code: int) -> bytes:
+    return code.to_bytes(1, "big", signed=True)
+
+
+def _tagged_text(text: str | None) -> bytes:
+    if text is None:
+        return b"\0"
+    field = compact_string(text)
+    return b"\1\0" + unsigned_varint(len(field)) + field

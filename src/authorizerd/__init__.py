@@ -1,0 +1,1 @@
+"""Apache Kafka's ACL authorizer as a daemon."""

@@ -1,0 +1,211 @@
+"""ACLs read and changed at a server, over the wire."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from types import SimpleNamespace
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from authorizerd.acl.model import (
+    Acl,
+    AclFilter,
+    Operation,
+    PatternType,
+    PermissionType,
+    ResourceType,
+)
+from authorizerd.acl.steps import finish
+from authorizerd.cli.acls.admin import KafkaAclAdmin
+from authorizerd.cli.acls.errors import CommandError
+from authorizerd.kafka_client.client import ClientSettings, KafkaClient
+from authorizerd.protocol.kafka.acl_requests import (
+    decode_create_acls,
+    decode_delete_acls,
+    decode_describe_acls,
+)
+from authorizerd.protocol.kafka.error_codes import ErrorCode
+from tests.daemon.kafka_cluster import (
+    HANG_UP,
+    KafkaCluster,
+    KafkaNode,
+    addresses,
+    answer,
+    described,
+)
+
+[ADDRESS] = addresses(1)
+ERROR = "org.apache.kafka.common.errors."
+
+ACLS = [
+    Acl(
+        ResourceType.TOPIC,
+        "t",
+        PatternType.PREFIXED,
+        f"User:{name}",
+        "*",
+        Operation.READ,
+        PermissionType.DENY,
+    )
+    for name in ("a", "b")
+]
+FILTERS = [AclFilter(), AclFilter(resource_name="é", pattern_type=PatternType.MATCH)]
+
+
+@pytest.fixture
+def node(cluster: KafkaCluster) -> KafkaNode:
+    return cluster.add(ADDRESS)
+
+
+@pytest.fixture
+async def cluster(nursery: trio.Nursery) -> KafkaCluster:
+    return KafkaCluster(nursery)
+
+
+@pytest.fixture
+async def admin(cluster: KafkaCluster) -> AsyncIterator[KafkaAclAdmin]:
+    settings = ClientSettings(bootstrap=[ADDRESS])
+    async with KafkaClient(settings, lambda _: None, cluster.connect) as client:
+        yield KafkaAclAdmin(client)
+
+
+def result(error_code: int = 0, text: str | None = None, **fields: object) -> SimpleNamespace:
+    return SimpleNamespace(error_code=error_code, error_message=text, **fields)
+
+
+def created(*results: SimpleNamespace) -> SimpleNamespace:
+    return answer(results=results)
+
+
+def deleted(*results: SimpleNamespace) -> SimpleNamespace:
+    return answer(filter_results=results)
+
+
+def match(acl: Acl, error_code: int = 0, text: str | None = None) -> SimpleNamespace:
+    fields = {name: getattr(acl, name) for name in acl.__struct_fields__}
+    return result(error_code, text, **fields)
+
+
+async def test_acls_are_asked_for_and_read(node: KafkaNode, admin: KafkaAclAdmin) -> None:
+    """With every field of the filter, and every field of the ACLs."""
+    entries = [
+        SimpleNamespace(
+            principal=acl.principal,
+            host=acl.host,
+            operation=acl.operation,
+            permission_type=acl.permission_type,
+        )
+        for acl in ACLS
+    ]
+    node.answers = [
+        described(
+            SimpleNamespace(
+                resource_type=ResourceType.TOPIC,
+                resource_name="t",
+                pattern_type=PatternType.PREFIXED,
+                acls=entries,
+            )
+        )
+    ]
+    assert await admin.describe(FILTERS[1]) == ACLS
+    request = node.asked[-1]
+    assert decode_describe_acls(request.api_version, request.body) == FILTERS[1]
+
+
+async def test_acls_are_created_in_one_request(node: KafkaNode, admin: KafkaAclAdmin) -> None:
+    """In their order."""
+    node.answers = [created(result(), result())]
+    await admin.create(ACLS)
+    request = node.asked[-1]
+    assert finish(decode_create_acls(request.api_version, request.body)) == ACLS
+
+
+async def test_acls_are_deleted_in_one_request(node: KafkaNode, admin: KafkaAclAdmin) -> None:
+    """A filter each."""
+    node.answers = [deleted(result(matching_acls=[match(ACLS[0])]), result(matching_acls=[]))]
+    await admin.delete(FILTERS)
+    request = node.asked[-1]
+    assert finish(decode_delete_acls(request.api_version, request.body)) == FILTERS
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (created(result(), result(42, "Bad."), result(31, "No.")), "InvalidRequestException: Bad."),
+        (deleted(result(54, "None.", matching_acls=[])), "SecurityDisabledException: None."),
+        (
+            deleted(result(matching_acls=[match(ACLS[0]), match(ACLS[1], 7)])),
+            "TimeoutException: The request timed out.",
+        ),
+        (
+            deleted(result(matching_acls=[]), result(44, "", matching_acls=[])),
+            "PolicyViolationException: ",
+        ),
+    ],
+)
+async def test_the_first_error_is_raised(
+    node: KafkaNode, admin: KafkaAclAdmin, given: SimpleNamespace, said: str
+) -> None:
+    """Whether a filter failed or what it matched; an empty text is a text."""
+    node.answers = [given]
+    changed = admin.create(ACLS) if hasattr(given, "results") else admin.delete(FILTERS)
+    with pytest.raises(CommandError) as error:
+        await changed
+    assert str(error.value).endswith(f"\nCaused by: {ERROR}{said}\n\n")
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "said"),
+    [
+        (31, "No.", "ClusterAuthorizationException: No."),
+        (31, None, "ClusterAuthorizationException: Cluster authorization failed."),
+        (-1, "Oops.", "UnknownServerException: Oops."),
+        (ErrorCode.AUTHORIZER_NOT_READY, "Loading.", "UnknownServerException: Loading."),
+        (
+            12345,
+            None,
+            "UnknownServerException: The server experienced an unexpected error when processing "
+            "the request.",
+        ),
+    ],
+)
+async def test_errors_are_told_as_javas_exceptions(
+    node: KafkaNode, admin: KafkaAclAdmin, code: int, text: str | None, said: str
+) -> None:
+    """A code that Kafka's client does not know is to it an unknown error."""
+    node.answers = [answer(error_code=code, error_message=text, resources=())]
+    with pytest.raises(CommandError) as error:
+        await admin.describe(AclFilter())
+    assert str(error.value) == (
+        f"Error while executing ACL command: {ERROR}{said}\n"
+        f"java.util.concurrent.ExecutionException: {ERROR}{said}\n"
+        f"Caused by: {ERROR}{said}\n\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("answers", "advice"),
+    [
+        (
+            [HANG_UP, answer(error_code=0, mechanisms=("PLAIN",))],
+            ["--command-config FILE", "  security.protocol=SASL_PLAINTEXT\n", 'username="NAME"'],
+        ),
+        ([HANG_UP] * 99, ["check that the server runs", "--bootstrap-server"]),
+    ],
+)
+async def test_advice_follows_what_waiting_would_not_cure(
+    node: KafkaNode,
+    admin: KafkaAclAdmin,
+    autojump_clock: MockClock,
+    answers: object,
+    advice: list[str],
+) -> None:
+    """A missing log-in and a server that serves nobody are told apart from a slow one."""
+    node.answers += answers  # type: ignore[arg-type]
+    with pytest.raises(CommandError) as error:
+        await admin.describe(AclFilter())
+    assert str(error.value).count("host0:9000: the ") == 3
+    assert all(part in error.value.advice for part in advice)
+    assert trio.current_time() < 2

@@ -1,0 +1,328 @@
+"""``authorizerd acls`` against what kafka-acls printed, and what only it can do."""
+
+from __future__ import annotations
+
+import io
+import shlex
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+from authorizerd.acl.errors import InvalidAclError
+from authorizerd.acl.filters import accepts
+from authorizerd.acl.model import (
+    Acl,
+    AclFilter,
+    Operation,
+    PatternType,
+    PermissionType,
+    ResourceType,
+)
+from authorizerd.acl.validation import validate_filter, validate_new_acl, validate_resource
+from authorizerd.cli.acls.command import run_acl_command
+from authorizerd.cli.acls.errors import failed_request, refused_configuration
+from authorizerd.cli.acls.runner import AclReader, Terminal
+from authorizerd.kafka_client.client import ClientSettings
+from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
+from tests.conformance.acl_command_cases import STORIES
+from tests.conformance.acl_command_stories import Printed, comparable, recorded
+
+RECORDED = Path(__file__).parents[2] / "data" / "kafka-acls"
+CONNECTION = ("--bootstrap-server", "localhost:9092", "--command-config")
+
+ALICE = Acl(
+    ResourceType.TOPIC,
+    "orders",
+    PatternType.LITERAL,
+    "User:alice",
+    "*",
+    Operation.READ,
+    PermissionType.ALLOW,
+)
+BOB = Acl(
+    ResourceType.TOPIC,
+    "orders",
+    PatternType.LITERAL,
+    "User:bob",
+    "*",
+    Operation.READ,
+    PermissionType.ALLOW,
+)
+
+
+class FakeServer:
+    """A server in memory, which checks what Kafka checks, and notes what it was asked to do."""
+
+    def __init__(self, *acls: Acl) -> None:
+        self.acls = set(acls)
+        self.changes: list[str] = []
+        self.error: ApiError | None = None
+        self.opened: list[ClientSettings] = []
+
+    @asynccontextmanager
+    async def open(
+        self, settings: ClientSettings, warn: Callable[[str], None]
+    ) -> AsyncIterator[FakeServer]:
+        self.opened.append(settings)
+        if settings.bootstrap[0].host.endswith(".invalid"):
+            warn("nobody knows it")
+            raise refused_configuration("No resolvable bootstrap urls given in bootstrap.servers")
+        yield self
+
+    async def describe(self, filter: AclFilter) -> list[Acl]:
+        validate_filter(filter)
+        return [acl for acl in self.acls if accepts(filter, acl)]
+
+    async def create(self, acls: Sequence[Acl]) -> None:
+        self.changes.append(f"create {len(acls)}")
+        if self.error is not None:
+            raise failed_request(self.error)
+        try:
+            for acl in acls:
+                validate_resource(acl)
+                validate_new_acl(acl)
+                self.acls.add(acl)
+        except InvalidAclError as error:
+            raise failed_request(ApiError(ErrorCode.INVALID_REQUEST, str(error))) from error
+
+    async def delete(self, filters: Sequence[AclFilter]) -> None:
+        self.changes.append(f"delete {len(filters)}")
+        if self.error is not None:
+            raise failed_request(self.error)
+        self.acls -= {acl for acl in self.acls for each in filters if accepts(each, acl)}
+
+
+def no_log(path: Path) -> AclReader:
+    raise AssertionError(f"{path} was opened")
+
+
+def run(
+    server: FakeServer,
+    words: Sequence[str],
+    answers: str = "",
+    open_log: Callable[[Path], AclReader] = no_log,
+) -> Printed:
+    out, error = io.StringIO(), io.StringIO()
+    terminal = Terminal(answers=io.StringIO(answers), out=out, error=error)
+    code = run_acl_command(words, terminal, open_log=open_log, open_server=server.open)
+    return Printed(out=out.getvalue(), error=error.getvalue(), code=code)
+
+
+def given(server: FakeServer, arguments: str, answers: str = "") -> Printed:
+    words = shlex.split(arguments)
+    return run(server, [*words, "--bootstrap-server", "localhost:9092"], answers)
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_a_story_reads_as_with_kafka_acls(name: str, tmp_path: Path) -> None:
+    """Exit codes, output, and the line above the help, command by command."""
+    config = tmp_path / "client.properties"
+    config.write_text("security.protocol=PLAINTEXT\n")
+    cases = STORIES[name]
+    expected = recorded((RECORDED / f"{name}.txt").read_text(encoding="utf-8"))
+    assert len(cases) == len(expected)
+    server = FakeServer()
+    for case, printed in zip(cases, expected, strict=True):
+        words = (*CONNECTION, str(config)) if case.connected else ()
+        ours = run(server, [*words, *shlex.split(case.arguments)], case.answers)
+        assert comparable(ours) == comparable(printed), case.arguments
+    assert not server.acls
+
+
+def test_a_recording_tells_of_every_story() -> None:
+    """With the commands that made it, so that neither can change without the other."""
+    assert {path.stem for path in RECORDED.glob("*.txt")} == set(STORIES)
+    for name, cases in STORIES.items():
+        lines = (RECORDED / f"{name}.txt").read_text(encoding="utf-8").splitlines()
+        commands = [line[2:] for line in lines if line.startswith("$ ")]
+        assert commands == [case.arguments for case in cases]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        Printed(out="ACLs for principal `User:b`\nACLs for principal `User:a`\n", error="", code=0),
+        Printed(out="ACLs for principal `User:a`\nACLs for principal `User:b`", error="", code=0),
+        Printed(out="ACLs for principal `User:a`\nACLs for principal `User:b`\n", error="", code=1),
+        Printed(
+            out="ACLs for principal `User:a`\nACLs for principal `User:b`\n", error="no", code=0
+        ),
+    ],
+)
+def test_what_has_an_order_is_compared_in_it(changed: Printed) -> None:
+    """Only ACLs in a block, and blocks of patterns beside each other, may change places."""
+    out = "ACLs for principal `User:a`\nACLs for principal `User:b`\n"
+    assert comparable(changed) != comparable(Printed(out=out, error="", code=0))
+
+
+def test_blocks_are_not_mixed_up_when_they_are_compared() -> None:
+    """An ACL that stands under another pattern is a difference."""
+    one, two = (f"Current ACLs for resource `ResourcePattern(resourceType=TOPIC, name={name}, "
+                "patternType=LITERAL)`:\n" for name in "ab")  # fmt: skip
+    first, second = "\t(principal=User:a)\n", "\t(principal=User:b)\n"
+    original = Printed(out=one + first + second + "\n" + two + "\n", error="", code=0)
+    same = Printed(out=two + "\n" + one + second + first + "\n", error="", code=0)
+    moved = Printed(out=one + first + "\n" + two + second + "\n", error="", code=0)
+    assert comparable(original) == comparable(same)
+    assert comparable(original) != comparable(moved)
+
+
+def test_an_error_of_the_server_ends_the_command() -> None:
+    """What was announced stands; nothing more is asked of the server."""
+    server = FakeServer()
+    server.error = ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "No.")
+    printed = given(server, "--add --topic a --topic b --allow-principal User:alice")
+    assert printed == Printed(
+        out=(
+            "Adding ACLs for resource `ResourcePattern(resourceType=TOPIC, name=a, "
+            "patternType=LITERAL)`: \n"
+            " \t(principal=User:alice, host=*, operation=ALL, permissionType=ALLOW)\n\n"
+            "Error while executing ACL command: "
+            "org.apache.kafka.common.errors.ClusterAuthorizationException: No.\n"
+            "java.util.concurrent.ExecutionException: "
+            "org.apache.kafka.common.errors.ClusterAuthorizationException: No.\n"
+            "Caused by: org.apache.kafka.common.errors.ClusterAuthorizationException: No.\n\n"
+        ),
+        error="",
+        code=1,
+    )
+    assert server.changes == ["create 1"]
+
+
+def test_each_group_is_one_request() -> None:
+    """Of ACLs that are there already none is made; of entries, each is a filter."""
+    server = FakeServer(ALICE)
+    given(server, "--add --topic orders --allow-principal User:alice --operation Read")
+    assert server.changes == []
+    people = "--allow-principal User:alice --allow-principal User:bob --operation Read"
+    given(server, f"--add --topic orders --topic returns {people}")
+    assert server.changes == ["create 1", "create 2"]
+    server.changes.clear()
+    given(server, f"--remove --force --topic orders --topic returns {people}")
+    given(server, "--remove --force --topic orders")
+    assert server.changes == ["delete 2", "delete 2", "delete 1"]
+
+
+def test_a_question_without_an_answer_is_an_error() -> None:
+    """Where standard input has ended nothing is removed."""
+    server = FakeServer(ALICE, BOB)
+    printed = given(server, "--remove --topic orders --topic returns", "y\n")
+    assert printed.code == 1
+    assert printed.out.count("? (y/n)\n") == 2
+    assert "Error while executing ACL command: the question was not answered\n" in printed.out
+    assert server.changes == ["delete 1"]
+
+
+def test_answers_end_with_either_line_end() -> None:
+    """As they come from a terminal or a file."""
+    for answers, left in (("n\r\n", 1), ("y\r\n", 0)):
+        server = FakeServer(ALICE)
+        given(server, "--remove --topic orders", answers)
+        assert len(server.acls) == left
+
+
+def test_warnings_stand_on_standard_error() -> None:
+    """With whose they are."""
+    printed = run(FakeServer(), ["--list", "--bootstrap-server", "x.invalid:9092"])
+    assert printed.error == "authorizerd: nobody knows it\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "advice"),
+    [
+        (["--bootstrap-server", "x"], "expected HOST:PORT, or several joined by commas: "),
+        (
+            ["--bootstrap-server", "h:1", "--command-config", "/none"],
+            "--command-config: /none: no such file\n",
+        ),
+        (
+            ["--bootstrap-server", "h:1", "--command-config", "/"],
+            "--command-config: /: Is a directory\n",
+        ),
+    ],
+)
+def test_advice_stands_on_standard_error(words: list[str], advice: str) -> None:
+    """Standard output stays kafka-acls'."""
+    printed = run(FakeServer(), ["--list", *words])
+    assert printed.error.startswith(f"authorizerd: {advice}")
+    assert printed.out.startswith("Error while executing ACL command: ")
+    assert (printed.out.endswith("\n\n"), printed.code) == (True, 1)
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (["--lst"], "lst is not a recognized option"),
+        (["--list"], "One of --bootstrap-server or --bootstrap-controller must be specified"),
+        (["--add", "--bootstrap-server", "h:1"], "You must provide at least one resource: "),
+    ],
+)
+def test_wrong_flags_are_answered_in_two_lines(words: list[str], error: str) -> None:
+    """The error is not pushed off the screen by the help."""
+    printed = run(FakeServer(), words)
+    assert (printed.out, printed.code) == ("", 1)
+    [first, second] = printed.error.splitlines()
+    assert first.startswith(error)
+    assert second == "Run 'authorizerd acls --help' for the flags."
+
+
+def test_settings_come_from_the_flags() -> None:
+    """They are read before anything is asked."""
+    server = FakeServer()
+    words = shlex.split("--list --bootstrap-controller localhost:9093,[::1]:9094")
+    assert run(server, words).code == 0
+    [settings] = server.opened
+    assert settings.to_controllers
+    assert [str(address) for address in settings.bootstrap] == ["localhost:9093", "[::1]:9094"]
+
+
+def test_an_interruption_has_its_exit_code() -> None:
+    """That of a process which SIGINT ended, without a traceback."""
+
+    class Interrupted(FakeServer):
+        async def describe(self, filter: AclFilter) -> list[Acl]:
+            raise KeyboardInterrupt
+
+    assert given(Interrupted(), "--list").code == 130
+
+
+def test_the_version_is_authorizerds() -> None:
+    """Kafka's is not ours to tell."""
+    printed = run(FakeServer(), ["--version"])
+    assert printed == Printed(out=f"{version('authorizerd')}\n", error="", code=0)
+
+
+def test_a_log_is_listed_without_a_server(tmp_path: Path) -> None:
+    """By the same flags, to the same text."""
+    server, log = FakeServer(), FakeServer(ALICE, BOB)
+    opened: list[Path] = []
+
+    def open_log(path: Path) -> AclReader:
+        opened.append(path)
+        return log
+
+    for flags in ("", "--topic orders", "--principal User:bob", "--topic nothing"):
+        words = ["--list", *shlex.split(flags)]
+        ours = run(server, [*words, "--log-dir", str(tmp_path)], open_log=open_log)
+        assert ours == given(log, shlex.join(words))
+    assert opened == [tmp_path] * 4
+    assert not server.opened
+
+
+def test_the_help_tells_of_every_flag_that_kafka_acls_has() -> None:
+    """In words of our own."""
+    printed = run(FakeServer(), ["--help"])
+    flags = {line.split()[0] for line in printed.error.splitlines() if line.startswith("--")}
+    assert flags == {
+        *("--add", "--allow-host", "--allow-principal", "--bootstrap-controller"),
+        *("--bootstrap-server", "--cluster", "--command-config", "--consumer"),
+        *("--delegation-token", "--deny-host", "--deny-principal", "--force", "--group"),
+        *("--help", "--idempotent", "--list", "--operation", "--principal", "--producer"),
+        *("--remove", "--resource-pattern-type", "--topic", "--transactional-id"),
+        *("--user-principal", "--version"),
+        "--log-dir",
+    }
+    assert max(map(len, printed.error.splitlines())) <= 100

@@ -1,0 +1,279 @@
+"""How ``authorizerd acls`` connects: Kafka's client properties, and what they cannot ask for."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from authorizerd.cli.acls.arguments import parse_arguments
+from authorizerd.cli.acls.connection_settings import read_settings
+from authorizerd.cli.acls.errors import CommandError
+from authorizerd.kafka_client.client import ClientSettings
+from authorizerd.kafka_client.connection import Address, PlainCredentials
+
+MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
+SASL = "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.jaas.config="
+CONFIG_ERROR = (
+    "Error while executing ACL command: {0}\n"
+    "org.apache.kafka.common.config.ConfigException: {0}\n\n"
+)
+CLIENT_ERROR = (
+    "Error while executing ACL command: Failed to create new KafkaAdminClient\n"
+    "org.apache.kafka.common.KafkaException: Failed to create new KafkaAdminClient\n"
+    "Caused by: org.apache.kafka.common.config.ConfigException: {0}\n\n"
+)
+
+
+def settings(
+    path: Path, text: str | None = None, bootstrap: str = "h:1", kind: str = "server"
+) -> ClientSettings:
+    words = [f"--bootstrap-{kind}", bootstrap]
+    if text is not None:
+        config = path / "client.properties"
+        config.write_text(text, encoding="iso-8859-1")
+        words += ["--command-config", str(config)]
+    return read_settings(parse_arguments(words))
+
+
+def refusal(
+    path: Path, text: str | None = None, bootstrap: str = "h:1", kind: str = "server"
+) -> str:
+    with pytest.raises(CommandError) as error:
+        settings(path, text, bootstrap, kind)
+    return str(error.value)
+
+
+def jaas(path: Path, line: str) -> PlainCredentials | None:
+    return settings(path, SASL + line.replace("\\", "\\\\")).credentials
+
+
+def test_without_a_file_kafkas_defaults_hold(tmp_path: Path) -> None:
+    """PLAINTEXT, nobody logs in, and Kafka's time-outs; a flag without its file is none."""
+    expected = ClientSettings(bootstrap=[Address("h", 1)])
+    assert settings(tmp_path) == settings(tmp_path, "") == settings(tmp_path, "acks=1") == expected
+    assert (
+        read_settings(parse_arguments(["--bootstrap-server=h:1", "--command-config"])) == expected
+    )
+    assert (expected.request_timeout_ms, expected.api_timeout_ms) == (30_000, 60_000)
+    assert expected.client_id == "adminclient-1"
+    assert not expected.to_controllers
+    assert expected.credentials is None
+
+
+def test_a_file_says_who_and_how(tmp_path: Path) -> None:
+    """Kafka's own file does."""
+    assert settings(
+        tmp_path,
+        SASL + f'{MODULE} required username="alice" password="alice-secret";\n'
+        "client.id=me\nrequest.timeout.ms= 5000\ndefault.api.timeout.ms=+7000\n",
+        "h:1,i:2",
+        "controller",
+    ) == ClientSettings(
+        bootstrap=[Address("h", 1), Address("i", 2)],
+        to_controllers=True,
+        credentials=PlainCredentials(username="alice", password="alice-secret"),
+        client_id="me",
+        request_timeout_ms=5000,
+        api_timeout_ms=7000,
+    )
+
+
+@pytest.mark.parametrize("protocol", ["PLAINTEXT", "plaintext", " Plaintext "])
+def test_plaintext_has_no_credentials(tmp_path: Path, protocol: str) -> None:
+    """Even where there are some."""
+    line = f'sasl.jaas.config={MODULE} required username="a" password="b";'
+    assert settings(tmp_path, f"security.protocol={protocol}\n{line}").credentials is None
+
+
+@pytest.mark.parametrize(
+    ("bootstrap", "addresses"),
+    [
+        ("localhost:9092", [("localhost", 9092)]),
+        (" a:1 , b:2 ", [("a", 1), ("b", 2)]),
+        ("a:1,a:1,b:2", [("a", 1), ("b", 2)]),
+        ("PLAINTEXT://a.b-c:1", [("a.b-c", 1)]),
+        ("[::1]:9092", [("::1", 9092)]),
+        ("::1:9092", [("::1", 9092)]),
+        ("fe80::1%eth0:09092", [("fe80::1%eth0", 9092)]),
+        ("a:0", [("a", 0)]),
+    ],
+)
+def test_addresses_are_read_as_kafka_reads_them(
+    tmp_path: Path, bootstrap: str, addresses: list[tuple[str, int]]
+) -> None:
+    """Whatever stands before ``://`` says nothing; each address counts once."""
+    found = settings(tmp_path, bootstrap=bootstrap).bootstrap
+    assert list(found) == [Address(*address) for address in addresses]
+
+
+@pytest.mark.parametrize(
+    ("bootstrap", "reason"),
+    [
+        ("a", "Invalid url in bootstrap.servers: a"),
+        ("a:b", "Invalid url in bootstrap.servers: a:b"),
+        (":1", "Invalid url in bootstrap.servers: :1"),
+        ("a:1/x", "Invalid url in bootstrap.servers: a:1/x"),
+        ("ä:1", "Invalid url in bootstrap.servers: ä:1"),
+        ("a:1,x y:2", "Invalid url in bootstrap.servers: x y:2"),
+        ("a:65536", "Invalid port in bootstrap.servers: a:65536"),
+        ("a:" + "9" * 5000, "Invalid port in bootstrap.servers: a:" + "9" * 5000),
+        ("", "You must set either bootstrap.servers or bootstrap.controllers"),
+        (" ", "You must set either bootstrap.servers or bootstrap.controllers"),
+    ],
+)
+def test_an_address_that_is_none_is_refused(tmp_path: Path, bootstrap: str, reason: str) -> None:
+    """In Kafka's words, which speak of servers where controllers are meant too."""
+    for kind in ("server", "controller"):
+        assert refusal(tmp_path, None, bootstrap, kind) == CLIENT_ERROR.format(reason)
+
+
+def test_an_empty_item_of_a_list_is_refused(tmp_path: Path) -> None:
+    """By its key."""
+    for bootstrap in (",", "a:1,", "a:1,,b:2"):
+        reason = "Configuration 'bootstrap.controllers' values must not be empty."
+        assert refusal(tmp_path, None, bootstrap, "controller") == CONFIG_ERROR.format(reason)
+
+
+def test_servers_and_controllers_do_not_go_together(tmp_path: Path) -> None:
+    """A flag wins over its own key only."""
+    assert list(settings(tmp_path, "bootstrap.servers=b:2").bootstrap) == [Address("h", 1)]
+    both = CLIENT_ERROR.format("You cannot set both bootstrap.servers and bootstrap.controllers")
+    assert refusal(tmp_path, "bootstrap.servers=b:2", "h:1", "controller") == both
+    assert refusal(tmp_path, "bootstrap.controllers=b:2", "h:1", "server") == both
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (
+            "security.protocol=NIX",
+            "Invalid value NIX for configuration security.protocol: String must be one of "
+            "(case insensitive): SASL_SSL, PLAINTEXT, SSL, SASL_PLAINTEXT",
+        ),
+        (
+            "security.protocol=SASL_SSL",
+            "Invalid value SASL_SSL for configuration security.protocol: authorizerd acls speaks "
+            "PLAINTEXT and SASL_PLAINTEXT only",
+        ),
+        (
+            "security.protocol=ssl",
+            "Invalid value ssl for configuration security.protocol: authorizerd acls speaks "
+            "PLAINTEXT and SASL_PLAINTEXT only",
+        ),
+        (
+            "security.protocol=SASL_PLAINTEXT",
+            "Invalid value GSSAPI for configuration sasl.mechanism: authorizerd acls logs in by "
+            "PLAIN only",
+        ),
+        (
+            "request.timeout.ms=abc",
+            "Invalid value abc for configuration request.timeout.ms: Not a number of type INT",
+        ),
+        (
+            "default.api.timeout.ms=2147483648",
+            "Invalid value 2147483648 for configuration default.api.timeout.ms: Not a number of "
+            "type INT",
+        ),
+        (
+            "request.timeout.ms=-1",
+            "Invalid value -1 for configuration request.timeout.ms: Value must be at least 0",
+        ),
+    ],
+)
+def test_what_cannot_be_is_refused(tmp_path: Path, text: str, reason: str) -> None:
+    """By its key and value, never weakened to what can."""
+    assert refusal(tmp_path, text) == CONFIG_ERROR.format(reason)
+
+
+def test_the_whole_takes_no_less_time_than_a_request(tmp_path: Path) -> None:
+    """If both are given; a longer request makes the whole longer."""
+    reason = (
+        "The specified value of default.api.timeout.ms must be no smaller than the value of "
+        "request.timeout.ms."
+    )
+    text = "default.api.timeout.ms=3000\nrequest.timeout.ms=5000"
+    assert refusal(tmp_path, text) == CLIENT_ERROR.format(reason)
+    assert settings(tmp_path, "request.timeout.ms=90000").api_timeout_ms == 90_000
+
+
+@pytest.mark.parametrize(
+    ("line", "username", "password"),
+    [
+        (f'{MODULE} required username="alice" password="secret";', "alice", "secret"),
+        (f"{MODULE}  REQUIRED\tpassword='a b' username='c\"d' ; ", 'c"d', "a b"),
+        (f"{MODULE} optional username=alice password=x-y;", "alice", "x-y"),
+        (f'{MODULE} required username = "a\\"b" password="c\\\\d;=" x="y";', 'a"b', "c\\d;="),
+        (f'{MODULE} required username="é" password="";', "é", ""),
+    ],
+)
+def test_a_jaas_line_says_who_logs_in(
+    tmp_path: Path, line: str, username: str, password: str
+) -> None:
+    """In either kind of quotes, or none, with backslashes within them."""
+    assert jaas(tmp_path, line) == PlainCredentials(username=username, password=password)
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("", f"the login module must be {MODULE}"),
+        ("x required;", f"the login module must be {MODULE}"),
+        (MODULE, "required, requisite, sufficient, optional must follow the module"),
+        (f"{MODULE} maybe;", "required, requisite, sufficient, optional must follow the module"),
+        (f"{MODULE} required", 'options must be name="value", and end with ;'),
+        (f'{MODULE} required username="a" password="TOP"', 'options must be name="value", and'),
+        (f'{MODULE} required username="a" "TOP";', 'options must be name="value", and'),
+        (f'{MODULE} required username="a" password="TOP;', 'options must be name="value", and'),
+        (f'{MODULE} required username="a" password=;', 'options must be name="value", and'),
+        (f'{MODULE} required password="TOP";', "username and password must be given"),
+        (f'{MODULE} required username="" password="TOP";', "username and password must be given"),
+        (f'{MODULE} required username="a";', "username and password must be given"),
+    ],
+)
+def test_a_jaas_line_that_says_it_not_is_refused(tmp_path: Path, line: str, reason: str) -> None:
+    """Without a word of what may be a password."""
+    said = refusal(tmp_path, SASL + line)
+    assert f"sasl.jaas.config: {reason}" in said
+    assert "TOP" not in said
+
+
+def test_no_jaas_line_is_refused(tmp_path: Path) -> None:
+    """By its key."""
+    text = "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n"
+    assert "sasl.jaas.config is missing" in refusal(tmp_path, text)
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("settings")
+
+
+@given(line=st.text("=;'\"\\ ab", max_size=12))
+def test_any_jaas_line_is_credentials_or_an_error(directory: Path, line: str) -> None:
+    """Nothing else rises."""
+    with suppress(CommandError):
+        assert jaas(directory, f"{MODULE} required username=a password=b {line}") is not None
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    """As Java names it."""
+
+    def said(path: Path) -> str:
+        with pytest.raises(CommandError) as error:
+            read_settings(
+                parse_arguments(["--bootstrap-server", "h:1", "--command-config", str(path)])
+            )
+        return str(error.value)
+
+    missing = tmp_path / "none"
+    assert said(missing) == (
+        f"Error while executing ACL command: {missing}\n"
+        f"java.nio.file.NoSuchFileException: {missing}\n\n"
+    )
+    assert "java.io.IOException: Is a directory\n" in said(tmp_path)
+    assert "java.lang.IllegalArgumentException: " in refusal(tmp_path, "a=\\u12")
+    assert "java.lang.IllegalArgumentException: " in said(Path("a\0b"))

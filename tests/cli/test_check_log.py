@@ -1,0 +1,173 @@
+"""``authorizerd check-log``: what it prints, its exit codes, and its repair of a log in no use."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from authorizerd.cli.check_log import run_check_log
+from authorizerd.cli.main import main
+from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, segment_name
+from authorizerd.metadata.errors import LogLockedError
+from authorizerd.metadata.lock import locked
+from authorizerd.metadata.storage import DISK
+from tests.log_files import acl_id, added, flipped, read_acls
+from tests.metadata.sound_logs import SEGMENTS, start_of, write_sound_log
+from tests.metadata.stored_files import StoredFiles
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+SUMMARY = (
+    "segments 3, checkpoints 0, batches 10, records 15\n"
+    "first offset 0, last offset 14, last epoch 2, ACLs at the end 3, shutdown not clean\n"
+    "sound\n"
+)
+HOLD_LOCK = """
+import sys
+from pathlib import Path
+from authorizerd.metadata.lock import locked
+with locked(Path(sys.argv[1])):
+    print(flush=True)
+    sys.stdin.read()
+"""
+
+
+def check(*words: str | Path) -> tuple[int, str]:
+    out = io.StringIO()
+    code = run_check_log([str(word) for word in words], out, DISK, NOW)
+    return code, out.getvalue()
+
+
+def spoil_last_segment(log_dir: Path) -> Path:
+    write_sound_log(log_dir)
+    path = log_dir / METADATA_TOPIC_DIRECTORY / segment_name(10)
+    path.write_bytes(flipped(path.read_bytes(), start_of(10, 1) + 70))
+    return path
+
+
+def test_a_sound_log_is_summed_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit code 0; through the command line too."""
+    write_sound_log(tmp_path)
+    assert check(tmp_path) == (0, SUMMARY)
+    assert main(["check-log", str(tmp_path)]) == 0
+    assert capsys.readouterr().out == SUMMARY
+
+
+def test_a_real_brokers_log_is_sound(real_log_dir: Path) -> None:
+    """Its transactions, topics, checkpoints and other files; what is not Kafka's is named."""
+    code, text = check(real_log_dir)
+    assert code == 0
+    assert text.splitlines() == [
+        f"note: {real_log_dir}/acls-list.txt: not known",
+        f"note: {real_log_dir}/kafka-authorizer.log.xz: not known",
+        "segments 1, checkpoints 6, batches 238, records 3060",
+        "first offset 0, last offset 3059, last epoch 1, ACLs at the end 1751, shutdown not clean",
+        "sound",
+    ]
+
+
+def test_each_fault_is_printed(tmp_path: Path) -> None:
+    """File, byte, offset and reason; the exit code is 2, and nothing is changed."""
+    path = spoil_last_segment(tmp_path)
+    before = StoredFiles.of(tmp_path).files
+    code, text = check(tmp_path)
+    assert code == 2
+    fault, *_, last = text.splitlines()
+    assert fault.startswith(
+        f"fault: {path}: at byte {start_of(10, 1) + 17}, log offset 13: CRC-32C is "
+    )
+    assert last == "1 fault"
+    assert "last offset 12, last epoch 2, ACLs at the end not known" in text
+    assert StoredFiles.of(tmp_path).files == before
+
+
+def test_a_repair_says_what_it_does(tmp_path: Path) -> None:
+    """First faults, steps and what is lost; then where the copy is, and a look at it all."""
+    path = spoil_last_segment(tmp_path)
+    before = path.read_bytes()
+    code, text = check(tmp_path, "--repair")
+    assert code == 0
+    lines = text.splitlines()
+    assert lines[0].startswith(f"fault: {path}: at byte ")
+    copies = tmp_path / "repair-20260102T030405Z"
+    assert lines[1:] == [
+        f"step: cut {path} to {start_of(10, 1)} bytes",
+        "lost: offsets 13 to 14, of which 1 records can still be read",
+        f"lost: {len(SEGMENTS[10][1])} bytes from offset 13 on that cannot be read; which ACLs "
+        "they made or removed is not known",
+        f"would come back: {added(4).acl}",
+        "the log will end at offset 12, with 3 ACLs",
+        f"repaired; {copies} holds the files as they were (move it elsewhere before a Kafka "
+        "node starts here: it would take it for a topic's directory)",
+        "segments 3, checkpoints 0, batches 8, records 13",
+        "first offset 0, last offset 12, last epoch 2, ACLs at the end 3, shutdown not clean",
+        "sound",
+    ]
+    assert (copies / path.name).read_bytes() == before
+    assert set(read_acls(tmp_path)) == {acl_id(2), acl_id(3), acl_id(4)}
+    assert check(tmp_path, "--repair")[0] == 0
+    assert check(tmp_path)[0] == 0
+
+
+def test_what_cannot_be_repaired_is_said(tmp_path: Path) -> None:
+    """Exit code 2, and no copy: nothing was touched."""
+    write_sound_log(tmp_path)
+    (tmp_path / METADATA_TOPIC_DIRECTORY / segment_name(0)).unlink()
+    code, text = check(tmp_path, "--repair")
+    assert code == 2
+    assert text.startswith("cannot be repaired: ")
+    assert text.endswith("; nothing was changed\n")
+    assert not list(tmp_path.glob("repair-*"))
+
+
+def test_a_log_in_use_is_read_and_never_repaired(tmp_path: Path) -> None:
+    """It is said that it is in use, since its end may just be being written."""
+    write_sound_log(tmp_path)
+    command = [sys.executable, "-c", HOLD_LOCK, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        in_use = (
+            f"{tmp_path}: in use by a daemon or a broker: a fault at the end of the log may be a "
+            "write under way; if there is one, check again\n"
+        )
+        summary = SUMMARY.replace("shutdown not clean", "in use")
+        assert check(tmp_path) == (0, in_use + summary)
+        with pytest.raises(LogLockedError):
+            check(tmp_path, "--repair")
+        holder.communicate()
+    with locked(tmp_path):
+        pass
+    assert check(tmp_path) == (0, SUMMARY)
+
+
+def test_names_that_no_text_can_hold_are_printed(
+    tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    """A flipped byte may leave a name that is not UTF-8."""
+    write_sound_log(tmp_path)
+    (tmp_path / METADATA_TOPIC_DIRECTORY / os.fsdecode(b"\xb0.log")).touch()
+    command = [sys.executable, "-m", "authorizerd.cli.main", "check-log", str(tmp_path)]
+    assert subprocess.run(command, env={"LC_ALL": "C.UTF-8"}, check=False).returncode == 2
+    assert b"\\udcb0.log: named almost like a file of the log" in capfdbinary.readouterr().out
+
+
+def test_what_could_not_be_looked_at_has_its_own_code(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """1 for no log and for wrong arguments: 2 says that there are faults."""
+    assert main(["check-log", str(tmp_path)]) == 1
+    assert "no metadata log found" in capsys.readouterr().err
+    write_sound_log(tmp_path)
+    assert main(["check-log", str(tmp_path / METADATA_TOPIC_DIRECTORY)]) == 1
+    assert f"name the directory that holds it: {tmp_path}\n" in capsys.readouterr().err
+    for words in ([], [str(tmp_path), "--repai", "x"]):
+        with pytest.raises(SystemExit) as ended:
+            main(["check-log", *words])
+        assert ended.value.code == 1
+        assert "Run 'authorizerd check-log --help' for" in capsys.readouterr().err

@@ -1,0 +1,230 @@
+"""``format --add-scram``: what kafka-storage takes, and errors that tell no secret."""
+
+from __future__ import annotations
+
+import logging
+from base64 import b64encode
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from authorizerd.cli.main import main
+from authorizerd.cli.scram import ITERATIONS, SALT_BYTES, read_scram_arguments
+from authorizerd.daemon.errors import StartError
+from authorizerd.image.changes import CredentialAdded
+from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
+from authorizerd.metadata.replay import read_changes
+from authorizerd.protocol.records.scram import ScramMechanism, credential_of, salted_password
+from tests.end_to_end.daemon_process import write_config
+from tests.log_files import read_cluster
+
+SALT = b"salt of 16 bytes"
+SALT_TEXT = b64encode(SALT).decode()
+SALTED = b"\1" * 32
+SALTED_TEXT = b64encode(SALTED).decode()
+SHA_256, SHA_512 = ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512
+
+
+def read(*arguments: str) -> list[CredentialAdded]:
+    return read_scram_arguments(arguments, lambda: SALT)
+
+
+def added(
+    user: str, mechanism: ScramMechanism, password: str, iterations: int = ITERATIONS
+) -> CredentialAdded:
+    salted = salted_password(mechanism, password, SALT, iterations)
+    return CredentialAdded(user, mechanism, credential_of(mechanism, salted, SALT, iterations))
+
+
+ALICE = added("alice", SHA_256, "secret")
+
+
+@pytest.mark.parametrize(
+    ("argument", "expected"),
+    [
+        ("SCRAM-SHA-256=[name=alice,password=secret]", ALICE),
+        ("  SCRAM-SHA-256=[password=secret,name=alice,,] ", ALICE),
+        ('SCRAM-SHA-256=[name="alice",password="secret"]', ALICE),
+        ("SCRAM-SHA-256=[name=bob,name=alice,password=secret]", ALICE),
+        (f"SCRAM-SHA-256=[name=alice,salt={SALT_TEXT},password=secret]", ALICE),
+        (f"SCRAM-SHA-256=[name=alice,salt={SALT_TEXT.rstrip('=')},password=secret]", ALICE),
+        (f"SCRAM-SHA-256=[name=alice,password=secret,saltedpassword={SALTED_TEXT}]", ALICE),
+        (
+            "SCRAM-SHA-512=[name=b=c,iterations=16384,password=d=]e]",
+            added("b=c", SHA_512, "d=]e", 16384),
+        ),
+        ('SCRAM-SHA-512=[name=é,iterations=+4096,password="]', added("é", SHA_512, '"')),
+        (
+            f'SCRAM-SHA-256=[name=a,salt="{SALT_TEXT}",saltedpassword="{SALTED_TEXT}"]',
+            CredentialAdded("a", SHA_256, credential_of(SHA_256, SALTED, SALT, ITERATIONS)),
+        ),
+    ],
+)
+def test_an_argument_is_read_as_kafka_storage_reads_it(
+    argument: str, expected: CredentialAdded
+) -> None:
+    """In any order, with quotes or without; of a key that is repeated the last value counts."""
+    assert read(argument) == [expected]
+
+
+def test_several_arguments_keep_their_order() -> None:
+    """As the records will stand in the log."""
+    assert read(
+        "SCRAM-SHA-512=[name=bob,password=x]", "SCRAM-SHA-256=[name=alice,password=secret]"
+    ) == [added("bob", SHA_512, "x"), ALICE]
+    assert read() == []
+
+
+def test_a_salt_is_random_where_none_is_given() -> None:
+    """Two users with one password have nothing in common."""
+    argument = "SCRAM-SHA-256=[name=alice,password=secret]"
+    first, second = (each.credential.salt for each in read_scram_arguments([argument, argument]))
+    assert len(first) == len(second) == SALT_BYTES
+    assert first != second
+
+
+REFUSED = [
+    ("", "no equals sign behind the mechanism"),
+    ("hunter2", "no equals sign behind the mechanism"),
+    ("=[name=a,password=hunter2]", "the mechanism is none of SCRAM-SHA-256, SCRAM-SHA-512"),
+    ("scram-sha-256=[name=a,password=hunter2]", "the mechanism is none of"),
+    ("PLAIN=[name=a,password=hunter2]", "the mechanism is none of"),
+    ("SCRAM-SHA-256=name=a,password=hunter2]", "has to start with ["),
+    ("SCRAM-SHA-256=[name=a,password=hunter2", "has to end with ]"),
+    ("SCRAM-SHA-256=[", "has to end with ]"),
+    ("SCRAM-SHA-256=[]", "part 1 has no equals sign"),
+    ("SCRAM-SHA-256=[name=a,password=x,hunter2]", "part 3 has no equals sign"),
+    ("SCRAM-SHA-256=[name=a,password=x,hunter2=]", "part 3 begins with none of name, password"),
+    ("SCRAM-SHA-256=[name=a, password=hunter2]", "part 2 begins with none of"),
+    ("SCRAM-SHA-256=[password=hunter2]", "you must supply 'name'"),
+    ("SCRAM-SHA-256=[name=,password=hunter2]", "'name' is empty"),
+    ("SCRAM-SHA-256=[name=a]", "one of 'password' or 'saltedpassword'"),
+    ("SCRAM-SHA-256=[name=a,password=]", "'password' is empty"),
+    ("SCRAM-SHA-256=[name=a,saltedpassword=hunter2=]", "'salt' with 'saltedpassword'"),
+    ("SCRAM-SHA-256=[name=a,salt=AAAA,saltedpassword=]", "'saltedpassword' is empty"),
+    ("SCRAM-SHA-256=[name=a,salt=AAAA,saltedpassword=hunter2!]", "'saltedpassword' is not base64"),
+    ("SCRAM-SHA-256=[name=a,salt=AAAA,saltedpassword=é]", "'saltedpassword' is not base64"),
+    ("SCRAM-SHA-256=[name=a,salt=A,password=hunter2]", "'salt' is not base64"),
+    ("SCRAM-SHA-256=[name=a,salt=AA=,password=hunter2]", "'salt' is not base64"),
+    ("SCRAM-SHA-256=[name=a,salt=AA==AA==,password=hunter2]", "'salt' is not base64"),
+    ("SCRAM-SHA-256=[name=a,iterations=4095,password=hunter2]", "has to be 4096 to 16384"),
+    ("SCRAM-SHA-256=[name=a,iterations=16385,password=hunter2]", "has to be 4096 to 16384"),
+    ("SCRAM-SHA-256=[name=a,iterations=-4096,password=hunter2]", "has to be 4096 to 16384"),
+    ("SCRAM-SHA-256=[name=a,iterations=4_096,password=hunter2]", "is not an integer"),
+    ("SCRAM-SHA-256=[name=a,iterations=99999999999,password=hunter2]", "is not an integer"),
+    ("SCRAM-SHA-256=[name=\udcff,password=hunter2]", "'name' is not UTF-8"),
+    ("SCRAM-SHA-256=[name=a,password=hunter2\udcff]", "'password' is not UTF-8"),
+]
+
+
+@pytest.mark.parametrize(("argument", "said"), REFUSED)
+def test_a_wrong_argument_is_named_by_its_number(argument: str, said: str) -> None:
+    """And how it is wrong; of two, which."""
+    with pytest.raises(StartError) as alone:
+        read(argument)
+    assert str(alone.value).startswith("--add-scram: ")
+    assert said in str(alone.value)
+    with pytest.raises(StartError, match=r"--add-scram \(number 2\): "):
+        read("SCRAM-SHA-256=[name=alice,password=secret]", argument)
+
+
+SECRET = "hunter2"
+keys = st.sampled_from(["name", "password", "saltedpassword", "salt", "iterations", "", SECRET])
+values = st.sampled_from(["", SECRET, f'"{SECRET}"', SECRET + "!", "AAAA", "5000"])
+parts = st.builds("{}{}{}".format, keys, st.sampled_from(["=", "", " ="]), values)
+mechanisms = st.sampled_from(["SCRAM-SHA-256", SECRET, ""])
+wrong_or_right = st.builds(
+    "{}{}{}{}".format,
+    mechanisms,
+    st.sampled_from(["=[", "=", ""]),
+    st.lists(parts, max_size=5).map(",".join),
+    st.sampled_from(["]", ""]),
+)
+
+
+def error_of(argument: str) -> StartError | None:
+    try:
+        read(argument)
+    except StartError as error:
+        return error
+    return None
+
+
+@given(wrong_or_right)
+def test_no_error_tells_any_part_of_an_argument(argument: str) -> None:
+    """Wherever a secret stands, a key's place or the mechanism's too; nor does any cause."""
+    error = error_of(argument)
+    if error is not None:
+        assert SECRET not in str(error)
+        assert error.__cause__ is None
+
+
+def test_format_writes_the_credentials_behind_the_features(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """In a batch of their own, before anything else; the password is neither printed nor kept."""
+    config = write_config(tmp_path, tmp_path / "log")
+    arguments = [
+        f"--add-scram=SCRAM-SHA-256=[name=alice,salt={SALT_TEXT},password=secret]",
+        f"--add-scram=SCRAM-SHA-512=[name=alice,salt={SALT_TEXT},password=secret]",
+    ]
+    with caplog.at_level(logging.DEBUG):
+        assert main(["format", "--config", str(config), *arguments]) == 0
+    log_dir = tmp_path / "log"
+    expected = [ALICE, added("alice", SHA_512, "secret")]
+    assert dict(read_cluster(log_dir).credentials) == {
+        (each.user, each.mechanism): each.credential for each in expected
+    }
+    batches = [batch.cluster_changes for batch in read_changes(log_dir) if batch.cluster_changes]
+    assert len(batches) == 2
+    assert list(batches[1]) == expected
+    printed = capsys.readouterr()
+    files = [path for path in log_dir.rglob("*") if path.is_file()]
+    assert any(path.parent.name == METADATA_TOPIC_DIRECTORY for path in files)
+    for said in (printed.out, printed.err, caplog.text, *(str(f.read_bytes()) for f in files)):
+        assert "secret" not in said
+
+
+def test_a_fault_leaves_nothing_behind_and_tells_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Exit code 1 and one line, before anything is made."""
+    config = write_config(tmp_path, tmp_path / "log")
+    argument = "SCRAM-SHA-256=[name=a,password=hunter2"
+    assert main(["format", "--config", str(config), "--add-scram", argument]) == 1
+    printed = capsys.readouterr()
+    assert printed.err.startswith("authorizerd: --add-scram: ")
+    assert printed.err.count("\n") == 1
+    assert SECRET not in printed.out + printed.err
+    assert not (tmp_path / "log").exists()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--add-scram", "SCRAM-SHA-256=[name=a,", "password=hunter2]"],
+        ["--add-scram=SCRAM-SHA-256=[name=a,password=x", "y", "--override", "a=b", "hunter2]"],
+        ["hunter2]", "--add-scram=SCRAM-SHA-256=[name=a,password=x]", "--hunter2"],
+    ],
+)
+def test_what_a_shell_has_cut_off_an_argument_is_not_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    """Exit code 2, and a word on quotes, wherever it stands."""
+    config = write_config(tmp_path, tmp_path / "log")
+    with pytest.raises(SystemExit) as error:
+        main(["format", "--config", str(config), *words])
+    assert error.value.code == 2
+    printed = capsys.readouterr()
+    assert "put each argument into quotes" in printed.err
+    assert SECRET not in printed.out + printed.err
+    assert not (tmp_path / "log").exists()
+
+
+def test_other_commands_name_what_they_do_not_know(capsys: pytest.CaptureFixture[str]) -> None:
+    """There is no secret in it."""
+    with pytest.raises(SystemExit):
+        main(["serve", "--config", "c", "--quick"])
+    assert "unrecognized arguments: --quick" in capsys.readouterr().err

@@ -1,0 +1,383 @@
+"""The audit's file: whole lines, on a full disk and across rotations."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from pathlib import Path
+
+import pytest
+import trio
+from hypothesis import given
+from hypothesis import strategies as st
+
+from authorizerd.actors.audit_log import PartialWriteError
+from authorizerd.daemon.audit.file import AuditFile, whole_lines
+from authorizerd.daemon.audit.turns import AuditTurns
+
+WRITERS = 3
+BATCHES = 60
+SECONDS_MAX = 10.0
+
+
+class Disk:
+    """A disk with so many bytes of room; then it is full."""
+
+    def __init__(self, room: int = 1 << 30) -> None:
+        self.room = room
+
+    def write(self, file: int, data: bytes | memoryview) -> int:
+        if not self.room:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        size = os.write(file, data[: self.room])
+        self.room -= size
+        return size
+
+
+async def written_until_full(file: AuditFile, lines: Sequence[bytes]) -> int:
+    """Return how many lines were written whole to a disk that becomes full."""
+    with pytest.raises(PartialWriteError, match="No space left") as full:
+        await file.write(lines)
+    return full.value.lines_written
+
+
+async def test_lines_are_appended(tmp_path: Path) -> None:
+    """What stood in the file stays; others than owner and group cannot read it."""
+    path = tmp_path / "audit.log"
+    for lines in ([b"one", b"two"], [b"three"]):
+        file = AuditFile(str(path), AuditTurns())
+        await file.write(lines)
+        file.close()
+    assert path.read_bytes() == b"one\ntwo\nthree\n"
+    assert path.stat().st_mode & 0o007 == 0
+
+
+@pytest.mark.parametrize("room", range(13))
+async def test_a_line_torn_by_a_full_disk_is_ended_and_written_again(
+    tmp_path: Path, room: int
+) -> None:
+    """Wherever it broke off: every line is there once, whole, and in order."""
+    path, disk, lines = tmp_path / "audit.log", Disk(room), [b"one", b"two", b"four"]
+    file = AuditFile(str(path), AuditTurns(), disk.write)
+    written = await written_until_full(file, lines)
+    assert written == sum(end - 1 <= room for end in (4, 8, 13))
+    with pytest.raises(OSError, match="No space left"):
+        await file.write(lines[written:])
+    disk.room = 1 << 30
+    await file.write(lines[written:])
+    file.close()
+    found = path.read_bytes().splitlines()
+    assert [line for line in found if line in lines] == lines
+    assert len(found) <= len(lines) + 1  # what was torn is a line of its own
+    assert path.read_bytes().endswith(b"\n")
+
+
+async def test_with_nothing_to_write_a_torn_line_is_ended_once(tmp_path: Path) -> None:
+    """So that it is found out whether the disk has room again."""
+    path, disk = tmp_path / "audit.log", Disk(2)
+    file = AuditFile(str(path), AuditTurns(), disk.write)
+    await written_until_full(file, [b"one"])
+    with pytest.raises(OSError, match="No space left"):
+        await file.write([])
+    disk.room = 1
+    await file.write([])
+    await file.write([])
+    file.close()
+    assert path.read_bytes() == b"on\n"
+
+
+async def test_what_another_process_left_torn_is_ended(tmp_path: Path) -> None:
+    """One that was killed, before a start or while others run."""
+    path = tmp_path / "audit.log"
+    path.write_bytes(b"to")
+    file = AuditFile(str(path), AuditTurns())
+    await file.write([b"one"])
+    with path.open("ab") as other:
+        other.write(b"torn")
+    await file.write([b"two"])
+    file.close()
+    assert path.read_bytes() == b"to\none\ntorn\ntwo\n"
+
+
+async def test_a_file_that_was_moved_is_found_out_without_a_word(tmp_path: Path) -> None:
+    """Logrotate's create and nocreate: with nothing to write, too, there is a new file."""
+    path, old = tmp_path / "audit.log", tmp_path / "audit.log.1"
+    file = AuditFile(str(path), AuditTurns())
+    await file.write([b"one"])
+    path.rename(old)
+    path.touch(0o600)  # as logrotate makes it
+    await file.write([b"two"])
+    path.rename(tmp_path / "audit.log.2")
+    await file.write([])
+    assert path.read_bytes() == b""
+    path.unlink()
+    await file.write([b"three"])
+    file.close()
+    assert old.read_bytes() == b"one\n"
+    assert (tmp_path / "audit.log.2").read_bytes() == b"two\n"
+    assert path.read_bytes() == b"three\n"
+
+
+async def test_a_move_between_look_and_write_loses_nothing(tmp_path: Path) -> None:
+    """The lines of that moment are in the file that was moved."""
+    path, old = tmp_path / "audit.log", tmp_path / "audit.log.1"
+
+    def move_then_write(file: int, data: bytes | memoryview) -> int:
+        if not old.exists():
+            path.rename(old)
+        return os.write(file, data)
+
+    file = AuditFile(str(path), AuditTurns(), move_then_write)
+    await file.write([b"one", b"two"])
+    await file.write([b"three"])
+    file.close()
+    assert old.read_bytes() == b"one\ntwo\n"
+    assert path.read_bytes() == b"three\n"
+
+
+async def test_a_file_that_was_truncated_begins_with_a_whole_line(tmp_path: Path) -> None:
+    """Logrotate's copytruncate: lines follow from the beginning, with no hole before them."""
+    path = tmp_path / "audit.log"
+    file = AuditFile(str(path), AuditTurns())
+    await file.write([b"one", b"two"])
+    shutil.copy(path, tmp_path / "audit.log.1")
+    os.truncate(path, 0)
+    await file.write([b"three"])
+    file.close()
+    assert path.read_bytes() == b"three\n"
+
+
+async def test_all_lines_of_one_write_are_one_call(tmp_path: Path) -> None:
+    """A truncation by somebody else falls before or behind all of them, never within one."""
+    calls: list[bytes] = []
+
+    def write(file: int, data: bytes | memoryview) -> int:
+        calls.append(bytes(data))
+        return os.write(file, data)
+
+    file = AuditFile(str(tmp_path / "audit.log"), AuditTurns(), write)
+    await file.write([b"%d" % number for number in range(5000)])
+    file.close()
+    assert len(calls) == 1
+
+
+async def test_other_processes_wait_while_a_write_is_under_way(tmp_path: Path) -> None:
+    """Or one could append to a line that has been torn since it looked."""
+    turns = AuditTurns()
+    answers: list[bool] = []
+
+    def write(file: int, data: bytes | memoryview) -> int:
+        answers.append(_other_process_may_write(turns))
+        return os.write(file, data[:2])
+
+    file = AuditFile(str(tmp_path / "audit.log"), turns, write)
+    await file.write([b"one"])
+    assert answers == [False, False]
+    assert _other_process_may_write(turns)
+    file.close()
+
+
+def _other_process_may_write(turns: AuditTurns) -> bool:
+    """Return True if another process would get its turn now."""
+    code = "import fcntl, sys; fcntl.lockf(int(sys.argv[1]), fcntl.LOCK_EX | fcntl.LOCK_NB)"
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(turns.descriptor)],
+        pass_fds=[turns.descriptor],
+        stderr=subprocess.PIPE,
+        check=False,
+    )
+    assert done.returncode == 0 or b"BlockingIOError" in done.stderr
+    return done.returncode == 0
+
+
+_LOCKER = """
+import fcntl, sys
+file = open(sys.argv[1])
+fcntl.flock(file, fcntl.LOCK_EX)
+fcntl.lockf(file, fcntl.LOCK_SH)
+print("locked", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def locked_file(tmp_path: Path) -> Iterator[Path]:
+    """A file that a process which may only read it holds every lock on that it can take."""
+    path = tmp_path / "audit.log"
+    path.touch()
+    with subprocess.Popen(
+        [sys.executable, "-c", _LOCKER, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as locker:
+        assert locker.stdout is not None
+        assert locker.stdout.readline() == b"locked\n"
+        yield path
+        locker.communicate()
+
+
+async def test_a_reader_of_the_file_cannot_hold_a_write_up(
+    locked_file: Path, tmp_path: Path
+) -> None:
+    """Its locks mean nothing to us."""
+    path = tmp_path / locked_file.name
+    file = AuditFile(str(path), AuditTurns())
+    with trio.fail_after(SECONDS_MAX):
+        await file.write([b"one"])
+    file.close()
+    assert path.read_bytes() == b"one\n"
+
+
+async def test_a_write_that_hangs_is_left_to_itself(tmp_path: Path) -> None:
+    """Cancelled it ends; the descriptor that its thread writes to is not closed under it."""
+    path = tmp_path / "audit.log"
+    begun, goes_on, done = threading.Event(), threading.Event(), threading.Event()
+
+    def write(file: int, data: bytes | memoryview) -> int:
+        begun.set()
+        goes_on.wait(SECONDS_MAX)
+        size = os.write(file, data)
+        done.set()
+        return size
+
+    file = AuditFile(str(path), AuditTurns(), write)
+    with trio.fail_after(SECONDS_MAX):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(file.write, [b"one"])
+            await trio.to_thread.run_sync(begun.wait)
+            nursery.cancel_scope.cancel()
+    file.close()
+    goes_on.set()
+    assert done.wait(SECONDS_MAX)
+    assert path.read_bytes() == b"one\n"
+
+
+async def test_reopening_opens_the_path_anew(tmp_path: Path) -> None:
+    """Once, before the next write."""
+    path = tmp_path / "audit.log"
+    file = AuditFile(str(path), AuditTurns())
+    descriptors = _descriptors_of(path)
+    file.reopen()
+    await file.write([b"one"])
+    await file.write([b"two"])
+    assert len(_descriptors_of(path)) == len(descriptors) == 1
+    file.close()
+    assert _descriptors_of(path) == []
+    assert path.read_bytes() == b"one\ntwo\n"
+
+
+def _descriptors_of(path: Path) -> list[str]:
+    found = []
+    for each in os.listdir("/proc/self/fd"):
+        try:
+            target = os.readlink(f"/proc/self/fd/{each}")
+        except FileNotFoundError:
+            continue
+        if target == str(path):
+            found.append(each)
+    return found
+
+
+async def test_a_path_that_cannot_be_opened_again_is_an_error_until_it_can(
+    tmp_path: Path,
+) -> None:
+    """No line goes to a file that nobody would look for."""
+    folder, path = tmp_path / "logs", tmp_path / "logs" / "audit.log"
+    folder.mkdir()
+    file = AuditFile(str(path), AuditTurns())
+    folder.rename(tmp_path / "moved")
+    with pytest.raises(FileNotFoundError):
+        await file.write([b"one"])
+    folder.mkdir()
+    path.mkdir()
+    with pytest.raises(OSError, match="Is a directory"):
+        await file.write([b"one"])
+    path.rmdir()
+    os.mkfifo(path)
+    with pytest.raises(OSError, match="not a file"):
+        await file.write([b"one"])
+    path.unlink()
+    await file.write([b"one"])
+    file.close()
+    assert path.read_bytes() == b"one\n"
+    assert (tmp_path / "moved" / "audit.log").read_bytes() == b""
+
+
+@given(st.lists(st.binary(max_size=4), max_size=5), st.integers(0, 30))
+def test_a_line_is_whole_if_no_more_than_its_end_is_missing(lines: list[bytes], size: int) -> None:
+    """The next write ends it."""
+    data = b"".join(line + b"\n" for line in lines)[:size]
+    ends = list(accumulate(len(line) + 1 for line in lines))
+    count = whole_lines(lines, len(data))
+    assert all(end - 1 <= len(data) for end in ends[:count])
+    assert not data or all(end - 1 > len(data) for end in ends[count:])
+
+
+_WRITER = """
+import errno, os, sys
+from authorizerd.daemon.audit.file import AuditFile
+from authorizerd.daemon.audit.turns import AuditTurns
+
+path, name, calls, turns = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+is_full = False
+
+def write(file, data):  # to a disk that is often full in mid-line
+    global calls, is_full
+    calls += 1
+    if is_full:
+        is_full = False
+        raise OSError(errno.ENOSPC, "full")
+    is_full = calls % 3 == 0 and len(data) > 1
+    return os.write(file, data[: len(data) // 2] if is_full else data)
+
+file = AuditFile(path, AuditTurns(turns), write)
+for batch in range(60):
+    lines = [b"<%s %d %d %s>" % (name.encode(), batch, line, b"x" * 200) for line in range(20)]
+    while lines:
+        try:
+            file._append(lines)
+        except OSError as error:
+            lines = lines[getattr(error, "lines_written", 0):]
+        else:
+            lines = []
+"""
+
+
+def test_several_processes_write_whole_lines_across_rotations(tmp_path: Path) -> None:
+    """Each line once, in the order of its process, with disks that fill and files that move."""
+    path = tmp_path / "audit.log"
+    root = str(Path(__file__).parents[3])
+    turns = AuditTurns().descriptor
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", _WRITER, str(path), f"w{number}", str(number), str(turns)],
+            cwd=root,
+            pass_fds=[turns],
+        )
+        for number in range(WRITERS)
+    ]
+    rotations = 0
+    while any(process.poll() is None for process in processes):
+        if path.exists() and path.stat().st_size > 50_000:
+            rotations += 1
+            path.rename(tmp_path / f"audit.log.{rotations:04d}")
+        time.sleep(0.001)
+    assert [process.returncode for process in processes] == [0] * WRITERS
+    files = [*sorted(tmp_path.glob("audit.log.*")), path]
+    lines = [line for file in files if file.exists() for line in file.read_bytes().splitlines()]
+    whole = re.compile(rb"<(w\d) (\d+) (\d+) x{200}>")
+    found = [match.groups() for match in map(whole.fullmatch, lines) if match]
+    assert rotations > 0
+    assert len(found) == len(set(found)) == WRITERS * BATCHES * 20
+    for number in range(WRITERS):
+        own = [(int(batch), int(line)) for name, batch, line in found if name == b"w%d" % number]
+        assert own == sorted(own)
+    # What is not whole is a line by itself, of which there is the beginning of one and no more.
+    torn = [line for line in lines if not whole.fullmatch(line)]
+    assert all(line.count(b"<") <= 1 and not line.endswith(b">") for line in torn)

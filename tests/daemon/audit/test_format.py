@@ -1,0 +1,166 @@
+"""The shape of an audit line."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from datetime import UTC
+from unicodedata import category
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from authorizerd.acl.audit import AuditLevel, audit_message
+from authorizerd.acl.audit_mask import Masker, Masking
+from authorizerd.acl.decision import DEFAULT_DENY, Decision, MatchingAcl
+from authorizerd.acl.model import Acl, Question
+from authorizerd.actors.audit_log import AuditEvent
+from authorizerd.config.values import AuditFormat
+from authorizerd.daemon.audit.format import AuditFormatter, format_json, format_kafka
+from authorizerd.replay.events.event import Event
+from authorizerd.replay.events.json_line import parse_json_line
+from authorizerd.replay.events.kafka_line import parse_kafka_line
+
+TIME_S = 1_795_278_585.2139
+
+
+def event(name: str = "demo", decision: Decision = DEFAULT_DENY) -> AuditEvent:
+    question = Question("User:alice", "127.0.0.1", 8, 2, name)
+    return AuditEvent(TIME_S, AuditLevel.INFO, question, decision, "Metadata", 42, 3)
+
+
+def test_kafkas_line_is_a_brokers() -> None:
+    """Time in brackets, level, message, logger; the message is the one compared with Kafka's."""
+    local = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(TIME_S))
+    message = audit_message(event().question, DEFAULT_DENY, "Metadata", 3)
+    assert format_kafka(event()).decode() == (
+        f"[{local},213] INFO {message} (kafka.authorizer.logger)"
+    )
+
+
+@given(st.text(max_size=20))
+def test_one_event_is_one_line_whatever_the_name(name: str) -> None:
+    """A name cannot forge a line of its own, nor end one early."""
+    assert len(format_kafka(event(name)).decode().splitlines()) == 1
+    for line in (format_kafka(event(name)), format_json(event(name))):
+        assert not re.search(rb"[\x00-\x1f]", line)
+
+
+MISLEADING = "\n\r\0\x1b\x7f\x85\x9b\xad\u200b\u200e\u2028\u2029\u202e\u2066\ufeff\U000e0041"
+
+
+@given(st.text(st.sampled_from(MISLEADING) | st.characters(codec="utf-8")))
+def test_no_character_misleads_a_reader(name: str) -> None:
+    """No control, format character or line separator is written; all other characters are."""
+    for line in (format_kafka(event(name)), format_json(event(name))):
+        written = set(map(category, line.decode()))
+        assert not written & {"Cc", "Cf", "Zl", "Zp"}
+    harmless = "".join(one for one in name if category(one) not in {"Cc", "Cf", "Zl", "Zp"})
+    assert f":LITERAL:{harmless} for request" in format_kafka(event(harmless)).decode()
+
+
+@given(st.text(st.sampled_from(MISLEADING + 'a"\\é\xa0\U0001f600'), max_size=8))
+def test_what_reads_recorded_events_reads_escapes(name: str) -> None:
+    """JSON gives the name back; in Kafka's shape the escape is part of the name."""
+    from_json = parse_json_line(format_json(event(name)).decode(), UTC)
+    assert isinstance(from_json, Event)
+    assert from_json.resource_name == name
+    from_kafka = parse_kafka_line(format_kafka(event(name)).decode(), UTC)
+    assert isinstance(from_kafka, Event)
+    assert from_kafka.resource_name.isascii() or not set(MISLEADING) & set(from_kafka.resource_name)
+    assert (from_kafka.resource_name == name) == (not set(MISLEADING) & set(name))
+
+
+@pytest.mark.parametrize(
+    ("character", "in_kafka", "in_json"),
+    [
+        ("\n", "\\n", "\\n"),
+        ("\t", "\\x09", "\\t"),
+        ("\x7f", "\\x7f", "\\u007f"),
+        ("\x9b", "\\x9b", "\\u009b"),
+        ("\u202e", "\\u202e", "\\u202e"),
+        ("\u2028", "\\u2028", "\\u2028"),
+        ("\U000e0041", "\\U000e0041", "\\udb40\\udc41"),
+    ],
+)
+def test_an_escape_tells_the_character(character: str, in_kafka: str, in_json: str) -> None:
+    """By its code, or as Java and JSON usually write it."""
+    assert f":LITERAL:a{in_kafka}b for" in format_kafka(event(f"a{character}b")).decode()
+    assert f'"resource_name":"a{in_json}b"' in format_json(event(f"a{character}b")).decode()
+
+
+def test_json_says_the_same_in_fields() -> None:
+    """UTC, and the ACL apart from the rule's name."""
+    acl = Acl(2, "demo", 3, "User:alice", "*", 8, 2)
+    assert json.loads(format_json(event(decision=Decision(False, MatchingAcl(acl))))) == {
+        "version": 1,
+        "time": "2026-11-21T16:29:45.213Z",
+        "level": "INFO",
+        "principal": "User:alice",
+        "allowed": False,
+        "operation": "DESCRIBE",
+        "host": "127.0.0.1",
+        "resource_type": "TOPIC",
+        "resource_name": "demo",
+        "request": "Metadata",
+        "resource_reference_count": 3,
+        "rule": "MatchingAcl",
+        "acl": str(acl),
+        "offset": 42,
+        "sample_rate": 1.0,
+        "masked": [],
+    }
+    assert json.loads(format_json(event()))["acl"] is None
+
+
+@pytest.mark.parametrize("rate", [1.0, 0.01])
+def test_what_reads_recorded_events_reads_both_shapes_alike(rate: float) -> None:
+    """The rate does not get in its way, and nor do the fields that it does not know."""
+    acl = Acl(2, "demo", 3, "User:alice", "*", 8, 2)
+    sampled = msgspec.structs.replace(
+        event(decision=Decision(True, MatchingAcl(acl))), sample_rate=rate
+    )
+    from_json = parse_json_line(format_json(sampled).decode(), UTC)
+    from_kafka = parse_kafka_line(format_kafka(sampled).decode(), UTC)
+    for read in (from_json, from_kafka):
+        assert isinstance(read, Event)
+        assert read.principal == "User:alice"
+        assert read.rule == f"MatchingAcl(acl={acl})"
+
+
+def test_a_sampled_line_says_its_rate() -> None:
+    """So that counts can be scaled; a line that stands for itself is Kafka's to the letter."""
+    sampled = msgspec.structs.replace(event(), sample_rate=0.01)
+    assert json.loads(format_json(sampled))["sample_rate"] == 0.01
+    assert format_kafka(sampled) == format_kafka(event()) + b" [sampleRate=0.01]"
+
+
+@pytest.mark.parametrize("format", AuditFormat)
+def test_what_is_to_be_hidden_is_in_no_format(format: AuditFormat) -> None:
+    """Nor in the rule; JSON says what is hidden, and another secret counts from the next line."""
+
+    def masker(secret: bytes) -> Masker:
+        return Masker(
+            principal=Masking.HASH, host=Masking.CUT, resource=Masking.HASH, secret=secret
+        )
+
+    acl = Acl(2, "demo", 3, "User:alice", "127.0.0.1", 8, 2)
+    denied = event(decision=Decision(False, MatchingAcl(acl)))
+    formatter = AuditFormatter(format, masker(b"one"))
+    line = formatter(denied)
+    for hidden in (b"alice", b"127.0.0.1", b"demo"):
+        assert hidden not in line
+    if format is AuditFormat.JSON:
+        assert json.loads(line)["masked"] == ["principal", "host", "resource"]
+    formatter.masker = masker(b"two")
+    assert formatter(denied) != line
+
+
+@pytest.mark.parametrize("format", AuditFormat)
+def test_nothing_is_hidden_unless_asked_for(format: AuditFormat) -> None:
+    """The formatter adds nothing of its own."""
+    plain = {AuditFormat.JSON: format_json, AuditFormat.KAFKA: format_kafka}[format]
+    assert AuditFormatter(format, None)(event()) == plain(event())

@@ -1,0 +1,236 @@
+"""The audit as the configuration asks for it: its outputs, its secret, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+from pathlib import Path
+
+import pytest
+import trio
+
+from authorizerd.acl.audit import AuditLevel
+from authorizerd.acl.decision import DEFAULT_DENY
+from authorizerd.acl.model import Operation, Question
+from authorizerd.actors.audit_log import AuditEvent
+from authorizerd.config.configuration import Configuration, parse
+from authorizerd.daemon.audit.setup import (
+    SECRET_BYTES_MAX,
+    SECRET_BYTES_MIN,
+    Audit,
+    open_audit,
+    read_secret,
+)
+from authorizerd.daemon.decisions.authzen import EVALUATION_PATH
+from authorizerd.daemon.errors import StartError
+from authorizerd.protocol.http.messages import Request, Response
+from authorizerd.protocol.kafka.error_codes import ErrorCode
+from tests.daemon.decision_place import Place, allow
+from tests.daemon.decisions.test_answer_cache import new_handler
+from tests.daemon.decisions.test_opa import answer
+from tests.daemon.opa_requests import post
+from tests.daemon.stream_service import connected
+
+EVENT = AuditEvent(
+    0.0, AuditLevel.INFO, Question("User:alice", "h", 3, 2, "t"), DEFAULT_DENY, "Test", 0
+)
+
+
+def configuration(*lines: str) -> Configuration:
+    return parse("\n".join(("node.id=1", "log.dirs=/log", *lines)), source="server.properties")
+
+
+def opened(target: str | Path, *lines: str) -> Audit:
+    audit = open_audit(configuration(f"authorizerd.audit.log={target}", *lines))
+    assert audit is not None
+    return audit
+
+
+def keep_secret(path: Path, secret: bytes, mode: int = 0o640) -> str:
+    path.write_bytes(secret)
+    path.chmod(mode)
+    return str(path)
+
+
+async def written(audit: Audit, *events: AuditEvent) -> None:
+    """Have events written, and the audit ended."""
+    for event in events:
+        audit.log.record(event)
+    audit.log.close()
+    with trio.fail_after(30):
+        await audit.log.run()
+    audit.close()
+
+
+def test_without_a_target_there_is_none() -> None:
+    """Nothing is audited unless it is asked for."""
+    assert open_audit(configuration()) is None
+
+
+async def test_lines_go_to_a_standard_stream(capfd: pytest.CaptureFixture[str]) -> None:
+    """Which stays open: the daemon's own log may go there too."""
+    for target in ("stdout", "stderr", "stdout"):
+        await written(opened(target), EVENT)
+    said = capfd.readouterr()
+    assert said.out.count("Principal = User:alice is Denied") == 2
+    assert said.err.count("Principal = User:alice is Denied") == 1
+
+
+async def test_lines_go_to_a_named_pipe(tmp_path: Path) -> None:
+    """One that somebody reads; else it is an error at the start rather than a hang."""
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    with pytest.raises(StartError, match=r"authorizerd.audit.log: .*pipe: No such device"):
+        opened(path)
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    await written(opened(path), EVENT)
+    assert os.read(reader, 4096).count(b"\n") == 1
+    os.close(reader)
+
+
+def test_a_target_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
+    """Before anything is answered unaudited."""
+    for target in (tmp_path, tmp_path / "none" / "audit.log"):
+        with pytest.raises(StartError, match=f"authorizerd.audit.log: {re.escape(str(target))}: "):
+            opened(target)
+
+
+async def test_a_full_disk_is_said_once_and_so_is_its_end(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A real one; and a folder that comes back."""
+    await written(opened("/dev/full"), EVENT)
+    failure, loss = (record.getMessage() for record in caplog.records)
+    assert failure.startswith("audit log /dev/full: lines cannot be written now: ")
+    assert failure.endswith("No space left on device")
+    assert loss == "audit log /dev/full: lines lost at the end: 1"
+    caplog.clear()
+    folder, path = tmp_path / "logs", tmp_path / "logs" / "audit.log"
+    folder.mkdir()
+    audit = opened(path)
+    folder.rename(tmp_path / "gone")
+    async with trio.open_nursery() as nursery:
+        await nursery.start(audit.log.run)
+        audit.log.record(EVENT)
+        with trio.fail_after(30):
+            while not audit.log.statistics.failing:
+                await trio.lowlevel.checkpoint()
+        folder.mkdir()
+        audit.log.close()
+    audit.close()
+    assert [record.levelno for record in caplog.records] == [logging.ERROR, logging.WARNING]
+    assert caplog.records[1].getMessage() == (
+        f"audit log {path}: lines are written again; lost meanwhile: 0"
+    )
+    assert path.read_bytes().count(b"\n") == 1
+
+
+async def test_the_secret_is_read_again_and_never_said(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """From the next line on the new one counts; one that cannot be used changes nothing."""
+    caplog.set_level(logging.DEBUG)
+    path, secret = tmp_path / "audit.log", tmp_path / "secret"
+    key = f"authorizerd.audit.mask.secret.file={keep_secret(secret, b'first secret 0123')}"
+    audit = opened(
+        path, key, "authorizerd.audit.mask.principal=hash", "authorizerd.audit.format=json"
+    )
+
+    async def write_one() -> None:
+        done = audit.log.statistics.written
+        audit.log.record(EVENT)
+        with trio.fail_after(30):
+            while audit.log.statistics.written == done:
+                await trio.lowlevel.checkpoint()
+
+    async with trio.open_nursery() as nursery:
+        await nursery.start(audit.log.run)
+        await write_one()
+        keep_secret(secret, b"short")
+        with pytest.raises(StartError) as refusal:
+            audit.read_anew()
+        await write_one()
+        keep_secret(secret, b"another secret 0123")
+        put_in_force = audit.read_anew()
+        await write_one()
+        put_in_force()
+        path.rename(tmp_path / "audit.log.1")
+        await write_one()
+        audit.log.close()
+    audit.close()
+    lines = (tmp_path / "audit.log.1").read_bytes() + path.read_bytes()
+    principals = [json.loads(line)["principal"] for line in lines.splitlines()]
+    assert [principals.index(each) for each in principals] == [0, 0, 0, 3]
+    for text in (str(refusal.value), caplog.text, repr(audit.__dict__), lines.decode()):
+        assert "secret 0123" not in text
+        assert "short" not in text.replace("too short", "")
+
+
+@pytest.mark.parametrize(
+    ("secret", "mode", "reason"),
+    [
+        (bytes(SECRET_BYTES_MIN - 1) + b"\n", 0o600, "the secret is not of 16 to 4096 bytes"),
+        (bytes(SECRET_BYTES_MAX + 1), 0o600, "the secret is not of 16 to 4096 bytes"),
+        (bytes(SECRET_BYTES_MIN), 0o604, "everybody may use it"),
+        (bytes(SECRET_BYTES_MIN), 0o602, "everybody may use it"),
+    ],
+)
+def test_a_secret_that_is_none_is_refused(
+    tmp_path: Path, secret: bytes, mode: int, reason: str
+) -> None:
+    """The file and the reason are named."""
+    path = keep_secret(tmp_path / "secret", secret, mode)
+    with pytest.raises(StartError, match=f"authorizerd.audit.mask.secret.file: .*: {reason}"):
+        read_secret(path)
+
+
+def test_a_secret_may_have_a_lines_end_behind_it(tmp_path: Path) -> None:
+    """An editor puts one there."""
+    path = tmp_path / "secret"
+    assert read_secret(keep_secret(path, bytes(SECRET_BYTES_MIN) + b"\n")) == bytes(16)
+    assert read_secret(keep_secret(path, bytes(SECRET_BYTES_MAX))) == bytes(4096)
+
+
+def test_a_secret_is_in_a_file(tmp_path: Path) -> None:
+    """A pipe would make the daemon wait."""
+    os.mkfifo(tmp_path / "pipe", 0o600)
+    for path in (tmp_path / "none", tmp_path, tmp_path / "pipe"):
+        with pytest.raises(StartError, match=r"mask\.secret\.file: "):
+            read_secret(str(path))
+
+
+async def test_every_way_to_ask_is_refused_while_a_required_audit_cannot_be_kept(
+    nursery: trio.Nursery,
+) -> None:
+    """As before the ACLs are loaded: plain text over HTTP, and no decision on the stream."""
+    place = Place(None, allow("User:alice", Operation.READ, "orders"))
+    body = {
+        "subject": {"type": "user", "id": "alice"},
+        "action": {"name": "read"},
+        "resource": {"type": "topic", "id": "orders"},
+    }
+    request = Request(
+        method="POST",
+        path=EVALUATION_PATH,
+        query="",
+        headers={b"content-type": b"application/json"},
+        body=json.dumps(body).encode(),
+        keep_alive=True,
+    )
+    handler = new_handler(place)
+    _, client = await connected(nursery, place)
+    question = ("User:alice", None, "READ", "TOPIC", "orders")
+    assert (await handler(request)).status == 200
+    assert (await client.ask([question])).decisions == b"\x01"
+    place.audit_log.is_refusing = True
+    responses: list[Response] = [await handler(request), await answer(place, post())]
+    for response in responses:
+        assert (response.status, response.content_type) == (503, "text/plain; charset=utf-8")
+        assert b"the audit is required and cannot be kept" in response.body
+    refused = await client.ask([question])
+    assert (refused.error_code, refused.decisions) == (ErrorCode.AUTHORIZER_NOT_READY, b"")
+    place.audit_log.is_refusing = False
+    assert (await handler(request)).status == 200
+    nursery.cancel_scope.cancel()

@@ -1,0 +1,218 @@
+"""What was answered before is answered alike, and never once the state is another."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from authorizerd.acl.decision import DEFAULT_ALLOW, DEFAULT_DENY
+from authorizerd.acl.model import Acl, Operation, PermissionType, Question, ResourceType
+from authorizerd.actors.decider import Authority, Decider
+from authorizerd.actors.plugged_authorizer import PluggedAuthorizer
+from authorizerd.actors.standard_authorizer import StandardAuthorizer
+from authorizerd.daemon.decisions.answer_cache import (
+    ANSWER_BYTES_MAX,
+    QUESTION_BYTES_MAX,
+    Answered,
+    AnswerMemory,
+)
+from authorizerd.daemon.decisions.authzen import EVALUATION_PATH, EVALUATIONS_PATH, AuthZenHandler
+from authorizerd.daemon.decisions.callers import Askers
+from authorizerd.protocol.decisions.authzen import Vocabulary
+from authorizerd.protocol.http.messages import Request
+from tests.actors.test_plugged_authorizer import Plug
+from tests.daemon.decision_place import Place, allow, snapshot_of
+
+VOCABULARY = Vocabulary({"user": "User"}, {"topic": 2})
+READ = allow("User:alice", Operation.READ, "t")
+DENIED = allow("User:alice", Operation.READ, "t", permission=PermissionType.DENY)
+QUESTION = Question("User:alice", None, Operation.READ, ResourceType.TOPIC, "t")
+ANSWERED = Answered(QUESTION, DEFAULT_DENY, b"{}")
+
+
+def evaluation(name: str, topic: str = "t") -> dict[str, Any]:
+    return {
+        "subject": {"type": "user", "id": name},
+        "action": {"name": "read"},
+        "resource": {"type": "topic", "id": topic},
+    }
+
+
+async def ask(
+    handler: AuthZenHandler, *evaluations: dict[str, Any], **defaults: dict[str, str]
+) -> list[Any]:
+    """Return the answers; one evaluation is asked by itself, several are asked together."""
+    is_one = len(evaluations) == 1 and not defaults
+    body = evaluations[0] if is_one else {**defaults, "evaluations": evaluations}
+    response = await handler(
+        Request(
+            method="POST",
+            path=EVALUATION_PATH if is_one else EVALUATIONS_PATH,
+            query="",
+            headers={b"content-type": b"application/json", b"authorization": b"Bearer a.secret"},
+            body=json.dumps(body).encode(),
+            keep_alive=True,
+        )
+    )
+    answered = json.loads(response.body)
+    return [answered] if is_one else list(answered["evaluations"])
+
+
+def new_handler(place: Place) -> AuthZenHandler:
+    return AuthZenHandler(place.authorizer, VOCABULARY, place.askers)
+
+
+async def test_a_repeated_question_is_counted_and_audited_each_time() -> None:
+    """The answer is remembered, not that it was asked."""
+    place = Place(None, READ)
+    handler = new_handler(place)
+    first = await ask(handler, evaluation("alice"))
+    assert await ask(handler, evaluation("alice")) == first
+    assert await ask(handler, evaluation("alice"), evaluation("alice")) == first * 2
+    assert place.authorizer.counts_of("AuthZEN").allowed == 4
+    assert len(place.audit_log.lines) == 4
+    assert len(set(place.audit_log.lines)) == 1
+
+
+async def test_a_change_of_acls_changes_the_next_answer() -> None:
+    """An answer of an older snapshot is never given, in either direction."""
+    place = Place(None, READ)
+    handler = new_handler(place)
+    assert (await ask(handler, evaluation("alice")))[0]["decision"] is True
+    place.snapshot.publish(snapshot_of(READ, DENIED))
+    assert (await ask(handler, evaluation("alice")))[0]["decision"] is False
+    place.snapshot.publish(snapshot_of(READ))
+    assert (await ask(handler, evaluation("alice")))[0]["decision"] is True
+
+
+async def test_a_change_of_settings_changes_the_next_answer() -> None:
+    """super.users counts from the next request on."""
+    place = Place(None)
+    handler = new_handler(place)
+    assert (await ask(handler, evaluation("alice")))[0]["decision"] is False
+    place.authorizer.reconfigure({"super.users": "User:alice"})
+    assert (await ask(handler, evaluation("alice")))[0]["decision"] is True
+    place.authorizer.reconfigure({"super.users": ""})
+    assert (await ask(handler, evaluation("alice")))[0]["decision"] is False
+
+
+async def test_what_another_was_told_is_not_told_to_who_may_not_ask(tmp_path: Path) -> None:
+    """The right to ask is looked at each time."""
+    place = Place(tmp_path, READ)
+    handler = new_handler(place)
+    text = evaluation("alice")
+
+    async def status(holder: str) -> int:
+        request = Request(
+            method="POST",
+            path=EVALUATION_PATH,
+            query="",
+            headers={
+                b"content-type": b"application/json",
+                b"authorization": f"Bearer {holder}.secret".encode(),
+            },
+            body=json.dumps(text).encode(),
+            keep_alive=True,
+        )
+        return (await handler(request)).status
+
+    assert [await status(holder) for holder in ("root", "other", "root")] == [200, 403, 200]
+
+
+async def test_a_plugged_in_authorizer_is_asked_each_time() -> None:
+    """Its answers may hang on anything; only their wording is remembered."""
+    plug = Plug([True])
+    place = Place(None)
+    authorizer = PluggedAuthorizer(
+        plug, name="plug", snapshot=place.snapshot, on_failure=lambda error: None
+    )
+    handler = AuthZenHandler(authorizer, VOCABULARY, Askers(authorizer, None))
+    assert (await ask(handler, evaluation("alice")))[0]["decision"] is True
+    plug.answers = [False]
+    assert (await ask(handler, evaluation("alice")))[0]["decision"] is False
+    assert len(plug.asked) == 2
+
+
+async def test_an_evaluation_that_leans_on_defaults_is_not_remembered() -> None:
+    """Its text says another thing beside other defaults."""
+    place = Place(None, READ)
+    handler = new_handler(place)
+    bare = {"action": {"name": "read"}, "resource": {"type": "topic", "id": "t"}}
+    alice, bob = ({"type": "user", "id": name} for name in ("alice", "bob"))
+    assert (await ask(handler, bare, subject=alice))[0]["decision"] is True
+    assert (await ask(handler, bare, subject=bob))[0]["decision"] is False
+    assert (await ask(handler, bare, subject=alice))[0]["decision"] is True
+
+
+def test_the_oldest_makes_room_and_long_ones_are_not_kept() -> None:
+    """What is kept is bounded, in number and in size."""
+    memory = AnswerMemory(answers_max=2)
+    now = memory.generation_of(Authority(snapshot_of(), Place(None).authorizer.newest().settings))
+    for text in (b"a", b"b", b"c"):
+        memory.keep(text, now, ANSWERED)
+    assert [memory.find(text, now) for text in (b"a", b"b", b"c")] == [None, ANSWERED, ANSWERED]
+    long = b"x" * (QUESTION_BYTES_MAX + 1)
+    memory.keep(long, now, ANSWERED)
+    assert memory.find(long, now) is None
+    wordy = msgspec.structs.replace(ANSWERED, answer=b"x" * (ANSWER_BYTES_MAX + 1))
+    memory.keep(b"d", now, wordy)
+    assert memory.find(b"d", now) is None
+    assert memory.find(b"b", now) is ANSWERED
+
+
+def test_a_request_that_began_earlier_leaves_nothing_to_later_ones() -> None:
+    """A long request keeps its state while a newer one is published, and answers beside it."""
+    settings = Place(None).authorizer.newest().settings
+    memory = AnswerMemory()
+    earlier = memory.generation_of(Authority(snapshot_of(READ), settings))
+    later = memory.generation_of(Authority(snapshot_of(DENIED), settings))
+    memory.keep(b"a", earlier, ANSWERED)
+    assert memory.find(b"a", later) is None
+    newer = msgspec.structs.replace(ANSWERED, decision=DEFAULT_ALLOW)
+    memory.keep(b"a", later, newer)
+    assert memory.find(b"a", later) is newer
+    assert memory.find(b"a", earlier) is None
+
+
+_steps = st.lists(
+    st.one_of(
+        st.sampled_from(((), (READ,), (READ, DENIED))),
+        st.sampled_from(("User:alice", "")),
+        st.tuples(st.sampled_from(("alice", "bob")), st.sampled_from(("t", "u"))).map(list),
+    ),
+    max_size=12,
+)
+
+
+@given(steps=_steps)
+async def test_what_is_remembered_changes_no_answer(
+    steps: list[tuple[Acl, ...] | str | list[str]],
+) -> None:
+    """Whatever is published and set between them, answers are those of a handler without memory."""
+    place = Place(None)
+    handler = new_handler(place)
+    for step in steps:
+        if isinstance(step, tuple):
+            place.snapshot.publish(snapshot_of(*step))
+        elif isinstance(step, str):
+            place.authorizer.reconfigure({"super.users": step})
+        else:
+            name, topic = step
+            fresh = await ask(new_handler(place), evaluation(name, topic))
+            assert await ask(handler, evaluation(name, topic)) == fresh
+
+
+def test_the_standard_authorizer_returns_what_it_decided_before() -> None:
+    """``known`` is returned as it is: a reader finds the wording by its identity."""
+    place = Place(None, READ)
+    authorizer: Decider = place.authorizer
+    assert isinstance(authorizer, StandardAuthorizer)
+    counts = authorizer.counts_of("AuthZEN")
+    given = authorizer.decide(authorizer.newest(), QUESTION, "AuthZEN", counts, known=DEFAULT_DENY)
+    assert given is DEFAULT_DENY
+    assert counts.denied == 1

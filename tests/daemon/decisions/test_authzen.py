@@ -1,0 +1,95 @@
+"""The AuthZEN handler before it is ready. (The rest is shown by tests/end_to_end/test_serve.)"""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+import pytest
+import trio
+
+from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot
+from authorizerd.actors.published import Published
+from authorizerd.actors.standard_authorizer import StandardAuthorizer
+from authorizerd.daemon.decisions.authzen import EVALUATION_PATH, EVALUATIONS_PATH, AuthZenHandler
+from authorizerd.daemon.decisions.callers import Askers
+from authorizerd.protocol.decisions.authzen import Vocabulary
+from authorizerd.protocol.http.messages import Request, Response
+
+VOCABULARY = Vocabulary({"user": "User"}, {"topic": 2})
+
+
+def new_handler(snapshot: Published[AclSnapshot | None]) -> AuthZenHandler:
+    authorizer = StandardAuthorizer(snapshot, audit_log=None, now_s=lambda: 0.0)
+    authorizer.configure({"super.users": "User:root"})
+    return AuthZenHandler(authorizer, VOCABULARY, Askers(authorizer, None))
+
+
+def evaluation(name: str, count: int = 0) -> Request:
+    body: dict[str, object] = {
+        "subject": {"type": "user", "id": name},
+        "action": {"name": "read"},
+        "resource": {"type": "topic", "id": "t"},
+    }
+    one: dict[str, object] = {}
+    if count:
+        body["evaluations"] = [one] * count
+    return Request(
+        method="POST",
+        path=EVALUATIONS_PATH if count else EVALUATION_PATH,
+        query="",
+        headers={b"content-type": b"application/json"},
+        body=json.dumps(body).encode(),
+        keep_alive=True,
+    )
+
+
+@pytest.mark.parametrize("count", [0, 3])
+async def test_before_the_acls_are_loaded_only_super_users_are_answered(count: int) -> None:
+    """Others get 503 in plain text: JSON could be kept as a denial."""
+    handler = new_handler(Published(None))
+    refused = await handler(evaluation("alice", count))
+    assert refused.status == 503
+    assert refused.body == b"AUTHORIZER_NOT_READY: the ACLs are not loaded yet\n"
+    assert refused.content_type.startswith("text/plain")
+    assert (await handler(evaluation("root", count))).status == 200
+
+
+async def test_a_repeated_key_is_rejected_whatever_was_answered_before() -> None:
+    """A remembered answer is for the bytes of a sound question; others get 400, or an error."""
+    handler = new_handler(Published(EMPTY_SNAPSHOT))
+    sound = evaluation("root")
+    repeated = sound.body.replace(b'"id": "root"', b'"id": "alice", "id": "root"')
+    for body, status in ((sound.body, 200), (repeated, 400), (repeated, 400), (sound.body, 200)):
+        answer = await handler(msgspec.structs.replace(sound, body=body))
+        assert answer.status == status
+        if status == 400:
+            assert answer.body == b"invalid JSON: an object names the key 'id' twice\n"
+    many = b'{"evaluations": [%b, %b, %b]}' % (sound.body, repeated, sound.body)
+    answer = await handler(msgspec.structs.replace(sound, path=EVALUATIONS_PATH, body=many))
+    decisions = json.loads(answer.body)["evaluations"]
+    assert [one["decision"] for one in decisions] == [True, False, True]
+    assert "'id' twice" in decisions[1]["context"]["error"]["message"]
+
+
+async def test_a_long_request_yields_and_keeps_its_snapshot() -> None:
+    """Other tasks run meanwhile; what they publish is for later requests."""
+    published: Published[AclSnapshot | None] = Published(EMPTY_SNAPSHOT)
+    handler = new_handler(published)
+    answers: list[Response] = []
+
+    async def ask() -> None:
+        answers.append(await handler(evaluation("root", 1000)))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ask)
+        await trio.lowlevel.checkpoint()
+        turns = 0
+        while not answers:
+            published.publish(None)
+            turns += 1
+            await trio.lowlevel.checkpoint()
+    assert turns >= 5
+    answered = json.loads(answers[0].body)["evaluations"]
+    assert {one["context"]["offset"] for one in answered} == {EMPTY_SNAPSHOT.offset}
+    assert len(answered) == 1000

@@ -1,0 +1,118 @@
+"""AuthZEN where callers show who they are."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from authorizerd.acl.model import Operation
+from authorizerd.daemon.decisions.authzen import EVALUATION_PATH, EVALUATIONS_PATH, AuthZenHandler
+from authorizerd.protocol.decisions.authzen import Vocabulary
+from authorizerd.protocol.http.messages import Request, Response
+from tests.daemon.decision_place import OTHER, PROXY, Place, allow, cluster_action
+
+READ = allow("User:alice", Operation.READ, "t")
+ITSELF, ALICE = PROXY.removeprefix("User:"), "alice"
+
+
+def new_handler(place: Place) -> AuthZenHandler:
+    return AuthZenHandler(
+        place.authorizer, Vocabulary({"user": "User"}, {"topic": 2}), place.askers
+    )
+
+
+def evaluation(name: str) -> dict[str, Any]:
+    return {
+        "subject": {"type": "user", "id": name},
+        "action": {"name": "read"},
+        "resource": {"type": "topic", "id": "t"},
+    }
+
+
+async def ask(handler: AuthZenHandler, authorization: str | None, *names: str) -> Response:
+    """Ask about one principal, or about several at once."""
+    lines = {b"content-type": b"application/json"}
+    if authorization is not None:
+        lines[b"authorization"] = authorization.encode()
+    one = len(names) == 1
+    body = evaluation(names[0]) if one else {"evaluations": [evaluation(name) for name in names]}
+    return await handler(
+        Request(
+            method="POST",
+            path=EVALUATION_PATH if one else EVALUATIONS_PATH,
+            query="token=proxy.secret",
+            headers=lines,
+            body=json.dumps(body).encode(),
+            keep_alive=True,
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    "authorization",
+    [None, "", "Bearer", "Bearer proxy.wrong", "Basic proxy.secret", "proxy.secret"],
+)
+@pytest.mark.parametrize("names", [(ITSELF,), (ITSELF, ITSELF)])
+async def test_without_a_good_token_nothing_is_answered(
+    authorization: str | None, names: tuple[str, ...], tmp_path: Path
+) -> None:
+    """401 with the challenge, in plain text; the query is no place for a token here."""
+    response = await ask(new_handler(Place(tmp_path)), authorization, *names)
+    assert response.status == 401
+    assert response.headers == ((b"WWW-Authenticate", b"Bearer"),)
+    assert response.content_type.startswith("text/plain")
+
+
+@pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER "])
+async def test_a_caller_is_answered_about_itself(scheme: str, tmp_path: Path) -> None:
+    """The scheme's name is of any case."""
+    place = Place(tmp_path, allow(PROXY, Operation.READ, "t"))
+    response = await ask(new_handler(place), f"{scheme} proxy.secret", ITSELF)
+    assert response.status == 200
+    assert json.loads(response.body)["decision"] is True
+
+
+async def test_to_ask_about_others_takes_cluster_action(tmp_path: Path) -> None:
+    """403 in plain text without; the counts say that no question was decided."""
+    place = Place(tmp_path, READ, cluster_action(OTHER))
+    handler = new_handler(place)
+    refused = await ask(handler, "Bearer proxy.secret", ALICE)
+    assert (refused.status, refused.content_type) == (403, "text/plain; charset=utf-8")
+    assert refused.body == b"CLUSTER_ACTION on the cluster is needed to ask about others\n"
+    counts = place.authorizer.counts["AuthZEN"]
+    assert (counts.allowed, counts.denied, counts.invalid) == (0, 0, 1)
+    answered = await ask(handler, "Bearer other.secret", ALICE)
+    assert json.loads(answered.body)["decision"] is True
+
+
+async def test_of_many_evaluations_each_is_judged_by_itself(tmp_path: Path) -> None:
+    """One that the caller may not ask for is a denial with status 403, and tells no more."""
+    handler = new_handler(Place(tmp_path, READ, allow(PROXY, Operation.READ, "t")))
+    response = await ask(handler, "Bearer proxy.secret", ITSELF, ALICE, ITSELF)
+    assert response.status == 200
+    first, second, third = json.loads(response.body)["evaluations"]
+    assert first["decision"] is third["decision"] is True
+    assert second == {
+        "decision": False,
+        "context": {
+            "error": {
+                "status": 403,
+                "message": "CLUSTER_ACTION on the cluster is needed to ask about others",
+            }
+        },
+    }
+
+
+@pytest.mark.parametrize("names", [(ALICE,), (ALICE, ALICE)])
+async def test_before_the_acls_are_loaded_no_right_is_known(
+    names: tuple[str, ...], tmp_path: Path
+) -> None:
+    """503, as for the decision itself; even where super users are asked about."""
+    handler = new_handler(Place(tmp_path, loaded=False))
+    for token in ("proxy", "root"):
+        assert (await ask(handler, f"Bearer {token}.secret", *names)).status == 503
+    assert (await ask(handler, "Bearer proxy.secret", *("root",) * len(names))).status == 503
+    assert (await ask(handler, "Bearer root.secret", *("root",) * len(names))).status == 200

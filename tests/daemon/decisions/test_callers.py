@@ -1,0 +1,153 @@
+"""Who may ask about whom: tokens, CLUSTER_ACTION, super users, and tokens that are withdrawn."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from authorizerd.acl.errors import NotReadyError
+from authorizerd.acl.model import PermissionType
+from authorizerd.config.errors import ConfigurationError
+from authorizerd.daemon.decisions.callers import Askers, Trusted
+from tests.daemon.decision_place import (
+    OTHER,
+    PROXY,
+    ROOT,
+    SURFACE,
+    TOKENS,
+    Place,
+    cluster_action,
+    entry,
+    snapshot_of,
+)
+
+
+@pytest.mark.parametrize("token", [None, "", "nonsense", "proxy.secret", b"\xff"])
+def test_without_a_tokens_file_everybody_is_trusted(token: str | bytes | None) -> None:
+    """Whoever reaches the port may ask about anybody, whatever it shows."""
+    place = Place(None)
+    asker = place.askers.identify(token, SURFACE)
+    assert isinstance(asker, Trusted)
+    assert asker.may_ask_about(PROXY, place.authorizer.newest())
+
+
+@pytest.mark.parametrize(
+    "token",
+    [None, "", b"", "proxy", "proxy.", "proxy.Secret", "nobody.secret", "proxy.secret\udcff"],
+)
+def test_with_a_tokens_file_nobody_is_trusted_without_a_token(
+    token: str | bytes | None, tmp_path: Path
+) -> None:
+    """A wrong one is as good as none."""
+    assert Place(tmp_path).askers.identify(token, SURFACE) is None
+
+
+def test_everybody_may_ask_about_itself_and_super_users_about_all(tmp_path: Path) -> None:
+    """No ACL is needed for either, and none is enough for who has neither."""
+    place = Place(tmp_path)
+    assert place.may_ask_about("proxy", PROXY)
+    assert place.may_ask_about("root", OTHER)
+    assert not place.may_ask_about("proxy", OTHER)
+    assert not place.may_ask_about("proxy", ROOT)
+
+
+def test_cluster_action_lets_a_caller_ask_about_others(tmp_path: Path) -> None:
+    """The ACL is the caller's own; a text as well as bytes shows who it is."""
+    place = Place(tmp_path, cluster_action(PROXY))
+    assert place.may_ask_about("proxy", OTHER)
+    assert not place.may_ask_about("other", PROXY)
+    asker = place.askers.identify(b"proxy.secret", SURFACE)
+    assert asker is not None
+    assert asker.may_ask_about(OTHER, place.authorizer.newest())
+
+
+def test_a_caller_s_address_is_not_known(tmp_path: Path) -> None:
+    """An ALLOW for one host does not count, a DENY for any host does."""
+    here = "127.0.0.1"
+    assert not Place(tmp_path, cluster_action(PROXY, here)).may_ask_about("proxy", OTHER)
+    place = Place(tmp_path, cluster_action(PROXY), cluster_action(PROXY, here, PermissionType.DENY))
+    assert not place.may_ask_about("proxy", OTHER)
+
+
+def test_the_right_is_judged_by_the_state_of_the_question(tmp_path: Path) -> None:
+    """What was published since is for later requests."""
+    place = Place(tmp_path, cluster_action(PROXY))
+    asker, authority = place.asker("proxy"), place.authorizer.newest()
+    place.snapshot.publish(snapshot_of())
+    assert asker.may_ask_about(OTHER, authority)
+    assert not asker.may_ask_about(OTHER, place.authorizer.newest())
+
+
+def test_before_the_acls_are_loaded_only_super_users_may_ask_about_others(tmp_path: Path) -> None:
+    """Whether anybody else may is not known yet."""
+    place = Place(tmp_path, loaded=False)
+    assert place.may_ask_about("root", OTHER)
+    assert place.may_ask_about("proxy", PROXY)
+    with pytest.raises(NotReadyError):
+        place.may_ask_about("proxy", OTHER)
+
+
+def test_the_right_is_audited_and_not_counted(tmp_path: Path) -> None:
+    """The metrics count what callers ask for, and that was not this."""
+    place = Place(tmp_path)
+    place.may_ask_about("proxy", OTHER)
+    place.may_ask_about("proxy", PROXY)
+    assert place.audit_log.lines == [
+        "INFO Principal = User:a proxy is Denied operation = CLUSTER_ACTION from host = unknown"
+        " on resource = Cluster:LITERAL:kafka-cluster for request = AuthZEN"
+        " with resourceRefCount = 1 based on rule DefaultDeny"
+    ]
+    assert not place.authorizer.counts
+
+
+def test_a_token_that_is_withdrawn_is_worth_nothing(tmp_path: Path) -> None:
+    """Not even on a connection where it was shown before; one that stays is not disturbed."""
+    place = Place(tmp_path, cluster_action(PROXY))
+    proxy, root = place.asker("proxy"), place.asker("root")
+    place.rewrite_tokens(entry("root", ROOT) + entry("new", OTHER))
+    put_in_force = place.askers.read_anew()
+    assert proxy.may_ask_about(OTHER, place.authorizer.newest())
+    put_in_force()
+    authority = place.authorizer.newest()
+    assert not proxy.may_ask_about(OTHER, authority)
+    assert not proxy.may_ask_about(PROXY, authority)
+    assert root.may_ask_about(OTHER, authority)
+    assert place.askers.identify("proxy.secret", SURFACE) is None
+    assert place.may_ask_about("new", OTHER)
+
+
+def test_a_bad_file_changes_nothing(tmp_path: Path) -> None:
+    """The tokens of before hold on."""
+    place = Place(tmp_path)
+    place.rewrite_tokens(entry("root", ROOT) + "nonsense")
+    with pytest.raises(ConfigurationError, match=":2: "):
+        place.askers.read_anew()
+    assert place.may_ask_about("proxy", PROXY)
+
+
+def test_before_its_text_is_in_force_no_token_is_known(tmp_path: Path) -> None:
+    """A worker is handed the text that its daemon has in force, whatever the file says by then."""
+    place = Place(tmp_path)
+    place.rewrite_tokens(entry("new", OTHER))
+    worker = Askers(place.authorizer, str(place.file))
+    assert worker.identify("proxy.secret", SURFACE) is None
+    worker.parse(place.askers.text)()
+    assert worker.identify("proxy.secret", SURFACE) is not None
+    assert worker.identify("new.secret", SURFACE) is None
+
+
+def test_without_a_file_there_is_nothing_to_read_anew() -> None:
+    """Trust stays trust until a restart."""
+    place = Place(None)
+    place.askers.read_anew()()
+    assert isinstance(place.askers.identify(None, SURFACE), Trusted)
+
+
+def test_no_asker_shows_its_token(tmp_path: Path) -> None:
+    """Nor do the callers together."""
+    place = Place(tmp_path)
+    hash_of_secret = TOKENS.split()[1]
+    for shown in (repr(place.asker("proxy")), repr(place.askers), repr(vars(place.askers))):
+        assert "secret" not in shown
+        assert hash_of_secret not in shown

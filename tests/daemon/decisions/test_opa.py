@@ -1,0 +1,237 @@
+"""OPA's data API: decisions in JSON, all else in plain text, and what the audit is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from authorizerd.acl.model import Operation
+from authorizerd.daemon.decisions.opa import OpaHandler, is_opa_path
+from authorizerd.protocol.http.messages import Request, Response
+from tests.daemon.decision_place import OTHER, PROXY, ROOT, Place, allow, cluster_action
+from tests.daemon.opa_requests import PATH, asked, post
+
+TRUE, FALSE = b'{"result":true}', b'{"result":false}'
+DESCRIBE = allow("User:u1", Operation.DESCRIBE, "topic-1", host="192.168.64.1")
+BY_TYPE = (
+    ("action.resourcePattern", {"resourceType": "TOPIC", "name": "", "patternType": "PREFIXED"}),
+    ("action.resourceReferenceCount", 0),
+)
+
+
+def by_principal(principal: str) -> tuple[str, dict[str, str]]:
+    principal_type, _, name = principal.partition(":")
+    return "requestContext.principal", {"principalType": principal_type, "name": name}
+
+
+async def answer(place: Place, request: Request) -> Response:
+    return await OpaHandler(place.authorizer, place.askers)(request)
+
+
+async def decision(place: Place, *changes: tuple[str, object]) -> bytes:
+    response = await answer(place, post(asked(*changes)))
+    assert (response.status, response.content_type) == (200, "application/json"), response.body
+    return response.body
+
+
+def assert_no_decision(response: Response, status: int) -> None:
+    """The plugin takes any JSON for a decision, and keeps it."""
+    assert response.status == status
+    assert response.content_type == "text/plain; charset=utf-8"
+    assert response.body.endswith(b"\n")
+    assert not response.body.startswith((b"{", b"[", b'"', b"true", b"false", b"null"))
+
+
+async def test_the_captured_question_is_decided_by_the_acls() -> None:
+    """By principal, host, operation and name; the answers are OPA's to the letter."""
+    place = Place(None, DESCRIBE)
+    assert await decision(place) == TRUE
+    assert await decision(place, ("requestContext.clientAddress", "a.b/192.168.64.1")) == TRUE
+    assert await decision(place, ("requestContext.clientAddress", "/192.168.64.2")) == FALSE
+    assert await decision(place, by_principal("Group:u1")) == FALSE
+    assert await decision(place, ("action.operation", "READ")) == FALSE
+    assert await decision(place, ("action.resourcePattern.name", "topic-2")) == FALSE
+    assert await decision(place, ("action.resourcePattern.resourceType", "GROUP")) == FALSE
+    counts = place.authorizer.counts["OPA"]
+    assert (counts.allowed, counts.denied) == (2, 5)
+
+
+@pytest.mark.parametrize("path", ["/v1/data", "/v1/data/", "/v1/data/a", "/v1/data/a/b/c?d"])
+async def test_any_path_of_data_asks_the_same(path: str) -> None:
+    """A broker's URL may go on as before."""
+    path, _, query = path.partition("?")
+    assert is_opa_path(path)
+    response = await answer(Place(None, DESCRIBE), post(path=path, query=query))
+    assert response.body == TRUE
+
+
+@pytest.mark.parametrize("path", ["/v1/database", "/v1/data.json"])
+async def test_a_path_that_only_begins_alike_is_not_found(path: str) -> None:
+    """It is none of OPA's data."""
+    assert_no_decision(await answer(Place(None), post(path=path)), 404)
+
+
+def test_what_is_authzen_s_is_not_opa_s() -> None:
+    """One port serves both."""
+    assert not is_opa_path("/access/v1/evaluation")
+    assert not is_opa_path("/health/live")
+
+
+async def test_a_resource_type_is_asked_about_by_an_empty_prefix() -> None:
+    """KIP-679: implications do not count, and a name is not asked for."""
+    place = Place(None, allow("User:u1", Operation.WRITE, "t"))
+    write = ("action.operation", "WRITE")
+    assert await decision(place, *BY_TYPE, write) == TRUE
+    assert await decision(place, *BY_TYPE) == FALSE
+    assert await decision(place, *BY_TYPE, write, by_principal("User:u2")) == FALSE
+    assert await decision(place, *BY_TYPE, by_principal(ROOT)) == TRUE
+    counts = place.authorizer.counts["OPA"]
+    assert (counts.allowed, counts.denied) == (2, 2)
+
+
+@pytest.mark.parametrize(
+    ("changes", "lines"),
+    [
+        (
+            (),
+            [
+                "INFO Principal = User:u1 is Denied operation = DESCRIBE from host = 192.168.64.1"
+                " on resource = Topic:LITERAL:topic-1 for request = Metadata"
+                " with resourceRefCount = 1 based on rule DefaultDeny"
+            ],
+        ),
+        (
+            (
+                by_principal(ROOT),
+                ("action.resourceReferenceCount", 7),
+                ("requestContext.header", None),
+            ),
+            [
+                "DEBUG Principal = User:root is Allowed operation = DESCRIBE"
+                " from host = 192.168.64.1 on resource = Topic:LITERAL:topic-1 for request = OPA"
+                " with resourceRefCount = 7 based on rule SuperUser"
+            ],
+        ),
+        ((("action.logIfDenied", False),), []),
+        ((by_principal(ROOT), ("action.logIfAllowed", False)), []),
+    ],
+)
+async def test_the_audit_is_told_what_the_broker_tells(
+    changes: tuple[tuple[str, Any], ...], lines: list[str]
+) -> None:
+    """The API that was asked for, the count, and whether to log."""
+    place = Place(None)
+    await decision(place, *changes)
+    assert place.audit_log.lines == lines
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        (("action.operation", "FLY"),),
+        (("requestContext.clientAddress", "/nowhere"),),
+        (by_principal("User:*"),),
+        (*BY_TYPE, by_principal("User:*")),
+        (("action.resourcePattern.patternType", "PREFIXED"),),
+    ],
+)
+async def test_what_is_no_question_is_no_decision(changes: tuple[tuple[str, Any], ...]) -> None:
+    """A denial would be kept by the plugin for an hour."""
+    place = Place(None)
+    assert_no_decision(await answer(place, post(asked(*changes))), 400)
+    assert place.authorizer.counts["OPA"].invalid == 1
+
+
+async def test_other_requests_are_refused_in_plain_text() -> None:
+    """What is no JSON, another method, another content type."""
+    place = Place(None)
+    assert_no_decision(await answer(place, post(b"{")), 400)
+    assert_no_decision(await answer(place, post(headers={b"content-type": b"text/plain"})), 400)
+    refused = await answer(place, post(method="GET"))
+    assert_no_decision(refused, 405)
+    assert refused.headers == ((b"Allow", b"POST"),)
+
+
+async def test_before_the_acls_are_loaded_only_super_users_are_answered() -> None:
+    """503 for others: ``allow.on.error`` decides, and nothing is kept."""
+    place = Place(None, loaded=False)
+    for changes in ((), BY_TYPE):
+        refused = await answer(place, post(asked(*changes)))
+        assert_no_decision(refused, 503)
+        assert refused.body.startswith(b"AUTHORIZER_NOT_READY: ")
+        assert await decision(place, *changes, by_principal(ROOT)) == TRUE
+    counts = place.authorizer.counts["OPA"]
+    assert (counts.allowed, counts.not_ready) == (2, 2)
+
+
+async def test_health_is_whether_the_acls_are_loaded() -> None:
+    """As OPA answers; anybody may ask."""
+    health = post(b"", path="/health", method="GET")
+    assert is_opa_path("/health")
+    response = await answer(Place(None), health)
+    assert (response.status, response.body) == (200, b"{}")
+    assert_no_decision(await answer(Place(None, loaded=False), health), 503)
+    assert_no_decision(await answer(Place(None), post(path="/health")), 405)
+
+
+async def test_health_needs_no_token(tmp_path: Path) -> None:
+    """What checks it knows no secrets."""
+    health = post(b"", path="/health", method="HEAD")
+    assert (await answer(Place(tmp_path), health)).status == 200
+
+
+@pytest.mark.parametrize(
+    ("authorization", "query", "status"),
+    [
+        (b"Bearer other.secret", "", 200),
+        (None, "token=other.secret", 200),
+        (None, "pretty=true&token=other.secret", 200),
+        (b"Basic x", "token=other.secret", 200),
+        (b"Bearer proxy.secret", "token=other.secret", 403),
+        (b"Bearer other.wrong", "token=other.secret", 401),
+        (b"Bearer other.secret", "token=proxy.secret", 200),
+        (None, "token=other.wrong", 401),
+        (None, "token=", 401),
+        (None, "", 401),
+    ],
+)
+async def test_a_token_stands_in_the_header_or_in_the_query(
+    authorization: bytes | None, query: str, status: int, tmp_path: Path
+) -> None:
+    """The plugin can send no header; where there is one it counts."""
+    place = Place(tmp_path, DESCRIBE, cluster_action(OTHER))
+    headers = {} if authorization is None else {b"authorization": authorization}
+    response = await answer(place, post(headers=headers, query=query))
+    if status == 200:
+        assert response.body == TRUE
+    else:
+        assert_no_decision(response, status)
+
+
+async def test_to_ask_about_others_takes_cluster_action(tmp_path: Path) -> None:
+    """Of one resource and of a type alike; about itself everybody may ask."""
+    place = Place(tmp_path, allow(PROXY, Operation.DESCRIBE, "topic-1"))
+    for changes in ((), BY_TYPE):
+        refused = await answer(place, post(asked(*changes), query="token=proxy.secret"))
+        assert_no_decision(refused, 403)
+        itself = post(asked(*changes, by_principal(PROXY)), query="token=proxy.secret")
+        assert (await answer(place, itself)).body == TRUE
+    assert place.authorizer.counts["OPA"].invalid == 2
+
+
+async def test_a_right_that_is_not_known_yet_is_no_decision(tmp_path: Path) -> None:
+    """503: the caller may ask again."""
+    place = Place(tmp_path, loaded=False)
+    about_root = asked(by_principal(ROOT))
+    refused = await answer(place, post(about_root, query="token=proxy.secret"))
+    assert_no_decision(refused, 503)
+    assert (await answer(place, post(about_root, query="token=root.secret"))).body == TRUE
+    assert place.authorizer.counts["OPA"].not_ready == 1
+
+
+def test_no_request_shows_its_token() -> None:
+    """It may stand in a header, in the query, or anywhere in the body."""
+    request = post(b"secret", query="token=secret", headers={b"authorization": b"Bearer secret"})
+    assert repr(request) == f"Request(POST {PATH})"

@@ -1,0 +1,124 @@
+"""Who may ask a decision stream, and about whom."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import msgspec
+import pytest
+import trio
+
+from authorizerd.acl.model import Operation, PermissionType
+from authorizerd.protocol.decisions.stream import Answer, Greeting, StreamQuestion
+from authorizerd.protocol.framing import frame
+from authorizerd.protocol.kafka.error_codes import ErrorCode
+from tests.daemon.decision_place import OTHER, PROXY, ROOT, Place, allow, cluster_action
+from tests.daemon.stream_questions import (
+    ACLS,
+    ALICE,
+    ALLOWED,
+    DENIED,
+    MAY,
+    NOT_READY,
+    at_offset,
+    question,
+)
+from tests.daemon.stream_service import connected, new_server, start
+
+
+@pytest.mark.parametrize(
+    ("version", "token", "error"),
+    [
+        (0, "proxy.secret", ErrorCode.UNSUPPORTED_VERSION),
+        (2, "proxy.secret", ErrorCode.UNSUPPORTED_VERSION),
+        (1, None, ErrorCode.SASL_AUTHENTICATION_FAILED),
+        (1, "proxy.wrong", ErrorCode.SASL_AUTHENTICATION_FAILED),
+        (1, "nobody.secret", ErrorCode.SASL_AUTHENTICATION_FAILED),
+    ],
+)
+async def test_a_hello_that_is_refused_is_told_why_and_closed(
+    nursery: trio.Nursery,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    version: int,
+    token: str | None,
+    error: ErrorCode,
+) -> None:
+    """Nothing that comes with it is answered; it learns no offset, and the log no token."""
+    caplog.set_level(logging.DEBUG)
+    server = new_server(Place(tmp_path, *ACLS))
+    client = (await start(nursery, server)).connect()
+    hello = frame(msgspec.msgpack.encode(("hello", version, token)))
+    await client.stream.send_all(hello + client.frames.ask(1, [MAY]))
+    assert await client.greeting() == Greeting("hello", 1, error, -1)
+    assert await client.is_closed()
+    assert server.statistics.connections_broken == 1
+    assert error.name in caplog.text
+    assert "secret" not in caplog.text
+    nursery.cancel_scope.cancel()
+
+
+def about(*principals: str) -> list[StreamQuestion]:
+    return [question(principal) for principal in principals]
+
+
+async def test_a_caller_asks_about_itself(nursery: trio.Nursery, tmp_path: Path) -> None:
+    """About another, one of many, it needs CLUSTER_ACTION: the whole frame is refused."""
+    place = Place(tmp_path, *ACLS, allow(PROXY, Operation.READ, "orders"))
+    server, client = await connected(nursery, place, "proxy.secret")
+    assert await client.ask(about(PROXY, PROXY)) == Answer(1, 0, 0, ALLOWED * 2)
+    assert [line for line in place.audit_log.lines if "CLUSTER" in line] == []
+    refused = Answer(1, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, 0, b"")
+    for others in (about(ALICE), about(ALICE, OTHER), about(ROOT)):
+        assert await client.ask(others) == refused
+    for number in range(20):  # whichever of the two is looked at first
+        assert await client.ask(about(PROXY, f"User:{number}")) == refused
+    assert (server.counts.allowed, server.counts.invalid) == (2, 44)
+    assert await client.ask([]) == Answer(1, 0, 0, b"")
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("token", ["proxy.secret", "root.secret"])
+async def test_with_cluster_action_a_caller_asks_about_all(
+    nursery: trio.Nursery, tmp_path: Path, token: str
+) -> None:
+    """Or as a super user; that check is not counted among the questions."""
+    place = Place(tmp_path, *ACLS, cluster_action(PROXY))
+    server, client = await connected(nursery, place, token)
+    assert await client.ask(about(ALICE, PROXY, OTHER)) == Answer(1, 0, 0, ALLOWED + DENIED * 2)
+    assert (server.counts.allowed, server.counts.denied) == (1, 2)
+    place.snapshot.publish(at_offset(1, cluster_action(PROXY, permission=PermissionType.DENY)))
+    error = 0 if token == "root.secret" else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    assert (await client.ask(about(ALICE))).error_code == error
+    nursery.cancel_scope.cancel()
+
+
+async def test_a_caller_whose_rights_are_not_known_yet_waits(
+    nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    """AUTHORIZER_NOT_READY even about a super user; a super user's own frame is answered."""
+    place = Place(tmp_path, loaded=False)
+    server = new_server(place)
+    listener = await start(nursery, server)
+    proxy, root = listener.connect(), listener.connect()
+    await proxy.greet("proxy.secret")
+    await root.greet("root.secret")
+    assert await proxy.ask(about(ROOT)) == Answer(1, ErrorCode.AUTHORIZER_NOT_READY, -1, b"")
+    assert server.counts.not_ready == 1
+    assert await root.ask(about(ROOT, ALICE)) == Answer(1, 0, -1, ALLOWED + NOT_READY)
+    nursery.cancel_scope.cancel()
+
+
+async def test_a_withdrawn_token_is_worth_nothing_on_an_open_connection(
+    nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    """Its holder may not even ask about itself."""
+    place = Place(tmp_path, allow(PROXY, Operation.READ, "orders"))
+    _, client = await connected(nursery, place, "proxy.secret")
+    assert (await client.ask(about(PROXY))).decisions == ALLOWED
+    place.rewrite_tokens("")
+    place.askers.read_anew()()
+    refused = Answer(1, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, 0, b"")
+    assert await client.ask(about(PROXY)) == refused
+    nursery.cancel_scope.cancel()

@@ -1,0 +1,193 @@
+"""The decision stream's connections: how they begin, what ends them, and the drain."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import suppress
+
+import msgspec
+import pytest
+import trio
+from trio.testing import lockstep_stream_pair, wait_all_tasks_blocked
+
+from authorizerd.daemon.net.connection_server import SWEEP_SECONDS
+from authorizerd.protocol.decisions.stream import Answer, Greeting, StreamClientConnection
+from authorizerd.protocol.framing import frame
+from authorizerd.protocol.kafka.error_codes import ErrorCode
+from tests.daemon.decision_place import Place
+from tests.daemon.stream_questions import ACLS, ALLOWED, MAY, at_offset
+from tests.daemon.stream_service import (
+    DRAIN_TIMEOUT_S,
+    FRAME_BYTES_MAX,
+    IDLE_TIMEOUT_S,
+    LOGIN_TIMEOUT_S,
+    connected,
+    new_server,
+    start,
+    until,
+)
+
+
+async def test_the_greeting_tells_version_and_offset(nursery: trio.Nursery) -> None:
+    """Where the daemon is in the log."""
+    place = Place(None)
+    place.snapshot.publish(at_offset(41))
+    client = (await start(nursery, new_server(place))).connect()
+    assert await client.greet() == Greeting("hello", 1, ErrorCode.NONE, 41)
+    nursery.cancel_scope.cancel()
+
+
+async def test_a_client_that_does_not_read_is_not_read_from(
+    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
+) -> None:
+    """What waits for it is bounded; it is closed when its time is up."""
+    server = new_server(Place(None, *ACLS))
+    client = (await start(nursery, server)).connect(lockstep_stream_pair)
+    nursery.start_soon(client.stream.send_all, client.frames.hello())
+    await client.greeting()
+    ask = client.frames.ask(1, [])
+    sent = 0
+
+    async def send() -> None:
+        nonlocal sent
+        with suppress(trio.BrokenResourceError):
+            while True:
+                await client.stream.send_all(ask * 100)
+                sent += 100
+
+    async with trio.open_nursery() as sending:
+        sending.start_soon(send)
+        await wait_all_tasks_blocked()
+        taken = sent
+        assert taken <= 200
+        await trio.sleep(IDLE_TIMEOUT_S - 1)
+        assert (sent, server.statistics.connections_open) == (taken, 1)
+        await trio.sleep(2)
+        sending.cancel_scope.cancel()
+    assert server.statistics.connections_open == 0
+    assert server.statistics.connections_timed_out == 1
+    nursery.cancel_scope.cancel()
+
+
+async def test_an_idle_connection_is_closed(
+    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
+) -> None:
+    """Before its hello, between frames and within one; that is no fault."""
+    server = new_server(Place(None))
+    listener = await start(nursery, server)
+    for has_greeted, sent in ((False, b""), (False, b"\0\0"), (True, b""), (True, b"\0\0")):
+        client = listener.connect()
+        if has_greeted:
+            await client.greet()
+        if sent:
+            await client.stream.send_all(sent)
+        started = trio.current_time()
+        assert await client.is_closed()
+        timeout = IDLE_TIMEOUT_S if has_greeted else LOGIN_TIMEOUT_S
+        assert timeout <= trio.current_time() - started <= timeout + 2 * SWEEP_SECONDS
+    assert server.statistics.connections_timed_out == 4
+    assert server.statistics.connections_broken == 0
+    nursery.cancel_scope.cancel()
+
+
+NO_FRAMES = {
+    "oversized": (FRAME_BYTES_MAX + 1).to_bytes(4, "big"),
+    "negative size": b"\xff\xff\xff\xff",
+    "nothing": bytes(4),
+    "no msgpack": frame(b"\xc1"),
+    "a second hello": StreamClientConnection(0).hello(),
+    "HTTP": b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("bad", NO_FRAMES.values(), ids=NO_FRAMES)
+async def test_what_is_no_frame_closes_its_own_connection_only(
+    nursery: trio.Nursery, bad: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What stands before it is answered, what stands behind it is not looked at."""
+    caplog.set_level(logging.INFO)
+    server = new_server(Place(None, *ACLS))
+    listener = await start(nursery, server)
+    client, other = listener.connect(), listener.connect()
+    await client.greet()
+    await other.greet()
+    ask = client.frames.ask
+    await client.stream.send_all(ask(1, [MAY]) + bad + ask(2, [MAY]))
+    assert await client.answer() == Answer(1, 0, 0, ALLOWED)
+    assert await client.is_closed()
+    assert (await other.ask([MAY])).decisions == ALLOWED
+    assert server.statistics.connections_broken == 1
+    assert [record.levelname for record in caplog.records] == ["INFO"]
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        msgspec.msgpack.encode((1, [MAY])),
+        msgspec.msgpack.encode(("hello", "1")),
+        msgspec.msgpack.encode(("hello", 1, "token")).replace(b"token", b"toke\xff"),
+    ],
+)
+async def test_whoever_begins_without_a_hello_is_closed(
+    nursery: trio.Nursery, first: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Unanswered, and it is the peer's fault, told in a line."""
+    caplog.set_level(logging.INFO)
+    client = (await start(nursery, new_server(Place(None, *ACLS)))).connect()
+    await client.stream.send_all(frame(first))
+    assert await client.is_closed()
+    assert [record.levelname for record in caplog.records] == ["INFO"]
+    nursery.cancel_scope.cancel()
+
+
+async def test_too_many_connections_are_refused(nursery: trio.Nursery) -> None:
+    """The newest goes, at once, those before it stay; when one ends, there is room again."""
+    server = new_server(Place(None, *ACLS), max_connections=2)
+    listener = await start(nursery, server)
+    first, second = listener.connect(), listener.connect()
+    await first.greet()
+    await second.greet()
+    third = listener.connect()
+    too_many = ErrorCode.THROTTLING_QUOTA_EXCEEDED
+    assert await third.greeting() == Greeting("hello", 1, too_many, -1)
+    assert await third.is_closed()
+    assert server.statistics.connections_refused == 1
+    assert (await first.ask([MAY])).decisions == ALLOWED
+    await second.stream.aclose()
+    await until(lambda: server.statistics.connections_open == 1)
+    await listener.connect().greet()
+    nursery.cancel_scope.cancel()
+
+
+async def test_a_drain_answers_what_is_under_way(
+    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
+) -> None:
+    """A frame that waits for its offset, too; idle connections are closed at once."""
+    place = Place(None)
+    server = new_server(place)
+    listener = await start(nursery, server)
+    idle, busy = listener.connect(), listener.connect()
+    await idle.greet()
+    await busy.greet()
+    await busy.stream.send_all(busy.frames.ask(1, [MAY], 5) + busy.frames.ask(2, [MAY]))
+    await wait_all_tasks_blocked()
+    nursery.start_soon(server.drain)
+    assert await idle.is_closed()
+    place.snapshot.publish(at_offset(5, *ACLS))
+    assert await busy.answer() == Answer(1, 0, 5, ALLOWED)
+    assert await busy.answer() == Answer(2, 0, 5, ALLOWED)
+    assert await busy.is_closed()
+    assert trio.current_time() < DRAIN_TIMEOUT_S
+
+
+async def test_a_drain_waits_only_so_long(
+    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
+) -> None:
+    """An offset that does not come holds up no shutdown."""
+    server, client = await connected(nursery, Place(None))
+    await client.stream.send_all(client.frames.ask(1, [MAY], 5))
+    await wait_all_tasks_blocked()
+    await server.drain()
+    assert await client.is_closed()
+    assert trio.current_time() == pytest.approx(DRAIN_TIMEOUT_S)

@@ -1,0 +1,69 @@
+"""The tokens file on the disk."""
+
+from __future__ import annotations
+
+import os
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from authorizerd.config.errors import ConfigurationError
+from authorizerd.daemon.decisions.token_file import FILE_BYTES_MAX, read_tokens
+from authorizerd.daemon.errors import StartError
+
+LINE = f"a {sha256(b'secret').hexdigest()} User:ä\n".encode()
+
+
+def refusal(path: Path) -> str:
+    with pytest.raises(StartError) as error:
+        read_tokens(str(path))
+    return str(error.value)
+
+
+def test_a_file_that_others_may_read_is_read(tmp_path: Path) -> None:
+    """Only hashes stand in it."""
+    path = tmp_path / "tokens"
+    path.write_bytes(LINE)
+    path.chmod(0o664)
+    (tmp_path / "link").symlink_to(path)
+    token = read_tokens(str(tmp_path / "link")).find(b"a.secret")
+    assert token is not None
+    assert token.principal == "User:ä"
+
+
+def test_a_file_that_everybody_may_write_to_is_refused(tmp_path: Path) -> None:
+    """Anybody could make a token for a super user."""
+    path = tmp_path / "tokens"
+    path.write_bytes(LINE)
+    path.chmod(0o646)
+    assert refusal(path) == (
+        f"authorizerd.tokens.file: {path}: everybody may write to it (chmod o-w)"
+    )
+
+
+def test_what_is_no_file_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    """A pipe without a writer would block."""
+    assert refusal(tmp_path / "none").endswith(": No such file or directory")
+    assert refusal(tmp_path).endswith(": Is a directory")
+    os.mkfifo(tmp_path / "pipe")
+    assert refusal(tmp_path / "pipe").endswith(": not a file")
+
+
+def test_a_file_of_other_bytes_is_refused_with_its_line(tmp_path: Path) -> None:
+    """Neither what is no UTF-8 nor what is too long is looked into."""
+    path = tmp_path / "tokens"
+    path.write_bytes(LINE * 2 + b"b\xff\n")
+    assert refusal(path) == f"authorizerd.tokens.file: {path}:3: not UTF-8"
+    path.write_bytes(b"#" * (FILE_BYTES_MAX + 1))
+    assert refusal(path) == f"authorizerd.tokens.file: {path}: more than {FILE_BYTES_MAX} bytes"
+    path.write_bytes(b"#" * FILE_BYTES_MAX)
+    assert len(read_tokens(str(path))) == 0
+
+
+def test_a_bad_line_is_named_with_the_file(tmp_path: Path) -> None:
+    """That is where to look."""
+    path = tmp_path / "tokens"
+    path.write_bytes(LINE * 2)
+    with pytest.raises(ConfigurationError, match=f"{path}:2: the id a is used in an earlier line"):
+        read_tokens(str(path))

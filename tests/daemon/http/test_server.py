@@ -1,0 +1,299 @@
+"""The HTTP server over its connections: what requests are answered, and when."""
+
+from __future__ import annotations
+
+import logging
+import math
+import socket
+from collections.abc import Awaitable
+from functools import partial
+
+import pytest
+import trio
+import trio.testing
+
+from authorizerd.daemon.http.server import (
+    ANSWER_BYTES_IN_A_TURN_MAX,
+    ANSWERS_IN_A_TURN_MAX,
+    HttpServer,
+)
+from authorizerd.daemon.net.connection_limits import ConnectionLimits
+from authorizerd.protocol.http.messages import Request, Response
+from authorizerd.protocol.http.request_head import HttpLimits
+from tests.daemon.http_service import (
+    GET,
+    MemoryListener,
+    StreamPair,
+    ask,
+    connect,
+    echo,
+    new_server,
+    receive_all,
+    receive_until,
+    start,
+    start_in_memory,
+    until,
+)
+
+
+async def test_a_connection_serves_one_request_after_another(nursery: trio.Nursery) -> None:
+    """Keep-alive over a real socket, and the counters that tell of it."""
+    server = new_server()
+    async with await connect(await start(nursery, server)) as client:
+        assert (await ask(client, "/a")).startswith(b"HTTP/1.1 200 OK\r\n")
+        assert (await ask(client, "/b")).endswith(b"/b")
+        assert server.statistics.connections_open == 1
+    await until(lambda: server.statistics.connections_open == 0)
+    assert server.statistics.connections_accepted == 1
+    assert server.statistics.requests == 2
+    nursery.cancel_scope.cancel()
+
+
+async def test_answers_leave_without_waiting_for_company(nursery: trio.Nursery) -> None:
+    """TCP_NODELAY is set on what was accepted: a small answer is not held back."""
+    handled = trio.Event()
+    accepted: list[trio.SocketStream] = []
+
+    class Listener(trio.abc.Listener[trio.SocketStream]):
+        def __init__(self, listener: trio.SocketListener) -> None:
+            self._listener = listener
+
+        async def accept(self) -> trio.SocketStream:
+            accepted.append(await self._listener.accept())
+            handled.set()
+            return accepted[-1]
+
+        async def aclose(self) -> None:
+            await self._listener.aclose()
+
+    [inner] = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    nursery.start_soon(new_server().serve, [Listener(inner)])
+    async with await connect(inner.socket.getsockname()[1]):
+        await handled.wait()
+        assert accepted[0].getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) == 1
+    nursery.cancel_scope.cancel()
+
+
+async def test_a_body_larger_than_any_buffer_arrives_and_leaves_whole(
+    nursery: trio.Nursery,
+) -> None:
+    """Reads and writes go on where the kernel took or gave only a part."""
+    size = 8_000_000
+
+    async def reverse(request: Request) -> Response:
+        return Response(status=200, body=request.body[::-1])
+
+    server = HttpServer(
+        name="big",
+        handler=reverse,
+        limits=ConnectionLimits(
+            connections_max=1,
+            login_timeout_s=60,
+            request_timeout_s=60,
+            idle_timeout_s=60,
+            drain_timeout_s=1,
+        ),
+        http_limits=HttpLimits(body_bytes_max=size),
+        room_bytes=4 * size,
+        turn_ms_max=math.inf,
+        allowed_hosts=None,
+    )
+    body = bytes(range(250)) * (size // 250)
+    async with await connect(await start(nursery, server)) as client:
+        head = b"POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: %d\r\n\r\n"
+        await client.send_all(head % size + body)
+        assert (await receive_all(client)).endswith(b"\r\n\r\n" + body[::-1])
+    nursery.cancel_scope.cancel()
+
+
+def recorded_pair(sends: list[bytes]) -> StreamPair:
+    """Return a pair whose second stream notes what each of its sends sent."""
+    ours, theirs = trio.testing.memory_stream_pair()
+
+    async def record() -> None:
+        sends.append(bytes(theirs.send_stream.get_data_nowait()))
+
+    theirs.send_stream.send_all_hook = record
+    return ours, theirs
+
+
+async def test_pipelined_requests_are_answered_in_one_send(nursery: trio.Nursery) -> None:
+    """What came together is answered together, in order; a turn's worth at a time."""
+    sends: list[bytes] = []
+    listener = MemoryListener(partial(recorded_pair, sends))
+    await start_in_memory(nursery, new_server(), listener)
+    count = ANSWERS_IN_A_TURN_MAX + 3
+    requests = [GET.replace(b"/", b"/%d" % number, 1) for number in range(count)]
+    await listener.connect().send_all(b"".join(requests))
+    await trio.testing.wait_all_tasks_blocked()
+    assert [data.count(b"HTTP/1.1 200 OK") for data in sends] == [ANSWERS_IN_A_TURN_MAX, 3]
+    bodies = [answer.split(b"\r\n\r\n")[1] for answer in b"".join(sends).split(b"HTTP")[1:]]
+    assert bodies == [b"/%d" % number for number in range(count)]
+    nursery.cancel_scope.cancel()
+
+
+async def test_large_answers_do_not_wait_for_each_other(nursery: trio.Nursery) -> None:
+    """What is held for one peer is bounded in bytes too."""
+
+    async def answer_at_length(request: Request) -> Response:
+        return Response(status=200, body=bytes(ANSWER_BYTES_IN_A_TURN_MAX // 2))
+
+    sends: list[bytes] = []
+    listener = MemoryListener(partial(recorded_pair, sends))
+    await start_in_memory(nursery, new_server(answer_at_length), listener)
+    await listener.connect().send_all(GET * 5)
+    await trio.testing.wait_all_tasks_blocked()
+    assert [data.count(b"HTTP/1.1 200 OK") for data in sends] == [2, 2, 1]
+    nursery.cancel_scope.cancel()
+
+
+async def test_others_have_their_turn_between_many_pipelined_requests(
+    nursery: trio.Nursery,
+) -> None:
+    """One peer's requests hold the loop for a turn's worth of them at most."""
+    count = 1000
+    handled = longest = 0
+    all_handled = trio.Event()
+
+    async def count_request(request: Request) -> Response:
+        nonlocal handled
+        handled += 1
+        if handled == count:
+            all_handled.set()
+        return Response(status=200, body=b"")
+
+    async def watch() -> None:
+        nonlocal longest
+        while True:
+            before = handled
+            await trio.lowlevel.checkpoint()
+            longest = max(longest, handled - before)
+
+    async with await connect(await start(nursery, new_server(count_request))) as client:
+        nursery.start_soon(watch)
+        await client.send_all(GET * count)
+        with trio.fail_after(5):
+            await all_handled.wait()
+    # The loop shuffles its tasks, so two turns of one may come between two of another.
+    assert 1 < longest <= 2 * ANSWERS_IN_A_TURN_MAX
+    nursery.cancel_scope.cancel()
+
+
+async def test_a_fault_in_a_handler_is_told_to_the_log_alone(
+    nursery: trio.Nursery, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The peer gets a plain 500 and the end; the daemon and other connections go on."""
+
+    async def fail(request: Request) -> Response:
+        if request.path == "/good":
+            return await echo(request)
+        raise RuntimeError("secret")
+
+    server = new_server(fail)
+    port = await start(nursery, server)
+    async with await connect(port) as other, await connect(port) as client:
+        await client.send_all(GET + GET)
+        answer = await receive_all(client)
+        assert answer == (
+            b"HTTP/1.1 500 Internal Server Error\r\nContent-Type: text/plain; charset=utf-8\r\n"
+            b"Content-Length: 15\r\nConnection: close\r\n\r\ninternal error\n"
+        )
+        assert await ask(other, "/good")
+    [record] = caplog.records
+    assert record.levelno == logging.ERROR
+    assert record.getMessage() == "decision HTTP: no answer to GET /"
+    assert server.statistics.requests_failed == 1
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.usefixtures("caplog")
+async def test_a_header_that_would_break_its_line_is_a_fault_of_the_handler(
+    nursery: trio.Nursery,
+) -> None:
+    """Nothing of such a response is sent."""
+
+    async def split(request: Request) -> Response:
+        return Response(status=200, body=b"", headers=((b"X", b"a\r\nSet-Cookie: b"),))
+
+    async with await connect(await start(nursery, new_server(split))) as client:
+        await client.send_all(GET)
+        answer = await receive_all(client)
+    assert answer.startswith(b"HTTP/1.1 500 ")
+    assert b"Set-Cookie" not in answer
+    nursery.cancel_scope.cancel()
+
+
+async def test_a_bad_request_is_answered_and_ends_the_connection(nursery: trio.Nursery) -> None:
+    """After the answers to the good ones before it, and though its body is still being sent."""
+    server = new_server()
+    async with await connect(await start(nursery, server)) as client:
+        too_large = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1001\r\n\r\n" + b"a" * 1001
+        await client.send_all(GET + too_large + GET)
+        answer = await receive_all(client)
+    first, second = answer.split(b"HTTP/1.1 ")[1:]
+    assert first.startswith(b"200 OK")
+    assert second.startswith(b"413 ")
+    assert second.endswith(b"Connection: close\r\n\r\nrequest body too large\n")
+    assert (server.statistics.requests, server.statistics.requests_bad) == (1, 1)
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("host", [b"Host: evil.example\r\n", b"Host:\r\n", b""])
+async def test_a_host_that_is_not_allowed_is_refused(nursery: trio.Nursery, host: bytes) -> None:
+    """A page of evil.example, resolved to 127.0.0.1, gets nothing out of a reader's daemon."""
+    server = new_server()
+    async with await connect(await start(nursery, server)) as client:
+        version = b"1.1" if host else b"1.0"
+        await client.send_all(b"GET /secret HTTP/%b\r\n%b\r\n" % (version, host))
+        answer = await receive_all(client)
+    assert answer.startswith(b"HTTP/1.1 403 ")
+    assert answer.endswith(b"Connection: close\r\n\r\nhost not allowed\n")
+    nursery.cancel_scope.cancel()
+
+
+async def test_leave_to_send_a_body_is_given_before_it_comes(nursery: trio.Nursery) -> None:
+    """Expect: 100-continue."""
+    async with await connect(await start(nursery, new_server())) as client:
+        await client.send_all(
+            b"POST /p HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n"
+            b"Content-Length: 3\r\n\r\n"
+        )
+        assert await receive_until(client, b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
+        await client.send_all(b"abc")
+        assert (await receive_until(client, b"/p")).startswith(b"HTTP/1.1 200 ")
+    nursery.cancel_scope.cancel()
+
+
+async def test_a_peer_that_resets_its_connection_harms_nobody(nursery: trio.Nursery) -> None:
+    """A reset while an answer is under way ends that connection alone."""
+    begun = trio.Event()
+    release = trio.Event()
+
+    async def wait(request: Request) -> Response:
+        if request.path == "/gone":
+            begun.set()
+            await release.wait()
+        return await echo(request)
+
+    server = new_server(wait)
+    port = await start(nursery, server)
+    async with await connect(port) as other:
+        gone = await connect(port)
+        gone.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+        await gone.send_all(GET.replace(b"/", b"/gone", 1))
+        await begun.wait()
+        await gone.aclose()
+        release.set()
+        await until(lambda: server.statistics.connections_open == 1)
+        assert await ask(other, "/a")
+    nursery.cancel_scope.cancel()
+
+
+def test_a_handler_is_any_async_callable() -> None:
+    """An object with ``async __call__`` serves as well as a function."""
+
+    class Handles:
+        def __call__(self, request: Request) -> Awaitable[Response]:
+            return echo(request)
+
+    assert new_server(Handles()).statistics.requests == 0

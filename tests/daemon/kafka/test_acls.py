@@ -1,0 +1,488 @@
+"""DescribeAcls, CreateAcls, DeleteAcls: from the bytes of a request to those of its answer."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+import trio
+from trio.testing import MockClock, wait_all_tasks_blocked
+
+from authorizerd.acl.audit import AuditLevel
+from authorizerd.acl.model import (
+    Acl,
+    AclFilter,
+    Operation,
+    PatternType,
+    PermissionType,
+    ResourceType,
+)
+from authorizerd.acl.updates import RECORDS_PER_REQUEST_MAX, TOO_MANY_CREATED, TOO_MANY_REMOVED
+from authorizerd.actors.errors import LogWriteError
+from authorizerd.protocol import primitives as wire
+from authorizerd.protocol.errors import DecodeError
+from authorizerd.protocol.kafka.acl_responses import TEXTS_BYTES_MAX, FilterResult, MatchingAcl
+from authorizerd.protocol.kafka.api import ApiKey
+from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
+from tests.daemon.kafka_service import (
+    ALICE,
+    ANYTHING,
+    CLUSTER_NAME,
+    acl,
+    on_cluster,
+    start,
+)
+
+VERSIONS = [1, 2, 3]
+NO_COLON = (
+    "Could not parse principal from `alice` (no colon is present separating the principal type "
+    "from the principal name)"
+)
+NOT_AUTHORIZED = ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed.")
+LITERAL = acl("t", principal="User:a")
+PREFIXED = acl("t", principal="User:a", pattern_type=PatternType.PREFIXED)
+OTHER = acl("u", principal="User:b")
+
+
+def invalid(text: str) -> ApiError:
+    return ApiError(ErrorCode.INVALID_REQUEST, text)
+
+
+def matched(result: FilterResult) -> list[Acl]:
+    assert result.error is None
+    return sorted((match.acl for match in result.matches), key=str)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_what_is_created_is_described_and_deleted(
+    nursery: trio.Nursery, version: int
+) -> None:
+    """Every version but 0 says all of an ACL."""
+    service = await start(nursery)
+    acls = [LITERAL, PREFIXED, on_cluster(Operation.ALTER, PermissionType.DENY)]
+    assert await service.create(acls, version=version) == [None] * 3
+    assert await service.describe(version=version) == service.acls == set(acls)
+    (deleted,) = await service.delete([ANYTHING], version=version)
+    assert matched(deleted) == sorted(acls, key=str)
+    assert service.acls == set()
+    nursery.cancel_scope.cancel()
+
+
+V0_CREATE = bytes.fromhex(
+    "00000001"  # one creation:
+    "02 0001 74"  # TOPIC t, no pattern type
+    "0006 557365723a61"  # User:a
+    "0001 2a"  # from any host
+    "03 03"  # READ is ALLOWed
+)
+V0_CREATED = bytes.fromhex("00000000 00000001 0000 0000")
+V0_FILTER = bytes.fromhex("01 ffff ffff ffff 01 01")  # every field open
+V0_MATCH = bytes.fromhex("02 0001 74 0006 557365723a61 0001 2a 03 03")
+V0_DESCRIBED = bytes.fromhex(
+    "00000000 0000 0000"  # no error, an empty text
+    "00000001 02 0001 74"  # one resource: TOPIC t
+    "00000001 0006 557365723a61 0001 2a 03 03"  # one entry
+)
+V0_DELETED = bytes.fromhex("00000000 00000001 0000 ffff 00000001 0000 ffff") + V0_MATCH
+V0_DELETED_NOTHING = bytes.fromhex("00000000 00000001 0000 ffff 00000000")
+
+
+async def test_version_0_creates_what_is_literal(nursery: trio.Nursery) -> None:
+    """KIP-140's bytes know no pattern type."""
+    service = await start(nursery)
+    assert await service.raw(ApiKey.CREATE_ACLS, 0, V0_CREATE) == V0_CREATED
+    assert service.acls == {LITERAL}
+    nursery.cancel_scope.cancel()
+
+
+async def test_version_0_sees_and_deletes_only_what_is_literal(nursery: trio.Nursery) -> None:
+    """With a null name too: the pattern type is LITERAL, never ANY."""
+    service = await start(nursery, LITERAL, PREFIXED)
+    assert await service.raw(ApiKey.DESCRIBE_ACLS, 0, V0_FILTER) == V0_DESCRIBED
+    one_filter = b"\0\0\0\1" + V0_FILTER
+    assert await service.raw(ApiKey.DELETE_ACLS, 0, one_filter) == V0_DELETED
+    assert service.acls == {PREFIXED}
+    assert await service.raw(ApiKey.DELETE_ACLS, 0, one_filter) == V0_DELETED_NOTHING
+    nursery.cancel_scope.cancel()
+
+
+async def test_version_0_finds_by_name(nursery: trio.Nursery) -> None:
+    """The literal of that name: neither prefixes of it, nor the wildcard."""
+    service = await start(nursery, LITERAL, PREFIXED, acl("*"), OTHER)
+    named = bytes.fromhex("02 0001 74 ffff ffff 01 01")
+    assert await service.raw(ApiKey.DESCRIBE_ACLS, 0, named) == V0_DESCRIBED
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize(
+    ("bad", "text"),
+    [
+        (acl("x", resource_type=ResourceType.CLUSTER), "only valid name for the CLUSTER resource"),
+        (
+            acl("k", resource_type=ResourceType.CLUSTER, pattern_type=PatternType.PREFIXED),
+            "The only valid name for the CLUSTER resource is kafka-cluster",
+        ),
+        (acl(""), "Invalid empty resource name"),
+        (acl(principal="alice"), NO_COLON),
+        (acl(principal="*"), NO_COLON.replace("alice", "*")),
+        (acl(operation=Operation.ANY), "Invalid operation ANY"),
+        (acl(operation=0), "Invalid operation UNKNOWN"),
+        (acl(operation=99), "Invalid operation UNKNOWN"),
+        (acl(resource_type=ResourceType.ANY), "Invalid resourceType ANY"),
+        (acl(resource_type=99), "Invalid resourceType UNKNOWN"),
+        (acl(pattern_type=PatternType.ANY), "Invalid patternType ANY"),
+        (acl(pattern_type=PatternType.MATCH), "Invalid patternType MATCH"),
+        (acl(pattern_type=-7), "Invalid patternType UNKNOWN"),
+        (acl(permission_type=PermissionType.ANY), "Invalid permissionType ANY"),
+        (acl(permission_type=0), "Invalid permissionType UNKNOWN"),
+    ],
+)
+async def test_a_bad_item_is_refused_and_the_others_go_on(
+    nursery: trio.Nursery, bad: Acl, text: str
+) -> None:
+    """INVALID_REQUEST with Kafka's text for that item alone; the connection stays."""
+    service = await start(nursery)
+    first, error, last = await service.create([LITERAL, bad, OTHER])
+    assert (first, last) == (None, None)
+    assert error is not None
+    assert error.code == ErrorCode.INVALID_REQUEST
+    assert text in str(error.message)
+    assert service.acls == {LITERAL, OTHER}
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        acl(CLUSTER_NAME, resource_type=ResourceType.CLUSTER, pattern_type=PatternType.PREFIXED),
+        acl(principal=":"),
+        acl("not a topic's name/"),
+        acl("g", resource_type=ResourceType.GROUP, operation=Operation.WRITE),
+        acl(principal="User:*"),
+        Acl(ResourceType.TOPIC, "t", PatternType.LITERAL, ALICE, "", 3, 3),
+    ],
+)
+async def test_what_kafka_accepts_is_accepted(nursery: trio.Nursery, odd: Acl) -> None:
+    """However odd: a prefix of the cluster's name, a principal of nothing, no host."""
+    service = await start(nursery)
+    assert await service.create([odd]) == [None]
+    assert service.acls == {odd}
+    nursery.cancel_scope.cancel()
+
+
+async def test_a_duplicate_is_a_success_that_writes_nothing(nursery: trio.Nursery) -> None:
+    """Of what is there already, and of what stands in the same request."""
+    service = await start(nursery, LITERAL)
+    assert await service.create([LITERAL, OTHER, OTHER]) == [None] * 3
+    assert [len(batch) for batch in service.running.log.batches] == [1]
+    assert await service.create([LITERAL, OTHER]) == [None] * 2
+    assert len(service.running.log.batches) == 1
+    nursery.cancel_scope.cancel()
+
+
+async def test_an_empty_request_is_answered(nursery: trio.Nursery) -> None:
+    """No items, no results, nothing written."""
+    service = await start(nursery)
+    assert await service.create([]) == []
+    assert await service.delete([]) == []
+    assert service.running.log.batches == []
+    nursery.cancel_scope.cancel()
+
+
+async def test_too_many_new_acls_are_none(nursery: trio.Nursery) -> None:
+    """One request is one batch: beyond 10,000 records every item is a POLICY_VIOLATION."""
+    service = await start(nursery)
+    acls = [acl(str(number)) for number in range(RECORDS_PER_REQUEST_MAX + 1)]
+    refused = ApiError(ErrorCode.POLICY_VIOLATION, TOO_MANY_CREATED)
+    assert await service.create(acls) == [refused] * len(acls)
+    assert service.acls == set()
+    assert await service.create([acls[0]]) == [None]
+    assert await service.create(acls) == [None] * len(acls)  # a duplicate is free
+    over = AclFilter(), AclFilter(resource_name="none")
+    too_many = FilterResult([], invalid(TOO_MANY_REMOVED))
+    assert await service.delete(over) == [too_many] * 2
+    assert len(service.acls) == len(acls)
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("code", [0, 99, -1])
+async def test_unknown_codes_in_filters_are_invalid_requests(
+    nursery: trio.Nursery, version: int, code: int
+) -> None:
+    """Describe says so at the top, delete at the filter; the other filters go on."""
+    service = await start(nursery, LITERAL, OTHER)
+    cases = {
+        AclFilter(resource_type=code): "Unknown patternFilter.",
+        AclFilter(pattern_type=code): "Unknown patternFilter.",
+        AclFilter(operation=code): "Unknown entryFilter.",
+        AclFilter(permission_type=code): "Unknown entryFilter.",
+    }
+    for wanted, text in cases.items():
+        assert await service.describe(wanted, version=version) == invalid(text)
+    results = await service.delete([*cases, AclFilter(principal="User:b")], version=version)
+    assert [result.error for result in results] == [*map(invalid, cases.values()), None]
+    assert service.acls == {LITERAL}
+    nursery.cancel_scope.cancel()
+
+
+async def test_an_acl_that_two_filters_meet_is_reported_twice_and_removed_once(
+    nursery: trio.Nursery,
+) -> None:
+    """Each filter sees the state before the request."""
+    service = await start(nursery, LITERAL, OTHER)
+    by_name, by_all = await service.delete([AclFilter(resource_name="t"), ANYTHING])
+    assert matched(by_name) == [LITERAL]
+    assert matched(by_all) == [LITERAL, OTHER]
+    assert [len(batch) for batch in service.running.log.batches] == [2]
+    assert service.acls == set()
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize(
+    ("pattern_type", "name", "found"),
+    [
+        (PatternType.MATCH, None, {"foo", "P:f", "*", "P:*"}),
+        (PatternType.MATCH, "foo", {"foo", "P:f", "*"}),
+        (PatternType.MATCH, "*", {"*", "P:*"}),
+        (PatternType.ANY, "f", {"P:f"}),
+        (PatternType.ANY, "*", {"*", "P:*"}),
+        (PatternType.ANY, "foo", {"foo"}),
+        (PatternType.LITERAL, "foo", {"foo"}),
+        (PatternType.PREFIXED, "foo", set()),
+        (PatternType.PREFIXED, None, {"P:f", "P:*"}),
+    ],
+)
+async def test_filters_mean_in_describe_and_delete_what_kip_290_says(
+    nursery: trio.Nursery, pattern_type: PatternType, name: str | None, found: set[str]
+) -> None:
+    """MATCH: all that a resource of the name meets; ANY: exactly the name, of either type."""
+    patterns = {
+        "foo": acl("foo"),
+        "P:f": acl("f", pattern_type=PatternType.PREFIXED),
+        "*": acl("*"),
+        "P:*": acl("*", pattern_type=PatternType.PREFIXED),
+    }
+    service = await start(nursery, *patterns.values())
+    wanted = AclFilter(pattern_type=pattern_type, resource_name=name)
+    expected = {patterns[each] for each in found}
+    assert await service.describe(wanted) == expected
+    (deleted,) = await service.delete([wanted])
+    assert set(matched(deleted)) == expected
+    assert service.acls == set(patterns.values()) - expected
+    nursery.cancel_scope.cancel()
+
+
+async def test_a_principal_in_a_filter_is_exact_text(nursery: trio.Nursery) -> None:
+    """``*`` finds nothing in it, nor does a name without its type."""
+    service = await start(nursery, LITERAL, acl("t", principal="User:*"))
+    assert await service.describe(AclFilter(principal="*")) == set()
+    assert await service.describe(AclFilter(principal="a")) == set()
+    assert await service.describe(AclFilter(principal="User:*")) == {acl("t", principal="User:*")}
+    nursery.cancel_scope.cancel()
+
+
+async def test_stored_unknown_codes_are_told_and_deleted(nursery: trio.Nursery) -> None:
+    """By open filters, with their raw codes."""
+    odd = acl("t", operation=99, permission_type=98)
+    service = await start(nursery, odd)
+    assert await service.describe() == {odd}
+    (deleted,) = await service.delete([ANYTHING])
+    assert deleted == FilterResult([MatchingAcl(odd)])
+    assert service.acls == set()
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_without_the_right_nothing_is_done_or_told(
+    nursery: trio.Nursery, version: int
+) -> None:
+    """CLUSTER_AUTHORIZATION_FAILED: each item, each filter, the whole of a describe."""
+    service = await start(nursery, LITERAL)
+    assert (
+        await service.create([OTHER, acl("")], version=version, principal=ALICE)
+        == [NOT_AUTHORIZED] * 2
+    )
+    assert (
+        await service.delete([ANYTHING] * 3, version=version, principal=ALICE)
+        == [FilterResult([], NOT_AUTHORIZED)] * 3
+    )
+    assert await service.describe(version=version, principal=ALICE) == NOT_AUTHORIZED
+    assert service.acls == {LITERAL}
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("api_key", [ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS])
+async def test_without_the_right_a_large_request_earns_no_answer_many_times_its_size(
+    nursery: trio.Nursery, version: int, api_key: ApiKey
+) -> None:
+    """An item has its code; texts end after a MiB. What announces more than it holds is refused."""
+    service = await start(nursery)
+    count = 100_000
+    is_flexible = version >= 2
+    head = wire.unsigned_varint(count + 1) if is_flexible else count.to_bytes(4, "big")
+    body = head + bytes(10 * count)
+    answer = await service.raw(api_key, version, body, principal=ALICE)
+    assert answer.count(b"\0\x1f") >= count
+    assert len(answer) < len(body) + TEXTS_BYTES_MAX
+    with pytest.raises(DecodeError, match="items: 100000 announced"):
+        await service.raw(api_key, version, body[: 5 * count], principal=ALICE)
+    nursery.cancel_scope.cancel()
+
+
+async def test_version_0_without_the_right(nursery: trio.Nursery) -> None:
+    """The same in KIP-140's bytes."""
+    service = await start(nursery, LITERAL)
+    error = b"\0\x1f\0\x1dCluster authorization failed."
+    ask = partial(service.raw, version=0, principal=ALICE)
+    created = await ask(ApiKey.CREATE_ACLS, body=V0_CREATE)
+    assert created == bytes(4) + b"\0\0\0\1" + error
+    described = await ask(ApiKey.DESCRIBE_ACLS, body=V0_FILTER)
+    assert described == bytes(4) + error + bytes(4)
+    deleted = await ask(ApiKey.DELETE_ACLS, body=b"\0\0\0\1" + V0_FILTER)
+    assert deleted == bytes(4) + b"\0\0\0\1" + error + bytes(4)
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize(
+    ("granted", "describes", "alters"),
+    [
+        (Operation.DESCRIBE, True, False),
+        (Operation.ALTER, True, True),
+        (Operation.ALL, True, True),
+        (Operation.CLUSTER_ACTION, False, False),
+    ],
+)
+async def test_the_rights_are_describe_and_alter_of_the_cluster(
+    nursery: trio.Nursery, granted: Operation, describes: bool, alters: bool
+) -> None:
+    """ALTER implies DESCRIBE, nothing else implies either."""
+    service = await start(nursery, on_cluster(granted))
+    described = await service.describe(principal=ALICE)
+    assert (described != NOT_AUTHORIZED) is describes
+    assert (await service.create([OTHER], principal=ALICE) == [None]) is alters
+    (deleted,) = await service.delete([AclFilter(principal="User:b")], principal=ALICE)
+    assert (deleted.error is None) is alters
+    nursery.cancel_scope.cancel()
+
+
+async def test_the_principal_that_means_everyone_has_no_right(nursery: trio.Nursery) -> None:
+    """No question can be about ``User:*``, so the answer is no, and no fault."""
+    service = await start(nursery, acl(CLUSTER_NAME, resource_type=4, principal="User:*"))
+    assert await service.describe(principal="User:*") == NOT_AUTHORIZED
+    assert await service.create([OTHER], principal="User:*") == [NOT_AUTHORIZED]
+    nursery.cancel_scope.cancel()
+
+
+async def test_the_audit_knows_the_requests_by_their_names(nursery: trio.Nursery) -> None:
+    """One line a request, for the right that it takes; denials at INFO."""
+    service = await start(nursery)
+    await service.describe(principal=ALICE)
+    await service.create([OTHER, LITERAL], principal=ALICE)
+    await service.delete([ANYTHING])
+    assert [
+        (event.request_name, event.question.operation, event.question.host, event.level)
+        for event in service.events
+    ] == [
+        ("DescribeAcls", Operation.DESCRIBE, "10.0.0.1", AuditLevel.INFO),
+        ("CreateAcls", Operation.ALTER, "10.0.0.1", AuditLevel.INFO),
+        ("DeleteAcls", Operation.ALTER, "10.0.0.1", AuditLevel.DEBUG),
+    ]
+    nursery.cancel_scope.cancel()
+
+
+async def test_when_time_is_up_finished_items_keep_their_result(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    """Pending ones get REQUEST_TIMED_OUT, and are done all the same once the log goes on."""
+    service = await start(nursery)
+    with service.log_held():
+        first, bad, last = await service.create([LITERAL, acl(""), OTHER])
+        (deleted,) = await service.delete([ANYTHING])
+    assert first is not None
+    assert first.code == ErrorCode.REQUEST_TIMED_OUT
+    assert "may still apply" in str(first.message)
+    assert last == first
+    assert bad == invalid("Invalid empty resource name")
+    assert deleted == FilterResult([], first)
+    assert trio.current_time() >= 60
+    assert (service.purgatory.requests_waiting, service.purgatory.items_waiting) == (0, 0)
+    await wait_all_tasks_blocked()
+    assert len(service.running.log.batches) == 2
+    assert service.acls == set()
+    nursery.cancel_scope.cancel()
+
+
+async def test_what_waits_is_counted_in_purgatory(nursery: trio.Nursery) -> None:
+    """And its wait as remote time; what was refused at once never waits."""
+    service = await start(nursery)
+    async with trio.open_nursery() as asking:
+        with service.log_held():
+            asking.start_soon(service.create, [LITERAL, acl(""), OTHER])
+            await wait_all_tasks_blocked()
+            assert (service.purgatory.requests_waiting, service.purgatory.items_waiting) == (1, 2)
+    assert service.purgatory.items_waiting == 0
+    remote = service.times.remote["CreateAcls"]
+    assert sum(remote.counts) == 1
+    assert remote.sum_s > 0
+    nursery.cancel_scope.cancel()
+
+
+async def test_too_many_waiting_updates_are_refused(nursery: trio.Nursery) -> None:
+    """An update that was not done, and never will be: BROKER_NOT_AVAILABLE."""
+    service = await start(nursery, requests_max=1)
+    full = ApiError(ErrorCode.BROKER_NOT_AVAILABLE, "too many updates are waiting")
+    async with trio.open_nursery() as asking:
+        with service.log_held():
+            for name in "ab":  # one is being written, one waits
+                asking.start_soon(service.create, [acl(name)])
+                await wait_all_tasks_blocked()
+            assert await service.create([LITERAL, OTHER]) == [full] * 2
+            assert await service.delete([ANYTHING]) == [FilterResult([], full)]
+    assert service.acls == {acl("a"), acl("b")}
+    nursery.cancel_scope.cancel()
+
+
+async def test_a_daemon_that_shuts_down_refuses_updates(nursery: trio.Nursery) -> None:
+    """It still describes."""
+    service = await start(nursery, LITERAL)
+    service.running.queue.close()
+    await wait_all_tasks_blocked()
+    refused = ApiError(ErrorCode.BROKER_NOT_AVAILABLE, "the daemon is shutting down")
+    assert await service.create([OTHER]) == [refused]
+    assert await service.describe() == {LITERAL}
+    nursery.cancel_scope.cancel()
+
+
+async def test_an_error_of_the_log_is_told_to_who_waits() -> None:
+    """KAFKA_STORAGE_ERROR, since it is not known whether it was done; then the daemon ends."""
+    answers: list[ApiError | None] = []
+
+    async def create() -> None:
+        async with trio.open_nursery() as nursery:
+            service = await start(nursery)
+            service.running.log.error = OSError("no space left")
+            with trio.CancelScope(shield=True):
+                answers.extend(await service.create([LITERAL, acl("")]))
+
+    with pytest.raises(ExceptionGroup) as ended:
+        await create()
+    assert ended.group_contains(LogWriteError)
+    assert answers[0] is not None
+    assert answers[0].code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert answers[1] == invalid("Invalid empty resource name")
+
+
+@pytest.mark.parametrize("version", range(4))
+@pytest.mark.parametrize("api_key", [ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS, ApiKey.DESCRIBE_ACLS])
+async def test_a_body_that_breaks_off_is_a_decode_error(
+    nursery: trio.Nursery, api_key: ApiKey, version: int
+) -> None:
+    """Which closes the connection; nothing of it is done."""
+    service = await start(nursery, LITERAL)
+    for body in (b"", b"\x7f\xff\xff\xff", b"\0\0\0\x01\x02"):
+        with pytest.raises(DecodeError):
+            await service.raw(api_key, version, body)
+    assert service.acls == {LITERAL}
+    nursery.cancel_scope.cancel()

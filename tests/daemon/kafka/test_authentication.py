@@ -1,0 +1,100 @@
+"""The way from a stranger to a principal, step by step."""
+
+from __future__ import annotations
+
+import pytest
+
+from authorizerd.config.jaas import PlainUsers
+from authorizerd.daemon.kafka.authentication import OutOfTurnError, SaslExchange
+from authorizerd.protocol.kafka.error_codes import ErrorCode
+
+USERS = PlainUsers({"alice": "alice-secret"})
+GOOD = b"\0alice\0alice-secret"
+BAD = b"\0alice\0wrong"
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_a_mechanism_and_a_token_make_a_principal(version: int) -> None:
+    """Version 0 of the handshake is followed by a raw token, version 1 by a request."""
+    exchange = SaslExchange(USERS)
+    assert exchange.choose_mechanism("PLAIN", version).error_code == ErrorCode.NONE
+    assert exchange.expects_raw_token is (version == 0)
+    assert exchange.principal is None
+    assert exchange.authenticate(GOOD).error_code == ErrorCode.NONE
+    assert exchange.principal == "User:alice"
+    assert not exchange.expects_raw_token
+    assert not exchange.has_failed
+
+
+def test_a_wrong_password_fails_for_good() -> None:
+    """There is no second token on one connection."""
+    exchange = SaslExchange(USERS)
+    exchange.choose_mechanism("PLAIN", 1)
+    assert exchange.authenticate(BAD).error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+    assert exchange.has_failed
+    with pytest.raises(OutOfTurnError):
+        exchange.authenticate(GOOD)
+    with pytest.raises(OutOfTurnError):
+        exchange.choose_mechanism("PLAIN", 1)
+    assert exchange.principal is None
+
+
+@pytest.mark.parametrize("mechanism", ["plain", "SCRAM-SHA-512", ""])
+def test_an_unsupported_mechanism_fails(mechanism: str) -> None:
+    """The answer names those that there are."""
+    exchange = SaslExchange(USERS)
+    answer = exchange.choose_mechanism(mechanism, 1)
+    assert (answer.error_code, answer.mechanisms) == (
+        ErrorCode.UNSUPPORTED_SASL_MECHANISM,
+        ("PLAIN",),
+    )
+    assert exchange.has_failed
+
+
+def test_what_comes_out_of_turn_is_not_answered() -> None:
+    """A token before the mechanism, a second mechanism where a raw token must come."""
+    exchange = SaslExchange(USERS)
+    with pytest.raises(OutOfTurnError):
+        exchange.authenticate(GOOD)
+    exchange.choose_mechanism("PLAIN", 0)
+    with pytest.raises(OutOfTurnError):
+        exchange.choose_mechanism("PLAIN", 1)
+
+
+def test_between_mechanism_and_token_all_else_fails() -> None:
+    """With an answer, as in Kafka, where the token is to come in a request."""
+    exchange = SaslExchange(USERS)
+    exchange.choose_mechanism("PLAIN", 1)
+    answer = exchange.choose_mechanism("PLAIN", 1)
+    assert (answer.error_code, answer.mechanisms) == (ErrorCode.ILLEGAL_SASL_STATE, ())
+    assert exchange.has_failed
+    exchange = SaslExchange(USERS)
+    exchange.choose_mechanism("PLAIN", 1)
+    assert exchange.tell_versions() == ErrorCode.ILLEGAL_SASL_STATE
+    assert exchange.has_failed
+
+
+def test_a_stranger_is_told_the_versions_once() -> None:
+    """Who is logged in, as often as he likes."""
+    exchange = SaslExchange(USERS)
+    assert exchange.tell_versions() == ErrorCode.NONE
+    with pytest.raises(OutOfTurnError):
+        exchange.tell_versions()
+    exchange.choose_mechanism("PLAIN", 1)
+    exchange.authenticate(GOOD)
+    for known in (exchange, SaslExchange(None)):
+        for _ in range(2):
+            assert known.tell_versions() == ErrorCode.NONE
+
+
+def test_who_is_logged_in_stays_who_it_is() -> None:
+    """Neither handshake nor token is taken again, nor where everyone is ANONYMOUS."""
+    logged_in = SaslExchange(USERS)
+    logged_in.choose_mechanism("PLAIN", 1)
+    logged_in.authenticate(GOOD)
+    for exchange, principal in ((logged_in, "User:alice"), (SaslExchange(None), "User:ANONYMOUS")):
+        handshake = exchange.choose_mechanism("PLAIN", 1)
+        assert (handshake.error_code, handshake.mechanisms) == (ErrorCode.ILLEGAL_SASL_STATE, ())
+        assert exchange.authenticate(BAD).error_code == ErrorCode.ILLEGAL_SASL_STATE
+        assert exchange.principal == principal
+        assert not exchange.has_failed

@@ -1,0 +1,374 @@
+"""Metadata, DescribeCluster, FindCoordinator: what is told of a cluster of one node."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from uuid import UUID
+
+import pytest
+import trio
+
+from authorizerd.acl.audit import AuditLevel
+from authorizerd.acl.model import Operation, PermissionType, ResourceType
+from authorizerd.acl.operations import NOT_REQUESTED, SUPPORTED, bit_field
+from authorizerd.daemon.kafka.responses import BROKER_ENDPOINTS, CONTROLLER_ENDPOINTS
+from authorizerd.daemon.kafka.topics import TOPICS_PER_STEP
+from authorizerd.protocol.kafka.api import APIS, ApiKey
+from authorizerd.protocol.kafka.error_codes import ErrorCode
+from tests.daemon.kafka_service import ALICE, CLUSTER, ROOT, KafkaService, acl, on_cluster, start
+
+TOPIC_ID = UUID(int=5)
+EVERY_OPERATION = bit_field(SUPPORTED[ResourceType.CLUSTER])
+METADATA_VERSIONS = APIS[ApiKey.METADATA].versions
+COORDINATOR_VERSIONS = APIS[ApiKey.FIND_COORDINATOR].versions
+DESCRIBE_T = acl("t", operation=Operation.DESCRIBE)
+GROUP, TRANSACTION, SHARE = range(3)
+
+
+def topic(name: str | None = None, topic_id: UUID | None = None) -> SimpleNamespace:
+    return SimpleNamespace(name=name, topic_id=topic_id)
+
+
+async def metadata(
+    service: KafkaService,
+    version: int,
+    *topics: SimpleNamespace,
+    principal: str = ALICE,
+    wants_operations: bool = False,
+    is_all: bool = False,
+) -> SimpleNamespace:
+    answer: SimpleNamespace = await service.ask(
+        ApiKey.METADATA,
+        version,
+        principal=principal,
+        topics=None if is_all and version else topics,
+        allow_auto_topic_creation=True,
+        include_cluster_authorized_operations=wants_operations,
+        include_topic_authorized_operations=True,
+    )
+    return answer
+
+
+@pytest.mark.parametrize("version", METADATA_VERSIONS)
+async def test_metadata_tells_of_one_node(nursery: trio.Nursery, version: int) -> None:
+    """By its advertised address; no topics where all are asked for."""
+    service = await start(nursery)
+    answer = await metadata(service, version, is_all=True)
+    (node,) = answer.brokers
+    assert (node.node_id, node.host, node.port) == (7, "broker.example", 9092)
+    assert answer.topics == ()
+    assert getattr(answer, "controller_id", 7) == 7
+    assert getattr(answer, "cluster_id", CLUSTER.cluster_id) == CLUSTER.cluster_id
+    assert getattr(answer, "error_code", 0) == 0
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("version", METADATA_VERSIONS)
+async def test_a_topic_is_unknown_only_to_who_may_describe_it(
+    nursery: trio.Nursery, version: int
+) -> None:
+    """To everyone else it is TOPIC_AUTHORIZATION_FAILED, with no id, in the request's order."""
+    service = await start(nursery, DESCRIBE_T)
+    answer = await metadata(service, version, topic("hidden"), topic("t"), topic("other"))
+    assert [(each.error_code, each.name) for each in answer.topics] == [
+        (ErrorCode.TOPIC_AUTHORIZATION_FAILED, "hidden"),
+        (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "t"),
+        (ErrorCode.TOPIC_AUTHORIZATION_FAILED, "other"),
+    ]
+    assert {getattr(each, "topic_id", None) for each in answer.topics} == {None}
+    assert [event.level for event in service.events] == [
+        AuditLevel.INFO,
+        AuditLevel.DEBUG,
+        AuditLevel.INFO,
+    ]
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("version", [12, 13])
+@pytest.mark.parametrize("principal", [ALICE, ROOT])
+async def test_an_unknown_id_is_unknown_to_everyone(
+    nursery: trio.Nursery, version: int, principal: str
+) -> None:
+    """UNKNOWN_TOPIC_ID with the id and no name; beside ids, names do not count."""
+    service = await start(nursery, DESCRIBE_T)
+    asked = topic("t"), topic(topic_id=TOPIC_ID), topic("t")
+    answer = await metadata(service, version, *asked, principal=principal)
+    assert [(each.error_code, each.name, each.topic_id) for each in answer.topics] == [
+        (ErrorCode.UNKNOWN_TOPIC_ID, None, TOPIC_ID)
+    ]
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("version", METADATA_VERSIONS)
+async def test_a_topic_that_is_named_again_is_told_of_once(
+    nursery: trio.Nursery, version: int
+) -> None:
+    """However far apart the two stand."""
+    service = await start(nursery, DESCRIBE_T)
+    others = [topic(f"other-{number}") for number in range(3 * TOPICS_PER_STEP)]
+    answer = await metadata(service, version, topic("t"), topic("t"), *others, topic("t"))
+    assert [each.name for each in answer.topics] == ["t", *(each.name for each in others)]
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("version", [10, 11])
+async def test_versions_without_topic_ids_refuse_them(nursery: trio.Nursery, version: int) -> None:
+    """Nothing else is answered; a null name, which they cannot repeat, comes back empty."""
+    service = await start(nursery, DESCRIBE_T)
+    for unclear in (topic(topic_id=TOPIC_ID), topic("u", TOPIC_ID), topic()):
+        answer = await metadata(service, version, topic("t"), unclear)
+        assert [(each.error_code, each.name, each.topic_id) for each in answer.topics] == [
+            (ErrorCode.INVALID_REQUEST, "t", None),
+            (ErrorCode.INVALID_REQUEST, unclear.name or "", unclear.topic_id),
+        ]
+        assert answer.brokers == ()
+        assert getattr(answer, "cluster_id", None) is None
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("version", [8, 9, 10])
+@pytest.mark.parametrize(
+    ("granted", "denied", "operations"),
+    [
+        ((), (), 0),
+        ((Operation.CREATE, Operation.CLUSTER_ACTION), (), 0),
+        ((Operation.DESCRIBE,), (), 1 << Operation.DESCRIBE),
+        ((Operation.ALTER,), (), 1 << Operation.ALTER | 1 << Operation.DESCRIBE),
+        ((Operation.ALTER,), (Operation.DESCRIBE,), 0),
+        ((Operation.ALL,), (), EVERY_OPERATION),
+        ((Operation.ALL,), (Operation.ALTER,), EVERY_OPERATION & ~(1 << Operation.ALTER)),
+    ],
+)
+async def test_the_clusters_operations_are_those_that_are_authorized(
+    nursery: trio.Nursery,
+    version: int,
+    granted: tuple[Operation, ...],
+    denied: tuple[Operation, ...],
+    operations: int,
+) -> None:
+    """KIP-430: 0 without DESCRIBE, which ALTER implies; the same in DescribeCluster."""
+    rules = [on_cluster(each) for each in granted]
+    rules += [on_cluster(each, PermissionType.DENY) for each in denied]
+    service = await start(nursery, *rules)
+    answer = await metadata(service, version, wants_operations=True)
+    assert answer.cluster_authorized_operations == operations
+    described = await describe_cluster(service, version - 8, wants_operations=True)
+    assert described.error_code == 0
+    assert described.cluster_authorized_operations == operations
+    assert service.events == []  # at TRACE, which this audit does not show
+    nursery.cancel_scope.cancel()
+
+
+async def test_operations_that_are_not_asked_for_are_not_told(nursery: trio.Nursery) -> None:
+    """INT32_MIN, to a super user as well; nobody's rights are looked at."""
+    service = await start(nursery)
+    for version in (8, 9, 10):
+        answer = await metadata(service, version, principal=ROOT)
+        assert answer.cluster_authorized_operations == NOT_REQUESTED
+    for version in range(3):
+        described = await describe_cluster(service, version, principal=ROOT)
+        assert described.cluster_authorized_operations == NOT_REQUESTED
+    assert service.events == []
+    nursery.cancel_scope.cancel()
+
+
+def mismatched(*, sent: str, wanted: str) -> tuple[ErrorCode, str]:
+    text = (
+        f"The request was sent to an endpoint of type {sent}, "
+        f"but we wanted an endpoint of type {wanted}"
+    )
+    return ErrorCode.MISMATCHED_ENDPOINT_TYPE, text
+
+
+async def describe_cluster(
+    service: KafkaService,
+    version: int,
+    *,
+    principal: str = ALICE,
+    listener_name: str = "BROKER",
+    endpoint_type: int = BROKER_ENDPOINTS,
+    wants_operations: bool = False,
+) -> SimpleNamespace:
+    answer: SimpleNamespace = await service.ask(
+        ApiKey.DESCRIBE_CLUSTER,
+        version,
+        principal=principal,
+        listener_name=listener_name,
+        include_cluster_authorized_operations=wants_operations,
+        endpoint_type=endpoint_type,
+        include_fenced_brokers=False,
+    )
+    return answer
+
+
+@pytest.mark.parametrize("version", range(3))
+async def test_describe_cluster_tells_of_one_node(nursery: trio.Nursery, version: int) -> None:
+    """Anyone may ask."""
+    service = await start(nursery)
+    answer = await describe_cluster(service, version)
+    assert (answer.error_code, answer.error_message) == (0, None)
+    assert (answer.cluster_id, answer.controller_id) == (CLUSTER.cluster_id, 7)
+    (node,) = answer.brokers
+    assert (node.broker_id, node.host, node.port) == (7, "broker.example", 9092)
+    assert getattr(answer, "endpoint_type", BROKER_ENDPOINTS) == BROKER_ENDPOINTS
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize(
+    ("listener_name", "endpoint_type", "told"),
+    [
+        ("BROKER", BROKER_ENDPOINTS, (ErrorCode.NONE, None)),
+        ("BROKER", CONTROLLER_ENDPOINTS, mismatched(sent="BROKER", wanted="CONTROLLER")),
+        ("BROKER", 3, (ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, "Unsupported endpoint type 3")),
+        ("CONTROLLER", CONTROLLER_ENDPOINTS, (ErrorCode.NONE, None)),
+        ("CONTROLLER", BROKER_ENDPOINTS, mismatched(sent="CONTROLLER", wanted="BROKER")),
+        ("CONTROLLER", 0, (ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, "Unsupported endpoint type 0")),
+    ],
+)
+async def test_a_listener_tells_of_endpoints_of_its_own_type(
+    nursery: trio.Nursery,
+    version: int,
+    listener_name: str,
+    endpoint_type: int,
+    told: tuple[ErrorCode, str | None],
+) -> None:
+    """KIP-919: brokers on a broker's listener, controllers on a controller's, with Kafka's texts.
+
+    An error brings the type of a version that has none.
+    """
+    service = await start(nursery)
+    answer = await describe_cluster(
+        service,
+        version,
+        listener_name=listener_name,
+        endpoint_type=endpoint_type,
+        principal=ROOT,
+    )
+    assert (answer.error_code, answer.error_message) == told
+    is_error = told[0] != ErrorCode.NONE
+    ports = [] if is_error else [CLUSTER.node_of(listener_name).port]
+    assert [node.port for node in answer.brokers] == ports
+    assert answer.endpoint_type == (BROKER_ENDPOINTS if is_error else endpoint_type)
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("version", range(3))
+async def test_only_who_may_alter_the_cluster_is_told_of_controllers(
+    nursery: trio.Nursery, version: int
+) -> None:
+    """KIP-919; to describe it is not enough, and what was asked makes no difference."""
+    for granted, is_told in ((Operation.DESCRIBE, False), (Operation.ALTER, True)):
+        service = await start(nursery, on_cluster(granted, PermissionType.ALLOW))
+        for endpoint_type in (CONTROLLER_ENDPOINTS, 0):
+            answer = await describe_cluster(
+                service, version, listener_name="CONTROLLER", endpoint_type=endpoint_type
+            )
+            refused = answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+            assert refused != is_told
+            assert not refused or answer.error_message == "Cluster authorization failed."
+        if is_told and not version:  # which asks for brokers, and does not know of types
+            assert answer.error_code == ErrorCode.INVALID_REQUEST
+    nursery.cancel_scope.cancel()
+
+
+async def find_coordinators(
+    service: KafkaService, version: int, *keys: str, key_type: int = GROUP, principal: str = ALICE
+) -> list[SimpleNamespace]:
+    answer = await service.ask(
+        ApiKey.FIND_COORDINATOR,
+        version,
+        principal=principal,
+        key=keys[0] if keys else "",
+        key_type=key_type,
+        coordinator_keys=keys,
+    )
+    return list(answer.coordinators) if version >= 4 else [answer]
+
+
+@pytest.mark.parametrize("version", COORDINATOR_VERSIONS)
+async def test_the_coordinator_of_a_group_is_told_to_who_may_describe_it(
+    nursery: trio.Nursery, version: int
+) -> None:
+    """It is this node; READ of the group implies that right."""
+    service = await start(nursery, acl("g", resource_type=ResourceType.GROUP))
+    (found,) = await find_coordinators(service, version, "g")
+    assert (found.error_code, found.node_id, found.host, found.port) == (
+        ErrorCode.NONE,
+        7,
+        "broker.example",
+        9092,
+    )
+    text = {0: None, 1: "NONE", 2: "NONE", 3: "NONE"}.get(version, "")
+    assert getattr(found, "error_message", None) == text
+    (hidden,) = await find_coordinators(service, version, "hidden")
+    text = {0: None}.get(version, "" if version >= 4 else "Group authorization failed.")
+    assert getattr(hidden, "error_message", None) == text
+    assert (hidden.error_code, hidden.node_id, hidden.host, hidden.port) == (
+        ErrorCode.GROUP_AUTHORIZATION_FAILED,
+        -1,
+        "",
+        -1,
+    )
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("version", [1, 3])
+@pytest.mark.parametrize(
+    ("key_type", "error"),
+    [
+        (TRANSACTION, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
+        (SHARE, ErrorCode.INVALID_REQUEST),
+        (-1, ErrorCode.INVALID_REQUEST),
+    ],
+)
+async def test_other_keys_have_rights_of_their_own(
+    nursery: trio.Nursery, version: int, key_type: int, error: ErrorCode
+) -> None:
+    """A transactional id's is DESCRIBE of it; kinds that are not known are refused."""
+    service = await start(nursery, acl("g", resource_type=ResourceType.GROUP))
+    (refused,) = await find_coordinators(service, version, "g", key_type=key_type)
+    assert refused.error_code == error
+    (found,) = await find_coordinators(service, version, "g", key_type=TRANSACTION, principal=ROOT)
+    assert (found.error_code, found.node_id) == (ErrorCode.NONE, 7)
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize(
+    ("version", "key_type", "principal", "error", "text"),
+    [
+        (5, SHARE, ALICE, ErrorCode.INVALID_REQUEST, ""),
+        (6, SHARE, ALICE, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed."),
+        (6, SHARE, ROOT, ErrorCode.INVALID_REQUEST, ""),
+        (6, 3, ALICE, ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_REQUEST.text),
+    ],
+)
+async def test_share_groups_have_no_coordinator(
+    nursery: trio.Nursery,
+    version: int,
+    key_type: int,
+    principal: str,
+    error: ErrorCode,
+    text: str,
+) -> None:
+    """Version 6 knows them, for whoever may act for the cluster; other types nobody does."""
+    service = await start(nursery, acl("g", resource_type=ResourceType.GROUP))
+    found = await find_coordinators(
+        service, version, "g", "h", key_type=key_type, principal=principal
+    )
+    assert [(each.error_code, each.error_message) for each in found] == [(error, text)] * 2
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("version", [4, 5, 6])
+async def test_many_keys_are_answered_one_by_one(nursery: trio.Nursery, version: int) -> None:
+    """KIP-699: each with its own key and error, in the request's order; none for none."""
+    service = await start(nursery, acl("g", resource_type=ResourceType.GROUP))
+    found = await find_coordinators(service, version, "hidden", "g", "other")
+    assert [(each.key, each.error_code, each.node_id) for each in found] == [
+        ("hidden", ErrorCode.GROUP_AUTHORIZATION_FAILED, -1),
+        ("g", ErrorCode.NONE, 7),
+        ("other", ErrorCode.GROUP_AUTHORIZATION_FAILED, -1),
+    ]
+    assert await find_coordinators(service, version) == []
+    nursery.cancel_scope.cancel()

@@ -1,0 +1,199 @@
+"""AUTHORIZER_NOT_READY before the ACLs are loaded, in each API's own shape; then the handlers."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import pytest
+import trio
+import trio.testing
+
+from authorizerd.acl.model import Operation
+from authorizerd.actors.authorizer import RequestContext
+from authorizerd.daemon.kafka.responses import BROKER_ENDPOINTS
+from authorizerd.protocol.kafka.acl_responses import FilterResult
+from authorizerd.protocol.kafka.api import ApiKey
+from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
+from tests.daemon.kafka.test_cluster import (
+    COORDINATOR_VERSIONS,
+    METADATA_VERSIONS,
+    describe_cluster,
+    find_coordinators,
+    metadata,
+    topic,
+)
+from tests.daemon.kafka_service import ALICE, ANYTHING, ROOT, acl, on_cluster, start
+
+NOT_READY = ErrorCode.AUTHORIZER_NOT_READY
+REFUSED = ApiError(801, NOT_READY.text)
+ACL_ANSWERS_V0 = {  # request body, then the answer's
+    ApiKey.DESCRIBE_ACLS: (b"\x01" + b"\xff" * 6 + b"\x01\x01", bytes(4) + b"%s" + bytes(4)),
+    ApiKey.CREATE_ACLS: (b"\0\0\0\x02" + bytes(40), bytes(4) + b"\0\0\0\x02%s%s"),
+    ApiKey.DELETE_ACLS: (
+        b"\0\0\0\x02" + bytes(40),
+        bytes(4) + b"\0\0\0\x02%s" + bytes(4) + b"%s" + bytes(4),
+    ),
+}
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+async def test_acl_requests_are_refused_before_loading(nursery: trio.Nursery, version: int) -> None:
+    """Describe at the top, create each item, delete each filter without matches; none is done."""
+    service = await start(nursery, is_loaded=False)
+    described = await service.describe(version=version, principal=ALICE)
+    assert described == REFUSED
+    assert await service.create([acl(), acl("")], version=version, principal=ALICE) == [REFUSED] * 2
+    deleted = await service.delete([ANYTHING] * 2, version=version, principal=ALICE)
+    assert deleted == [FilterResult([], REFUSED)] * 2
+    await service.load()
+    assert service.acls == set()
+    assert service.running.log.appends == []
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("api_key", ACL_ANSWERS_V0)
+async def test_acl_requests_of_version_0_are_refused_before_loading(
+    nursery: trio.Nursery, api_key: ApiKey
+) -> None:
+    """The same shapes in KIP-140's bytes."""
+    service = await start(nursery, is_loaded=False)
+    body, shape = ACL_ANSWERS_V0[api_key]
+    text = NOT_READY.text.encode()
+    error = (801).to_bytes(2, "big") + len(text).to_bytes(2, "big") + text
+    expected = shape.replace(b"%s", error)
+    assert await service.raw(api_key, 0, body, principal=ALICE) == expected
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("version", METADATA_VERSIONS)
+async def test_metadata_is_refused_before_loading(nursery: trio.Nursery, version: int) -> None:
+    """Each named topic, and no brokers; from version 13 the whole too."""
+    service = await start(nursery, is_loaded=False)
+    answer = await metadata(service, version, topic("t"), topic("u"))
+    assert [(each.error_code, each.name) for each in answer.topics] == [
+        (NOT_READY, "t"),
+        (NOT_READY, "u"),
+    ]
+    assert answer.brokers == ()
+    assert getattr(answer, "error_code", NOT_READY) == NOT_READY
+    everything = await metadata(service, version, is_all=True)
+    assert (everything.brokers, everything.topics) == ((), ())
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("version", range(10, 14))
+async def test_topics_without_a_name_are_refused_before_loading(
+    nursery: trio.Nursery, version: int
+) -> None:
+    """By their id, and a null name where the version's answers may have one."""
+    service = await start(nursery, is_loaded=False)
+    answer = await metadata(service, version, topic(topic_id=UUID(int=9)))
+    (refused,) = answer.topics
+    assert (refused.error_code, refused.name, refused.topic_id) == (
+        NOT_READY,
+        None if version >= 12 else "",
+        UUID(int=9),
+    )
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("version", range(3))
+async def test_describe_cluster_is_refused_before_loading(
+    nursery: trio.Nursery, version: int
+) -> None:
+    """At the top, with no node."""
+    service = await start(nursery, is_loaded=False)
+    answer = await describe_cluster(service, version)
+    assert (answer.error_code, answer.error_message) == (NOT_READY, NOT_READY.text)
+    assert (answer.brokers, answer.controller_id) == ((), -1)
+    assert getattr(answer, "endpoint_type", BROKER_ENDPOINTS) == BROKER_ENDPOINTS
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("version", COORDINATOR_VERSIONS)
+async def test_find_coordinator_is_refused_before_loading(
+    nursery: trio.Nursery, version: int
+) -> None:
+    """Each key from version 4, the one key before; an unknown kind is not told from a known."""
+    service = await start(nursery, is_loaded=False)
+    keys = ["g", "h"] if version >= 4 else ["g"]
+    for key_type in (0, 99):
+        found = await find_coordinators(service, version, *keys, key_type=key_type)
+        assert [(each.error_code, each.node_id) for each in found] == [(NOT_READY, -1)] * len(keys)
+        assert [each.key for each in found if version >= 4] == (keys if version >= 4 else [])
+    nursery.cancel_scope.cancel()
+
+
+async def test_super_users_are_served_before_loading(nursery: trio.Nursery) -> None:
+    """All but updates, which wait until they can be planned."""
+    service = await start(nursery, is_loaded=False)
+    assert await service.describe(principal=ROOT) == set()
+    answer = await metadata(service, 13, topic("t"), principal=ROOT)
+    assert answer.topics[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert (await describe_cluster(service, 2, principal=ROOT)).error_code == 0
+    (found,) = await find_coordinators(service, 6, "g", principal=ROOT)
+    assert found.error_code == 0
+    results: list[ApiError | None] = []
+    async with trio.open_nursery() as asking:
+
+        async def create() -> None:
+            results.extend(await service.create([acl()], principal=ROOT))
+
+        asking.start_soon(create)
+        await trio.testing.wait_all_tasks_blocked()
+        assert results == []
+        await service.load()
+    assert results == [None]
+    assert service.acls == {acl()}
+    nursery.cancel_scope.cancel()
+
+
+async def test_all_are_served_once_the_acls_are_loaded(nursery: trio.Nursery) -> None:
+    """By what was loaded."""
+    service = await start(nursery, is_loaded=False)
+    assert await service.describe(principal=ALICE) == REFUSED
+    rule = on_cluster(Operation.DESCRIBE)
+    await service.load(rule)
+    assert await service.describe(principal=ALICE) == {rule}
+    nursery.cancel_scope.cancel()
+
+
+async def test_every_request_is_timed_by_its_apis_name(nursery: trio.Nursery) -> None:
+    """Refused ones too."""
+    service = await start(nursery, is_loaded=False)
+    await service.describe(principal=ALICE)
+    await metadata(service, 13)
+    await service.load()
+    await service.describe(principal=ALICE)
+    assert {name: sum(times.counts) for name, times in service.times.local.items()} == {
+        "DescribeAcls": 2,
+        "Metadata": 1,
+    }
+    assert set(service.times.remote) == {"DescribeAcls", "Metadata"}
+    nursery.cancel_scope.cancel()
+
+
+async def test_the_authorizer_is_told_all_of_the_request(
+    nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """KIP-504's AuthorizableRequestContext."""
+    service = await start(nursery)
+    seen: list[RequestContext] = []
+
+    def authorize(context: RequestContext, actions: object) -> list[bool]:
+        seen.append(context)
+        return [True]
+
+    monkeypatch.setattr(service.authorizer, "authorize", authorize)
+    await service.describe(principal=ALICE)
+    assert seen == [
+        RequestContext(
+            principal=ALICE,
+            host="10.0.0.1",
+            request_name="DescribeAcls",
+            listener_name="BROKER",
+            client_id="tests",
+            correlation_id=1,
+        )
+    ]
+    nursery.cancel_scope.cancel()

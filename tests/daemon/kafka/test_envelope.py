@@ -1,0 +1,404 @@
+"""Envelope over the real handlers: whose rights count, what is told outside and what inside."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+import trio
+from trio.testing import wait_all_tasks_blocked
+
+from authorizerd.acl.errors import NotReadyError
+from authorizerd.acl.model import Acl, AclFilter, Operation, PermissionType, ResourceType
+from authorizerd.acl.steps import finish
+from authorizerd.actors.authorizer import Action, RequestContext
+from authorizerd.daemon.kafka.codec import Answer
+from authorizerd.daemon.kafka.envelope import EnvelopeHandler
+from authorizerd.protocol.errors import DecodeError
+from authorizerd.protocol.kafka.acl_client import (
+    decode_create_acls_response,
+    decode_delete_acls_response,
+    encode_create_acls_request,
+    encode_delete_acls_request,
+)
+from authorizerd.protocol.kafka.acl_responses import FilterResult
+from authorizerd.protocol.kafka.api import ApiKey, decode_response
+from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
+from authorizerd.protocol.kafka.server_connection import KafkaRequest
+from tests.daemon.kafka_service import (
+    ALICE,
+    ANYTHING,
+    CLUSTER_NAME,
+    ROOT,
+    KafkaService,
+    acl,
+    on_cluster,
+    start,
+)
+from tests.kafka_principals import encode_principal
+from tests.protocol.kafka.test_envelope import ADDRESS, envelope, inner
+
+BROKER = "User:broker"
+CONTROLLER = "CONTROLLER"
+HOST = "10.0.0.9"
+MAY_FORWARD = Acl(
+    ResourceType.CLUSTER,
+    CLUSTER_NAME,
+    3,
+    BROKER,
+    "*",
+    Operation.CLUSTER_ACTION,
+    PermissionType.ALLOW,
+)
+MAY_ALTER = on_cluster(Operation.ALTER)
+REFUSED = ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed.")
+NO_ENVELOPE = b"\xff\xff"
+NOT_READY = [(0, ErrorCode.UNKNOWN_SERVER_ERROR), (1, ErrorCode.AUTHORIZER_NOT_READY)]
+
+each_version = pytest.mark.parametrize("version", [0, 1])
+
+
+def to_create(*acls: Acl, version: int = 3) -> bytes:
+    tags = b"\0" if version >= 2 else b""
+    return inner(ApiKey.CREATE_ACLS, version, encode_create_acls_request(version, acls), tags=tags)
+
+
+def to_delete(*filters: AclFilter) -> bytes:
+    return inner(ApiKey.DELETE_ACLS, 3, encode_delete_acls_request(3, filters))
+
+
+async def forward_raw(
+    service: KafkaService, body: bytes, *, version: int = 1, forwarder: str = BROKER
+) -> Any:  # noqa: ANN401 - an entity of either version
+    answered = await service.raw(
+        ApiKey.ENVELOPE, version, body, principal=forwarder, listener_name=CONTROLLER
+    )
+    return finish(decode_response(ApiKey.ENVELOPE, version, answered))
+
+
+async def forward(
+    service: KafkaService,
+    data: bytes,
+    *,
+    principal: str = ALICE,
+    version: int = 1,
+    forwarder: str = BROKER,
+) -> Any:  # noqa: ANN401 - an entity of either version
+    body = envelope(data, encode_principal(principal), ADDRESS, version=version)
+    return await forward_raw(service, body, version=version, forwarder=forwarder)
+
+
+def created(answer: Any, version: int = 3) -> list[ApiError | None]:  # noqa: ANN401 - an entity
+    """Return what a forwarded creation was answered, its header seen to be of its version."""
+    assert answer.error_code == ErrorCode.NONE
+    header = b"\0\0\0\x2a" + (b"\0" if version >= 2 else b"")
+    assert answer.response_data.startswith(header)
+    return decode_create_acls_response(version, answer.response_data[len(header) :])
+
+
+def deleted(answer: Any) -> list[FilterResult]:  # noqa: ANN401 - an entity
+    assert answer.error_code == ErrorCode.NONE
+    return decode_delete_acls_response(3, answer.response_data[5:])
+
+
+@each_version
+async def test_cluster_action_is_checked_before_anything_is_decoded(
+    nursery: trio.Nursery, version: int
+) -> None:
+    """Outer CLUSTER_AUTHORIZATION_FAILED to what is no Envelope at all."""
+    service = await start(nursery, MAY_ALTER)
+    for body in (NO_ENVELOPE, envelope(to_create(acl()), version=version)):
+        answer = await forward_raw(service, body, version=version, forwarder=ALICE)
+        assert (answer.error_code, answer.response_data) == (31, None)
+    assert [
+        (event.question.principal, event.question.operation, event.request_name, event.level.name)
+        for event in service.events
+    ] == [(ALICE, Operation.CLUSTER_ACTION, "Envelope", "INFO")] * 2
+    assert service.acls == {MAY_ALTER}
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("inner_version", [0, 1, 2, 3])
+@each_version
+async def test_a_creation_is_carried(
+    nursery: trio.Nursery, version: int, inner_version: int
+) -> None:
+    """And answered behind the response header of its own version, flexible or not."""
+    service = await start(nursery, MAY_FORWARD, MAY_ALTER)
+    data = to_create(acl(), version=inner_version)
+    answer = await forward(service, data, version=version)
+    assert created(answer, inner_version) == [None]
+    assert service.acls == {MAY_FORWARD, MAY_ALTER, acl()}
+    nursery.cancel_scope.cancel()
+
+
+async def test_a_deletion_is_carried(nursery: trio.Nursery) -> None:
+    """With a result a filter."""
+    service = await start(nursery, MAY_FORWARD, MAY_ALTER, acl())
+    answer = await forward(service, to_delete(AclFilter(resource_name="orders"), ANYTHING))
+    assert [len(result.matches) for result in deleted(answer)] == [1, 3]
+    assert service.acls == set()
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("api_key", [ApiKey.DESCRIBE_ACLS, ApiKey.METADATA, ApiKey.ENVELOPE, 9999])
+@each_version
+async def test_other_apis_are_an_outer_invalid_request(
+    nursery: trio.Nursery, version: int, api_key: int
+) -> None:
+    """An Envelope in an Envelope too."""
+    service = await start(nursery, MAY_FORWARD, MAY_ALTER)
+    data = inner(api_key, 1, envelope(to_create(acl())))
+    answer = await forward(service, data, version=version)
+    assert (answer.error_code, answer.response_data) == (ErrorCode.INVALID_REQUEST, None)
+    nursery.cancel_scope.cancel()
+
+
+OUTER_ERRORS = {
+    "bad address": (envelope(to_create(acl()), address=b"\x7f\0\1"), ErrorCode.INVALID_REQUEST),
+    "no inner request": (envelope(b""), ErrorCode.UNSUPPORTED_VERSION),
+    "inner header": (envelope(to_create(acl())[:9]), ErrorCode.UNSUPPORTED_VERSION),
+    "inner body": (envelope(to_create(acl())[:-1]), ErrorCode.UNSUPPORTED_VERSION),
+    "inner trailing bytes": (envelope(to_create(acl()) + b"\0"), ErrorCode.UNSUPPORTED_VERSION),
+    "inner version": (
+        envelope(inner(ApiKey.CREATE_ACLS, 4, b"\1\0")),
+        ErrorCode.UNSUPPORTED_VERSION,
+    ),
+    "bad principal": (
+        envelope(to_create(acl()), b"\0\1"),
+        ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE,
+    ),
+    "no principal": (envelope(to_create(acl()), None), ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE),
+}
+
+
+@pytest.mark.parametrize(("body", "code"), OUTER_ERRORS.values(), ids=OUTER_ERRORS)
+@each_version
+async def test_what_cannot_be_opened_is_an_outer_error(
+    nursery: trio.Nursery,
+    caplog: pytest.LogCaptureFixture,
+    body: bytes,
+    code: ErrorCode,
+    version: int,
+) -> None:
+    """Bad address: 42; unparsable inner request: 35; bad principal: 97. The log says more."""
+    caplog.set_level(logging.INFO)
+    service = await start(nursery, MAY_FORWARD, MAY_ALTER)
+    answer = await forward_raw(service, body, version=version)
+    assert (answer.error_code, answer.response_data) == (code, None)
+    (record,) = caplog.records
+    assert record.getMessage().startswith(f"CONTROLLER: Envelope refused: {code.name}")
+    assert service.running.log.appends == []
+    nursery.cancel_scope.cancel()
+
+
+async def test_what_is_no_envelope_ends_the_connection(nursery: trio.Nursery) -> None:
+    """As any request whose body is cut, once its sender may send one."""
+    service = await start(nursery, MAY_FORWARD)
+    with pytest.raises(DecodeError):
+        await forward_raw(service, NO_ENVELOPE)
+    nursery.cancel_scope.cancel()
+
+
+@each_version
+async def test_the_forwarder_that_is_not_yet_authorized_is_told_so_outside(
+    nursery: trio.Nursery, version: int
+) -> None:
+    """AUTHORIZER_NOT_READY, -1 in version 0; nothing is decoded."""
+    service = await start(nursery, is_loaded=False)
+    for body in (NO_ENVELOPE, envelope(to_create(acl()), version=version)):
+        answer = await forward_raw(service, body, version=version)
+        assert (answer.error_code, answer.response_data) == (dict(NOT_READY)[version], None)
+    await service.load()
+    assert service.acls == set()
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize(("version", "code"), NOT_READY)
+@pytest.mark.parametrize("data", [to_create(acl(), acl("")), to_delete(ANYTHING)])
+async def test_an_inner_answer_that_is_not_ready_is_told_outside(
+    nursery: trio.Nursery, version: int, code: ErrorCode, data: bytes
+) -> None:
+    """A super user forwards for who is none: 801, -1 in version 0, lest it be taken as final."""
+    service = await start(nursery, is_loaded=False)
+    answer = await forward(service, data, version=version, forwarder=ROOT)
+    assert (answer.error_code, answer.response_data) == (code, None)
+    await service.load(acl("kept"))
+    assert service.acls == {acl("kept")}
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize(("version", "code"), NOT_READY)
+async def test_an_inner_check_that_is_not_ready_is_told_outside(
+    nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch, version: int, code: ErrorCode
+) -> None:
+    """From an authorizer that serves all, and is not ready for this question."""
+    service = await start(nursery)
+
+    def authorize(context: RequestContext, actions: list[Action]) -> list[bool]:
+        if context.request_name == "Envelope":
+            return [True] * len(actions)
+        raise NotReadyError
+
+    monkeypatch.setattr(service.authorizer, "authorize", authorize)
+    answer = await forward(service, to_create(acl()), version=version)
+    assert (answer.error_code, answer.response_data) == (code, None)
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize(("version", "code"), NOT_READY)
+async def test_an_inner_principal_that_is_not_served_yet_is_told_outside(
+    nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch, version: int, code: ErrorCode
+) -> None:
+    """By the gate that it would have met here, before its handler is asked."""
+    service = await start(nursery, MAY_FORWARD, MAY_ALTER)
+    monkeypatch.setattr(service.authorizer, "serves", lambda principal: principal != ALICE)
+    answer = await forward(service, to_create(acl()), version=version)
+    assert (answer.error_code, answer.response_data) == (code, None)
+    assert service.running.log.appends == []
+    nursery.cancel_scope.cancel()
+
+
+async def test_super_users_are_forwarded_before_loading(nursery: trio.Nursery) -> None:
+    """What they ask for waits for the ACLs, as if they had asked here."""
+    service = await start(nursery, is_loaded=False)
+    answers: list[Any] = []
+
+    async def ask() -> None:
+        answers.append(await forward(service, to_create(acl()), principal=ROOT, forwarder=ROOT))
+
+    async with trio.open_nursery() as asking:
+        asking.start_soon(ask)
+        await wait_all_tasks_blocked()
+        assert answers == []
+        await service.load()
+    assert created(answers[0]) == [None]
+    nursery.cancel_scope.cancel()
+
+
+@each_version
+async def test_all_other_inner_errors_stay_inside(nursery: trio.Nursery, version: int) -> None:
+    """Outer 0: an item's, and the refusal of all of them."""
+    service = await start(nursery, MAY_FORWARD, MAY_ALTER)
+    answer = await forward(service, to_create(acl(""), acl()), version=version)
+    bad, good = created(answer)
+    assert bad == ApiError(ErrorCode.INVALID_REQUEST, "Invalid empty resource name")
+    assert good is None
+    answer = await forward(service, to_create(acl("b"), acl("c")), principal=BROKER)
+    assert created(answer) == [REFUSED] * 2
+    nursery.cancel_scope.cancel()
+
+
+async def test_the_inner_principals_rights_count(nursery: trio.Nursery) -> None:
+    """Not the forwarder's: a super user's Envelope gives nobody rights, nor takes it any."""
+    service = await start(nursery, MAY_FORWARD)
+    for principal in (ALICE, BROKER, "User:*"):
+        answer = await forward(service, to_create(acl()), principal=principal, forwarder=ROOT)
+        assert created(answer) == [REFUSED]
+    assert service.acls == {MAY_FORWARD}
+    assert created(await forward(service, to_create(acl()), principal=ROOT)) == [None]
+    nursery.cancel_scope.cancel()
+
+
+async def test_the_inner_host_counts(nursery: trio.Nursery) -> None:
+    """That of the client, not of the forwarder."""
+    for host, expected in ((HOST, None), ("10.0.0.1", REFUSED)):
+        async with trio.open_nursery() as running:
+            rule = Acl(ResourceType.CLUSTER, CLUSTER_NAME, 3, ALICE, host, Operation.ALTER, 3)
+            service = await start(running, MAY_FORWARD, rule)
+            assert created(await forward(service, to_create(acl()))) == [expected]
+            running.cancel_scope.cancel()
+
+
+async def test_both_checks_are_audited(nursery: trio.Nursery) -> None:
+    """Each by its own API, principal and host."""
+    service = await start(nursery, MAY_FORWARD, MAY_ALTER)
+    await forward(service, to_create(acl()))
+    assert [
+        (event.request_name, event.question.principal, event.question.host)
+        for event in service.events
+    ] == [("Envelope", BROKER, "10.0.0.1"), ("CreateAcls", ALICE, HOST)]
+    nursery.cancel_scope.cancel()
+
+
+async def test_the_authorizer_is_told_all_of_the_inner_request(
+    nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Client id and correlation id are its own, the listener is this one."""
+    service = await start(nursery)
+    seen: list[RequestContext] = []
+
+    def authorize(context: RequestContext, actions: object) -> list[bool]:
+        seen.append(context)
+        return [True]
+
+    monkeypatch.setattr(service.authorizer, "authorize", authorize)
+    await forward(service, to_create(acl()))
+    assert seen == [
+        RequestContext(
+            principal=BROKER,
+            host="10.0.0.1",
+            request_name="Envelope",
+            listener_name=CONTROLLER,
+            client_id="tests",
+            correlation_id=1,
+        ),
+        RequestContext(
+            principal=ALICE,
+            host=HOST,
+            request_name="CreateAcls",
+            listener_name=CONTROLLER,
+            client_id="client-1",
+            correlation_id=42,
+        ),
+    ]
+    nursery.cancel_scope.cancel()
+
+
+async def test_what_is_forwarded_waits_in_purgatory(nursery: trio.Nursery) -> None:
+    """And its wait is the Envelope's remote time."""
+    service = await start(nursery, MAY_FORWARD, MAY_ALTER)
+    async with trio.open_nursery() as asking:
+        with service.log_held():
+            asking.start_soon(forward, service, to_create(acl(), acl("b")))
+            await wait_all_tasks_blocked()
+            assert (service.purgatory.requests_waiting, service.purgatory.items_waiting) == (1, 2)
+    assert service.purgatory.items_waiting == 0
+    assert set(service.times.remote) == {"Envelope"}
+    assert service.times.remote["Envelope"].sum_s > 0
+    nursery.cancel_scope.cancel()
+
+
+async def test_a_time_out_stays_inside(
+    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
+) -> None:
+    """As any error of an item."""
+    service = await start(nursery, MAY_FORWARD, MAY_ALTER)
+    with service.log_held():
+        (late,) = created(await forward(service, to_create(acl())))
+    assert late is not None
+    assert late.code == ErrorCode.REQUEST_TIMED_OUT
+    nursery.cancel_scope.cancel()
+
+
+async def test_a_body_that_its_handler_refuses_is_unparsable(nursery: trio.Nursery) -> None:
+    """One with more items than it takes, say: its sender's fault, not the forwarder's."""
+    service = await start(nursery, MAY_FORWARD)
+
+    async def handle(request: KafkaRequest, context: RequestContext) -> Answer:
+        raise DecodeError("too many items", 3)
+
+    handler = EnvelopeHandler(service.authorizer, handle)
+    request = KafkaRequest(
+        api_key=ApiKey.ENVELOPE,
+        api_version=1,
+        correlation_id=1,
+        client_id=None,
+        body=envelope(to_create(acl())),
+    )
+    context = RequestContext(principal=ROOT, host=HOST, request_name="Envelope")
+    pieces, _ = await handler.answer(request, context)
+    answer: Any = finish(decode_response(ApiKey.ENVELOPE, 1, b"".join(pieces)))
+    assert (answer.error_code, answer.response_data) == (ErrorCode.UNSUPPORTED_VERSION, None)
+    nursery.cancel_scope.cancel()

@@ -1,0 +1,237 @@
+"""DescribeGroups, ListGroups: there are none, and only who may describe a group learns that."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+import trio
+
+from authorizerd.acl.audit import AuditLevel
+from authorizerd.acl.model import Acl, Operation, PatternType, PermissionType, ResourceType
+from authorizerd.acl.operations import NOT_REQUESTED, SUPPORTED, bit_field
+from authorizerd.daemon.kafka.groups import GROUPS_PER_STEP
+from authorizerd.protocol.kafka.api import APIS, ApiKey
+from authorizerd.protocol.kafka.error_codes import ErrorCode
+from tests.daemon.kafka_service import ALICE, ROOT, KafkaService, acl, on_cluster, start
+
+VERSIONS = APIS[ApiKey.DESCRIBE_GROUPS].versions
+DEAD_VERSIONS = VERSIONS[:6]
+WITH_OPERATIONS = VERSIONS[3:6]
+EVERY_OPERATION = bit_field(SUPPORTED[ResourceType.GROUP])
+
+
+def on_group(
+    name: str = "g",
+    operation: Operation = Operation.DESCRIBE,
+    permission_type: PermissionType = PermissionType.ALLOW,
+    pattern_type: PatternType = PatternType.LITERAL,
+) -> Acl:
+    return acl(
+        name,
+        resource_type=ResourceType.GROUP,
+        operation=operation,
+        permission_type=permission_type,
+        pattern_type=pattern_type,
+    )
+
+
+async def told(
+    service: KafkaService,
+    version: int,
+    *names: str,
+    principal: str = ALICE,
+    wants_operations: bool = False,
+) -> list[SimpleNamespace]:
+    answer = await service.ask(
+        ApiKey.DESCRIBE_GROUPS,
+        version,
+        principal=principal,
+        groups=names,
+        include_authorized_operations=wants_operations,
+    )
+    return list(answer.groups)
+
+
+def operations_of(group: SimpleNamespace) -> int:
+    operations: int = getattr(group, "authorized_operations", NOT_REQUESTED)
+    return operations
+
+
+@pytest.mark.parametrize("version", DEAD_VERSIONS)
+async def test_a_group_that_may_be_described_is_dead(nursery: trio.Nursery, version: int) -> None:
+    """Error 0, no members; in the request's order, repeated where it was asked for twice."""
+    service = await start(nursery, on_group("g"), on_group("h", Operation.READ))
+    groups = await told(service, version, "h", "g", "h")
+    assert [(each.group_id, each.error_code, each.group_state) for each in groups] == [
+        ("h", ErrorCode.NONE, "Dead"),
+        ("g", ErrorCode.NONE, "Dead"),
+        ("h", ErrorCode.NONE, "Dead"),
+    ]
+    for each in groups:
+        assert (each.protocol_type, each.protocol_data, each.members) == ("", "", ())
+        assert operations_of(each) == NOT_REQUESTED
+    nursery.cancel_scope.cancel()
+
+
+async def test_a_group_of_the_longest_name_is_answered(nursery: trio.Nursery) -> None:
+    """An error that quotes it is shortened: it would be too long a string."""
+    service = await start(nursery)
+    name = "g" * 0x7FFF
+    (group,) = await told(service, 6, name, principal=ROOT)
+    assert (group.group_id, group.error_code) == (name, ErrorCode.GROUP_ID_NOT_FOUND)
+    assert group.error_message == f"Group {name}"[:4096]
+    nursery.cancel_scope.cancel()
+
+
+async def test_from_version_6_a_group_that_may_be_described_is_not_found(
+    nursery: trio.Nursery,
+) -> None:
+    """GROUP_ID_NOT_FOUND with Kafka's text; an error has no operations."""
+    service = await start(nursery, on_group("g"))
+    (group,) = await told(service, 6, "g", wants_operations=True)
+    assert (group.error_code, group.error_message, group.group_state) == (
+        ErrorCode.GROUP_ID_NOT_FOUND,
+        "Group g not found.",
+        "Dead",
+    )
+    assert operations_of(group) == NOT_REQUESTED
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_a_group_that_may_not_be_described_is_denied(
+    nursery: trio.Nursery, version: int
+) -> None:
+    """GROUP_AUTHORIZATION_FAILED, no state, no operations; the others are answered all the same."""
+    service = await start(nursery, on_group("g"))
+    hidden, seen = await told(service, version, "hidden", "g", wants_operations=version >= 3)
+    assert (hidden.group_id, hidden.error_code, hidden.group_state) == (
+        "hidden",
+        ErrorCode.GROUP_AUTHORIZATION_FAILED,
+        "",
+    )
+    assert operations_of(hidden) == NOT_REQUESTED
+    assert seen.group_state == "Dead"
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("version", WITH_OPERATIONS)
+@pytest.mark.parametrize(
+    ("rules", "operations"),
+    [
+        ([on_group()], 1 << Operation.DESCRIBE),
+        ([on_group(operation=Operation.READ)], 1 << Operation.READ | 1 << Operation.DESCRIBE),
+        ([on_group(operation=Operation.DELETE)], 1 << Operation.DELETE | 1 << Operation.DESCRIBE),
+        ([on_group("*", Operation.ALL)], EVERY_OPERATION),
+        (
+            [
+                on_group("*", Operation.ALL),
+                on_group("", Operation.READ, PermissionType.DENY, PatternType.PREFIXED),
+            ],
+            EVERY_OPERATION & ~(1 << Operation.READ),
+        ),
+    ],
+    ids=["describe", "read", "delete", "all", "all but one"],
+)
+async def test_a_groups_operations_are_those_that_are_authorized(
+    nursery: trio.Nursery, version: int, rules: list[Acl], operations: int
+) -> None:
+    """KIP-430, implied ones with them; not asked for: INT32_MIN."""
+    service = await start(nursery, *rules)
+    (group,) = await told(service, version, "g", wants_operations=True)
+    assert operations_of(group) == operations
+    (group,) = await told(service, version, "g")
+    assert operations_of(group) == NOT_REQUESTED
+    nursery.cancel_scope.cancel()
+
+
+async def test_only_describe_is_audited_where_operations_are_asked_for(
+    nursery: trio.Nursery,
+) -> None:
+    """The questions about operations are no attempts: TRACE only, allowed or denied."""
+    service = await start(nursery, on_group())
+    await told(service, 5, "g", "hidden", wants_operations=True)
+    assert [
+        (event.level, event.question.operation, event.question.resource_name, event.request_name)
+        for event in service.events
+    ] == [
+        (AuditLevel.DEBUG, Operation.DESCRIBE, "g", "DescribeGroups"),
+        (AuditLevel.INFO, Operation.DESCRIBE, "hidden", "DescribeGroups"),
+    ]
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_each_group_is_refused_before_loading(nursery: trio.Nursery, version: int) -> None:
+    """AUTHORIZER_NOT_READY, group by group; a super user is served."""
+    service = await start(nursery, is_loaded=False)
+    groups = await told(service, version, "g", "h", wants_operations=version >= 3)
+    assert [(each.group_id, each.error_code, each.group_state) for each in groups] == [
+        ("g", ErrorCode.AUTHORIZER_NOT_READY, ""),
+        ("h", ErrorCode.AUTHORIZER_NOT_READY, ""),
+    ]
+    assert {operations_of(each) for each in groups} == {NOT_REQUESTED}
+    if version == 6:
+        assert {each.error_message for each in groups} == {ErrorCode.AUTHORIZER_NOT_READY.text}
+    (served,) = await told(service, version, "g", principal=ROOT)
+    assert served.group_state == "Dead"
+    nursery.cancel_scope.cancel()
+
+
+async def test_a_long_request_is_answered_from_one_state(nursery: trio.Nursery) -> None:
+    """An ACL that comes while it is answered changes nothing in it."""
+    service = await start(nursery, on_group("*"))
+    names = [f"g{number}" for number in range(200 * GROUPS_PER_STEP)]
+    created = trio.Event()
+
+    async def deny() -> None:
+        while not service.events:
+            await trio.lowlevel.checkpoint()
+        denial = on_group("*", permission_type=PermissionType.DENY)
+        assert await service.create([denial]) == [None]
+        created.set()
+
+    async with trio.open_nursery() as asking:
+        asking.start_soon(deny)
+        with trio.fail_after(30):
+            groups = await told(service, 5, *names)
+        assert created.is_set(), "it was changed meanwhile"
+    assert [each.group_id for each in groups] == names
+    assert {each.error_code for each in groups} == {ErrorCode.NONE}
+    (denied,) = await told(service, 5, "g1")
+    assert denied.error_code == ErrorCode.GROUP_AUTHORIZATION_FAILED
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("version", APIS[ApiKey.LIST_GROUPS].versions)
+@pytest.mark.parametrize("is_loaded", [True, False])
+async def test_no_group_is_listed(nursery: trio.Nursery, version: int, is_loaded: bool) -> None:
+    """None, and no error, whoever asks; AUTHORIZER_NOT_READY before loading."""
+    service = await start(nursery, is_loaded=is_loaded)
+    for principal in (ALICE, ROOT):
+        listed = await service.ask(
+            ApiKey.LIST_GROUPS,
+            version,
+            principal=principal,
+            states_filter=("Stable",),
+            types_filter=("classic",),
+        )
+        is_served = is_loaded or principal == ROOT
+        expected = ErrorCode.NONE if is_served else ErrorCode.AUTHORIZER_NOT_READY
+        assert (listed.error_code, listed.groups) == (expected, ())
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("rules", [[on_group()], [on_cluster(Operation.DESCRIBE)]])
+async def test_a_list_of_groups_is_no_failed_attempt(
+    nursery: trio.Nursery, rules: list[Acl]
+) -> None:
+    """As Kafka does, DESCRIBE of the cluster is audited where it is allowed, and only there."""
+    service = await start(nursery, *rules)
+    await service.ask(ApiKey.LIST_GROUPS, 5, principal=ALICE, states_filter=(), types_filter=())
+    is_allowed = rules == [on_cluster(Operation.DESCRIBE)]
+    assert [(event.level, event.request_name) for event in service.events] == [
+        (AuditLevel.DEBUG, "ListGroups")
+    ] * is_allowed
+    nursery.cancel_scope.cancel()

@@ -1,0 +1,289 @@
+"""The Kafka listener over real sockets: what a peer may send, and what becomes of it."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import struct
+from typing import Any
+
+import pytest
+import trio
+
+from authorizerd.config.jaas import PlainUsers
+from authorizerd.daemon.kafka.dispatch import Session
+from authorizerd.protocol.errors import DecodeError
+from authorizerd.protocol.framing import frame
+from authorizerd.protocol.kafka.acl_responses import Piece
+from authorizerd.protocol.kafka.api import ApiKey, served_apis
+from authorizerd.protocol.kafka.error_codes import ErrorCode
+from authorizerd.protocol.kafka.server_connection import KafkaRequest
+from tests.daemon.kafka_listener_service import (
+    HEADER,
+    REQUEST_BYTES_MAX,
+    SOFTWARE,
+    USERS,
+    Echo,
+    answer,
+    echoed,
+    free_echo,
+    send_in_pieces,
+    start,
+    to_echo,
+    until,
+)
+
+
+async def test_pipelined_requests_are_answered_in_order_one_at_a_time(
+    nursery: trio.Nursery,
+) -> None:
+    """However the bytes were cut."""
+    echo = free_echo()
+    service = await start(nursery, echo)
+    client = await service.connect()
+    texts = [b"%d" % number for number in range(200)]
+    sent = b"".join(to_echo(text, number) for number, text in enumerate(texts))
+    nursery.start_soon(send_in_pieces, client, sent, 7)
+    for number, text in enumerate(texts):
+        assert await client.receive() == echoed(text, number)
+    assert echo.bodies == texts
+    assert echo.under_way_max == 1
+    assert service.listener.statistics.requests == 200
+    nursery.cancel_scope.cancel()
+
+
+async def test_connections_do_not_wait_for_one_another(nursery: trio.Nursery) -> None:
+    """A slow request holds up what its own connection sends next, and nothing else."""
+    echo = Echo()
+    service = await start(nursery, echo)
+    slow, quick = await service.connect(), await service.connect()
+    await slow.send(to_echo(b"slow"))
+    await until(lambda: echo.under_way == 1)
+    versions = await quick.ask(ApiKey.API_VERSIONS, 0)
+    assert versions.error_code == ErrorCode.NONE
+    echo.goes_on.set()
+    assert await slow.receive() == echoed(b"slow")
+    nursery.cancel_scope.cancel()
+
+
+async def test_everyone_is_anonymous_where_nobody_has_to_log_in(nursery: trio.Nursery) -> None:
+    """From the address that the socket has."""
+    echo = free_echo()
+    service = await start(nursery, echo)
+    await (await service.connect()).echo(b"")
+    assert echo.sessions == [
+        Session(listener_name="TEST", principal="User:ANONYMOUS", host="127.0.0.1")
+    ]
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("version", range(5))
+@pytest.mark.parametrize("users", [None, USERS])
+@pytest.mark.parametrize("is_controller", [False, True])
+async def test_api_versions_tells_what_is_served(
+    nursery: trio.Nursery, version: int, users: PlainUsers | None, is_controller: bool
+) -> None:
+    """In every version, log-in or not; a controller's listener has more."""
+    service = await start(nursery, users=users, is_controller=is_controller)
+    client = await service.connect()
+    software = {"client_software_name": "tests", "client_software_version": "1.0"}
+    versions = await client.ask(ApiKey.API_VERSIONS, version, **software)
+    assert versions.error_code == ErrorCode.NONE
+    assert [(each.api_key, each.min_version, each.max_version) for each in versions.api_keys] == [
+        (key, api.first_version, api.last_version)
+        for key, api in sorted(served_apis(is_controller=is_controller).items())
+    ]
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("version", [5, 6, 32767, -1])
+async def test_an_unknown_version_of_api_versions_is_answered_in_version_0(
+    nursery: trio.Nursery, version: int
+) -> None:
+    """KIP-511: UNSUPPORTED_VERSION and the versions that there are; whatever else it held."""
+    client = await (await start(nursery)).connect()
+    await client.send(frame(struct.pack(">hhih", ApiKey.API_VERSIONS, version, 1, -1), b"\0future"))
+    versions = answer(ApiKey.API_VERSIONS, 0, await client.receive())
+    assert versions.error_code == ErrorCode.UNSUPPORTED_VERSION
+    (only,) = versions.api_keys
+    assert (only.api_key, only.min_version, only.max_version) == (ApiKey.API_VERSIONS, 0, 4)
+    assert (await client.ask(ApiKey.API_VERSIONS, only.max_version, **SOFTWARE)).error_code == 0
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize(
+    ("name", "version"), [("", "1"), ("a", ""), ("-a", "1"), ("a", "1."), ("a b", "1"), ("ä", "1")]
+)
+async def test_software_by_a_bad_name_is_an_invalid_request(
+    nursery: trio.Nursery, name: str, version: str
+) -> None:
+    """KIP-511: and no more is said; the connection stays."""
+    client = await (await start(nursery)).connect()
+    software = {"client_software_name": name, "client_software_version": version}
+    refused = await client.ask(ApiKey.API_VERSIONS, 3, **software)
+    assert (refused.error_code, refused.api_keys) == (ErrorCode.INVALID_REQUEST, ())
+    await client.echo(b"well")
+    nursery.cancel_scope.cancel()
+
+
+BAD_BYTES = {
+    "unknown API": frame(HEADER.pack(9999, 0, 1, -1)),
+    "API that is not served": frame(HEADER.pack(0, 9, 1, -1)),
+    "API of controllers": frame(HEADER.pack(ApiKey.ENVELOPE, 1, 1, -1), b"\0\1\1\1\0"),
+    "unknown version": frame(HEADER.pack(ApiKey.METADATA, 99, 1, -1)),
+    "negative version": frame(HEADER.pack(ApiKey.METADATA, -1, 1, -1)),
+    "oversized": (REQUEST_BYTES_MAX + 1).to_bytes(4, "big"),
+    "huge": b"\x7f\xff\xff\xff",
+    "negative size": b"\xff\xff\xff\xff",
+    "nothing": bytes(4),
+    "truncated header": frame(b"\0\x1d\0\0"),
+    "client id past the end": frame(HEADER.pack(ApiKey.METADATA, 0, 1, 5), b"abc"),
+    "truncated tags": frame(HEADER.pack(ApiKey.METADATA, 9, 1, -1)),
+    "truncated body": frame(HEADER.pack(ApiKey.API_VERSIONS, 3, 1, -1), b"\0\x05ab"),
+    "HTTP": b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+    "TLS": bytes.fromhex("16030100f8010000f40303"),
+}
+
+
+@pytest.mark.parametrize("users", [None, USERS])
+@pytest.mark.parametrize("bad", BAD_BYTES.values(), ids=BAD_BYTES)
+async def test_what_is_no_request_closes_its_own_connection_only(
+    nursery: trio.Nursery, bad: bytes, users: PlainUsers | None
+) -> None:
+    """Unanswered, as Kafka does; what stands behind it is not looked at."""
+    echo = free_echo()
+    service = await start(nursery, echo, users=users)
+    other, client = await service.connect(), await service.connect()
+    if users is not None:
+        await other.log_in()
+    await client.send(bad + to_echo(b"behind"))
+    assert await client.is_closed()
+    assert service.listener.statistics.connections_broken == 1
+    await other.echo(b"well")
+    assert echo.bodies == [b"well"]
+    nursery.cancel_scope.cancel()
+
+
+async def test_what_came_before_is_answered_first(nursery: trio.Nursery) -> None:
+    """Then the connection ends."""
+    client = await (await start(nursery)).connect()
+    await client.send(to_echo(b"good"), BAD_BYTES["unknown API"])
+    assert await client.receive() == echoed(b"good")
+    assert await client.is_closed()
+    nursery.cancel_scope.cancel()
+
+
+class Faulty:
+    """Handlers with a fault."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    async def answer(self, request: KafkaRequest, session: Session) -> list[Piece]:
+        raise self._error
+
+
+@pytest.mark.parametrize(
+    ("error", "level"), [(DecodeError("bad", 3), "INFO"), (RuntimeError("fault"), "ERROR")]
+)
+async def test_a_fault_of_an_answer_costs_one_connection(
+    nursery: trio.Nursery, caplog: pytest.LogCaptureFixture, error: Exception, level: str
+) -> None:
+    """The peer's is told in a line, the daemon's own with its traceback."""
+    caplog.set_level(logging.INFO)
+    service = await start(nursery, Faulty(error))
+    client, other = await service.connect(), await service.connect()
+    await client.send(to_echo(b""))
+    assert await client.is_closed()
+    assert [record.levelname for record in caplog.records] == [level]
+    assert (caplog.records[0].exc_info is not None) is (level == "ERROR")
+    assert (await other.ask(ApiKey.API_VERSIONS, 0)).error_code == 0
+    assert service.statistics == (1, 1)
+    nursery.cancel_scope.cancel()
+
+
+async def test_a_client_that_goes_away_is_forgotten(
+    nursery: trio.Nursery, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Before, within or after a request, by end or by reset: no fault and no trace in the log."""
+    caplog.set_level(logging.INFO)
+    service = await start(nursery)
+    for sent in (b"", b"\0\0", to_echo(b"x")[:-1], to_echo(b"x")):
+        for is_reset in (False, True):
+            client = await service.connect()
+            if is_reset:
+                linger = struct.pack("ii", 1, 0)
+                client.stream.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+            if sent:
+                await client.send(sent)
+            await client.stream.aclose()
+    await (await service.connect()).echo(b"well")
+    await until(lambda: service.statistics[0] <= 1)
+    assert service.statistics[1] == 0
+    assert caplog.records == []
+    nursery.cancel_scope.cancel()
+
+
+async def test_a_peer_that_is_gone_before_it_is_looked_at_is_forgotten(
+    nursery: trio.Nursery, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its address is not known any more, which is no fault of ours."""
+
+    def getpeername(self: object) -> Any:  # noqa: ANN401 - a socket's address
+        raise OSError("not connected")
+
+    service = await start(nursery)
+    client = await service.connect()
+    monkeypatch.setattr(type(client.stream.socket), "getpeername", getpeername)
+    second = await service.connect()
+    assert await second.is_closed()
+    assert caplog.records == []
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize(
+    ("peer", "host"),
+    [
+        (("10.0.0.1", 9), "10.0.0.1"),
+        (("::ffff:10.0.0.1", 9, 0, 0), "10.0.0.1"),
+        (("2001:db8::9", 9, 7, 0), "2001:db8:0:0:0:0:0:9"),
+        (("fe80::1", 9, 0, 4), "fe80:0:0:0:0:0:0:1%4"),
+    ],
+)
+async def test_a_peer_s_host_is_what_java_prints(
+    nursery: trio.Nursery,
+    monkeypatch: pytest.MonkeyPatch,
+    peer: tuple[Any, ...],
+    host: str,
+) -> None:
+    """A link-local address ends in the number of the interface that its peer is reached by."""
+    echo = free_echo()
+    service = await start(nursery, echo)
+    client = await service.connect()
+    monkeypatch.setattr(type(client.stream.socket), "getpeername", lambda _: peer)
+    await (await service.connect()).echo(b"x")
+    assert echo.sessions[-1].host == host
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize(
+    "api_key",
+    [ApiKey.METADATA, ApiKey.FIND_COORDINATOR, ApiKey.DESCRIBE_GROUPS, ApiKey.LIST_GROUPS],
+)
+async def test_a_controllers_listener_closes_on_what_brokers_alone_serve(
+    nursery: trio.Nursery, api_key: ApiKey
+) -> None:
+    """As Kafka's do: such a request is of an API that is not enabled there."""
+    header = struct.pack(">hhih", api_key, 0, 7, -1)
+    for is_controller in (True, False):
+        echo = free_echo()
+        service = await start(nursery, echo, is_controller=is_controller)
+        client = await service.connect()
+        await client.send(frame(header + b"x"))
+        if is_controller:
+            assert await client.is_closed()
+            assert echo.bodies == []
+        else:
+            assert await client.receive()
+            assert echo.bodies == [b"x"]
+    nursery.cancel_scope.cancel()

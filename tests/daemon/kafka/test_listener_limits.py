@@ -1,0 +1,166 @@
+"""What a Kafka listener bounds: connections, idleness, and peers that do not read."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import trio
+
+from authorizerd.daemon.net.connection import LOGIN_BYTES_MAX
+from authorizerd.protocol.framing import frame
+from authorizerd.protocol.kafka.api import ApiKey
+from authorizerd.protocol.kafka.error_codes import ErrorCode
+from tests.daemon.kafka_listener_service import (
+    ENOUGH_S,
+    GOOD_TOKEN,
+    HEADER,
+    ROOT_TOKEN,
+    USERS,
+    Echo,
+    echoed,
+    free_echo,
+    request,
+    start,
+    to_echo,
+    until,
+)
+
+LARGE_BODY = bytes(64 * 1024 * 1024)
+"""More than two sockets hold."""
+
+
+async def test_connections_beyond_the_most_are_closed(nursery: trio.Nursery) -> None:
+    """And counted; as one ends another is taken."""
+    service = await start(nursery, max_connections=2)
+    first, second = await service.connect(), await service.connect()
+    await first.echo(b"1")
+    await second.echo(b"2")
+    assert await (await service.connect()).is_closed()
+    assert service.listener.statistics.connections_refused == 1
+    await first.stream.aclose()
+    await until(lambda: service.statistics[0] == 1)
+    await (await service.connect()).echo(b"3")
+    nursery.cancel_scope.cancel()
+
+
+async def test_an_idle_connection_is_closed(nursery: trio.Nursery) -> None:
+    """Between requests, within one, and before the log-in."""
+    service = await start(nursery, idle_timeout_ms=50)
+    for sent in (b"", to_echo(b"cut")[:-1]):
+        client = await service.connect()
+        if sent:
+            await client.send(sent)
+        assert await client.is_closed()
+    await until(lambda: service.statistics[0] == 0)
+    nursery.cancel_scope.cancel()
+
+
+async def test_a_slow_answer_is_not_idleness(nursery: trio.Nursery) -> None:
+    """A connection is not closed while its request is under way."""
+    echo = Echo()
+    service = await start(nursery, echo, idle_timeout_ms=50)
+    client = await service.connect()
+    await client.send(to_echo(b"slow"))
+    await trio.sleep(0.1)
+    echo.goes_on.set()
+    assert await client.receive() == echoed(b"slow")
+    nursery.cancel_scope.cancel()
+
+
+async def test_a_client_that_does_not_read_is_closed(nursery: trio.Nursery) -> None:
+    """It would hold its connection, and its answer's memory, for ever."""
+    echo = free_echo()
+    echo.answers = lambda body: LARGE_BODY
+    service = await start(nursery, echo, idle_timeout_ms=100)
+    client = await service.connect()
+    await client.send(to_echo(b""))
+    await until(lambda: service.statistics == (0, 0))
+    assert service.listener.statistics.connections_timed_out == 1
+    nursery.cancel_scope.cancel()
+
+
+async def test_a_large_answer_comes_whole(nursery: trio.Nursery) -> None:
+    """In pieces, to whoever reads it."""
+    echo = free_echo()
+    echo.answers = lambda body: LARGE_BODY[: 8 * 1024 * 1024] + body
+    client = await (await start(nursery, echo)).connect()
+    await client.send(to_echo(b"end"), to_echo(b"2", 2))
+    held = await client.receive()
+    assert len(held) == 4 + 8 * 1024 * 1024 + 3
+    assert held.endswith(b"end")
+    assert (await client.receive()).endswith(b"2")
+    nursery.cancel_scope.cancel()
+
+
+async def test_requests_before_the_log_in_do_not_extend_its_time(nursery: trio.Nursery) -> None:
+    """ApiVersions of an unknown version may be asked for again and again, until then."""
+    service = await start(nursery, users=USERS, login_timeout_ms=300)
+    known, client = await service.connect(), await service.connect()
+    await known.log_in()
+    unknown_version = frame(HEADER.pack(ApiKey.API_VERSIONS, 99, 1, -1), b"\0")
+    with trio.fail_after(ENOUGH_S), suppress(trio.BrokenResourceError):
+        while True:
+            await client.send(unknown_version)
+            if not await client.stream.receive_some():
+                break
+            await trio.sleep(0.02)
+    assert service.listener.statistics.connections_timed_out == 1
+    await known.echo(b"well")
+    nursery.cancel_scope.cancel()
+
+
+async def test_where_nobody_logs_in_the_first_request_has_its_time(nursery: trio.Nursery) -> None:
+    """A connection that asks stays, a silent one goes."""
+    service = await start(nursery, login_timeout_ms=300)
+    asking, silent = await service.connect(), await service.connect()
+    await asking.echo(b"1")
+    assert await silent.is_closed()
+    await asking.echo(b"2")
+    nursery.cancel_scope.cancel()
+
+
+async def test_requests_before_the_log_in_take_no_memory_from_others(
+    nursery: trio.Nursery,
+) -> None:
+    """Half a log-in holds what every connection holds for free."""
+    service = await start(nursery, users=USERS)
+    for _ in range(3):
+        client = await service.connect()
+        await client.send(LOGIN_BYTES_MAX.to_bytes(4, "big") + bytes(LOGIN_BYTES_MAX - 1))
+    await until(lambda: service.statistics[0] == 3)
+    await (await service.connect()).log_in()
+    assert service.listener.room.bytes_held == 0
+    assert service.statistics == (4, 0)
+    nursery.cancel_scope.cancel()
+
+
+async def test_super_user_logs_in_though_all_connections_are_taken(nursery: trio.Nursery) -> None:
+    """Two places are reserved; whoever else logs in on one of them is closed, unanswered."""
+    service = await start(nursery, users=USERS, max_connections=1, reserved=2)
+    alice = await service.connect()
+    await alice.log_in()
+    other = await service.connect()
+    chosen = await other.ask(ApiKey.SASL_HANDSHAKE, 1, mechanism="PLAIN")
+    assert chosen.error_code == ErrorCode.NONE
+    await other.send(request(ApiKey.SASL_AUTHENTICATE, 2, auth_bytes=GOOD_TOKEN))
+    assert await other.is_closed()
+    for _ in range(2):
+        root = await service.connect()
+        assert (await root.log_in(ROOT_TOKEN)).error_code == ErrorCode.NONE
+        await root.echo(b"repair")
+    assert await (await service.connect()).is_closed()
+    await alice.echo(b"well")
+    assert service.listener.statistics.connections_refused == 2
+    nursery.cancel_scope.cancel()
+
+
+async def test_strangers_do_not_hold_the_reserved_places(nursery: trio.Nursery) -> None:
+    """A newcomer replaces the oldest of those that have not logged in."""
+    service = await start(nursery, users=USERS, max_connections=1, reserved=2)
+    await (await service.connect()).log_in()
+    for _ in range(10):
+        await service.connect()
+    await until(lambda: service.listener.statistics.connections_accepted == 11)
+    root = await service.connect()
+    assert (await root.log_in(ROOT_TOKEN)).error_code == ErrorCode.NONE
+    nursery.cancel_scope.cancel()

@@ -1,0 +1,168 @@
+"""Logging in at a Kafka listener: who is who after it, and what may not come before it."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+
+from authorizerd.config.jaas import PlainUsers
+from authorizerd.daemon.kafka.listener import FAILED_LOGIN_DELAY_S
+from authorizerd.daemon.net.connection import LOGIN_BYTES_MAX
+from authorizerd.protocol.framing import frame
+from authorizerd.protocol.kafka.api import ApiKey
+from authorizerd.protocol.kafka.error_codes import ErrorCode
+from tests.daemon.kafka_listener_service import (
+    BAD_TOKEN,
+    GOOD_TOKEN,
+    HEADER,
+    USERS,
+    answer,
+    echoed,
+    free_echo,
+    request,
+    start,
+    to_echo,
+)
+
+
+async def test_a_log_in_makes_a_principal(nursery: trio.Nursery) -> None:
+    """SaslHandshake version 1, SaslAuthenticate of any version, then requests."""
+    echo = free_echo()
+    service = await start(nursery, echo, users=USERS)
+    for version in range(3):
+        client = await service.connect()
+        chosen = await client.ask(ApiKey.SASL_HANDSHAKE, 1, mechanism="PLAIN")
+        assert (chosen.error_code, chosen.mechanisms) == (ErrorCode.NONE, ("PLAIN",))
+        taken = await client.ask(ApiKey.SASL_AUTHENTICATE, version, auth_bytes=GOOD_TOKEN)
+        assert (taken.error_code, taken.error_message) == (ErrorCode.NONE, "")
+        await client.echo(b"")
+    assert {session.principal for session in echo.sessions} == {"User:alice"}
+    assert service.listener.statistics.logins_failed == 0
+    nursery.cancel_scope.cancel()
+
+
+async def test_a_log_in_by_raw_tokens(nursery: trio.Nursery) -> None:
+    """After SaslHandshake version 0 a token comes in no request, and an empty one answers it."""
+    echo = free_echo()
+    client = await (await start(nursery, echo, users=USERS)).connect()
+    chosen = await client.ask(ApiKey.SASL_HANDSHAKE, 0, mechanism="PLAIN")
+    assert chosen.error_code == ErrorCode.NONE
+    await client.send(frame(GOOD_TOKEN), to_echo(b"pipelined"))
+    assert await client.receive() == b""
+    assert await client.receive() == echoed(b"pipelined")
+    assert echo.sessions[0].principal == "User:alice"
+    nursery.cancel_scope.cancel()
+
+
+async def test_a_failed_log_in_waits_and_is_closed(nursery: trio.Nursery) -> None:
+    """Answered after the delay; what was pipelined behind it is never looked at."""
+    echo = free_echo()
+    service = await start(nursery, echo, users=USERS)
+    client = await service.connect()
+    await client.ask(ApiKey.SASL_HANDSHAKE, 1, mechanism="PLAIN")
+    started = trio.current_time()
+    await client.send(request(ApiKey.SASL_AUTHENTICATE, 2, auth_bytes=BAD_TOKEN))
+    refused = answer(ApiKey.SASL_AUTHENTICATE, 2, await client.receive())
+    assert trio.current_time() - started >= FAILED_LOGIN_DELAY_S
+    assert refused.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+    assert refused.error_message == "Authentication failed: Invalid username or password"
+    assert await client.is_closed()
+    impatient = await service.connect()
+    await impatient.ask(ApiKey.SASL_HANDSHAKE, 1, mechanism="PLAIN")
+    await impatient.send(
+        request(ApiKey.SASL_AUTHENTICATE, 2, auth_bytes=BAD_TOKEN),
+        request(ApiKey.SASL_AUTHENTICATE, 2, auth_bytes=GOOD_TOKEN),
+        to_echo(b"in"),
+    )
+    await impatient.receive()
+    assert await impatient.is_closed()
+    assert service.listener.statistics.logins_failed == 2
+    assert echo.bodies == []
+    nursery.cancel_scope.cancel()
+
+
+async def test_a_failed_raw_token_is_closed_unanswered(nursery: trio.Nursery) -> None:
+    """There is nothing that could say why."""
+    service = await start(nursery, users=USERS)
+    client = await service.connect()
+    await client.ask(ApiKey.SASL_HANDSHAKE, 0, mechanism="PLAIN")
+    started = trio.current_time()
+    await client.send(frame(BAD_TOKEN))
+    assert await client.is_closed()
+    assert trio.current_time() - started >= FAILED_LOGIN_DELAY_S
+    assert service.listener.statistics.logins_failed == 1
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("version", [0, 1])
+async def test_an_unsupported_mechanism_is_told_what_there_is(
+    nursery: trio.Nursery, version: int
+) -> None:
+    """Then closed, as Kafka does."""
+    client = await (await start(nursery, users=USERS)).connect()
+    refused = await client.ask(ApiKey.SASL_HANDSHAKE, version, mechanism="SCRAM-SHA-256")
+    assert refused.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM
+    assert refused.mechanisms == ("PLAIN",)
+    assert await client.is_closed()
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize(
+    "early",
+    [
+        to_echo(b"early"),
+        request(ApiKey.SASL_AUTHENTICATE, 2, auth_bytes=GOOD_TOKEN),
+        frame(GOOD_TOKEN),
+    ],
+    ids=["request", "authenticate", "raw token"],
+)
+@pytest.mark.parametrize("has_handshake", [False, True])
+async def test_what_comes_before_its_turn_closes(
+    nursery: trio.Nursery, early: bytes, has_handshake: bool
+) -> None:
+    """A request before the log-in, a token before the handshake, or of the other kind."""
+    echo = free_echo()
+    service = await start(nursery, echo, users=USERS)
+    client = await service.connect()
+    if has_handshake:
+        handshake_version = 0 if b"early" not in early and early != frame(GOOD_TOKEN) else 1
+        await client.ask(ApiKey.SASL_HANDSHAKE, handshake_version, mechanism="PLAIN")
+    await client.send(early)
+    assert await client.is_closed()
+    assert echo.sessions == []
+    assert service.listener.statistics.connections_broken == 1
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("users", [None, USERS])
+async def test_nobody_logs_in_twice(nursery: trio.Nursery, users: PlainUsers | None) -> None:
+    """ILLEGAL_SASL_STATE, also where everyone is ANONYMOUS; the connection stays who it is."""
+    echo = free_echo()
+    client = await (await start(nursery, echo, users=users)).connect()
+    if users is not None:
+        await client.log_in()
+    for version in (0, 1):
+        refused = await client.ask(ApiKey.SASL_HANDSHAKE, version, mechanism="PLAIN")
+        assert refused.error_code == ErrorCode.ILLEGAL_SASL_STATE
+        again = await client.ask(ApiKey.SASL_AUTHENTICATE, 2, auth_bytes=GOOD_TOKEN)
+        assert again.error_code == ErrorCode.ILLEGAL_SASL_STATE
+    await client.echo(b"well")
+    principal = "User:ANONYMOUS" if users is None else "User:alice"
+    assert [session.principal for session in echo.sessions] == [principal]
+    nursery.cancel_scope.cancel()
+
+
+async def test_strangers_send_small_requests(nursery: trio.Nursery) -> None:
+    """4 KiB before the log-in, as much as the listener takes after it."""
+    service = await start(nursery, users=USERS)
+    client = await service.connect()
+    await client.send((LOGIN_BYTES_MAX + 1).to_bytes(4, "big"))
+    assert await client.is_closed()
+    known = await service.connect()
+    await known.log_in()
+    await known.echo(bytes(LOGIN_BYTES_MAX + 1))
+    at_most = await service.connect()
+    padding = bytes(LOGIN_BYTES_MAX - 10)
+    await at_most.send(frame(HEADER.pack(ApiKey.API_VERSIONS, 0, 1, -1), padding))
+    assert answer(ApiKey.API_VERSIONS, 0, await at_most.receive()).error_code == 0
+    nursery.cancel_scope.cancel()

@@ -1,0 +1,211 @@
+"""DescribeQuorum: a quorum of one, answered as Kafka 4.3.1 with static voters answers."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import trio
+
+from authorizerd.acl.model import Acl, Operation, PermissionType, ResourceType
+from authorizerd.acl.steps import finish
+from authorizerd.daemon.sources.own_log_directory import now_ms
+from authorizerd.protocol.kafka.api import APIS, ApiKey, decode_response, encode_request
+from authorizerd.protocol.kafka.error_codes import ErrorCode
+from tests.daemon.kafka_service import (
+    ALICE,
+    CLUSTER_NAME,
+    EPOCH,
+    ROOT,
+    KafkaService,
+    acl,
+    on_cluster,
+    start,
+)
+from tests.kafka_principals import encode_principal
+from tests.protocol.kafka.test_envelope import ADDRESS, envelope, inner
+
+VERSIONS = APIS[ApiKey.DESCRIBE_QUORUM].versions
+METADATA = "__cluster_metadata"
+UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+MAY_DESCRIBE = on_cluster(Operation.DESCRIBE)
+NODE_ID = 7
+
+each_version = pytest.mark.parametrize("version", VERSIONS)
+
+
+def topics_of(asked: dict[str, list[int]]) -> list[SimpleNamespace]:
+    return [
+        SimpleNamespace(
+            topic_name=name,
+            partitions=[SimpleNamespace(partition_index=number) for number in numbers],
+        )
+        for name, numbers in asked.items()
+    ]
+
+
+async def describe(
+    service: KafkaService,
+    version: int,
+    asked: dict[str, list[int]] | None = None,
+    *,
+    principal: str = ALICE,
+) -> Any:  # noqa: ANN401 - an entity of any version
+    topics = topics_of({METADATA: [0]} if asked is None else asked)
+    return await service.ask(ApiKey.DESCRIBE_QUORUM, version, principal=principal, topics=topics)
+
+
+def texts(answered: Any, version: int) -> list[str]:  # noqa: ANN401 - an entity of any version
+    """Return the texts of all errors, which there are from version 2 on."""
+    if version < 2:
+        return []
+    partitions = [each for topic in answered.topics for each in topic.partitions]
+    return [each.error_message for each in (answered, *partitions)]
+
+
+@each_version
+async def test_this_node_leads_and_is_the_only_voter(nursery: trio.Nursery, version: int) -> None:
+    """In the writer's epoch; the log ends at the high water mark, which is the next offset."""
+    service = await start(nursery, MAY_DESCRIBE)
+    before = now_ms()
+    answered = await describe(service, version)
+    ((topic,), (partition,)) = answered.topics, answered.topics[0].partitions
+    (voter,) = partition.current_voters
+    assert (answered.error_code, topic.topic_name) == (0, METADATA)
+    assert (partition.partition_index, partition.error_code) == (0, 0)
+    assert (partition.leader_id, partition.leader_epoch) == (NODE_ID, EPOCH)
+    assert (partition.high_watermark, partition.observers) == (2, ())
+    assert (voter.replica_id, voter.log_end_offset) == (NODE_ID, 2)
+    if version >= 1:
+        assert before <= voter.last_caught_up_timestamp == voter.last_fetch_timestamp <= now_ms()
+    if version >= 2:
+        assert voter.replica_directory_id is None
+        ((node,), (listener,)) = answered.nodes, answered.nodes[0].listeners
+        assert node.node_id == NODE_ID
+        assert (listener.name, listener.host, listener.port) == ("CONTROLLER", "in.example", 9093)
+        assert texts(answered, version) == ["", ""]
+    nursery.cancel_scope.cancel()
+
+
+async def test_the_log_grows_with_what_is_written(nursery: trio.Nursery) -> None:
+    """What was acknowledged is below the high water mark."""
+    service = await start(nursery, MAY_DESCRIBE)
+    assert await service.create([acl("a"), acl("b")]) == [None, None]
+    (topic,) = (await describe(service, 2)).topics
+    assert topic.partitions[0].high_watermark == 4
+    assert topic.partitions[0].current_voters[0].log_end_offset == 4
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"orders": [0]},
+        {METADATA: [1]},
+        {METADATA: [0, 1]},
+        {METADATA: [0, 0]},
+        {METADATA: []},
+        {METADATA: [0], "orders": [0]},
+        {"orders": list(range(600))},
+        {},
+    ],
+    ids=str,
+)
+@each_version
+async def test_whatever_else_is_asked_for_is_unknown(
+    nursery: trio.Nursery, version: int, asked: dict[str, list[int]]
+) -> None:
+    """Each partition, the metadata log's own too where it is not asked for alone; outside 0."""
+    service = await start(nursery, MAY_DESCRIBE)
+    answered = await describe(service, version, asked)
+    assert answered.error_code == ErrorCode.NONE
+    assert [
+        (topic.topic_name, [(each.partition_index, each.error_code) for each in topic.partitions])
+        for topic in answered.topics
+    ] == [(name, [(number, UNKNOWN) for number in numbers]) for name, numbers in asked.items()]
+    for topic in answered.topics:
+        for each in topic.partitions:
+            assert (each.leader_id, each.leader_epoch, each.high_watermark) == (0, 0, 0)
+            assert (each.current_voters, each.observers) == ((), ())
+    if version >= 2:
+        assert answered.nodes == ()
+        assert texts(answered, version) == ["", *[UNKNOWN.text] * sum(map(len, asked.values()))]
+    nursery.cancel_scope.cancel()
+
+
+@each_version
+async def test_a_request_is_not_read_without_the_right(nursery: trio.Nursery, version: int) -> None:
+    """The denial names nothing of the request, so to read it would be work for nothing."""
+    service = await start(nursery)
+    answered = await service.raw(ApiKey.DESCRIBE_QUORUM, version, b"\xff", principal=ALICE)
+    refused: Any = finish(decode_response(ApiKey.DESCRIBE_QUORUM, version, answered))
+    assert refused.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    nursery.cancel_scope.cancel()
+
+
+@each_version
+async def test_who_may_not_describe_the_cluster_is_denied(
+    nursery: trio.Nursery, version: int
+) -> None:
+    """At the top, with no topic; a right that implies DESCRIBE will do."""
+    service = await start(nursery, acl())
+    denied = await describe(service, version)
+    code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    assert (denied.error_code, denied.topics) == (code, ())
+    assert texts(denied, version) == [code.text] * (version >= 2)
+    assert await service.create([on_cluster(Operation.ALTER)]) == [None]
+    assert (await describe(service, version)).error_code == ErrorCode.NONE
+    nursery.cancel_scope.cancel()
+
+
+@each_version
+async def test_before_loading_it_is_refused_at_the_top(nursery: trio.Nursery, version: int) -> None:
+    """AUTHORIZER_NOT_READY, with no topic."""
+    service = await start(nursery, is_loaded=False)
+    refused = await describe(service, version)
+    code = ErrorCode.AUTHORIZER_NOT_READY
+    assert (refused.error_code, refused.topics) == (code, ())
+    assert texts(refused, version) == [code.text] * (version >= 2)
+    nursery.cancel_scope.cancel()
+
+
+@each_version
+async def test_before_loading_a_super_user_learns_that_there_is_no_leader(
+    nursery: trio.Nursery, version: int
+) -> None:
+    """NOT_LEADER_OR_FOLLOWER, as of a node of Kafka's before it is elected."""
+    service = await start(nursery, is_loaded=False)
+    answered = await describe(service, version, principal=ROOT)
+    assert answered.error_code == ErrorCode.NONE
+    (partition,) = answered.topics[0].partitions
+    assert partition.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert partition.current_voters == ()
+    nursery.cancel_scope.cancel()
+
+
+async def test_a_broker_forwards_it_in_an_envelope(nursery: trio.Nursery) -> None:
+    """It is judged by its own sender's rights, inside."""
+    forwards = Acl(
+        ResourceType.CLUSTER, CLUSTER_NAME, 3, "User:broker", "*",
+        Operation.CLUSTER_ACTION, PermissionType.ALLOW,
+    )  # fmt: skip
+    service = await start(nursery, forwards, MAY_DESCRIBE)
+    fields = SimpleNamespace(topics=topics_of({METADATA: [0]}))
+    data = inner(
+        ApiKey.DESCRIBE_QUORUM, 2, finish(encode_request(ApiKey.DESCRIBE_QUORUM, 2, fields))
+    )
+    for principal, code in ((ALICE, 0), ("User:bob", ErrorCode.CLUSTER_AUTHORIZATION_FAILED)):
+        answered = await service.raw(
+            ApiKey.ENVELOPE,
+            1,
+            envelope(data, encode_principal(principal), ADDRESS, version=1),
+            principal="User:broker",
+            listener_name="CONTROLLER",
+        )
+        outer: Any = finish(decode_response(ApiKey.ENVELOPE, 1, answered))
+        assert outer.error_code == ErrorCode.NONE
+        body = outer.response_data.removeprefix(b"\0\0\0\x2a\0")
+        told: Any = finish(decode_response(ApiKey.DESCRIBE_QUORUM, 2, body))
+        assert told.error_code == code
+    nursery.cancel_scope.cancel()

@@ -1,0 +1,376 @@
+"""Metadata's topics: who learns of which, what may be done to them, by one state of the log."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID
+
+import pytest
+import trio
+import trio.testing
+
+from authorizerd.acl.audit import AuditLevel
+from authorizerd.acl.model import Acl, Operation, PatternType, PermissionType, ResourceType
+from authorizerd.acl.operations import NOT_REQUESTED, SUPPORTED, bit_field
+from authorizerd.acl.steps import finish
+from authorizerd.actors.authorizer import Action, RequestContext
+from authorizerd.daemon.kafka.permissions import RequestRights
+from authorizerd.daemon.kafka.responses import MetadataAnswer
+from authorizerd.daemon.kafka.topics import TOPICS_PER_STEP, TopicAnswers
+from authorizerd.image.changes import (
+    ClusterChange,
+    Partition,
+    PartitionAdded,
+    TopicAdded,
+    TopicRemoved,
+)
+from authorizerd.image.cluster import EMPTY_IMAGE, apply_cluster_changes
+from authorizerd.protocol.kafka.api import (
+    APIS,
+    REQUEST_ITEMS_MAX,
+    ApiKey,
+    decode_response,
+    encode_response,
+)
+from authorizerd.protocol.kafka.chunked_output import PIECE_BYTES
+from authorizerd.protocol.kafka.error_codes import ErrorCode
+from authorizerd.protocol.kafka.step_sizes import ITEMS_PER_STEP
+from tests.daemon.kafka_service import ALICE, ROOT, KafkaService, acl, start
+
+VERSIONS = APIS[ApiKey.METADATA].versions
+WITH_OPERATIONS = VERSIONS[8:]
+WITH_IDS = VERSIONS[10:]
+BY_ID = VERSIONS[12:]
+NODE_ID = 7
+NOBODY = "User:nobody"
+EVERY_OPERATION = bit_field(SUPPORTED[ResourceType.TOPIC])
+UNKNOWN_ID = UUID(int=99)
+
+
+def id_of(name: str) -> UUID:
+    return UUID(bytes=name.encode().rjust(16, b"-")[-16:])
+
+
+def partition(leader: int = NODE_ID, replicas: tuple[int, ...] = (NODE_ID, 8)) -> Partition:
+    return Partition(
+        replicas=replicas, isr=replicas[:1], leader=leader, leader_epoch=5, partition_epoch=6
+    )
+
+
+def created(name: str, *partitions: Partition) -> list[ClusterChange]:
+    topic_id = id_of(name).bytes
+    return [
+        TopicAdded(name, topic_id),
+        *(PartitionAdded(topic_id, number, each) for number, each in enumerate(partitions)),
+    ]
+
+
+TOPICS = [*created("seen", partition()), *created("hidden", partition())]
+DESCRIBE_SEEN = acl("seen", operation=Operation.DESCRIBE)
+DESCRIBE_ALL = acl("*", operation=Operation.DESCRIBE)
+
+
+async def told(
+    service: KafkaService,
+    version: int,
+    *asked: str | UUID,
+    principal: str = ALICE,
+    are_all: bool = False,
+    wants_operations: bool = False,
+) -> list[SimpleNamespace]:
+    """Return the answers about these names and ids, or about all topics."""
+    topics = [
+        SimpleNamespace(name=each, topic_id=None)
+        if isinstance(each, str)
+        else SimpleNamespace(name=None, topic_id=each)
+        for each in asked
+    ]
+    answer = await service.ask(
+        ApiKey.METADATA,
+        version,
+        principal=principal,
+        topics=None if are_all and version else topics,
+        allow_auto_topic_creation=True,
+        include_cluster_authorized_operations=False,
+        include_topic_authorized_operations=wants_operations,
+    )
+    return list(answer.topics)
+
+
+def error_name_id(topic: SimpleNamespace) -> tuple[int, str | None, UUID | None]:
+    return topic.error_code, topic.name, getattr(topic, "topic_id", None)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_a_topic_named_without_describe_is_denied_whether_it_exists_or_not(
+    nursery: trio.Nursery, version: int
+) -> None:
+    """TOPIC_AUTHORIZATION_FAILED, a zero id, no partition: the two answers are alike."""
+    service = await start(nursery, DESCRIBE_SEEN, cluster_changes=TOPICS)
+    exists, misses = await told(service, version, "hidden", "absent", wants_operations=version >= 8)
+    denied = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    assert error_name_id(exists) == (denied, "hidden", None)
+    assert error_name_id(misses) == (denied, "absent", None)
+    for each in exists, misses:
+        assert each.partitions == ()
+        assert getattr(each, "topic_authorized_operations", NOT_REQUESTED) == NOT_REQUESTED
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_a_topic_that_may_be_described_is_told_of_as_the_log_says(
+    nursery: trio.Nursery, version: int
+) -> None:
+    """Its id, and each partition with its leader, epoch, replicas and in-sync replicas."""
+    topics = created("seen", partition(), partition(leader=8, replicas=(8, NODE_ID, 9)))
+    service = await start(nursery, DESCRIBE_SEEN, cluster_changes=topics)
+    (topic,) = await told(service, version, "seen")
+    expected_id = id_of("seen") if version in WITH_IDS else None
+    assert error_name_id(topic) == (ErrorCode.NONE, "seen", expected_id)
+    assert getattr(topic, "is_internal", False) is False
+    led, unled = topic.partitions
+    assert (led.error_code, led.partition_index, led.leader_id) == (ErrorCode.NONE, 0, NODE_ID)
+    assert (led.replica_nodes, led.isr_nodes) == ((NODE_ID, 8), (NODE_ID,))
+    assert getattr(led, "leader_epoch", 5) == 5
+    assert getattr(led, "offline_replicas", (8,)) == (8,)
+    # No node but this one is registered.
+    assert (unled.error_code, unled.leader_id) == (ErrorCode.LEADER_NOT_AVAILABLE, -1)
+    assert (unled.replica_nodes, unled.isr_nodes) == ((8, NODE_ID, 9), (8,))
+    assert getattr(unled, "offline_replicas", (8, 9)) == (8, 9)
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_all_topics_leave_out_those_without_describe(
+    nursery: trio.Nursery, version: int
+) -> None:
+    """Asked for by a null list, in version 0 by an empty one; that some are left out is no failed
+    attempt, so the audit shows it at TRACE only.
+    """
+    service = await start(nursery, DESCRIBE_SEEN, cluster_changes=TOPICS)
+    topics = await told(service, version, are_all=True)
+    assert [each.name for each in topics] == ["seen"]
+    assert [(event.level, event.question.resource_name) for event in service.events] == [
+        (AuditLevel.DEBUG, "seen")
+    ]
+    everything = await told(service, version, are_all=True, principal=ROOT)
+    assert {each.name for each in everything} == {"seen", "hidden"}
+    assert await told(service, version, are_all=True, principal=NOBODY) == []
+    if version:
+        assert await told(service, version, principal=ROOT) == []
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("version", BY_ID)
+async def test_a_topic_asked_for_by_id_is_unknown_hidden_or_told_of(
+    nursery: trio.Nursery, version: int
+) -> None:
+    """Unknown: UNKNOWN_TOPIC_ID; known but hidden: TOPIC_AUTHORIZATION_FAILED with a null name."""
+    service = await start(nursery, DESCRIBE_SEEN, cluster_changes=TOPICS)
+    asked = UNKNOWN_ID, id_of("hidden"), id_of("seen")
+    assert [error_name_id(each) for each in await told(service, version, *asked)] == [
+        (ErrorCode.UNKNOWN_TOPIC_ID, None, UNKNOWN_ID),
+        (ErrorCode.TOPIC_AUTHORIZATION_FAILED, None, id_of("hidden")),
+        (ErrorCode.NONE, "seen", id_of("seen")),
+    ]
+    assert [event.question.resource_name for event in service.events] == ["hidden", "seen"]
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("version", [10, 11])
+async def test_versions_that_cannot_ask_by_id_learn_nothing_by_it(
+    nursery: trio.Nursery, version: int
+) -> None:
+    """INVALID_REQUEST with an empty name, whether the topic exists or not."""
+    service = await start(nursery, DESCRIBE_ALL, cluster_changes=TOPICS)
+    for topic_id in id_of("seen"), UNKNOWN_ID:
+        (refused,) = await told(service, version, topic_id)
+        assert error_name_id(refused) == (ErrorCode.INVALID_REQUEST, "", topic_id)
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_only_who_may_describe_a_topic_learns_that_there_is_none(
+    nursery: trio.Nursery, version: int
+) -> None:
+    """UNKNOWN_TOPIC_OR_PARTITION, or INVALID_TOPIC_EXCEPTION for what could be no topic's name;
+    nothing is created, whatever the request allows.
+    """
+    service = await start(nursery, DESCRIBE_ALL)
+    names = ["absent", "a/b", "", ".", "..", "x" * 249, "x" * 250, "...", "ä"]
+    assert [each.error_code for each in await told(service, version, *names)] == [
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        *[ErrorCode.INVALID_TOPIC_EXCEPTION] * 4,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+    ]
+    denied = await told(service, version, *names, principal=NOBODY)
+    assert {each.error_code for each in denied} == {ErrorCode.TOPIC_AUTHORIZATION_FAILED}
+    assert await told(service, version, are_all=True, principal=ROOT) == []
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("version", WITH_OPERATIONS)
+@pytest.mark.parametrize(
+    ("rules", "operations"),
+    [
+        ([DESCRIBE_SEEN], 1 << Operation.DESCRIBE),
+        ([acl("seen")], 1 << Operation.READ | 1 << Operation.DESCRIBE),
+        ([acl("seen", operation=Operation.ALL)], EVERY_OPERATION),
+        (
+            [
+                acl("*", operation=Operation.ALL),
+                acl(
+                    "se",
+                    pattern_type=PatternType.PREFIXED,
+                    operation=Operation.WRITE,
+                    permission_type=PermissionType.DENY,
+                ),
+            ],
+            EVERY_OPERATION & ~(1 << Operation.WRITE),
+        ),
+    ],
+    ids=["describe", "read", "all", "all but one"],
+)
+async def test_a_topics_operations_are_those_that_are_authorized(
+    nursery: trio.Nursery, version: int, rules: list[Acl], operations: int
+) -> None:
+    """By name, by id, and among all; implied ones with them. Not asked for: INT32_MIN."""
+    service = await start(nursery, *rules, cluster_changes=created("seen", partition()))
+    asked: list[str | UUID] = ["seen"]
+    if version in BY_ID:
+        asked.append(id_of("seen"))
+    for topic in [
+        *await told(service, version, *asked, wants_operations=True),
+        *await told(service, version, are_all=True, wants_operations=True),
+    ]:
+        assert topic.topic_authorized_operations == operations
+    for topic in await told(service, version, *asked):
+        assert topic.topic_authorized_operations == NOT_REQUESTED
+    nursery.cancel_scope.cancel()
+
+
+async def test_operations_are_told_of_a_topic_that_could_be_there(nursery: trio.Nursery) -> None:
+    """As Kafka does, to whoever may describe it."""
+    service = await start(nursery, DESCRIBE_ALL)
+    (absent,) = await told(service, 13, "absent", wants_operations=True)
+    assert absent.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert absent.topic_authorized_operations == 1 << Operation.DESCRIBE
+    nursery.cancel_scope.cancel()
+
+
+async def test_only_describe_is_audited_where_operations_are_asked_for(
+    nursery: trio.Nursery,
+) -> None:
+    """The questions about operations are no attempts: TRACE only, allowed or denied."""
+    service = await start(nursery, acl("seen"), cluster_changes=TOPICS)
+    await told(service, 13, "seen", "hidden", wants_operations=True)
+    assert [
+        (event.level, event.question.operation, event.question.resource_name)
+        for event in service.events
+    ] == [
+        (AuditLevel.DEBUG, Operation.DESCRIBE, "seen"),
+        (AuditLevel.INFO, Operation.DESCRIBE, "hidden"),
+    ]
+    nursery.cancel_scope.cancel()
+
+
+async def test_kafkas_own_topics_are_told_of_as_internal(nursery: trio.Nursery) -> None:
+    """Whether they are there yet or not; hidden, they are as any other."""
+    there = created("__consumer_offsets", partition())
+    service = await start(nursery, DESCRIBE_ALL, cluster_changes=there)
+    names = ["__consumer_offsets", "__transaction_state", "__share_group_state", "__mine"]
+    topics = await told(service, 13, *names)
+    assert [each.is_internal for each in topics] == [True, True, True, False]
+    assert not any(each.is_internal for each in await told(service, 13, *names, principal=NOBODY))
+    nursery.cancel_scope.cancel()
+
+
+async def test_a_topic_that_is_gone_is_unknown(nursery: trio.Nursery) -> None:
+    """And one that came while we run is there."""
+    service = await start(nursery, DESCRIBE_ALL, cluster_changes=TOPICS)
+    await service.commit(TopicRemoved(id_of("seen").bytes), *created("new"))
+    await trio.testing.wait_all_tasks_blocked()
+    seen, new = await told(service, 13, "seen", "new")
+    (by_id,) = await told(service, 13, id_of("seen"))
+    assert seen.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert by_id.error_code == ErrorCode.UNKNOWN_TOPIC_ID
+    assert new.error_code == ErrorCode.NONE
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("are_all", [False, True])
+async def test_a_long_request_is_answered_from_one_state(
+    nursery: trio.Nursery, are_all: bool
+) -> None:
+    """An ACL and a topic that change while it is answered change nothing in it."""
+    names = [f"t{number}" for number in range(REQUEST_ITEMS_MAX // 4)]
+    topics = [change for name in names for change in created(name)]
+    service = await start(nursery, DESCRIBE_ALL, cluster_changes=topics)
+    changed = trio.Event()
+
+    async def change() -> None:
+        while not service.events:  # once the first topic has been asked about
+            await trio.lowlevel.checkpoint()
+        denial = acl(
+            "*", operation=Operation.DESCRIBE, permission_type=PermissionType.DENY, principal=ALICE
+        )
+        assert await service.create([denial]) == [None]
+        await service.commit(*(TopicRemoved(id_of(name).bytes) for name in names[-100:]))
+        await service.running.applier.snapshot.wait_until(
+            lambda newest: newest is not None and newest.offset == service.running.log.last_offset
+        )
+        changed.set()
+
+    async with trio.open_nursery() as asking:
+        asking.start_soon(change)
+        with trio.fail_after(30):
+            answers = await told(
+                service, 13, *([] if are_all else names), are_all=are_all, wants_operations=True
+            )
+        assert changed.is_set(), "it was changed meanwhile"
+    assert len(answers) == len(names)
+    assert {(each.error_code, each.topic_authorized_operations) for each in answers} == {
+        (ErrorCode.NONE, 1 << Operation.DESCRIBE)
+    }
+    assert await told(service, 13, are_all=True) == []
+    nursery.cancel_scope.cancel()
+
+
+def test_a_long_answer_is_made_in_small_steps() -> None:
+    """A few topics are judged in a step, and a few items written, be it of one topic's partitions;
+    the body comes in pieces.
+    """
+    names = [f"t{number}" for number in range(10 * TOPICS_PER_STEP)]
+    changes = [change for name in names for change in created(name)]
+    changes += created("wide", *[partition()] * 10_000)
+    asked_at_once: list[int] = []
+
+    def authorize(context: RequestContext, actions: Sequence[Action]) -> list[bool]:
+        asked_at_once.append(len(actions))
+        return [True] * len(actions)
+
+    context = RequestContext(principal=ALICE, host=None, request_name="Metadata")
+    answers = TopicAnswers(
+        apply_cluster_changes(EMPTY_IMAGE, changes),
+        RequestRights(authorize, context),
+        NODE_ID,
+        wants_operations=True,
+    )
+    items = [SimpleNamespace(name=name, topic_id=None) for name in names]
+    assert len(list(answers.of_asked(13, items))) == 10
+    assert len(list(answers.of_all())) == 11
+    assert max(asked_at_once) == TOPICS_PER_STEP
+    whole = MetadataAnswer(brokers=(), topics=finish(answers.of_all()))
+    assert len(list(encode_response(ApiKey.METADATA, 13, whole))) > 10_000 // ITEMS_PER_STEP
+    pieces = finish(encode_response(ApiKey.METADATA, 13, whole))
+    assert len(pieces) > 1
+    assert max(map(len, pieces)) < PIECE_BYTES + 100
+    body: Any = finish(decode_response(ApiKey.METADATA, 13, b"".join(pieces)))
+    [wide] = [topic for topic in body.topics if topic.name == "wide"]
+    assert [each.partition_index for each in wide.partitions] == list(range(10_000))
+    assert len(body.topics) == len(names) + 1

@@ -1,0 +1,141 @@
+"""The log's queue: whoever reads standard error holds nobody up."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+from threading import Event, Thread
+
+from authorizerd.daemon.logging.queue import LogQueue, QueueHandler, write_to
+
+WAIT_SECONDS = 30.0
+
+
+class Reader:
+    """Takes lines once it is told to; ``error`` is what it fails with, None for nothing."""
+
+    def __init__(self) -> None:
+        self.reads = Event()
+        self.was_asked = Event()
+        self.error: OSError | None = None
+        self.data = b""
+
+    def write(self, data: bytes) -> int:
+        self.was_asked.set()
+        assert self.reads.wait(WAIT_SECONDS)
+        if self.error is not None:
+            raise self.error
+        size = len(data) // 2 + 1  # a pipe may take a part alone
+        self.data += data[:size]
+        return size
+
+    @property
+    def lines(self) -> list[str]:
+        return self.data.decode().splitlines()
+
+
+def new_queue(reader: Reader) -> LogQueue:
+    return LogQueue(reader.write, lambda lines: f"{lines} lost")
+
+
+def test_a_reader_that_does_not_read_costs_lines_and_no_time() -> None:
+    """What finds the queue full is counted, and told of once, behind what was queued."""
+    reader = Reader()
+    queue = new_queue(reader)
+    for number in range(300):
+        queue.put(f"{number} {'x' * 10_000}")
+    dropped = queue.statistics.lines_dropped
+    assert 0 < dropped < 300
+    assert not queue.flush(0.01)
+    reader.reads.set()
+    assert queue.flush(WAIT_SECONDS)
+    assert [line.split()[0] for line in reader.lines] == [
+        *(str(number) for number in range(300 - dropped)),
+        str(dropped),
+    ]
+    assert reader.lines[-1] == f"{dropped} lost"
+    queue.put("one more")
+    assert queue.flush(WAIT_SECONDS)
+    assert reader.lines[-2:] == [f"{dropped} lost", "one more"]
+
+
+def test_lines_in_the_writer_s_hands_count_as_queued() -> None:
+    """Or twice the bound would be held while a reader hangs."""
+    reader = Reader()
+    queue = new_queue(reader)
+    queue.put("x" * 1000)
+    assert reader.was_asked.wait(WAIT_SECONDS)
+    queue.put("y" * (1024 * 1024 - 1000))
+    assert queue.statistics.lines_dropped == 1
+    reader.reads.set()
+    assert queue.flush(WAIT_SECONDS)
+
+
+def test_what_cannot_be_written_is_counted_and_said_once_it_can() -> None:
+    """On a full disk, or while nobody has the pipe open."""
+    reader = Reader()
+    reader.reads.set()
+    reader.error = OSError(errno.ENOSPC, "full")
+    queue = new_queue(reader)
+    queue.put("one")
+    assert queue.flush(WAIT_SECONDS), "the end of the process does not wait for such a disk"
+    reader.error = None
+    queue.put("two")
+    assert queue.flush(WAIT_SECONDS)
+    assert reader.lines == ["two", "1 lost"]
+    assert queue.statistics.lines_dropped == 1
+
+
+def test_any_text_can_be_written() -> None:
+    """A name may hold what UTF-8 has not."""
+    reader = Reader()
+    reader.reads.set()
+    queue = new_queue(reader)
+    queue.put("é\udc80")
+    assert queue.flush(WAIT_SECONDS)
+    assert reader.lines == ["é\\udc80"]
+
+
+def test_how_many_lines_were_lost_is_said_in_the_log_s_format() -> None:
+    """It is an event like others."""
+    reader = Reader()
+    reader.reads.set()
+    reader.error = OSError(errno.EPIPE, "broken")
+    handler = QueueHandler(reader.write)
+    handler.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
+    logger = logging.Logger("test")
+    logger.addHandler(handler)
+    logger.info("lost")
+    handler.flush()
+    reader.error = None
+    logger.info("written")
+    handler.flush()
+    assert reader.lines == [
+        "INFO test: written",
+        "WARNING authorizerd: 1 log lines were lost: standard error did not take them",
+    ]
+
+
+def test_a_descriptor_that_does_not_block_is_waited_for() -> None:
+    """Whoever shares it may have set it so."""
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    room = 0
+    while True:
+        try:
+            room += os.write(writing, b"x" * 4096)
+        except BlockingIOError:
+            break
+    queue = LogQueue(write_to(writing), str)
+    queue.put("line")
+    assert not queue.flush(0.01)
+    taken = b""
+    reader = Thread(target=lambda: queue.flush(WAIT_SECONDS))
+    reader.start()
+    while len(taken) < room + len(b"line\n"):
+        taken += os.read(reading, 65536)
+    reader.join(WAIT_SECONDS)
+    assert taken.endswith(b"xline\n")
+    os.close(reading)
+    os.close(writing)

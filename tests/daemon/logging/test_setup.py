@@ -1,0 +1,221 @@
+from __future__ import annotations
+
+import io
+import json
+import logging
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from tempfile import TemporaryFile
+from typing import TextIO
+from unittest import mock
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from authorizerd.config.values import LogFormat
+from authorizerd.daemon.logging import setup as log_output
+from authorizerd.daemon.logging.setup import (
+    LINE_BYTES_MAX,
+    LineFormatter,
+    flush_log,
+    is_journal,
+    log_to_standard_error,
+    report_fault,
+    shown,
+    take_log_format,
+)
+
+FORGED = "alice\n2026-01-01 00:00:00,000 ERROR authorizerd: forged\r\x1b[2J\x85\u2028\x7f\u202e\0"
+
+
+def record(
+    message: str = "m", level: int = logging.INFO, error: BaseException | None = None
+) -> logging.LogRecord:
+    exc_info = None if error is None else (type(error), error, error.__traceback__)
+    made = logging.LogRecord("authorizerd", level, __file__, 1, "%s", (message,), exc_info)
+    made.created = 1_792_000_000.25
+    return made
+
+
+def new_formatter(
+    format_as: LogFormat, *, worker: int | None = None, is_journal: bool = False
+) -> LineFormatter:
+    formatter = LineFormatter(worker=worker, is_journal=is_journal)
+    formatter.format_as = format_as
+    return formatter
+
+
+def raised(text: str) -> BaseException:
+    try:
+        raise ValueError(text)
+    except ValueError as error:
+        return error
+
+
+def test_text_says_when_how_grave_and_who() -> None:
+    """A worker says that it is one."""
+    line = new_formatter(LogFormat.TEXT).format(record("loaded"))
+    assert line.endswith(" INFO authorizerd: loaded")
+    assert line.startswith("2026-10-1")
+    line = new_formatter(LogFormat.TEXT, worker=12).format(record("loaded"))
+    assert line.endswith(" INFO authorizerd worker 12: loaded")
+
+
+def test_json_is_one_object() -> None:
+    """With the time in UTC, so that machines agree on it."""
+    line = new_formatter(LogFormat.JSON).format(record("a “b”", logging.WARNING))
+    assert json.loads(line) == {
+        "time": "2026-10-14T17:46:40.250Z",
+        "level": "WARNING",
+        "logger": "authorizerd",
+        "pid": os.getpid(),
+        "message": "a “b”",
+    }
+    assert json.loads(new_formatter(LogFormat.JSON, worker=12).format(record()))["worker"] is True
+
+
+@pytest.mark.parametrize("format_as", LogFormat)
+@given(text=st.text(max_size=40) | st.just(FORGED))
+def test_whatever_an_event_holds_it_is_one_printable_line(format_as: LogFormat, text: str) -> None:
+    """Nobody forges another event, or steers the terminal of whoever looks."""
+    line = new_formatter(format_as).format(record(text))
+    assert line.isprintable()
+    if format_as is LogFormat.JSON:
+        assert json.loads(line)["message"] == text
+        assert line.isascii()
+
+
+@pytest.mark.parametrize("format_as", LogFormat)
+def test_an_exception_stands_in_the_same_line(format_as: LogFormat) -> None:
+    """Where it was raised, and what it says."""
+    line = new_formatter(format_as).format(record("failed", error=raised("no\nroom")))
+    assert line.isprintable()
+    assert "test_setup.py" in line
+    assert "ValueError: no" in line
+
+
+@pytest.mark.parametrize("format_as", LogFormat)
+@pytest.mark.parametrize("letter", ["a", "\n", "é", "\U0001f600", "\U0010ffff"])
+def test_a_line_is_no_longer_than_the_journal_takes(format_as: LogFormat, letter: str) -> None:
+    """A longer one would be two events there; its middle is left out."""
+    text = "begin" + letter * 200_000 + "end"
+    line = new_formatter(format_as, is_journal=True).format(record(text, error=raised(text)))
+    assert len(line.encode()) <= LINE_BYTES_MAX + len("<6>")
+    assert "begin" in line
+    assert "[cut]" in line
+    assert "end" in line
+
+
+@pytest.mark.parametrize(
+    ("level", "priority"),
+    [
+        (logging.DEBUG, 7),
+        (logging.INFO, 6),
+        (logging.WARNING, 4),
+        (logging.ERROR, 3),
+        (logging.CRITICAL, 2),
+        (logging.INFO + 1, 6),
+    ],
+)
+@pytest.mark.parametrize("format_as", LogFormat)
+def test_the_journal_gets_the_priority_and_has_the_time(
+    format_as: LogFormat, level: int, priority: int
+) -> None:
+    """Syslog's numbers."""
+    line = new_formatter(format_as, is_journal=True).format(record("m", level))
+    assert line.startswith(f"<{priority}>")
+    if format_as is LogFormat.TEXT:
+        assert line == f"<{priority}>{logging.getLevelName(level)} authorizerd: m"
+
+
+def test_the_journal_is_known_by_what_standard_error_is() -> None:
+    """Not by the variable alone: a shell below a service has it, too."""
+    with open(os.devnull, "w") as stream:
+        status = os.fstat(stream.fileno())
+        here = f"{status.st_dev}:{status.st_ino}"
+        assert is_journal(stream, {"JOURNAL_STREAM": here})
+        assert not is_journal(stream, {"JOURNAL_STREAM": f"{here}0"})
+        assert not is_journal(stream, {})
+    assert not is_journal(stream, {"JOURNAL_STREAM": here})
+    assert not is_journal(io.StringIO(), {"JOURNAL_STREAM": here})
+
+
+class StandardError:
+    """A file; ``text`` is all that was written there."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    @property
+    def text(self) -> str:
+        flush_log()
+        self._stream.flush()
+        self._stream.seek(0)
+        return self._stream.read()
+
+
+@contextmanager
+def own_standard_error() -> Iterator[StandardError]:
+    """Have nobody else's handlers, and standard error here."""
+    root = logging.getLogger()
+    with (
+        TemporaryFile("w+", buffering=1) as stream,
+        mock.patch.object(root, "handlers", []),
+        mock.patch.object(root, "level", logging.WARNING),
+        mock.patch.object(sys, "stderr", stream),
+        mock.patch.object(sys, "excepthook", sys.excepthook),
+    ):
+        yield StandardError(stream)
+
+
+def test_why_it_ends_is_said_in_the_format_of_the_log() -> None:
+    """As text it is the command's line, as everywhere."""
+    with own_standard_error() as standard_error:
+        report_fault("no log")
+        log_to_standard_error()
+        report_fault("none")
+        take_log_format(LogFormat.JSON)
+        report_fault("no\nlog")
+        *texts, event = standard_error.text.splitlines()
+    assert texts == ["authorizerd: no log", "authorizerd: none"]
+    event = json.loads(event)
+    assert (event["level"], event["message"]) == ("CRITICAL", "no\nlog")
+    assert new_formatter(LogFormat.TEXT, is_journal=True).fault("x") == "<2>authorizerd: x"
+
+
+@pytest.mark.parametrize("format_as", LogFormat)
+def test_a_defect_is_one_event_where_that_is_counted_on(format_as: LogFormat) -> None:
+    """In a terminal it is Python's traceback."""
+    error = raised("a defect")
+    with own_standard_error() as standard_error:
+        log_to_standard_error()
+        take_log_format(format_as)
+        sys.excepthook(type(error), error, error.__traceback__)
+        text = standard_error.text
+    if format_as is LogFormat.TEXT:
+        assert text.startswith("Traceback")
+        assert text.endswith("\nValueError: a defect\n")
+        return
+    (line,) = text.splitlines()
+    assert json.loads(line)["exception"].endswith("ValueError: a defect")
+
+
+def test_a_flood_of_one_kind_is_bounded() -> None:
+    """A worker's as well."""
+    with own_standard_error() as standard_error:
+        log_to_standard_error(is_worker=True)
+        for _ in range(100):
+            logging.getLogger("authorizerd").warning("again")
+        text = standard_error.text
+    assert text.count("again") == 10
+    assert f"worker {os.getpid()}" in text
+
+
+def test_printable_text_is_left_as_it_is() -> None:
+    """Names in any script."""
+    assert shown("Grüße an алиса") == "Grüße an алиса"
+    assert shown("a\tb") == "a\\tb"
+    assert log_output.shown("\ud800") == "\\ud800"

@@ -1,0 +1,334 @@
+"""Connections of any protocol: who gets one, who gives way, and what a fault ends."""
+
+from __future__ import annotations
+
+import errno
+import logging
+from contextlib import suppress
+
+import pytest
+import trio
+import trio.testing
+
+from authorizerd.config.bounds import FREE_BYTES
+from authorizerd.daemon.net.accepting import ACCEPT_DELAY_SECONDS_MAX
+from authorizerd.daemon.net.connection import Connection, Phase
+from authorizerd.daemon.net.connection_limits import ConnectionLimits
+from authorizerd.daemon.net.connection_server import (
+    IDLE_SECONDS_MIN,
+    STALL_SECONDS_MIN,
+    SWEEP_SECONDS,
+    ConnectionServer,
+    ConnectionStatistics,
+)
+from tests.daemon.http_service import MemoryListener
+
+LOGIN_S, IDLE_S = 30.0, 600.0
+HELLO, FAULT, WAIT = b"hello", b"fault", b"wait"
+
+Stream = trio.abc.HalfCloseableStream
+
+
+class Server(ConnectionServer):
+    """Echoes; HELLO establishes a connection, FAULT raises ``fault``, WAIT is answered late."""
+
+    def __init__(self, connections_max: int = 2, room_bytes: int = 1000) -> None:
+        super().__init__(
+            name="TEST",
+            limits=ConnectionLimits(
+                connections_max=connections_max,
+                login_timeout_s=LOGIN_S,
+                request_timeout_s=IDLE_S,
+                idle_timeout_s=IDLE_S,
+                drain_timeout_s=1,
+            ),
+            room_bytes=room_bytes,
+            too_many=b"too many",
+        )
+        self.statistics = ConnectionStatistics()
+        self.fault: BaseException = RuntimeError("fault")
+        self.goes_on = trio.Event()
+
+    async def converse(self, connection: Connection) -> None:
+        held = b""
+        while data := await connection.receive(len(held)):
+            held += data
+            if held.startswith(b"large"):
+                continue
+            connection.phase = Phase.ANSWERING
+            if held == FAULT:
+                raise self.fault
+            if held == HELLO:
+                self.establish(connection)
+            if held == WAIT:
+                await self.goes_on.wait()
+            await connection.send(held)
+            held = b""
+
+
+async def start(nursery: trio.Nursery, server: ConnectionServer) -> MemoryListener:
+    listener = MemoryListener()
+    await nursery.start(lambda task_status: server.serve([listener], task_status=task_status))
+    return listener
+
+
+async def ask(client: Stream, data: bytes = HELLO) -> bytes:
+    await client.send_all(data)
+    with trio.fail_after(1000):
+        return bytes(await client.receive_some())
+
+
+async def is_closed(client: Stream) -> bool:
+    with trio.fail_after(1000):
+        try:
+            return await client.receive_some() == b""
+        except trio.BrokenResourceError:
+            return True
+
+
+async def test_newcomer_takes_the_place_of_the_oldest_silent_connection(
+    autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
+) -> None:
+    """Silent connections shut nobody out; an established one stays."""
+    server = Server(connections_max=3)
+    listener = await start(nursery, server)
+    first = listener.connect()
+    assert await ask(first) == HELLO
+    silent = [listener.connect() for _ in range(20)]
+    await trio.testing.wait_all_tasks_blocked()
+    newcomer = listener.connect()
+    assert await ask(newcomer) == HELLO
+    for client in silent[:19]:
+        assert await is_closed(client)
+    assert await ask(silent[19]) == HELLO
+    assert await ask(first) == HELLO
+    seen = server.statistics
+    assert (seen.connections_open, seen.connections_evicted, seen.connections_refused) == (3, 19, 0)
+    nursery.cancel_scope.cancel()
+
+
+async def test_established_connection_gives_way_only_when_idle_for_long(
+    autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
+) -> None:
+    """Until then a newcomer is refused; a connection that has asked since stays."""
+    server = Server()
+    listener = await start(nursery, server)
+    idle, busy = listener.connect(), listener.connect()
+    await ask(idle)
+    await ask(busy)
+    assert await ask(listener.connect(), b"?") == b"too many"
+    await trio.sleep(IDLE_SECONDS_MIN + 2 * SWEEP_SECONDS)
+    await ask(busy)
+    newcomer = listener.connect()
+    assert await ask(newcomer) == HELLO
+    assert await is_closed(idle)
+    assert await ask(busy) == HELLO
+    assert await ask(listener.connect(), b"?") == b"too many"
+    assert server.statistics.connections_refused == 2
+    nursery.cancel_scope.cancel()
+
+
+async def test_connection_whose_request_is_under_way_never_gives_way(
+    autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
+) -> None:
+    """Neither before it is established nor after, however long its answer takes."""
+    server = Server()
+    listener = await start(nursery, server)
+    clients = [listener.connect() for _ in range(2)]
+    await ask(clients[0])
+    for client in clients:
+        await client.send_all(WAIT)
+    await trio.sleep(2 * IDLE_S)
+    assert await ask(listener.connect(), b"?") == b"too many"
+    server.goes_on.set()
+    for client in clients:
+        assert await client.receive_some() == WAIT
+    nursery.cancel_scope.cancel()
+
+
+async def test_requests_do_not_extend_the_time_to_log_in(
+    autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
+) -> None:
+    """A client that is served and stays unknown is closed when its time is up."""
+    server = Server()
+    client = (await start(nursery, server)).connect()
+    started = trio.current_time()
+    with suppress(trio.BrokenResourceError):
+        for _ in range(int(2 * LOGIN_S)):
+            assert await ask(client, b"?") in (b"?", b"")
+            await trio.sleep(1)
+    assert LOGIN_S <= trio.current_time() - started <= LOGIN_S + 2
+    assert server.statistics.connections_timed_out == 1
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize(
+    ("is_established", "stalls_s"), [(False, STALL_SECONDS_MIN), (True, IDLE_SECONDS_MIN)]
+)
+async def test_memory_of_a_request_that_stalls_goes_to_others(
+    autojump_clock: trio.testing.MockClock,
+    nursery: trio.Nursery,
+    is_established: bool,
+    stalls_s: float,
+) -> None:
+    """Not before it has stalled for long: those who have some are not held up by others."""
+    server = Server()
+    listener = await start(nursery, server)
+    holder, other = listener.connect(), listener.connect()
+    for client in (holder, other) if is_established else (other,):
+        await ask(client)
+    half = b"large" + bytes(FREE_BYTES + 900)
+    await holder.send_all(half)
+    await trio.sleep(stalls_s / 2)
+    await other.send_all(half)
+    assert await is_closed(other)
+    await trio.sleep(stalls_s / 2 + 2 * SWEEP_SECONDS)
+    third = listener.connect()
+    await third.send_all(half)
+    assert await is_closed(holder)
+    assert server.room.bytes_held == len(half) - FREE_BYTES
+    seen = server.statistics
+    assert (seen.connections_open, seen.connections_evicted, seen.requests_refused) == (1, 1, 1)
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        RuntimeError("fault"),
+        OSError(errno.ENOTCONN, "not connected"),
+        ExceptionGroup("several", [ValueError("a"), OSError("b")]),
+        RecursionError(),
+        MemoryError(),
+    ],
+    ids=lambda fault: type(fault).__name__,
+)
+async def test_fault_of_any_kind_ends_its_own_connection_only(
+    nursery: trio.Nursery, caplog: pytest.LogCaptureFixture, fault: Exception
+) -> None:
+    """It is logged once, and counted."""
+    server = Server()
+    server.fault = fault
+    listener = await start(nursery, server)
+    client, other = listener.connect(), listener.connect()
+    await client.send_all(FAULT)
+    assert await is_closed(client)
+    assert await ask(other) == HELLO
+    assert server.statistics.connections_broken == 1
+    assert [record.getMessage() for record in caplog.records] == ["TEST: connection closed"]
+    nursery.cancel_scope.cancel()
+
+
+async def test_fault_beside_a_cancellation_is_logged_and_the_cancellation_passes(
+    nursery: trio.Nursery, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A server that is cancelled ends, whatever its conversations raise then."""
+    ended = trio.Event()
+
+    class Mixed(Server):
+        async def converse(self, connection: Connection) -> None:
+            async with trio.open_nursery() as inner:
+                inner.start_soon(trio.sleep_forever)
+                try:
+                    await trio.sleep_forever()
+                finally:
+                    ended.set()
+                    raise ValueError("fault")
+
+    client = (await start(nursery, Mixed())).connect()
+    await trio.testing.wait_all_tasks_blocked()
+    nursery.cancel_scope.cancel()
+    with trio.CancelScope(shield=True), trio.fail_after(5):
+        await ended.wait()
+        assert await is_closed(client)
+    assert [record.getMessage() for record in caplog.records] == ["TEST: connection closed"]
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.EPERM])
+async def test_accept_that_fails_is_tried_again_and_logged_once(
+    autojump_clock: trio.testing.MockClock,
+    nursery: trio.Nursery,
+    caplog: pytest.LogCaptureFixture,
+    number: int,
+) -> None:
+    """One line a minute without a traceback; the pause between two tries grows."""
+    server = Server()
+    listener = MemoryListener()
+    for _ in range(20):
+        listener.fail(OSError(number, "fault"))
+    started = trio.current_time()
+    await nursery.start(lambda task_status: server.serve([listener], task_status=task_status))
+    assert await ask(listener.connect()) == HELLO
+    took = trio.current_time() - started
+    assert 10 * ACCEPT_DELAY_SECONDS_MAX < took <= 20 * ACCEPT_DELAY_SECONDS_MAX
+    assert server.statistics.accepts_failed == 20
+    [record] = caplog.records
+    assert (record.levelno, record.exc_info) == (logging.WARNING, None)
+    assert "connections cannot be accepted" in record.getMessage()
+    nursery.cancel_scope.cancel()
+
+
+async def connect_from(address: str, port: int) -> trio.SocketStream:
+    return await trio.open_tcp_stream("127.0.0.1", port, local_address=address)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "taken"),
+    [({}, 4), ({"127.0.0.2": 2}, 2), ({"127.0.0.2": 9}, 4), ({"127.0.0.3": 1}, 4)],
+)
+async def test_one_address_has_no_more_connections_than_its_limit(
+    nursery: trio.Nursery, overrides: dict[str, int], taken: int
+) -> None:
+    """An override limits loopback too, which is free otherwise; other addresses do not notice."""
+    server = Server(connections_max=5)
+    server.limits = ConnectionLimits(
+        connections_max=5,
+        login_timeout_s=LOGIN_S,
+        request_timeout_s=IDLE_S,
+        idle_timeout_s=IDLE_S,
+        drain_timeout_s=1,
+        connections_per_address_max=1,
+        overrides=overrides,
+    )
+    listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    port: int = listeners[0].socket.getsockname()[1]
+    await nursery.start(lambda task_status: server.serve(listeners, task_status=task_status))
+    clients = [await connect_from("127.0.0.2", port) for _ in range(4)]
+    answers = [await ask(client) for client in clients]
+    assert answers == [HELLO] * taken + [b"too many"] * (4 - taken)
+    other = await connect_from("127.0.0.1", port)
+    assert await ask(other) == HELLO
+    await clients[0].aclose()
+    with trio.fail_after(5):
+        while server.statistics.connections_open > taken:
+            await trio.testing.wait_all_tasks_blocked()
+    again = await connect_from("127.0.0.2", port)
+    assert await ask(again) == HELLO
+    for client in (*clients, other, again):
+        await client.aclose()
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize(
+    ("address", "most"),
+    [
+        ("127.0.0.1", 2**31 - 1),
+        ("127.8.0.1", 2**31 - 1),
+        ("0:0:0:0:0:0:0:1", 2**31 - 1),
+        ("10.0.0.1", 3),
+        ("fe80:0:0:0:0:0:0:1%eth0", 3),
+        ("10.0.0.2", 7),
+    ],
+)
+def test_address_limit(address: str, most: int) -> None:
+    """Loopback is shared by all users of a machine."""
+    limits = ConnectionLimits(
+        connections_max=5,
+        login_timeout_s=1,
+        request_timeout_s=1,
+        idle_timeout_s=1,
+        drain_timeout_s=1,
+        connections_per_address_max=3,
+        overrides={"10.0.0.2": 7},
+    )
+    assert limits.of_address(address) == most

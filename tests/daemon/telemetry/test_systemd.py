@@ -1,0 +1,246 @@
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+import trio
+
+from authorizerd.actors.completion import Completion
+from authorizerd.actors.listener_gate import ListenerGate
+from authorizerd.actors.record_applier import CaughtUp, RecordApplier
+from authorizerd.daemon.telemetry.readiness import Readiness
+from authorizerd.daemon.telemetry.systemd import EXTENSION_SECONDS, MESSAGES_MAX, ServiceManager
+from tests.end_to_end.fake_service_manager import NotifySocket
+
+EXTENSION = {"EXTEND_TIMEOUT_USEC": str(EXTENSION_SECONDS * 1_000_000)}
+MEAL = {"WATCHDOG": "1"}
+
+
+class Place:
+    """What readiness looks at: an applier that has loaded when it is told to, and a gate."""
+
+    def __init__(self) -> None:
+        self.feed, inbox = trio.open_memory_channel[CaughtUp](1)
+        self.applier = RecordApplier(inbox)
+        self.opened = Completion[None]()
+        self.gate = ListenerGate({"KAFKA": self.opened})
+        self.readiness = Readiness(self.applier, self.gate, lambda: 5)
+
+    async def start(self, nursery: trio.Nursery) -> None:
+        await nursery.start(self.applier.run)
+        await nursery.start(self.gate.run)
+
+    async def load(self) -> None:
+        await self.feed.send(CaughtUp(7))
+        await self.applier.snapshot.wait_until(lambda newest: newest is not None)
+
+
+@pytest.fixture
+def notified(tmp_path: Path) -> Iterator[NotifySocket]:
+    notify_socket = NotifySocket(str(tmp_path / "notify"))
+    yield notify_socket
+    notify_socket.close()
+
+
+def environment_of(notified: NotifySocket, watchdog_us: int = 0) -> dict[str, str]:
+    watchdog = {"WATCHDOG_USEC": str(watchdog_us), "WATCHDOG_PID": str(os.getpid())}
+    return {"NOTIFY_SOCKET": notified.address} | (watchdog if watchdog_us else {})
+
+
+async def test_nobody_is_told_where_nobody_asks(nursery: trio.Nursery) -> None:
+    """Without NOTIFY_SOCKET there is no task left, and no word is lost on it."""
+    place = Place()
+    manager = ServiceManager({"WATCHDOG_USEC": "1000000"})
+    with trio.fail_after(5):
+        await manager.keep_told(place.readiness)
+    manager.tell_ready()
+    with manager.reloading():
+        manager.tell_stopping()
+    manager.close()
+
+
+def test_what_is_taken_is_gone_from_the_environment(notified: NotifySocket) -> None:
+    """A process that this one starts would speak in its name."""
+    environment = environment_of(notified, 1_000_000) | {"HOME": "/"}
+    ServiceManager(environment).close()
+    assert environment == {"HOME": "/"}
+
+
+async def test_while_it_loads_time_is_asked_for_and_no_more_once_it_is_loaded(
+    notified: NotifySocket, nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
+) -> None:
+    """What waits for others than the log has the time that the unit gives it."""
+    place = Place()
+    await place.start(nursery)
+    manager = ServiceManager(environment_of(notified))
+    await nursery.start(manager.keep_told, place.readiness)
+    await trio.sleep(1.5)
+    loading = {"STATUS": "loading: read up to log offset 5"}
+    assert notified.receive_all() == [loading | EXTENSION, EXTENSION]
+    await place.load()
+    await trio.sleep(2)
+    waiting = {"STATUS": "waiting for the authorizer to start every endpoint"}
+    assert notified.receive_all() == [waiting]
+    place.opened.succeed(None)
+    await trio.sleep(2)
+    ready = {"STATUS": "ready: 0 ACLs at log offset 7"}
+    assert notified.receive_all() == [ready]
+    manager.tell_ready()
+    with manager.reloading():
+        await trio.sleep(2)
+    manager.tell_stopping()
+    await trio.sleep(2)
+    told, reloading, reloaded, stopping = notified.receive_all()
+    assert (told, reloaded) == (ready | {"READY": "1"}, ready | {"READY": "1"})
+    assert reloading.pop("MONOTONIC_USEC").isdecimal()
+    assert reloading == {"RELOADING": "1", "STATUS": "reloading"}
+    assert stopping == {"STOPPING": "1", "STATUS": "draining"}
+    manager.close()
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("watchdog_s", [0.5, 2.2, 3, 30])
+async def test_the_watchdog_is_fed_twice_in_its_time(
+    notified: NotifySocket,
+    nursery: trio.Nursery,
+    autojump_clock: trio.testing.MockClock,
+    watchdog_s: float,
+) -> None:
+    """However it fits with how often the status is looked at."""
+    place = Place()
+    await place.start(nursery)
+    await place.load()
+    manager = ServiceManager(environment_of(notified, round(watchdog_s * 1e6)))
+    await nursery.start(manager.keep_told, place.readiness)
+    await trio.sleep(watchdog_s * 2.25)
+    meals = [message for message in notified.receive_all() if MEAL.items() <= message.items()]
+    assert len(meals) == 5
+    manager.close()
+    nursery.cancel_scope.cancel()
+
+
+async def test_the_watchdog_starves_while_the_loop_is_held(
+    notified: NotifySocket, nursery: trio.Nursery
+) -> None:
+    """A thread would feed it for ever."""
+    place = Place()
+    await place.start(nursery)
+    manager = ServiceManager(environment_of(notified, 40_000))
+    await nursery.start(manager.keep_told, place.readiness)
+    assert "WATCHDOG" in await trio.to_thread.run_sync(notified.receive)
+    notified.receive_all()
+    heard: list[dict[str, str]] = []
+    thread = threading.Thread(target=lambda: heard.extend(heard_within(notified, 0.2)))
+    thread.start()
+    time.sleep(0.2)  # noqa: ASYNC251 - the loop is held
+    thread.join()
+    assert heard == []
+    manager.close()
+    nursery.cancel_scope.cancel()
+
+
+def heard_within(notified: NotifySocket, seconds: float) -> list[dict[str, str]]:
+    try:
+        return [notified.receive(seconds)]
+    except TimeoutError:
+        return []
+
+
+@pytest.mark.parametrize(
+    ("microseconds", "pid"), [("1000000", "1"), ("0", ""), ("soon", ""), ("-5", ""), ("9" * 99, "")]
+)
+async def test_a_watchdog_that_is_another_s_or_none_is_not_fed(
+    notified: NotifySocket,
+    nursery: trio.Nursery,
+    autojump_clock: trio.testing.MockClock,
+    microseconds: str,
+    pid: str,
+) -> None:
+    """WATCHDOG_PID names whose it is."""
+    place = Place()
+    await place.start(nursery)
+    environment = environment_of(notified) | {"WATCHDOG_USEC": microseconds, "WATCHDOG_PID": pid}
+    manager = ServiceManager(environment)
+    await nursery.start(manager.keep_told, place.readiness)
+    await trio.sleep(60)
+    assert not any("WATCHDOG" in message for message in notified.receive_all())
+    manager.close()
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("address", ["vsock:2:1234", "notify", "/" + "n" * 200, "@" + "n" * 200])
+def test_an_address_that_nobody_can_be_told_at_is_warned_of(
+    address: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Once, and that is all the harm."""
+    manager = ServiceManager({"NOTIFY_SOCKET": address})
+    manager.tell_ready()
+    manager.tell_stopping()
+    manager.close()
+    assert len(caplog.records) == 1
+
+
+async def test_a_manager_that_is_away_is_told_in_order_when_it_is_back(
+    tmp_path: Path,
+    nursery: trio.Nursery,
+    autojump_clock: trio.testing.MockClock,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """That we are ready must not be lost; how much waits for it is bounded."""
+    place = Place()
+    await place.start(nursery)
+    manager = ServiceManager({"NOTIFY_SOCKET": str(tmp_path / "notify")})
+    await nursery.start(manager.keep_told, place.readiness)
+    manager.tell_ready()
+    for _ in range(MESSAGES_MAX):
+        with manager.reloading():
+            await trio.sleep(2)
+    assert len(caplog.records) == 1
+    notified = NotifySocket(str(tmp_path / "notify"))
+    messages: list[dict[str, str]] = []
+    for _ in range(2):  # the system holds ten of them
+        await trio.sleep(2)
+        messages += notified.receive_all()
+    told = [key for message in messages for key in message if key in ("READY", "RELOADING")]
+    assert told == ["RELOADING", "READY"] * (MESSAGES_MAX // 2)
+    notified.close()
+    manager.close()
+    nursery.cancel_scope.cancel()
+
+
+def test_a_manager_that_reads_nothing_is_not_waited_for(notified: NotifySocket) -> None:
+    """Its queue is full: what is said then waits here, and nobody is held."""
+    full = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    full.setblocking(False)
+    with suppress(BlockingIOError):
+        while True:
+            full.sendto(b"STATUS=other", notified.address)
+    manager = ServiceManager(environment_of(notified))
+    manager.tell_ready()
+    assert {"READY": "1"}.items() not in [each.items() for each in notified.receive_all()]
+    manager.tell_stopping()
+    assert [list(each) for each in notified.receive_all()] == [
+        ["READY", "STATUS"],
+        ["STOPPING", "STATUS"],
+    ]
+    full.close()
+    manager.close()
+
+
+def test_without_files_to_spare_nobody_is_told(
+    notified: NotifySocket, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A socket that cannot be made is warned of."""
+
+    def fail(*_: object) -> socket.socket:
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr("authorizerd.daemon.telemetry.systemd.socket.socket", fail)
+    ServiceManager(environment_of(notified)).tell_ready()
+    assert "Too many open files" in caplog.text

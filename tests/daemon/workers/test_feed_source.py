@@ -1,0 +1,175 @@
+"""A worker's source, its daemon and its applier played by the test."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+
+import pytest
+import trio
+from trio.testing import memory_stream_pair, wait_all_tasks_blocked
+
+from authorizerd.acl.model import ChangeBatch
+from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot, apply, at_offset
+from authorizerd.actors.published import Published
+from authorizerd.actors.record_applier import CaughtUp
+from authorizerd.daemon.workers.feed_source import FeedSource, Follower
+from authorizerd.protocol.errors import DecodeError
+from authorizerd.protocol.framing import frame
+from authorizerd.protocol.worker_feed import (
+    Begin,
+    Done,
+    Drain,
+    Files,
+    Listen,
+    Loaded,
+    Order,
+    Report,
+    TakeFiles,
+    TakeSettings,
+    batch_frames,
+    encode_message,
+    report_reader,
+)
+from tests.log_files import added
+
+
+class Told(Follower):
+    """What the source has it do; a drain waits until it may end."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+        self.drained = trio.Event()
+
+    def take_settings(self, texts: Mapping[str, str]) -> None:
+        self.told.append(f"settings {dict(texts)}")
+
+    async def take_files(self, files: Files) -> None:
+        self.told.append(f"files {files.tokens}")
+
+    async def listen(self) -> None:
+        self.told.append("listen")
+
+    async def drain(self) -> None:
+        self.told.append("drain")
+        await self.drained.wait()
+
+    def counters(self) -> dict[str, int]:
+        return {"told": len(self.told)}
+
+
+class Daemon:
+    """The other end of the feed, and what the source hands on."""
+
+    def __init__(self) -> None:
+        self.stream, theirs = memory_stream_pair()
+        self.source = FeedSource(theirs)
+        self.follower = Told()
+        self.snapshot = Published[AclSnapshot | None](None)
+        self.feed, self.handed_on = trio.open_memory_channel[ChangeBatch | CaughtUp](9)
+        self.has_ended = False
+        self._found: list[Done] = []
+
+    async def run(self) -> None:
+        await self.source.run(self.feed, self.snapshot, self.follower)
+        self.has_ended = True
+
+    async def order(self, *orders: Order) -> list[Done]:
+        """Send orders; return what is reported then."""
+        return await self.send(b"".join(map(encode_message, orders)))
+
+    async def send(self, data: bytes) -> list[Done]:
+        await self.stream.send_all(data)
+        return await self.reports()
+
+    async def reports(self) -> list[Done]:
+        await wait_all_tasks_blocked()
+        found, self._found = self._found, []
+        return found
+
+    async def read(self) -> None:
+        reader = report_reader()
+        with suppress(trio.ClosedResourceError):
+            async for data in self.stream:
+                reader.receive_data(data)
+                while (done := reader.next_message()) is not None:
+                    self._found.append(done)
+
+
+@pytest.fixture
+async def daemon(nursery: trio.Nursery) -> Daemon:
+    daemon = Daemon()
+    nursery.start_soon(daemon.run)
+    nursery.start_soon(daemon.read)
+    return daemon
+
+
+async def test_a_change_is_done_when_it_is_decided_by(daemon: Daemon) -> None:
+    """Not when it is handed on, and a batch in pieces not before its last."""
+    assert await daemon.order(Loaded(1, 3)) == []
+    assert daemon.handed_on.receive_nowait() == CaughtUp(3)
+    daemon.snapshot.publish(at_offset(EMPTY_SNAPSHOT, 3))
+    assert await daemon.reports() == [Done(1, 3)]
+    piece, end = ChangeBatch(5, (added(1),), is_end=False), ChangeBatch(5, (added(2),))
+    assert await daemon.send(b"".join(batch_frames(2, piece))) == []
+    assert await daemon.send(b"".join(batch_frames(3, end))) == []
+    assert [daemon.handed_on.receive_nowait() for _ in range(2)] == [piece, end]
+    assert await daemon.order(Report(4)) == [], "in order, it waits for its turn"
+    daemon.snapshot.publish(apply(at_offset(EMPTY_SNAPSHOT, 3), end))
+    assert await daemon.reports() == [Done(3, 5), Done(4, 5, {"told": 0})]
+    await daemon.stream.aclose()
+
+
+async def test_orders_are_done_in_order_and_once(daemon: Daemon) -> None:
+    """Each is reported by its number; counters come where they are asked for."""
+    files = Files("text")
+    reports = await daemon.order(
+        TakeSettings(1, {"a": "b"}), TakeFiles(2, files), Listen(3), Report(4)
+    )
+    assert reports == [Done(1, -1), Done(2, -1), Done(3, -1), Done(4, -1, {"told": 3})]
+    assert daemon.follower.told == ["settings {'a': 'b'}", "files text", "listen"]
+    await daemon.stream.aclose()
+
+
+async def test_a_draining_worker_follows_changes_to_its_end(daemon: Daemon) -> None:
+    """Its last words are what it has counted."""
+    assert await daemon.order(Drain(1)) == []
+    assert await daemon.order(Report(2)) == [Done(2, -1, {"told": 1})]
+    assert not daemon.has_ended
+    daemon.follower.drained.set()
+    assert await daemon.reports() == [Done(1, -1, {"told": 1})]
+    assert daemon.has_ended
+
+
+async def test_it_ends_with_the_daemon(daemon: Daemon) -> None:
+    """At once, however long a drain would take."""
+    await daemon.order(Drain(1))
+    await daemon.stream.aclose()
+    await wait_all_tasks_blocked()
+    assert daemon.has_ended
+
+
+async def test_a_daemon_that_is_gone_before_it_begins_is_no_fault() -> None:
+    """It was killed while it started us."""
+    ours, theirs = memory_stream_pair()
+    await ours.aclose()
+    assert await FeedSource(theirs).begin() is None
+
+
+async def test_the_first_order_is_to_begin() -> None:
+    """It is done when it is read."""
+    ours, theirs = memory_stream_pair()
+    source = FeedSource(theirs)
+    await ours.send_all(encode_message(Begin(1, {"node.id": "1"})))
+    assert await source.begin() == Begin(1, {"node.id": "1"})
+    reader = report_reader()
+    reader.receive_data(await ours.receive_some())
+    assert reader.next_message() == Done(1, -1)
+
+
+async def test_what_is_no_order_ends_it() -> None:
+    """A defect, and nothing to go on with."""
+    daemon = Daemon()
+    await daemon.stream.send_all(frame(b"\xc1"))
+    with pytest.raises(DecodeError):
+        await daemon.source.begin()

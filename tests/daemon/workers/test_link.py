@@ -1,0 +1,171 @@
+"""One worker's link, its far end played by the test."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+import trio
+from trio.testing import MockClock, memory_stream_pair, wait_all_tasks_blocked
+
+from authorizerd.acl.model import ChangeBatch
+from authorizerd.acl.snapshot import EMPTY_SNAPSHOT
+from authorizerd.daemon.workers.link import ENDING_SECONDS_MAX, WorkerLink, WorkerProcess
+from authorizerd.protocol.framing import frame
+from authorizerd.protocol.worker_feed import (
+    Done,
+    Drain,
+    Listen,
+    Loaded,
+    Order,
+    Report,
+    TakeChanges,
+    encode_message,
+    order_reader,
+)
+from tests.log_files import added
+
+
+class Process(WorkerProcess):
+    def __init__(self) -> None:
+        self.killed = False
+        self.may_end = trio.Event()
+
+    @property
+    def pid(self) -> int:
+        return 7
+
+    def kill(self) -> None:
+        self.killed = True
+
+    async def wait(self) -> int:
+        await self.may_end.wait()
+        return 3
+
+
+class Far:
+    """The far end: reads what was ordered, and reports what it is told to."""
+
+    def __init__(self) -> None:
+        near, self._stream = memory_stream_pair()
+        self.process = Process()
+        self.changes = 0
+        self.link = WorkerLink(near, self.process, timeout_ms=1000, on_change=self._count_change)
+        self._reader = order_reader()
+        self.ended = ""
+
+    def _count_change(self) -> None:
+        self.changes += 1
+
+    async def run(self) -> None:
+        self.ended = await self.link.run()
+
+    async def orders(self) -> list[Order]:
+        await wait_all_tasks_blocked()
+        self._reader.receive_data(await self._stream.receive_some())
+        found: list[Order] = []
+        while (order := self._reader.next_message()) is not None:
+            found.append(order)
+        return found
+
+    async def send(self, data: bytes) -> None:
+        await self._stream.send_all(data)
+        await wait_all_tasks_blocked()
+
+    async def close(self) -> None:
+        await self._stream.aclose()
+        await wait_all_tasks_blocked()
+
+
+@pytest.fixture
+async def far(nursery: trio.Nursery) -> AsyncIterator[Far]:
+    far = Far()
+    nursery.start_soon(far.run)
+    yield far
+    far.process.may_end.set()
+    nursery.cancel_scope.cancel()
+
+
+async def test_it_listens_once_it_is_waited_for(far: Far) -> None:
+    """What came meanwhile stands before that in its feed."""
+    far.link.order(Report)
+    far.link.order_snapshot(EMPTY_SNAPSHOT)
+    assert await far.orders() == [Report(1), Loaded(2, -1)]
+    await far.send(encode_message(Done(1, -1)))
+    far.link.order_changes(ChangeBatch(5, (added(1),)))
+    assert not far.link.is_loaded
+    await far.send(encode_message(Done(2, -1)))
+    assert far.link.is_loaded
+    changes, listen = await far.orders()
+    assert isinstance(changes, TakeChanges)
+    assert (changes.number, listen) == (3, Listen(4))
+    await far.send(encode_message(Done(3, 5)))
+    assert not far.link.is_listening
+    await far.send(encode_message(Done(4, 5)))
+    assert (far.link.is_listening, far.link.offset, far.changes) == (True, 5, 1)
+
+
+async def test_nobody_goes_on_while_the_process_lives(far: Far, nursery: trio.Nursery) -> None:
+    """It is killed, and waited for, whatever it was taken out for."""
+    number = far.link.order(Report)
+    far.link.take_out("because")
+    went_on = trio.Event()
+
+    async def wait() -> None:
+        await far.link.wait_until_done(number)
+        went_on.set()
+
+    nursery.start_soon(wait)
+    await wait_all_tasks_blocked()
+    assert (far.process.killed, went_on.is_set()) == (True, False)
+    far.process.may_end.set()
+    await wait_all_tasks_blocked()
+    assert (went_on.is_set(), far.ended) == (True, "because")
+
+
+async def test_one_that_closes_its_feed_has_time_to_say_why(
+    far: Far, autojump_clock: MockClock
+) -> None:
+    """Then it is killed as any other."""
+    await far.close()
+    assert not far.process.killed
+    await trio.sleep(ENDING_SECONDS_MAX + 0.1)
+    assert far.process.killed
+    far.process.may_end.set()
+    await wait_all_tasks_blocked()
+    assert far.ended == "it has ended with code 3"
+
+
+async def test_a_report_that_is_none_ends_it(far: Far) -> None:
+    """What it has done is not known any more."""
+    far.process.may_end.set()
+    await far.send(frame(b"\xc1"))
+    assert "no message of the feed" in far.ended
+
+
+async def test_a_pause_of_our_own_is_not_held_against_it(far: Far, mock_clock: MockClock) -> None:
+    """What it has reported meanwhile may not be read yet when its time is looked at."""
+    far.link.order_snapshot(EMPTY_SNAPSHOT)
+    await far.orders()
+    await far.send(encode_message(Done(1, -1)))
+    mock_clock.jump(50)
+    await wait_all_tasks_blocked()
+    assert not far.process.killed
+    for _ in range(8):
+        mock_clock.jump(0.25)
+        await wait_all_tasks_blocked()
+    assert far.process.killed
+
+
+async def test_how_long_a_drain_takes_is_bounded_elsewhere(
+    far: Far, autojump_clock: MockClock
+) -> None:
+    """Clients may take their time; the order before it may not."""
+    far.link.order_snapshot(EMPTY_SNAPSHOT)
+    await far.orders()
+    await far.send(encode_message(Done(1, -1)))
+    await far.orders()
+    await far.send(encode_message(Done(2, -1)))
+    far.link.order_drain(Drain)
+    await trio.sleep(100)
+    assert not far.process.killed

@@ -1,0 +1,334 @@
+"""The pool with workers in this process, in virtual time: who is waited for, and for how long."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+import pytest
+import trio
+from trio.testing import MockClock, wait_all_tasks_blocked
+
+from authorizerd.acl.model import ChangeBatch
+from authorizerd.actors.record_applier import CaughtUp, RecordApplier
+from authorizerd.daemon.http.server import HttpStatistics
+from authorizerd.daemon.workers import link as worker_link
+from authorizerd.daemon.workers.pool import REPLACE_SECONDS_MAX, REPLACE_SECONDS_MIN, WorkerPool
+from authorizerd.protocol.worker_feed import Files
+from tests.daemon.fake_worker import FakeProcesses, FakeWorker
+from tests.log_files import added
+
+TIMEOUT_MS = 1000
+DETECTION_SECONDS = 1.26
+"""The time-out, and the longest that passes before it is looked at."""
+
+
+class Running:
+    """A pool of a daemon that has loaded one ACL; ``offset`` is what was handed on last."""
+
+    def __init__(self, nursery: trio.Nursery, count: int) -> None:
+        feed, inbox = trio.open_memory_channel[ChangeBatch | CaughtUp](4)
+        self.applier = RecordApplier(inbox)
+        self.files = Files("first")
+        self.pool = WorkerPool(
+            count,
+            feed,
+            self.applier.snapshot,
+            configuration={"node.id": "1"},
+            files=lambda: self.files,
+            timeout_ms=TIMEOUT_MS,
+        )
+        self.pool.drain_timeout_ms = 500
+        self.pool.take_settings({"super.users": "User:first"})
+        self.processes = FakeProcesses(nursery)
+        self.offset = 1
+        self.acknowledged = 0
+
+    @property
+    def workers(self) -> Sequence[FakeWorker]:
+        return self.processes.workers
+
+    async def change(self) -> None:
+        """Hand on one more ACL, and have it acknowledged."""
+        self.offset += 1
+        offset = self.offset
+        await self.pool.feed.send(ChangeBatch(offset, (added(offset),)))
+        await self.applier.snapshot.wait_until(
+            lambda newest: newest is not None and newest.offset >= offset
+        )
+        await self.pool.applied_everywhere()
+        self.acknowledged = offset
+
+
+async def start(nursery: trio.Nursery, count: int = 2) -> Running:
+    running = Running(nursery, count)
+    await nursery.start(running.applier.run)
+    nursery.start_soon(running.pool.relay)
+    nursery.start_soon(running.pool.run, [], running.processes.spawn)
+    await running.pool.feed.send(ChangeBatch(1, (added(1),)))
+    await running.pool.feed.send(CaughtUp(1))
+    await running.applier.snapshot.wait_until(lambda newest: newest is not None)
+    running.pool.begin()
+    with trio.fail_after(30):
+        await running.pool.wait_until_complete()
+    return running
+
+
+async def ends_within(seconds: float, worker: FakeWorker) -> bool:
+    with trio.move_on_after(seconds):
+        await worker.ended.wait()
+        return True
+    return False
+
+
+async def test_an_acknowledgement_waits_for_every_worker(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    """Each of them decides by the change then, by the settings that came with it too."""
+    running = await start(nursery)
+    first, second = running.workers
+    second.hold()
+    with trio.move_on_after(TIMEOUT_MS / 2000) as scope:
+        await running.change()
+    assert scope.cancelled_caught
+    assert (first.offset, second.offset) == (2, 1)
+    second.release()
+    running.pool.take_settings({"super.users": "User:second"})
+    await running.change()
+    assert [worker.offset for worker in running.workers] == [3, 3]
+    assert [worker.acl_count for worker in running.workers] == [3, 3]
+    assert {worker.settings["super.users"] for worker in running.workers} == {"User:second"}
+    nursery.cancel_scope.cancel()
+
+
+async def test_a_worker_that_hangs_is_ended_before_anybody_goes_on(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    """The update waits no longer than the time-out; a new worker has it from the start."""
+    running = await start(nursery)
+    running.workers[1].hold()
+    began = trio.current_time()
+    await running.change()
+    assert running.workers[1].ended.is_set()
+    assert trio.current_time() - began <= DETECTION_SECONDS
+    assert running.workers[0].offset == 2
+    assert running.pool.listening == 1
+    assert running.pool.is_ready, "the others serve on"
+    await trio.sleep(1)
+    assert running.pool.listening == 2
+    assert (running.workers[2].offset, running.pool.restarts) == (2, 1)
+    assert running.workers[2].settings == {"super.users": "User:first"}
+    nursery.cancel_scope.cancel()
+
+
+async def test_a_worker_that_hangs_is_found_without_any_change(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    """It is asked for its counters all the time, and who answers is left alone."""
+    running = await start(nursery)
+    running.workers[0].hold()
+    assert await ends_within(2 * DETECTION_SECONDS, running.workers[0])
+    await trio.sleep(300)
+    assert (len(running.workers), running.pool.restarts) == (3, 1)
+    nursery.cancel_scope.cancel()
+
+
+async def test_one_that_loads_is_not_waited_for_and_given_time(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    """Updates go on; when it listens it has all of them."""
+    running = await start(nursery)
+    slow: list[FakeWorker] = []
+
+    def hold(worker: FakeWorker) -> None:
+        worker.hold()
+        slow.append(worker)
+
+    running.processes.on_start = hold
+    running.workers[0].kill()
+    await trio.sleep(10 * TIMEOUT_MS / 1000)
+    began = trio.current_time()
+    for _ in range(5):
+        await running.change()
+    assert trio.current_time() == began
+    assert (slow[0].offset, len(slow)) == (-1, 1)
+    slow[0].release()
+    await trio.sleep(0.1)
+    assert (slow[0].is_listening, slow[0].offset) == (True, 6)
+    nursery.cancel_scope.cancel()
+
+
+async def test_one_that_never_loads_is_replaced(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    """Its time is longer, not endless."""
+    running = await start(nursery)
+    running.processes.on_start = FakeWorker.hold
+    running.workers[0].kill()
+    await trio.sleep(1)
+    assert not await ends_within(worker_link.LOADING_SECONDS_MAX - 2, running.workers[2])
+    assert await ends_within(4, running.workers[2])
+    nursery.cancel_scope.cancel()
+
+
+async def test_what_piles_up_for_a_worker_is_bounded(
+    nursery: trio.Nursery, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that takes nothing while many changes are made is ended; a new one begins anew."""
+    monkeypatch.setattr(worker_link, "CHANGES_WAITING_MAX", 10)
+    running = await start(nursery)
+    running.processes.on_start = FakeWorker.hold
+    running.workers[0].kill()
+    await trio.sleep(1)
+    running.processes.on_start = lambda worker: None
+    loading = running.workers[2]
+    for _ in range(10):
+        await running.change()
+    assert not loading.ended.is_set()
+    await running.change()
+    await wait_all_tasks_blocked()
+    assert loading.ended.is_set()
+    await trio.sleep(10)
+    assert [worker.offset for worker in running.processes.living] == [running.offset] * 2
+    nursery.cancel_scope.cancel()
+
+
+async def test_one_that_ends_at_once_is_tried_again_less_and_less_often(
+    nursery: trio.Nursery, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As is one for which there is no process; the daemon stays."""
+    running = await start(nursery)
+    running.processes.failures = 3
+    running.processes.on_start = FakeWorker.kill
+    running.workers[0].kill()
+    await trio.sleep(100)
+    tries = running.pool.restarts
+    assert tries < 100 / REPLACE_SECONDS_MAX + 10
+    assert "no process can be started: Resource temporarily unavailable" in caplog.text
+    running.processes.on_start = lambda worker: None
+    await trio.sleep(REPLACE_SECONDS_MAX + 1)
+    assert running.pool.listening == 2
+    await trio.sleep(2 * REPLACE_SECONDS_MAX)
+    running.processes.living[-1].kill()
+    await trio.sleep(2 * REPLACE_SECONDS_MIN)
+    assert running.pool.listening == 2, "one that has lived is replaced at once"
+    nursery.cancel_scope.cancel()
+
+
+async def test_the_ports_are_open_with_the_first_and_ready_with_the_last(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    """Later, ready as long as one serves."""
+    running = Running(nursery, 2)
+    running.processes.on_start = FakeWorker.hold
+    await nursery.start(running.applier.run)
+    nursery.start_soon(running.pool.relay)
+    nursery.start_soon(running.pool.run, [], running.processes.spawn)
+    await running.pool.feed.send(CaughtUp(1))
+    await running.applier.snapshot.wait_until(lambda newest: newest is not None)
+    running.pool.begin()
+    await wait_all_tasks_blocked()
+    assert not running.pool.opened.is_done
+    running.workers[0].release()
+    with trio.fail_after(1):
+        await running.pool.opened
+    assert not running.pool.is_ready
+    running.workers[1].release()
+    with trio.fail_after(1):
+        await running.pool.wait_until_complete()
+    assert running.pool.is_ready
+    for worker in running.workers:
+        worker.kill()
+    await wait_all_tasks_blocked()
+    assert not running.pool.is_ready
+    nursery.cancel_scope.cancel()
+
+
+async def test_counters_are_added_up_and_never_go_back(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    """What a dead worker had counted stays; what it had open does not."""
+    running = await start(nursery)
+    for worker in running.workers:
+        worker.count = 10
+    await trio.sleep(2)
+
+    def counted() -> tuple[int, int]:
+        sums = running.pool.sums()
+        return sums.decisions["Stream"].allowed, sums.audit.written
+
+    assert counted() == (20, 2)
+    running.processes.on_start = FakeWorker.hold
+    running.workers[0].kill()
+    await wait_all_tasks_blocked()
+    assert counted() == (20, 2)
+    assert running.pool.sums().server(HttpStatistics, "decision_http").statistics == (
+        HttpStatistics(connections_open=3)
+    )
+    nursery.cancel_scope.cancel()
+
+
+async def test_drained_workers_are_not_replaced(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    """Each ends by itself; one that does not is killed when its time is up."""
+    running = await start(nursery, 3)
+    running.workers[2].hold()
+    began = trio.current_time()
+    await running.pool.drain()
+    assert trio.current_time() - began <= DETECTION_SECONDS + 0.5
+    assert [worker.is_drained for worker in running.workers] == [True, True, False]
+    await trio.sleep(100)
+    assert (len(running.workers), running.processes.living) == (3, [])
+    await running.change()
+    nursery.cancel_scope.cancel()
+
+
+async def test_workers_get_the_files_that_are_in_force(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    """At a reload all of them, once all is put in force; one that is replaced, from its start."""
+    running = await start(nursery)
+    put_in_force = running.pool.read_anew()
+    await wait_all_tasks_blocked()
+    assert [worker.files for worker in running.workers] == [[Files("first")]] * 2
+    running.files = Files("second")
+    put_in_force()
+    await running.pool.applied_everywhere()
+    assert [worker.files[1:] for worker in running.workers] == [[Files("second")]] * 2
+    running.workers[0].kill()
+    await trio.sleep(1)
+    assert running.workers[2].is_listening
+    assert running.workers[2].files == [Files("second")]
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("seed", range(10))
+async def test_whatever_befalls_workers_none_answers_by_what_was_before_an_acknowledgement(
+    nursery: trio.Nursery, autojump_clock: MockClock, seed: int
+) -> None:
+    """Workers hang, die and come at random; whoever listens knows all that was acknowledged."""
+    chance = random.Random(seed)
+    running = await start(nursery, 3)
+    listened: list[FakeWorker] = []
+
+    def check(worker: FakeWorker) -> None:
+        assert worker.offset >= running.acknowledged
+        listened.append(worker)
+
+    async def disturb() -> None:
+        while True:
+            await trio.sleep(chance.uniform(0, 0.3))
+            worker = chance.choice(running.processes.living or [running.workers[0]])
+            chance.choice((worker.kill, worker.hold, worker.release, worker.release))()
+
+    running.processes.on_listen = check
+    running.processes.on_start = lambda worker: worker.hold() if chance.random() < 0.3 else None
+    nursery.start_soon(disturb)
+    for _ in range(300):
+        await running.change()
+        for worker in running.processes.living:
+            assert not worker.is_listening or worker.offset >= running.acknowledged
+        await trio.sleep(chance.choice((0, 0, 0.01)))
+    assert listened
+    nursery.cancel_scope.cancel()

@@ -1,0 +1,146 @@
+"""The image of what a log says beside ACLs, against an oracle in plain dicts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from authorizerd.image.changes import (
+    ClusterChange,
+    ConfigChanged,
+    CredentialAdded,
+    CredentialRemoved,
+    Partition,
+    PartitionAdded,
+    PartitionChanged,
+    ScramCredential,
+    TopicAdded,
+    TopicRemoved,
+)
+from authorizerd.image.cluster import EMPTY_IMAGE, ClusterImage, Topic, apply_cluster_changes
+from authorizerd.image.errors import ClusterChangeError
+from tests.oracles.cluster import FIELDS, Cluster
+from tests.strategies import colliding_cluster_changes
+
+ID, OTHER_ID = b"1" * 16, b"2" * 16
+PARTITION = Partition(replicas=(1, 2), isr=(1,), leader=1, leader_epoch=3, partition_epoch=5)
+
+
+def applied(*changes: ClusterChange) -> ClusterImage:
+    return apply_cluster_changes(EMPTY_IMAGE, changes)
+
+
+def in_plain_dicts(image: ClusterImage) -> dict[str, Any]:
+    assert dict(image.topic_names) == {each.id: each.name for each in image.topics.values()}
+    return {
+        "topics": {
+            topic.id: (
+                topic.name,
+                {
+                    number: {name: getattr(partition, name) for name in FIELDS}
+                    for number, partition in topic.partitions.items()
+                },
+            )
+            for topic in image.topics.values()
+        },
+        "configs": {
+            (*resource, key): value
+            for resource, values in image.configs.items()
+            for key, value in values.items()
+        },
+        "credentials": dict(image.credentials),
+        "features": dict(image.features),
+    }
+
+
+@given(st.lists(colliding_cluster_changes(), max_size=60))
+def test_any_changes_make_what_the_oracle_makes(changes: list[ClusterChange]) -> None:
+    """Each fits or is refused as in plain dicts; an image before a change stays as it was."""
+    image, oracle = EMPTY_IMAGE, Cluster()
+    for change in changes:
+        before, seen = image, in_plain_dicts(image)
+        try:
+            oracle.apply(change)
+        except KeyError:
+            with pytest.raises(ClusterChangeError):
+                apply_cluster_changes(image, [change])
+        else:
+            image = apply_cluster_changes(image, [change])
+        assert in_plain_dicts(image) == vars(oracle)
+        assert in_plain_dicts(before) == seen
+    assert all(image.configs.values()), "a resource without configs is not kept"
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ([TopicAdded("t", OTHER_ID)], "there is a topic t already"),
+        ([TopicAdded("u", ID)], f"there is a topic with id {ID.hex()} already"),
+        ([TopicRemoved(OTHER_ID)], f"there is no topic with id {OTHER_ID.hex()}"),
+        (
+            [PartitionAdded(OTHER_ID, 0, PARTITION)],
+            f"there is no topic with id {OTHER_ID.hex()}",
+        ),
+        (
+            [PartitionChanged(topic_id=ID, number=1)],
+            f"topic {ID.hex()} has no partition 1 to be changed",
+        ),
+        ([CredentialRemoved("carol", 1)], "user carol has no credential of SCRAM mechanism 1"),
+    ],
+)
+def test_a_change_that_does_not_fit_names_what_is_wrong(
+    changes: list[ClusterChange], reason: str
+) -> None:
+    """It ends the daemon, so an operator reads it."""
+    with pytest.raises(ClusterChangeError) as refused:
+        applied(TopicAdded("t", ID), *changes)
+    assert str(refused.value) == reason
+
+
+def test_a_topic_takes_its_configs_with_it() -> None:
+    """Those of a topic of that name, and no broker's."""
+    image = applied(
+        TopicAdded("t", ID),
+        ConfigChanged(2, "t", "retention.ms", "1"),
+        ConfigChanged(4, "t", "log.dirs", "x"),
+        TopicRemoved(ID),
+    )
+    assert list(image.configs) == [(4, "t")]
+
+
+def test_a_new_leader_begins_an_epoch() -> None:
+    """As every broker counts; any change counts a partition epoch."""
+    kept = PartitionChanged(topic_id=ID, number=0, isr=(1, 2))
+    led = PartitionChanged(topic_id=ID, number=0, leader=2)
+    image = applied(TopicAdded("t", ID), PartitionAdded(ID, 0, PARTITION), kept, led)
+    partition = image.topics["t"].partitions[0]
+    assert (partition.leader, partition.leader_epoch, partition.partition_epoch) == (2, 4, 7)
+    assert (partition.isr, partition.replicas) == ((1, 2), (1, 2))
+
+
+@given(st.sets(st.integers(-3, 100)))
+def test_partitions_are_told_of_in_order(numbers: set[int]) -> None:
+    """From 0 up, each once; those beyond a gap, which no controller leaves, come last."""
+    added = [PartitionAdded(ID, number, PARTITION) for number in numbers]
+    told = list(applied(TopicAdded("t", ID), *added).topics["t"].numbers())
+    assert sorted(told) == sorted(numbers)
+    counted = [number for number in told if 0 <= number < len(numbers)]
+    assert told[: len(counted)] == sorted(counted)
+
+
+def test_a_topic_is_found_by_its_id() -> None:
+    """While it is there."""
+    image = applied(TopicAdded("t", ID))
+    assert image.topic_of(ID) == Topic("t", ID)
+    assert image.topic_of(OTHER_ID) is None
+
+
+def test_a_credential_prints_no_key() -> None:
+    """Whoever reads a log could log in with it, or try passwords on it."""
+    credential = ScramCredential(b"salt", b"stored", b"server", 4096)
+    assert repr(CredentialAdded("carol", 1, credential)).count("4096") == 1
+    assert "stored" not in repr(CredentialAdded("carol", 1, credential))
+    assert "server" not in str(credential)

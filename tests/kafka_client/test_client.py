@@ -1,0 +1,493 @@
+"""A client of a cluster: which node it asks, what it tries again, when it gives up."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from authorizerd.acl.model import AclFilter
+from authorizerd.acl.steps import finish
+from authorizerd.kafka_client.client import ClientSettings, KafkaClient
+from authorizerd.kafka_client.connection import (
+    Address,
+    Call,
+    ConnectionFailedError,
+    LogInRequiredError,
+    PlainCredentials,
+    RequestFailedError,
+    UnreachableError,
+)
+from authorizerd.protocol.framing import frame
+from authorizerd.protocol.kafka.acl_client import (
+    decode_describe_acls_response,
+    encode_describe_acls_request,
+)
+from authorizerd.protocol.kafka.api import ApiKey, decode_request
+from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
+from authorizerd.protocol.kafka.server_connection import KafkaRequest
+from tests.daemon.kafka_cluster import (
+    HANG_UP,
+    SERVED,
+    SILENCE,
+    KafkaCluster,
+    addresses,
+    answer,
+    cluster_of,
+    described,
+    without,
+)
+
+FIRST, SECOND, THIRD = addresses(3)
+NOT_CONTROLLER = answer(error_code=41, error_message=None, resources=())
+ALICE = PlainCredentials(username="alice", password="alice-secret")
+
+
+@pytest.fixture
+async def cluster(nursery: trio.Nursery) -> KafkaCluster:
+    return KafkaCluster(nursery)
+
+
+class Client(KafkaClient):
+    """A client that asks for ACLs, and what it warned of."""
+
+    def __init__(self, cluster: KafkaCluster, settings: ClientSettings) -> None:
+        self.warned: list[str] = []
+        super().__init__(settings, self.warned.append, cluster.connect)
+
+    async def describe(self, filter: AclFilter | None = None) -> object:
+        wanted = filter or AclFilter()
+        call = Call(
+            api_key=ApiKey.DESCRIBE_ACLS,
+            encode=lambda version: encode_describe_acls_request(version, wanted),
+            decode=decode_describe_acls_response,
+        )
+        with trio.fail_after(100):
+            return await self.request(
+                call,
+                name="describeAcls",
+                errors=lambda found: [found] if isinstance(found, ApiError) else [],
+            )
+
+
+@asynccontextmanager
+async def connected(
+    cluster: KafkaCluster,
+    *bootstrap: Address,
+    to_controllers: bool = False,
+    credentials: PlainCredentials | None = None,
+    request_timeout_ms: int = 30_000,
+) -> AsyncIterator[Client]:
+    settings = ClientSettings(
+        bootstrap=bootstrap or (FIRST,),
+        to_controllers=to_controllers,
+        credentials=credentials,
+        request_timeout_ms=request_timeout_ms,
+    )
+    async with Client(cluster, settings) as client:
+        yield client
+
+
+async def refusal(client: Client, filter: AclFilter | None = None) -> str:
+    with pytest.raises(RequestFailedError) as error:
+        await client.describe(filter)
+    return str(error.value)
+
+
+async def test_a_connection_is_made_once_and_closed(
+    cluster: KafkaCluster, autojump_clock: MockClock
+) -> None:
+    """ApiVersions comes first; requests follow on the same connection."""
+    node = cluster.add(FIRST, described(), described())
+    async with connected(cluster) as client:
+        assert await client.describe() == []
+        assert await client.describe() == []
+        assert node.closed == 0
+    await trio.sleep(1)
+    assert node.names == ["API_VERSIONS 4", "DESCRIBE_ACLS 3", "DESCRIBE_ACLS 3"]
+    assert {request.client_id for request in node.asked} == {"adminclient-1"}
+    assert (cluster.tried, node.closed, client.warned) == ([FIRST], 1, [])
+
+
+@pytest.mark.parametrize(("theirs", "chosen"), [((1, 1), 1), ((0, 2), 2), ((2, 3), 3), ((1, 9), 3)])
+async def test_the_highest_version_that_both_know_is_spoken(
+    cluster: KafkaCluster, theirs: tuple[int, int], chosen: int
+) -> None:
+    """Whatever the node knows beside."""
+    node = cluster.add(FIRST, described(), served={**SERVED, ApiKey.DESCRIBE_ACLS: theirs})
+    async with connected(cluster) as client:
+        await client.describe()
+    assert node.names[-1] == f"DESCRIBE_ACLS {chosen}"
+
+
+@pytest.mark.parametrize("theirs", [(0, 0), (4, 5), None])
+async def test_an_api_that_is_not_served_is_an_error_at_once(
+    cluster: KafkaCluster, theirs: tuple[int, int] | None
+) -> None:
+    """Version 0 of the ACL requests, which knows no prefixes, counts as none."""
+    served = dict(without(ApiKey.DESCRIBE_ACLS))
+    if theirs is not None:
+        served[ApiKey.DESCRIBE_ACLS] = theirs
+    cluster.add(FIRST, served=served)
+    async with connected(cluster) as client:
+        said = await refusal(client)
+    assert said == "UNSUPPORTED_VERSION: The node does not support DESCRIBE_ACLS"
+
+
+async def test_an_older_server_is_asked_for_its_versions_again(cluster: KafkaCluster) -> None:
+    """It answers a version of ApiVersions that it does not know in version 0 (KIP-511)."""
+    node = cluster.add(FIRST, described(), served={**SERVED, ApiKey.API_VERSIONS: (0, 2)})
+    async with connected(cluster) as client:
+        assert await client.describe() == []
+    assert node.names == ["API_VERSIONS 4", "API_VERSIONS 2", "DESCRIBE_ACLS 3"]
+
+
+def sasl(request: KafkaRequest) -> object:
+    return finish(decode_request(request.api_key, request.api_version, request.body))
+
+
+async def test_plain_logs_in_before_anything_is_asked(cluster: KafkaCluster) -> None:
+    """With SaslHandshake and SaslAuthenticate, as RFC 4616 has it."""
+    shaken = answer(error_code=0, mechanisms=("PLAIN",))
+    let_in = answer(error_code=0, error_message=None, auth_bytes=b"", session_lifetime=None)
+    let_in.session_lifetime = let_in.throttle_time
+    node = cluster.add(FIRST, shaken, let_in, described())
+    async with connected(cluster, credentials=ALICE) as client:
+        await client.describe()
+    assert node.names == [
+        "API_VERSIONS 4",
+        "SASL_HANDSHAKE 1",
+        "SASL_AUTHENTICATE 2",
+        "DESCRIBE_ACLS 3",
+    ]
+    assert getattr(sasl(node.asked[1]), "mechanism", None) == "PLAIN"
+    assert getattr(sasl(node.asked[2]), "auth_bytes", None) == b"\0alice\0alice-secret"
+    assert "secret" not in repr(ALICE)
+
+
+@pytest.mark.parametrize(
+    ("answers", "said"),
+    [
+        (
+            [answer(error_code=33, mechanisms=("SCRAM-SHA-256", "GSSAPI"))],
+            "UNSUPPORTED_SASL_MECHANISM: Client SASL mechanism 'PLAIN' not enabled in the server, "
+            "enabled mechanisms are [SCRAM-SHA-256, GSSAPI]",
+        ),
+        (
+            [answer(error_code=34, mechanisms=())],
+            "ILLEGAL_SASL_STATE: Unexpected handshake request with client mechanism PLAIN, "
+            "enabled mechanisms are []",
+        ),
+        (
+            [
+                answer(error_code=0, mechanisms=("PLAIN",)),
+                answer(
+                    error_code=58,
+                    error_message="Authentication failed: Invalid username or password",
+                    auth_bytes=b"",
+                    session_lifetime=answer().throttle_time,
+                ),
+            ],
+            "SASL_AUTHENTICATION_FAILED: Authentication failed: Invalid username or password",
+        ),
+    ],
+)
+async def test_a_refused_log_in_is_not_tried_again(
+    cluster: KafkaCluster, answers: Sequence[object], said: str
+) -> None:
+    """Not at other nodes either, as with Kafka's client."""
+    cluster.add(FIRST, *answers)
+    cluster.add(SECOND)
+    async with connected(cluster, FIRST, SECOND, credentials=ALICE) as client:
+        assert await refusal(client) == said
+    assert cluster.tried == [FIRST]
+
+
+async def test_the_next_server_of_the_list_stands_in_for_one_that_is_gone(
+    cluster: KafkaCluster,
+) -> None:
+    """And the user is told of it."""
+    cluster.add(SECOND, described())
+    async with connected(cluster, FIRST, SECOND) as client:
+        assert await client.describe() == []
+        assert client.warned == ["host0:9000: Connection refused"]
+    assert cluster.tried == [FIRST, SECOND]
+
+
+async def test_a_server_that_takes_connections_and_no_more_is_passed_over(
+    cluster: KafkaCluster, autojump_clock: MockClock
+) -> None:
+    """After ten seconds, as with Kafka's client."""
+
+    async def connect(address: Address) -> trio.abc.Stream:
+        if address == FIRST:
+            await trio.sleep_forever()
+        return await KafkaCluster.connect(cluster, address)
+
+    cluster.connect = connect  # type: ignore[method-assign]
+    cluster.add(SECOND, described())
+    async with connected(cluster, FIRST, SECOND) as client:
+        assert await client.describe() == []
+        assert client.warned == ["host0:9000: no connection in 10000 ms"]
+    assert trio.current_time() == pytest.approx(10, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("given", "warning"),
+    [
+        (SILENCE, "host0:9000: no answer in 5000 ms"),
+        (
+            b"HTTP/1.1 400 Bad Request\r\n\r\n",
+            "host0:9000: not a Kafka server's answer: a size of 1213486160 bytes",
+        ),
+        (
+            frame(b"\0\0\0\x63\0"),
+            "host0:9000: not a Kafka server's answer: correlation id 99 answers nothing",
+        ),
+        (
+            frame(b"\0\0\0\1\0\0"),
+            "host0:9000: not a Kafka server's answer: ",
+        ),
+    ],
+)
+async def test_a_connection_that_breaks_is_replaced(
+    cluster: KafkaCluster, autojump_clock: MockClock, given: object, warning: str
+) -> None:
+    """The request is made again, on another node where there is one."""
+    first = cluster.add(FIRST, given, given)
+    second = cluster.add(SECOND, described())
+    async with connected(cluster, FIRST, SECOND, request_timeout_ms=5000) as client:
+        assert await client.describe() == []
+        assert len(client.warned) == 1
+        assert client.warned[0].startswith(warning)
+    assert first.names == ["API_VERSIONS 4", "DESCRIBE_ACLS 3"]
+    assert second.names == ["API_VERSIONS 4", "DESCRIBE_ACLS 3"]
+
+
+async def test_a_closed_connection_is_replaced(
+    cluster: KafkaCluster, autojump_clock: MockClock
+) -> None:
+    """A server that is shut down meanwhile costs one attempt, if there is another."""
+    first = cluster.add(FIRST, HANG_UP, HANG_UP)
+    cluster.add(SECOND, described())
+    async with connected(cluster, FIRST, SECOND) as client:
+        assert await client.describe() == []
+        assert client.warned == ["host0:9000: the server closed the connection without an answer"]
+    assert first.names[:2] == ["API_VERSIONS 4", "DESCRIBE_ACLS 3"]
+
+
+@pytest.mark.parametrize(
+    ("answers", "reason"),
+    [
+        ([], "host0:9000: Connection refused; host1:9001: Connection refused"),
+        ([HANG_UP] * 99, "host0:9000: the server closed the connection without an answer"),
+        ([b"HTTP/1.1 400 Bad Request\r\n\r\n"] * 99, "host0:9000: not a Kafka server's answer: "),
+    ],
+)
+async def test_servers_that_serve_nobody_fail_within_two_seconds(
+    cluster: KafkaCluster, autojump_clock: MockClock, answers: list[object], reason: str
+) -> None:
+    """Neither a closed port nor a listener that hangs up is waited for as a slow one is."""
+    if answers:
+        cluster.add(FIRST, *answers)
+    bootstrap = (FIRST,) if answers else (FIRST, SECOND)
+    async with connected(cluster, *bootstrap) as client:
+        with pytest.raises(UnreachableError) as error:
+            await client.describe()
+    assert str(error.value).removeprefix("NETWORK_EXCEPTION: ").startswith(reason)
+    assert trio.current_time() < 2
+
+
+async def test_a_refusal_between_slow_answers_is_waited_out(
+    cluster: KafkaCluster, autojump_clock: MockClock
+) -> None:
+    """Only refusals in a row end a request: a server that starts may refuse many times in all."""
+    refusals = 0
+
+    async def connect(address: Address) -> trio.abc.Stream:
+        nonlocal refusals
+        refusals += 1
+        if refusals == 12:
+            cluster.add(FIRST, described())
+        elif refusals % 4 == 0:
+            raise ConnectionFailedError(f"{address}: No route to host")
+        return await KafkaCluster.connect(cluster, address)
+
+    cluster.connect = connect  # type: ignore[method-assign]
+    async with connected(cluster) as client:
+        assert await client.describe() == []
+
+
+def log_in_wanted(code: int) -> list[object]:
+    """Return the answers of a SASL listener to two strangers, of whom the second asks for PLAIN."""
+    return [HANG_UP, answer(error_code=code, mechanisms=("PLAIN",))]
+
+
+@pytest.mark.parametrize("to_controllers", [False, True])
+@pytest.mark.parametrize("code", [ErrorCode.NONE, ErrorCode.UNSUPPORTED_SASL_MECHANISM])
+async def test_a_listener_that_requires_a_log_in_is_named_at_once(
+    cluster: KafkaCluster, code: ErrorCode, to_controllers: bool
+) -> None:
+    """It answers ApiVersions, closes at the first request, and speaks SASL when it is asked."""
+    node = cluster.add(FIRST, *log_in_wanted(code))
+    async with connected(cluster, to_controllers=to_controllers) as client:
+        with pytest.raises(LogInRequiredError) as error:
+            await client.describe()
+    assert "host0:9000: the listener requires a log-in (SASL), and none is set" in str(error.value)
+    assert node.names[2:] == ["API_VERSIONS 4", "SASL_HANDSHAKE 1"]
+
+
+async def test_a_listener_without_log_ins_is_not_taken_for_one_that_requires_them(
+    cluster: KafkaCluster, autojump_clock: MockClock
+) -> None:
+    """It answers the question for a mechanism with ILLEGAL_SASL_STATE."""
+    cluster.add(FIRST, *log_in_wanted(ErrorCode.ILLEGAL_SASL_STATE), described())
+    async with connected(cluster) as client:
+        assert await client.describe() == []
+
+
+async def test_a_silent_server_is_an_error_once_its_time_is_up(
+    cluster: KafkaCluster, autojump_clock: MockClock
+) -> None:
+    """After default.api.timeout.ms, with the text of Kafka's client; each warning once."""
+    cluster.add(FIRST, *[SILENCE] * 1000)
+    async with connected(cluster) as client:
+        assert await refusal(client) == (
+            "REQUEST_TIMED_OUT: Timed out waiting for a node assignment. Call: describeAcls"
+        )
+        assert len(client.warned) == 1
+    assert trio.current_time() == pytest.approx(60, abs=0.1)
+    assert len(cluster.tried) < 100
+
+
+async def test_an_interrupted_request_leaves_no_answer_behind(
+    cluster: KafkaCluster, autojump_clock: MockClock
+) -> None:
+    """What is asked next is asked on a new connection."""
+    node = cluster.add(FIRST, SILENCE, described())
+    async with connected(cluster) as client:
+        with trio.move_on_after(1):
+            await client.describe()
+        assert await client.describe() == []
+    assert node.names.count("API_VERSIONS 4") == 2
+
+
+async def test_an_error_of_the_server_is_raised_and_the_connection_kept(
+    cluster: KafkaCluster,
+) -> None:
+    """With the server's text."""
+    denied = answer(error_code=31, error_message="No.", resources=())
+    node = cluster.add(FIRST, denied, described())
+    async with connected(cluster) as client:
+        assert await refusal(client) == "CLUSTER_AUTHORIZATION_FAILED: No."
+        assert await client.describe() == []
+    assert node.names.count("API_VERSIONS 4") == 1
+
+
+async def test_a_string_that_kafka_cannot_hold_is_an_error(cluster: KafkaCluster) -> None:
+    """It is not sent."""
+    node = cluster.add(FIRST)
+    async with connected(cluster) as client:
+        said = await refusal(client, AclFilter(resource_name="a" * 40_000))
+    assert said == "INVALID_REQUEST: a string of 40000 bytes; Kafka's have at most 32767"
+    assert node.names == ["API_VERSIONS 4"]
+
+
+async def test_a_listener_of_controllers_is_none_for_clients(cluster: KafkaCluster) -> None:
+    """As Kafka's client says, which asks it for metadata."""
+    cluster.add(FIRST, served=without(ApiKey.METADATA))
+    async with connected(cluster) as client:
+        said = await refusal(client)
+    assert said == "UNSUPPORTED_VERSION: The node does not support METADATA"
+
+
+async def test_of_the_controllers_the_active_one_is_asked(
+    cluster: KafkaCluster, autojump_clock: MockClock
+) -> None:
+    """Whichever is met first tells which that is; one connection stays open."""
+    first = cluster.add(FIRST, cluster_of(2, (1, FIRST), (2, SECOND)))
+    second = cluster.add(SECOND, described(), described())
+    async with connected(cluster, FIRST, to_controllers=True) as client:
+        assert await client.describe() == []
+        assert await client.describe() == []
+        await trio.sleep(1)
+        assert (first.closed, second.closed) == (1, 0)
+    assert first.names == ["API_VERSIONS 4", "DESCRIBE_CLUSTER 2"]
+    assert second.names == ["API_VERSIONS 4", "DESCRIBE_ACLS 3", "DESCRIBE_ACLS 3"]
+    assert first.asked[1].body == b"\0\2\0\0"
+
+
+async def test_the_active_controller_is_not_connected_to_twice(cluster: KafkaCluster) -> None:
+    """It is asked on the connection on which it said that it is the one."""
+    cluster.add(FIRST, cluster_of(1, (1, FIRST)), described())
+    async with connected(cluster, FIRST, to_controllers=True) as client:
+        assert await client.describe() == []
+    assert cluster.tried == [FIRST]
+
+
+async def test_a_controller_that_is_active_no_more_is_left(
+    cluster: KafkaCluster, autojump_clock: MockClock
+) -> None:
+    """NOT_CONTROLLER, or none at all, and the active one is looked for again."""
+    cluster.add(
+        FIRST, cluster_of(2, (2, SECOND)), cluster_of(-1), cluster_of(3, (2, SECOND), (3, THIRD))
+    )
+    cluster.add(SECOND, NOT_CONTROLLER)
+    cluster.add(THIRD, described())
+    async with connected(cluster, FIRST, to_controllers=True) as client:
+        assert await client.describe() == []
+        assert client.warned == [
+            "host1:9001: is not the active controller",
+            "host0:9000: no controller is active",
+        ]
+
+
+async def test_a_broker_is_no_controller(cluster: KafkaCluster) -> None:
+    """Its own words are told."""
+    cluster.add(FIRST, cluster_of(-1, error=114, text="The wrong type."))
+    async with connected(cluster, FIRST, to_controllers=True) as client:
+        assert await refusal(client) == "MISMATCHED_ENDPOINT_TYPE: The wrong type."
+
+
+async def serve_tcp(cluster: KafkaCluster, nursery: trio.Nursery) -> Address:
+    [listener] = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    address = Address("127.0.0.1", listener.socket.getsockname()[1])
+    node = cluster.add(address, described())
+    nursery.start_soon(trio.serve_listeners, node.serve, [listener])
+    return address
+
+
+async def test_a_server_is_reached_over_tcp(cluster: KafkaCluster, nursery: trio.Nursery) -> None:
+    """By its address, past one that refuses and one whose name is none."""
+    address = await serve_tcp(cluster, nursery)
+    with trio.socket.socket() as bound:
+        await bound.bind(("127.0.0.1", 0))
+        refusing = Address("127.0.0.1", bound.getsockname()[1])
+        nameless = Address("a" * 64, 1)
+        warned: list[str] = []
+        settings = ClientSettings(bootstrap=[refusing, nameless, address])
+        async with KafkaClient(settings, warned.append) as client:
+            assert await client.can_resolve()
+            assert await Client.describe(client) == []  # type: ignore[arg-type]
+    assert [text.rpartition(": ")[2] for text in warned] == [
+        "label too long)",
+        "Connection refused",
+    ]
+    nursery.cancel_scope.cancel()
+
+
+async def test_hosts_that_nobody_knows_are_told() -> None:
+    """One that is known is enough."""
+    nameless = Address("a" * 64, 1)
+    for bootstrap, known in (([nameless], False), ([nameless, Address("127.0.0.1", 1)], True)):
+        async with KafkaClient(ClientSettings(bootstrap=bootstrap), lambda _: None) as client:
+            assert await client.can_resolve() is known
+
+
+def test_an_address_of_ipv6_stands_in_brackets() -> None:
+    """So that its port can be told."""
+    assert str(Address("::1", 9092)) == "[::1]:9092"
+    assert str(Address("localhost", 9092)) == "localhost:9092"

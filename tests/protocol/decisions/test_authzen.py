@@ -1,0 +1,329 @@
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from authorizerd.acl.decision import DEFAULT_DENY, SUPER_USER, Decision, MatchingAcl
+from authorizerd.acl.model import Acl, Operation, Question, ResourceType
+from authorizerd.protocol.decisions.authzen import (
+    EVALUATIONS_MAX,
+    AuthZenError,
+    Semantic,
+    Vocabulary,
+    decode_evaluation,
+    decode_evaluations,
+    encode_answer,
+    encode_answers,
+    encode_failed_answer,
+    question_of,
+    with_defaults,
+)
+
+VOCABULARY = Vocabulary(
+    {"user": "User", "app": "Service"},
+    {"topic": ResourceType.TOPIC, "Queue": ResourceType.GROUP, "cluster": ResourceType.CLUSTER},
+)
+GOOD: dict[str, Any] = {
+    "subject": {"type": "user", "id": "alice"},
+    "action": {"name": "read"},
+    "resource": {"type": "topic", "id": "orders"},
+    "context": {"host": "10.0.0.1"},
+}
+
+
+def asked(**changed: object) -> Question:
+    return question_of(decode_evaluation(json.dumps(GOOD | changed).encode()), VOCABULARY)
+
+
+def refused(**changed: object) -> str:
+    with pytest.raises(AuthZenError) as error:
+        asked(**changed)
+    return str(error.value)
+
+
+def test_an_evaluation_is_a_question_of_kafkas() -> None:
+    """Subject, action and resource by the configured names, host from the context."""
+    assert asked() == Question(
+        "User:alice", "10.0.0.1", Operation.READ, ResourceType.TOPIC, "orders"
+    )
+    assert asked(subject={"type": "app", "id": "a:b"}).principal == "Service:a:b"
+
+
+@pytest.mark.parametrize("name", ["READ", "Read", "rEaD"])
+def test_operations_and_resource_types_are_known_in_any_case(name: str) -> None:
+    """The configured names too."""
+    assert asked(action={"name": name}).operation == Operation.READ
+    assert asked(resource={"type": "QUEUE", "id": "g"}).resource_type == ResourceType.GROUP
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"action": {"name": "wr\u0131te"}},
+        {"action": {"name": "de\u017fcribe"}},
+        {"action": {"name": "\uff52\uff45\uff41\uff44"}},
+        {"resource": {"type": "\u212aeys", "id": "k"}},
+        {"resource": {"type": "\u1e9eue", "id": "q"}},
+    ],
+)
+def test_only_ascii_letters_match_in_any_case(changed: dict[str, Any]) -> None:
+    """Unicode's case mappings would make a known name of a text that is not one."""
+    vocabulary = Vocabulary(
+        {"user": "User"}, {"topic": ResourceType.TOPIC, "keys": ResourceType.GROUP, "ssue": 5}
+    )
+    evaluation = decode_evaluation(json.dumps(GOOD | changed).encode())
+    with pytest.raises(AuthZenError, match="unknown"):
+        question_of(evaluation, vocabulary)
+
+
+def test_the_host_may_be_a_property_of_the_subject() -> None:
+    """One place is enough, two must agree, none means that it is unknown."""
+    with_host = {"type": "user", "id": "alice", "properties": {"host": "::1"}}
+    assert asked(subject=with_host, context={}).host == "0:0:0:0:0:0:0:1"
+    assert asked(subject=with_host, context={"host": "0::1"}).host == "0:0:0:0:0:0:0:1"
+    assert asked(context=None).host is None
+    assert asked(context={"time": "now"}).host is None
+    assert "differ" in refused(subject=with_host)
+    assert "differ" in refused(subject=GOOD["subject"] | {"properties": {"host": "nonsense"}})
+
+
+def test_unknown_fields_are_ignored() -> None:
+    """The specification demands it of every receiver."""
+    assert (
+        asked(
+            more=[1],
+            subject=GOOD["subject"] | {"mail": {}},
+            resource=GOOD["resource"] | {"x": None},
+        )
+        == asked()
+    )
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"subject": None}, "subject is missing"),
+        ({"action": None}, "action is missing"),
+        ({"resource": None}, "resource is missing"),
+        ({"subject": {"id": "alice"}}, "subject.type is missing"),
+        ({"subject": {"type": "user"}}, "subject.id is missing"),
+        ({"action": {}}, "action.name is missing"),
+        ({"resource": {"type": "topic"}}, "resource.id is missing"),
+        ({"subject": "alice"}, "subject: expected an object, found a string"),
+        ({"subject": {"type": "user", "id": 1}}, "subject.id: expected a string, found an integer"),
+        ({"action": {"name": ["read"]}}, "action.name: expected a string, found an array"),
+        ({"context": {"host": 1}}, "context.host: expected a string, found an integer"),
+        ({"context": []}, "context: expected an object, found an array"),
+        (
+            {"subject": {"type": "User", "id": "a"}},
+            "subject.type: unknown type 'User': expected one of user, app",
+        ),
+        (
+            {"action": {"name": "can_read"}},
+            "action.name: unknown operation 'can_read': expected one of ALL, READ, WRITE, CREATE,",
+        ),
+        ({"action": {"name": "any"}}, "action.name: unknown operation 'any'"),
+        ({"action": {"name": "unknown"}}, "action.name: unknown operation 'unknown'"),
+        ({"resource": {"type": "any", "id": "x"}}, "resource.type: unknown type 'any'"),
+        (
+            {"resource": {"type": "account", "id": "x"}},
+            "resource.type: unknown type 'account': expected one of topic, queue",
+        ),
+        (
+            {"context": {"host": "localhost"}},
+            "context.host: expected an IP address, found 'localhost'",
+        ),
+        (
+            {"subject": {"type": "user", "id": "a", "properties": {"host": "*"}}, "context": {}},
+            "subject.properties.host: expected an IP address, found '*'",
+        ),
+        (
+            {"context": {"host": "2001:db8::9%x"}},
+            "context.host: expected an IP address, found '2001:db8::9%x'",
+        ),
+    ],
+)
+def test_what_is_missing_unknown_or_of_the_wrong_type_is_named(
+    changed: dict[str, object], said: str
+) -> None:
+    """Nothing is guessed: a question made of half an evaluation could be allowed."""
+    assert said in refused(**changed)
+
+
+@pytest.mark.parametrize(
+    ("once", "twice"),
+    [
+        ('"id": "alice"', '"id": "bob", "id": "alice"'),
+        ('"id": "alice"', '"\\u0069d": "bob", "id": "alice"'),
+        ('"action":', '"action": {"name": "write"}, "action":'),
+        ('"context":', '"context": null, "context":'),
+        ('"host":', '"time": {"a": 1, "a": 2}, "host":'),
+    ],
+)
+def test_a_repeated_key_is_rejected(once: str, twice: str) -> None:
+    """A proxy may have checked the value that the daemon would not see."""
+    text = json.dumps(GOOD)
+    assert once in text
+    with pytest.raises(AuthZenError, match="twice"):
+        decode_evaluation(text.replace(once, twice, 1).encode())
+    many = text[:-1] + ', "evaluations": [{}]}'
+    with pytest.raises(AuthZenError, match="twice"):
+        decode_evaluations(many.replace(once, twice, 1).encode())
+
+
+def test_an_error_never_repeats_what_would_break_its_line() -> None:
+    """Control characters are escaped, long names cut."""
+    said = refused(action={"name": "x\r\nSet-Cookie: a" + "y" * 500})
+    assert "\n" not in said
+    assert "\r" not in said
+    assert len(said) < 400
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"{", b"[]", b"null", b'"x"', b"\xff", b'{"subject":"\xff"}']
+)
+def test_what_is_no_json_object_is_refused(body: bytes) -> None:
+    """For one evaluation and for many."""
+    for decode in (decode_evaluation, decode_evaluations):
+        with pytest.raises(AuthZenError):
+            decode(body)
+
+
+@given(st.binary(max_size=60))
+def test_no_bytes_raise_anything_else(body: bytes) -> None:
+    """Whatever comes, it is an evaluation or an AuthZenError."""
+    with suppress(AuthZenError):
+        question_of(decode_evaluation(body), VOCABULARY)
+    with suppress(AuthZenError):
+        decode_evaluations(body)
+
+
+@given(st.text(max_size=5), st.text(max_size=5))
+def test_any_text_may_be_an_id(subject: str, resource: str) -> None:
+    """Texts come through unchanged, the empty one too; half a surrogate pair is no text."""
+    question = None
+    try:
+        question = asked(
+            subject={"type": "user", "id": subject}, resource={"type": "topic", "id": resource}
+        )
+    except AuthZenError:
+        assert any("\ud800" <= letter <= "\udfff" for letter in subject + resource)
+    if question is not None:
+        assert (question.principal, question.resource_name) == (f"User:{subject}", resource)
+        question.principal.encode()
+
+
+def test_defaults_stand_in_for_what_is_absent_as_a_whole() -> None:
+    """A field of an evaluation overrides the default wholly; nothing is merged within it."""
+    request = decode_evaluations(
+        json.dumps(
+            GOOD
+            | {
+                "evaluations": [
+                    {},
+                    {"resource": {"type": "topic", "id": "other"}},
+                    {"context": {"time": "now"}},
+                ]
+            }
+        ).encode()
+    )
+    assert request.evaluations is not None
+    questions = [
+        question_of(with_defaults(decode_evaluation(bytes(raw)), request), VOCABULARY)
+        for raw in request.evaluations
+    ]
+    assert questions[0] == asked()
+    assert questions[1].resource_name == "other"
+    assert questions[2].host is None
+
+
+def test_evaluations_are_bounded() -> None:
+    """One request cannot ask for unbounded work."""
+    empty: dict[str, object] = {}
+    body = {"evaluations": [empty] * (EVALUATIONS_MAX + 1)}
+    with pytest.raises(AuthZenError, match="evaluations: expected at most 1000, found 1001"):
+        decode_evaluations(json.dumps(body).encode())
+
+
+@pytest.mark.parametrize(
+    ("semantic", "after_allow", "after_deny"),
+    [
+        ("execute_all", False, False),
+        ("deny_on_first_deny", False, True),
+        ("permit_on_first_permit", True, False),
+    ],
+)
+def test_each_semantic_ends_where_the_specification_says(
+    semantic: str, after_allow: bool, after_deny: bool
+) -> None:
+    """And no other semantic is taken for one of them."""
+    options: dict[str, object] = {"evaluations_semantic": semantic, "other": 1}
+    body: dict[str, object] = {"evaluations": [{}], "options": options}
+    read = decode_evaluations(json.dumps(body).encode()).semantic
+    assert (read.ends_after(allowed=True), read.ends_after(allowed=False)) == (
+        after_allow,
+        after_deny,
+    )
+    options["evaluations_semantic"] = "any_of"
+    with pytest.raises(AuthZenError, match="'any_of': expected one of execute_all, deny_on_first"):
+        decode_evaluations(json.dumps(body).encode())
+    assert decode_evaluations(b"{}").semantic is Semantic.EXECUTE_ALL
+
+
+def test_an_answer_carries_rule_offset_and_reason() -> None:
+    """What an operator needs to see why."""
+    acl = Acl(2, "t", 3, "User:a", "*", 3, 2)
+    denied = json.loads(encode_answer(Decision(False, MatchingAcl(acl)), 17, asked()))
+    assert denied == {
+        "decision": False,
+        "context": {
+            "offset": 17,
+            "reason": "an ACL denies it",
+            "rule": f"MatchingAcl(acl={acl})",
+        },
+    }
+    assert json.loads(encode_answer(SUPER_USER, -1, asked()))["context"]["rule"] == "SuperUser"
+
+
+@pytest.mark.parametrize(
+    ("changed", "hint"),
+    [
+        (
+            {"subject": {"type": "user", "id": "User:alice"}},
+            "the subject's id begins with User:, which its type adds already:"
+            " the principal asked about is User:User:alice",
+        ),
+        (
+            {"resource": {"type": "cluster", "id": "my-cluster"}},
+            "the id of the resource cluster is always kafka-cluster in Kafka's ACLs",
+        ),
+        ({"subject": {"type": "user", "id": "Group:alice"}}, None),
+        ({"subject": {"type": "app", "id": "User:alice"}}, None),
+        ({"resource": {"type": "cluster", "id": "kafka-cluster"}}, None),
+        ({"resource": {"type": "topic", "id": "my-cluster"}}, None),
+    ],
+)
+def test_only_a_denial_of_a_likely_mistake_carries_a_hint(
+    changed: dict[str, object], hint: str | None
+) -> None:
+    """A doubled principal type and a cluster's own name are valid questions, but rarely meant."""
+    question = asked(**changed)
+    assert json.loads(encode_answer(DEFAULT_DENY, 1, question))["context"].get("hint") == hint
+    assert "hint" not in json.loads(encode_answer(SUPER_USER, 1, question))["context"]
+
+
+def test_many_answers_are_one_list_in_order() -> None:
+    """A failed evaluation is a denial that says why."""
+    answers = [encode_answer(DEFAULT_DENY, 1, asked()), encode_failed_answer(400, "why")]
+    assert json.loads(encode_answers(answers))["evaluations"] == [
+        {
+            "decision": False,
+            "context": {"offset": 1, "reason": "no ACL allows it", "rule": "DefaultDeny"},
+        },
+        {"decision": False, "context": {"error": {"status": 400, "message": "why"}}},
+    ]

@@ -1,0 +1,189 @@
+"""JSON texts in which an object names a key twice, against Python's own reader."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from authorizerd.protocol.decisions.json_keys import (
+    QUESTION_BYTES_MAX,
+    JsonKeysError,
+    check_keys,
+    check_keys_around,
+)
+
+ARRAY = "evaluations"
+
+characters = st.sampled_from('ab:"\\{,é')
+blanks = st.sampled_from(["", "", " ", "\n\t"])
+
+
+@st.composite
+def strings(draw: st.DrawFn) -> str:
+    """Return a JSON string of few characters, each as it is or escaped."""
+    text = draw(st.text(characters, max_size=3))
+    return '"' + "".join(draw(st.sampled_from(spellings(one))) for one in text) + '"'
+
+
+def spellings(character: str) -> list[str]:
+    escaped = [f"\\u{ord(character):04x}", f"\\u{ord(character):04X}"]
+    if character in '"\\':
+        return [*escaped, f"\\{character}"]
+    return [character, character, *escaped]
+
+
+@st.composite
+def objects(draw: st.DrawFn, values: st.SearchStrategy[str]) -> str:
+    members = draw(st.lists(st.tuples(blanks, strings(), blanks, values), max_size=4))
+    return "{" + ",".join(f"{a}{key}{b}:{value}{b}" for a, key, b, value in members) + "}"
+
+
+scalars = st.sampled_from(["null", "true", "1", "-1.5e3", "1e999", "9" * 30]) | strings()
+texts = st.recursive(
+    scalars,
+    lambda values: (
+        objects(values) | st.lists(values, max_size=3).map(lambda items: f"[{','.join(items)}]")
+    ),
+    max_leaves=12,
+)
+
+
+def repeats_a_key(text: str) -> bool:
+    repeated = []
+
+    def look_at(pairs: list[tuple[str, object]]) -> None:
+        repeated.append(len(dict(pairs)) < len(pairs))
+
+    json.loads(text, object_pairs_hook=look_at)
+    return any(repeated)
+
+
+def is_rejected(text: str) -> bool:
+    try:
+        check_keys(text.encode())
+    except JsonKeysError as error:
+        assert "twice" in str(error)  # noqa: PT017 - either outcome is right
+        return True
+    return False
+
+
+@given(texts)
+def test_a_text_is_rejected_exactly_if_a_key_is_repeated(text: str) -> None:
+    """At any depth, however the keys are escaped and whatever the strings hold."""
+    assert is_rejected(text) == repeats_a_key(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"id":"bob","id":"alice"}',
+        '{"id":"bob","\\u0069d":"alice"}',
+        '{"a:":1,"a\\u003A":2}',
+        '{"a":1,"a":"\\u003a"}',
+        '{"a":1,"a":"\\\\u003a"}',
+        '{"a":[{"b":{"c":1,"d":2,"c":3}}]}',
+        '{"a" : 1 , "a"\n:\t1}',
+        '{"":1,"":2}',
+        '{"a":1e999,"a":1}',
+        '{"n":' + "9" * 5000 + ',"a":1,"a":1}',
+    ],
+)
+def test_a_repeated_key_is_found(text: str) -> None:
+    """Escapes, blanks, depth and numbers out of range hide none."""
+    assert is_rejected(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"id":"a:b::c","type":":"}',
+        '{"a":{"a":{"a":1}}}',
+        '[{"a":1},{"a":1}]',
+        '{"a":"\\u003a\\"a\\":","b":"\\"b\\":"}',
+        '{"a":1,"A":2,"\\u0061b":3}',
+        '{"a":1e999,"b":' + "9" * 5000 + "}",
+    ],
+)
+def test_a_text_without_a_repeated_key_is_accepted(text: str) -> None:
+    """Equal keys of different objects and colons in strings do no harm."""
+    assert not is_rejected(text)
+
+
+@given(st.binary(max_size=40))
+def test_no_bytes_raise_another_error(text: bytes) -> None:
+    """Bytes that are not JSON are rejected, or accepted without harm."""
+    with suppress(JsonKeysError):
+        check_keys(text)
+
+
+@pytest.mark.parametrize("text", [b'{"a":' * 9000, b"[" * 9000 + b"1e999" + b"]" * 9000])
+def test_deep_nesting_is_rejected(text: bytes) -> None:
+    """No recursion error leaves the module."""
+    with pytest.raises(JsonKeysError):
+        check_keys(text)
+
+
+def test_a_question_longer_than_the_limit_is_rejected() -> None:
+    """The time of one step is bounded."""
+    text = b'{"a":"%b"}' % (b"x" * (QUESTION_BYTES_MAX - len('{"a":""}')))
+    check_keys(text)
+    with pytest.raises(
+        JsonKeysError, match=f"at most {QUESTION_BYTES_MAX} bytes, found {len(text) + 1}"
+    ):
+        check_keys(text + b" ")
+
+
+members = st.lists(st.tuples(strings(), texts), max_size=3)
+
+
+@given(members, st.lists(texts, max_size=3), members)
+def test_an_object_is_checked_all_around_its_array(
+    before: list[tuple[str, str]], items: list[str], after: list[tuple[str, str]]
+) -> None:
+    """Keys repeated in the array are left to its reader; those beside it are found at any depth."""
+
+    def around(inner: str) -> str:
+        parts = [*before, (f'"{ARRAY}"', f"[{inner}]"), *after]
+        return "{" + ", ".join(f"{key} :{value}" for key, value in parts) + "}"
+
+    text = around(",".join(items))
+    try:
+        check_keys_around(ARRAY, text.encode())
+        is_sound = True
+    except JsonKeysError as error:
+        is_sound = False
+        if "holds a colon" in str(error):
+            keys = [json.loads(key) for key, _ in (*before, *after)]
+            assert any(":" in key for key in keys)
+            return
+    assert is_sound != repeats_a_key(around(""))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"evaluations":[{}],"evaluations":[{}]}',
+        '{"evaluations":[{}],"\\u0065valuations":[{}]}',
+        '{"evaluations":[],"evaluations":[{}]}',
+        '{"subject":{"id":"a"},"evaluations":[{}],"subject":{"id":"b"}}',
+        '{"subject":{"id":"a","id":"b"},"evaluations":[{}]}',
+        '{"options":{"a":1,"a":2},"evaluations":[{}]}',
+        '{"a:":1,"\\u0061\\u003a":2,"evaluations":[]}',
+    ],
+)
+def test_a_repeated_key_around_the_array_is_found(text: str) -> None:
+    """The array's own key among them."""
+    with pytest.raises(JsonKeysError):
+        check_keys_around(ARRAY, text.encode())
+
+
+def test_the_array_may_be_longer_than_a_question() -> None:
+    """Only what lies around it is bounded."""
+    items = ",".join(['{"a":"b:c"}'] * QUESTION_BYTES_MAX)
+    check_keys_around(ARRAY, f'{{"evaluations":[{items}],"a":1}}'.encode())
+    with pytest.raises(JsonKeysError, match="at most"):
+        check_keys_around(ARRAY, f'{{"evaluations":[],"a":[{items}]}}'.encode())

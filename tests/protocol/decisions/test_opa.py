@@ -1,0 +1,306 @@
+"""The OPA plugin's JSON: as it is captured, in its variants, and what is none."""
+
+from __future__ import annotations
+
+import json
+import re
+from contextlib import suppress
+from ipaddress import IPv4Address, IPv6Address
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from authorizerd.acl.hosts import host_address
+from authorizerd.acl.model import OPERATIONS, RESOURCE_TYPES, Operation, ResourceType
+from authorizerd.protocol.decisions.opa import (
+    OpaError,
+    OpaQuestion,
+    decode_question,
+    token_in_query,
+)
+from authorizerd.protocol.http.connection import ServerConnection
+from authorizerd.protocol.http.messages import Request, text_response
+from authorizerd.protocol.http.request_head import HttpLimits
+from tests.daemon.opa_requests import CAPTURED_BODY, CAPTURED_HEAD, PATH, asked
+
+QUESTION = OpaQuestion(
+    principal="User:u1",
+    host="192.168.64.1",
+    operation=Operation.DESCRIBE,
+    resource_type=ResourceType.TOPIC,
+    resource_name="topic-1",
+    request_name="Metadata",
+    resource_reference_count=1,
+    log_if_allowed=True,
+    log_if_denied=True,
+)
+OPERATION_NAMES = (
+    "ALL, READ, WRITE, CREATE, DELETE, ALTER, DESCRIBE, CLUSTER_ACTION, DESCRIBE_CONFIGS, "
+    "ALTER_CONFIGS, IDEMPOTENT_WRITE, CREATE_TOKENS, DESCRIBE_TOKENS, TWO_PHASE_COMMIT"
+)
+RESOURCE_TYPE_NAMES = "TOPIC, GROUP, CLUSTER, TRANSACTIONAL_ID, DELEGATION_TOKEN, USER"
+
+
+def decoded(*changes: tuple[str, object]) -> OpaQuestion:
+    return decode_question(json.dumps(asked(*changes)).encode())
+
+
+def refusal(body: bytes) -> str:
+    with pytest.raises(OpaError) as error:
+        decode_question(body)
+    return str(error.value)
+
+
+def test_the_captured_request_is_read_by_its_length() -> None:
+    """Java wishes to upgrade to h2c with each request; its body follows all the same."""
+    connection = ServerConnection(HttpLimits(body_bytes_max=10_000))
+    for _ in range(2):
+        data = CAPTURED_HEAD + CAPTURED_BODY
+        for position in range(len(data)):
+            assert connection.next_event() is None
+            connection.receive_data(data[position : position + 1])
+        request = connection.next_event()
+        assert isinstance(request, Request)
+        assert (request.path, request.body, request.keep_alive) == (PATH, CAPTURED_BODY, True)
+        answer = connection.send(text_response(200, "x"))
+        assert answer.startswith(b"HTTP/1.1 200 OK\r\n")
+        assert b"pgrade" not in answer
+        assert not connection.closed
+
+
+def test_the_captured_question_is_what_it_says() -> None:
+    """All that the plugin tells and we need."""
+    assert decode_question(CAPTURED_BODY) == QUESTION
+
+
+@pytest.mark.parametrize(
+    ("header", "request_name"),
+    [
+        ({"name": {"clientId": None, "requestApiKey": 0}, "headerVersion": 2}, "Produce"),
+        ({"data": {"clientId": "c", "requestApiKey": 22}, "headerVersion": 2}, "InitProducerId"),
+        ({"name": {"requestApiKey": 30}, "data": {"requestApiKey": 0}}, "CreateAcls"),
+        ({"name": {"requestApiKey": 9999}}, None),
+        ({"name": {"requestApiKey": None}}, None),
+        ({"name": {}}, None),
+        ({}, None),
+        (None, None),
+    ],
+)
+def test_both_forms_of_the_header_name_the_request(
+    header: dict[str, Any] | None, request_name: str | None
+) -> None:
+    """``name`` is real, ``data`` is what the plugin's README says; neither is needed."""
+    assert decoded(("requestContext.header", header)).request_name == request_name
+
+
+def test_a_question_needs_no_more_than_it_asks() -> None:
+    """What is only for the audit may be absent."""
+    question = decoded(
+        ("requestContext.header", ...),
+        ("action.resourceReferenceCount", ...),
+        ("action.logIfAllowed", ...),
+        ("action.logIfDenied", ...),
+    )
+    assert question == decoded(("requestContext.header", None))
+
+
+@settings(deadline=None)
+@given(
+    address=st.one_of(st.ip_addresses(v=4), st.ip_addresses(v=6)),
+    name=st.text("a-z.0", max_size=12),
+    is_slashed=st.booleans(),
+)
+def test_a_client_address_is_what_stands_after_its_last_slash(
+    address: IPv4Address | IPv6Address, name: str, is_slashed: bool
+) -> None:
+    """Java writes ``name/address``, the name often empty; IPv6 becomes what ACLs are matched by."""
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    if mapped is not None or isinstance(address, IPv4Address):
+        expected = str(mapped or address)
+    else:
+        expected = ":".join(f"{int(group, 16):x}" for group in address.exploded.split(":"))
+    text = f"{name}/{address}" if is_slashed else str(address)
+    assert decoded(("requestContext.clientAddress", text)).host == expected
+
+
+@settings(deadline=None)
+@given(st.text())
+def test_any_client_address_is_an_address_or_refused(text: str) -> None:
+    """Nothing else comes out, least of all an unknown host."""
+    body = json.dumps(asked(("requestContext.clientAddress", text))).encode()
+    if host_address(text.rpartition("/")[2]) is None:
+        assert refusal(body) == "input.requestContext.clientAddress: expected an IP address"
+    else:
+        assert decode_question(body).host
+
+
+def test_every_operation_and_type_is_known_by_kafka_s_name() -> None:
+    """In capitals, as Java prints an enumeration."""
+    for operation in map(Operation, OPERATIONS):
+        assert decoded(("action.operation", operation.name)).operation == operation
+    for resource_type in map(ResourceType, RESOURCE_TYPES):
+        change = ("action.resourcePattern.resourceType", resource_type.name)
+        assert decoded(change).resource_type == resource_type
+
+
+def test_an_empty_prefix_asks_about_some_resource_of_the_type() -> None:
+    """So authorizeByResourceType arrives; an empty literal name is a name."""
+    pattern = {"resourceType": "GROUP", "name": "", "patternType": "PREFIXED", "unknown": False}
+    question = decoded(("action.resourcePattern", pattern), ("action.resourceReferenceCount", 0))
+    assert question.resource_name is None
+    assert (question.resource_type, question.resource_reference_count) == (ResourceType.GROUP, 0)
+    assert decoded(("action.resourcePattern.name", "")).resource_name == ""
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "reason"),
+    [
+        ("action.operation", "FLY", f"input.action.operation: expected one of {OPERATION_NAMES}"),
+        (
+            "action.operation",
+            "describe",
+            f"input.action.operation: expected one of {OPERATION_NAMES}",
+        ),
+        ("action.operation", "ANY", f"input.action.operation: expected one of {OPERATION_NAMES}"),
+        (
+            "action.operation",
+            "UNKNOWN",
+            f"input.action.operation: expected one of {OPERATION_NAMES}",
+        ),
+        (
+            "action.resourcePattern.resourceType",
+            "ANY",
+            f"input.action.resourcePattern.resourceType: expected one of {RESOURCE_TYPE_NAMES}",
+        ),
+        (
+            "action.resourcePattern.patternType",
+            "PREFIXED",
+            "input.action.resourcePattern.patternType: expected LITERAL, or PREFIXED with an empty "
+            "name",
+        ),
+        (
+            "action.resourcePattern.patternType",
+            "MATCH",
+            "input.action.resourcePattern.patternType: expected LITERAL, or PREFIXED with an empty "
+            "name",
+        ),
+        ("requestContext", ..., "input.requestContext is missing"),
+        (
+            "requestContext.clientAddress",
+            None,
+            "input.requestContext.clientAddress: expected a string, found null",
+        ),
+        (
+            "action.resourceReferenceCount",
+            -1,
+            "input.action.resourceReferenceCount: expected an integer of at least 0",
+        ),
+        (
+            "action.resourceReferenceCount",
+            2**31,
+            "input.action.resourceReferenceCount: expected an integer of at most 2147483647",
+        ),
+        (
+            "requestContext.header.name.requestApiKey",
+            "3",
+            "input.requestContext.header.name.requestApiKey: expected an integer, found a string",
+        ),
+        (
+            "action.logIfAllowed",
+            1,
+            "input.action.logIfAllowed: expected a boolean, found an integer",
+        ),
+    ],
+)
+def test_what_is_not_said_plainly_is_no_question(path: str, value: object, reason: str) -> None:
+    """The field is named. A denial would be kept by the plugin, so there must be none."""
+    assert refusal(json.dumps(asked((path, value))).encode()) == reason
+
+
+@pytest.mark.parametrize(
+    ("once", "twice"),
+    [
+        (b'"clientAddress":', b'"clientAddress":"/10.0.0.9","clientAddress":'),
+        (b'"name":"u1"', b'"name":"bob","n\\u0061me":"u1"'),
+        (b'"operation":"DESCRIBE"', b'"operation":"READ","operation":"DESCRIBE"'),
+        (b'"unknown":false', b'"unknown":false,"unknown":false'),
+    ],
+)
+def test_a_repeated_key_is_rejected(once: bytes, twice: bytes) -> None:
+    """A proxy may have checked the value that the daemon would not see."""
+    assert once in CAPTURED_BODY
+    said = refusal(CAPTURED_BODY.replace(once, twice, 1))
+    assert re.fullmatch(r"invalid JSON: an object names the key '\w+' twice", said)
+
+
+def test_a_colon_in_the_principal_s_type_is_rejected() -> None:
+    """``User:a`` and ``b`` are not the type and name of ``User:a:b``, though they read alike."""
+    reason = "input.requestContext.principal.principalType: expected a text without a colon"
+    for kind in ("User:a", ":", "User:"):
+        principal = {"principalType": kind, "name": "b"}
+        body = json.dumps(asked(("requestContext.principal", principal))).encode()
+        assert refusal(body) == reason
+    principal = {"principalType": "User", "name": "a:b"}
+    assert decoded(("requestContext.principal", principal)).principal == "User:a:b"
+
+
+@pytest.mark.parametrize("field", ["requestContext.clientAddress", "requestContext.principal"])
+def test_a_field_that_is_asked_by_is_missed(field: str) -> None:
+    """Who asks and whence must be told."""
+    body = json.dumps(asked((field, ...))).encode()
+    assert refusal(body) == f"input.{field} is missing"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"null",
+        b"[]",
+        b"{}",
+        b'{"input":null}',
+        CAPTURED_BODY[:-1],
+        CAPTURED_BODY + b"{}",
+        b"\xff" + CAPTURED_BODY,
+        CAPTURED_BODY.replace(b"topic-1", b"topic-\xff"),
+        CAPTURED_BODY.replace(b"topic-1", b"\\ud800"),
+        CAPTURED_BODY.replace(b'"unknown":false', b'"unknown":' + b"[" * 90_000),
+        CAPTURED_BODY.replace(b'"unknown":false', b'"unknown":' + b'{"a":' * 50_000),
+        CAPTURED_BODY.replace(
+            b'"resourceReferenceCount":1', b'"resourceReferenceCount":' + b"9" * 9_000
+        ),
+    ],
+)
+def test_what_is_no_such_json_is_refused(body: bytes) -> None:
+    """In one short line, whatever was sent."""
+    assert len(refusal(body)) < 200
+
+
+@settings(deadline=None)
+@given(st.integers(0, len(CAPTURED_BODY) - 1), st.binary(max_size=3))
+def test_damaged_json_is_a_question_or_refused(position: int, damage: bytes) -> None:
+    """Nothing else comes out."""
+    body = CAPTURED_BODY[:position] + damage + CAPTURED_BODY[position + len(damage) :]
+    question = None
+    with suppress(OpaError):
+        question = decode_question(body)
+    assert question is None or question.resource_name is not None
+
+
+@pytest.mark.parametrize(
+    ("query", "token"),
+    [
+        ("", None),
+        ("token=a.b", "a.b"),
+        ("pretty&token=a.b&x=y", "a.b"),
+        ("token=", ""),
+        ("tokens=a.b", None),
+        ("x=token=a.b", None),
+        ("TOKEN=a.b", None),
+    ],
+)
+def test_a_token_may_stand_in_the_query(query: str, token: str | None) -> None:
+    """The plugin can send it nowhere else."""
+    assert token_in_query(query) == token

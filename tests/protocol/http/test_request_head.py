@@ -1,0 +1,55 @@
+"""Heads judged while they come, and parsed once they are whole."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from authorizerd.protocol.http.request_head import (
+    REMEMBERED_HEADS_MAX,
+    BadRequest,
+    HttpLimits,
+    RefusedError,
+    check_beginning,
+    parse_head,
+    remembered_head,
+)
+
+LIMITS = HttpLimits(body_bytes_max=8, request_line_bytes_max=20, header_bytes_max=20)
+
+
+def finding(head: bytes) -> BadRequest | None:
+    try:
+        check_beginning(head, LIMITS)
+    except RefusedError as refused:
+        return refused.event
+    return None
+
+
+@given(
+    st.lists(
+        st.sampled_from([b"GET", b" ", b"/a", b" HTTP/1.1", b"\r", b"\n", b"A: b\r\n"]), min_size=1
+    ),
+    st.integers(1, 60),
+)
+def test_a_beginning_once_refused_stays_refused(pieces: list[bytes], size: int) -> None:
+    """What is found wrong with the first bytes is found with all of them, and is the same."""
+    head = b"".join(pieces)
+    early = finding(head[:size])
+    assert early is None or finding(head) == early
+
+
+def test_a_remembered_head_is_the_parsed_one() -> None:
+    """And no more of them are kept than the bound says."""
+    head = b"GET /a?b HTTP/1.1\r\nHost: x\r\nA: b\r\n\r\n"
+    assert remembered_head(head) == parse_head(head)
+    assert remembered_head(head) is remembered_head(head)
+    assert remembered_head.cache_info().maxsize == REMEMBERED_HEADS_MAX
+    assert parse_head(head).headers == {b"host": b"x", b"a": b"b"}
+
+
+def test_a_refused_head_is_refused_again() -> None:
+    """Only good heads are remembered."""
+    for _ in range(2):
+        with pytest.raises(RefusedError) as refused:
+            remembered_head(b"GET / HTTP/3.0\r\n\r\n")
+        assert refused.value.event == BadRequest(505, "HTTP version not supported")

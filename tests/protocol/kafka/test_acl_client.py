@@ -1,0 +1,161 @@
+"""What a client writes and reads is what the server reads and writes."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from authorizerd.acl.model import Acl, AclFilter, PatternType
+from authorizerd.acl.steps import finish
+from authorizerd.protocol.errors import DecodeError
+from authorizerd.protocol.kafka.acl_client import (
+    decode_create_acls_response,
+    decode_delete_acls_response,
+    decode_describe_acls_response,
+    encode_create_acls_request,
+    encode_delete_acls_request,
+    encode_describe_acls_request,
+)
+from authorizerd.protocol.kafka.acl_requests import (
+    decode_create_acls,
+    decode_delete_acls,
+    decode_describe_acls,
+)
+from authorizerd.protocol.kafka.acl_responses import (
+    DescribeAclsBody,
+    FilterResult,
+    MatchingAcl,
+    encode_create_acls,
+    encode_delete_acls,
+    encode_describe_acls_error,
+)
+from authorizerd.protocol.kafka.error_codes import ApiError
+from tests.strategies import acls, int8s, texts
+
+some_examples = settings(max_examples=25)
+each_version = pytest.mark.parametrize("version", range(4))
+each_pattern_version = pytest.mark.parametrize("version", range(1, 4))
+errors = st.builds(ApiError, st.sampled_from([-1, 31, 42, 77, 801]), st.none() | texts)
+filters = st.builds(
+    AclFilter,
+    resource_type=int8s,
+    resource_name=st.none() | texts,
+    pattern_type=int8s,
+    principal=st.none() | texts,
+    host=st.none() | texts,
+    operation=int8s,
+    permission_type=int8s,
+)
+
+
+@each_pattern_version
+@some_examples
+@given(filter=filters)
+def test_a_filter_arrives(version: int, filter: AclFilter) -> None:
+    """As it was asked for, in a describe and in a delete."""
+    describe = encode_describe_acls_request(version, filter)
+    assert decode_describe_acls(version, describe) == filter
+    delete = encode_delete_acls_request(version, [filter, AclFilter()])
+    assert finish(decode_delete_acls(version, delete)) == [filter, AclFilter()]
+
+
+@each_pattern_version
+@some_examples
+@given(asked=st.lists(acls(odd=True), max_size=4))
+def test_creations_arrive(version: int, asked: list[Acl]) -> None:
+    """In their order, with the codes they have."""
+    body = encode_create_acls_request(version, asked)
+    assert finish(decode_create_acls(version, body)) == asked
+
+
+def test_version_0_asks_for_literal_patterns_or_not_at_all() -> None:
+    """ANY finds what there was to find before patterns had types; the others cannot be said."""
+    literal = Acl(2, "t", PatternType.LITERAL, "User:a", "*", 3, 3)
+    body = encode_create_acls_request(0, [literal])
+    assert finish(decode_create_acls(0, body)) == [literal]
+    describe = encode_describe_acls_request(0, AclFilter())
+    assert decode_describe_acls(0, describe).pattern_type == PatternType.LITERAL
+    with pytest.raises(ValueError, match="literal patterns only"):
+        encode_create_acls_request(0, [Acl(2, "t", PatternType.PREFIXED, "User:a", "*", 3, 3)])
+    for pattern_type in (PatternType.PREFIXED, PatternType.MATCH):
+        with pytest.raises(ValueError, match="literal patterns only"):
+            encode_describe_acls_request(0, AclFilter(pattern_type=pattern_type))
+        with pytest.raises(ValueError, match="literal patterns only"):
+            encode_delete_acls_request(0, [AclFilter(pattern_type=pattern_type)])
+
+
+@each_pattern_version
+@some_examples
+@given(found=st.lists(acls(odd=True), max_size=8))
+def test_described_acls_arrive(version: int, found: list[Acl]) -> None:
+    """All of them, in no order."""
+    body = DescribeAclsBody(version)
+    body.add(found)
+    read = decode_describe_acls_response(version, b"".join(finish(body.encode())))
+    assert isinstance(read, list)
+    assert sorted(map(str, read)) == sorted(map(str, found))
+
+
+@each_version
+@some_examples
+@given(error=errors)
+def test_a_describe_that_failed_is_its_error(version: int, error: ApiError) -> None:
+    """With a code that only we send, or that is not known here at all."""
+    assert (
+        decode_describe_acls_response(version, encode_describe_acls_error(version, error)) == error
+    )
+
+
+@each_version
+@some_examples
+@given(results=st.lists(st.none() | errors, max_size=5))
+def test_results_of_creations_arrive(version: int, results: list[ApiError | None]) -> None:
+    """One for each, None for success."""
+    body = b"".join(finish(encode_create_acls(version, results)))
+    assert decode_create_acls_response(version, body) == results
+
+
+@each_pattern_version
+@some_examples
+@given(
+    results=st.lists(
+        st.builds(
+            FilterResult,
+            st.lists(st.builds(MatchingAcl, acls(odd=True), st.none() | errors), max_size=3),
+            st.none() | errors,
+        ),
+        max_size=3,
+    )
+)
+def test_results_of_filters_arrive(version: int, results: list[FilterResult]) -> None:
+    """With every match, and why it is still there if it is."""
+    body = b"".join(finish(encode_delete_acls(version, results)))
+    assert decode_delete_acls_response(version, body) == results
+
+
+def test_version_0_tells_of_literal_patterns() -> None:
+    """No other is ever in its answers."""
+    acl = Acl(2, "t", PatternType.LITERAL, "User:a", "*", 3, 3)
+    body = DescribeAclsBody(0)
+    body.add([acl])
+    assert decode_describe_acls_response(0, b"".join(finish(body.encode()))) == [acl]
+    results = [FilterResult([MatchingAcl(acl)])]
+    deleted = b"".join(finish(encode_delete_acls(0, results)))
+    assert decode_delete_acls_response(0, deleted) == results
+
+
+@each_version
+@some_examples
+@given(data=st.binary(max_size=60))
+def test_garbage_is_a_response_or_refused(version: int, data: bytes) -> None:
+    """Never another exception: a command that meets it says so."""
+    for decode in (
+        decode_describe_acls_response,
+        decode_create_acls_response,
+        decode_delete_acls_response,
+    ):
+        refused_at = 0
+        try:
+            decode(version, data)
+        except DecodeError as error:
+            refused_at = error.position
+        assert 0 <= refused_at <= len(data)

@@ -1,0 +1,230 @@
+"""The ACL requests to ACLs and filters, against kio's entities of the same bytes."""
+
+import io
+from dataclasses import fields
+from typing import Any, get_args
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kio.serial import entity_writer
+
+from authorizerd.acl.model import Acl, AclFilter, PatternType
+from authorizerd.acl.steps import finish
+from authorizerd.protocol.errors import DecodeError
+from authorizerd.protocol.kafka.acl_requests import (
+    count_items,
+    decode_create_acls,
+    decode_delete_acls,
+    decode_describe_acls,
+)
+from authorizerd.protocol.kafka.api import ApiKey, request_type
+from tests.strategies import acls, int8s, texts
+
+VERSIONS = range(4)
+some_examples = settings(max_examples=25)
+each_version = pytest.mark.parametrize("version", VERSIONS)
+
+filters = st.builds(
+    AclFilter,
+    resource_type=int8s,
+    resource_name=st.none() | texts,
+    pattern_type=int8s,
+    principal=st.none() | texts,
+    host=st.none() | texts,
+    operation=int8s,
+    permission_type=int8s,
+)
+
+
+def written_by_kio(entity: Any) -> bytes:  # noqa: ANN401 - of any version
+    with io.BytesIO() as written:
+        entity_writer(type(entity))(written, entity)
+        return written.getvalue()
+
+
+def item_type(api_key: ApiKey, version: int) -> Any:  # noqa: ANN401 - of any version
+    """Return what the one array of the request holds."""
+    [array] = fields(request_type(api_key, version))
+    return get_args(array.type)[0]
+
+
+def filter_values(filter: AclFilter, version: int) -> dict[str, Any]:
+    pattern_type = {"pattern_type_filter": filter.pattern_type} if version else {}
+    return pattern_type | {
+        "resource_type_filter": filter.resource_type,
+        "resource_name_filter": filter.resource_name,
+        "principal_filter": filter.principal,
+        "host_filter": filter.host,
+        "operation": filter.operation,
+        "permission_type": filter.permission_type,
+    }
+
+
+def describe_body(version: int, filter: AclFilter) -> bytes:
+    entity_type: Any = request_type(ApiKey.DESCRIBE_ACLS, version)
+    return written_by_kio(entity_type(**filter_values(filter, version)))
+
+
+def delete_body(version: int, filters: list[AclFilter]) -> bytes:
+    request: Any = request_type(ApiKey.DELETE_ACLS, version)
+    item = item_type(ApiKey.DELETE_ACLS, version)
+    values = (filter_values(each, version) for each in filters)
+    return written_by_kio(request(filters=tuple(item(**each) for each in values)))
+
+
+def create_body(version: int, acls: list[Acl]) -> bytes:
+    request: Any = request_type(ApiKey.CREATE_ACLS, version)
+    item = item_type(ApiKey.CREATE_ACLS, version)
+    creations = tuple(
+        item(
+            resource_type=acl.resource_type,
+            resource_name=acl.resource_name,
+            principal=acl.principal,
+            host=acl.host,
+            operation=acl.operation,
+            permission_type=acl.permission_type,
+            **({"resource_pattern_type": acl.pattern_type} if version else {}),
+        )
+        for acl in acls
+    )
+    return written_by_kio(request(creations=creations))
+
+
+def literal_in_version_0(version: int, pattern_type: int) -> int:
+    return pattern_type if version else PatternType.LITERAL
+
+
+def as_read(version: int, filter: AclFilter) -> AclFilter:
+    return AclFilter(
+        resource_type=filter.resource_type,
+        resource_name=filter.resource_name,
+        pattern_type=literal_in_version_0(version, filter.pattern_type),
+        principal=filter.principal,
+        host=filter.host,
+        operation=filter.operation,
+        permission_type=filter.permission_type,
+    )
+
+
+@each_version
+@some_examples
+@given(filter=filters)
+def test_a_describe_is_its_filter(version: int, filter: AclFilter) -> None:
+    """Every code is kept, whatever it means; in version 0 the pattern is LITERAL."""
+    assert decode_describe_acls(version, describe_body(version, filter)) == as_read(version, filter)
+
+
+@each_version
+@some_examples
+@given(asked=st.lists(filters, max_size=4), trailing=st.binary(max_size=3))
+def test_a_delete_is_its_filters(version: int, asked: list[AclFilter], trailing: bytes) -> None:
+    """In their order; what stands behind them is ignored, as a 4.3.1 broker did."""
+    body = delete_body(version, asked) + trailing
+    assert finish(decode_delete_acls(version, body)) == [as_read(version, each) for each in asked]
+    assert count_items(ApiKey.DELETE_ACLS, version, body) == len(asked)
+
+
+@each_version
+@some_examples
+@given(asked=st.lists(acls(odd=True), max_size=4), trailing=st.binary(max_size=3))
+def test_a_create_is_its_acls(version: int, asked: list[Acl], trailing: bytes) -> None:
+    """In their order, with raw codes; in version 0 each is LITERAL, the wildcard too."""
+    body = create_body(version, asked) + trailing
+    read = finish(decode_create_acls(version, body))
+    assert [acl.resource_name for acl in read] == [acl.resource_name for acl in asked]
+    assert create_body(version, read) == body[: len(body) - len(trailing)]
+    assert [acl.pattern_type for acl in read] == [
+        literal_in_version_0(version, acl.pattern_type) for acl in asked
+    ]
+    assert count_items(ApiKey.CREATE_ACLS, version, body) == len(asked)
+
+
+@each_version
+def test_a_null_name_is_literal_in_version_0(version: int) -> None:
+    """Old clients see and remove literal patterns only, even when they ask for everything."""
+    everything = describe_body(version, AclFilter())
+    expected = PatternType.LITERAL if version == 0 else PatternType.ANY
+    assert decode_describe_acls(version, everything) == AclFilter(pattern_type=expected)
+
+
+@each_version
+@some_examples
+@given(acls=st.lists(acls(), min_size=1, max_size=2), filter=filters)
+def test_a_request_cut_at_any_byte_is_refused(
+    version: int, acls: list[Acl], filter: AclFilter
+) -> None:
+    """Nothing of a broken request is taken for one."""
+    create, describe = create_body(version, acls), describe_body(version, filter)
+    delete = delete_body(version, [filter])
+    for size in range(len(create)):
+        with pytest.raises(DecodeError):
+            finish(decode_create_acls(version, create[:size]))
+    for size in range(len(describe)):
+        with pytest.raises(DecodeError):
+            decode_describe_acls(version, describe[:size])
+    for size in range(len(delete)):
+        with pytest.raises(DecodeError):
+            finish(decode_delete_acls(version, delete[:size]))
+
+
+@each_version
+@some_examples
+@given(data=st.binary(max_size=60))
+def test_garbage_is_a_request_or_refused(version: int, data: bytes) -> None:
+    """Never another exception."""
+    for decode in (decode_describe_acls, decode_create_acls, decode_delete_acls):
+        try:
+            read = decode(version, data)
+            if not isinstance(read, AclFilter):
+                finish(read)
+        except DecodeError as error:
+            position = error.position
+        else:
+            position = 0
+        assert 0 <= position <= len(data)
+
+
+@pytest.mark.parametrize(
+    ("version", "body"), [(1, "ffffffff"), (1, "7fffffff"), (3, "00"), (3, "ffffffff0f00")]
+)
+def test_a_count_is_no_promise(version: int, body: str) -> None:
+    """A null array, and one that claims more items than there are bytes, close the connection."""
+    with pytest.raises(DecodeError, match="creations: "):
+        finish(decode_create_acls(version, bytes.fromhex(body)))
+    with pytest.raises(DecodeError, match="filters: "):
+        finish(decode_delete_acls(version, bytes.fromhex(body)))
+    with pytest.raises(DecodeError, match="items: "):
+        count_items(ApiKey.CREATE_ACLS, version, bytes.fromhex(body))
+
+
+@each_version
+def test_no_more_items_count_than_there_are_bytes_for(version: int) -> None:
+    """Kafka, too, closes the connection: the items cannot all be read."""
+    for api_key, body in (
+        (ApiKey.CREATE_ACLS, create_body(version, [Acl(2, "", 3, "", "", 3, 3)] * 100)),
+        (ApiKey.DELETE_ACLS, delete_body(version, [AclFilter(2)] * 100)),
+    ):
+        head = 1 if version >= 2 else 4
+        assert count_items(api_key, version, body) == 100
+        for cut in (len(body) - 2, len(body) // 2, head + 100):
+            with pytest.raises(DecodeError, match="items: 100 announced"):
+                count_items(api_key, version, body[:cut])
+
+
+@each_version
+def test_large_requests_are_read_in_steps(version: int) -> None:
+    """So that others get their turns in between."""
+    acl = Acl(2, "topic", 3, "User:a", "*", 3, 3)
+    create = create_body(version, [acl] * 1000)
+    assert finish(decode_create_acls(version, bytearray(create))) == [acl] * 1000
+    assert len(list(decode_create_acls(version, create))) >= 1000 // 64
+    delete = delete_body(version, [AclFilter()] * 1000)
+    assert len(list(decode_delete_acls(version, delete))) >= 1000 // 64
+
+
+def test_a_name_that_is_no_utf_8_is_refused() -> None:
+    """A 4.3.1 broker created an ACL for U+FFFD in its place: not what was asked for."""
+    body = bytes.fromhex("00000001 02 0002 fffe 03 0006 557365723a61 0001 2a 03 03")
+    with pytest.raises(DecodeError, match="resource name: not UTF-8"):
+        finish(decode_create_acls(1, body))

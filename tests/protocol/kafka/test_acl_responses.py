@@ -1,0 +1,270 @@
+"""The ACL responses, against kio's reader and writer of the same bytes."""
+
+import io
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kio.serial import entity_reader, entity_writer
+
+from authorizerd.acl.model import Acl, PatternType
+from authorizerd.acl.steps import Steps, finish
+from authorizerd.protocol.kafka.acl_responses import (
+    TEXTS_BYTES_MAX,
+    DescribeAclsBody,
+    FilterResult,
+    MatchingAcl,
+    Piece,
+    encode_create_acls,
+    encode_delete_acls,
+    encode_describe_acls_error,
+)
+from authorizerd.protocol.kafka.api import ApiKey, response_type
+from authorizerd.protocol.kafka.chunked_output import PIECE_BYTES
+from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
+from tests.strategies import acls, texts
+
+some_examples = settings(max_examples=25)
+each_version = pytest.mark.parametrize("version", range(4))
+# kio's reader knows no code that Kafka has not numbered.
+errors = st.builds(
+    ApiError,
+    st.sampled_from([code for code in ErrorCode if code not in (0, 801)]),
+    st.none() | texts,
+)
+
+
+def literal(acl: Acl, version: int) -> Acl:
+    """Return the ACL as its version may tell of it."""
+    if version:
+        return acl
+    return Acl(
+        resource_type=acl.resource_type,
+        resource_name=acl.resource_name,
+        pattern_type=PatternType.LITERAL,
+        principal=acl.principal,
+        host=acl.host,
+        operation=acl.operation,
+        permission_type=acl.permission_type,
+    )
+
+
+def read_by_kio(api_key: ApiKey, version: int, body: bytes) -> Any:  # noqa: ANN401 - any version
+    """Return the entity, having checked that kio would have written just these bytes."""
+    entity_type = response_type(api_key, version)
+    entity, size = entity_reader(entity_type)(body, 0)
+    assert size == len(body)
+    with io.BytesIO() as written:
+        entity_writer(entity_type)(written, entity)
+        assert written.getvalue() == body
+    return entity
+
+
+def the_acl(resource: Any, entry: Any) -> Acl:  # noqa: ANN401 - of any version
+    return Acl(
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+        pattern_type=getattr(resource, "pattern_type", PatternType.LITERAL),
+        principal=entry.principal,
+        host=entry.host,
+        operation=entry.operation,
+        permission_type=entry.permission_type,
+    )
+
+
+def described(version: int, *slices: list[Acl]) -> bytes:
+    body = DescribeAclsBody(version)
+    for found in slices:
+        body.add(found)
+    return joined(finish(body.encode()))
+
+
+def joined(pieces: list[Piece]) -> bytes:
+    return b"".join(pieces)
+
+
+@each_version
+@some_examples
+@given(found=st.lists(acls(odd=True), max_size=12), cut=st.integers(0, 12))
+def test_a_describe_tells_of_every_acl_once_under_its_pattern(
+    version: int, found: list[Acl], cut: int
+) -> None:
+    """However the ACLs came in; raw codes are told as they are."""
+    found = [literal(acl, version) for acl in found]
+    body = described(version, found[:cut], found[cut:])
+    response = read_by_kio(ApiKey.DESCRIBE_ACLS, version, body)
+    assert (response.error_code, response.error_message) == (0, "")
+    assert response.throttle_time.total_seconds() == 0
+    told = Counter(the_acl(each, acl) for each in response.resources for acl in each.acls)
+    assert told == Counter(found)
+    patterns = {(acl.resource_type, acl.resource_name, acl.pattern_type) for acl in found}
+    assert len(response.resources) == len(patterns)
+
+
+@each_version
+@some_examples
+@given(error=errors)
+def test_a_describe_that_failed_says_so_and_nothing_else(version: int, error: ApiError) -> None:
+    """KIP-140: with an error code the list of resources is empty."""
+    body = encode_describe_acls_error(version, error)
+    response = read_by_kio(ApiKey.DESCRIBE_ACLS, version, body)
+    assert (response.error_code, response.error_message) == (error.code, error.message)
+    assert response.resources == ()
+
+
+@each_version
+@some_examples
+@given(results=st.lists(st.none() | errors, max_size=8))
+def test_a_create_has_a_result_for_each_creation(
+    version: int, results: list[ApiError | None]
+) -> None:
+    """In their order. Where nothing went wrong the text is empty, as a broker's is."""
+    body = joined(finish(encode_create_acls(version, results)))
+    response = read_by_kio(ApiKey.CREATE_ACLS, version, body)
+    assert [(result.error_code, result.error_message) for result in response.results] == [
+        (0, "") if error is None else (error.code, error.message) for error in results
+    ]
+
+
+matches = st.builds(MatchingAcl, acls(odd=True), st.none() | errors)
+filter_results = st.builds(FilterResult, st.lists(matches, max_size=4)) | st.builds(
+    FilterResult, st.just([]), errors
+)
+
+
+@each_version
+@some_examples
+@given(results=st.lists(filter_results, max_size=4))
+def test_a_delete_has_a_result_for_each_filter_and_match(
+    version: int, results: list[FilterResult]
+) -> None:
+    """In their order. Where nothing went wrong the text is null, as a broker's is."""
+    told = [
+        FilterResult(
+            [MatchingAcl(literal(match.acl, version), match.error) for match in result.matches],
+            result.error,
+        )
+        for result in results
+    ]
+    body = joined(finish(encode_delete_acls(version, told)))
+    response = read_by_kio(ApiKey.DELETE_ACLS, version, body)
+    read = [
+        FilterResult(
+            [MatchingAcl(the_acl(match, match), error_of(match)) for match in each.matching_acls],
+            error_of(each),
+        )
+        for each in response.filter_results
+    ]
+    assert read == told
+
+
+def error_of(answer: Any) -> ApiError | None:  # noqa: ANN401 - of any version
+    if answer.error_code == 0:
+        assert answer.error_message is None
+        return None
+    return ApiError(answer.error_code, answer.error_message)
+
+
+@each_version
+def test_an_error_that_kafka_never_numbered_is_sent(version: int) -> None:
+    """AUTHORIZER_NOT_READY, 0x0321: at the top of a describe, for each item of the others."""
+    error = ApiError(ErrorCode.AUTHORIZER_NOT_READY)
+    assert encode_describe_acls_error(version, error)[4:6].hex() == "0321"
+    assert b"\x03\x21" in joined(finish(encode_create_acls(version, [error])))
+    assert b"\x03\x21" in joined(finish(encode_delete_acls(version, [FilterResult(error=error)])))
+
+
+@each_version
+def test_an_error_that_quotes_a_long_name_is_cut(version: int) -> None:
+    """A text may be no longer than a string: the answer is not lost over it."""
+    error = ApiError(42, "Could not parse principal from `" + "ü" * 32767 + "`")
+    body = joined(finish(encode_create_acls(version, [error])))
+    [result] = read_by_kio(ApiKey.CREATE_ACLS, version, body).results
+    assert result.error_message.startswith("Could not parse principal from `ü")
+
+
+@each_version
+@pytest.mark.parametrize("encode", [encode_create_acls, encode_delete_acls])
+def test_the_texts_of_errors_do_not_grow_an_answer_without_bound(
+    version: int, encode: Callable[..., Steps[list[Piece]]]
+) -> None:
+    """The first ten thousand refusals say why; behind a MiB of texts codes stand alone."""
+    api_key = ApiKey.CREATE_ACLS if encode is encode_create_acls else ApiKey.DELETE_ACLS
+    error = ApiError(44, "Unable to perform excessively large batch operation.")
+    item = error if encode is encode_create_acls else FilterResult(error=error)
+
+    def answered(count: int) -> tuple[int, list[tuple[int, str | None]]]:
+        body = joined(finish(encode(version, [item] * count)))
+        response = read_by_kio(api_key, version, body)
+        items = response.results if encode is encode_create_acls else response.filter_results
+        return len(body), [(each.error_code, each.error_message) for each in items]
+
+    _, told = answered(10_001)
+    assert told == [(44, error.message)] * 10_001
+    size, told = answered(100_000)
+    assert size < TEXTS_BYTES_MAX + 8 * 100_000 + 16
+    assert set(told) == {(44, error.message), (44, None)}
+    assert told == sorted(told, key=lambda each: each[1] is None)
+
+
+@each_version
+def test_a_name_that_no_request_could_have_brought_is_refused(version: int) -> None:
+    """It stood in the log: the answer is an error, not bytes that no client can read."""
+    acl = Acl(2, "x" * 0x8000, 3, "User:a", "*", 3, 3)
+    with pytest.raises(ValueError, match="32768 bytes"):
+        DescribeAclsBody(version).add([acl])
+    with pytest.raises(ValueError, match="32768 bytes"):
+        finish(encode_delete_acls(version, [FilterResult([MatchingAcl(acl)])]))
+
+
+@each_version
+@pytest.mark.parametrize("resources", [1, 10, 3000])
+def test_large_responses_are_written_in_steps_and_pieces(version: int, resources: int) -> None:
+    """So that others get their turns in between, and no piece takes long to copy."""
+    found = [
+        Acl(2, f"topic-{number % resources}", 3, f"User:{number}", "*", 3, 3)
+        for number in range(3000)
+    ]
+    description = DescribeAclsBody(version)
+    description.add(found)
+    steps = description.encode()
+    yields = len(list(steps))
+    assert yields >= resources // 64
+    pieces = finish(encode_delete_acls(version, [FilterResult([MatchingAcl(a) for a in found])]))
+    assert len(pieces) > 3000 // 128
+    response = read_by_kio(ApiKey.DESCRIBE_ACLS, version, described(version, found))
+    told = Counter(the_acl(each, acl) for each in response.resources for acl in each.acls)
+    assert told == Counter(found)
+    assert len(list(encode_create_acls(version, [None] * 3000))) >= 3000 // 128
+    assert len(list(encode_delete_acls(version, [FilterResult()] * 3000))) >= 3000 // 128
+
+
+@each_version
+def test_no_piece_grows_with_the_acls_of_one_pattern(version: int) -> None:
+    """A popular topic's ACLs stand in several."""
+    found = [Acl(2, "t", 3, f"User:{number:0100}", "*", 3, 3) for number in range(2000)]
+    description = DescribeAclsBody(version)
+    description.add(found)
+    pieces = finish(description.encode())
+    assert max(map(len, pieces)) < PIECE_BYTES + 200
+    response = read_by_kio(ApiKey.DESCRIBE_ACLS, version, joined(pieces))
+    assert [the_acl(each, acl) for each in response.resources for acl in each.acls] == found
+
+
+@each_version
+def test_large_groups_are_pieces_of_their_own(version: int) -> None:
+    """They are not copied, and each of them is a step."""
+    found = [
+        Acl(2, f"topic-{number % 20}", 3, f"User:{number:0100}", "*", 3, 3)
+        for number in range(2000)
+    ]
+    description = DescribeAclsBody(version)
+    description.add(found)
+    steps = description.encode()
+    assert len(list(steps)) >= 20
+    response = read_by_kio(ApiKey.DESCRIBE_ACLS, version, described(version, found))
+    told = Counter(the_acl(each, acl) for each in response.resources for acl in each.acls)
+    assert told == Counter(found)

@@ -1,0 +1,141 @@
+"""The table of what is served, against kio and against what a broker serves."""
+
+import pytest
+from kio.index import load_request_schema
+from kio.schema.index import api_key_map
+
+from authorizerd.acl.steps import finish
+from authorizerd.protocol.errors import DecodeError
+from authorizerd.protocol.kafka.api import (
+    APIS,
+    REQUEST_ITEMS_MAX,
+    ApiKey,
+    decode_request,
+    decode_response,
+    encode_request,
+    encode_response,
+    has_response_tags,
+    names_software,
+    request_type,
+    response_type,
+    served_apis,
+)
+
+SERVED = [(key, version) for key, api in APIS.items() for version in api.versions]
+
+
+@pytest.mark.parametrize("api_key", ApiKey, ids=lambda key: key.name)
+def test_an_api_has_the_number_and_name_that_kafka_gave_it(api_key: ApiKey) -> None:
+    """The name is the one that stands in audit lines."""
+    assert api_key_map[api_key] == api_key.name.lower()
+    name = api_key.name.title().replace("_", "")
+    assert APIS[api_key].name == name
+    version = 0 if api_key is ApiKey.ENVELOPE else 1
+    assert load_request_schema(api_key, version).__name__ == f"{name}Request"
+
+
+def test_the_versions_are_those_of_a_broker_and_what_the_kips_define_beside_them() -> None:
+    """Kafka 4.3.1 serves exactly these, but for version 0 of the ACLs and version 1 of Envelope."""
+    assert {key.name: api.last_version for key, api in APIS.items()} == {
+        "METADATA": 13,
+        "FIND_COORDINATOR": 6,
+        "DESCRIBE_GROUPS": 6,
+        "LIST_GROUPS": 5,
+        "SASL_HANDSHAKE": 1,
+        "API_VERSIONS": 4,
+        "DESCRIBE_ACLS": 3,
+        "CREATE_ACLS": 3,
+        "DELETE_ACLS": 3,
+        "DESCRIBE_CONFIGS": 4,
+        "ALTER_CONFIGS": 2,
+        "SASL_AUTHENTICATE": 2,
+        "INCREMENTAL_ALTER_CONFIGS": 1,
+        "DESCRIBE_QUORUM": 2,
+        "ENVELOPE": 1,
+        "DESCRIBE_CLUSTER": 2,
+    }
+    assert [key for key, api in APIS.items() if api.first_version] == [ApiKey.DESCRIBE_CONFIGS]
+    api = APIS[ApiKey.DESCRIBE_ACLS]
+    assert [api.serves(version) for version in (-1, 0, 3, 4)] == [False, True, True, False]
+
+
+def test_each_kind_of_listener_serves_what_kafkas_does() -> None:
+    """Brokers take no Envelope, controllers know no topics and groups: Kafka 4.3 ApiMessageType."""
+    assert set(APIS) - set(served_apis(is_controller=False)) == {ApiKey.ENVELOPE}
+    assert set(APIS) - set(served_apis(is_controller=True)) == {
+        ApiKey.METADATA,
+        ApiKey.FIND_COORDINATOR,
+        ApiKey.DESCRIBE_GROUPS,
+        ApiKey.LIST_GROUPS,
+    }
+
+
+@pytest.mark.parametrize(("api_key", "version"), SERVED)
+def test_every_version_has_entities_of_its_own(api_key: ApiKey, version: int) -> None:
+    """And they are flexible where the table says so."""
+    for entity_type in (request_type(api_key, version), response_type(api_key, version)):
+        assert int(entity_type.__api_key__) == int(api_key)
+        assert entity_type.__version__ == version
+        assert entity_type.__flexible__ == APIS[api_key].is_flexible(version)
+
+
+@pytest.mark.parametrize(("api_key", "version"), SERVED)
+def test_headers_have_tags_as_kafka_has_them(api_key: ApiKey, version: int) -> None:
+    """Version 2 of the request's header and 1 of the response's, never for ApiVersions'."""
+    request_header = request_type(api_key, version).__header_schema__
+    response_header = response_type(api_key, version).__header_schema__
+    assert request_header.__flexible__ == APIS[api_key].is_flexible(version)
+    assert response_header.__flexible__ == has_response_tags(api_key, version)
+
+
+def test_a_version_to_come_is_flexible() -> None:
+    """The header of an ApiVersions that is not known yet must be read; SaslHandshake's never is."""
+    assert APIS[ApiKey.API_VERSIONS].is_flexible(99)
+    assert not APIS[ApiKey.API_VERSIONS].is_flexible(-1)
+    assert not APIS[ApiKey.SASL_HANDSHAKE].is_flexible(99)
+
+
+def test_bodies_read_and_write_as_entities() -> None:
+    """Of the version that was asked for, in both directions."""
+    body = bytes.fromhex("0005 504c41494e")
+    request = finish(decode_request(ApiKey.SASL_HANDSHAKE, 1, body))
+    assert type(request) is request_type(ApiKey.SASL_HANDSHAKE, 1)
+    assert finish(encode_request(ApiKey.SASL_HANDSHAKE, 1, request)) == body
+    answer = bytes.fromhex("0021 00000001 0005 504c41494e")
+    response = finish(decode_response(ApiKey.SASL_HANDSHAKE, 0, answer))
+    assert type(response) is response_type(ApiKey.SASL_HANDSHAKE, 0)
+    assert finish(encode_response(ApiKey.SASL_HANDSHAKE, 0, response)) == [answer]
+    with pytest.raises(DecodeError):
+        finish(decode_request(ApiKey.SASL_HANDSHAKE, 1, body[:-1]))
+
+
+def test_what_one_request_may_ask_for_is_bounded() -> None:
+    """Each topic is owed an answer; a response may tell of more."""
+    topics = REQUEST_ITEMS_MAX.to_bytes(4, "big") + b"\0\1t" * REQUEST_ITEMS_MAX
+    finish(decode_request(ApiKey.METADATA, 0, topics))
+    topics = (REQUEST_ITEMS_MAX + 1).to_bytes(4, "big") + b"\0\1t" * (REQUEST_ITEMS_MAX + 1)
+    with pytest.raises(DecodeError, match="topics: 10001 items, more than 10000"):
+        finish(decode_request(ApiKey.METADATA, 0, topics))
+    mechanisms = b"\0\0" + topics
+    finish(decode_response(ApiKey.SASL_HANDSHAKE, 0, mechanisms))
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "allowed"),
+    [
+        ("apache-kafka-java", "4.3.1", True),
+        ("a", "b", True),
+        ("", "1", False),
+        ("a", "", False),
+        ("-a", "1", False),
+        ("a-", "1", False),
+        ("a b", "1", False),
+        ("a\n", "1", False),
+        ("ä", "1", False),
+    ],
+)
+def test_a_client_names_its_software_by_letters_and_digits(
+    name: str, version: str, allowed: bool
+) -> None:
+    """Dots and dashes between them (KIP-511); a broker answered `-a` with INVALID_REQUEST."""
+    assert names_software(name, version) is allowed

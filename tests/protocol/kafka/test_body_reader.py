@@ -1,0 +1,277 @@
+"""Kafka's types in requests: as lenient as Kafka's readers, and bounded."""
+
+from collections.abc import Callable
+from uuid import UUID
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from authorizerd.acl.steps import finish
+from authorizerd.protocol.errors import DecodeError
+from authorizerd.protocol.kafka.body_reader import (
+    ARRAY_ITEMS_MAX,
+    STRING_BYTES_MAX,
+    TAGS_MAX,
+    BodyReader,
+    array_length,
+    byte_string,
+    nullable_byte_string,
+    nullable_string,
+    string,
+)
+from authorizerd.protocol.kafka.step_sizes import BYTES_PER_STEP, ITEMS_PER_STEP
+from tests.strategies import texts
+
+some_examples = settings(max_examples=30)
+both_kinds = pytest.mark.parametrize("flexible", [False, True], ids=["legacy", "flexible"])
+
+
+def reader(data: bytes, *, flexible: bool = True) -> BodyReader:
+    return BodyReader(data, flexible=flexible)
+
+
+def of_hex(text: str, *, flexible: bool = True) -> BodyReader:
+    return reader(bytes.fromhex(text), flexible=flexible)
+
+
+@both_kinds
+@some_examples
+@given(texts | st.integers(126, 130).map("x".__mul__) | st.just("ü" * 300))
+@example("x" * STRING_BYTES_MAX)
+@example("")
+def test_a_string_reads_back(flexible: bool, text: str) -> None:
+    """Of any length that Kafka allows, at the ends of its length's encodings too."""
+    written = string(text, flexible=flexible)
+    assert reader(written, flexible=flexible).string("name") == text
+    assert nullable_string(text, flexible=flexible) == written
+
+
+@both_kinds
+def test_null_reads_back_where_it_may_stand(flexible: bool) -> None:
+    """A null string is a value of its own, and no string."""
+    written = nullable_string(None, flexible=flexible)
+    assert reader(written, flexible=flexible).nullable_string("name") is None
+    with pytest.raises(DecodeError, match="name: null where a string must stand"):
+        reader(written, flexible=flexible).string("name")
+
+
+@pytest.mark.parametrize("length", ["ffff", "fffe", "8000"])
+def test_any_negative_length_is_null(length: str) -> None:
+    """Kafka 4.3 took a client id of length -2 for null."""
+    assert of_hex(length, flexible=False).nullable_string("name") is None
+
+
+@pytest.mark.parametrize("length", ["ffffffff", "fffffffe", "80000000"])
+def test_any_negative_count_is_a_null_array(length: str) -> None:
+    """It is an error only where an array must stand."""
+    assert of_hex(length, flexible=False).nullable_array_length("items") is None
+    with pytest.raises(DecodeError, match="items: null where an array must stand"):
+        of_hex(length, flexible=False).array_length("items")
+
+
+@both_kinds
+def test_a_string_of_more_than_32767_bytes_is_refused(flexible: bool) -> None:
+    """Kafka closes the connection on one, in compact strings too, whose length could say more."""
+    with pytest.raises(ValueError, match="32768 bytes"):
+        string("x" * (STRING_BYTES_MAX + 1), flexible=flexible)
+
+
+def test_a_compact_string_of_more_than_32767_bytes_is_refused_when_read() -> None:
+    """The length 32768 stands as the varint of 32769."""
+    with pytest.raises(DecodeError, match="name: 32768 bytes announced, 32768 left, 32767 allowed"):
+        reader(bytes.fromhex("818002") + b"x" * 0x8000).string("name")
+
+
+def test_what_is_no_utf_8_is_refused_where_it_breaks() -> None:
+    """Kafka puts U+FFFD in its place, and creates an ACL for another name than was asked for."""
+    with pytest.raises(DecodeError, match="not UTF-8") as refused:
+        of_hex("03 74 ff").string("name")
+    assert refused.value.position == 2
+
+
+@both_kinds
+@some_examples
+@given(data=st.binary(max_size=300))
+def test_bytes_read_back(flexible: bool, data: bytes) -> None:
+    """As bytes, whatever the buffer was."""
+    written = byte_string(data, flexible=flexible)
+    read = BodyReader(bytearray(written), flexible=flexible).byte_string("token")
+    assert read == data
+    assert type(read) is bytes
+
+
+@both_kinds
+@some_examples
+@given(data=st.none() | st.binary(max_size=300))
+def test_nullable_bytes_read_back(flexible: bool, data: bytes | None) -> None:
+    """No bytes are not empty ones."""
+    written = nullable_byte_string(data, flexible=flexible)
+    assert reader(written, flexible=flexible).nullable_byte_string("token") == data
+
+
+def test_null_is_no_bytes() -> None:
+    """Where the field is not nullable."""
+    with pytest.raises(DecodeError, match="token: null where bytes must stand"):
+        of_hex("00").byte_string("token")
+
+
+@both_kinds
+@some_examples
+@given(count=st.integers(0, 500))
+def test_an_array_length_reads_back(flexible: bool, count: int) -> None:
+    """Where at least as many bytes follow."""
+    written = array_length(count, flexible=flexible) + bytes(count)
+    assert reader(written, flexible=flexible).array_length("items") == count
+
+
+@both_kinds
+def test_a_null_array_reads_back(flexible: bool) -> None:
+    """It is no empty one."""
+    written = array_length(None, flexible=flexible)
+    assert reader(written, flexible=flexible).nullable_array_length("items") is None
+
+
+@pytest.mark.parametrize(
+    ("announced", "flexible"),
+    [("7fffffff 00", False), ("00000002 00", False), ("ffffffff0f 00", True), ("03 00", True)],
+)
+def test_an_array_has_no_more_items_than_bytes_are_left(announced: str, flexible: bool) -> None:
+    """Nobody reserves memory, or a turn of the event loop, by a number."""
+    with pytest.raises(DecodeError, match=r"items: \d+ items announced, 1 bytes left"):
+        of_hex(announced, flexible=flexible).array_length("items")
+
+
+def test_an_array_has_an_upper_bound() -> None:
+    """However large requests may be."""
+    body = array_length(ARRAY_ITEMS_MAX + 1, flexible=True) + bytes(ARRAY_ITEMS_MAX + 1)
+    with pytest.raises(DecodeError, match="1000001 items, more than 1000000"):
+        reader(body).array_length("items")
+
+
+def test_integers_are_big_endian_and_signed() -> None:
+    """Every size, at both ends."""
+    assert [of_hex(code).int8("i") for code in ("7f", "80", "ff")] == [127, -128, -1]
+    assert [of_hex(code).int16("i") for code in ("7fff", "8000", "0102")] == [32767, -32768, 258]
+    assert of_hex("80000000").int32("i") == -(2**31)
+    assert of_hex("8000000000000000").int64("i") == -(2**63)
+
+
+def test_any_byte_but_zero_is_true() -> None:
+    """As Kafka reads it: a broker took 7 for true."""
+    assert [of_hex(byte).boolean("flag") for byte in ("00", "01", "07", "ff")] == [
+        False,
+        True,
+        True,
+        True,
+    ]
+
+
+def test_an_id_of_zeros_is_none() -> None:
+    """Kafka has no other way to leave an id out."""
+    assert reader(bytes(16)).uuid("topic id") is None
+    assert reader(bytes(15) + b"\1").uuid("topic id") == UUID(int=1)
+
+
+def test_tags_need_not_be_known_nor_in_order() -> None:
+    """A broker took them out of order and twice."""
+    found = of_hex("03 05 01 61 03 00 05 02 62 63")
+    assert [(tag, found.buffer[start:end]) for tag, start, end in found.tags()] == [
+        (5, b"a"),
+        (3, b""),
+        (5, b"bc"),
+    ]
+    assert found.remaining == 0
+
+
+def test_a_tagged_field_is_read_within_its_own_bytes() -> None:
+    """What it holds cannot reach into what follows it."""
+    found = of_hex("01 05 01 61 62 63")
+    [(_, start, end)] = found.tags()
+    found.enter(start, end)
+    with pytest.raises(DecodeError):
+        found.int16("too much")
+    assert found.remaining == 1
+
+
+def test_a_reader_comes_back_from_a_part() -> None:
+    """What follows the part is read as if the part had been passed over."""
+    found = of_hex("01 05 02 61 62 63 64")
+    [(_, start, end)] = found.tags()
+    place = found.enter(start, end)
+    assert found.remaining == 2
+    found.enter(*place)
+    assert (found.remaining, found.int16("next")) == (2, 0x6364)
+
+
+def test_the_bound_on_items_is_that_of_the_whole_message() -> None:
+    """Nested or one after the other, in a part or not: all arrays share it."""
+    found = BodyReader(bytes.fromhex("03 03 03") + bytes(3), flexible=True, items_max=5)
+    assert (found.array_length("first"), found.array_length("second")) == (2, 2)
+    found.enter(2, 6)
+    with pytest.raises(DecodeError, match="third: 2 items after 4 others, more than 5 in all"):
+        found.array_length("third")
+
+
+@pytest.mark.parametrize("data", ["01", "01 05", "01 05 02 61", "01 05 ffffffff0f", "02 05 00"])
+def test_tags_are_not_read_past_the_end(data: str) -> None:
+    """However their number and sizes exaggerate."""
+    with pytest.raises(DecodeError):
+        of_hex(data).end_structure()
+
+
+def test_tags_have_an_upper_bound() -> None:
+    """Two bytes each, they cost more time than any other bytes."""
+    of_hex("64" + "0500" * TAGS_MAX).end_structure()
+    with pytest.raises(DecodeError, match="101 tagged fields, more than 100"):
+        of_hex("65" + "0500" * (TAGS_MAX + 1)).end_structure()
+
+
+def test_a_legacy_structure_has_no_tags() -> None:
+    """Nothing is read at its end."""
+    legacy = of_hex("0a0b", flexible=False)
+    legacy.end_structure()
+    assert legacy.position == 0
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda reader: reader.int8("x"),
+        lambda reader: reader.int16("x"),
+        lambda reader: reader.int32("x"),
+        lambda reader: reader.int64("x"),
+        lambda reader: reader.boolean("x"),
+        lambda reader: reader.uuid("x"),
+        lambda reader: reader.string("x"),
+        lambda reader: reader.byte_string("x"),
+        lambda reader: reader.nullable_byte_string("x"),
+        lambda reader: reader.array_length("x"),
+        lambda reader: reader.end_structure(),
+    ],
+)
+@some_examples
+@given(data=st.binary(max_size=20), flexible=st.booleans(), end=st.integers(0, 20))
+def test_nothing_is_read_past_the_end(
+    read: Callable[[BodyReader], object], data: bytes, flexible: bool, end: int
+) -> None:
+    """The end that was given, not that of the buffer; and the error names its place."""
+    end = min(end, len(data))
+    bounded = BodyReader(data, flexible=flexible, end=end)
+    refused_at = 0
+    try:
+        read(bounded)
+    except DecodeError as error:
+        refused_at = error.position
+    assert 0 <= refused_at <= end
+    assert bounded.position <= end
+
+
+def test_items_are_read_in_steps() -> None:
+    """Of so many items, or so many bytes, whichever is less."""
+    small = reader(bytes(3 * ITEMS_PER_STEP))
+    assert len(list(small.items(3 * ITEMS_PER_STEP, lambda each: each.int8("item")))) == 3
+    large = reader(bytes(4 * BYTES_PER_STEP))
+    assert len(list(large.items(4, lambda each: each.take(BYTES_PER_STEP, "item")))) == 4
+    both = reader(bytes(5))
+    assert finish(both.items(5, lambda each: each.position)) == [0] * 5

@@ -1,0 +1,111 @@
+"""A client's end of a connection, against the server's."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from authorizerd.protocol.errors import DecodeError
+from authorizerd.protocol.framing import frame
+from authorizerd.protocol.kafka.api import APIS, ApiKey
+from authorizerd.protocol.kafka.client_connection import KafkaClientConnection, KafkaResponse
+from authorizerd.protocol.kafka.server_connection import (
+    KafkaRequest,
+    KafkaServerConnection,
+    frame_response,
+)
+
+some_examples = settings(max_examples=40)
+BYTES_MAX = 1000
+SERVED = [(key, version) for key, api in APIS.items() for version in api.versions]
+
+
+def received(connection: KafkaServerConnection, data: bytes) -> KafkaRequest:
+    connection.receive_data(data)
+    request = connection.next_request()
+    assert request is not None
+    return request
+
+
+@pytest.mark.parametrize(("api_key", "version"), SERVED)
+@pytest.mark.parametrize("client_id", [None, "", "authorizerd-ü"])
+def test_a_request_arrives_and_its_response_comes_back(
+    api_key: ApiKey, version: int, client_id: str | None
+) -> None:
+    """Of every API and version, whichever headers they have; byte by byte too."""
+    client, server = KafkaClientConnection(client_id, BYTES_MAX), KafkaServerConnection(BYTES_MAX)
+    request = received(server, client.frame_request(api_key, version, b"body"))
+    assert request == KafkaRequest(
+        api_key=api_key,
+        api_version=version,
+        correlation_id=0,
+        client_id=client_id,
+        body=b"body",
+    )
+    [answer] = frame_response(request, [b"answer"])
+    for at in range(len(answer)):
+        assert client.next_response() is None
+        client.receive_data(answer[at : at + 1])
+    assert client.next_response() == KafkaResponse(
+        api_key=api_key, api_version=version, correlation_id=0, body=b"answer"
+    )
+
+
+def test_responses_are_known_by_their_number() -> None:
+    """In whatever order they come."""
+    client, server = KafkaClientConnection(None, BYTES_MAX), KafkaServerConnection(BYTES_MAX)
+    first = received(server, client.frame_request(ApiKey.DESCRIBE_ACLS, 1, b""))
+    second = received(server, client.frame_request(ApiKey.CREATE_ACLS, 3, b""))
+    assert (first.correlation_id, second.correlation_id) == (0, 1)
+    for piece in (*frame_response(second, [b"2"]), *frame_response(first, [b"1"])):
+        client.receive_data(piece)
+    responses = [client.next_response(), client.next_response()]
+    assert [(each.api_key, each.body) for each in responses if each is not None] == [
+        (ApiKey.CREATE_ACLS, b"2"),
+        (ApiKey.DESCRIBE_ACLS, b"1"),
+    ]
+
+
+@pytest.mark.parametrize("content", ["00000005", "ffffffff", "0000", "", "00000000 05 01"])
+def test_what_is_no_response_is_refused(content: str) -> None:
+    """Also a second answer to one request, and a header that is not whole."""
+    client = KafkaClientConnection(None, BYTES_MAX)
+    client.frame_request(ApiKey.DESCRIBE_ACLS, 3, b"")
+    client.receive_data(frame(bytes.fromhex(content)))
+    with pytest.raises(DecodeError):
+        client.next_response()
+    client.receive_data(frame(bytes.fromhex("00000000 00")))
+    assert client.next_response() is None
+
+
+def test_an_answer_is_taken_once() -> None:
+    """A number that was answered is free, and means nothing."""
+    client = KafkaClientConnection(None, BYTES_MAX)
+    client.frame_request(ApiKey.DESCRIBE_ACLS, 1, b"")
+    client.receive_data(frame(bytes(4)) * 2)
+    assert client.next_response() is not None
+    with pytest.raises(DecodeError, match="correlation id 0 answers nothing that was asked"):
+        client.next_response()
+
+
+def test_a_response_that_is_too_large_is_refused() -> None:
+    """By its size alone."""
+    client = KafkaClientConnection(None, BYTES_MAX)
+    client.receive_data(bytes.fromhex("000003e9"))
+    with pytest.raises(DecodeError, match="0 to 1000 are taken"):
+        client.next_response()
+
+
+@some_examples
+@given(data=st.binary(max_size=40))
+def test_garbage_is_responses_or_refused(data: bytes) -> None:
+    """Never another exception."""
+    client = KafkaClientConnection(None, BYTES_MAX)
+    client.frame_request(ApiKey.DESCRIBE_ACLS, 3, b"")
+    client.receive_data(data)
+    refused_at = 0
+    try:
+        while client.next_response() is not None:
+            pass
+    except DecodeError as error:
+        refused_at = error.position
+    assert 0 <= refused_at <= len(data)

@@ -1,0 +1,287 @@
+"""The fast reader reads what the general decoder reads, record for record and error for error."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from authorizerd.acl.model import Acl, AclAdded
+from authorizerd.image.changes import FeatureLevel
+from authorizerd.metadata.directory import LogFiles, find_files
+from authorizerd.metadata.log import MetadataLog
+from authorizerd.protocol.errors import DecodeError
+from authorizerd.protocol.primitives import unsigned_varint, varint
+from authorizerd.protocol.records import fast_reader as record_reader
+from authorizerd.protocol.records.batch import HEADER_SIZE, RecordBatch, decode_batch, read_record
+from authorizerd.protocol.records.fast_reader import RECORDS_PER_SLICE, Texts, read_records
+from authorizerd.protocol.records.metadata import (
+    BeginTransaction,
+    EndTransaction,
+    MetadataRecord,
+    decode_value,
+    encode_value,
+)
+from tests.log_files import acl_id, added, data_batch, removed, resealed
+from tests.strategies import metadata_records
+
+Outcome = list[MetadataRecord] | str
+
+
+def general(batch: RecordBatch) -> Outcome:
+    """Return the records of a batch by the general decoder alone, or what it refuses."""
+    found = []
+    position = HEADER_SIZE
+    try:
+        for _ in range(batch.count):
+            place = read_record(batch.data, position)
+            record = decode_value(batch.data, place.value_start, place.value_end)
+            if record is not None:
+                found.append(record)
+            position = place.next
+        if position != len(batch.data):
+            raise DecodeError("bytes follow the last record of the batch", position)
+    except DecodeError as error:
+        return str(error)
+    return found
+
+
+def fast(batch: RecordBatch) -> Outcome:
+    try:
+        return [record for piece in read_records(batch, Texts()) for record in piece]
+    except DecodeError as error:
+        return str(error)
+
+
+def with_body(count: int, body: bytes) -> RecordBatch:
+    """Return a batch that says to hold ``count`` records, with anything behind its header."""
+    header = data_batch(0, [b"\0"] * count)[:HEADER_SIZE]
+    return decode_batch(resealed(header + body))
+
+
+def longer(encoded: bytes) -> bytes:
+    """Return a varint of one byte more that says the same: no writer makes it, a reader may."""
+    return encoded[:-1] + bytes((encoded[-1] | 0x80, 0))
+
+
+@st.composite
+def varints(draw: st.DrawFn, numbers: st.SearchStrategy[int]) -> bytes:
+    encoded = varint(draw(numbers))
+    return longer(encoded) if draw(st.integers(0, 9)) == 0 else encoded
+
+
+@st.composite
+def values(draw: st.DrawFn) -> bytes:
+    """Return a value: a record, with tagged fields, of another type, version or frame, or none."""
+    value = encode_value(draw(metadata_records()))
+    match draw(st.integers(0, 9)):
+        case 0:
+            tag = unsigned_varint(draw(st.integers(0, 300)))
+            return value[:-1] + b"\1" + tag + b"\2xy"
+        case 1:
+            at = draw(st.integers(0, 2))
+            return value[:at] + unsigned_varint(draw(st.integers(0, 300))) + value[at + 1 :]
+        case 2:
+            return draw(st.binary(max_size=4))
+        case 3:
+            return longer(value[:1]) + value[1:]
+        case _:
+            return value
+
+
+@st.composite
+def records(draw: st.DrawFn) -> bytes:
+    """Return a record as another writer might put it: with keys, headers, large deltas."""
+    value = draw(values())
+    key = draw(st.sampled_from([varint(-1), varint(-1), varint(0), varint(3) + b"key"]))
+    headers = draw(st.sampled_from([b"\0", b"\0", b"\0", b"\2\2h\1", b"\2\2h\4ab"]))
+    body = (
+        bytes((draw(st.sampled_from([0, 0, 255])),))
+        + draw(varints(st.sampled_from([0, 1, 100, 2**35, 2**62, -(2**63)])))
+        + draw(varints(st.sampled_from([0, 5, 200, 2**20, 2**31 - 1, -(2**31)])))
+        + key
+        + draw(varints(st.just(len(value))))
+        + value
+        + headers
+    )
+    return draw(varints(st.just(len(body)))) + body
+
+
+@given(st.lists(records(), min_size=1, max_size=4), st.sampled_from([b"", b"", b"\0"]))
+def test_any_record_reads_as_the_general_decoder_reads_it(
+    records: list[bytes], trailing: bytes
+) -> None:
+    """Odd codes, long names, tagged fields, keys, headers, large deltas, unusual varints."""
+    batch = with_body(len(records), b"".join(records) + trailing)
+    assert fast(batch) == general(batch)
+
+
+@given(
+    st.lists(metadata_records(), min_size=1, max_size=3),
+    st.lists(st.tuples(st.integers(0, 2**16), st.integers(0, 255)), min_size=1, max_size=4),
+    st.integers(-3, 3),
+)
+def test_any_damage_reads_as_the_general_decoder_reads_it(
+    records: list[MetadataRecord], damage: list[tuple[int, int]], growth: int
+) -> None:
+    """Bytes overwritten, cut or added, and the CRC made right, so that the decoders must notice."""
+    body = bytearray(data_batch(0, records)[HEADER_SIZE:])
+    for position, byte in damage:
+        body[position % len(body)] = byte
+    body = body[:growth] if growth < 0 else body + bytes(growth)
+    batch = with_body(len(records), bytes(body))
+    assert fast(batch) == general(batch)
+
+
+@pytest.mark.parametrize("size", range(1, 13))
+def test_deltas_of_any_size_read_as_the_general_decoder_reads_them(size: int) -> None:
+    """A timestamp delta has at most ten bytes, an offset delta five; longer ones are refused."""
+    value = encode_value(added(1))
+    rest = b"\1" + varint(len(value)) + value + b"\0"
+    delta = b"\x80" * (size - 1) + b"\0"
+    too_large = b"\xff" * (size - 1) + b"\x7f"
+    for body, is_read in (
+        (delta + b"\0", size <= 10),
+        (b"\0" + delta, size <= 5),
+        (too_large + b"\0", size <= 9),
+        (b"\0" + too_large, size <= 4),
+    ):
+        record = b"\0" + body + rest
+        batch = with_body(1, varint(len(record)) + record)
+        assert fast(batch) == general(batch)
+        assert (fast(batch) == [added(1)]) == is_read
+
+
+def test_a_key_is_never_read_as_a_value() -> None:
+    """Read as two bytes, this record's size of three would move the rest by one: the key, which
+    looks like an ACL, would stand where the value, which is empty, does.
+    """
+    key = encode_value(AclAdded(acl_id(1), Acl(2, "x" * 8150, 3, "User:a", "*", 3, 3)))
+    record = b"\0\0\1" + varint(len(key)) + key + b"\0\0"
+    assert varint(len(record)) == b"\x80\x80\1"
+    batch = with_body(1, varint(len(record)) + record)
+    assert isinstance(general(batch), str)
+    assert fast(batch) == general(batch)
+
+
+SHIFTED = "User:".ljust(114, "x")
+"""A principal whose size is the code of its second letter: read from one byte too early, an ACL
+that holds it ends where it should, all the same."""
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        encode_value(AclAdded(acl_id(1), Acl(2, "x" * 127, 3, SHIFTED, "*", 3, 3))),
+        encode_value(
+            AclAdded(acl_id(1), Acl(2, "x", 3, "User:x".ljust(126, "x") + "*", "h" * 40, 3, 3))
+        ),
+        encode_value(AclAdded(acl_id(1), Acl(2, "", 3, SHIFTED, "*", 3, 3))).replace(
+            b"\2\1\3", b"\2\0\3"
+        ),
+        encode_value(AclAdded(acl_id(1), Acl(2, "x", 3, "User:a", "", 3, 0)))[:-4] + b"\0\3\0",
+    ],
+    ids=["long name", "long principal", "null name", "null host"],
+)
+def test_a_size_that_takes_no_single_byte_is_never_read_as_one(value: bytes) -> None:
+    """Each of these, read as if it did, would end where the record ends, as another ACL."""
+    batch = decode_batch(data_batch(0, [value]))
+    assert fast(batch) == general(batch)
+
+
+def test_every_byte_of_a_batch_may_lie() -> None:
+    """Each byte of three records takes each value: both decoders see the same."""
+    batch = data_batch(0, [added(1), removed(1), FeatureLevel("metadata.version", 30)])
+    refused = 0
+    for position in range(HEADER_SIZE, len(batch)):
+        for byte in range(256):
+            data = batch[:position] + bytes((byte,)) + batch[position + 1 :]
+            damaged = decode_batch(resealed(data))
+            found = fast(damaged)
+            assert found == general(damaged)
+            refused += isinstance(found, str)
+    assert refused > 10_000
+
+
+def test_a_batch_cut_at_every_byte_is_refused() -> None:
+    """Every length is checked against the record's end: slicing never fails by itself."""
+    body = data_batch(0, [added(1), removed(2), added(3)])[HEADER_SIZE:]
+    for end in range(len(body)):
+        batch = with_body(3, body[:end])
+        assert isinstance(fast(batch), str)
+        assert fast(batch) == general(batch)
+
+
+def test_the_real_log_reads_as_the_general_decoder_reads_it(real_log_dir: Path) -> None:
+    """Every batch of the log and of the newest checkpoint."""
+    batches = [each.placed.batch for each in MetadataLog.open(real_log_dir).batches()]
+    segment = MetadataLog(LogFiles(find_files(real_log_dir).segments, ()))
+    batches += [each.placed.batch for each in segment.batches()]
+    for batch in batches:
+        if not batch.is_control:
+            assert fast(batch) == general(batch)
+
+
+def test_acls_of_the_usual_form_are_read_in_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those never reach the general decoder, or a large log would take long to load."""
+    usual: list[MetadataRecord] = [
+        added(1),
+        removed(1),
+        added(2, Acl(3, "é" * 60, 4, "User:*", "10.0.0.1", 15, 2)),
+    ]
+    batch = decode_batch(data_batch(0, usual * 300))
+    monkeypatch.delattr(record_reader, "read_record")
+    monkeypatch.delattr(record_reader, "decode_value")
+    assert fast(batch) == usual * 300
+
+
+def test_records_come_in_slices_of_their_order() -> None:
+    """No slice is larger than its bound, a skipped record leaves its slice short, none is lost."""
+    batch = data_batch(0, [b"\1\x0e\0" if n % 2 else added(n) for n in range(600)])
+    slices = list(read_records(decode_batch(batch), Texts()))
+    assert [len(each) for each in slices] == [RECORDS_PER_SLICE // 2] * (
+        600 // RECORDS_PER_SLICE
+    ) + [44]
+    assert [record for each in slices for record in each] == [added(n) for n in range(0, 600, 2)]
+
+
+def test_bytes_after_the_last_record_are_refused() -> None:
+    """The records fill their batch, or one more stands there than it says."""
+    batch = with_body(1, data_batch(0, [added(1), added(2)])[HEADER_SIZE:])
+    assert str(fast(batch)).startswith("bytes follow the last record of the batch")
+
+
+def test_a_fault_is_placed_in_its_batch() -> None:
+    """The position counts from the batch's start."""
+    first = len(data_batch(0, [added(1)]))
+    batch = decode_batch(data_batch(0, [added(1), b"\1\x12\1"]))
+    assert fast(batch) == (
+        f"ACCESS_CONTROL_ENTRY record of version 1, only 0 is known (at byte {first + 6})"
+    )
+
+
+def test_transactions_are_read_in_their_place() -> None:
+    """Begin and End keep their order among the ACLs."""
+    records: list[MetadataRecord] = [BeginTransaction("a"), added(1), EndTransaction(), added(2)]
+    assert fast(decode_batch(data_batch(0, records))) == records
+
+
+def test_texts_are_shared_and_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Equal names are one string; what is kept is forgotten at its bound, and read all the same."""
+    monkeypatch.setattr(record_reader, "_TEXTS_KEPT", 4)
+    texts = Texts()
+    name = texts.decode(b"name")
+    assert texts.decode(b"host") is not name
+    assert texts.decode(b"name") is name
+    batch = decode_batch(data_batch(0, [added(n) for n in range(20)]))
+    assert [r for piece in read_records(batch, texts) for r in piece] == general(batch)
+    assert len(texts._by_bytes) <= 4
+
+
+def test_a_name_that_is_no_text_is_refused_by_its_field() -> None:
+    """The in-line reader leaves it to the general one, which says what is wrong."""
+    value = encode_value(AclAdded(acl_id(1), Acl(2, "ab", 3, "User:a", "*", 3, 3)))
+    found = fast(decode_batch(data_batch(0, [value.replace(b"ab", b"a\xff")])))
+    assert str(found).startswith("resource name: not UTF-8")

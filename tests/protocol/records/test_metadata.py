@@ -1,0 +1,210 @@
+"""Metadata records: what is written reads back, and what is not known is refused or skipped."""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from authorizerd.acl.model import Acl, AclAdded, AclRemoved, Operation, PatternType, PermissionType
+from authorizerd.acl.model import ResourceType as Resource
+from authorizerd.image.changes import FeatureLevel
+from authorizerd.protocol.errors import DecodeError
+from authorizerd.protocol.primitives import WireReader, compact_string
+from authorizerd.protocol.records.batch import HEADER_SIZE, batch_size, decode_batch, read_record
+from authorizerd.protocol.records.cluster import ClusterRecordType
+from authorizerd.protocol.records.metadata import (
+    AbortTransaction,
+    BeginTransaction,
+    EndTransaction,
+    MetadataRecord,
+    RecordType,
+    decode_value,
+    encode_value,
+)
+from tests.log_files import acl_id, added, removed
+from tests.strategies import metadata_records
+
+ID = bytes(range(16))
+FROM_A_REAL_LOG = bytes.fromhex("011200") + ID + b"\x02\x06good1\x03\x07User:a\x02*\x03\x03\x00"
+
+ONE_OF_EACH: list[MetadataRecord] = [
+    added(1),
+    removed(1),
+    FeatureLevel("metadata.version", 30),
+    BeginTransaction("bootstrap"),
+    BeginTransaction(),
+    EndTransaction(),
+    AbortTransaction("no reason"),
+    AbortTransaction(),
+]
+
+
+def decode(value: bytes) -> MetadataRecord | None:
+    return decode_value(value, 0, len(value))
+
+
+def refusal(value: bytes) -> str:
+    with pytest.raises(DecodeError) as refused:
+        decode(value)
+    return refused.value.reason
+
+
+@given(metadata_records(), st.binary(max_size=3), st.binary(max_size=3))
+def test_a_record_reads_back(record: MetadataRecord, before: bytes, after: bytes) -> None:
+    """With any codes that fit an int8, and wherever in the buffer it stands."""
+    value = encode_value(record)
+    assert decode_value(before + value + after, len(before), len(before) + len(value)) == record
+
+
+def test_an_acl_of_a_real_log_is_read() -> None:
+    """The example of a real log's record, field by field."""
+    acl = Acl(
+        Resource.TOPIC, "good1", PatternType.LITERAL, "User:a", "*",
+        Operation.READ, PermissionType.ALLOW,
+    )  # fmt: skip
+    assert decode(FROM_A_REAL_LOG) == AclAdded(ID, acl)
+    assert encode_value(AclAdded(ID, acl)) == FROM_A_REAL_LOG
+
+
+def test_kafka_s_own_records_are_written_as_kafka_wrote_them(real_log_dir: Path) -> None:
+    """Each record of the real log that is known encodes to its own bytes; the others are skipped.
+
+    The log holds 1,946 ACLs, 195 removals and a transaction.
+    """
+    log = (real_log_dir / "__cluster_metadata-0" / "00000000000000000000.log").read_bytes()
+    types: Counter[type] = Counter()
+    while log:
+        batch = decode_batch(log[: batch_size(log)])
+        log = log[len(batch.data) :]
+        position = HEADER_SIZE
+        for _ in range(0 if batch.is_control else batch.count):
+            place = read_record(batch.data, position)
+            position = place.next
+            value = batch.data[place.value_start : place.value_end]
+            record = decode(value)
+            types[type(record)] += 1
+            assert record is None or encode_value(record) == value
+    assert (types[AclAdded], types[AclRemoved]) == (1946, 195)
+    assert types[BeginTransaction] == types[EndTransaction] == 1
+    assert types[FeatureLevel] > 0
+    assert types[type(None)] > 0
+
+
+@pytest.mark.parametrize("record", ONE_OF_EACH, ids=lambda record: type(record).__name__)
+def test_a_record_is_all_of_its_bytes_and_no_more(record: MetadataRecord) -> None:
+    """Cut at every byte and with a byte too many it is refused, whatever stands behind its end."""
+    value = encode_value(record)
+    for end in range(len(value)):
+        refusal(value[:end])
+        with pytest.raises(DecodeError):
+            decode_value(value, 0, end)
+    assert refusal(value + b"\0") == "metadata record: 1 bytes too many"
+
+
+@pytest.mark.parametrize("record", ONE_OF_EACH, ids=lambda record: type(record).__name__)
+def test_a_damaged_record_is_only_ever_a_decode_error(record: MetadataRecord) -> None:
+    """Each byte overwritten with each value: it reads as some record, or is refused."""
+    value = encode_value(record)
+    for position in range(len(value)):
+        for byte in range(256):
+            with suppress(DecodeError):
+                decode(value[:position] + bytes((byte,)) + value[position + 1 :])
+
+
+@given(st.sampled_from(ONE_OF_EACH), st.binary(max_size=40))
+def test_any_bytes_behind_a_type_are_only_ever_a_decode_error(
+    record: MetadataRecord, rest: bytes
+) -> None:
+    """What follows a good frame may be anything."""
+    with suppress(DecodeError):
+        decode(encode_value(record)[:3] + rest)
+
+
+@pytest.mark.parametrize("record_type", RecordType)
+@pytest.mark.parametrize("version", [1, 2, 127])
+def test_a_record_above_version_0_is_refused(record_type: RecordType, version: int) -> None:
+    """A newer version may mean more than is understood here, so its fields are not looked at."""
+    for fields in (FROM_A_REAL_LOG[3:], b"", b"\0"):
+        assert refusal(bytes((1, record_type, version)) + fields) == (
+            f"{record_type.name} record of version {version}, only 0 is known"
+        )
+
+
+@pytest.mark.parametrize(
+    "record_type", sorted(set(range(40)) - set(RecordType) - set(ClusterRecordType))
+)
+def test_a_record_of_another_type_is_skipped(record_type: int) -> None:
+    """Whatever it holds and whatever its version; so are types that take two bytes."""
+    assert decode(bytes((1, record_type, 0))) is None
+    assert decode(bytes((1, record_type, 9)) + b"anything") is None
+    assert decode(b"\1\x92\1\0anything") is None
+
+
+@pytest.mark.parametrize("frame_version", [0, 2, 127])
+def test_another_frame_version_is_refused(frame_version: int) -> None:
+    """What follows another frame version need be no type at all."""
+    value = bytes((frame_version,)) + FROM_A_REAL_LOG[1:]
+    assert refusal(value) == f"frame version {frame_version}, only 1 is known"
+
+
+@pytest.mark.parametrize("field", ["resource name", "principal", "host"])
+@pytest.mark.parametrize(
+    ("string", "reason"),
+    [(b"\0", "null where a string must stand"), (b"\2\xff", "not UTF-8"),
+     (b"\x7fx", "126 bytes announced")],
+)  # fmt: skip
+def test_a_string_of_an_acl_is_there_and_is_text(field: str, string: bytes, reason: str) -> None:
+    """Null would match nothing or anything: no ACL has it, nor a name that is no UTF-8."""
+    strings = {"resource name": b"\2t", "principal": b"\7User:a", "host": b"\2*", field: string}
+    value = (
+        FROM_A_REAL_LOG[:20] + strings["resource name"] + b"\3" + strings["principal"]
+        + strings["host"] + b"\3\3\0"
+    )  # fmt: skip
+    assert refusal(value).startswith(f"{field}: {reason}")
+
+
+def test_a_feature_has_a_name() -> None:
+    """A level is a level of something."""
+    assert refusal(b"\1\x0c\0\0\0\1\0") == "feature name: null where a string must stand"
+
+
+@pytest.mark.parametrize("code", [-128, -1, 0, 127])
+def test_codes_keep_their_sign(code: int) -> None:
+    """An int8 from the future is kept as it came, negative too, and is written back so."""
+    record = AclAdded(acl_id(1), Acl(code, "x", code, "User:a", "*", code, code))
+    assert decode(encode_value(record)) == record
+
+
+def test_tagged_fields_of_a_newer_writer_are_passed_over() -> None:
+    """A tag that is not known leaves the rest of the record as it is."""
+    for record in ONE_OF_EACH:
+        value = encode_value(record)
+        if value.endswith(b"\0") and record != EndTransaction():
+            assert decode(value[:-1] + b"\2\5\1x\6\0") == record
+    assert decode(b"\1\x18\0\1\0\1x") == EndTransaction()
+
+
+@pytest.mark.parametrize("frame", [b"\1\x17\0", b"\1\x19\0"])
+def test_the_text_of_a_transaction_fills_its_tagged_field(frame: bytes) -> None:
+    """Null and absent are one; a text of another size than its field's is refused."""
+    assert decode(frame + b"\1\0\1\0") == decode(frame + b"\0")
+    text = compact_string("why")
+    assert decode(frame + b"\1\0\4" + text) in (BeginTransaction("why"), AbortTransaction("why"))
+    assert "1 bytes too many" in refusal(frame + b"\1\0\5" + text + b"x")
+    assert "announced" in refusal(frame + b"\1\0\3" + text[:-1])
+    with pytest.raises(DecodeError) as refused:
+        decode_value(b"before" + frame + b"\1\0\3" + text[:-1], 6, 15)
+    assert refused.value.position == 9
+
+
+def test_a_range_is_what_is_read() -> None:
+    """Bytes before and behind the range are no part of the record."""
+    value = encode_value(added(1))
+    assert decode_value(b"\0" + value + value, 1, 1 + len(value)) == added(1)
+    with pytest.raises(AssertionError):
+        WireReader(value, 0, len(value) + 1)

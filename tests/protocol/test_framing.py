@@ -1,0 +1,93 @@
+"""What was received, cut into frames."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from authorizerd.protocol.errors import DecodeError
+from authorizerd.protocol.framing import Frames, frame, frame_pieces
+
+some_examples = settings(max_examples=40)
+BYTES_MAX = 1000
+
+
+def frames_of(pieces: list[bytes]) -> list[bytes]:
+    frames = Frames()
+    found: list[bytes] = []
+    for piece in pieces:
+        frames.receive_data(piece)
+        while (each := frames.next(BYTES_MAX)) is not None:
+            found.append(bytes(each))
+    return found
+
+
+@some_examples
+@given(contents=st.lists(st.binary(max_size=40), max_size=5), places=st.lists(st.integers(0)))
+def test_frames_are_the_same_however_they_were_cut(
+    contents: list[bytes], places: list[int]
+) -> None:
+    """Byte by byte, all at once, or anyhow; an empty frame is one."""
+    data = b"".join(frame(content) for content in contents)
+    ends = sorted({place % (len(data) + 1) for place in places} | {len(data)})
+    cut = [data[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+    assert frames_of(cut) == contents
+    assert frames_of([data[at : at + 1] for at in range(len(data))]) == contents
+
+
+def test_an_unfinished_frame_is_waited_for() -> None:
+    """Neither its size nor its content is taken before it is whole."""
+    data = frame(b"abc")
+    for size in range(len(data)):
+        assert frames_of([data[:size]]) == []
+
+
+@pytest.mark.parametrize("size", ["ffffffff", "80000000", "000003e9", "7fffffff"])
+def test_a_size_that_cannot_be_ends_it(size: str) -> None:
+    """Negative or too large: refused at once, before the content is there to be kept."""
+    frames = Frames()
+    frames.receive_data(frame(b"first") + bytes.fromhex(size))
+    assert frames.next(BYTES_MAX) == bytearray(b"first")
+    with pytest.raises(DecodeError, match=r"a size of -?\d+ bytes; 0 to 1000 are taken"):
+        frames.next(BYTES_MAX)
+    frames.receive_data(frame(b"after"))
+    assert frames.next(BYTES_MAX) is None
+
+
+def test_the_largest_size_is_taken() -> None:
+    """The bound is itself allowed."""
+    assert frames_of([frame(bytes(BYTES_MAX))]) == [bytes(BYTES_MAX)]
+
+
+def test_a_large_frame_is_not_copied() -> None:
+    """The buffer that it was gathered in is handed over, and what is behind it moves."""
+    frames = Frames()
+    gathered = frames._buffer
+    frames.receive_data(frame(bytes(900)) + frame(b"next"))
+    assert frames.next(BYTES_MAX) is gathered
+    assert bytes(gathered) == bytes(900)
+    assert frames.next(BYTES_MAX) == bytearray(b"next")
+
+
+def test_small_frames_are_taken_off_the_buffer() -> None:
+    """What is behind them does not move for each: many may have come at once."""
+    frames = Frames()
+    gathered = frames._buffer
+    frames.receive_data(frame(b"first") + frame(bytes(900)))
+    assert frames.next(BYTES_MAX) == bytearray(b"first")
+    assert frames._buffer is gathered
+
+
+@some_examples
+@given(head=st.binary(max_size=9), body=st.lists(st.binary(max_size=9), max_size=4))
+def test_a_frame_in_pieces_is_the_frame(head: bytes, body: list[bytes]) -> None:
+    """A small one is a single piece, to be sent at once."""
+    assert frame_pieces(head, body) == [frame(head, *body)]
+
+
+def test_a_large_frame_stays_in_its_pieces() -> None:
+    """They are not joined: that would take too long at once."""
+    body: list[bytes | bytearray] = [bytes(40_000), bytearray(40_000)]
+    pieces = frame_pieces(b"head", body)
+    assert b"".join(pieces) == frame(b"head", *body)
+    assert pieces[1] is body[0]
+    assert pieces[2] is body[1]
