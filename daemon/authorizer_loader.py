@@ -1,7 +1,7 @@
-"""The authorizer that ``authorizer.class.name`` names, found, made and told apart from its faults.
+"""Load the authorizer that ``authorizer.class.name`` names.
 
-Law: a class that cannot be used keeps the daemon from starting; it is never passed over for
-another one.
+**Invariant:** an unusable class prevents the start. The daemon never falls back to another
+authorizer, because that one might allow more.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _logger = logging.getLogger(__name__)
 def choose_authorizer(
     class_name: str, standard: Decider, snapshot: View[AclSnapshot | None]
 ) -> Decider:
-    """Return ``standard``, or what is to decide in its place.
+    """Return ``standard``, or the authorizer that replaces it.
 
     Args:
-        class_name: as configured: Kafka's name for the built-in one, a class in Python, or empty.
+        class_name: as configured: Kafka's name for the built-in one, a Python class, or empty.
 
     Raises:
-        StartError: there is no such class, or it is no authorizer.
+        StartError: the class does not exist, or is not an authorizer.
     """
     if class_name == STANDARD_AUTHORIZER:
         return standard

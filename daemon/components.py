@@ -1,7 +1,7 @@
-"""The daemon's parts made from its configuration, and wired together; nothing here runs them.
+"""Create the daemon's parts from its configuration and wire them together; run none of them.
 
-Law: each part is made after those that it holds, and closed before them. Ports are no part:
-``endpoints`` binds them, ``servers`` makes what serves there.
+**Invariant:** each part is created after the parts that it holds, and closed before them. Ports are
+created elsewhere: ``endpoints`` binds them, ``servers`` creates what serves there.
 """
 
 from __future__ import annotations
@@ -51,22 +51,22 @@ _logger = logging.getLogger("authorizerd")
 
 
 class Parts:
-    """One of each part; ``close`` them at the end.
+    """Hold one of each part; call ``close`` at the end.
 
-    ``authorizer`` is who is asked: the ``standard`` one, unless another class is plugged in.
-    ``workers``, ``audit`` and ``audit_log`` are None where there are none.
+    ``authorizer`` makes the decisions: ``standard``, unless another class is plugged in.
+    ``workers``, ``audit`` and ``audit_log`` are None if they are not configured.
     """
 
     def __init__(self, read_configuration: Callable[[], Configuration]) -> None:
-        """Open the log and the audit file, and make the authorizer.
+        """Open the log and the audit file, and create the authorizer.
 
         Args:
             read_configuration: blocks; called again at each SIGHUP.
 
         Raises:
-            MetadataLogError: there is no log.
-            ConfigurationError: a line of the tokens file is no entry.
-            StartError: the audit or tokens file or the authorizer cannot be used.
+            MetadataLogError: the log does not exist.
+            ConfigurationError: the tokens file has an invalid line.
+            StartError: the audit file, tokens file or authorizer is unusable.
         """
         configuration = read_configuration()
         self.configuration: Final = configuration
@@ -105,11 +105,11 @@ class Parts:
         self.times: Final = RequestTimes()
 
     def _files(self) -> Files:
-        """Return what is in force of the files that the configuration names."""
+        """Return the content in force of the files that the configuration names."""
         return Files(self.askers.text, b"" if self.audit is None else self.audit.secret)
 
     def close(self) -> None:
-        """Close the authorizer and the files; a log that is whole is marked so."""
+        """Close the authorizer and the files; mark an undamaged log as cleanly shut down."""
         for authorizer in dict.fromkeys((self.authorizer, self.standard)):
             authorizer.close()
         try:
@@ -121,13 +121,13 @@ class Parts:
 
 
 class Log:
-    """What belongs to the log that the daemon owns: reading, writing, checkpoints."""
+    """Hold the parts of the daemon's own log: reader, writer, checkpoints."""
 
     def __init__(self, configuration: Configuration, storage: Storage) -> None:
         """Open the log.
 
         Raises:
-            LogDirectoryError: there is none.
+            LogDirectoryError: the log does not exist.
         """
         log_dir = Path(configuration.metadata_log_dir)
         self.writer: Final = LogWriter(
@@ -142,7 +142,7 @@ class Log:
         self._storage = storage
 
     def leadership(self, snapshot: AclSnapshot | None) -> Leadership | None:
-        """Return what clients are told of the log that ``snapshot`` was made of."""
+        """Return the leadership that clients see of the log behind ``snapshot``."""
         return None if snapshot is None else Leadership(self.writer.epoch, snapshot.offset + 1)
 
     def new_checkpointer(
@@ -194,7 +194,7 @@ def _new_worker_pool(
     snapshot: View[AclSnapshot | None],
     files: Callable[[], Files],
 ) -> WorkerPool | None:
-    """Return the workers, None where the daemon is to decide alone."""
+    """Return the worker pool, or None if the daemon makes all decisions itself."""
     if configuration.workers == 1:
         return None
     return WorkerPool(
@@ -208,10 +208,10 @@ def _new_worker_pool(
 
 
 def _configure(authorizer: Authorizer, configuration: Configuration) -> None:
-    """Let the authorizer take over its settings.
+    """Pass the authorizer its settings.
 
     Raises:
-        StartError: it does not want to.
+        StartError: the authorizer rejects them.
     """
     try:
         authorizer.configure(Layers(file=configuration.file_values).in_force())

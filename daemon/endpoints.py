@@ -1,7 +1,7 @@
-"""The endpoints that are configured: their names, the addresses they are bound to, who is told.
+"""The configured endpoints: their names, their bound addresses, and what clients learn of them.
 
-Law: every address is taken before anything else is begun, and what is told of one is where it is
-bound, not where it was asked to be.
+**Invariant:** every address is bound before anything else starts. Reported addresses are the bound
+ones, which may differ from the configured ones (port 0).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ DECISION_PORTS: Final = (DECISION_HTTP, DECISION_STREAM)
 
 
 def connections_wanted(configuration: Configuration, max_connections: int) -> dict[str, int]:
-    """Return how many connections each endpoint may have open in one process, by its name."""
+    """Return the maximum number of connections per process for each endpoint, by name."""
     wanted = {ADMIN_HTTP: ADMIN_CONNECTIONS_MAX, DECISION_HTTP: max_connections}
     if configuration.decision_stream is not None:
         wanted[DECISION_STREAM] = max_connections
@@ -42,14 +42,14 @@ def connections_wanted(configuration: Configuration, max_connections: int) -> di
 async def bind_all(
     configuration: Configuration, shared: Collection[str], inherited: InheritedSockets
 ) -> dict[str, BoundEndpoint]:
-    """Bind every address that is configured, and that no inherited socket is bound to already.
+    """Bind every configured address that has no inherited socket.
 
     Args:
-        shared: the endpoints whose addresses other processes bind as well.
+        shared: the endpoints whose addresses worker processes bind as well.
 
     Raises:
-        StartError: an address is in use, or none of this machine; it names the key. An inherited
-            socket is not for what is configured.
+        StartError: an address is in use or does not belong to this machine (the error names the
+            key), or an inherited socket does not match the configuration.
     """
     decision, admin = configuration.decision_http, configuration.admin_http
     wanted: list[tuple[str, str | None, int, str]] = [
@@ -86,10 +86,10 @@ async def bind_all(
 def new_cluster(
     configuration: Configuration, cluster_id: str, bound: dict[str, BoundEndpoint], host_name: str
 ) -> Cluster:
-    """Return what clients are told: advertised addresses, and bound ports where port 0 was asked.
+    """Return what clients learn of the cluster: advertised addresses, with bound ports for port 0.
 
     Args:
-        host_name: what a listener on every interface is advertised as.
+        host_name: the advertised host of a listener on every interface.
     """
     advertised = {
         endpoint.listener_name: endpoint
@@ -112,7 +112,7 @@ def new_cluster(
 def new_server_info(
     configuration: Configuration, cluster: Cluster, bound: Mapping[str, BoundEndpoint]
 ) -> ServerInfo:
-    """Return what an authorizer is told of where it runs."""
+    """Return what an authorizer learns about the server that it runs in."""
     decisions = {
         name: bound[name].address for name in (DECISION_HTTP, DECISION_STREAM) if name in bound
     }

@@ -1,19 +1,19 @@
-"""Why the daemon does not start, or ends."""
+"""Errors that prevent the daemon's start, close a connection or reject a request."""
 
 from __future__ import annotations
 
 
 class StartError(Exception):
-    """Something outside the daemon keeps it from starting; the text is one line that names it."""
+    """The environment prevents the start; the text is one line that names the cause."""
 
 
 class ClosingError(Exception):
-    """A connection that is to be closed; the text says why, for the log."""
+    """A connection must be closed; the text gives the reason, for the log."""
 
 
 class NoRoomError(ClosingError):
-    """What a connection wants to hold is more than its endpoint has room for just now."""
+    """A connection needs more memory than its endpoint has left now."""
 
 
 class ForbiddenError(Exception):
-    """What a caller may not do; the text says what it would need."""
+    """The caller lacks a right; the text names the right that it needs."""

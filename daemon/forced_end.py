@@ -1,8 +1,8 @@
-"""The end of the daemon, forced where something hangs.
+"""Force the daemon's end if something hangs.
 
-**Invariant:** once ``begin`` was called the process ends in time, whatever hangs: a disk, a
-plug-in, a thread that nobody can cancel. The log is whole after any kill, so nothing acknowledged
-is lost. Only ``close`` stops the clock: by then everything has ended that might have hung.
+**Invariant:** after ``begin`` the process ends in time, even if a disk, a plug-in or an
+uncancellable thread hangs. A kill at any time leaves a valid log, so no acknowledged change is
+lost. Only ``close`` stops the timer: by then everything that could hang has ended.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from typing import Final
 from authorizerd.daemon.logging.setup import flush_log
 
 ENDING_SECONDS: Final = 15
-"""How long an end may take beside what it waits for connections and workers."""
+"""Time limit of the end, in addition to the limits for connections and workers."""
 _EXIT_FAULT: Final = 1
-"""As of any fault that ends the daemon."""
+"""The exit code of any fault that ends the daemon."""
 KERNEL_SECONDS: Final = 5
-"""How much later the kernel kills the process, if not even the thread here can run."""
+"""Delay after which the kernel kills the process, in case the timer's thread cannot run."""
 
 _IDLE_MODULES: Final = ("_thread_cache.py", "log_queue.py", "forced_end.py")
 
@@ -31,14 +31,17 @@ _logger = logging.getLogger("authorizerd")
 
 
 class ForcedEnd:
-    """``phase`` is what the end is at, for the log."""
+    """A timer that ends the process.
+
+    ``phase`` names the current step of the shutdown, for the log.
+    """
 
     def __init__(self) -> None:
         self._timer: threading.Timer | None = None
         self.phase = "ending the tasks"
 
     def begin(self, seconds: int) -> None:
-        """Have the process end in ``seconds`` at the latest; only the first call counts."""
+        """End the process after ``seconds`` at the latest; only the first call counts."""
         if self._timer is not None:
             return
         self._timer = threading.Timer(seconds, self._give_up, (seconds,))
@@ -47,7 +50,7 @@ class ForcedEnd:
         signal.setitimer(signal.ITIMER_REAL, seconds + KERNEL_SECONDS)
 
     def close(self) -> None:
-        """Stop the clock: the daemon has ended in time."""
+        """Stop the timer: the daemon has ended in time."""
         if self._timer is not None:
             self._timer.cancel()
             signal.setitimer(signal.ITIMER_REAL, 0)
@@ -64,7 +67,7 @@ class ForcedEnd:
 
 
 def _places() -> Iterator[str]:
-    """Yield where each thread stands that may have something to do."""
+    """Yield the current code location of each thread that may have work."""
     names = {thread.ident: thread.name for thread in threading.enumerate()}
     for ident, frame in sys._current_frames().items():
         module = PurePath(frame.f_code.co_filename).name

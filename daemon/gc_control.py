@@ -1,12 +1,13 @@
-"""The garbage collector, run when we choose: by itself it would pause decisions.
+"""Run the garbage collector at chosen times; automatic collections would pause decisions.
 
-A collection looks at every container made since the last freeze and at all that it refers to. One
-change of an ACL makes some fifteen map nodes with hundreds of references, so after 100,000 changes
-the collector by itself would stop the loop for a third of a second. Here what is new is collected
-and then frozen, never to be looked at again, after each slice of changes, and once a second for
-what else may have left cycles behind.
+A collection scans every container created since the last freeze and everything that it refers to.
+One ACL change creates about fifteen map nodes with hundreds of references, so after 100,000
+changes an automatic collection would stop the loop for a third of a second. Instead, new objects
+are collected and frozen after each slice of changes, and once a second for other code that leaves
+cycles behind. Frozen objects are never scanned again.
 
-What is frozen and becomes part of a cycle later is lost; requests and connections leave no cycles.
+A frozen object that becomes part of a cycle later is leaked. Requests and connections leave no
+cycles, so this does not add up.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ import trio
 
 COLLECT_SECONDS: Final = 1.0
 CONTAINERS_MIN: Final = 1000
-"""How many must have been made, and not been freed, for a collection to be worth its time."""
+"""Live containers since the last freeze below which a collection is not worth its time."""
 
 
 @contextmanager
 def automatic_collection_off() -> Iterator[None]:
-    """Keep the collector from running by itself until the block ends."""
+    """Disable automatic collections until the block ends."""
     gc.disable()
     try:
         yield
@@ -34,20 +35,20 @@ def automatic_collection_off() -> Iterator[None]:
 
 
 class Collector:
-    """Collects once the ACLs are loaded; before that there would be everything to look at."""
+    """Collect garbage once the ACLs are loaded; before, each collection would scan everything."""
 
     def __init__(self) -> None:
         self._loaded = False
 
     def settle(self) -> None:
-        """Freeze what there is; from the second call on, collect before."""
+        """Freeze all objects; from the second call on, collect garbage first."""
         if self._loaded:
             gc.collect()
         gc.freeze()
         self._loaded = True
 
     async def run(self) -> None:
-        """Settle once a second, where enough is new."""
+        """Collect once a second if enough objects are new."""
         while True:
             await trio.sleep(COLLECT_SECONDS)
             if self._loaded and gc.get_count()[0] >= CONTAINERS_MIN:

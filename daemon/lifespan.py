@@ -1,9 +1,9 @@
-"""The daemon's life: bind, load, begin to write, open, serve, drain.
+"""The daemon's life: bind, load, start writing, open, serve, drain.
 
-State actors live in the outer nurseries, servers in the inner one. A signal ends the servers
-first, each with the requests it has under way answered, then the update queue with what it
-accepted, then the audit log with what is queued. A fault anywhere ends all. An end that takes too
-long is forced.
+State actors run in the outer nurseries, servers in the inner one. A signal first ends the servers,
+which answer the requests under way; then the update queue, which writes the accepted changes; then
+the audit log, which writes its queued lines. A fault anywhere ends everything. A shutdown that
+takes too long is forced.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ from authorizerd.metadata.meta_properties import MetaProperties
 from authorizerd.protocol.records.metadata import METADATA_VERSION_KNOWN
 
 SWITCH_INTERVAL_S: Final = 0.0005
-"""How long a worker thread may keep the loop waiting; Python's own 5 ms is too long."""
+"""Maximum time that a worker thread may block the loop; Python's default of 5 ms is too long."""
 
 RELOAD_SECONDS_MAX: Final = 30.0
-"""How long a reload waits for files: a pipe nobody writes to, a mount that hangs."""
+"""Time limit of a reload: a file may be a pipe without a writer, or on a mount that hangs."""
 
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
@@ -68,7 +68,7 @@ _logger = logging.getLogger("authorizerd")
 
 
 class Daemon:
-    """One run of the daemon; ``run`` once."""
+    """Run the daemon; call ``run`` once."""
 
     def __init__(
         self,
@@ -91,9 +91,9 @@ class Daemon:
     async def run(self) -> None:
         """Serve until SIGTERM or SIGINT, then drain and return.
 
-        Raises (in a group, where the fault is one of several tasks'):
+        Raises (in a group, if one of several tasks fails):
             StartError: an address is in use, or the ready file cannot be written.
-            MetadataLogError, UnfitChangeError: the log cannot be believed.
+            MetadataLogError, UnfitChangeError: the log is damaged or inconsistent.
             LogWriteError: the log cannot be written.
         """
         parts = self._parts
@@ -174,14 +174,14 @@ class Daemon:
 
     @property
     def _end_seconds(self) -> int:
-        """How long the end may take: for connections, for workers, and for the rest."""
+        """Return the time limit of the end: for connections, for workers, and for the rest."""
         waited_ms = self._drain_timeout_ms
         if self._parts.workers is not None:
             waited_ms += self._parts.configuration.worker_timeout_ms
         return math.ceil(waited_ms / 1000) + ENDING_SECONDS
 
     async def _heed(self, signals: AsyncIterator[int]) -> None:
-        """Reload at SIGHUP; return at a signal to end, even while a reload hangs."""
+        """Reload at SIGHUP; return at SIGTERM or SIGINT, even while a reload hangs."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._reload_when_asked)
             async for number in signals:
@@ -192,7 +192,7 @@ class Daemon:
             nursery.cancel_scope.cancel()
 
     async def _reload_when_asked(self) -> None:
-        """Reload once for all that was asked while the last reload was under way."""
+        """Reload; requests that arrive during a reload cause one more reload in total."""
         while True:
             await self._reload_asked.wait()
             self._reload_asked = trio.Event()
@@ -208,7 +208,7 @@ class Daemon:
                     _logger.info("every worker has the settings in force")
 
     def _follow(self, settings: Reloadable) -> None:
-        """Take over what is nobody else's."""
+        """Apply the settings that no other part applies."""
         parts = self._parts
         logging.getLogger().setLevel(settings.log_level)
         parts.purgatory.timeout_ms = settings.update_timeout_ms
@@ -225,7 +225,7 @@ class Daemon:
         gate: ListenerGate,
         served: Collection[str],
     ) -> None:
-        """Load the log, then say that the daemon is ready."""
+        """Load the log, then report that the daemon is ready."""
         parts, started = self._parts, trio.current_time()
         await self._read_log()
         snapshot = await parts.applier.snapshot.wait_until(lambda newest: newest is not None)

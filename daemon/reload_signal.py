@@ -1,9 +1,9 @@
-"""SIGHUP before the daemon can obey it.
+"""Handle SIGHUP before the daemon can obey it.
 
-**Invariant:** it never ends the daemon. From the first thing that ``serve`` does until the daemon
-receives signals the kernel keeps it, and it is obeyed then.
+**Invariant:** SIGHUP never ends the daemon. From the first step of ``serve`` until the daemon
+receives signals, the kernel holds SIGHUP back; then the daemon obeys it.
 
-Nothing that takes time to import is imported here: until this has run SIGHUP ends the process.
+This module imports only fast modules, because until it has run SIGHUP ends the process.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from collections.abc import Sequence
 
 
 def hold_reload_signal(words: Sequence[str]) -> None:
-    """Have the kernel keep SIGHUP from now on, if ``words`` start the daemon."""
+    """Block SIGHUP from now on if ``words`` start the daemon."""
     if words[:1] == ["serve"]:
         signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGHUP,))
 
 
 def release_reload_signal() -> None:
-    """Let the daemon receive what has been kept, and what comes."""
+    """Unblock SIGHUP: the daemon receives a held signal and all later ones."""
     signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGHUP,))

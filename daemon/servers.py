@@ -1,6 +1,6 @@
-"""The servers of all endpoints, each made of what it needs; nothing here runs them.
+"""Create the servers of all endpoints; run none of them.
 
-Law: each has its bounds from the configuration: how many connections, how much room, how long.
+**Invariant:** the configuration bounds each server's connections, memory and times.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _ADMIN_REQUEST_BYTES_MAX: Final = 4096
 
 
 class Server(Protocol):
-    """What accepts connections."""
+    """A server that accepts connections."""
 
     async def serve(self, listeners: Sequence[trio.SocketListener]) -> None: ...
 
@@ -62,7 +62,7 @@ class Server(Protocol):
 def reconfigure_servers(
     servers: Mapping[str, Server], configuration: Configuration, settings: Reloadable
 ) -> None:
-    """Let servers, by their endpoints' names, take over settings, and what files allow of them."""
+    """Apply settings and the connection limits that the open-files limit allows, by endpoint."""
     wanted = connections_wanted(configuration, settings.max_connections)
     granted = allow_open_files({name: wanted[name] for name in servers})
     for name, server in servers.items():
@@ -80,7 +80,7 @@ def _limits(
 def new_servers(
     parts: Parts, cluster: Cluster, gate: ListenerGate, readiness: Readiness
 ) -> dict[str, Server]:
-    """Return the server of each endpoint, by name; workers have those of the decision ports."""
+    """Return the server of each endpoint, by name; with workers, they serve the decision ports."""
     configuration = parts.configuration
     handlers = KafkaHandlers(
         authorizer=parts.authorizer,
@@ -125,7 +125,7 @@ def new_servers(
         ADMIN_HTTP,
         AdminHandler(registry, readiness),
         _ADMIN_REQUEST_BYTES_MAX,
-        math.inf,  # who looks why there is overload is answered
+        math.inf,  # never shed: an operator who looks into an overload needs an answer
         LOOPBACK_HOSTS,
     )
     if parts.workers is None:
@@ -156,7 +156,7 @@ def new_decision_server(
         answer,
         configuration.http_request_max_bytes,
         configuration.overload_turn_ms,
-        # What a web page makes its reader's browser send has no token.
+        # Without tokens, a web page could send requests through its reader's browser.
         LOOPBACK_HOSTS if configuration.tokens_file is None else None,
     )
 
@@ -188,7 +188,7 @@ def _new_kafka_listener(
 ) -> KafkaListener:
     name = endpoint.listener_name
     users = configuration.sasl_users.get(name)
-    # Where nobody logs in all are alike: what is kept for super users is open to everyone.
+    # Without log-in there is no way to tell super users apart, so nothing is reserved for them.
     reserved = 0 if users is None else RESERVED_CONNECTIONS
     return KafkaListener(
         name=name,

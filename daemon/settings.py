@@ -1,8 +1,8 @@
-"""The settings in force: the file's, and what was set over the wire while the daemon runs.
+"""The settings in force: from the file, and set over the wire while the daemon runs.
 
-Invariant: it alone changes them, all at once, between requests. What cannot be taken over changes
-nothing, and is said. What the log says of a guarded key, or of one that may not change while the
-daemon runs, does not count.
+**Invariant:** only this module changes settings, all at once, between requests. An invalid
+configuration changes nothing and is logged. Values in the log for guarded keys, or for keys that
+need a restart, are ignored.
 
 Source: KIP-226; Kafka 4.3 DynamicBrokerConfig.
 """
@@ -29,7 +29,7 @@ from authorizerd.daemon.errors import StartError
 from authorizerd.image.cluster import ClusterImage
 
 BROKER_CONFIGS: Final = 4
-"""The type under which a node's dynamic configs are kept: Kafka's ConfigResource.Type.BROKER."""
+"""The type of a node's dynamic configs: Kafka's ConfigResource.Type.BROKER."""
 EVERY_NODE: Final = ""
 
 _NO_VALUES: Final[Map[str, str]] = Map()
@@ -38,10 +38,12 @@ _logger = logging.getLogger("authorizerd")
 
 
 class Settings:
-    """Args:
-    image: whose dynamic configs count.
-    authorizer: takes over what concerns it.
-    read: reads the configuration anew; blocks.
+    """Combine the file's settings with dynamic configs, and pass them to their followers.
+
+    Args:
+        image: the image that holds the dynamic configs.
+        authorizer: takes its own settings.
+        read: reads the configuration again; blocks.
     """
 
     def __init__(
@@ -66,35 +68,36 @@ class Settings:
 
     @property
     def layers(self) -> Layers:
-        """The values of each layer, as they count."""
+        """The values of each layer that are in force."""
         return self._layers
 
     @property
     def plugged(self) -> frozenset[str]:
-        """The keys of the authorizer's own that it takes while it runs."""
+        """The plugged-in authorizer's own keys that it accepts while it runs."""
         return plugged_keys(self._authorizer.reconfigurable_configs)
 
     @property
     def super_users(self) -> frozenset[str]:
-        """Who may change who is a super user."""
+        """The super users, who alone may change the list of super users."""
         return super_users(self._texts["super.users"])
 
     def follow(self, follower: Callable[[Reloadable], None]) -> None:
-        """Tell ``follower`` what is in force, now and whenever it changes."""
+        """Call ``follower`` with the settings in force, now and after each change."""
         self._followers.append(follower)
         follower(self._reloadable)
 
     def follow_file(self, read_anew: Callable[[], Callable[[], None]]) -> None:
-        """Have a file that the configuration names read again when the configuration is.
+        """Reload a file that the configuration names whenever the configuration is reloaded.
 
         Args:
-            read_anew: blocks; changes nothing, and returns what puts the new content in force.
-            Raises ConfigurationError or StartError where it cannot be used: nothing is taken then.
+            read_anew: blocks; changes nothing, and returns a function that applies the new content.
+                Raises ConfigurationError or StartError if the file is unusable: nothing is applied
+                    then.
         """
         self._files.append(read_anew)
 
     def refresh(self) -> None:
-        """Take over what the log says of dynamic configs."""
+        """Apply the log's dynamic configs."""
         configs = self._image.newest.configs
         everywhere = configs.get((BROKER_CONFIGS, EVERY_NODE), _NO_VALUES)
         node = configs.get((BROKER_CONFIGS, str(self.node_id)), _NO_VALUES)
@@ -107,9 +110,9 @@ class Settings:
         node: Mapping[str, str] | None = None,
         guarded: Changes | None = None,
     ) -> Layers:
-        """Return the layers as they would be with these dynamic configs; None: as they are.
+        """Return the layers with these dynamic configs; None leaves a level unchanged.
 
-        A value that its key does not take, from a log that others wrote, does not count.
+        Values that are invalid for their key, from a log that other software wrote, are ignored.
         """
         layers, plugged = self._layers, self.plugged
         since_reload = {**layers.since_reload, **(guarded or {})}
@@ -122,25 +125,25 @@ class Settings:
         )
 
     def check(self, layers: Layers) -> None:
-        """Say whether ``layers`` can be taken over.
+        """Raise an error if ``layers`` cannot be applied.
 
         Raises:
-            InvalidValueError: the authorizer does not want them.
+            InvalidValueError: the authorizer rejects them.
         """
         try:
             self._authorizer.validate_reconfiguration(layers.in_force())
-        except Exception as error:  # whatever a plugged-in one raises is a no
+        except Exception as error:  # a plug-in may raise anything; each error is a rejection
             raise InvalidValueError(str(error)) from error
 
     def set_guarded(self, changes: Changes) -> None:
-        """Take over guarded keys that were set over the wire: until the file is read again."""
+        """Apply guarded keys that were set over the wire; the next reload of the file ends them."""
         if changes:
             self._take(self.with_dynamic(guarded=changes))
 
     async def reload(self) -> None:
-        """Read the file again, and take over what of it may change; else say why not.
+        """Reload the file and apply its reloadable keys; log the reason if that fails.
 
-        Cancelled, it changes nothing, and leaves the thread that reads to itself.
+        Cancellation changes nothing, and abandons the thread that reads the file.
         """
         try:
             configuration, files = await trio.to_thread.run_sync(
@@ -168,7 +171,7 @@ class Settings:
         return self._read(), [read_anew() for read_anew in self._files]
 
     def _fixed(self, configuration: Configuration) -> list[str]:
-        """Return the keys that differ and are not reloadable."""
+        """Return the keys that differ and need a restart."""
         before, after = self._configuration.file_values, configuration.file_values
         return sorted(
             name
@@ -190,7 +193,7 @@ class Settings:
 
 
 def _sound(values: Mapping[str, str], plugged: frozenset[str]) -> Mapping[str, str]:
-    """Return what counts of a log's dynamic configs."""
+    """Return the valid values of a log's dynamic configs."""
     sound, faults = sound_values(
         {
             name: value

@@ -1,8 +1,8 @@
-"""One worker: a process that answers decisions by what its daemon hands down, and writes nothing.
+"""One worker: a process that answers decisions from the daemon's feed, and writes no log.
 
-Law: it lives for its daemon. It accepts when it is told to, never before, and ends at once when the
-daemon is gone or when it cannot do as it is told: an answer by an old state is worse than none. To
-signals it is deaf; they are the daemon's to hand down.
+**Invariant:** a worker accepts connections only after the daemon's order. It ends at once if the
+daemon ends or an order fails, because an answer from an old state is worse than none. Workers
+ignore signals sent to them directly; the daemon passes on what they need.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ def run_worker(feed_descriptor: int) -> None:
     """Run one worker to its end.
 
     Args:
-        feed_descriptor: of this end of the feed, a socket.
+        feed_descriptor: the descriptor of this end of the feed, a socket.
 
     Raises:
-        StartError: it is none.
-        ConfigurationError, StartError, UnfitChangeError (in a group): as ``Worker.run``.
+        StartError: the descriptor is not a socket.
+        ConfigurationError, StartError, UnfitChangeError (in a group): see ``Worker.run``.
     """
     for number in _SIGNALS:
         signal.signal(number, signal.SIG_IGN)
@@ -77,8 +77,10 @@ async def _follow_feed(descriptor: int) -> None:
 
 
 class Worker(Follower):
-    """Args:
-    places: where to accept, once told to.
+    """Decide and serve on the decision ports, as the daemon orders.
+
+    Args:
+        places: where to accept connections once ordered to.
     """
 
     def __init__(
@@ -109,11 +111,11 @@ class Worker(Follower):
         self._serving: trio.Nursery
 
     async def run(self, source: FeedSource) -> None:
-        """Do as the daemon says until it says drain, or is gone.
+        """Obey the daemon until it orders a drain, or ends.
 
         Raises (in a group):
-            StartError, ConfigurationError: it cannot do as told.
-            UnfitChangeError, DecodeError: nor believe it.
+            StartError, ConfigurationError: an order cannot be carried out.
+            UnfitChangeError, DecodeError: the feed is invalid.
         """
         with automatic_collection_off():
             async with trio.open_nursery() as lasting:
@@ -131,7 +133,7 @@ class Worker(Follower):
         self._audited.set()
 
     async def _end_audit(self) -> None:
-        """Return when what is queued for the audit log is written."""
+        """Return when the queued audit lines are written."""
         if self._audit_log is not None:
             self._audit_log.close()
         await self._audited.wait()

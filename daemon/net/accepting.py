@@ -1,4 +1,4 @@
-"""Accepting from one listener for as long as it is open, whatever the system has too little of."""
+"""Accept connections from one listener, even if the system runs short of resources."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import trio
 
 ACCEPT_DELAY_SECONDS_MIN: Final = 0.05
 ACCEPT_DELAY_SECONDS_MAX: Final = 1.0
-"""How long before another try where one has failed: twice as long each time."""
+"""Delay before the next try after a failure; doubles each time."""
 
 
 async def accept_all(
@@ -17,10 +17,10 @@ async def accept_all(
     serve: Callable[[trio.abc.HalfCloseableStream], object],
     note_failure: Callable[[OSError], None],
 ) -> None:
-    """Accept until cancelled; the listener is closed then.
+    """Accept until cancelled; cancellation closes the listener.
 
-    No error of the system ends it: too few descriptors (EMFILE, ENFILE) or too little memory
-    (ENOBUFS) may be over in a moment, and a firewall (EPERM) concerns one peer.
+    No system error ends it: a shortage of descriptors (EMFILE, ENFILE) or memory (ENOBUFS) may pass
+    in a moment, and a firewall's rejection (EPERM) concerns one peer.
     """
     delay = ACCEPT_DELAY_SECONDS_MIN
     async with listener:

@@ -1,7 +1,7 @@
-"""Addresses taken at start, accepted from later.
+"""Addresses that are bound at the start and accepted from later.
 
-A port that is in use is found out before anything is loaded. Until its endpoint opens the socket
-is bound but does not listen, so that who comes early is refused rather than left to wait.
+Binding first finds a port in use before anything is loaded. Until its endpoint opens, a socket is
+bound but does not listen, so early clients are refused at once instead of waiting.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from authorizerd.protocol.worker_feed import Place
 
 BACKLOG: Final = 1024
 UNIX_MODE: Final = 0o660
-"""Who may connect to a Unix socket may ask: its owner and its group."""
+"""Permissions of a Unix socket: its owner and its group may connect, and so may ask."""
 
 
 class SocketFile:
     """The file of a Unix socket that was just bound at ``path``.
 
-    **Invariant:** it removes its own file alone. Another daemon may have put its own there since,
-    and an open descriptor keeps the number of ours from being given to that one.
+    **Invariant:** only the file of this socket is removed. Another daemon may have replaced it; the
+    open descriptor keeps the inode number from being reused for that daemon's file.
     """
 
     def __init__(self, path: Path) -> None:
-        """Find the file.
+        """Open the file.
 
         Raises:
-            OSError: it is gone.
+            OSError: the file does not exist any more.
         """
         self._path: Final = path
         self._descriptor: Final = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -50,11 +50,11 @@ class SocketFile:
 
 
 class BoundEndpoint:
-    """Sockets bound for one endpoint; ``listen`` turns them, once, into listeners.
+    """The sockets of one endpoint; ``listen`` turns them into listeners, once.
 
     Args:
-        path: of a Unix socket.
-        file: what ``close`` removes.
+        path: the path of a Unix socket.
+        file: the file that ``close`` removes.
     """
 
     def __init__(
@@ -86,10 +86,10 @@ class BoundEndpoint:
         return int(self._sockets[0].getsockname()[1])
 
     def listen(self) -> list[trio.SocketListener]:
-        """Start listening; the listeners own the sockets from here on.
+        """Start listening; from now on the listeners own the sockets.
 
         Raises:
-            StartError: another process has begun to listen there meanwhile.
+            StartError: another process has started to listen there meanwhile.
         """
         try:
             for bound in self._sockets:
@@ -104,9 +104,9 @@ class BoundEndpoint:
         await self._listening.wait()
 
     def place(self, name: str) -> Place:
-        """Return where a worker is to accept: there too, or from the same sockets.
+        """Return where a worker accepts: the same addresses, or the same sockets.
 
-        A Unix socket's path has one socket, and what was inherited is nobody's to bind anew.
+        A worker inherits Unix and inherited sockets, because their addresses cannot be bound twice.
         """
         if self._path is not None or self._is_inherited:
             return Place(name, descriptors=tuple(each.fileno() for each in self._sockets))
@@ -122,13 +122,13 @@ class BoundEndpoint:
 
 
 async def bind(host: str | None, port: int, key: str, *, is_shared: bool = False) -> BoundEndpoint:
-    """Bind every address of ``host`` (None: every interface), all to one port.
+    """Bind every address of ``host`` (None: every interface), all to the same port.
 
     Args:
-        is_shared: other processes of this daemon are to bind the same addresses, and no others.
+        is_shared: worker processes of this daemon bind the same addresses; nobody else may.
 
     Raises:
-        StartError: an address is in use, or is none of this machine; it names ``key``.
+        StartError: an address is in use or does not belong to this machine; it names ``key``.
     """
     sockets: list[trio.socket.SocketType] = []
     wanted = port
@@ -160,17 +160,17 @@ def _set_options(bound: trio.socket.SocketType) -> None:
 
 
 async def _check_unused(like: trio.socket.SocketType, address: tuple[str | int, ...]) -> None:
-    """Raise OSError where somebody listens, who might share the port with us: another daemon."""
+    """Raise OSError if another daemon listens there, which would share the port with this one."""
     with trio.socket.socket(like.family, like.type, like.proto) as probe:
         _set_options(probe)
         await probe.bind(address)
 
 
 async def listen_at(place: Place) -> list[trio.SocketListener]:
-    """Accept, in a worker, where the daemon says.
+    """Listen, in a worker, where the daemon says.
 
     Raises:
-        StartError: an address cannot be shared; it names the place.
+        StartError: an address cannot be shared; the error names the place.
     """
     if place.descriptors:
         return [_listen_by(descriptor) for descriptor in place.descriptors]
@@ -199,10 +199,10 @@ def _listen_by(descriptor: int) -> trio.SocketListener:
 
 
 async def bind_unix(path: Path, key: str) -> BoundEndpoint:
-    """Bind a Unix socket; one that a killed process has left is taken away first.
+    """Bind a Unix socket, after removing the socket that a killed process left there.
 
     Raises:
-        StartError: something else stands there, or it is in use; it names ``key``.
+        StartError: the path is in use, or names something else; the error names ``key``.
     """
     bound = trio.socket.socket(trio.socket.AF_UNIX, trio.socket.SOCK_STREAM)
     try:
@@ -217,10 +217,10 @@ async def bind_unix(path: Path, key: str) -> BoundEndpoint:
 
 
 async def _remove_stale(path: trio.Path) -> None:
-    """Remove a socket that nobody listens on.
+    """Remove a socket on which nobody listens.
 
     Raises:
-        OSError: somebody does, or it is no socket.
+        OSError: a process listens on it, or the file is not a socket.
     """
     try:
         if not stat.S_ISSOCK((await path.lstat()).st_mode):

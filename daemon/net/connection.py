@@ -1,8 +1,8 @@
-"""One connection of a server: what it is doing and since when, and how much memory it holds.
+"""One connection of a server: its phase, since when, and how much memory it holds.
 
-A connection is *established* once its peer has logged in or said its hello, or, where neither is
-asked for, once its first request has been answered. Until then it may hold little, and not for
-long.
+A connection is *established* once its peer has logged in or sent its hello. On ports with neither,
+it is established once its first request has been answered. Until then it may hold little memory,
+and only for a short time.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 FRAME_SIZE_BYTES: Final = 4
 LOGIN_BYTES_MAX: Final = FREE_BYTES - FRAME_SIZE_BYTES
-"""The largest frame that is read before a log-in or hello: it takes none of the shared memory."""
+"""The largest frame read before a log-in or hello: it fits in the connection's free bytes."""
 
 
 class Phase(Enum):
     IDLE = auto()
-    """Nothing of a request has come."""
+    """No byte of the next request has arrived."""
     RECEIVING = auto()
     ANSWERING = auto()
     SENDING = auto()
@@ -46,8 +46,10 @@ class Ending(Enum):
 
 
 class Connection:
-    """Args:
-    is_confined: whether it may hold no more than FREE_BYTES until it is established.
+    """One connection and its state.
+
+    Args:
+        is_confined: True if it may hold at most FREE_BYTES until it is established.
     """
 
     __slots__ = (
@@ -88,11 +90,11 @@ class Connection:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether the peer is to send something."""
+        """True if the server waits for the peer to send."""
         return self.phase is Phase.IDLE or self.phase is Phase.RECEIVING
 
     def end(self, ending: Ending) -> None:
-        """End the connection at its next wait."""
+        """End the connection the next time that it waits."""
         if self.ending is None:
             self.ending = ending
         self.scope.cancel()
@@ -102,15 +104,15 @@ class Connection:
         self.since = self._server.next_sweep
 
     async def receive(self, bytes_left: int) -> bytes:
-        """Return what the peer sends next; nothing at its end, or when the server drains.
+        """Return the next bytes from the peer; empty at its end, or when the server drains.
 
-        The connection is RECEIVING then, until the caller has a whole request to answer.
+        The connection stays RECEIVING until the caller has a whole request to answer.
 
         Args:
-            bytes_left: what is held of a request that has not come in whole.
+            bytes_left: how many bytes of an incomplete request are already held.
 
         Raises:
-            NoRoomError: the memory budget has no room for it.
+            NoRoomError: the memory budget is exhausted.
         """
         self.share.cover(bytes_left)
         if not bytes_left:
@@ -128,7 +130,7 @@ class Connection:
         return data
 
     async def pause(self) -> None:
-        """Let a moment go by before more is read of a connection that was refused for overload."""
+        """Wait before reading on from a connection that was refused for overload."""
         self.admission.is_put_off = False
         if self._server.is_draining:
             return
@@ -141,25 +143,25 @@ class Connection:
         self.phase = Phase.ANSWERING
 
     def cover(self, size: int) -> bool:
-        """Hold ``size`` bytes; where there is no room, those who stall give theirs up."""
+        """Hold ``size`` bytes; if the budget is exhausted, stalled connections are ended for it."""
         share = self.share
         return share.cover(size) or self._server.make_room(self, partial(share.cover, size))
 
     def keep(self, bytes_left: int) -> None:
-        """Hold what is left to answer, and no more."""
+        """Hold only the bytes that are still to be answered."""
         self.share.cover(bytes_left)
 
     def hold_answer(self, size: int) -> None:
-        """Hold so many bytes of an answer, too, until ``keep``.
+        """Hold ``size`` bytes of an answer in addition, until ``keep``.
 
         Raises:
-            NoRoomError: the memory budget has no room for it.
+            NoRoomError: the memory budget is exhausted.
         """
         if not self.cover_answer(size):
             raise self._refuse(f"an answer of {size} bytes")
 
     def cover_answer(self, size: int) -> bool:
-        """As ``cover``, for so many bytes more."""
+        """Hold ``size`` bytes of an answer in addition; like ``cover`` otherwise."""
         share = self.share
         if share.cover_answer(size):
             return True
@@ -171,9 +173,9 @@ class Connection:
 
     @property
     def has_gone(self) -> bool:
-        """Whether the peer has ended or reset the connection, even with requests of it unread.
+        """True if the peer has ended or reset the connection, even if its requests are unread.
 
-        One that only sends no more looks the same, and counts as gone, as it does in Kafka.
+        A peer that has only stopped sending looks the same and counts as gone, as in Kafka.
         """
         if self._socket is None:
             return False
@@ -183,9 +185,9 @@ class Connection:
 
 
 def peer_address(socket: trio.socket.SocketType) -> str | None:
-    """Return the peer's address as Kafka compares it, None where it has none.
+    """Return the peer's address as Kafka compares it, None if it has none.
 
-    A link-local one ends in its zone's number.
+    A link-local address ends with the number of its zone.
 
     Raises:
         BrokenResourceError: the peer has gone already.

@@ -1,4 +1,4 @@
-"""How many connections one endpoint may have, from one address too, and how long they may take.
+"""Limits of one endpoint's connections: how many, how many per address, and for how long.
 
 Source: Kafka 4.3 ConnectionQuotas, for ``max.connections`` and ``max.connections.per.ip``.
 """
@@ -18,12 +18,13 @@ _UNLIMITED: Final = 2**31 - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionLimits:
-    """Times are in seconds.
+    """The limits of one endpoint; times are in seconds.
 
-    ``reserved`` of ``connections_max`` are for super users; others may have them until they have
-    logged in. ``login_timeout_s`` runs from the accept until a connection is established,
-    ``request_timeout_s`` from a request's first byte to its last, ``idle_timeout_s`` without a
-    request, or without the peer reading its answer. ``overrides`` are limits of single addresses.
+    ``reserved`` of ``connections_max`` are for super users; others may use them until they log in.
+    ``login_timeout_s`` runs from the accept until a connection is established,
+    ``request_timeout_s`` from a request's first byte to its last. ``idle_timeout_s`` limits the
+    time without a request, and the time in which the peer does not read its answer. ``overrides``
+    are limits of single addresses.
     """
 
     connections_max: int
@@ -45,7 +46,7 @@ class ConnectionLimits:
         reserved: int = 0,
         is_http: bool = False,
     ) -> Self:
-        """Return the limits that ``settings`` say for an endpoint of ``connections_max``."""
+        """Return the limits by ``settings`` for an endpoint of ``connections_max`` connections."""
         request_timeout_ms = (
             settings.http_header_timeout_ms if is_http else settings.connections_max_idle_ms
         )
@@ -68,7 +69,7 @@ class ConnectionLimits:
     def of_address(self, address: str) -> int:
         """Return how many connections ``address`` may have.
 
-        All processes of this machine share its loopback address, so only an override limits it.
+        All processes of this machine share the loopback address, so only an override limits it.
         """
         override = self.overrides.get(address)
         if override is not None:
@@ -77,7 +78,7 @@ class ConnectionLimits:
         return _UNLIMITED if is_loopback else self.connections_per_address_max
 
     def reloaded(self, settings: Reloadable, connections_max: int) -> Self:
-        """Return the limits of the same endpoint by other settings."""
+        """Return the same endpoint's limits under new settings."""
         return self.of_settings(
             settings, connections_max, reserved=self.reserved, is_http=self.is_http
         )

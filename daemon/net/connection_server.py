@@ -1,11 +1,11 @@
-"""The connections of one endpoint: who gets one, what ends it, and how all of them end.
+"""The connections of one endpoint: how they are admitted, evicted, timed out and drained.
 
-Invariant: whatever a peer does, and whatever fails while it is served, costs its own connection
-and no more. A drained server answers each request that has begun, and takes none after it.
+**Invariant:** a misbehaving peer, or a fault while serving it, ends only its own connection. A
+drained server answers each request that has begun, and accepts no request after it.
 
-Where every connection is taken, a newcomer gets that of the oldest one that waits and is not
-established, else of the oldest that has been idle for IDLE_SECONDS_MIN; else it is refused. So
-connections that do nothing shut nobody out, and a busy one is never closed for another.
+If every place is taken, a new connection replaces the oldest one that waits and is not
+established, else the oldest that has been idle for IDLE_SECONDS_MIN; else it is refused. So idle
+connections cannot lock out new clients, and a busy connection is never closed for another.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from authorizerd.daemon.net.socket_stream import send_last
 from authorizerd.protocol.errors import DecodeError
 
 SWEEP_SECONDS: Final = 0.25
-"""How often deadlines are looked at: timeouts are kept to twice as much."""
+"""Interval of the deadline checks: a timeout may fire up to two intervals late."""
 IDLE_SECONDS_MIN: Final = 10.0
-"""How long an established connection may be idle before another may take its place."""
+"""Time for which an established connection must be idle before another may replace it."""
 STALL_SECONDS_MIN: Final = 1.0
-"""As much for the memory that a connection holds before it is established."""
+"""The same for the memory that a connection holds before it is established."""
 REFUSALS_AT_ONCE_MAX: Final = 64
 _SWEPT_AT_ONCE: Final = 1024
 _LOOKED_AT_MAX: Final = 1024
@@ -48,7 +48,7 @@ _logger = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class ConnectionStatistics:
-    """What one server has seen so far; only it writes here."""
+    """Counters of one server; only the server writes them."""
 
     connections_open: int = 0
     connections_accepted: int = 0
@@ -62,17 +62,17 @@ class ConnectionStatistics:
 
 
 class ConnectionServer(ABC):
-    """Serves each connection by ``converse``, which a subclass has.
+    """Serve each connection with ``converse``, which a subclass implements.
 
-    Timeouts cost a request nothing: one task looks at all connections four times a second.
+    Timeouts add no cost to a request: one task checks all connections four times a second.
 
     Args:
-        room_bytes: what all connections may hold of requests and answers.
-        turn_ms_max: how much work may be done before a request that came with it; beyond, it is
-            refused. Infinite: none ever is.
-        too_many: what a connection that is one too many is told before it is closed.
-        too_slow: what one is told of which a request has come in part, and the rest not in time.
-        requires_login: whether a connection says who it is before its first request.
+        room_bytes: how much memory all connections together may hold for requests and answers.
+        turn_ms_max: how many milliseconds of work may precede a request in its turn of the loop.
+            Requests above this limit are refused. `inf` disables the limit.
+        too_many: what a connection above the limit receives before it is closed.
+        too_slow: what a peer receives that sent part of a request, but not the rest in time.
+        requires_login: True if a connection must identify itself before its first request.
     """
 
     statistics: ConnectionStatistics
@@ -113,11 +113,11 @@ class ConnectionServer(ABC):
         """Serve one connection to its end.
 
         Raises:
-            DecodeError, ClosingError: why it is to be closed.
+            DecodeError, ClosingError: the connection is to be closed for this reason.
         """
 
     def reconfigure(self, settings: Reloadable, connections_max: int) -> None:
-        """Take over other limits, for what begins from now on."""
+        """Apply other limits, to everything that begins from now on."""
         self.limits = self.limits.reloaded(settings, connections_max)
 
     async def serve(
@@ -126,9 +126,9 @@ class ConnectionServer(ABC):
         *,
         task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
     ) -> None:
-        """Serve until drained or cancelled; the listeners are closed then.
+        """Serve until drained or cancelled; both close the listeners.
 
-        Cancelled, it cuts its connections at once.
+        Cancellation cuts the connections at once.
         """
         async with trio.open_nursery() as nursery:
             self.next_sweep = trio.current_time() + SWEEP_SECONDS
@@ -148,13 +148,13 @@ class ConnectionServer(ABC):
             nursery.cancel_scope.cancel()
 
     async def drain(self) -> None:
-        """Accept no more, close idle connections, and return when the last request is answered.
+        """Stop accepting, close idle connections, and return when the last request is answered.
 
-        Requests that take longer than the drain timeout are cut.
+        Requests that exceed the drain timeout are cut.
         """
         self.is_draining = True
         self._accepting.cancel()
-        # Two turns of the loop, so that what had arrived before is no longer taken for idle.
+        # Wait two turns of the loop: requests that have already arrived must not look idle.
         await trio.lowlevel.checkpoint()
         await trio.lowlevel.checkpoint()
         for connection in self._open:
@@ -185,7 +185,7 @@ class ConnectionServer(ABC):
         return True
 
     async def _sweep(self) -> None:
-        """End the connections whose time is up, and note which ones may give way to others."""
+        """End the connections whose time is up, and note which ones may be replaced by others."""
         while True:
             await trio.sleep_until(self.next_sweep)
             now = trio.current_time()
@@ -221,14 +221,14 @@ class ConnectionServer(ABC):
             else:
                 await self._refuse(connection)
         except (trio.BrokenResourceError, trio.ClosedResourceError):
-            pass  # the peer went away, which is its right
+            pass  # the peer may close the connection at any time
         except (DecodeError, ClosingError) as error:
             self.statistics.connections_broken += 1
             _logger.info("%s: connection closed: %s", self.name, error)
         except Exception:
             self.statistics.connections_broken += 1
             _logger.exception("%s: connection closed", self.name)
-        except BaseExceptionGroup as group:  # faults beside a cancellation, which is to pass
+        except BaseExceptionGroup as group:  # faults beside a cancellation, which must propagate
             self.statistics.connections_broken += 1
             _logger.exception("%s: connection closed", self.name)
             _, rest = group.split(Exception)
@@ -239,7 +239,7 @@ class ConnectionServer(ABC):
                 await trio.aclose_forcefully(stream)
 
     def _admit(self, newcomer: Connection) -> bool:
-        """Return True if there is a place for ``newcomer``; another may lose its own for it."""
+        """Return True if ``newcomer`` gets a place; another connection may be evicted for it."""
         address, limits = newcomer.address, self.limits
         if address is not None and self._by_address[address] >= limits.of_address(address):
             if self._may_warn():
@@ -254,10 +254,10 @@ class ConnectionServer(ABC):
         return len(self._open) < limits.connections_max
 
     def establish(self, connection: Connection, *, may_use_reserve: bool = False) -> None:
-        """Let a connection hold and send more: its peer is known.
+        """Raise a connection's limits: its peer is known.
 
         Raises:
-            ClosingError: it has a reserved place, and is none of those whom it is reserved for.
+            ClosingError: it uses a reserved place without the right to one.
         """
         connection.is_confined = False
         if connection.is_established:
@@ -272,7 +272,7 @@ class ConnectionServer(ABC):
             raise ClosingError("max.connections is reached, and the rest is for super users")
 
     def _evict(self) -> bool:
-        """End the connection that is to give way to another, if there is one."""
+        """Evict one connection; return False if none may be evicted."""
         waiting = (each for each in self._unestablished if each.is_waiting)
         victim = next(islice(waiting, 1), None)
         while victim is None and self._idle:
@@ -283,7 +283,7 @@ class ConnectionServer(ABC):
         return victim is not None
 
     def _is_stalled(self, connection: Connection) -> bool:
-        """Return True if nothing has come from, or gone to, an open connection for long."""
+        """Return True if an open connection has neither sent nor received for long."""
         least = IDLE_SECONDS_MIN if connection.is_established else STALL_SECONDS_MIN
         return (
             connection in self._open
@@ -292,7 +292,7 @@ class ConnectionServer(ABC):
         )
 
     def make_room(self, newcomer: Connection, hold: Callable[[], bool]) -> bool:
-        """End those who stall and hold memory until ``hold`` finds room; return whether it did."""
+        """End stalled connections that hold memory until ``hold`` succeeds; return its result."""
         holders = [
             connection
             for connection in chain(islice(self._unestablished, _LOOKED_AT_MAX), self._idle)
@@ -326,7 +326,7 @@ class ConnectionServer(ABC):
         self._notice_drained()
 
     async def _refuse(self, connection: Connection) -> None:
-        """Say why; a peer that had sent something sees it only if its bytes are read."""
+        """Send the reason; read the peer's bytes first, or a reset would discard the answer."""
         self.statistics.connections_refused += 1
         if not self._too_many:
             return

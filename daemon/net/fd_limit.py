@@ -1,7 +1,7 @@
-"""The limit of open files: raised to what all connections need, and kept to where it is lower.
+"""The limit of open files: raised to what all connections need; connections are cut to fit it.
 
-Some files are never left to connections: without them the daemon could write neither its log nor a
-checkpoint, and would end.
+Some files are never available to connections: without them the daemon could write neither its log
+nor a checkpoint, and would end.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from typing import Final
 
 OTHER_FILES: Final = 512
-"""For the log and its checkpoints, the audit log, workers, and connections that are refused."""
+"""Files for the log, checkpoints, the audit log, workers, and refused connections."""
 OTHER_FILES_MIN: Final = 128
-"""As many are kept of a limit that is too low for all; of a very low one, three quarters."""
+"""Files kept if the limit is too low for all connections; three quarters of a very low one."""
 
 _logger = logging.getLogger("authorizerd")
 
@@ -45,7 +45,7 @@ def allow_open_files(wanted: Mapping[str, int]) -> dict[str, int]:
 
 
 def share_out(wanted: Mapping[str, int], total: int) -> dict[str, int]:
-    """Return ``total`` in equal parts, to none more than it wants, and to each at least 1."""
+    """Return ``total`` in equal parts, none above what is wanted, and each at least 1."""
     granted: dict[str, int] = {}
     for name in sorted(wanted, key=lambda name: wanted[name]):
         part = max(1, total // (len(wanted) - len(granted)))

@@ -1,8 +1,7 @@
-"""How much work the turn of the loop that is under way has done: where it is too much, we are
-asked for more than we can do.
+"""Load shedding: refuse requests while a turn of the event loop does more work than it may.
 
-Law: it is work that counts, the CPU time of the loop's thread, and not time that goes by: a machine
-that has stopped us for a moment is no reason to refuse anybody.
+**Invariant:** only work counts, measured as the CPU time of the loop's thread. Elapsed time does
+not, because a machine that pauses the process for a moment is no reason to refuse requests.
 """
 
 from __future__ import annotations
@@ -15,16 +14,18 @@ from typing import Final
 import trio
 
 PAUSE_SECONDS: Final = 0.1
-"""How long a connection that was refused for overload is not read from.
+"""Time for which a connection that was refused for overload is not read.
 
-Long enough that a thousand of them, refused again and again, take a fraction of a core; short
-enough that one which asks seldom, and was refused for the others' sake, hardly notices.
+Long enough that a thousand such connections, refused again and again, take a fraction of a core;
+short enough that a client which asks seldom, and was refused because of others, hardly notices.
 """
 
 
 class TurnClock(trio.abc.Instrument):
-    """Args:
-    turn_ms_max: what one turn may take before it is too much.
+    """Measure the work of the current turn of the event loop.
+
+    Args:
+        turn_ms_max: how many milliseconds of work one turn may do.
     """
 
     def __init__(self, turn_ms_max: float) -> None:
@@ -36,12 +37,12 @@ class TurnClock(trio.abc.Instrument):
 
     @property
     def is_overdue(self) -> bool:
-        """Say whether what is ready now has waited for more work than a turn may do."""
+        """Return True if requests that are ready now have waited for more work than allowed."""
         return time.thread_time_ns() - self._began_ns > self._turn_ns_max
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Look on at the loop of this task."""
+        """Observe the event loop of this task until the block ends."""
         trio.lowlevel.add_instrument(self)
         try:
             yield
@@ -50,9 +51,9 @@ class TurnClock(trio.abc.Instrument):
 
 
 class Admission:
-    """Whether one connection's next request is taken, and whether more of it is looked at now.
+    """Decide whether one connection's next request is admitted or deferred.
 
-    ``is_put_off`` is set with a refusal; whoever has let the pause go by unsets it.
+    ``is_put_off`` is set with a refusal; the caller clears it after the pause.
     """
 
     __slots__ = ("_clock", "_was_refused", "is_put_off")
@@ -63,9 +64,13 @@ class Admission:
         self.is_put_off = False
 
     def admits(self, *, has_sent_more: bool) -> bool:
-        """Say whether there is time for a request, with more of the connection waiting or not.
+        """Return True if the next request is admitted.
 
-        Who waits for an answer before asking again is let off the first time.
+        A client that waits for each answer before it asks again is not deferred on its first
+        refusal.
+
+        Args:
+            has_sent_more: True if more of the connection is waiting to be read.
         """
         is_refused = self._clock.is_overdue
         if is_refused:

@@ -1,8 +1,8 @@
-"""The room that one endpoint has for requests and answers, shared out among its connections.
+"""The memory budget of one endpoint, for the requests and answers of all its connections.
 
-Law: what all connections hold together stays under the endpoint's bound. Room is taken for what
-has come, not for what was announced, and nobody waits for any: who finds none is refused, so that
-those who have some cannot be held up by those who want more. One answer may pass the bound.
+**Invariant:** all connections together stay under the endpoint's bound, which only a single answer
+may exceed. Memory is reserved for received bytes, not for announced ones. A reservation never
+waits: it succeeds or fails at once, so connections that hold memory are not held up by others.
 
 Source: Kafka's queued.max.request.bytes, which makes its listeners wait instead (KIP-72).
 """
@@ -21,7 +21,7 @@ class RequestRoom:
 
 
 class Share:
-    """What one connection holds; its first few bytes are free."""
+    """One connection's reservation; its first few bytes are free."""
 
     __slots__ = ("_room", "_taken", "size")
 
@@ -32,20 +32,20 @@ class Share:
 
     @property
     def has_taken(self) -> bool:
-        """Whether it holds some of the room, beyond its free bytes."""
+        """True if it has reserved memory beyond its free bytes."""
         return self._taken > 0
 
     def cover(self, size: int) -> bool:
-        """Hold ``size`` bytes from now on, if there is room; else go on to hold as many as before.
+        """Hold ``size`` bytes from now on if the budget allows; else hold as many as before.
 
-        To hold fewer there always is.
+        Return False if it does not. Holding fewer bytes always succeeds.
         """
         return self._hold(size, self._room.bytes_max)
 
     def cover_answer(self, size: int) -> bool:
-        """Hold as many bytes more, if there is any room at all: one answer is let past the bound.
+        """Hold ``size`` bytes in addition if any budget is left; one answer may exceed the bound.
 
-        Else what is larger than the whole room could never be answered.
+        Otherwise an answer larger than the whole budget could never be sent.
         """
         return self._hold(self.size + size, self._room.bytes_max + size)
 

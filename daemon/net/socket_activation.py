@@ -1,9 +1,9 @@
-"""Listening sockets that were handed to this process, each for the endpoint of its name.
+"""Listening sockets that systemd passes to this process, each named after its endpoint.
 
-Law: they are taken out of the environment at once, and no other process gets them by accident. One
-serves only where the configuration would have listened itself, so whatever is demanded of a
-configured address (a loopback address, or credentials) holds for it too. Nothing is accepted from
-it before its endpoint opens: who comes early waits in its queue.
+**Invariant:** the sockets are removed from the environment at once, and no other process inherits
+them by accident. An inherited socket serves only where the configuration would have listened
+itself, so the conditions for a configured address (loopback, or credentials) apply to it too. No
+connection is accepted before its endpoint opens; early clients wait in the socket's queue.
 
 Source: sd_listen_fds(3), systemd.socket(5).
 """
@@ -32,10 +32,10 @@ _COUNT: Final = re.compile("[0-9]{1,3}")
 def take_inherited_sockets(
     environment: MutableMapping[str, str], *, first_descriptor: int = FIRST_DESCRIPTOR
 ) -> InheritedSockets:
-    """Return the sockets by their names, none where those in ``environment`` are another's.
+    """Return the sockets by name; empty if those in ``environment`` are for another process.
 
     Raises:
-        StartError: one has no name, or is no listening socket.
+        StartError: a descriptor has no name, or is not a listening socket.
     """
     pid = environment.pop("LISTEN_PID", "")
     count = environment.pop("LISTEN_FDS", "")
@@ -70,10 +70,10 @@ def _open(descriptor: int, name: str) -> socket.socket:
 
 
 def check_names(inherited: InheritedSockets, endpoints: Collection[str]) -> None:
-    """Check that every socket is for one of ``endpoints``, by name.
+    """Raise an error unless every socket is named after one of ``endpoints``.
 
     Raises:
-        StartError: one is for none; it would never be accepted from.
+        StartError: a socket matches no endpoint, so nothing would accept from it.
     """
     for name in inherited:
         if name not in endpoints:
@@ -90,11 +90,11 @@ async def adopt(
     """Take over the sockets of an endpoint that is configured to listen at ``host`` and ``port``.
 
     Args:
-        host: None: every interface.
-        port: 0: any, but one for all.
+        host: None means every interface.
+        port: 0 means any port, the same for all sockets.
 
     Raises:
-        StartError: one listens elsewhere, or ``host`` has no address; it names ``key``.
+        StartError: a socket listens elsewhere, or ``host`` has no address; it names ``key``.
     """
     try:
         resolved = await trio.socket.getaddrinfo(
@@ -110,7 +110,7 @@ async def adopt(
         found_host, found_port = each.getsockname()[:2]
         found = HttpEndpoint(host=found_host, port=found_port)
         if is_loopback(HttpEndpoint(host=host, port=port)) and not is_loopback(found):
-            # Whatever ``host`` resolves to: behind a loopback address nobody need show who he is.
+            # Check the bound address, not the name: on loopback callers need no credentials.
             raise StartError(f"{key}: the inherited socket's {not_loopback(found)}")
         if found_host not in hosts or (port and found_port != port):
             raise _unfit(key, _shown(found_host, found_port), _shown(host, wanted))
@@ -122,7 +122,7 @@ def adopt_unix(sockets: Sequence[socket.socket], path: Path, key: str) -> BoundE
     """Take over the Unix socket of an endpoint that is configured to listen at ``path``.
 
     Raises:
-        StartError: it listens elsewhere, or there are several; it names ``key``.
+        StartError: it listens elsewhere, or there are several; the error names ``key``.
     """
     for each in sockets:
         found = each.getsockname()

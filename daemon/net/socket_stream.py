@@ -1,7 +1,7 @@
 """The stream of one HTTP connection: its bytes to and from the socket, and its end.
 
-Law: to receive is where others get their turn; to send is to write at once, and to wait only where
-the socket is full. What is sent last is not lost to a reset.
+**Invariant:** receiving yields to other tasks; sending writes at once and waits only if the socket
+is full. The last answer is not lost to a reset.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ LINGER_SECONDS: Final = 1.0
 class SocketStream(trio.abc.HalfCloseableStream):
     """A socket read when it is ready and written at once: half the work of trio's own stream.
 
-    trio's tries to read first, which between a request and the next always fails, and passes
-    through the loop after each write. Here ``receive_some`` alone is where others get their turn.
+    trio's stream tries to read first, which between requests always fails, and passes through the
+    loop after each write. Here only ``receive_some`` yields to other tasks.
     """
 
     def __init__(self, stream: trio.SocketStream) -> None:
@@ -58,9 +58,9 @@ class SocketStream(trio.abc.HalfCloseableStream):
 
 
 async def send_last(stream: trio.abc.HalfCloseableStream, data: bytes) -> None:
-    """Send ``data`` and the end, then wait a moment for the peer to have read it.
+    """Send ``data`` and the end of the stream, then give the peer a moment to read it.
 
-    To close with bytes unread would reset the connection, and the peer might never see the answer.
+    Closing with unread bytes would reset the connection, and the peer might never see the answer.
     """
     with trio.move_on_after(LINGER_SECONDS):
         if data:
