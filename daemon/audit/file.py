@@ -1,9 +1,9 @@
-"""The audit's file: appended to in a worker thread, wherever its path leads.
+"""The audit file: a worker thread appends to it, at whatever file its path names.
 
-**Invariant:** a line is whole. The daemon's processes take turns, and one that finds the end torn,
-by a full disk or by a process that was killed, ends that line before it writes. Before each write
-the path is looked at: when the file was moved or removed a new one is made, so no line goes to a
-file that the path does not name any more but those of the moment itself, which are in the old one.
+**Invariant:** every line is whole. The daemon's processes take turns to write. If a full disk or a
+killed process has left a torn line at the end, the next writer ends that line first. Before each
+write the path is checked: if the file was moved or removed, a new one is created. So only lines
+written in the very moment of a move go to the old file.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _FLAGS: Final = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBL
 
 
 class AuditFile:
-    """An append-only file, readable by its owner and group alone."""
+    """An append-only file, readable only by its owner and group."""
 
     def __init__(self, path: str, turns: AuditTurns, write: Write = os.write) -> None:
         """Open the file.
@@ -44,16 +44,16 @@ class AuditFile:
         self._limiter = trio.CapacityLimiter(1)
 
     def reopen(self) -> None:
-        """Have the path opened anew before the next write, even if it names the same file."""
+        """Reopen the path before the next write, even if it still names the same file."""
         self._is_to_reopen = True
 
     async def write(self, lines: Sequence[bytes]) -> None:
-        """Append lines, or see with none of them that some could be.
+        """Append lines; with no lines, check that writing is possible.
 
-        Cancelled, it leaves the thread to itself: the file is not to be written to any more.
+        Cancellation abandons the thread; the file must not be written after that.
 
         Raises:
-            PartialWriteError, OSError: the disk is full, or broken, or there is no file.
+            PartialWriteError, OSError: the disk is full or broken, or there is no file.
         """
         self._is_busy = True
         await trio.to_thread.run_sync(
@@ -61,7 +61,7 @@ class AuditFile:
         )
 
     def close(self) -> None:
-        if not self._is_busy:  # a thread that was left to itself has it open
+        if not self._is_busy:  # an abandoned thread may still be using it
             os.close(self._file)
 
     def _append(self, lines: Sequence[bytes]) -> None:
@@ -92,7 +92,7 @@ class AuditFile:
         return size > 0 and os.pread(self._file, 1, size - 1) not in (b"\n", b"")
 
     def _write_lines(self, lines: Sequence[bytes]) -> None:
-        # In one call, so that a truncation from outside falls between lines.
+        # Write in one call, so that a truncation from outside falls between lines.
         data = b"".join(line + b"\n" for line in lines)
         written = 0
         view = memoryview(data)
@@ -104,7 +104,7 @@ class AuditFile:
 
 
 def whole_lines(lines: Sequence[bytes], size: int) -> int:
-    """Return how many lines are whole in the first ``size`` bytes; an end may be missing."""
+    """Return how many lines the first ``size`` bytes hold; the last line feed may be missing."""
     ends = accumulate(len(line) + 1 for line in lines)
     return sum(end - 1 <= size for end in ends) if size else 0
 

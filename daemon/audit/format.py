@@ -1,8 +1,8 @@
-"""The shape of an audit line: Kafka's own, or JSON.
+"""The format of an audit line: Kafka's own, or JSON.
 
-Invariant: one event is one line, and no name changes how a reader sees it. Characters that break a
-line, steer a terminal or hide or reorder text are escaped; otherwise Kafka's format is what a
-broker's log4j layout ``[%d] %p %m (%c)%n`` writes.
+**Invariant:** one event is one line, and no name can change how a reader sees it. Characters that
+break a line, control a terminal, or hide or reorder text are escaped. Otherwise Kafka's format is
+what a broker's log4j layout ``[%d] %p %m (%c)%n`` writes.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from authorizerd.actors.audit_log import AuditEvent
 from authorizerd.config.values import AuditFormat
 
 JSON_VERSION: Final = 1
-"""Raised when a field goes or means something else; new ones may come under the same version."""
+"""Incremented when a field is removed or changes its meaning, but not for new fields."""
 
 _ESCAPED: Final = frozenset(("Cc", "Cf", "Zl", "Zp"))
-"""Unicode's categories of controls, of format characters and of the line separators."""
+"""Unicode's categories of control characters, format characters and line separators."""
 
 
 class _Escapes(dict[int, str]):
-    """What ``str.translate`` writes for each character; only escapes are kept, for they are few."""
+    """A table for ``str.translate``, filled on demand; only escapes are stored, as they are few."""
 
     def __init__(self, escape: Callable[[str], str]) -> None:
         super().__init__()
@@ -63,9 +63,9 @@ _JSON_ESCAPES: Final = _Escapes(_escape_as_json)
 
 
 def format_kafka(event: AuditEvent) -> bytes:
-    """Return the line as a broker writes it; the time is local, in milliseconds.
+    """Return the line as a broker writes it, with the local time in milliseconds.
 
-    A sampled line says its rate behind the logger, where a log4j layout may say anything.
+    A sampled line gives its rate after the logger, where a log4j layout may put any text.
     """
     message = audit_message(
         event.question, event.decision, event.request_name, event.resource_reference_count
@@ -114,10 +114,10 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 def format_json(event: AuditEvent, masked: tuple[str, ...] = ()) -> bytes:
-    """Return the event as one JSON object; the time is UTC, in milliseconds.
+    """Return the event as one JSON object, with the time in UTC, in milliseconds.
 
     Args:
-        masked: which of principal, host and resource are not what was asked.
+        masked: which of principal, host and resource are masked.
     """
     question, rule = event.question, event.decision.rule
     seconds, milliseconds = divmod(int(event.time_s * 1000), 1000)
@@ -149,7 +149,7 @@ def format_json(event: AuditEvent, masked: tuple[str, ...] = ()) -> bytes:
 
 
 def mask(event: AuditEvent, masker: Masker) -> AuditEvent:
-    """Return the event without the names that are to be hidden."""
+    """Return the event with the names masked that are configured to be."""
     return msgspec.structs.replace(
         event,
         question=masker.question(event.question),
@@ -158,8 +158,10 @@ def mask(event: AuditEvent, masker: Masker) -> AuditEvent:
 
 
 class AuditFormatter:
-    """Args:
-    masker: None where nothing is hidden; it may be replaced by one with another secret.
+    """Format events as configured.
+
+    Args:
+        masker: None if nothing is masked; it may be replaced by one with another secret.
     """
 
     def __init__(self, format: AuditFormat, masker: Masker | None) -> None:
@@ -167,7 +169,7 @@ class AuditFormatter:
         self.masker = masker
 
     def __call__(self, event: AuditEvent) -> bytes:
-        """Return the event's line, without its end."""
+        """Return the event's line without its line feed."""
         masked: tuple[str, ...] = ()
         if self.masker is not None:
             event, masked = mask(event, self.masker), self.masker.masked

@@ -1,6 +1,6 @@
-"""The audit's parts: made of the configuration, put into force, read anew, and closed.
+"""Create the parts of the audit from the configuration, reconfigure, reload and close them.
 
-**Invariant:** the secret of masked names is read from its file and shown nowhere.
+**Invariant:** the secret for masked names is read from its file and shown nowhere.
 """
 
 from __future__ import annotations
@@ -26,20 +26,22 @@ SECRET_KEY: Final = "authorizerd.audit.mask.secret.file"  # noqa: S105 - the key
 SECRET_BYTES_MIN: Final = 16
 SECRET_BYTES_MAX: Final = 4096
 EVENTS_MASKED_PER_SLICE: Final = 48
-"""Hashes of names that are new take four times as long as all the rest of a line."""
+"""Masking a name takes four times as long as the rest of its line, so slices are shorter."""
 STANDARD_STREAMS: Final = {"stdout": 1, "stderr": 2}
 
 _logger = logging.getLogger("authorizerd")
 
 
 class Audit:
-    """Args:
-    target: a path, or the name of a standard stream.
-    secret: what hashes of names are keyed with.
-    turns: shared by all processes that write there.
+    """The audit log, its output and its settings.
+
+    Args:
+        target: a path, or the name of a standard stream.
+        secret: the key for the hashes of names.
+        turns: the lock shared by all processes that write there.
 
     Raises:
-        StartError: the output cannot be used.
+        StartError: the output is unusable.
     """
 
     def __init__(
@@ -71,7 +73,7 @@ class Audit:
 
     @property
     def secret(self) -> bytes:
-        """The secret in force, empty where nothing is masked."""
+        """The secret in force, empty if nothing is masked."""
         masker = self._formatter.masker
         return b"" if masker is None else masker.secret
 
@@ -80,17 +82,17 @@ class Audit:
         self.log.take_rules(settings.audit_rules)
 
     def read_anew(self) -> Callable[[], None]:
-        """Read the secret again; return what puts it in force, and has the file opened anew.
+        """Read the secret again; return a function that applies it and reopens the file.
 
         It blocks.
 
         Raises:
-            StartError: the secret's file cannot be used.
+            StartError: the secret's file is unusable.
         """
         return partial(self.take_secret, _read_secret_of(self._configuration))
 
     def take_secret(self, secret: bytes) -> None:
-        """Key hashes with another secret from now on, and open the file anew."""
+        """Use another secret for hashes from now on, and reopen the file."""
         self._formatter.masker = _new_masker(self._configuration, secret)
         self._output.reopen()
 
@@ -100,10 +102,10 @@ class Audit:
 
 
 def open_audit(configuration: Configuration) -> Audit | None:
-    """Open the audit of a daemon, where one is wanted.
+    """Open the audit of a daemon; return None if none is configured.
 
     Raises:
-        StartError: the output or the secret's file cannot be used.
+        StartError: the output or the secret's file is unusable.
     """
     target = configuration.audit_log
     if target is None:
@@ -114,14 +116,14 @@ def open_audit(configuration: Configuration) -> Audit | None:
 def open_worker_audit(
     configuration: Configuration, secret: bytes, turns: int | None
 ) -> Audit | None:
-    """Open a worker's end of the audit, where there is one.
+    """Open a worker's end of the audit; return None if none is configured.
 
     Args:
-        secret: the one that the daemon has in force.
+        secret: the secret that the daemon has in force.
         turns: the descriptor of the daemon's ``AuditTurns``.
 
     Raises:
-        StartError: as ``Audit``.
+        StartError: see ``Audit``.
     """
     target = configuration.audit_log
     if target is None:
@@ -134,7 +136,7 @@ def _open_output(target: str, turns: AuditTurns) -> AuditFile | AuditStream:
         return AuditStream(STANDARD_STREAMS[target], turns, is_ours=False)
     try:
         if _is_stream(target):
-            # Without waiting: a named pipe that nobody reads is an error rather than a hang.
+            # Open without blocking, so that a pipe without a reader is an error, not a hang.
             flags = os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK
             return AuditStream(os.open(target, flags), turns, is_ours=True)
         return AuditFile(target, turns)
@@ -156,7 +158,7 @@ def _new_masker(configuration: Configuration, secret: bytes) -> Masker | None:
 
 
 def _maskings_of(configuration: Configuration) -> Mapping[str, Masking]:
-    """Return how each kind of name is masked; empty where none is."""
+    """Return how each kind of name is masked; empty if none is."""
     maskings = {
         "principal": configuration.audit_mask_principal,
         "host": configuration.audit_mask_host,
@@ -166,13 +168,13 @@ def _maskings_of(configuration: Configuration) -> Mapping[str, Masking]:
 
 
 def _read_secret_of(configuration: Configuration) -> bytes:
-    """Return the secret of the file that the configuration names; empty where none is needed."""
+    """Return the secret from the file that the configuration names; empty if none is needed."""
     path = configuration.audit_mask_secret_file
     return read_secret(path) if path is not None and _maskings_of(configuration) else b""
 
 
 def read_secret(path: str) -> bytes:
-    """Return the content of a secret's file, without a line's end behind it.
+    """Return the content of a secret's file, without a line end at its end.
 
     Raises:
         StartError: it cannot be read, others may read it, or it is too short or too long.
@@ -194,5 +196,5 @@ def read_secret(path: str) -> bytes:
 
 
 def _open_at_once(path: str, flags: int) -> int:
-    """Open without waiting: a pipe would make us, for somebody who writes to it."""
+    """Open without blocking: opening a pipe would otherwise wait for a writer."""
     return os.open(path, flags | os.O_NONBLOCK)

@@ -1,8 +1,8 @@
-"""The audit's stream: standard output, standard error, a pipe or a device.
+"""The audit stream: standard output, standard error, a pipe or a device.
 
-**Invariant:** a slow or stuck reader is waited for in a worker thread, and costs lines alone. Lines
-are whole, those of several processes too: each writes only what a pipe takes at once, and all of
-them take turns.
+**Invariant:** a slow or stuck reader is waited for in a worker thread, and costs only audit lines.
+Lines are whole, even if several processes write: they take turns, and each writes only as much as
+the pipe accepts at once.
 """
 
 from __future__ import annotations
@@ -20,13 +20,15 @@ from authorizerd.daemon.audit.file import Write, whole_lines
 from authorizerd.daemon.audit.turns import AuditTurns
 
 _LOOK_MS: Final = 200
-"""How soon a thread that waits for a reader sees that nobody waits for it any more."""
+"""How soon a waiting thread notices that it was abandoned."""
 
 
 class AuditStream:
-    """Args:
-    descriptor: open for writing. How it is open otherwise is left alone, since others may share it.
-    is_ours: whether ``close`` is to close it.
+    """Write audit lines to a stream.
+
+    Args:
+        descriptor: open for writing. Its flags are left alone, since other processes may share it.
+        is_ours: True if ``close`` closes it.
     """
 
     def __init__(
@@ -44,13 +46,13 @@ class AuditStream:
         self._limiter = trio.CapacityLimiter(1)
 
     def reopen(self) -> None:
-        """Go on: a stream is nowhere else."""
+        """Do nothing: a stream cannot be reopened."""
 
     async def write(self, lines: Sequence[bytes]) -> None:
-        """Write lines, waiting for the reader; cancelled, leave the thread to itself.
+        """Write lines, waiting for the reader; cancellation abandons the thread.
 
         Raises:
-            PartialWriteError, OSError: nobody reads any more, or the device is full.
+            PartialWriteError, OSError: the reader has gone, or the device is full.
         """
         if not (lines or self._is_torn):
             return
@@ -83,14 +85,14 @@ class AuditStream:
             self._is_busy = False
 
     def _sizes_sent(self, piece: bytes) -> Iterator[int]:
-        """Send ``piece``, and yield how much of it went each time; leave off when left."""
+        """Send ``piece`` and yield the size of each partial write; stop if abandoned."""
         while piece and not self._is_left:
             size = self._send_some(piece)
             piece = piece[size:]
             yield size
 
     def _send_some(self, data: bytes) -> int:
-        """Send what is taken of ``data``, which a pipe has room for, once there is room."""
+        """Wait until a pipe has room for ``data``, then send what it accepts."""
         if not self._poll.poll(_LOOK_MS):
             return 0
         with suppress(BlockingIOError):
@@ -101,7 +103,7 @@ class AuditStream:
 
 
 def _pieces(lines: Sequence[bytes]) -> Iterator[bytes]:
-    """Yield the lines, as many at a time as a pipe takes at once; a longer one in parts."""
+    """Yield the lines in blocks that a pipe accepts at once; a longer line comes in parts."""
     piece = b""
     for line in lines:
         if len(piece) + len(line) >= select.PIPE_BUF:

@@ -1,7 +1,7 @@
-"""The turns that a daemon and its workers take to write to one audit output.
+"""The lock with which a daemon and its workers take turns to write to one audit output.
 
-**Invariant:** nobody else can hold them up. A lock on the output itself could be taken by whoever
-may read it, so the lock is on memory that only these processes have open.
+**Invariant:** no other process can hold it. A lock on the output itself could be taken by anyone
+who may read it, so the lock is on memory that only these processes have open.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class AuditTurns:
     """A lock between processes; threads of one process take turns by themselves.
 
     Args:
-        descriptor: the daemon's, in a worker that inherits it; None: a new one.
+        descriptor: inherited from the daemon, in a worker; None creates a new one.
     """
 
     def __init__(self, descriptor: int | None = None) -> None:
@@ -28,7 +28,7 @@ class AuditTurns:
 
     @contextmanager
     def taken(self) -> Iterator[None]:
-        """Keep the other processes from writing meanwhile; blocks until it is our turn."""
+        """Keep other processes from writing until the block ends; block until the lock is free."""
         fcntl.lockf(self.descriptor, fcntl.LOCK_EX)
         try:
             yield

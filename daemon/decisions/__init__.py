@@ -1,1 +1,1 @@
-"""What answers on the decision ports: AuthZEN, OPA, the decision stream, and who may ask."""
+"""The handlers of the decision ports (AuthZEN, OPA, the decision stream) and their callers."""

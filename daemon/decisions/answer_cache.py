@@ -1,7 +1,7 @@
-"""What was answered before, found again by the text of the question.
+"""A cache of answers, keyed by the text of the question.
 
-Law: an answer is found only for the very bytes of its question, and only while the snapshot and
-the settings that it was made by are the ones that the question is judged by.
+**Invariant:** an answer is returned only for exactly the same bytes, and only while the snapshot
+and the settings that produced it are the ones that the question is judged by.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ANSWER_BYTES_MAX: Final = 1024
 
 
 class Answered(msgspec.Struct, frozen=True, gc=False):
-    """A question, what was decided of it, and how that was worded."""
+    """A question, its decision, and the text of the answer."""
 
     question: Question
     decision: Decision
@@ -30,7 +30,7 @@ class Answered(msgspec.Struct, frozen=True, gc=False):
 
 
 class AnswerMemory:
-    """The latest answers; the oldest makes room, one at a time."""
+    """The latest answers; each new one replaces the oldest."""
 
     def __init__(self, answers_max: int = ANSWERS_MAX) -> None:
         self._answers_max: Final = answers_max
@@ -40,7 +40,7 @@ class AnswerMemory:
         self._generation = 0
 
     def generation_of(self, authority: Authority) -> int:
-        """Return the number under which answers by ``authority`` are kept and found."""
+        """Return the number under which answers by ``authority`` are kept and looked up."""
         if authority.snapshot is not self._snapshot or authority.settings is not self._settings:
             self._snapshot, self._settings = authority.snapshot, authority.settings
             self._generation += 1

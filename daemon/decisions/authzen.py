@@ -1,8 +1,8 @@
 """AuthZEN's evaluation and evaluations on the decision port.
 
-Law: one request is judged by one snapshot. A request that cannot be read is refused whole with
-HTTP 400 and a line of text; one evaluation of many that cannot be read, or that the caller may not
-ask for, is a denial that says why.
+**Invariant:** one request is judged by one snapshot. An unreadable request is rejected as a whole
+with HTTP 400 and a line of text. In a batch, an evaluation that is unreadable, or that the caller
+may not ask for, becomes a denial that gives the reason.
 
 Source: OpenID AuthZEN Authorization API 1.0; RULINGS for AUTHORIZER_NOT_READY: HTTP 503.
 """
@@ -52,7 +52,7 @@ _EVALUATIONS_PER_SLICE: Final = 64
 
 
 class _Judgement(msgspec.Struct, frozen=True, gc=False):
-    """What one request is judged by, who asked, and under which number its answers are kept."""
+    """The state that judges one request, its caller, and the generation of its cached answers."""
 
     authority: Authority
     asker: Asker
@@ -132,9 +132,9 @@ class AuthZenHandler:
     def _decide(
         self, judgement: _Judgement, text: bytes, defaults: Evaluation | None = None
     ) -> tuple[bytes, bool]:
-        """Return the answer to one evaluation, and whether it allows.
+        """Return the answer to one evaluation, and True if it allows.
 
-        A text that leans on defaults says nothing by itself, so what is remembered does not help.
+        The cache is skipped with ``defaults``: then the same text can mean different questions.
         """
         authority, generation = judgement.authority, judgement.generation
         kept = self._memory.find(text, generation) if defaults is None else None

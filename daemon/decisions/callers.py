@@ -1,9 +1,9 @@
-"""Who asks on a decision port, and about whom.
+"""The callers of the decision ports, and whom they may ask about.
 
-Law: where there is a tokens file nobody asks without a token. A caller may ask about itself, and
-about others with CLUSTER_ACTION on the cluster, which a broker needs to forward for others, judged
-by the same state as the question. Without such a file whoever reaches the port is trusted: it is
-on loopback or a Unix socket then.
+**Invariant:** if there is a tokens file, every caller needs a token. A caller may ask about itself;
+to ask about others it needs CLUSTER_ACTION on the cluster, as a broker does to forward requests.
+The question and this right are judged by the same state. Without a tokens file every caller is
+trusted; the port is then bound to loopback or a Unix socket.
 
 Source: KIP-590 (Envelope).
 """
@@ -22,30 +22,30 @@ from authorizerd.daemon.errors import ForbiddenError
 
 
 class Asker(Protocol):
-    """Whoever is at the other end."""
+    """A caller at the other end of a connection."""
 
     def may_ask_about(self, principal: str, authority: Authority) -> bool:
-        """Say whether it may be told what ``principal`` may do, by the state of ``authority``.
+        """Return True if it may learn the rights of ``principal``, by the state of ``authority``.
 
         Raises:
-            NotReadyError: that is not known before the ACLs are loaded.
+            NotReadyError: the ACLs are not loaded yet.
         """
 
 
 class Trusted(Asker):
-    """Anybody, where no credentials are asked for."""
+    """A caller on a port that requires no credentials."""
 
     def may_ask_about(self, principal: str, authority: Authority) -> bool:
         return True
 
 
 class Askers:
-    """The callers of all decision ports.
+    """The callers of all decision ports, known by their tokens.
+
+    No token is valid until the file's text has been applied.
 
     Args:
-        tokens_file: the path of ``authorizerd.tokens.file``, None where there is none.
-
-    No token is known until the file's text is in force.
+        tokens_file: the path of ``authorizerd.tokens.file``, None if it is not set.
     """
 
     def __init__(self, authorizer: Decider, tokens_file: str | None) -> None:
@@ -56,14 +56,14 @@ class Askers:
 
     @property
     def text(self) -> str | None:
-        """The tokens file's text that is in force, None where there is no file."""
+        """The text of the tokens file in force, None if there is no file."""
         return None if self._tokens_file is None else self.tokens.text
 
     def identify(self, token: str | bytes | None, surface: str) -> Asker | None:
-        """Return who asks with ``token``, None for nobody that is known.
+        """Return the caller with this ``token``, None if the token is unknown.
 
         Args:
-            surface: what the audit calls the request with which it asks.
+            surface: the name of the request in the audit log.
         """
         if self._trusted is not None:
             return self._trusted
@@ -75,22 +75,23 @@ class Askers:
         return None if found is None else _Known(self, self._authorizer, found, surface)
 
     def read_anew(self) -> Callable[[], None]:
-        """Read the file again, and return what puts it in force; until then nothing changes.
+        """Read the file again, and return a function that applies it; until then nothing changes.
 
-        It blocks. A token that the file no longer has is worth nothing from then on, on
-        connections that are open too.
+        It blocks. A token that has been removed from the file becomes invalid with that call, on
+        open
+        connections too.
 
         Raises:
-            ConfigurationError, StartError: the file cannot be used.
+            ConfigurationError, StartError: the file is unusable.
         """
         path = self._tokens_file
         return self.parse(None if path is None else read_tokens_text(path))
 
     def parse(self, text: str | None) -> Callable[[], None]:
-        """Parse a tokens file's text, and return what puts it in force; as ``read_anew``.
+        """Parse a tokens file's text, and return a function that applies it; see ``read_anew``.
 
         Args:
-            text: None where there is no tokens file.
+            text: None if there is no tokens file.
         """
         if self._tokens_file is None or text is None:
             return lambda: None
@@ -103,7 +104,7 @@ class Askers:
 
 
 class _Known(Asker):
-    """Who holds a token, for as long as it stands in the file."""
+    """A caller with a token, valid for as long as the file lists the token."""
 
     __slots__ = ("_askers", "_authorizer", "_surface", "_token")
 
@@ -114,7 +115,7 @@ class _Known(Asker):
         self._surface: Final = surface
 
     def may_ask_about(self, principal: str, authority: Authority) -> bool:
-        """As ``Asker.may_ask_about``; its own address is not looked at, so counts as unknown."""
+        """See ``Asker``; the caller's own address is not used, so its host counts as unknown."""
         if self._token not in self._askers.tokens:
             return False
         if principal == self._token.principal:
@@ -133,11 +134,11 @@ class _Known(Asker):
 
 
 def check_may_ask(asker: Asker, principal: str, authority: Authority) -> None:
-    """Raise where ``asker`` may not be told what ``principal`` may do.
+    """Raise an error unless ``asker`` may ask about ``principal``.
 
     Raises:
         ForbiddenError: it may not.
-        NotReadyError: as ``Asker.may_ask_about``.
+        NotReadyError: see ``Asker.may_ask_about``.
     """
     if not asker.may_ask_about(principal, authority):
         raise ForbiddenError("CLUSTER_ACTION on the cluster is needed to ask about others")

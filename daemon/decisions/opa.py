@@ -1,8 +1,8 @@
 """OPA's data API on the decision port, as Kafka's OPA plugin uses it.
 
-Law: only a decision is answered with JSON. Whatever else there is to say, and that Kafka's ACLs
-are not loaded, is plain text: the plugin would keep JSON as a denial, and of text it makes what
-``opa.authorizer.allow.on.error`` says.
+**Invariant:** JSON carries decisions only. Everything else, such as an error or that Kafka's ACLs
+are not loaded, is plain text: the plugin would cache any JSON as a denial, while on plain text it
+applies ``opa.authorizer.allow.on.error``.
 
 Source: org.openpolicyagent.kafka:opa-authorizer 1.5.1; OPA's REST API.
 """
@@ -39,7 +39,7 @@ from authorizerd.protocol.http.messages import (
 
 SURFACE: Final = "OPA"
 DATA_PATH: Final = "/v1/data"
-"""Below it any path is answered alike: which rule of a policy is asked for means nothing here."""
+"""All paths below it give the same answer: the name of the policy rule is ignored."""
 HEALTH_PATH: Final = "/health"
 
 _JSON: Final = "application/json"
@@ -122,7 +122,7 @@ class OpaHandler:
         ).allowed
 
     async def _decide_by_type(self, asked: OpaQuestion) -> bool:
-        """Answer authorizeByResourceType by the state of when it begins, in turns with others."""
+        """Answer authorizeByResourceType from the state at its start, yielding between steps."""
         counts = self._counts
         context = RequestContext(
             principal=asked.principal, host=asked.host, request_name=asked.request_name or SURFACE

@@ -1,8 +1,8 @@
 """The decision stream's server: frames of questions in, frames of decisions out, in order.
 
-Law: one frame is judged by one state of the ACLs, whose offset stands in its answer. A client that
-does not read its answers is not read from, so what waits for it is bounded by one frame and what
-was received with it.
+**Invariant:** one frame is judged by one state of the ACLs, and the answer carries its offset. The
+server stops reading from a client that does not read its answers, so at most one frame, and what
+was received with it, waits in memory.
 
 Source: docs/stream.md; RULINGS for AUTHORIZER_NOT_READY: the frame's error code.
 """
@@ -46,18 +46,21 @@ from authorizerd.protocol.kafka.error_codes import ErrorCode
 SURFACE: Final = "Stream"
 QUESTIONS_PER_TURN: Final = 256
 QUESTIONS_PER_FRAME: Final = 4
-"""What a frame costs beside its questions, in questions."""
+"""The fixed cost of a frame, counted in questions."""
 NO_CORRELATION_ID: Final = -1
-"""What stands for the frame's own where it has not come in whole."""
+"""The correlation id of an answer to a frame whose own id has not arrived."""
 _NOT_NOW: Final = encode_hello(ErrorCode.THROTTLING_QUOTA_EXCEEDED, -1)
 
 _logger = logging.getLogger(__name__)
 
 
 class StreamServer(ConnectionServer):
-    """Args:
-    offset_timeout_ms: how long a frame may wait for the offset that it names.
-    turn_ms_max: how much work may be done before a frame that came with it; beyond, it is refused.
+    """Serve the decision stream.
+
+    Args:
+        offset_timeout_ms: how long a frame may wait for the offset that it names.
+        turn_ms_max: how many milliseconds of work may precede a frame in its turn of the loop.
+            Frames above this limit are refused.
     """
 
     def __init__(
@@ -109,7 +112,7 @@ class _Conversation:
         self._asker: Asker | None = None
 
     async def run(self) -> None:
-        """Read and answer by turns until the peer, or what it sends, ends the connection."""
+        """Read and answer in turn until the peer, or an invalid frame, ends the connection."""
         while data := await self._receive():
             self._frames.receive_data(data)
             await self._answer_all()
@@ -127,10 +130,10 @@ class _Conversation:
             raise
 
     async def _answer_all(self) -> None:
-        """Answer the frames of which all has come, as far as we get to."""
+        """Answer the complete frames, up to a refusal or the end of the connection."""
         try:
             await self._answer_frames()
-        finally:  # what stands before a frame that is none is answered
+        finally:  # answer the frames before an invalid one
             await self._flush()
 
     async def _answer_frames(self) -> None:
@@ -152,7 +155,7 @@ class _Conversation:
                 await self._flush()
 
     async def _take_turns(self, questions: int) -> None:
-        """Let others go first, where these questions would make this turn too long."""
+        """Yield to other tasks first if these questions would make this turn too long."""
         self._questions_this_turn += questions
         if self._questions_this_turn > QUESTIONS_PER_TURN:
             await trio.lowlevel.checkpoint()
@@ -206,7 +209,7 @@ class _Conversation:
         return encode_answer(ask.correlation_id, ErrorCode.NONE, authority.offset, decisions)
 
     async def _wait_for(self, offset: int) -> bool:
-        """Say whether ``offset`` is applied in time; what is answered already goes out first."""
+        """Return True if ``offset`` is applied in time; send finished answers before waiting."""
         await self._flush()
         with trio.move_on_after(self._server.offset_timeout):
             await self._server.decider.wait_until_applied(offset)
@@ -216,8 +219,8 @@ class _Conversation:
     def _refusal(
         self, asker: Asker, questions: Sequence[StreamQuestion], authority: Authority
     ) -> ErrorCode:
-        """Return why the asker may not put these questions, NONE where it may."""
-        # Who may ask about two may ask about all: one of the two is another than itself.
+        """Return why the caller may not ask these questions, NONE if it may."""
+        # Two principals suffice: one differs from the caller, and that right covers all others.
         principals = islice({question[0] for question in questions}, 2)
         try:
             if all(asker.may_ask_about(principal, authority) for principal in principals):

@@ -1,4 +1,4 @@
-"""The tokens file, read. It blocks, and errors name the file and the line."""
+"""Read the tokens file. Reading blocks; errors name the file and the line."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def read_tokens(path: str) -> Tokens:
     """Return the tokens of the file at ``path``.
 
     Raises:
-        ConfigurationError: a line is no entry.
-        StartError: as ``read_tokens_text``.
+        ConfigurationError: a line is invalid.
+        StartError: see ``read_tokens_text``.
     """
     return parse_tokens(read_tokens_text(path), source=path)
 
@@ -27,7 +27,7 @@ def read_tokens_text(path: str) -> str:
     """Return the text of the file at ``path``.
 
     Raises:
-        StartError: the file cannot be read, is not UTF-8, or everybody may write to it.
+        StartError: the file cannot be read, is not UTF-8, or is writable by everyone.
     """
     try:
         with open(path, "rb", opener=_open_at_once) as file:
@@ -49,5 +49,5 @@ def read_tokens_text(path: str) -> str:
 
 
 def _open_at_once(path: str, flags: int) -> int:
-    """Open without waiting: a pipe would make us, for somebody who writes to it."""
+    """Open without blocking: opening a pipe would otherwise wait for a writer."""
     return os.open(path, flags | os.O_NONBLOCK)

@@ -48,16 +48,16 @@ _FORBIDDEN_HOST: Final = text_response(403, "host not allowed")
 _INTERNAL_ERROR: Final = text_response(500, "internal error")
 _IDLE, _RECEIVING, _ANSWERING, _SENDING = Phase
 _FIRST_ERROR_STATUS: Final = 400
-"""From here on a response does not establish its connection: 401 shows no right to ask."""
+"""Responses from here on do not establish a connection: a 401 proves no right to ask."""
 
 _logger = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
 class HttpStatistics(ConnectionStatistics):
-    """``requests`` were handled, and of them ``requests_failed`` by an error of the handler.
+    """``requests`` reached the handler, and in ``requests_failed`` of them the handler failed.
 
-    ``requests_bad`` never reached it, nor did ``requests_refused``, for want of time or room.
+    ``requests_bad`` (invalid) and ``requests_refused`` (overload) never reached the handler.
     """
 
     requests_bad: int = 0
@@ -65,13 +65,14 @@ class HttpStatistics(ConnectionStatistics):
 
 
 class HttpServer(ConnectionServer):
-    """Answers each request with what ``handler`` returns for it.
+    """Answer each request with what ``handler`` returns for it.
 
-    Args:    handler: called with one request of a connection at a time. What it raises is logged
-             and answered with 500.
-             http_limits: what a request may measure.
-             allowed_hosts: what a Host header must match in full; None lets any pass. Without it
-             a web page could ask us through its reader's browser (DNS rebinding).
+    Args:
+        handler: called with one request of a connection at a time. Its exceptions are logged and
+            answered with 500.
+        http_limits: the limits of a request's size.
+        allowed_hosts: the accepted values of a Host header; None accepts any. Without this check
+            a web page could send requests through its reader's browser (DNS rebinding).
     """
 
     def __init__(
@@ -114,7 +115,7 @@ class _Conversation:
         self._protocol = ServerConnection(server.http_limits)
 
     async def run(self) -> None:
-        """Read and answer by turns: a peer that does not read its answers is not read from."""
+        """Read and answer in turn: the server stops reading if the peer does not read answers."""
         connection, protocol, server = self._connection, self._protocol, self._server
         cover = connection.share.cover
         while not protocol.closed:
@@ -140,7 +141,7 @@ class _Conversation:
         await send_last(self._stream, b"")
 
     async def _refuse_to_hold(self) -> None:
-        """Drop what has come of a request, and say that there is no room for it."""
+        """Drop the received part of a request, and answer that there is no memory for it."""
         self._server.statistics.requests_refused += 1
         self._protocol.close()
         self._connection.keep(0)
@@ -148,7 +149,7 @@ class _Conversation:
         await send_last(self._stream, _NO_ROOM_TO_READ)
 
     async def _answer_all(self) -> None:
-        """Answer what has been received, in as few sends as keep turns and memory short."""
+        """Answer the received requests, in as few sends as short turns and little memory allow."""
         answers: list[bytes] = []
         size = 0
         connection, protocol = self._connection, self._protocol
@@ -196,7 +197,7 @@ class _Conversation:
                 server.statistics.requests_refused += 1
                 response = _NO_ROOM
             return protocol.send(response, close=server.is_draining)
-        except Exception:  # the fault of one answer is not the daemon's end
+        except Exception:  # a fault in one answer must not end the daemon
             server.statistics.requests_failed += 1
             _logger.exception("%s: no answer to %s %.200s", server.name, event.method, event.path)
             return protocol.send(_INTERNAL_ERROR, close=True)

@@ -1,4 +1,4 @@
-"""A bound on what is logged: a flood of one kind of line would hold the loop at a full pipe."""
+"""A rate limit for each kind of log line, so that a flood cannot fill the queue."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ LINES_PER_SECOND_MAX: Final = 10
 
 
 class LogLimit(logging.Filter):
-    """Lets so many records of one kind pass a second; the next that passes says how many did not.
+    """Pass a limited number of records of each kind per second, and count the others.
 
-    A kind is a logger's message before its arguments are put in, so there are few.
+    The next record that passes tells how many were dropped. A kind is a logger's message before
+    its arguments are inserted, so there are few.
     """
 
     def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
@@ -38,7 +39,7 @@ class LogLimit(logging.Filter):
 
 
 class _Passed:
-    """How many of one kind passed in the second that began at ``since``, and how many did not."""
+    """How many records of one kind passed and were held in the second that began at ``since``."""
 
     __slots__ = ("count", "held", "since")
 

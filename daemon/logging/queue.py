@@ -1,7 +1,7 @@
-"""The log's way to standard error: a bounded queue, and a thread that writes what is in it.
+"""The queue of log lines for standard error, and the thread that writes them.
 
-**Invariant:** logging never waits for whoever reads standard error. What finds the queue full is
-dropped and counted, and one line says how many were lost once lines can be written again.
+**Invariant:** logging never waits for the reader of standard error. If the queue is full, lines are
+dropped and counted; once lines can be written again, one line tells how many were lost.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from threading import Condition, Thread
 from typing import Final
 
 QUEUE_BYTES_MAX: Final = 1024 * 1024
-"""How much may wait: about 10,000 lines, or 26 of the longest."""
+"""Capacity of the queue: about 10,000 lines, or 26 of the longest."""
 FLUSH_SECONDS_MAX: Final = 1.0
-"""How long the end of the process waits until what is queued has been written."""
+"""How long the process waits at its end for the queued lines to be written."""
 
 Write = Callable[[bytes], int]
-"""Writes some of the data, waiting if it must, and returns how much. Raises OSError."""
+"""Write some of the data, waiting if necessary, and return how much. Raises OSError."""
 
 
 @dataclass(slots=True)
 class LogStatistics:
-    """``lines_dropped``: lines that were never written."""
+    """``lines_dropped`` counts lines that were never written."""
 
     lines_dropped: int = 0
 
 
 @dataclass(slots=True)
 class _Lost:
-    """In place of so many lines that found the queue full."""
+    """A marker in the queue for the number of lines that were dropped there."""
 
     lines: int = 0
 
@@ -42,8 +42,8 @@ class LogQueue:
     """Lines that wait for a thread to write them.
 
     Args:
-        write: called by the thread alone.
-        lost_line: returns the line that says how many were dropped.
+        write: called only by the thread.
+        lost_line: returns the line that tells how many were dropped.
     """
 
     def __init__(self, write: Write, lost_line: Callable[[int], str]) -> None:
@@ -58,7 +58,7 @@ class LogQueue:
         self.statistics: Final = LogStatistics()
 
     def put(self, line: str) -> None:
-        """Queue ``line``, which gets its line feed here, or drop it; never blocks."""
+        """Queue ``line`` with a line feed, or drop it; never blocks."""
         data = line.encode("utf-8", "backslashreplace") + b"\n"
         with self._changed:
             if self._size + len(data) > QUEUE_BYTES_MAX:
@@ -73,7 +73,7 @@ class LogQueue:
             self._changed.notify_all()
 
     def flush(self, seconds_max: float = FLUSH_SECONDS_MAX) -> bool:
-        """Wait until all is written, no longer than ``seconds_max``; return whether it is."""
+        """Wait at most ``seconds_max`` until all lines are written; return True if they are."""
         with self._changed:
             return self._changed.wait_for(lambda: self._is_idle, seconds_max)
 
@@ -98,7 +98,7 @@ class LogQueue:
                     self.statistics.lines_dropped += 1
 
     def _note_lost(self) -> None:
-        """Count a line, and keep the place in the queue where it would have been."""
+        """Count a dropped line, and mark its position in the queue."""
         self.statistics.lines_dropped += 1
         last = self._items[-1] if self._items else None
         if not isinstance(last, _Lost):
@@ -112,7 +112,7 @@ class LogQueue:
             self._unreported = 0
 
     def _write_whole(self, data: bytes) -> bool:
-        """Write ``data``; return False where standard error takes no more of it."""
+        """Write ``data``; return False if standard error accepts no more of it."""
         try:
             while data:
                 data = data[self._write(data) :]
@@ -122,7 +122,7 @@ class LogQueue:
 
 
 class QueueHandler(logging.Handler):
-    """Formats what is logged where it is logged, and leaves the writing to a queue."""
+    """Format records in the calling thread, and leave the writing to a queue."""
 
     def __init__(self, write: Write) -> None:
         super().__init__()
@@ -131,7 +131,7 @@ class QueueHandler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         try:
             self.queue.put(self.format(record))
-        except Exception:  # noqa: BLE001 - as every handler: an event that cannot be formatted
+        except Exception:  # noqa: BLE001 - as in every handler: the record cannot be formatted
             self.handleError(record)
 
     def flush(self) -> None:
@@ -146,7 +146,7 @@ class QueueHandler(logging.Handler):
 
 
 def write_to(descriptor: int) -> Write:
-    """Return what writes to ``descriptor``, and waits where it is open without blocking."""
+    """Return a function that writes to ``descriptor``, and waits if it is non-blocking."""
 
     def write(data: bytes) -> int:
         while True:

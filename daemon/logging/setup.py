@@ -1,8 +1,8 @@
-"""What the daemon says of itself on standard error: one event, one line, as text or as JSON.
+"""The daemon's log on standard error: one line per event, as text or as JSON.
 
-Law: whatever stands in an event, it ends no line and steers no terminal, so nobody forges another
-one. Only the fields named here are written. Where standard error is the journal, each line begins
-with its priority, and the journal has the time.
+**Invariant:** an event's text cannot end its line or send control characters to a terminal, so
+nobody can forge an event. Only the fields named here are written. On the journal each line begins
+with its priority and has no time, because the journal records it.
 
 Source: sd-daemon(3); systemd.exec(5), JOURNAL_STREAM.
 """
@@ -24,7 +24,7 @@ from authorizerd.daemon.logging.limiter import LogLimit
 from authorizerd.daemon.logging.queue import LogStatistics, QueueHandler, write_to
 
 LINE_BYTES_MAX: Final = 40_000
-"""The journal takes 48 KiB for one line, and cuts a longer one in two."""
+"""The journal accepts 48 KiB per line, and splits a longer one."""
 
 _TEXT_CHARACTERS_MAX: Final = LINE_BYTES_MAX // 4 - 200
 _PRIORITIES: Final = (
@@ -37,11 +37,13 @@ _DEBUG: Final = 7
 
 
 class LineFormatter(logging.Formatter):
-    """Args:
-    worker: the process id of a worker; None: the daemon itself.
-    is_journal: whether what is written goes to the journal.
+    """Format records as single lines.
 
     ``format_as`` may be set at any time.
+
+    Args:
+        worker: the process id of a worker; None in the daemon itself.
+        is_journal: True if the lines go to the journal.
     """
 
     def __init__(self, *, worker: int | None = None, is_journal: bool = False) -> None:
@@ -80,7 +82,7 @@ class LineFormatter(logging.Formatter):
         return _json_line(head, texts)
 
     def fault(self, text: str) -> str:
-        """Return the line of what ends the process; as text it is the command's own."""
+        """Return the line of a fault that ends the process; as text it is the command's own."""
         if self.format_as is LogFormat.TEXT:
             line = shown(f"authorizerd: {text}")
             return f"<{_priority(logging.CRITICAL)}>{line}" if self.is_journal else line
@@ -91,7 +93,7 @@ class LineFormatter(logging.Formatter):
 
 
 def shown(text: str) -> str:
-    """Return ``text`` as one line of bounded length, with what is not printable as escapes."""
+    """Return ``text`` as one line of bounded length, with unprintable characters escaped."""
     text = _cut(text, _TEXT_CHARACTERS_MAX)
     if not text.isprintable():
         text = "".join(
@@ -101,7 +103,7 @@ def shown(text: str) -> str:
 
 
 def _cut(text: str, characters_max: int) -> str:
-    """Return ``text`` without its middle, where it is too long: an exception's end says most."""
+    """Cut the middle out of a long ``text``; an exception's end says most."""
     if len(text) <= characters_max:
         return text
     half = characters_max // 2
@@ -109,7 +111,7 @@ def _cut(text: str, characters_max: int) -> str:
 
 
 def _json_line(head: Mapping[str, object], texts: Mapping[str, str]) -> str:
-    """Return one object in printable ASCII; texts are cut, where the line is too long for it."""
+    """Return one object in printable ASCII; texts are cut if the line would be too long."""
     characters_max = LINE_BYTES_MAX
     while True:
         cut = {name: _cut(text, characters_max) for name, text in texts.items()}
@@ -125,7 +127,7 @@ def _priority(level: int) -> int:
 
 
 def is_journal(stream: TextIO, environment: Mapping[str, str]) -> bool:
-    """Say whether the service manager has connected ``stream`` to the journal."""
+    """Return True if the service manager has connected ``stream`` to the journal."""
     try:
         status = os.fstat(stream.fileno())
     except (OSError, ValueError):
@@ -134,9 +136,9 @@ def is_journal(stream: TextIO, environment: Mapping[str, str]) -> bool:
 
 
 def log_to_standard_error(*, is_worker: bool = False) -> None:
-    """Write what is logged from now on as text, so many lines of a kind a second.
+    """Write log records as text from now on, with a rate limit for each kind of line.
 
-    A thread writes it, so that logging never waits for whoever reads it.
+    A thread writes them, so that logging never waits for the reader of standard error.
     """
     handler = _StandardErrorHandler(write_to(sys.stderr.fileno()))
     handler.setFormatter(
@@ -153,7 +155,7 @@ def log_to_standard_error(*, is_worker: bool = False) -> None:
 def _report_defect(
     kind: type[BaseException], error: BaseException, traceback: TracebackType | None
 ) -> None:
-    """Report what ends the process and has no name, as one event where somebody counts on that."""
+    """Report an unexpected exception that ends the process: in JSON and the journal, one event."""
     for handler in _handlers():
         formatter = handler.formatter
         if formatter.is_journal or formatter.format_as is LogFormat.JSON:
@@ -172,7 +174,7 @@ def take_log_format(format_as: LogFormat) -> None:
 
 
 def report_fault(text: str) -> None:
-    """Say on standard error why the process ends, in the log's format."""
+    """Report on standard error why the process ends, in the log's format."""
     for handler in _handlers():
         handler.queue.put(handler.formatter.fault(text))
         return
@@ -180,12 +182,12 @@ def report_fault(text: str) -> None:
 
 
 def log_statistics() -> LogStatistics:
-    """Return what this process's log counts."""
+    """Return the counters of this process's log."""
     return next((handler.queue.statistics for handler in _handlers()), LogStatistics())
 
 
 def flush_log() -> None:
-    """Wait until what was logged is written, for a bounded time."""
+    """Wait until the logged lines are written, for a bounded time."""
     for handler in _handlers():
         handler.flush()
 

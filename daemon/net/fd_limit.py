@@ -22,8 +22,8 @@ _logger = logging.getLogger("authorizerd")
 def allow_open_files(wanted: Mapping[str, int]) -> dict[str, int]:
     """Return how many connections each endpoint may have, by its name.
 
-    The limit of open files is raised where it can be. Where it is too low, a warning says so, and
-    each endpoint gets its part: the connections of one never take the files of another.
+    Raise the limit of open files if possible. If it stays too low, log a warning and give each
+    endpoint its own part, so that one endpoint's connections never use up the files of another.
     """
     files = sum(wanted.values()) + OTHER_FILES
     allowed, most = resource.getrlimit(resource.RLIMIT_NOFILE)

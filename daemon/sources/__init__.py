@@ -1,1 +1,1 @@
-"""Where the ACLs come from: today a log of our own."""
+"""Sources of the ACLs: at present, the daemon's own log."""

@@ -1,6 +1,6 @@
-"""The log directory at start: whose it is, and whether it may be written here.
+"""Check at the start that the log directory belongs to this node.
 
-Law: nothing is written before it is certain that the directory is this node's alone.
+**Invariant:** nothing is written before it is certain that no other node uses the directory.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from authorizerd.metadata.writer import LogWriter
 UUID_BYTES: Final = 16
 
 _CLUSTER_ID: Final = re.compile(r"[!-\[\]-~]+")
-"""What stands in a properties file as it is: a backslash does not."""
+"""Characters that a properties file holds unescaped, which excludes the backslash."""
 
 _logger = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ def now_ms() -> int:
 
 
 def new_uuid(random_bytes: Callable[[int], bytes] = os.urandom) -> str:
-    """Return a random id as Kafka writes its own: 22 letters, none of them a leading hyphen."""
+    """Return a random id in Kafka's form: 22 base64 letters, without a leading hyphen."""
     while True:
         data = bytearray(random_bytes(UUID_BYTES))
         data[6] = data[6] & 0x0F | 0x40
@@ -67,17 +67,17 @@ def format_log_directory(
     storage: Storage,
     credentials: Sequence[CredentialAdded] = (),
 ) -> MetaProperties:
-    """Make a log directory for this node, with a log that holds no ACL; return what it is.
+    """Create a log directory for this node, with a log without ACLs; return its properties.
 
-    The log begins here, so that a start never has to take a log that is lost for an empty one.
-    Cut off or failed, it can be tried again.
+    The log starts here, so that a later start never mistakes a lost log for an empty one. An
+    interrupted or failed call can be repeated.
 
     Args:
-        credentials: of the first users; they stand behind the features, as one batch.
+        credentials: the first users' credentials, written after the features in one batch.
 
     Raises:
-        LogDirectoryError: it is formatted already, or cannot be written.
-        StartError: the cluster's id is none.
+        LogDirectoryError: the directory is formatted already, or cannot be written.
+        StartError: the cluster id is invalid.
     """
     if cluster_id is None:
         cluster_id = new_uuid()
@@ -104,7 +104,7 @@ def format_log_directory(
 
 
 def check_log_is_there(log_dir: Path) -> None:
-    """Refuse a directory that is missing or empty, before anything is written into it.
+    """Raise an error if the directory is missing or empty, before anything is written into it.
 
     Raises:
         LogDirectoryError: there is no log.
@@ -118,17 +118,17 @@ def check_log_is_there(log_dir: Path) -> None:
 
 
 def claim_log_directory(log_dir: Path, *, node_id: int, storage: Storage) -> MetaProperties:
-    """Return what the directory says of itself, once it is certain that this node may write it.
+    """Return the directory's properties, once it is certain that this node may write to it.
 
-    A log that says nothing is given a cluster of its own.
+    A log without properties is given a new cluster id.
 
     Raises:
-        LogDirectoryError: there is no log or it is not wholly formatted, a quorum of other nodes
-            votes on it, or files cannot be read.
-        StartError: it is another node's.
+        LogDirectoryError: there is no log, it is only partly formatted, other nodes vote on it, or
+            files cannot be read.
+        StartError: it belongs to another node.
     """
     check_format_is_finished(log_dir, storage)
-    find_files(log_dir, storage)  # or a directory that is not formatted would look as if it were
+    find_files(log_dir, storage)  # before any write, which makes any directory look formatted
     check_sole_voter(log_dir, node_id, storage)
     properties = read_meta_properties(log_dir, storage)
     if properties is None:

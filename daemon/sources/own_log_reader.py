@@ -1,7 +1,7 @@
-"""The source that owns a local log: every committed batch of it, in order, to the RecordApplier.
+"""The source that reads the own log, and passes every batch in order to the RecordApplier.
 
-Invariant: what is handed on is at or below the high water mark, which for the one writer of a log
-is its end. Files are read in a worker thread, decoded on the loop in slices.
+**Invariant:** everything passed on is at or below the high water mark, which for a log with one
+writer is its end. A worker thread reads the files; the loop decodes them in slices.
 """
 
 from __future__ import annotations
@@ -21,21 +21,22 @@ from authorizerd.metadata.replay import Replay
 
 BATCHES_PER_READ: Final = 64
 BYTES_PER_READ: Final = 1024 * 1024
-"""Small enough that the thread's own work on them (CRC, headers) holds the interpreter shortly, and
-that to free them holds the loop shortly. One batch may be larger: a checkpoint's has 8 MiB."""
+"""Small, because the thread's work on it (CRC, headers) and freeing it both block the loop briefly.
+A single batch may be larger: a checkpoint's has 8 MiB.
+"""
 
 
 _logger = logging.getLogger(__name__)
 
 Begin = Callable[[Progress, Replay], Awaitable[ChangeBatch]]
-"""What begins writing where reading has ended; returns what that shows, to be handed on as well."""
+"""Start writing where reading has ended; returns the resulting batch, to be passed on as well."""
 
 
 class LocalLogSource:
-    """Reads a log once, from its newest checkpoint to its end, then begins to write it.
+    """Read a log once, from its newest checkpoint to its end, then start to write it.
 
     Args:
-        begin: None where the log is only read.
+        begin: None if the log is only read.
     """
 
     def __init__(self, log: MetadataLog, begin: Begin | None = None) -> None:
@@ -47,17 +48,17 @@ class LocalLogSource:
 
     @property
     def high_watermark(self) -> int:
-        """The last offset read or begun with so far, -1 before the first."""
+        """The last offset read or written so far, -1 before the first."""
         return max(self._log.progress.last_offset, self._begun_offset)
 
     @property
     def replay(self) -> Replay:
-        """What the log is read with: its features, and what else it holds."""
+        """The replay that the log is read with: its features and its other records."""
         return self._replay
 
     @property
     def metadata_version(self) -> int:
-        """The level of the feature metadata.version, -1 where the log has named none so far."""
+        """The level of the feature metadata.version, -1 if the log has not set it so far."""
         return self._replay.metadata_version
 
     @property
@@ -66,10 +67,11 @@ class LocalLogSource:
         return self._log.progress.torn_tail
 
     async def run(self, applier: trio.MemorySendChannel[ChangeBatch | CaughtUp]) -> None:
-        """Hand on the whole log, then that it is at its end; closes ``applier`` in any case.
+        """Pass on the whole log, then a marker of its end; closes ``applier`` in any case.
 
         Raises:
-            MetadataLogError: the log cannot be read or believed; nothing past it is handed on.
+            MetadataLogError: the log is unreadable or damaged; nothing after the damage is passed
+                on.
             OSError: the log cannot be written.
         """
         async with applier:

@@ -1,7 +1,8 @@
-"""The log that the daemon owns: appended to by one thread, checkpointed in the background.
+"""The log that the daemon owns: one thread appends to it, another writes checkpoints.
 
-Invariant: the loop never waits for a disk. Appends run one after the other in a worker thread, and
-so does a checkpoint, which takes an immutable snapshot and stalls neither decisions nor appends.
+**Invariant:** the loop never waits for a disk. Appends run one after the other in a worker thread.
+Checkpoints run in one as well, from an immutable snapshot, so they stall neither decisions nor
+appends.
 """
 
 from __future__ import annotations
@@ -31,16 +32,16 @@ from authorizerd.metadata.storage import Storage
 from authorizerd.metadata.writer import LogWriter
 
 CHECK_SECONDS: Final = 1.0
-"""How often it is looked at whether a checkpoint is due."""
+"""Interval at which the daemon checks whether a checkpoint is due."""
 
 RETRY_SECONDS: Final = 60.0
-"""How long a checkpoint that failed is left alone: a try may fill the disk that the log needs."""
+"""Delay after a failed checkpoint: each try may fill the disk that the log needs."""
 
 _logger = logging.getLogger(__name__)
 
 
 class OwnLog:
-    """The ``ChangeLog`` of the UpdateQueue; ``begin`` first, once the log has been read."""
+    """The ``ChangeLog`` of the UpdateQueue; call ``begin`` first, once the log has been read."""
 
     def __init__(self, writer: LogWriter, *, node_id: int) -> None:
         self._writer = writer
@@ -64,9 +65,11 @@ class OwnLog:
     async def append(self, batches: Sequence[tuple[LogChange, ...]]) -> int:
         """Write each item as one batch, sync once; return the last offset.
 
-        Cancelled, it still finishes. Raises:
-            UpdateRefusedError: nothing was written, for want of descriptors, say.
-            OSError: it is not known what of the batches is durable.
+        If cancelled, it still finishes.
+
+        Raises:
+            UpdateRefusedError: nothing was written, for example because no descriptor was free.
+            OSError: it is unknown which of the batches are durable.
         """
         append = self._writer.append
         try:
@@ -78,7 +81,7 @@ class OwnLog:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointPolicy:
-    """When a checkpoint is written, and how much is kept; -1 and 0 as the keys say."""
+    """When a checkpoint is due, and how many are kept; -1 and 0 mean the same as in the keys."""
 
     bytes_between: int
     interval_ms: int
@@ -88,7 +91,7 @@ class CheckpointPolicy:
 
 @dataclass(slots=True)
 class CheckpointStatistics:
-    """``last_end_offset`` is -1 before the first; ``failures`` were tried again later."""
+    """``last_end_offset`` is -1 before the first; failed checkpoints are retried later."""
 
     written: int = 0
     failures: int = 0
@@ -96,14 +99,14 @@ class CheckpointStatistics:
 
 
 class Checkpointer:
-    """Writes checkpoints when they are due, and retires what they make superfluous.
+    """Write checkpoints when they are due, and retire the files that they replace.
 
-    None is written of a log that holds records of kinds that are not kept here (those of a broker's
-    registration, say): it would lose them.
+    No checkpoint is written if the log holds record types that the daemon does not store (such as
+    a broker's registration), because the checkpoint would lose them.
 
     Args:
-        cluster: published together with ``snapshot``.
-        bytes_read: how much log followed the newest checkpoint when it was read.
+        cluster: the cluster's image, published together with ``snapshot``.
+        bytes_read: how many bytes of log followed the newest checkpoint when it was read.
     """
 
     def __init__(
@@ -131,7 +134,7 @@ class Checkpointer:
         self.statistics: Final = CheckpointStatistics()
 
     async def run(self) -> None:
-        """Look every second whether a checkpoint is due; what failed, a minute later again."""
+        """Check every second whether a checkpoint is due; retry a failed one after a minute."""
         await self._snapshot.wait_until(lambda newest: newest is not None)
         foreign = self._replay.foreign_types
         if foreign:

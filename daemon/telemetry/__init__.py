@@ -1,1 +1,1 @@
-"""What operators see: metrics, health, readiness, the ready file and systemd."""
+"""Metrics, health, readiness, the ready file and systemd notifications."""

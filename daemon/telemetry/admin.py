@@ -1,6 +1,6 @@
 """The admin port: /metrics, /healthz, /readyz.
 
-Law: it answers from the first moment on, whatever the ACLs' state, and says nothing secret.
+**Invariant:** it answers from the start, before the ACLs are loaded too, and reveals no secret.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""What Prometheus scrapes: plain integers of the actors and servers, collected at scrape.
+"""Prometheus metrics: plain integers of the actors and servers, collected at each scrape.
 
-Law: nothing on the request path touches prometheus_client; its counters cost more than a decision.
+**Invariant:** the request path never touches prometheus_client; its counters cost more than a
+decision.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _REASONS: Final = ("refused", "evicted", "timed_out", "broken")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """What the metrics are read from."""
+    """The parts of the daemon that the metrics are read from."""
 
     authorizer: Decider
     applier: RecordApplier
@@ -222,7 +223,7 @@ class DaemonCollector(Collector):
             yield family
 
     def _connections(self) -> Iterable[Metric]:
-        """Yield what each server has seen, its name as the label ``listener``."""
+        """Yield each server's counters, with its name as the label ``listener``."""
         measured = self._measured
         yield from _seen_by(
             "http",
@@ -253,7 +254,7 @@ class DaemonCollector(Collector):
         )
 
     def _in_workers(self, name: str, kind: type[Any]) -> Mapping[str, Counted]:
-        """Return the servers of a name that the workers have, as one; none where there are none."""
+        """Return the workers' servers of a name, as one; empty if there are none."""
         workers = self._measured.workers
         if workers is None or name not in self._measured.gate.endpoints:
             return {}
@@ -291,10 +292,10 @@ def _seen_by(
     servers: Mapping[str, Counted],
     counters: Mapping[str, str],
 ) -> Iterable[Metric]:
-    """Yield what servers of one kind have seen.
+    """Yield the counters of the servers of one kind.
 
     Args:
-        counters: what else they count, as ``statistics`` names it, and what that is.
+        counters: further counters by their names in ``statistics``, with their help texts.
     """
     connections = GaugeMetricFamily(
         f"authorizerd_{kind}_connections", "Connections open now.", labels=_LISTENER

@@ -1,6 +1,6 @@
-"""What the daemon waits for before it serves, as its admin port and the service manager are told.
+"""The daemon's readiness, as reported on the admin port and to the service manager.
 
-Law: it is ready once the ACLs are loaded, every endpoint is open, and the workers listen.
+**Invariant:** it is ready once the ACLs are loaded, every endpoint is open, and the workers listen.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ from authorizerd.daemon.workers.pool import WorkerPool
 
 
 class Readiness:
-    """Args:
-    high_watermark: the last offset that the source has read.
-    workers: None where the daemon decides alone.
+    """Report what the daemon is still waiting for.
+
+    Args:
+        high_watermark: returns the last offset that the source has read.
+        workers: None if the daemon makes all decisions itself.
     """
 
     def __init__(
@@ -41,7 +43,7 @@ class Readiness:
 
     @property
     def text(self) -> str:
-        """One line: what is waited for, or the number of ACLs and the offset they are served at."""
+        """One line: what the daemon waits for, or the number of ACLs and their log offset."""
         statistics = self._applier.statistics()
         return (
             self._waited_for() or f"ready: {statistics.acls} ACLs at log offset {statistics.offset}"

@@ -1,6 +1,6 @@
-"""The file that says where a daemon serves, written once it does.
+"""The file that lists the daemon's addresses, written once it serves.
 
-**Invariant:** what stands there is whole, and is this run's.
+**Invariant:** its content is complete, and was written by this run.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from authorizerd.daemon.errors import StartError
 
 
 class ReadyFile(msgspec.Struct, frozen=True):
-    """What ``--ready-file`` gets once the ACLs are loaded: addresses as ``host:port``."""
+    """The content of ``--ready-file``, written once the ACLs are loaded: ``host:port`` each."""
 
     listeners: Mapping[str, str]
     decision_http: str
@@ -26,10 +26,10 @@ class ReadyFile(msgspec.Struct, frozen=True):
 
 
 def write_ready_file(path: Path, ready: ReadyFile) -> None:
-    """Write the file aside and move it into place, so that a reader never sees half of it.
+    """Write the file under a temporary name and rename it, so that readers never see half of it.
 
-    Whoever may write to the folder cannot lead the daemon elsewhere: the name aside is a random
-    one, and nothing that stands there already is opened.
+    The temporary name is random and no existing file is opened, so that a user with write
+    access to the folder cannot redirect the write.
     """
     aside = path.with_name(f"{path.name}.{token_hex(16)}.part")
     try:
@@ -46,7 +46,7 @@ def write_ready_file(path: Path, ready: ReadyFile) -> None:
 
 
 def remove_stale_ready_file(ready_file: Path) -> None:
-    """Remove what an earlier run has written, before anybody takes it for this one's."""
+    """Remove the file of an earlier run, so that no reader takes it for this run's."""
     try:
         ready_file.unlink(missing_ok=True)
     except OSError as error:

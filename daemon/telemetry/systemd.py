@@ -1,9 +1,9 @@
-"""systemd, told over its notify socket whether the daemon loads, serves, reloads or ends.
+"""Notify systemd over its socket whether the daemon loads, serves, reloads or ends.
 
-Law: it is told, and never waited for: what cannot be sent now is sent later, or not at all, and the
-daemon serves on. The watchdog is fed by the event loop itself, from among the actors' tasks: it
-starves once the loop stands still or an actor has failed. A disk that hangs does not starve it,
-since decisions are answered without one.
+**Invariant:** the daemon never waits for systemd: a message that cannot be sent now is sent later
+or dropped. The event loop feeds the watchdog from one of the actors' tasks, so the watchdog fires
+once the loop hangs or an actor has failed. A hanging disk does not trigger it, since decisions need
+no disk.
 
 Source: sd_notify(3), sd_watchdog_enabled(3), systemd.service(5).
 """
@@ -28,8 +28,9 @@ from authorizerd.daemon.telemetry.readiness import Readiness
 
 STATUS_SECONDS: Final = 1.0
 EXTENSION_SECONDS: Final = 180
-"""How much longer a start may take after each word of a load: enough for workers to take over what
-was loaded, which they have two minutes for."""
+"""Extension of the start timeout per status while loading: enough for the workers, which have two
+minutes to take over the loaded ACLs.
+"""
 MESSAGES_MAX: Final = 16
 PERIOD_SECONDS_MIN: Final = 0.01
 
@@ -39,8 +40,10 @@ _logger = logging.getLogger("authorizerd")
 
 
 class ServiceManager:
-    """Args:
-    environment: what concerns it is taken out, so that no process started by this one has it.
+    """Send notifications to systemd, if it has set a socket.
+
+    Args:
+        environment: its systemd variables are removed, so that child processes do not inherit them.
     """
 
     def __init__(self, environment: MutableMapping[str, str]) -> None:
@@ -60,9 +63,9 @@ class ServiceManager:
         *,
         task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
     ) -> None:
-        """Tell the status when it changes, ask for time while loading, and feed the watchdog.
+        """Send status changes, extend the start timeout while loading, and feed the watchdog.
 
-        Ends at once where nobody wants to know; else cancelled, with nothing left behind.
+        Return at once if no socket is set. Cancellation leaves nothing behind.
         """
         self._readiness = readiness
         task_status.started()
@@ -75,15 +78,15 @@ class ServiceManager:
             await trio.sleep(min(STATUS_SECONDS, between / beats))
 
     def tell_ready(self) -> None:
-        """Say that the ACLs are loaded and every endpoint listens."""
+        """Report that the ACLs are loaded and every endpoint listens."""
         self._is_serving = True
         self._tell("READY=1", self._new_status())
 
     @contextmanager
     def reloading(self) -> Iterator[None]:
-        """Say that the configuration is read again, and at the end that this is done.
+        """Report the start of a reload, and its end when the block ends.
 
-        Before the daemon is ready nothing is said: the end would be taken for the start's.
+        Before the daemon is ready nothing is sent: systemd would take the end for the start's.
         """
         if not self._is_serving:
             yield
@@ -129,13 +132,13 @@ class ServiceManager:
         self._send_unsent()
 
     def _send_unsent(self) -> bool:
-        """Send what waits, in order; return whether all of it is sent."""
+        """Send the waiting messages in order; return True if all are sent."""
         if self._socket is None or self._address is None:
             self._unsent.clear()
             return False
         while self._unsent:
             try:
-                # By its address each time: a manager that is started anew listens on a new socket.
+                # Use the address each time: a restarted manager listens on a new socket.
                 self._socket.sendto(self._unsent[0].encode(), self._address)
             except OSError as error:
                 if not self._is_failing:
@@ -169,7 +172,7 @@ def _open_socket() -> socket.socket | None:
 
 
 def _take_watchdog_seconds(environment: MutableMapping[str, str]) -> float:
-    """Return within what time the watchdog wants to be fed, infinite where there is none."""
+    """Return the watchdog's period in seconds, infinite if there is none."""
     microseconds = environment.pop("WATCHDOG_USEC", "")
     pid = environment.pop("WATCHDOG_PID", "")
     if not microseconds or (pid and pid != str(os.getpid())):

@@ -1,1 +1,1 @@
-"""The processes that share the decision ports, and the feed that keeps them current."""
+"""The worker processes that share the decision ports, and the feed that keeps them current."""

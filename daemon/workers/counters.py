@@ -1,7 +1,7 @@
-"""What workers count, handed up as plain numbers, and added up.
+"""The counters of all workers, reported as plain numbers and summed.
 
-Law: a sum never goes back. What a worker had counted when it was last asked stays in it when the
-worker is gone; only what it had open, or was failing at, is gone with it.
+**Invariant:** a sum never decreases. When a worker ends, its last reported counts stay in the sum;
+only its open connections and current failures are removed.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ def _add(counters: dict[str, int], name: str, counted: Any) -> None:  # noqa: AN
 
 
 class Totals:
-    """The counters of all workers, the dead among them."""
+    """The counters of all workers, including dead ones."""
 
     def __init__(self) -> None:
         self._dead: Counter[str] = Counter()
 
     def bury(self, counters: Mapping[str, int]) -> None:
-        """Keep what a worker that is gone had counted."""
+        """Keep the counts of a worker that has ended."""
         self._dead.update(
             {name: count for name, count in counters.items() if not name.endswith(_OF_THE_LIVING)}
         )
@@ -81,7 +81,7 @@ class Sums:
 
     @property
     def decisions(self) -> dict[str, DecisionCounts]:
-        """The counts by surface."""
+        """Return the counts by surface."""
         names = (name.split(_SEPARATOR) for name in self._counters)
         surfaces = dict.fromkeys(name[1] for name in names if name[0] == _DECISIONS)
         return {
@@ -98,7 +98,7 @@ class Sums:
         return self.statistics(LogStatistics, _LOG)
 
     def server(self, kind: type[Any], name: str) -> Counted:
-        """Return all workers' servers of one name, as one."""
+        """Return the servers of one name in all workers, as one."""
         return _Server(self.statistics(kind, name))
 
     def statistics(self, kind: type[Statistics], name: str) -> Statistics:

@@ -1,7 +1,7 @@
-"""The source of a worker: what the daemon hands down over the feed, in order, to the RecordApplier.
+"""The source of a worker: it passes the daemon's feed, in order, to the RecordApplier.
 
-Law: an order is reported as done only when the worker decides by it. When the daemon is gone the
-source ends, and so does the worker: nobody would tell it of changes any more.
+**Invariant:** an order is reported as done only once the worker decides by it. When the daemon
+ends, the source and the worker end too, because no further changes would reach the worker.
 """
 
 from __future__ import annotations
@@ -37,22 +37,22 @@ RECEIVE_BYTES: Final = 64 * 1024
 
 
 class Follower(Protocol):
-    """What of a worker does as it is told, beside its applier."""
+    """The parts of a worker, beside its applier, that carry out orders."""
 
     def take_settings(self, texts: Mapping[str, str]) -> None:
-        """Put the settings in force."""
+        """Apply the settings."""
 
     async def take_files(self, files: Files) -> None:
-        """Put the files' content in force."""
+        """Apply the content of the files."""
 
     async def listen(self) -> None:
         """Accept connections from now on."""
 
     async def drain(self) -> None:
-        """Accept no more, and return when what is under way is answered, and all is written."""
+        """Stop accepting; return when all requests are answered and all audit lines written."""
 
     def counters(self) -> dict[str, int]:
-        """Return all that was counted."""
+        """Return all counters."""
 
 
 class FeedSource:
@@ -64,10 +64,10 @@ class FeedSource:
         self._sending = trio.Lock()
 
     async def begin(self) -> Begin | None:
-        """Return the first order, None where the daemon is gone before.
+        """Return the first order, None if the daemon ends before it.
 
         Raises:
-            DecodeError: the daemon speaks another language.
+            DecodeError: the message is invalid.
         """
         order = await self._next()
         if order is None:
@@ -82,10 +82,10 @@ class FeedSource:
         snapshot: View[AclSnapshot | None],
         follower: Follower,
     ) -> None:
-        """Do what is ordered until drained, or until the daemon is gone.
+        """Carry out orders until drained, or until the daemon ends.
 
         Raises:
-            DecodeError: the daemon speaks another language.
+            DecodeError: a message is invalid.
         """
         async with trio.open_nursery() as nursery:
             while (order := await self._next()) is not None:
@@ -119,13 +119,13 @@ class FeedSource:
         follower: Follower,
         nursery: trio.Nursery,
     ) -> None:
-        """Drain, with changes still coming in: what is under way may be asked after them."""
+        """Drain while changes still arrive: a pending request may be waiting for one of them."""
         await follower.drain()
         await self._report(Done(order.number, _offset(snapshot), follower.counters()))
         nursery.cancel_scope.cancel()
 
     async def _next(self) -> Order | None:
-        """Return the next order, None where the daemon is gone."""
+        """Return the next order, None if the daemon has ended."""
         while (order := self._reader.next_message()) is None:
             try:
                 data = await self._stream.receive_some(RECEIVE_BYTES)
@@ -138,7 +138,7 @@ class FeedSource:
 
     async def _report(self, done: Done) -> None:
         async with self._sending:
-            with suppress(trio.BrokenResourceError):  # the daemon is gone, as is read next
+            with suppress(trio.BrokenResourceError):  # the next read reports the daemon's end
                 await self._stream.send_all(encode_message(done))
 
 
@@ -147,7 +147,7 @@ async def _apply(
     applier: trio.MemorySendChannel[ChangeBatch | CaughtUp],
     snapshot: View[AclSnapshot | None],
 ) -> bool:
-    """Hand on what an order brings; say whether all of it is there, and is decided by."""
+    """Pass on the changes of an order; return True once all of them are in force."""
     if isinstance(order, TakeChanges):
         await applier.send(batch_of(order))
         if not order.is_end:

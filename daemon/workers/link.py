@@ -1,8 +1,8 @@
-"""One worker as the daemon sees it: what it was ordered, what it has done, and whether it lives.
+"""One worker as the daemon sees it: its orders, its progress, and whether it lives.
 
-Law: a worker that does not do the order whose turn it is in time, or lets more pile up than may
-wait, is killed. Whoever waits for it goes on once its process has ended: until then it might answer
-by an old state.
+**Invariant:** a worker is killed if it does not complete its current order in time, or if more
+changes wait for it than allowed. Tasks that wait for the worker resume only once its process has
+ended, because until then it might answer from an old state.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from authorizerd.protocol.worker_feed import (
 )
 
 CHANGES_WAITING_MAX: Final = 200_000
-"""How many changes may wait for a worker to make them: ten times what is written at once."""
+"""Maximum number of changes that may wait for a worker: ten times the size of one write."""
 LOADING_SECONDS_MAX: Final = 120.0
 REPORT_SECONDS: Final = 1.0
 ENDING_SECONDS_MAX: Final = 1.0
@@ -47,10 +47,10 @@ class WorkerProcess(Protocol):
     def pid(self) -> int: ...
 
     def kill(self) -> None:
-        """End it at once; does nothing where it has ended."""
+        """Kill the process; do nothing if it has ended."""
 
     async def wait(self) -> int:
-        """Return its exit code once it has ended."""
+        """Return the exit code once the process has ended."""
 
 
 @dataclass(slots=True)
@@ -61,12 +61,13 @@ class _Ordered:
 
 
 class WorkerLink:
-    """Args:
-    timeout_ms: how long a worker that is loaded may take for one order.
-    on_change: called when it listens, or does no more.
+    """Send orders to one worker, and watch that it completes them.
 
-    ``offset`` is the log offset that it decided by at its last report, ``counters`` what it had
-    counted.
+    ``offset`` is the log offset of the worker's last report, ``counters`` its counters then.
+
+    Args:
+        timeout_ms: time limit of a loaded worker for one order.
+        on_change: called when the worker starts to listen, and when it ends.
     """
 
     def __init__(
@@ -99,27 +100,27 @@ class WorkerLink:
 
     @property
     def is_loaded(self) -> bool:
-        """Whether updates wait for it: from before it listens on."""
+        """True if updates wait for this worker; that begins before it listens."""
         return _NONE < self._snapshot_number <= self._done.newest
 
     def order(self, make: Callable[[int], Order]) -> int:
-        """Queue an order, made of its number; return the number."""
+        """Queue the order that ``make`` returns for a number; return the number."""
         number = self.last_number + 1
         self._post(_Ordered(number, iter((encode_message(make(number)),))))
         return number
 
     def order_snapshot(self, snapshot: AclSnapshot) -> None:
-        """Queue that it is to take over ``snapshot``, and to listen once it has."""
+        """Queue the order to take over ``snapshot``; once done, the worker may listen."""
         self._snapshot_number = number = self.last_number + 1
         self._post(_Ordered(number, snapshot_frames(number, snapshot)))
 
     def order_changes(self, batch: ChangeBatch) -> None:
-        """Queue the changes of a batch, or of a piece of one."""
+        """Queue the changes of a batch, or of a part of one."""
         number = self.last_number + 1
         self._post(_Ordered(number, batch_frames(number, batch), len(batch.changes)))
 
     def order_drain(self, make: Callable[[int], Order]) -> None:
-        """Queue the last order; how long it takes is the caller's to bound."""
+        """Queue the last order; the caller limits its time."""
         self.is_draining = True
         self._drain_number = self.order(make)
 
@@ -133,7 +134,7 @@ class WorkerLink:
         self._arrived.set()
 
     async def wait_until_done(self, number: int) -> None:
-        """Return once the worker has done all up to ``number``, or has ended."""
+        """Return once the worker has done all orders up to ``number``, or has ended."""
         await self._done.wait_until(lambda done: done >= number)
 
     def take_out(self, reason: str) -> None:
@@ -142,9 +143,9 @@ class WorkerLink:
         self._alive.cancel()
 
     async def run(self) -> str:
-        """Send what is queued until the worker ends, or is taken out; return why.
+        """Send queued orders until the worker ends or is killed; return the reason.
 
-        The process has ended when this returns, or is cancelled.
+        The process has ended when this returns or is cancelled.
         """
         try:
             with self._alive:
@@ -153,7 +154,7 @@ class WorkerLink:
                     nursery.start_soon(self._watch)
                     await self._receive()
                     nursery.cancel_scope.cancel()
-                with trio.move_on_after(ENDING_SECONDS_MAX):  # it says why, and ends by itself
+                with trio.move_on_after(ENDING_SECONDS_MAX):  # let it log the reason and end
                     await self._process.wait()
         finally:
             self.is_listening = False
@@ -176,7 +177,7 @@ class WorkerLink:
                     for frame in ordered.frames:
                         await self._stream.send_all(frame)
                 except trio.BrokenResourceError:
-                    return  # it has ended, as is read next
+                    return  # the worker has ended; the reading task notices that next
             self._arrived = trio.Event()
             await self._arrived.wait()
 
@@ -202,21 +203,21 @@ class WorkerLink:
         was_loaded = self.is_loaded
         self._done.publish(max(done.number, self._done.newest))
         if self.is_loaded and not was_loaded:
-            # Updates wait for it from here on, and what was acknowledged before stands in the feed
-            # before this order: so it never listens without what anybody was told is done.
+            # From here on updates wait for it, and all earlier acknowledged changes precede this
+            # order in its feed. So it never listens without an acknowledged change.
             self._listen_number = self.order(Listen)
         if done.number == self._listen_number:
             self.is_listening = not self.is_draining
             self._on_change()
 
     async def _watch(self) -> None:
-        """Ask for the counters now and then, and see that what is sent is done in time."""
+        """Ask for the counters regularly, and check that orders are completed in time."""
         period = min(REPORT_SECONDS, self._timeout / 4)
         while True:
             due = trio.current_time() + period
             await trio.sleep_until(due)
             if trio.current_time() > due + period:
-                continue  # it was us who stood still: what is done may not be read yet
+                continue  # this process was paused, so the worker's report may be unread yet
             if self._report_number <= self._done.newest and not self.is_draining:
                 self._report_number = self.order(Report)
             if self._sent and self._sent[0].number != self._drain_number:

@@ -1,9 +1,11 @@
-"""The workers: processes that share the decision ports, each fed every committed change in order.
+"""The worker pool: processes that share the decision ports.
 
-Law: an update is acknowledged only when every worker that listens has applied it. So whatever
-worker a client comes to afterwards answers by it. One that hangs or dies is taken out of this, and
-replaced; the others serve on. A new one begins with the daemon's own snapshot and with what was
-handed on since, and listens only once updates wait for it too.
+Every worker receives every committed change, in log order.
+
+**Invariant:** an update is acknowledged only after every listening worker has applied it, so any
+worker that a client reaches afterwards answers by it. A worker that hangs or dies is removed and
+replaced; the others keep serving. A new worker starts from the daemon's snapshot plus the changes
+made since, and listens only once acknowledgements wait for it too.
 """
 
 from __future__ import annotations
@@ -26,20 +28,22 @@ from authorizerd.protocol.worker_feed import Begin, Drain, Files, Place, TakeFil
 
 REPLACE_SECONDS_MIN: Final = 0.1
 REPLACE_SECONDS_MAX: Final = 10.0
-"""How long before a worker is replaced: twice as long each time, unless it has lived longer."""
+"""Delay before a dead worker is replaced. Doubles each time, unless the worker lived longer."""
 
 Spawn = Callable[[], Awaitable[tuple[trio.abc.Stream, WorkerProcess]]]
-"""What starts a process, and returns the daemon's end of its feed. Raises OSError."""
+"""Start a process, and return the daemon's end of its feed. Raises OSError."""
 
 _logger = logging.getLogger("authorizerd")
 
 
 class WorkerPool:
-    """Args:
-    applier: the inbox of the daemon's own applier.
-    configuration: the keys that the daemon was started with, as text.
-    files: returns what the daemon has in force of the files that the configuration names.
-    timeout_ms: how long a worker may take for one order.
+    """Start, feed, watch and replace the workers.
+
+    Args:
+        applier: inbox of the daemon's own applier.
+        configuration: the keys that the daemon started with, as text.
+        files: returns the content in force of the files that the configuration names.
+        timeout_ms: time limit for one order to a worker; a slower worker is killed.
     """
 
     def __init__(
@@ -70,9 +74,9 @@ class WorkerPool:
         self.drain_timeout_ms = 0
         self.restarts = 0
         self.opened: Final = Completion[None]()
-        """Done once a worker listens."""
+        """Set once a worker listens."""
         self.is_complete = False
-        """Whether all workers have listened at once since the start."""
+        """True once all workers have listened at the same time."""
 
     @property
     def listening(self) -> int:
@@ -80,23 +84,23 @@ class WorkerPool:
 
     @property
     def offset(self) -> int:
-        """The lowest log offset that a worker decides by, -1 where none listens."""
+        """The lowest log offset that a worker decides by, -1 if none listens."""
         return min((link.offset for link in self._links if link.is_listening), default=-1)
 
     @property
     def is_ready(self) -> bool:
-        """Whether all have listened, and one does still: it serves while another is replaced."""
+        """True if all have listened and one still does: one suffices during a replacement."""
         return self.is_complete and self.listening > 0
 
     def sums(self) -> Sums:
-        """Return what all workers, the dead too, have counted when they were last asked."""
+        """Return the last reported counts of all workers, including dead ones."""
         return self._totals.sum(link.counters for link in self._links)
 
     async def wait_until_complete(self) -> None:
         await self._changes.wait_until(lambda _: self.is_complete)
 
     async def relay(self) -> None:
-        """Hand on what comes through ``feed``, to the workers and to the daemon's own applier."""
+        """Pass on what arrives through ``feed``, to the workers and to the daemon's own applier."""
         async with self._inbox, self._applier:
             async for message in self._inbox:
                 if isinstance(message, CaughtUp):
@@ -108,29 +112,29 @@ class WorkerPool:
     def _hand_on(self, batch: ChangeBatch) -> None:
         for link in self._links:
             link.order_changes(batch)
-        # Whoever joins next may find a snapshot that does not have it yet.
+        # A worker that joins now may get a snapshot without this batch.
         self._unapplied.append(batch)
         newest = self._snapshot.newest
         while newest is not None and self._unapplied[0].last_offset <= newest.offset:
             self._unapplied.popleft()
 
     async def applied_everywhere(self) -> None:
-        """Return once every worker that listens, or is about to, has done what was handed on.
+        """Return once every worker, listening or about to, has applied what was passed on.
 
-        One that does not in time has ended by then.
+        A worker that is too slow for that has been killed by then.
         """
         waited_for = [(link, link.last_number) for link in self._links if link.is_loaded]
         for link, number in waited_for:
             await link.wait_until_done(number)
 
     def take_settings(self, texts: Mapping[str, str]) -> None:
-        """Have every worker put these settings in force, and those that are still to come."""
+        """Apply these settings in every current and future worker."""
         self._texts = dict(texts)
         for link in self._links:
             link.order(lambda number: TakeSettings(number, self._texts))
 
     def read_anew(self) -> Callable[[], None]:
-        """Return what hands the files' content down to every worker, as it is in force by then."""
+        """Return a function that sends the files' content, as then in force, to every worker."""
 
         def put_in_force() -> None:
             for link in self._links:
@@ -142,17 +146,18 @@ class WorkerPool:
         link.order(lambda number: TakeFiles(number, self._files()))
 
     def begin(self) -> None:
-        """Say that the daemon has loaded, and that its settings are in force."""
+        """Note that the daemon has loaded, and that its settings are in force."""
         assert self._snapshot.newest is not None, "loaded"
         self._loaded.set()
 
     async def run(
         self, places: Sequence[Place], spawn: Spawn, audit_turns: int | None = None
     ) -> None:
-        """Keep the workers running until drained; cancelled, kill them.
+        """Keep the workers running until drained; cancellation kills them.
 
         Args:
-            audit_turns: the descriptor with which workers write audit lines by turns.
+            audit_turns: the descriptor of the lock with which workers take turns to write audit
+                lines.
         """
 
         def new_begin(number: int) -> Begin:
@@ -178,7 +183,7 @@ class WorkerPool:
             delay = min(2 * delay, REPLACE_SECONDS_MAX)
 
     async def _run_one(self, number: int, new_begin: Callable[[int], Begin], spawn: Spawn) -> str:
-        """Run one process to its end; return why it has ended."""
+        """Run one process to its end; return why it ended."""
         try:
             stream, process = await spawn()
         except OSError as error:
@@ -201,12 +206,12 @@ class WorkerPool:
         return reason
 
     async def _let_join(self, link: WorkerLink) -> None:
-        """Give a new worker all that there is, and from then on all that comes, with no gap."""
+        """Send a new worker the whole state, and from then on every change, without a gap."""
         await self._loaded.wait()
         snapshot = self._snapshot.newest
         assert snapshot is not None, "loaded"
         link.order(lambda number: TakeSettings(number, self._texts))
-        self._order_files(link)  # they may be others than when it was started
+        self._order_files(link)  # they may have changed since the worker started
         link.order_snapshot(snapshot)
         for batch in self._unapplied:
             if batch.last_offset > snapshot.offset:
@@ -225,7 +230,7 @@ class WorkerPool:
         self._changes.publish(self._changes.newest + 1)
 
     async def drain(self) -> None:
-        """Let every worker answer what it has under way, and end; replace none from now on."""
+        """Let every worker answer its requests and end; replace none from now on."""
         self._is_draining = True
         for link in self._links:
             link.order_drain(Drain)

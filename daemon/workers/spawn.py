@@ -1,7 +1,7 @@
-"""Worker processes, started: the same program anew, with one end of a feed.
+"""Start worker processes: the same program, with one end of a feed.
 
-Law: a worker gets its feed, and the sockets that it is to accept from, and nothing else that is
-open here: its parent's end of any feed least of all, or it would not see its parent go.
+**Invariant:** a worker inherits its feed and the sockets that it accepts from, and no other
+descriptor. If it held its parent's end of a feed, it would not notice that the parent has ended.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ FEED_FLAG: Final = "--feed-fd"
 
 
 async def start_worker(inherited: Sequence[int]) -> tuple[trio.SocketStream, trio.Process]:
-    """Start a process; return our end of its feed, and the process.
+    """Start a process; return the daemon's end of its feed, and the process.
 
     Args:
-        inherited: file descriptors that it keeps, by the same numbers.
+        inherited: file descriptors that the process keeps, by the same numbers.
 
     Raises:
-        OSError: there is no room for another process.
+        OSError: the system cannot start another process.
     """
     ours, theirs = trio.socket.socketpair()
     command = (sys.executable, "-P", "-m", "authorizerd.cli.main", "worker")
@@ -35,7 +35,7 @@ async def start_worker(inherited: Sequence[int]) -> tuple[trio.SocketStream, tri
                 stdin=subprocess.DEVNULL,
                 pass_fds=(theirs.fileno(), *inherited),
                 start_new_session=True,  # a terminal's Ctrl-C is the daemon's to hand down
-                # It finds its modules where we did, whatever lies in the working directory.
+                # Use this process's module path, never the working directory's modules.
                 env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
             )
     except BaseException:
