@@ -55,7 +55,8 @@ Changes = dict[str, str | None]
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """What a request wants of one resource, checked: each of ``values`` may be set.
+    """What a request wants of one resource, checked: each of ``values`` may be set, except those
+    that are forbidden to the caller.
 
     ``removed`` are the keys to take away, None for all that ``values`` does not name.
     """
@@ -80,11 +81,17 @@ def check_alterations(alterations: Sequence[Alteration]) -> Steps[None]:
         raise AlterationError(f"Null value not supported for : {','.join(nulls[:_NAMES_MAX])}")
 
 
-def want_incremental(alterations: Sequence[Alteration], plugged: frozenset[str]) -> Steps[Wanted]:
+def want_incremental(
+    alterations: Sequence[Alteration],
+    plugged: frozenset[str],
+    forbidden: Set[str] = frozenset(),
+) -> Steps[Wanted]:
     """Return, in steps, what ``alterations``, without contradictions, want of one resource.
 
     Args:
         plugged: the keys of the authorizer's own that it takes while it runs.
+        forbidden: keys that the caller may not set, whatever the value: theirs are not parsed, as
+            a long list takes many milliseconds. The caller refuses them.
 
     Raises:
         AlterationError: one of them may not be done.
@@ -110,21 +117,25 @@ def want_incremental(alterations: Sequence[Alteration], plugged: frozenset[str])
                 raise AlterationError(f"Unknown operations type {alteration.operation}")
         if number % _ALTERATIONS_PER_STEP == 0:
             yield
-    yield from _check_values(values, plugged)
+    yield from _check_values(values, plugged, forbidden)
     return Wanted(values, removed)
 
 
-def want_replacement(alterations: Sequence[Alteration], plugged: frozenset[str]) -> Steps[Wanted]:
+def want_replacement(
+    alterations: Sequence[Alteration],
+    plugged: frozenset[str],
+    forbidden: Set[str] = frozenset(),
+) -> Steps[Wanted]:
     """Return, in steps, what makes ``alterations`` all that is set of one resource.
 
-    Raises as ``want_incremental``.
+    Takes and raises what ``want_incremental`` does.
     """
     values: dict[str, str] = {}
     for number, alteration in enumerate(alterations, 1):
         values[alteration.name] = alteration.value or ""
         if number % _ALTERATIONS_PER_STEP == 0:
             yield
-    yield from _check_values(values, plugged)
+    yield from _check_values(values, plugged, forbidden)
     return Wanted(values, None)
 
 
@@ -143,7 +154,9 @@ def plan_changes(before: Mapping[str, str], wanted: Wanted) -> Changes:
     return changes | dict(wanted.values)
 
 
-def _check_values(values: Mapping[str, str], plugged: frozenset[str]) -> Steps[None]:
+def _check_values(
+    values: Mapping[str, str], plugged: frozenset[str], forbidden: Set[str]
+) -> Steps[None]:
     fixed: list[str] = []
     unknown: list[str] = []
     for number, name in enumerate(values, 1):
@@ -158,6 +171,8 @@ def _check_values(values: Mapping[str, str], plugged: frozenset[str]) -> Steps[N
             " authorizer does not list it in reconfigurable_configs; set it in the file"
         )
     for name, value in values.items():
+        if name in forbidden:
+            continue
         try:
             check_value(name, value)
         except InvalidValueError as error:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeAlias
 
 from authorizerd.acl.model import Operation
 from authorizerd.acl.steps import Steps, free
@@ -32,6 +32,7 @@ from authorizerd.config.alterations import (
     want_incremental,
     want_replacement,
 )
+from authorizerd.config.dynamic import GUARDED
 from authorizerd.daemon.kafka.codec import Answer, read_body, write_body
 from authorizerd.daemon.kafka.config_descriptions import (
     NOT_AUTHORIZED,
@@ -67,6 +68,8 @@ _TWICE: Final = ApiError(ErrorCode.INVALID_REQUEST, "Each resource must appear a
 
 _RESOURCES_PER_STEP: Final = 16
 Resource = tuple[int, str]
+Want: TypeAlias = Callable[[Sequence[Alteration]], Steps[Wanted]]
+"""What finds out, of one resource's alterations, what they want."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +137,20 @@ class ConfigHandlers:
         As in Kafka, what is wrong with a resource comes before the right to alter it.
         """
         asked = await read_body(request)
-        checked = await finish_in_turns(self._checked(request.api_key, asked.resources))
-        altered = await self._alter(request, context, checked.wanted, asked.validate_only)
+        plugged = self._settings.plugged
+        is_super_user = context.principal in self._settings.super_users
+        forbidden = frozenset[str]() if is_super_user else GUARDED | plugged
+        want = want_replacement if request.api_key is ApiKey.ALTER_CONFIGS else want_incremental
+        checked = await finish_in_turns(
+            self._checked(asked.resources, lambda each: want(each, plugged, forbidden))
+        )
+        may = self._rights.may(context, Operation.ALTER_CONFIGS)
+        altered = await self._alter(
+            checked.wanted,
+            may=may,
+            is_super_user=is_super_user,
+            validate_only=asked.validate_only,
+        )
         for name, error in altered.items():
             checked.results[checked.places[name]] = error
         return await self._write_altered(request, asked.resources, checked.results), 0.0
@@ -144,15 +159,15 @@ class ConfigHandlers:
         asked = await read_body(request)
         return await self._write_altered(request, asked.resources, itertools.repeat(_NOT_READY))
 
-    def _checked(self, api_key: ApiKey, asked: Sequence[Any]) -> Steps[_Checked]:
-        """Find out, in steps, what is wrong with each resource, whoever asks."""
+    def _checked(self, asked: Sequence[Any], want: Want) -> Steps[_Checked]:
+        """Find out, in steps, what is wrong with each resource but the right to alter it."""
         repeated = yield from _repeated(asked)
         checked = _Checked([], {}, {})
         for number, each in enumerate(asked, 1):
             kind, name = each.resource_type, each.resource_name
             wanted: Wanted | ApiError = _TWICE
             if (kind, name) not in repeated:
-                wanted = yield from self._wanted(api_key, each)
+                wanted = yield from self._wanted(each, want)
             if isinstance(wanted, ApiError):
                 checked.results.append(wanted)
             else:
@@ -163,9 +178,9 @@ class ConfigHandlers:
                 yield
         return checked
 
-    def _wanted(self, api_key: ApiKey, resource: Any) -> Steps[Wanted | ApiError]:  # noqa: ANN401
+    def _wanted(self, resource: Any, want: Want) -> Steps[Wanted | ApiError]:  # noqa: ANN401
         """Return, in steps, what is asked of one resource, or why it cannot be done."""
-        configs, plugged = resource.configs, self._settings.plugged
+        configs = resource.configs
         alterations: list[Alteration] = []
         for number, each in enumerate(configs, 1):
             operation = getattr(each, "config_operation", AlterOperation.SET)
@@ -176,8 +191,7 @@ class ConfigHandlers:
             yield from check_alterations(alterations)
             if self._alter_error(resource.resource_type, resource.resource_name) is not None:
                 return _ELSEWHERE
-            want = want_replacement if api_key is ApiKey.ALTER_CONFIGS else want_incremental
-            return (yield from want(alterations, plugged))
+            return (yield from want(alterations))
         except InvalidConfigError as error:
             return ApiError(ErrorCode.INVALID_CONFIG, str(error))
         except AlterationError as error:
@@ -215,14 +229,9 @@ class ConfigHandlers:
         return await write_body(request, AlterConfigsAnswer(Made(alter, resources)))
 
     async def _alter(
-        self,
-        request: KafkaRequest,
-        context: RequestContext,
-        wanted: Mapping[str, Wanted],
-        validate_only: bool,
+        self, wanted: Mapping[str, Wanted], *, may: bool, is_super_user: bool, validate_only: bool
     ) -> dict[str, ApiError | None]:
         """Plan and make what is wanted; return each resource's error, by its name."""
-        is_super_user = context.principal in self._settings.super_users
         guarded: Changes = {}
 
         def plan(image: ClusterImage) -> ClusterPlan[dict[str, ApiError | None]]:
@@ -236,7 +245,7 @@ class ConfigHandlers:
             self._settings.refresh()
             self._settings.set_guarded(guarded)
 
-        if not self._rights.may(context, Operation.ALTER_CONFIGS):
+        if not may:
             planned = plan(self._image.newest).result
             return {name: _unless_authorized(error) for name, error in planned.items()}
         if validate_only or not wanted:

@@ -233,6 +233,16 @@ SURFACE_MUTANTS: Final = (
         ),
     ),
     Mutant(
+        name="anyone has long guarded values parsed",
+        file="config/alterations.py",
+        text="        if name in forbidden:\n",
+        becomes="        if name in forbidden and not value:\n",
+        found_by=(
+            "tests/daemon/kafka/test_configs.py"
+            "::test_guarded_values_are_parsed_for_super_users_alone"
+        ),
+    ),
+    Mutant(
         name="a client sets keys that nobody reconfigures",
         file="config/dynamic.py",
         text="return name in plugged if key is None else key.reloadable\n",
