@@ -1,1 +1,1 @@
-"""What answers on Kafka listeners, one module for each group of APIs."""
+"""The Kafka listeners and their handlers, one module for each group of APIs."""

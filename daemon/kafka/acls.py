@@ -1,7 +1,7 @@
 """DescribeAcls, CreateAcls and DeleteAcls.
 
-Law: the right is checked before anything is decoded that only its holder may ask. Each item gets
-its own result, whatever becomes of the others.
+**Invariant:** the caller's right is checked before anything is decoded that requires it. Each item
+gets its own result; a failed item does not affect the others.
 
 Source: KIP-140, KIP-504, KIP-801; Kafka 4.3 AclApis.
 """
@@ -72,9 +72,10 @@ _logger = logging.getLogger(__name__)
 
 
 class AclHandlers:
-    """For each API what answers it, and what refuses it before the ACLs are loaded.
+    """For each API, a method that answers it and one that refuses it until the ACLs are loaded.
 
-    Raises (all methods): DecodeError, for what Kafka answers by closing the connection.
+    Raises (all methods):
+        DecodeError: Kafka answers this request by closing the connection.
     """
 
     def __init__(self, authorizer: Authorizer, purgatory: Purgatory) -> None:
@@ -161,14 +162,14 @@ class AclHandlers:
         return await _refuse_deletions(request, _NOT_READY)
 
     async def _wait(self, completions: Sequence[Completion[Any]]) -> float:
-        """Wait in purgatory; return for how many seconds."""
+        """Wait in purgatory; return the time waited in seconds."""
         started = time.perf_counter()
         await self._purgatory.wait(completions)
         return time.perf_counter() - started
 
 
 class _CreationResults:
-    """What each creation is answered: the fault that was found here, or what it ended with."""
+    """The result of each creation: an error found here, or the outcome of its completion."""
 
     def __init__(
         self, faults: Sequence[ApiError | None], completions: Sequence[Completion[None]]
@@ -208,12 +209,12 @@ def _resource_error(acl: Acl) -> ApiError | None:
 
 @cache
 def _invalid_request(text: str) -> ApiError:
-    """Return one value for each of Kafka's few texts: a request may have many faulty items."""
+    """Return a cached error, as Kafka has few such texts and a request may have many items."""
     return ApiError(ErrorCode.INVALID_REQUEST, text)
 
 
 def _error_of(completion: Completion[Any]) -> ApiError | None:
-    """Return what an item failed with; one still under way has timed out."""
+    """Return the error that an item failed with; an unfinished item has timed out."""
     if not completion.is_done:
         return _TIMED_OUT
     error = completion.error

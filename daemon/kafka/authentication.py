@@ -1,8 +1,8 @@
-"""One connection's way from a stranger to a principal, without the connection.
+"""The log-in of one connection, from unauthenticated to a principal, without any I/O.
 
-Law: first the mechanism, then one token, once. What comes out of turn ends the connection,
-unanswered for the most part, and so does what fails, once it is answered; nobody who is logged in
-becomes somebody else.
+**Invariant:** first the mechanism is chosen, then one token is accepted, once. A failed log-in ends
+the connection after its answer, and a request out of turn ends it, in most cases without an answer.
+An authenticated connection never changes its principal.
 
 Source: KIP-43, KIP-152; Kafka 4.3 SaslServerAuthenticator.
 """
@@ -21,7 +21,7 @@ from authorizerd.protocol.kafka.error_codes import ErrorCode
 ANONYMOUS: Final = "User:ANONYMOUS"
 _LOGGED_IN_ALREADY: Final = "SaslAuthenticate request received after successful authentication"
 _RAW_TOKENS: Final = 0
-"""The version of SaslHandshake after which tokens come bare, in no request."""
+"""The version of SaslHandshake that is followed by bare tokens, outside any request."""
 
 
 class OutOfTurnError(ClosingError):
@@ -37,8 +37,10 @@ class _State(Enum):
 
 
 class SaslExchange:
-    """Args:
-    users: who may log in with PLAIN; None where nobody has to, and everyone is ANONYMOUS.
+    """The state of one connection's log-in.
+
+    Args:
+        users: who may log in with PLAIN; None if no log-in is required: all are ANONYMOUS then.
     """
 
     def __init__(self, users: PlainUsers | None) -> None:
@@ -53,14 +55,14 @@ class SaslExchange:
 
     @property
     def has_failed(self) -> bool:
-        """Whether the connection is to be closed once its last request is answered."""
+        """True if the connection must be closed once its last request is answered."""
         return self._state is _State.FAILED
 
     def tell_versions(self) -> ErrorCode:
-        """Return with what error an ApiVersions request is answered that is otherwise sound.
+        """Return the error with which to answer a valid ApiVersions request.
 
         Raises:
-            OutOfTurnError: a stranger has been told already.
+            OutOfTurnError: the client has not logged in and has asked once already.
         """
         if self._state is _State.REQUEST_EXPECTED:
             self._state = _State.FAILED
@@ -92,7 +94,7 @@ class SaslExchange:
         return SaslHandshakeAnswer(ErrorCode.NONE, (MECHANISM,))
 
     def authenticate(self, token: bytes) -> SaslAuthenticateAnswer:
-        """Answer a SaslAuthenticate, or a raw token: where it succeeds, ``principal`` is known.
+        """Answer a SaslAuthenticate, or a raw token; on success ``principal`` is set.
 
         Raises:
             OutOfTurnError: no mechanism is chosen yet.

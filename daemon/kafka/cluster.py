@@ -1,7 +1,7 @@
-"""Metadata, DescribeCluster and FindCoordinator: where a client is, and whom to ask.
+"""Metadata, DescribeCluster and FindCoordinator: the cluster as clients see it.
 
-Law: this node is all there is of the cluster. It serves no topic; those that the log names are
-told of to whoever may describe them, with what else that one may do.
+**Invariant:** this node is the whole cluster, and serves no topic. The topics that the log names
+are listed to callers who may describe them, with the caller's other rights.
 
 Source: KIP-430, KIP-699, KIP-919; Kafka 4.3 KafkaApis, AuthHelper.
 """
@@ -42,19 +42,19 @@ from authorizerd.protocol.kafka.step_sizes import ITEMS_PER_STEP
 
 _KEYS_PER_TURN: Final = 64
 _IDS_TOO_EARLY: Final = (10, 11)
-"""The versions of Metadata that have a place for topic ids, and refuse them."""
+"""The versions of Metadata that have topic ids in their schema, but reject them."""
 _MANY_KEYS: Final = 4
 """The version of FindCoordinator from which one request may ask for many keys."""
 
 _UNTYPED: Final = ErrorCode.INVALID_REQUEST
-"""What is told of a mismatch in a version that does not know of types."""
+"""The error for a mismatch in a version without endpoint types."""
 _ENDPOINT_TYPES: Final = {BROKER_ENDPOINTS: "BROKER", CONTROLLER_ENDPOINTS: "CONTROLLER"}
 
 _GROUP_KEY: Final = 0
 _TRANSACTION_KEY: Final = 1
 _SHARE_KEY: Final = 2
 _SHARE_KEYS: Final = 6
-"""The version of FindCoordinator that knows share groups (KIP-932), which there are none of."""
+"""The version of FindCoordinator that adds share groups (KIP-932), which do not exist here."""
 _COORDINATOR_KEYS: Final = {
     _GROUP_KEY: (ResourceType.GROUP, ErrorCode.GROUP_AUTHORIZATION_FAILED),
     _TRANSACTION_KEY: (
@@ -65,9 +65,10 @@ _COORDINATOR_KEYS: Final = {
 
 
 class ClusterHandlers:
-    """For each API what answers it, and what refuses it before the ACLs are loaded.
+    """For each API, a method that answers it and one that refuses it until the ACLs are loaded.
 
-    Raises (all methods): DecodeError, for what Kafka answers by closing the connection.
+    Raises (all methods):
+        DecodeError: Kafka answers this request by closing the connection.
     """
 
     def __init__(self, authorizer: Authorizer, image: View[ClusterImage], cluster: Cluster) -> None:
@@ -141,7 +142,7 @@ class ClusterHandlers:
         return await write_body(request, refused)
 
     async def find_coordinator(self, request: KafkaRequest, context: RequestContext) -> Answer:
-        """Name this node as the coordinator of whatever may be described."""
+        """Name this node as the coordinator of everything that the caller may describe."""
         asked = await read_body(request)
         keys = _coordinator_keys(request, asked)
         key_type = getattr(asked, "key_type", _GROUP_KEY)
@@ -169,7 +170,7 @@ class ClusterHandlers:
     def _key_type_error(
         self, request: KafkaRequest, context: RequestContext, key_type: int
     ) -> tuple[ErrorCode, str]:
-        """Return why no key of a type has a coordinator; those of share groups, none is sound."""
+        """Return why keys of this type have no coordinator; share-group keys are all invalid."""
         error = ErrorCode.INVALID_REQUEST
         if key_type != _SHARE_KEY:
             return error, error.text
@@ -185,9 +186,9 @@ class ClusterHandlers:
 
 
 def _meant(version: int, topics: Sequence[Any]) -> Steps[Sequence[Any] | None]:
-    """Return, in steps, what Kafka answers: where some topics are asked for by id, those alone.
+    """Return, in steps, the topics that Kafka answers: if some are asked for by id, only those.
 
-    None where one is, in a version that refuses it.
+    Return None if ids are used in a version that rejects them.
     """
     by_id: list[Any] = []
     for number, item in enumerate(topics, 1):
@@ -206,7 +207,7 @@ async def _write_no_metadata(
     asked: Any,  # noqa: ANN401 - kio's
     error: ErrorCode,
 ) -> list[Piece]:
-    """Refuse all that is asked, each topic by itself."""
+    """Refuse everything that is asked, with one error for each topic."""
     topics = Made(partial(no_topic, request.api_version, error), asked.topics or ())
     return await write_body(request, MetadataAnswer(brokers=(), topics=topics, error_code=error))
 
@@ -225,7 +226,7 @@ def _coordinator_keys(request: KafkaRequest, asked: Any) -> Sequence[str]:  # no
 
 
 async def _write_coordinators(request: KafkaRequest, found: Items[Coordinator]) -> list[Piece]:
-    """Write what was found, the texts of errors as Kafka does: for one key alone, NONE too."""
+    """Write the coordinators, with Kafka's error texts: for a single key, NONE has a text too."""
     if request.api_version >= _MANY_KEYS:
         return await write_body(request, FindCoordinatorAnswer(found))
     (only,) = found

@@ -1,4 +1,4 @@
-"""The small bodies of Kafka requests, as kio's entities, and of what answers them."""
+"""Decode and encode the small bodies of Kafka requests and answers, as kio's entities."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from authorizerd.protocol.kafka.api import decode_request, encode_response
 from authorizerd.protocol.kafka.server_connection import KafkaRequest
 
 Answer: TypeAlias = tuple[list[Piece], float]
-"""A body in pieces, and for how many seconds its request waited in purgatory."""
+"""A body in chunks, and for how many seconds its request waited in purgatory."""
 
 
 async def read_body(request: KafkaRequest) -> Any:  # noqa: ANN401 - an entity of any version
     """Return the entity of the request's API and version.
 
     Raises:
-        DecodeError: what Kafka answers by closing the connection.
+        DecodeError: Kafka answers this request by closing the connection.
     """
     return await finish_in_turns(decode_request(request.api_key, request.api_version, request.body))
 
 
 async def write_body(request: KafkaRequest, answer: object) -> list[Piece]:
-    """Return the body that answers ``request``, of those fields that its version has."""
+    """Return the body that answers ``request``, with the fields of the request's version."""
     steps = encode_response(request.api_key, request.api_version, answer)
     pieces: list[Piece] = [*await finish_in_turns(steps)]
     return pieces

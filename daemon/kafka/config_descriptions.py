@@ -1,7 +1,7 @@
-"""What DescribeConfigs tells of a resource, made as it is written.
+"""The resources and keys in a DescribeConfigs answer, created as the answer is written.
 
-A resource that a request names twice is told of once: else a few bytes, repeated, would earn
-answers of any size.
+A resource that a request names twice is described once. Otherwise a few repeated bytes could cause
+an answer of any size.
 
 Source: KIP-133, KIP-226; Kafka 4.3 ConfigHelper.
 """
@@ -33,13 +33,13 @@ NOT_AUTHORIZED: Final = ApiError(
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCode.CLUSTER_AUTHORIZATION_FAILED.text
 )
 _DESCRIBABLE: Final = frozenset((2, BROKER_CONFIGS, 8, 16, 32))
-"""Kafka's resource types; one that it does not know fails a whole DescribeConfigs."""
+"""Kafka's resource types; an unknown one fails the whole DescribeConfigs."""
 _NUMBER_CHARACTERS_MAX: Final = 20
 
 
 @dataclass(slots=True)
 class WantedResource:
-    """A resource to describe; ``keys`` None are all of them."""
+    """A resource to describe; ``keys`` None means all of them."""
 
     kind: int
     name: str
@@ -50,7 +50,7 @@ class WantedResource:
 class Descriptions:
     """Answers to one request, ``asked``, from the configs of one moment.
 
-    ``may`` says whether its sender has the right to describe configs.
+    ``may`` is True if the caller has the right to describe configs.
     """
 
     asked: Any
@@ -59,7 +59,7 @@ class Descriptions:
     node_id: int
 
     def describe(self, wanted: WantedResource) -> DescribedResource:
-        """Return what is told of one resource, its keys still to be made."""
+        """Return the description of one resource, whose keys are created as they are written."""
         kind, name = wanted.kind, wanted.name
         error = self._error(kind, name) if self.may else NOT_AUTHORIZED
         if error is not None:
@@ -93,9 +93,9 @@ class Descriptions:
 
 
 def want_once(resources: Sequence[Any]) -> Steps[list[WantedResource] | None]:
-    """Return, in steps, each resource once, however often and however its number is written.
+    """Return, in steps, each resource once, even if repeated or with its number written otherwise.
 
-    None: one is of a type that Kafka does not know.
+    Return None if a resource has a type that Kafka does not know.
     """
     wanted: dict[tuple[int, str | int], WantedResource] = {}
     for number, each in enumerate(resources, 1):
@@ -119,7 +119,7 @@ def want_once(resources: Sequence[Any]) -> Steps[list[WantedResource] | None]:
 def _entry(
     layers: Layers, name: str, *, is_default: bool, has_synonyms: bool, has_documentation: bool
 ) -> ConfigEntry:
-    """Return what is told of one key that has a value."""
+    """Return the description of one key that has a value."""
     values = layers.values_of(name)
     if is_default:
         values = [each for each in values if each.source == ConfigSource.DYNAMIC_DEFAULT_BROKER]
@@ -150,12 +150,12 @@ def undescribed(error: ApiError, kind: int, name: str) -> DescribedResource:
 
 
 def shortened(error: ApiError) -> str | None:
-    """Return an error's text, as much of it as fits into a string of Kafka's."""
+    """Return an error's text, cut to the maximum length of a Kafka string."""
     return None if error.message is None else error.message[:TEXT_CHARACTERS_MAX]
 
 
 def broker_number(text: str) -> int | None:
-    """Return the id that a resource's name means, None where it is no number."""
+    """Return the broker id in a resource's name, None if it is not a number."""
     if len(text) > _NUMBER_CHARACTERS_MAX:
         return None
     try:

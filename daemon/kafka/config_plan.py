@@ -1,8 +1,8 @@
-"""What one request changes in dynamic configs, and what each of its resources is answered.
+"""The changes that one request makes to dynamic configs, and the result for each resource.
 
-Invariant: all of a resource is changed or nothing. Whoever may alter configs does not become a
-super user by it, nor blinds the audit: guarded keys, and those of a plugged-in authorizer, are for
-super users alone.
+**Invariant:** a resource is changed completely or not at all. The right to alter configs allows
+nobody to become a super user or to disable the audit: guarded keys, and those of a plugged-in
+authorizer, can be changed only by super users.
 
 Source: KIP-133, KIP-339; Kafka 4.3 ConfigAdminManager, ConfigurationControlManager.
 """
@@ -25,11 +25,11 @@ _NO_VALUES: Final[Map[str, str]] = Map()
 
 
 class NotSuperUserError(Exception):
-    """What only a super user may do."""
+    """A change that requires a super user."""
 
 
 class ConfigPlan:
-    """One request's changes, resource by resource, each seen by those after it."""
+    """One request's changes, resource by resource; later resources see the earlier changes."""
 
     def __init__(self, image: ClusterImage, settings: Settings, *, is_super_user: bool) -> None:
         self._settings = settings
@@ -41,7 +41,7 @@ class ConfigPlan:
         self.guarded: Changes = {}
 
     def add(self, name: str, wanted: Wanted) -> None:
-        """Plan one resource: all of it, or nothing but its error."""
+        """Plan all changes of one resource, or only its error."""
         before = self._configs.get((BROKER_CONFIGS, name), _NO_VALUES)
         try:
             changes = plan_changes(before, wanted) | _taken_back(wanted, self._settings.layers)
@@ -59,10 +59,10 @@ class ConfigPlan:
             ]
 
     def _guarded_of(self, changes: Changes) -> Changes:
-        """Return those of ``changes`` that are for super users.
+        """Return those of ``changes`` that require a super user.
 
         Raises:
-            NotSuperUserError: there are some, and none asks.
+            NotSuperUserError: there are some, and the caller is not a super user.
         """
         guarded = {key: changes[key] for key in changes if is_guarded(key, self._plugged)}
         if guarded and not self._is_super_user:
@@ -72,7 +72,7 @@ class ConfigPlan:
     def _check_whole(
         self, name: str, before: Map[str, str], changes: Changes, guarded: Changes
     ) -> None:
-        """Ask the authorizer, which may refuse what no single key's parser does."""
+        """Ask the authorizer, which may reject a combination of keys that are valid one by one."""
         after = {**before, **changes}
         values = {key: value for key, value in after.items() if value is not None}
         if name == EVERY_NODE:
@@ -83,6 +83,6 @@ class ConfigPlan:
 
 
 def _taken_back(wanted: Wanted, layers: Layers) -> Changes:
-    """Return the guarded keys that are to obey the file again, whatever the log says of them."""
+    """Return the guarded keys that the file sets again, whatever the log says of them."""
     removed = wanted.removed or frozenset()
     return {name: None for name in layers.since_reload if name in removed}

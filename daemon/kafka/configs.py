@@ -1,7 +1,7 @@
 """DescribeConfigs, AlterConfigs and IncrementalAlterConfigs, of this node and of every node.
 
-Invariant: a resource's changes are checked first, and made all or none; they are answered once they
-are durable and in force.
+**Invariant:** a resource's changes are all checked first, then all made or none. They are answered
+once they are durable and in force.
 
 Source: KIP-133, KIP-226, KIP-339; Kafka 4.3 ConfigAdminManager, ConfigHelper.
 """
@@ -62,8 +62,9 @@ from authorizerd.protocol.kafka.step_sizes import ITEMS_PER_STEP
 
 _NOT_READY: Final = ApiError(ErrorCode.AUTHORIZER_NOT_READY, ErrorCode.AUTHORIZER_NOT_READY.text)
 _ELSEWHERE: Final = ApiError(ErrorCode.INVALID_REQUEST)
-"""Stands for the error of a resource that is not this node, until it is written: there may be many,
-each with a text of its own."""
+"""A placeholder for the error of a resource on another node. There may be many, so each error's own
+text is created only when it is written.
+"""
 _TWICE: Final = ApiError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
 
 _RESOURCES_PER_STEP: Final = 16
@@ -74,10 +75,10 @@ Want: TypeAlias = Callable[[Sequence[Alteration]], Steps[Wanted]]
 
 @dataclass(frozen=True, slots=True)
 class _Checked:
-    """What becomes of each resource of a request before the right to alter it is asked for.
+    """The resources of a request, checked before the caller's right to alter them.
 
-    ``results`` are errors in the request's order; of those that are None ``wanted`` says by name
-    what is to be done, and ``places`` where they are in the request.
+    ``results`` has one entry per resource in the request's order: an error, or None. For those
+    that are None, ``wanted`` has the changes by name, and ``places`` their indexes in the request.
     """
 
     results: list[ApiError | None]
@@ -86,7 +87,7 @@ class _Checked:
 
 
 class ClusterUpdates(Protocol):
-    """Where changes of what the log says beside ACLs are written."""
+    """A writer of changes to metadata other than ACLs."""
 
     def change_cluster(
         self,
@@ -96,9 +97,10 @@ class ClusterUpdates(Protocol):
 
 
 class ConfigHandlers:
-    """For each API what answers it, and what refuses it before the ACLs are loaded.
+    """For each API, a method that answers it and one that refuses it until the ACLs are loaded.
 
-    Raises (all methods): DecodeError, for what Kafka answers by closing the connection.
+    Raises (all methods):
+        DecodeError: Kafka answers this request by closing the connection.
     """
 
     def __init__(
@@ -132,9 +134,9 @@ class ConfigHandlers:
         return await _write_undescribed(request, asked.resources, _NOT_READY)
 
     async def alter(self, request: KafkaRequest, context: RequestContext) -> Answer:
-        """Answer AlterConfigs and IncrementalAlterConfigs, which differ in what is left alone.
+        """Answer AlterConfigs (resets unnamed keys) and IncrementalAlterConfigs (keeps them).
 
-        As in Kafka, what is wrong with a resource comes before the right to alter it.
+        As in Kafka, errors in a resource are reported before a missing right to alter it.
         """
         asked = await read_body(request)
         plugged = self._settings.plugged
@@ -160,7 +162,7 @@ class ConfigHandlers:
         return await self._write_altered(request, asked.resources, itertools.repeat(_NOT_READY))
 
     def _checked(self, asked: Sequence[Any], want: Want) -> Steps[_Checked]:
-        """Find out, in steps, what is wrong with each resource but the right to alter it."""
+        """Check, in steps, each resource for errors other than a missing right to alter it."""
         repeated = yield from _repeated(asked)
         checked = _Checked([], {}, {})
         for number, each in enumerate(asked, 1):
@@ -179,7 +181,7 @@ class ConfigHandlers:
         return checked
 
     def _wanted(self, resource: Any, want: Want) -> Steps[Wanted | ApiError]:  # noqa: ANN401
-        """Return, in steps, what is asked of one resource, or why it cannot be done."""
+        """Return, in steps, the changes to one resource, or the error that rejects them."""
         configs = resource.configs
         alterations: list[Alteration] = []
         for number, each in enumerate(configs, 1):
@@ -210,7 +212,7 @@ class ConfigHandlers:
     async def _write_altered(
         self, request: KafkaRequest, resources: Sequence[Any], results: Iterable[ApiError | None]
     ) -> list[Piece]:
-        """Write a result for each resource, in their order, made as it is written."""
+        """Write a result for each resource, in their order, created as it is written."""
         remaining = iter(results)
 
         def alter(resource: Any) -> AlteredResource:  # noqa: ANN401 - kio's
@@ -231,7 +233,7 @@ class ConfigHandlers:
     async def _alter(
         self, wanted: Mapping[str, Wanted], *, may: bool, is_super_user: bool, validate_only: bool
     ) -> dict[str, ApiError | None]:
-        """Plan and make what is wanted; return each resource's error, by its name."""
+        """Plan and make the changes; return each resource's error, by its name."""
         guarded: Changes = {}
 
         def plan(image: ClusterImage) -> ClusterPlan[dict[str, ApiError | None]]:
@@ -284,7 +286,7 @@ async def _write_undescribed(
 
 
 def _unless_authorized(error: ApiError | None) -> ApiError:
-    """Return what one without the right is told where ``error`` is all that is wrong."""
+    """Return the error for a caller without the right, if ``error`` is the only other error."""
     if error is None or error.code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
         return NOT_AUTHORIZED
     return error

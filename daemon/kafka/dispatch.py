@@ -1,7 +1,7 @@
-"""Which handler answers each Kafka request, once its connection knows who asks.
+"""Choose the handler of each Kafka request, once the connection's principal is known.
 
-Law: before the ACLs are loaded whoever is no super user gets AUTHORIZER_NOT_READY, in each API's
-own shape, and no handler sees the request.
+**Invariant:** until the ACLs are loaded, callers other than super users get AUTHORIZER_NOT_READY,
+in the form of each API, and no handler sees the request.
 
 Source: KIP-504, KIP-801; Kafka 4.3 KafkaApis.
 """
@@ -35,7 +35,7 @@ from authorizerd.protocol.kafka.server_connection import KafkaRequest
 
 
 class Session(msgspec.Struct, frozen=True, kw_only=True):
-    """Who is at the other end of a connection."""
+    """The client at the other end of a connection."""
 
     listener_name: str
     principal: str
@@ -89,10 +89,10 @@ class KafkaHandlers:
         }
 
     async def answer(self, request: KafkaRequest, session: Session) -> list[Piece]:
-        """Return the body of the response, in pieces.
+        """Return the body of the response, in chunks.
 
         Raises:
-            DecodeError: what Kafka answers by closing the connection.
+            DecodeError: Kafka answers this request by closing the connection.
         """
         context = RequestContext(
             principal=session.principal,
@@ -116,7 +116,7 @@ class KafkaHandlers:
         """Answer a request, or the one in an Envelope.
 
         Raises:
-            NotReadyError: the answer would be AUTHORIZER_NOT_READY, all of it or an item.
+            NotReadyError: the answer, or one item of it, would be AUTHORIZER_NOT_READY.
         """
         if not self._authorizer.serves(context.principal):
             raise NotReadyError

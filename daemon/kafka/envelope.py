@@ -1,8 +1,8 @@
-"""Envelope: what a broker forwards, handled as if its own client had sent it here.
+"""Envelope: a request that a broker forwards, handled as if the client had sent it here itself.
 
-Law: CLUSTER_ACTION is checked before anything is decoded; from then on it is the inner principal's
-rights that count. An error within is the inner answer's own, and that AUTHORIZER_NOT_READY alone
-is told outside, so that the forwarder tries again.
+**Invariant:** CLUSTER_ACTION is checked before anything is decoded; from then on only the inner
+principal's rights count. Errors of the inner request go into the inner answer. Only
+AUTHORIZER_NOT_READY is reported in the outer one, so that the forwarder retries.
 
 Source: KIP-590, KIP-801; Kafka 4.3 EnvelopeUtils, ControllerApis.
 """
@@ -35,7 +35,7 @@ from authorizerd.protocol.kafka.error_codes import ErrorCode
 from authorizerd.protocol.kafka.server_connection import KafkaRequest
 
 Handle: TypeAlias = Callable[[KafkaRequest, RequestContext], Awaitable[Answer]]
-"""What answers the inner request, and raises NotReadyError where the answer would be 801."""
+"""Answer the inner request; raise NotReadyError if the answer would be AUTHORIZER_NOT_READY."""
 
 _FIRST_VERSION_THAT_KNOWS_NOT_READY: Final = 1
 
@@ -48,10 +48,10 @@ class EnvelopeHandler:
         self._handle = handle
 
     async def answer(self, request: KafkaRequest, context: RequestContext) -> Answer:
-        """Answer an Envelope by the answer to what it holds, or by an outer error.
+        """Answer an Envelope with the answer to its inner request, or with an outer error.
 
         Raises:
-            DecodeError: what Kafka answers by closing the connection.
+            DecodeError: Kafka answers this request by closing the connection.
             NotReadyError: the ACLs are not loaded for the forwarder, or for the inner principal.
         """
         if not self._rights.may(context, Operation.CLUSTER_ACTION):
@@ -65,7 +65,7 @@ class EnvelopeHandler:
         return encode_envelope_response(forwarded.request, body), remote_s
 
     async def refuse(self, request: KafkaRequest) -> list[Piece]:
-        """Say that the ACLs are not loaded, so far as the request's version can."""
+        """Answer that the ACLs are not loaded, as far as the request's version can express it."""
         if request.api_version < _FIRST_VERSION_THAT_KNOWS_NOT_READY:
             return [encode_envelope_error(ErrorCode.UNKNOWN_SERVER_ERROR)]
         return [encode_envelope_error(ErrorCode.AUTHORIZER_NOT_READY)]
@@ -82,5 +82,5 @@ class EnvelopeHandler:
         )
         try:
             return await self._handle(inner, inner_context)
-        except DecodeError as error:  # of more items than its handler takes
+        except DecodeError as error:  # the request has more items than its handler accepts
             raise unreadable_request(error) from error

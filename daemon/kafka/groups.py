@@ -1,6 +1,6 @@
-"""DescribeGroups, ListGroups: none is here, and what one may do to a group is told all the same.
+"""DescribeGroups and ListGroups: no group exists here, but rights to groups are reported.
 
-Law: only who may describe a group learns that there is none.
+**Invariant:** only a caller who may describe a group learns that it does not exist.
 
 Source: KIP-430, KIP-1043; Kafka 4.3 KafkaApis, GroupMetadataManager.describeGroups.
 """
@@ -30,16 +30,17 @@ from authorizerd.protocol.kafka.server_connection import KafkaRequest
 
 GROUPS_PER_STEP: Final = 16
 DEAD: Final = "Dead"
-"""The state of a group that is not there."""
+"""The state of a group that does not exist."""
 
 _NOT_FOUND: Final = 6
-"""The version from which a group that is not there is an error."""
+"""The version from which a nonexistent group is an error."""
 
 
 class GroupHandlers:
-    """For each API what answers it, and what refuses it before the ACLs are loaded.
+    """For each API, a method that answers it and one that refuses it until the ACLs are loaded.
 
-    Raises (all methods): DecodeError, for what Kafka answers by closing the connection.
+    Raises (all methods):
+        DecodeError: Kafka answers this request by closing the connection.
     """
 
     def __init__(self, authorizer: Authorizer) -> None:
@@ -64,7 +65,7 @@ class GroupHandlers:
         return await write_body(request, DescribeGroupsAnswer(Made(refuse, asked.groups)))
 
     async def list_all(self, request: KafkaRequest, context: RequestContext) -> Answer:
-        """Tell of no group, whoever asks; the question about the cluster is for the audit."""
+        """Return an empty list to every caller; check the cluster's right only for the audit."""
         await read_body(request)
         rights = self._rights.of_now(context)
         rights.may_describe(ResourceType.CLUSTER, [CLUSTER_NAME], log_if_denied=False)

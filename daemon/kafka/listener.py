@@ -1,7 +1,7 @@
-"""A Kafka listener: connections in, logged in where the listener asks for it, requests answered.
+"""A Kafka listener: accepts connections, logs them in if required, and answers their requests.
 
-Law: the requests of one connection are answered in order, one at a time, so what it sends next is
-judged by what it did before. Whatever a peer does costs it its own connection and no more.
+**Invariant:** the requests of one connection are answered in order, one at a time, so each request
+is judged after the effects of the earlier ones. A misbehaving peer ends only its own connection.
 
 Source: Kafka 4.3 SocketServer, SaslServerAuthenticator; KIP-43, KIP-152 (SASL), KIP-511.
 """
@@ -37,7 +37,7 @@ from authorizerd.protocol.kafka.server_connection import (
 )
 
 FAILED_LOGIN_DELAY_S: Final = 0.1
-"""How long a failed log-in waits for its answer: Kafka's connection.failed.authentication.delay."""
+"""Delay of the answer to a failed log-in: Kafka's connection.failed.authentication.delay."""
 
 _LISTING_APIS: Final = frozenset(
     (
@@ -48,7 +48,7 @@ _LISTING_APIS: Final = frozenset(
         ApiKey.DESCRIBE_CONFIGS,
     )
 )
-"""What may be answered with much more than was asked, and waits for nothing but its turn."""
+"""APIs whose answers may be much larger than their requests; few are answered at a time."""
 
 
 @dataclass(slots=True)
@@ -57,10 +57,10 @@ class KafkaStatistics(ConnectionStatistics):
 
 
 class Handlers(Protocol):
-    """What answers the requests of whoever has logged in."""
+    """The handlers of requests from authenticated clients."""
 
     async def answer(self, request: KafkaRequest, session: Session) -> list[Piece]:
-        """Return the body of the response, in pieces.
+        """Return the body of the response, in chunks.
 
         Raises:
             DecodeError: the connection is to be closed.
@@ -68,10 +68,12 @@ class Handlers(Protocol):
 
 
 class KafkaListener(ConnectionServer):
-    """Args:
-    users: who may log in with PLAIN; None where nobody has to, and everyone is ANONYMOUS.
-    is_super_user: who may have a reserved place once he has logged in.
-    is_controller: whether it serves what Kafka's controllers do, in place of what its brokers do.
+    """Serve the Kafka protocol on one listener.
+
+    Args:
+        users: who may log in with PLAIN; None if no log-in is required: all are ANONYMOUS then.
+        is_super_user: returns True for principals that may use a reserved place after their log-in.
+        is_controller: True if it serves the APIs of Kafka's controllers instead of the brokers'.
     """
 
     def __init__(
@@ -111,10 +113,10 @@ class KafkaListener(ConnectionServer):
     async def answer(
         self, request: KafkaRequest, session: Session, connection: Connection
     ) -> list[Piece]:
-        """Return the body of the response; a list has to wait until few others are made.
+        """Return the body of the response; a listing waits until few others are being answered.
 
         Raises:
-            BrokenResourceError: who asked for a list has gone meanwhile.
+            BrokenResourceError: the client of a listing has gone while it waited.
         """
         if request.api_key not in _LISTING_APIS:
             return await self._handlers.answer(request, session)
@@ -137,17 +139,17 @@ class _Conversation:
         )
 
     async def run(self) -> None:
-        """Read and answer by turns until the peer, or what it sends, ends the connection."""
+        """Read and answer in turn until the peer, or an invalid request, ends the connection."""
         while data := await self._connection.receive(self._requests.bytes_held):
             self._requests.receive_data(data)
             while (pieces := await self._answer_next()) is not None:
                 await self._send(pieces)
                 if self._sasl.has_failed:
                     raise ClosingError(f"log-in failed from {self._host}")
-                await trio.lowlevel.checkpoint()  # to send is not to let others go first
+                await trio.lowlevel.checkpoint()  # sending does not yield to other tasks
 
     async def _answer_next(self) -> list[Piece] | None:
-        """Return what answers the next frame that was received, None until all of it has come."""
+        """Return the answer to the next received frame, None until the frame is complete."""
         if self._sasl.expects_raw_token:
             token = self._requests.next_token()
             return None if token is None else await self._take_raw_token(token)
@@ -195,14 +197,14 @@ class _Conversation:
         return await write_body(request, _api_versions(self._listener.apis, error))
 
     async def _take_raw_token(self, token: bytes) -> list[Piece]:
-        """Log in as clients did before SaslAuthenticate: an empty token answers a good one."""
+        """Log in as clients did before SaslAuthenticate: a valid token gets an empty answer."""
         self._connection.phase = Phase.ANSWERING
         self._sasl.authenticate(token)
         await self._note_login()
         return [] if self._sasl.has_failed else [frame_token(b"")]
 
     async def _note_login(self) -> None:
-        """Let who failed wait for the answer; take larger requests from who is known.
+        """Delay the answer to a failed log-in; after a successful one, accept larger requests.
 
         Raises:
             ClosingError: only places that are reserved for super users are left.
@@ -217,10 +219,10 @@ class _Conversation:
             self._listener.establish(self._connection, may_use_reserve=may_use_reserve)
 
     async def _send(self, pieces: Sequence[Piece]) -> None:
-        """Send pieces one after the other, small ones together.
+        """Send chunks one after the other, small ones together.
 
         Raises:
-            NoRoomError: there are more than may wait for their clients to read them.
+            NoRoomError: the memory budget for answers that clients have yet to read is exhausted.
         """
         self._connection.hold_answer(sum(map(len, pieces)))
         together = bytearray()

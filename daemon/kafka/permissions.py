@@ -1,6 +1,7 @@
-"""What a Kafka request's sender may do, asked of the authorizer.
+"""The rights of a Kafka request's sender, according to the authorizer.
 
-Law: all that one request asks is judged by one state of the ACLs, in one call or in several.
+**Invariant:** everything in one request is judged by one state of the ACLs, even over several
+calls.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ class Rights:
         self._authorizer = authorizer
 
     def may(self, context: RequestContext, operation: Operation) -> bool:
-        """Say whether ``operation`` on the cluster is allowed.
+        """Return True if ``operation`` on the cluster is allowed.
 
         Raises:
             NotReadyError: the ACLs are not loaded for this principal.
@@ -27,16 +28,17 @@ class Rights:
         return _are_allowed(self._authorizer.authorize, context, [action]) == [True]
 
     def of_now(self, context: RequestContext) -> RequestRights:
-        """Return what the request's sender may do now, to be asked as long as it is answered."""
+        """Return the sender's rights as of now, to be used until the request is answered."""
         return RequestRights(self._authorizer.pinned(), context)
 
 
 class RequestRights:
     """One request's rights.
 
-    A caller asks about a few resources at a time and lets others go first before it asks on.
+    A caller asks about a few resources at a time and yields to other tasks in between.
 
-    Raises (all methods): NotReadyError, where the ACLs are not loaded for this principal.
+    Raises (all methods):
+        NotReadyError: the ACLs are not loaded for this principal.
     """
 
     def __init__(self, authorize: Authorize, context: RequestContext) -> None:
@@ -46,7 +48,7 @@ class RequestRights:
     def may_describe(
         self, resource_type: ResourceType, names: Sequence[str], *, log_if_denied: bool = True
     ) -> list[bool]:
-        """Say for each name, in order, whether the resource may be described."""
+        """Return for each name, in order, True if the sender may describe the resource."""
         actions = [
             Action(Operation.DESCRIBE, resource_type, name, log_if_denied=log_if_denied)
             for name in names
@@ -54,9 +56,9 @@ class RequestRights:
         return _are_allowed(self._authorize, self._context, actions)
 
     def operations(self, resource_type: ResourceType, name: str) -> int:
-        """Return KIP-430's bit field for a resource: 0 for whoever may not describe it.
+        """Return KIP-430's bit field for a resource: 0 if the sender may not describe it.
 
-        These questions are no attempts, so the audit shows them at TRACE only.
+        These questions are not access attempts, so the audit logs them only at TRACE.
         """
         supported = SUPPORTED[resource_type]
         actions = [

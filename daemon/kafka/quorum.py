@@ -1,10 +1,11 @@
-"""DescribeQuorum: this node is the one voter of its log, and leads it once it has loaded it.
+"""DescribeQuorum: this node is the only voter of its log, and leads it once it has loaded it.
 
-Law: as Kafka does, a request that asks for anything but the one partition of the metadata log, or
-for that and more, gets UNKNOWN_TOPIC_OR_PARTITION for all that it asks.
+**Invariant:** as in Kafka, a request for anything other than exactly the one partition of the
+metadata log gets UNKNOWN_TOPIC_OR_PARTITION for everything that it asks.
 
-Source: KIP-595, KIP-836, KIP-853; Kafka 4.3 ControllerApis, KafkaRaftClient, LeaderState. Its
-voters, like ours, are static ones, for which it tells no directory's id.
+Source: KIP-595, KIP-836, KIP-853; Kafka 4.3 ControllerApis, KafkaRaftClient, LeaderState. The
+    voters
+are static, as is the case in Kafka without KIP-853, so no directory ids are reported.
 """
 
 from __future__ import annotations
@@ -30,13 +31,13 @@ METADATA_TOPIC: Final = "__cluster_metadata"
 METADATA_PARTITION: Final = 0
 
 _NO_TEXT: Final = ""
-"""What Kafka sends where there is no error: not null."""
+"""Kafka's text for no error: empty, not null."""
 
 
 class Leadership(msgspec.Struct, frozen=True):
-    """Since when this node leads its log, and the offset that the next record will have.
+    """When this node began to lead its log, and the offset of the next record.
 
-    It votes alone, so all that is durable is committed: the log ends at the high water mark.
+    As the only voter it commits whatever is durable, so the log ends at the high water mark.
     """
 
     epoch: int
@@ -86,12 +87,13 @@ class DescribeQuorumAnswer(msgspec.Struct, frozen=True):
 
 
 class QuorumHandler:
-    """What answers the API, and what refuses it before the ACLs are loaded.
-
-    Raises (all methods): DecodeError, for what Kafka answers by closing the connection.
+    """Answer the API, or refuse it until the ACLs are loaded.
 
     Args:
-        leadership: that of now, None until the log is loaded.
+        leadership: returns the current leadership, None until the log is loaded.
+
+    Raises (all methods):
+        DecodeError: Kafka answers this request by closing the connection.
     """
 
     def __init__(
@@ -147,7 +149,7 @@ class QuorumHandler:
 
 
 def _is_the_metadata_log(topics: Sequence[Any]) -> bool:
-    """Say whether its one partition is asked for, once, and nothing else."""
+    """Return True if the log's one partition is asked for, once, and nothing else."""
     if len(topics) != 1 or topics[0].topic_name != METADATA_TOPIC:
         return False
     partitions = topics[0].partitions
@@ -155,7 +157,7 @@ def _is_the_metadata_log(topics: Sequence[Any]) -> bool:
 
 
 def _refused(topics: Sequence[Any], error: ErrorCode) -> DescribeQuorumAnswer:
-    """Return all that was asked for, with one error each, made as it is written."""
+    """Return every requested partition with this error, created as it is written."""
 
     def refuse_partition(asked: Any) -> QuorumPartition:  # noqa: ANN401 - kio's
         return QuorumPartition(asked.partition_index, error, error.text)

@@ -1,6 +1,6 @@
-"""How long requests take, by API: the daemon's own time, and the time waited in purgatory.
+"""Request latency by API: the daemon's own time, and the time waited in purgatory.
 
-Plain integers, collected at scrape.
+The counters are plain integers, collected at each scrape.
 
 Source: Kafka's RequestMetrics, LocalTimeMs and RemoteTimeMs; KIP-504.
 """
@@ -32,7 +32,7 @@ BOUNDS_S: Final = (
 
 
 class Histogram:
-    """Counts by upper bound in seconds; the last count is of what is above all of them."""
+    """Counts by upper bound in seconds; the last count is of values above all bounds."""
 
     def __init__(self) -> None:
         self.counts = [0] * (len(BOUNDS_S) + 1)
@@ -43,7 +43,7 @@ class Histogram:
         self.sum_s += seconds
 
     def buckets(self) -> list[tuple[str, float]]:
-        """Return cumulative counts by upper bound, as Prometheus has them."""
+        """Return cumulative counts by upper bound, in Prometheus's form."""
         total = 0
         cumulated: list[tuple[str, float]] = []
         for bound, count in zip((*map(str, BOUNDS_S), "+Inf"), self.counts, strict=True):
@@ -58,6 +58,6 @@ class RequestTimes:
         self.remote: Final[dict[str, Histogram]] = {}
 
     def observe(self, request_name: str, *, local_s: float, remote_s: float) -> None:
-        """Count one request; names are those of the APIs, so there are few."""
+        """Count one request; its name is that of its API, so there are few histograms."""
         self.local.setdefault(request_name, Histogram()).observe(local_s)
         self.remote.setdefault(request_name, Histogram()).observe(remote_s)

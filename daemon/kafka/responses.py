@@ -1,6 +1,6 @@
-"""Answers to Kafka requests as plain values: each has the fields of all versions of its response.
+"""Answers to Kafka requests as plain values, with the fields of all versions of each response.
 
-``protocol.kafka.api.encode_response`` writes those that the request's version knows.
+``protocol.kafka.api.encode_response`` writes those that the request's version has.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ CONTROLLER_ENDPOINTS: Final = 2
 
 
 class Node(msgspec.Struct, frozen=True):
-    """This daemon as a client is to reach it."""
+    """This daemon's address for clients."""
 
     node_id: int
     host: str
@@ -36,7 +36,7 @@ class Node(msgspec.Struct, frozen=True):
 
 
 class Cluster(msgspec.Struct, frozen=True):
-    """What clients are told of where they are: one node, by each listener's advertised address."""
+    """The cluster as clients see it: one node, with each listener's advertised address."""
 
     cluster_id: str
     nodes: Mapping[str, Node]
@@ -111,7 +111,7 @@ class DescribeClusterAnswer(msgspec.Struct, frozen=True):
 
 
 class Coordinator(msgspec.Struct, frozen=True):
-    """A key's coordinator; before version 4 the one key's answer is the response itself."""
+    """A key's coordinator; before version 4 the response itself is the one key's answer."""
 
     key: str
     node_id: int = -1
@@ -156,7 +156,7 @@ class ConfigSynonym(msgspec.Struct, frozen=True):
 
 
 class ConfigEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """A key of a resource; a value that is for nobody's eyes is None."""
+    """A key of a resource; a sensitive value is None."""
 
     name: str
     value: str | None

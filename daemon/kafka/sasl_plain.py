@@ -1,7 +1,7 @@
-"""SASL/PLAIN as a server speaks it: a token to a user, or nobody.
+"""SASL/PLAIN on the server's side: map a token to a user, or reject it.
 
-Invariant: the work is the same for a wrong password as for a right one, and for an unknown user as
-for a known one: one digest, of the password that was sent, and one comparison of two digests.
+**Invariant:** the work is the same for a wrong password as for a right one, and for an unknown user
+as for a known one: one digest of the received password, and one comparison of two digests.
 
 Source: RFC 4616; Kafka 4.3 PlainSaslServer.
 """
@@ -19,11 +19,11 @@ _NOBODYS_DIGEST: Final = bytes(32)
 
 
 class AuthenticationError(Exception):
-    """A log-in that failed; the text may be told to the client."""
+    """A failed log-in; the text may be sent to the client."""
 
 
 def authenticate_plain(token: bytes, users: PlainUsers) -> str:
-    """Return the name of the user whom ``token`` logs in.
+    """Return the name of the user that ``token`` logs in.
 
     Raises:
         AuthenticationError: the token is malformed, the password wrong, or the user unknown.

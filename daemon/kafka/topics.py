@@ -1,18 +1,18 @@
-"""The topics that one Metadata request is told of, as far as its sender may describe them.
+"""The topics in the answer to one Metadata request, as far as the caller may describe them.
 
-Law: one request is answered from one image of the topics and one state of the ACLs. Who may not
-describe a topic is told the same whether it exists or not, if he asks by its name. (By its id he
-learns whether there is one: Kafka does not hold ids for secret.)
+**Invariant:** one request is answered from one image of the topics and one state of the ACLs. For a
+topic that the caller may not describe, a query by name gets the same answer whether the topic
+exists or not. (A query by id reveals whether it exists: Kafka does not treat ids as secret.)
 
-A leader or a replica is told of as available only where it is this node, the only one there is, as
-Kafka does of nodes that are not registered. All topics come in the order of the image's map, as
-Kafka's do; what was asked for, in the order of the request.
+A leader or replica counts as available only if it is this node, the only one that exists; Kafka
+does the same for nodes that are not registered. All topics come in the order of the image's map, as
+in Kafka; requested topics come in the order of the request.
+
+Each topic's answer is created as it is written, because creating, keeping and freeing all of them
+at once would block the loop for long.
 
 Source: KIP-430, KIP-516 (topic ids); Kafka 4.3 KafkaApis.handleTopicMetadataRequest,
 KRaftMetadataCache.
-
-What is told of a topic is made as it is written, since to make, keep and let go of all at once
-would take long where there are many.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from authorizerd.protocol.kafka.chunked_output import Items
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 
 TOPICS_PER_STEP: Final = 16
-"""Nine questions each, where their operations are asked for."""
+"""Each topic costs nine questions if its operations are requested."""
 TOPIC_IDS_VERSION: Final = 12
 """The version of Metadata from which topics may be asked for by id, and a name may be null."""
 INTERNAL_TOPICS: Final = frozenset(
@@ -49,9 +49,9 @@ _LEGAL_NAME: Final = re.compile(r"(?!\.{1,2}\Z)[a-zA-Z0-9._-]{1,249}")
 
 
 class _Wanted(NamedTuple):
-    """What an item of a request means: ``name`` is what may be looked for, None where nothing is.
+    """A resolved item of a request: ``name`` is the topic to look up, None if there is none.
 
-    ``id`` is that which it was asked for by, if it was.
+    ``id`` is the id that the item asked for, if it did.
     """
 
     name: str | None
@@ -71,7 +71,7 @@ class TopicAnswers:
         self._wants_operations = wants_operations
 
     def of_all(self) -> Steps[Items[MetadataTopic]]:
-        """Return the topics that may be described; that others may not be is no failed attempt."""
+        """Return the topics that the caller may describe; the others are not failed attempts."""
         answers = _Answers(self._node_id)
         for some in _slices(self._image.topics.values()):
             names = [topic.name for topic in some]
@@ -83,7 +83,7 @@ class TopicAnswers:
         return answers
 
     def of_asked(self, version: int, asked: Sequence[Any]) -> Steps[Items[MetadataTopic]]:
-        """Return one answer to each item of the request, to one that it repeats as well."""
+        """Return one answer for each item of the request, including repeated ones."""
         answers = _Answers(self._node_id)
         seen: set[Any] = set()
         for items in _slices(asked):
@@ -119,9 +119,9 @@ class TopicAnswers:
 
 
 class _Answers:
-    """What is told of each topic, in order.
+    """The answer for each topic, in order.
 
-    Operations stand apart, as plain integers: those of many topics are let go of at once.
+    Operations are kept apart, as plain integers, so that those of many topics are freed at once.
     """
 
     def __init__(self, node_id: int) -> None:
@@ -152,7 +152,7 @@ class _Answers:
 
 
 class _Partitions:
-    """What is told of a topic's partitions, in order."""
+    """A topic's partitions, in order."""
 
     def __init__(self, topic: Topic, node_id: int) -> None:
         self._topic = topic
@@ -179,14 +179,14 @@ class _Partitions:
 
 
 def _missing(name: str) -> MetadataTopic:
-    """Return what is told of a topic that could be there; nothing makes it, ever."""
+    """Return the answer for a nonexistent topic; Metadata never creates one."""
     is_legal = _LEGAL_NAME.fullmatch(name) is not None
     error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_legal else ErrorCode.INVALID_TOPIC_EXCEPTION
     return MetadataTopic(error, name, is_internal=name in INTERNAL_TOPICS)
 
 
 def no_topic(version: int, error: ErrorCode, item: Any) -> MetadataTopic:  # noqa: ANN401 - kio's
-    """Return an error about an item of a request, which repeats the item as far as it can."""
+    """Return an error for an item of a request, which repeats as much of the item as it can."""
     name = item.name if item.name is not None or version >= TOPIC_IDS_VERSION else ""
     return MetadataTopic(error, name, getattr(item, "topic_id", None))
 

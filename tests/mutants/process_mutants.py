@@ -69,7 +69,7 @@ PROCESS_MUTANTS: Final = (
     Mutant(
         name="a replaced worker has the files of the start",
         file="daemon/workers/pool.py",
-        text="        self._order_files(link)  # they may be others than when it was started\n",
+        text="        self._order_files(link)  # they may have changed since the worker started\n",
         becomes="",
         found_by="tests/daemon/workers/test_pool.py::test_workers_get_the_files_that_are_in_force",
     ),
