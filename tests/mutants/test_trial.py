@@ -1,4 +1,4 @@
-"""What becomes of a mutant, tried on a tree of one function."""
+"""What becomes of a mutant, tried on a tree of one function, laid out as the project is."""
 
 from __future__ import annotations
 
@@ -10,13 +10,18 @@ from tests.mutants.mutant import Mutant
 from tests.mutants.trial import Copy, Outcome
 
 MODULE = "def answer() -> int:\n    return 42\n"
-TEST = "from guard import answer\n\n\ndef test_it() -> None:\n    assert answer() % 2 == 0\n"
+TEST = (
+    "from laid.room.guard import answer\n\n\ndef test_it() -> None:\n    assert answer() % 2 == 0\n"
+)
 
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Copy:
     root = tmp_path_factory.mktemp("root")
-    (root / "guard.py").write_text(MODULE)
+    (root / "room").mkdir()
+    (root / "room" / "guard.py").write_text(MODULE)
+    (root / "src" / "laid").mkdir(parents=True)
+    (root / "src" / "laid" / "room").symlink_to("../../room")
     (root / "test_guard.py").write_text(TEST)
     return Copy(root, tmp_path_factory.mktemp("copy"))
 
@@ -24,7 +29,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Copy:
 def becoming(text: str, *, test: str = "test_it") -> Mutant:
     return Mutant(
         name=text,
-        file="guard.py",
+        file="room/guard.py",
         text="return 42",
         becomes=text,
         found_by=f"test_guard.py::{test}",

@@ -65,7 +65,12 @@ class Copy:
         self._tree = folder / "tree"
         self._output = folder / "output"
         self._scratch = folder / "scratch"
-        shutil.copytree(root, self._tree, ignore=_NOT_COPIED)
+        # What is imported stands below src as links: copied as such, they lead into the copy.
+        shutil.copytree(root, self._tree, symlinks=True, ignore=_NOT_COPIED)
+
+    @property
+    def _import_path(self) -> tuple[str, str]:
+        return str(self._tree / "src"), str(self._tree)
 
     @property
     def output(self) -> str:
@@ -106,7 +111,7 @@ class Copy:
             subprocess.Popen(
                 command,
                 cwd=self._tree,
-                env=os.environ | {"PYTHONPATH": str(self._tree)},
+                env=os.environ | {"PYTHONPATH": os.pathsep.join(self._import_path)},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
