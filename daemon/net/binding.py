@@ -39,9 +39,17 @@ class SocketFile:
         self._path: Final = path
         self._descriptor: Final = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
 
+    @property
+    def is_in_place(self) -> bool:
+        """Whether clients that connect to the path come to this socket."""
+        try:
+            return os.path.samestat(self._path.lstat(), os.fstat(self._descriptor))
+        except OSError:
+            return False
+
     def remove(self) -> None:
         try:
-            if os.path.samestat(self._path.lstat(), os.fstat(self._descriptor)):
+            if self.is_in_place:
                 self._path.unlink()
         except FileNotFoundError:
             pass
@@ -88,14 +96,22 @@ class BoundEndpoint:
     def listen(self) -> list[trio.SocketListener]:
         """Start listening; from now on the listeners own the sockets.
 
+        A Unix socket that does not listen yet looks like one that a killed process has left, so a
+        second daemon removes its file. It no longer does once we listen, so we check after that.
+
         Raises:
-            StartError: another process has started to listen there meanwhile.
+            StartError: another process has started to listen there, or has bound there, meanwhile.
         """
         try:
             for bound in self._sockets:
                 bound.listen(BACKLOG)
         except OSError as error:
             raise StartError(f"{self._key}: {self.address}: {error.strerror}") from error
+        if self._file is not None and not self._file.is_in_place:
+            raise StartError(
+                f"{self._key}: {self.address}: another process has taken the path meanwhile; give"
+                " each daemon a path of its own"
+            )
         self._listening.set()
         return [trio.SocketListener(bound) for bound in self._sockets]
 

@@ -51,10 +51,20 @@ PROCESS_MUTANTS: Final = (
     Mutant(
         name="whoever's Unix socket is at the path is removed at the end",
         file="daemon/net/binding.py",
-        text="            if os.path.samestat(self._path.lstat(), os.fstat(self._descriptor)):\n",
+        text="            if self.is_in_place:\n",
         becomes="            if True:\n",
         found_by=(
             "tests/daemon/net/test_binding.py::test_the_socket_of_another_daemon_at_the_path_is_kept"
+        ),
+    ),
+    Mutant(
+        name="a daemon whose Unix socket was replaced says that it is ready",
+        file="daemon/net/binding.py",
+        text="        if self._file is not None and not self._file.is_in_place:\n",
+        becomes="        if False:\n",
+        found_by=(
+            "tests/daemon/net/test_binding.py"
+            "::test_of_two_daemons_that_start_at_one_path_the_one_without_its_file_ends"
         ),
     ),
     Mutant(

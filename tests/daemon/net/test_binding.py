@@ -118,6 +118,22 @@ async def test_the_socket_of_another_daemon_at_the_path_is_kept(tmp_path: Path) 
     assert not path.exists()
 
 
+async def test_of_two_daemons_that_start_at_one_path_the_one_without_its_file_ends(
+    tmp_path: Path,
+) -> None:
+    """Nobody would ever reach it, and it would say that it is ready."""
+    path = tmp_path / "stream"
+    first = await bind_unix(path, STREAM_KEY)
+    second = await bind_unix(path, STREAM_KEY)
+    with pytest.raises(StartError, match=f"{STREAM_KEY}: unix:{path}: another process has taken"):
+        first.listen()
+    (listener,) = second.listen()
+    first.close()
+    async with await trio.open_unix_socket(path), await listener.accept():
+        pass
+    second.close()
+
+
 async def test_a_socket_that_somebody_else_has_removed_is_no_error(tmp_path: Path) -> None:
     """The end goes on."""
     path = tmp_path / "stream"
