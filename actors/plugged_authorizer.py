@@ -31,6 +31,7 @@ from authorizerd.actors.plugged_values import (
     CheckedCompletions,
     as_fault,
     check_count,
+    checked_answers,
     checked_count,
     checked_slices,
     guarded,
@@ -162,8 +163,7 @@ class PluggedAuthorizer(Decider):
         counts: DecisionCounts,
     ) -> list[bool]:
         try:
-            answers = [each is True for each in authorize(context, actions)]
-            check_count(answers, actions)
+            answers = checked_answers(authorize(context, actions), actions)
         except NotReadyError:
             counts.not_ready += len(actions)
             raise

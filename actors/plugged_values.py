@@ -17,6 +17,8 @@ from authorizerd.actors.errors import AuthorizerFaultError
 Value = TypeVar("Value")
 
 _ACLS_PER_SLICE: Final = 4096
+_ACLS_MAX: Final = 2**53
+"""The largest number up to which a metric, a float, holds each."""
 
 
 class CheckedCompletions(Sequence[Completion[Value]]):
@@ -37,6 +39,10 @@ class CheckedCompletions(Sequence[Completion[Value]]):
         on_failure: Callable[[BaseException], None],
     ) -> None:
         if not isinstance(inner, ItemCompletions):
+            if not isinstance(inner, Sequence):  # a generator might never end
+                raise AuthorizerFaultError(
+                    f"{type(inner).__name__} in place of a sequence of completions"
+                )
             inner = tuple(inner)
             _check_kinds(inner, Completion)
         self._inner: Final = inner
@@ -198,6 +204,20 @@ def _fault_of(error: BaseException) -> AuthorizerFaultError:
     return AuthorizerFaultError(f"the authorizer has raised {type(error).__name__}")
 
 
+def checked_answers(answers: object, actions: Sequence[object]) -> list[bool]:
+    """Return for each action whether it is allowed: only ``True`` itself allows.
+
+    Raises:
+        AuthorizerFaultError: these are not a list or tuple, or not as many as actions. The keys of
+            a dict and the values of a generator could allow by mistake, and might never end.
+    """
+    if not isinstance(answers, list | tuple):
+        raise AuthorizerFaultError(f"{type(answers).__name__} in place of a list of answers")
+    checked = [each is True for each in answers]
+    check_count(checked, actions)
+    return checked
+
+
 def check_count(answers: Sequence[object], items: Sequence[object]) -> None:
     if len(answers) != len(items):
         raise AuthorizerFaultError(f"{len(answers)} answers to {len(items)} items")
@@ -207,8 +227,10 @@ def checked_count(count: object) -> int:
     """Return ``count``.
 
     Raises:
-        AuthorizerFaultError: it is not a number.
+        AuthorizerFaultError: it is not a number, or not one that a metric can show.
     """
     if not isinstance(count, int):
         raise AuthorizerFaultError(f"{type(count).__name__} in place of the number of ACLs")
+    if not -1 <= count <= _ACLS_MAX:
+        raise AuthorizerFaultError("the number of ACLs is out of range")
     return count

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
+from itertools import repeat
 from typing import cast
 
 import pytest
@@ -112,6 +113,30 @@ def test_what_is_no_answer_is_a_denial(answers: object) -> None:
     assert authorizer.counts == {"Kafka": DecisionCounts(denied=2)}
     is_told = answers not in ([1, "yes"], [None, None])  # of a right number, all of them no
     assert len(faults) == is_told
+
+
+class _Truthy:
+    """As a library's own booleans: true, and equal to True."""
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [{True: False}, {True}, frozenset((True,)), (each for each in [True]), repeat(True),
+     {True: 1}.keys(), [_Truthy()], _Truthy(), range(1, 2), b"\1"],
+    ids=lambda answers: type(answers).__name__,
+)  # fmt: skip
+def test_a_list_of_real_bools_alone_allows(answers: object) -> None:
+    """The one key of a dict is not the answer to one question, and some iterators never end."""
+    authorizer, _ = plugged(Plug(answers))
+    assert authorizer.authorize(CONTEXT, [READ_T]) == [False]
 
 
 @pytest.mark.parametrize("error", [NotReadyError("loading"), InvalidQuestionError("who?")])
@@ -308,7 +333,7 @@ def test_what_it_fails_at_beside_decisions_does_no_harm(error: BaseException) ->
         authorizer.validate_reconfiguration({})
 
 
-@pytest.mark.parametrize("count", ["many", None, 1.5, [1]])
+@pytest.mark.parametrize("count", ["many", None, 1.5, [1], -2, 2**64])
 def test_a_number_of_acls_that_is_none_is_not_known(count: object) -> None:
     """A scrape has to have a number."""
 

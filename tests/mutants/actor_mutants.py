@@ -207,10 +207,19 @@ ACTOR_MUTANTS: Final = (
     ),
     Mutant(
         name="whatever a plug-in answers but False allows",
-        file="actors/plugged_authorizer.py",
+        file="actors/plugged_values.py",
         text="[each is True for each in",
         becomes="[each is not False for each in",
         found_by="tests/actors/test_plugged_authorizer.py::test_what_is_no_answer_is_a_denial",
+    ),
+    Mutant(
+        name="the keys of a dict that a plug-in answers with are answers",
+        file="actors/plugged_values.py",
+        text="    if not isinstance(answers, list | tuple):\n",
+        becomes="    if not isinstance(answers, list | tuple | dict):\n",
+        found_by=(
+            "tests/actors/test_plugged_authorizer.py::test_a_list_of_real_bools_alone_allows"
+        ),
     ),
     Mutant(
         name="an audit line is dropped and not counted",
