@@ -25,7 +25,7 @@ from authorizerd.acl.model import (
     PermissionType,
     ResourceType,
 )
-from authorizerd.acl.patterns import NO_PATTERNS, Patterns, leaf
+from authorizerd.acl.patterns import NO_PATTERNS, Patterns, get_weight
 from authorizerd.acl.snapshot import AclSnapshot, Rules, rules_of
 from authorizerd.acl.steps import Steps
 
@@ -213,7 +213,7 @@ def _denials_in(patterns: Patterns, operations: tuple[int, ...]) -> _Denials:
         denies |= deny_bit(operation)
     return (
         patterns.lengths,
-        lambda pattern_type, name: leaf(patterns, pattern_type, name) & denies != 0,
+        lambda pattern_type, name: get_weight(patterns, pattern_type, name) & denies != 0,
     )
 
 

@@ -41,8 +41,8 @@ from authorizerd.acl.patterns import (
     AFTER_WILDCARD,
     NO_PATTERNS,
     Patterns,
-    found,
     is_wildcard,
+    look_up,
     matches,
     misses_wildcard,
 )
@@ -108,7 +108,7 @@ _SPEAKING: Final = tuple(
 """By the question's operation code: the bits of a leaf that speak of it, and their meaning."""
 
 
-def authorize(  # noqa: C901 - the hot path: ``found`` stands here once more, without its call
+def authorize(  # noqa: C901 - the hot path: ``look_up`` is inlined
     snapshot: AclSnapshot,
     settings: AuthorizerSettings,
     principal: str,
@@ -146,22 +146,22 @@ def authorize(  # noqa: C901 - the hot path: ``found`` stands here once more, wi
             bits |= _of_host(rules, host, operation, resource_name)
     everyone = index.everyone
     if everyone is not NO_RULES:
-        bits |= found(everyone.any_host, resource_name)
+        bits |= look_up(everyone.any_host, resource_name)
         if everyone.hosts:
             bits |= _of_host(everyone, host, operation, resource_name)
     if bits & DENIES[operation]:
         return False
     if bits & ALLOWS[operation]:
         return True
-    return settings.allow_everyone_if_no_acl_found and not found(index.resources, resource_name)
+    return settings.allow_everyone_if_no_acl_found and not look_up(index.resources, resource_name)
 
 
 def _of_host(rules: Rules, host: str | None, operation: int, name: str) -> int:
     """Return the bits of the rules for single hosts; an unknown host meets every denial."""
     if host is not None:
         patterns = rules.hosts.get(host)
-        return 0 if patterns is None else found(patterns, name)
-    if found(rules.host_denials, name) & HOST_DENIES[operation]:
+        return 0 if patterns is None else look_up(patterns, name)
+    if look_up(rules.host_denials, name) & HOST_DENIES[operation]:
         return DENIES[operation]
     return 0
 
@@ -190,7 +190,7 @@ def explain(snapshot: AclSnapshot, settings: AuthorizerSettings, question: Quest
     if acls:
         return _decided_by(acls, question.resource_name)
     index = snapshot.types[question.resource_type]
-    if settings.allow_everyone_if_no_acl_found and not found(
+    if settings.allow_everyone_if_no_acl_found and not look_up(
         index.resources, question.resource_name
     ):
         return DEFAULT_ALLOW

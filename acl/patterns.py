@@ -58,7 +58,7 @@ def matches(pattern_type: int, pattern_name: str, name: str) -> bool:
     return name.startswith(pattern_name)
 
 
-def found(patterns: Patterns, name: str) -> int:
+def look_up(patterns: Patterns, name: str) -> int:
     """Return the bits of every pattern that matches ``name``, joined by OR."""
     bits = patterns.literals.get(name, 0)
     if not misses_wildcard(name):
@@ -72,7 +72,7 @@ def found(patterns: Patterns, name: str) -> int:
     return bits
 
 
-def leaf(patterns: Patterns, pattern_type: int, name: str) -> int:
+def get_weight(patterns: Patterns, pattern_type: int, name: str) -> int:
     """Return the sum at one pattern, 0 where there is none."""
     if is_wildcard(pattern_type, name):
         return patterns.wildcard
@@ -81,7 +81,7 @@ def leaf(patterns: Patterns, pattern_type: int, name: str) -> int:
     return patterns.prefixes.get(name, 0)
 
 
-def added(patterns: Patterns, pattern_type: int, name: str, weight: int) -> Patterns:
+def add_weight(patterns: Patterns, pattern_type: int, name: str, weight: int) -> Patterns:
     """Return ``patterns`` with ``weight`` (negative to take away) added at one pattern."""
     wildcard, literals, prefixes, lengths, counts = (
         patterns.wildcard,

@@ -35,7 +35,7 @@ from authorizerd.acl.model import (
     Change,
     ChangeBatch,
 )
-from authorizerd.acl.patterns import NO_PATTERNS, Patterns, added, leaf
+from authorizerd.acl.patterns import NO_PATTERNS, Patterns, add_weight, get_weight
 
 
 class Rules(msgspec.Struct, frozen=True, gc=False):
@@ -89,11 +89,11 @@ EMPTY_SNAPSHOT: Final = AclSnapshot(
 )
 
 
-def holds(index: TypeIndex, acl: Acl) -> bool:
+def contains(index: TypeIndex, acl: Acl) -> bool:
     """Say whether a plain ``acl`` (not odd) is in the index of its type."""
     rules = rules_of(index, acl.principal)
     patterns = rules.any_host if acl.host == WILDCARD else rules.hosts.get(acl.host, NO_PATTERNS)
-    return leaf(patterns, acl.pattern_type, acl.resource_name) & weight(acl) != 0
+    return get_weight(patterns, acl.pattern_type, acl.resource_name) & weight(acl) != 0
 
 
 def rules_of(index: TypeIndex, principal: str) -> Rules:
@@ -147,7 +147,7 @@ def with_acl(snapshot: AclSnapshot, id: bytes, acl: Acl) -> AclSnapshot:
         if acl in odd:
             raise DuplicateAclError(id, acl)
         odd = odd.set(acl, id)
-    elif holds(types[acl.resource_type], acl):
+    elif contains(types[acl.resource_type], acl):
         raise DuplicateAclError(id, acl)
     return AclSnapshot(snapshot.offset, snapshot.acls.set(id, acl), _weighed(types, acl, 1), odd)
 
@@ -179,7 +179,7 @@ def _weighed(types: tuple[TypeIndex, ...], acl: Acl, sign: int) -> tuple[TypeInd
         principals = principals.set(acl.principal, changed)
     elif rules is not NO_RULES:
         principals = principals.delete(acl.principal)
-    resources = added(index.resources, acl.pattern_type, acl.resource_name, sign)
+    resources = add_weight(index.resources, acl.pattern_type, acl.resource_name, sign)
     return (*types[:code], TypeIndex(principals, everyone, resources), *types[code + 1 :])
 
 
@@ -190,13 +190,13 @@ def _changed(rules: Rules, acl: Acl, rule_weight: int, denial_weight: int) -> Ru
     any_host, hosts, host_denials = rules.any_host, rules.hosts, rules.host_denials
     denying_hosts = rules.denying_hosts
     if acl.host == WILDCARD:
-        any_host = added(any_host, pattern_type, name, rule_weight)
+        any_host = add_weight(any_host, pattern_type, name, rule_weight)
     else:
-        patterns = added(hosts.get(acl.host, NO_PATTERNS), pattern_type, name, rule_weight)
+        patterns = add_weight(hosts.get(acl.host, NO_PATTERNS), pattern_type, name, rule_weight)
         is_last = patterns is NO_PATTERNS
         hosts = hosts.delete(acl.host) if is_last else hosts.set(acl.host, patterns)
         if denial_weight:
-            host_denials = added(host_denials, pattern_type, name, denial_weight)
+            host_denials = add_weight(host_denials, pattern_type, name, denial_weight)
         if is_indexed(acl):
             change = add_host if rule_weight > 0 else remove_host
             denying_hosts = change(denying_hosts, acl)

@@ -24,7 +24,7 @@ from authorizerd.acl.snapshot import (
     CHANGES_PER_STATE,
     STATES_FREED_PER_STEP,
     AclSnapshot,
-    holds,
+    contains,
     with_acl,
     without_acl,
 )
@@ -123,7 +123,7 @@ def plan_creations(
     size = 0
     for number, acl in enumerate(acls, 1):
         error = _creation_error(acl, faults)
-        if error is None and not holds(tail.types[acl.resource_type], acl):
+        if error is None and not contains(tail.types[acl.resource_type], acl):
             change = AclAdded(new_id(), acl)
             tail = with_acl(tail, change.id, acl)
             changes.append(change)

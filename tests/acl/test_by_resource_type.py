@@ -122,12 +122,12 @@ def test_the_work_is_done_in_steps_whatever_is_stored(monkeypatch: pytest.Monkey
     snapshot = build(AclAdded(n.to_bytes(16, "big"), acl) for n, acl in enumerate(held))
     lookups = 0
 
-    def leaf(*args: Any) -> int:  # noqa: ANN401 - those of what it stands for
+    def get_weight(*args: Any) -> int:  # noqa: ANN401 - the signature of the function it replaces
         nonlocal lookups
         lookups += 1
-        return patterns.leaf(*args)
+        return patterns.get_weight(*args)
 
-    monkeypatch.setattr(by_resource_type, "leaf", leaf)
+    monkeypatch.setattr(by_resource_type, "get_weight", get_weight)
     steps = authorize_by_resource_type(
         snapshot, AuthorizerSettings(), "User:a", None, Operation.READ, TOPIC
     )

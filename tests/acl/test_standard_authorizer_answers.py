@@ -15,7 +15,7 @@ from authorizerd.acl.decision import Decision, authorize, explain
 from authorizerd.acl.errors import InvalidAclError, InvalidQuestionError, NotReadyError
 from authorizerd.acl.filters import scan_acls
 from authorizerd.acl.model import Acl, AclAdded, AclFilter, AclRemoved, ChangeBatch, Question
-from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot, apply, apply_changes, holds
+from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot, apply, apply_changes, contains
 from authorizerd.acl.steps import finish
 from authorizerd.acl.validation import validate_filter, validate_new_acl
 from authorizerd.actors.authorizer import RequestContext
@@ -216,7 +216,7 @@ def check_creation(step: Case, expected: Case, snapshot: AclSnapshot, next_id: i
         assert errors == [text and text["message"] for text in texts]
     records = []
     for acl, error in zip(acls, errors, strict=True):
-        if error is None and not holds(snapshot.types[acl.resource_type], acl):
+        if error is None and not contains(snapshot.types[acl.resource_type], acl):
             records.append(acl)
             snapshot = apply_changes(snapshot, [AclAdded(acl_id(next_id), acl)])
             next_id += 1

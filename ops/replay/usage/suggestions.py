@@ -12,7 +12,7 @@ from typing import NamedTuple, Self
 import msgspec
 
 from authorizerd.acl.model import RESOURCE_TYPES, WILDCARD, Acl, PatternType, PermissionType
-from authorizerd.acl.patterns import Patterns, found, is_wildcard
+from authorizerd.acl.patterns import Patterns, is_wildcard, look_up
 from authorizerd.replay.acl_set import AclSet
 from authorizerd.replay.evaluation.index import build_index
 from authorizerd.replay.usage.commands import why_inexpressible
@@ -172,7 +172,7 @@ def _covers(resources: Patterns, acl: Acl) -> bool:
     if is_wildcard(acl.pattern_type, name):
         return bool(resources.wildcard or resources.prefixes.get("", 0))
     if acl.pattern_type == PatternType.LITERAL:
-        return bool(found(resources, name))
+        return bool(look_up(resources, name))
     if resources.wildcard and name and not name.startswith(WILDCARD):
         return True
     return any(resources.prefixes.get(name[:length], 0) for length in resources.lengths)
