@@ -1,1 +1,1 @@
-"""The rules of ACLs: model, validation, filters, index, snapshot, decision, explanation. Pure."""
+"""The rules of ACLs: model, validation, filters, index, snapshot, decision, explanation. No I/O."""

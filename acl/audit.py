@@ -1,4 +1,4 @@
-"""The audit line, to the letter: what Kafka's logger ``kafka.authorizer.logger`` writes.
+"""The text of an audit line, identical to Kafka's logger ``kafka.authorizer.logger``.
 
 Source: KIP-504; Kafka 4.3 StandardAuthorizerData.buildAuditMessage and logAuditMessage.
 """
@@ -19,7 +19,10 @@ _RESOURCE_NAMES: Final[dict[int, str]] = {
 
 
 class AuditLevel(IntEnum):
-    """The levels of the audit logger, in log4j's order: a line is written at or above one."""
+    """The levels of the audit logger, in log4j's order.
+
+    The logger writes lines at its level or above.
+    """
 
     TRACE = 0
     DEBUG = 1
@@ -29,7 +32,7 @@ class AuditLevel(IntEnum):
 def audit_level(
     allowed: bool, log_if_allowed: bool = True, log_if_denied: bool = True
 ) -> AuditLevel:
-    """Return the level at which a decision is logged: denials at INFO, the rest below."""
+    """Return the level at which a decision is logged: denials at INFO, allowed requests below."""
     if allowed:
         return AuditLevel.DEBUG if log_if_allowed else AuditLevel.TRACE
     return AuditLevel.INFO if log_if_denied else AuditLevel.TRACE
@@ -44,7 +47,8 @@ def audit_message(
 ) -> str:
     """Return the text of the audit line, without time, level and logger.
 
-    A host that is unknown reads ``unknown``, which no Kafka broker ever writes.
+    An unknown host is written as ``unknown``. Kafka never writes that, since a broker knows every
+    host.
     """
     return (
         f"Principal = {question.principal} is {'Allowed' if decision.allowed else 'Denied'} "

@@ -1,7 +1,7 @@
-"""Which decisions the audit shows: by who asks, by what is asked about, and some of the allowed.
+"""Which decisions the audit log contains: filters by principal and resource, and a sampling rate.
 
-Law: a denial is never sampled away, and the filters pass over one only where they are said to. A
-pattern is an exact name, the beginning of names with a ``*`` behind it, or ``*`` for all of them.
+**Invariant:** denials are never sampled, and the filters skip a denial only if configured to. A
+pattern is an exact name, a prefix followed by ``*``, or ``*`` for every name.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _STEP: Final = 0x9E3779B97F4A7C15  # the circle divided by the golden ratio
 
 
 class NamePatterns(msgspec.Struct, frozen=True, gc=False):
-    """Names, and beginnings of names; the empty beginning is that of all."""
+    """Exact names and prefixes. The empty prefix matches every name."""
 
     names: frozenset[str] = frozenset()
     prefixes: tuple[str, ...] = ()
@@ -32,7 +32,7 @@ ALL_NAMES: Final = NamePatterns(prefixes=("",))
 
 
 def name_patterns(patterns: Iterable[str]) -> NamePatterns:
-    """Return what matches as any of ``patterns`` does."""
+    """Return one matcher for all of ``patterns``."""
     names, prefixes = set(), []
     for pattern in patterns:
         if pattern.endswith(WILDCARD):
@@ -43,7 +43,7 @@ def name_patterns(patterns: Iterable[str]) -> NamePatterns:
 
 
 class ResourcePatterns(msgspec.Struct, frozen=True, gc=False):
-    """Patterns of resource names by the code of their type."""
+    """Patterns of resource names, by resource type code."""
 
     by_type: Mapping[int, NamePatterns] = {}
 
@@ -56,7 +56,7 @@ ALL_RESOURCES: Final = ResourcePatterns(dict.fromkeys(ResourceType, ALL_NAMES))
 
 
 class AuditFilter(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Which decisions may be shown; ``filters_denied``: whether that is asked of denials too."""
+    """Which decisions may be logged. ``filters_denied`` applies the filter to denials, too."""
 
     principals_included: NamePatterns = ALL_NAMES
     principals_excluded: NamePatterns = NO_NAMES
@@ -67,7 +67,7 @@ class AuditFilter(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     def lets_through(
         self, allowed: bool, principal: str, resource_type: int, resource_name: str
     ) -> bool:
-        """Say whether a decision may be shown; what is excluded beats what is included."""
+        """Return True if a decision may be logged. Exclusion beats inclusion."""
         if not (allowed or self.filters_denied):
             return True
         return (
@@ -82,10 +82,10 @@ NO_FILTER: Final = AuditFilter()
 
 
 class AuditRules(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What the audit shows of the decisions that its level admits.
+    """Which of the decisions that the audit level admits are logged.
 
-    ``allowed_rate``: which share is shown of the allowed that the filter lets through, above 0 and
-    at most 1. ``is_required``: whether nothing is decided while the audit cannot be kept.
+    ``allowed_rate`` is the share of the allowed decisions that is logged, above 0 and at most 1.
+    ``is_required``: while the audit log cannot be written, the daemon makes no decision.
     """
 
     filter: AuditFilter = NO_FILTER
@@ -94,11 +94,11 @@ class AuditRules(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Sampler:
-    """Takes a share of what comes, by its number alone.
+    """Select a fixed share of a sequence.
 
-    The numbers go round a circle in steps of the golden ratio, and those that come to lie in an arc
-    of the share's size are taken. So of any run that share is taken, give or take a few, and of
-    every second or every n-th as well: traffic that repeats itself does not hide from it.
+    Why not random numbers? They may miss or repeat by chance. Each call steps around a circle by
+    the golden ratio, and an arc of the wanted size selects. So every run contains the share within
+    a few items, and so does every second or n-th item of it: periodic traffic cannot hide.
     """
 
     __slots__ = ("_arc", "_position")

@@ -1,8 +1,8 @@
-"""Names that the audit is not to show, hidden: by a keyed hash, or cut.
+"""Hide names in the audit log, by a keyed hash or by cutting them.
 
-Law: a name that is to be hidden stands nowhere in what is returned, the rule included. Under one
-secret equal names of one kind stay equal, whoever writes them; without the secret nobody can try
-names until one fits. The secret is in no ``repr``.
+**Invariant:** a hidden name occurs nowhere in the result, including the rule. With one secret,
+equal names of one kind give equal hashes in every process. Without the secret, nobody can find a
+name by trying candidates. The secret is in no ``repr``.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from authorizerd.acl.model import WILDCARD, WILDCARD_PRINCIPAL, Acl, Question
 CUT: Final = "***"
 HASH_PREFIX: Final = "hmac-"
 HASH_DIGITS: Final = 32
-"""Of SHA-256's 64: what two of a billion names would have to share."""
+"""Half of SHA-256's 64 digits. Collisions stay unlikely even among a billion names."""
 
 _CACHE_SIZE: Final = 8192
 _CACHED_CHARACTERS_MAX: Final = 256
 
 
 class Masking(StrEnum):
-    """What is done to a name."""
+    """How a name is hidden."""
 
     NONE = "none"
     HASH = "hash"
@@ -35,8 +35,11 @@ class Masking(StrEnum):
 
 
 class Masker:
-    """Args:
-    secret: what hashes are keyed with; unused where nothing is hashed.
+    """Hide names of principals, hosts and resources.
+
+    Args:
+        principal, host, resource: how names of this kind are hidden.
+        secret: the key of the hashes; unused if nothing is hashed.
     """
 
     __slots__ = ("_hashed", "_host", "_principal", "_resource", "masked", "secret")
@@ -62,14 +65,14 @@ class Masker:
         )
 
     def decision(self, decision: Decision) -> Decision:
-        """Return the decision with its rule hidden as the question is; wildcards stay."""
+        """Return the decision with the names in its rule hidden. Wildcards stay."""
         rule = decision.rule
         if not isinstance(rule, MatchingAcl):
             return decision
         return Decision(decision.allowed, MatchingAcl(self._acl(rule.acl)))
 
     def principal(self, principal: str) -> str:
-        """Return the principal, whose type is kept, with its name hidden."""
+        """Return the principal with its name hidden. Its type stays."""
         kind, colon, name = principal.partition(":")
         if not colon:
             return self._mask(self._principal, "principal", principal)
@@ -98,6 +101,6 @@ class Masker:
         return self._hashed(kind, name)
 
     def _hash(self, kind: str, name: str) -> str:
-        # The kind keeps a user from being found among the topics that bear the same name.
+        # Hash the kind too: a user and a topic of the same name must not be linked.
         text = f"{kind}\0{name}".encode("utf-8", "surrogatepass")
         return HASH_PREFIX + hmac.digest(self.secret, text, "sha256").hex()[:HASH_DIGITS]

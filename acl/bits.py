@@ -1,14 +1,14 @@
-"""What one binding weighs in the index: every leaf is the sum of its bindings' weights.
+"""The weight of one binding in the index. Every leaf of the index is the sum of such weights.
 
-A leaf of the rules is an integer: 16 bits of ALLOW and 16 of DENY by operation code, then a
-16-bit count by operation of what denies without being a plain DENY. Kafka refuses a second id for
-the same binding, so a plain bit stands for exactly one binding and adding or taking away its
-weight cannot carry. What denies oddly (an unknown permission, an unknown pattern type) differs
-in raw codes that the index does not hold, so it is counted: at most 254 * 255 + 254 bindings share
-a lane, which fits 16 bits.
+A leaf is an integer: 16 bits of ALLOW and 16 bits of DENY by operation code, then a 16-bit count
+per operation of the ACLs that deny without being a plain DENY. Kafka refuses a second id for the
+same binding, so a plain bit represents exactly one binding, and adding or subtracting its weight
+cannot carry. The other denials (unknown permission or pattern type) differ in raw codes that the
+index does not hold, so they are counted. At most 254 * 255 + 254 bindings share a lane, which fits
+16 bits.
 
-Implications are spread over the question (``ALLOWS``, ``DENIES``), never over the rule: the sum
-could not be undone otherwise.
+Why not set the bits of implied operations? The sum could not be undone. Instead the masks of the
+question (``ALLOWS``, ``DENIES``) include the operations that imply it.
 
 Source: KIP-290; Kafka 4.3 StandardAuthorizerData.findResult.
 """
@@ -22,13 +22,13 @@ from authorizerd.acl.model import OPERATIONS, Acl, Operation, PatternType, Permi
 OPERATION_CODES: Final = range(16)
 
 _DENY_SHIFT: Final = 16
-_ODD_DENY_SHIFT: Final = 32
-_ODD_DENY_LANE: Final = 16
+_COUNTED_DENY_SHIFT: Final = 32
+_COUNTED_DENY_LANE: Final = 16
 _HOST_DENY_LANE: Final = 48
 
 
 def weight(acl: Acl) -> int:
-    """Return what ``acl`` adds to its leaf: 0 where it can neither allow nor deny."""
+    """Return what ``acl`` adds to its leaf: 0 if it can neither allow nor deny."""
     if acl.operation not in OPERATION_CODES:
         return 0
     usual_pattern = acl.pattern_type in (PatternType.LITERAL, PatternType.PREFIXED)
@@ -36,7 +36,7 @@ def weight(acl: Acl) -> int:
         return 1 << acl.operation if usual_pattern else 0
     if acl.permission_type == PermissionType.DENY and usual_pattern:
         return 1 << (_DENY_SHIFT + acl.operation)
-    return 1 << (_ODD_DENY_SHIFT + _ODD_DENY_LANE * acl.operation)
+    return 1 << (_COUNTED_DENY_SHIFT + _COUNTED_DENY_LANE * acl.operation)
 
 
 def host_denial_weight(acl: Acl) -> int:
@@ -46,8 +46,8 @@ def host_denial_weight(acl: Acl) -> int:
     return 1 << (_HOST_DENY_LANE * acl.operation)
 
 
-def is_odd(acl: Acl) -> bool:
-    """Say whether no bit of the index stands for ``acl`` alone, so that it needs listing."""
+def is_unindexed(acl: Acl) -> bool:
+    """Return True if the bits of the index cannot identify ``acl``, so that it must be listed."""
     return (
         acl.operation not in OPERATION_CODES
         or acl.permission_type not in (PermissionType.ALLOW, PermissionType.DENY)
@@ -93,7 +93,10 @@ ALLOWS: Final = tuple(
 DENIES: Final = tuple(
     _any_of(
         *(1 << (_DENY_SHIFT + rule) for rule in denying_operations(operation)),
-        *(_lane(_ODD_DENY_SHIFT, _ODD_DENY_LANE, rule) for rule in denying_operations(operation)),
+        *(
+            _lane(_COUNTED_DENY_SHIFT, _COUNTED_DENY_LANE, rule)
+            for rule in denying_operations(operation)
+        ),
     )
     for operation in OPERATION_CODES
 )
@@ -103,7 +106,7 @@ HOST_DENIES: Final = tuple(
     _any_of(*(_lane(0, _HOST_DENY_LANE, rule) for rule in denying_operations(operation)))
     for operation in OPERATION_CODES
 )
-"""By the question's operation code: the lanes of the denials over all hosts that deny it."""
+"""By the question's operation code: the lanes, counted over all hosts, that deny it."""
 
 
 def allow_bit(operation: int) -> int:

@@ -1,7 +1,8 @@
-"""The bulk road to a snapshot: the same state as ``acl.snapshot.apply``, for loading a whole log.
+"""The bulk path to a snapshot, for loading a whole log.
 
-Law: what a builder freezes equals what applying the same changes one by one gives. It works in
-small steps, and keeps no large dict (growing one would hold the caller's thread for milliseconds).
+**Invariant:** a frozen builder equals the snapshot that results from applying the same changes one
+by one. It works in small steps, and keeps no large dict: resizing one blocks the thread for
+milliseconds.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Final
 
 from immutables import Map, MapMutation
 
-from authorizerd.acl.bits import host_denial_weight, is_odd, weight
+from authorizerd.acl.bits import host_denial_weight, is_unindexed, weight
 from authorizerd.acl.denying_hosts import NO_DENYING_HOSTS, add_host, is_indexed, remove_host
 from authorizerd.acl.errors import DuplicateAclError, DuplicateIdError, UnknownIdError
 from authorizerd.acl.model import (
@@ -44,12 +45,12 @@ _LITERAL: Final = int(PatternType.LITERAL)
 def _weights(
     resource_type: int, pattern_type: int, operation: int, permission_type: int
 ) -> tuple[int, int, bool]:
-    """Return the rule's weight, that among a host's denials, and whether the ACL is plain.
+    """Return the rule's weight, its weight among a host's denials, and whether the ACL is plain.
 
-    They hang on the codes alone, of which a log has few combinations.
+    The result depends only on the codes, and a log has few combinations of them.
     """
     acl = Acl(resource_type, "", pattern_type, "", "", operation, permission_type)
-    is_plain = resource_type in RESOURCE_TYPES and not is_odd(acl)
+    is_plain = resource_type in RESOURCE_TYPES and not is_unindexed(acl)
     return weight(acl), host_denial_weight(acl), is_plain
 
 
@@ -64,6 +65,8 @@ def _add_at(sums: MapMutation[str, int], name: str, weight: int) -> int:
 
 
 class _PatternsBuilder:
+    """A mutable ``Patterns``."""
+
     __slots__ = ("lengths", "literals", "prefixes", "wildcard")
 
     def __init__(self) -> None:
@@ -73,7 +76,7 @@ class _PatternsBuilder:
         self.lengths: dict[int, int] = {}
 
     def add(self, pattern_type: int, name: str, weight: int) -> int:
-        """Add ``weight`` at one pattern; return the sum that stood there before."""
+        """Add ``weight`` at one pattern. Return the sum from before."""
         if name == WILDCARD and is_wildcard(pattern_type, name):
             before = self.wildcard
             self.wildcard = before + weight
@@ -101,6 +104,8 @@ class _PatternsBuilder:
 
 
 class _RulesBuilder:
+    """A mutable ``Rules``."""
+
     __slots__ = ("any_host", "denying_hosts", "host_denials", "hosts")
 
     def __init__(self) -> None:
@@ -110,7 +115,7 @@ class _RulesBuilder:
         self.denying_hosts = NO_DENYING_HOSTS
 
     def add(self, acl: Acl, rule_weight: int, denial_weight: int) -> int:
-        """Add the weights of ``acl``; return the sum that stood at its leaf before."""
+        """Add the weights of ``acl``. Return the sum of its leaf from before."""
         if acl.host == WILDCARD:
             patterns = self.any_host
             if patterns is None:
@@ -146,7 +151,7 @@ class _RulesBuilder:
 
 
 class _TypeBuilder:
-    """The index of one resource type; ``names`` are the keys of ``rules``."""
+    """A mutable ``TypeIndex``. ``names`` are the keys of ``rules``."""
 
     __slots__ = ("everyone", "names", "resources", "rules")
 
@@ -157,7 +162,10 @@ class _TypeBuilder:
         self.resources = _PatternsBuilder()
 
     def add(self, acl: Acl, sign: int, rule_weight: int, denial_weight: int) -> int:
-        """Add (``sign`` 1) or take away (-1); return the sum that stood at the ACL's leaf."""
+        """Add (``sign`` 1) or subtract (-1) the weights of ``acl``.
+
+        Return the sum of its leaf from before.
+        """
         principal = acl.principal
         if principal == WILDCARD_PRINCIPAL:
             rules = self.everyone
@@ -174,7 +182,7 @@ class _TypeBuilder:
         principals = NO_PRINCIPALS.mutate()
         while self.names:
             for name in self.names[-ITEMS_PER_STEP:]:
-                # Taken out one by one: a map of builders freed at once would hold the thread.
+                # Remove one at a time: freeing a whole map of builders would block the thread.
                 rules = yield from self.rules.pop(name).freeze_in_steps()
                 if rules is not NO_RULES:
                     principals[name] = rules
@@ -185,19 +193,19 @@ class _TypeBuilder:
 
 
 class SnapshotBuilder:
-    """Takes changes in log order, then freezes once; of no use afterwards."""
+    """Collect changes in log order, then freeze once. A frozen builder cannot be used again."""
 
     def __init__(self) -> None:
         self._acls: MapMutation[bytes, Acl] = Map[bytes, Acl]().mutate()
         self._types = [_TypeBuilder() for _ in range(RESOURCE_TYPES.stop)]
-        self._odd: MapMutation[Acl, bytes] = Map[Acl, bytes]().mutate()
+        self._unindexed: MapMutation[Acl, bytes] = Map[Acl, bytes]().mutate()
 
     def apply_changes(self, changes: Iterable[Change]) -> None:
         """Make ``changes`` in order.
 
         Raises:
-            DuplicateIdError, DuplicateAclError, UnknownIdError: as ``acl.snapshot.apply``; the
-                builder is of no use afterwards.
+            DuplicateIdError, DuplicateAclError, UnknownIdError: as ``acl.snapshot.apply``. The
+                builder cannot be used afterwards.
         """
         for change in changes:
             if type(change) is AclAdded:
@@ -216,9 +224,9 @@ class SnapshotBuilder:
             resource_type, acl.pattern_type, acl.operation, acl.permission_type
         )
         if not is_plain:
-            if acl in self._odd:
+            if acl in self._unindexed:
                 raise DuplicateAclError(id, acl)
-            self._odd[acl] = id
+            self._unindexed[acl] = id
         if resource_type in RESOURCE_TYPES:
             before = self._types[resource_type].add(acl, 1, rule_weight, denial_weight)
             if is_plain and before & rule_weight:
@@ -232,17 +240,17 @@ class SnapshotBuilder:
             acl.resource_type, acl.pattern_type, acl.operation, acl.permission_type
         )
         if not is_plain:
-            del self._odd[acl]
+            del self._unindexed[acl]
         if acl.resource_type in RESOURCE_TYPES:
             self._types[acl.resource_type].add(acl, -1, rule_weight, denial_weight)
 
     def freeze_in_steps(self, offset: int) -> Steps[AclSnapshot]:
-        """Yield between small steps of work; the generator's value is the snapshot."""
+        """Return the snapshot. Yield between small steps of work."""
         types = []
         for builder in self._types:
             index = yield from builder.freeze_in_steps()
             types.append(index)
-        return AclSnapshot(offset, self._acls.finish(), tuple(types), self._odd.finish())
+        return AclSnapshot(offset, self._acls.finish(), tuple(types), self._unindexed.finish())
 
     def freeze(self, offset: int) -> AclSnapshot:
         """Return the snapshot of everything applied, at log offset ``offset``."""
@@ -250,7 +258,7 @@ class SnapshotBuilder:
 
 
 def build(added: Iterable[AclAdded], offset: int = 0) -> AclSnapshot:
-    """Return the snapshot that holds just these ACLs."""
+    """Return the snapshot that contains exactly these ACLs."""
     builder = SnapshotBuilder()
     builder.apply_changes(added)
     return builder.freeze(offset)

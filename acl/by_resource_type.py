@@ -1,8 +1,8 @@
 """May this principal do this to *some* resource of this type?
 
-Kafka's answer differs from asking about each resource: implications do not count, an ALLOW whose
-pattern a DENY covers wholly does not either, and with allow.everyone.if.no.acl.found the answer
-hangs on a resource that is really named ``hardcode``.
+Kafka's answer differs from asking about each resource: implied operations do not count, an ALLOW
+does not count if a DENY covers its whole pattern, and with allow.everyone.if.no.acl.found the
+answer depends on a resource that is literally named ``hardcode``.
 
 Source: KIP-679; Kafka 4.3 Authorizer.authorizeByResourceType (the default that brokers run).
 """
@@ -35,7 +35,7 @@ _SHARDS: Final = 256
 
 _Pattern: TypeAlias = tuple[int, str]
 _Denials: TypeAlias = tuple[tuple[int, ...], Callable[[int, str], bool]]
-"""The lengths of the denied prefixes, and what tells whether exactly this pattern is denied."""
+"""The lengths of the denied prefixes, and a test for exactly this pattern being denied."""
 
 _LITERAL: Final = int(PatternType.LITERAL)
 _PREFIXED: Final = int(PatternType.PREFIXED)
@@ -43,7 +43,7 @@ _EVERYTHING: Final[_Pattern] = (_LITERAL, WILDCARD)
 
 
 def check_by_resource_type(operation: int, resource_type: int) -> None:
-    """Refuse what stands for several types or operations, or for none, with Kafka's texts.
+    """Reject codes that are not one resource type and one operation, with Kafka's texts.
 
     Raises:
         InvalidQuestionError: Kafka's IllegalArgumentException.
@@ -71,9 +71,9 @@ def authorize_by_resource_type(
     operation: int,
     resource_type: int,
 ) -> Steps[bool]:
-    """Return, in steps, whether the principal may use some resource of ``resource_type`` so.
+    """Return, in steps, True if the principal may do this to some resource of the type.
 
-    For an unknown host the rules for single hosts only deny.
+    For an unknown host, rules for single hosts can deny but not allow.
 
     Raises:
         InvalidQuestionError: as ``check_by_resource_type``, or the principal is ``User:*``.
@@ -114,10 +114,10 @@ def scan_by_resource_type(
     operation: int,
     resource_type: int,
 ) -> Steps[bool]:
-    """Return, in steps, whether ``acls`` allow the principal some resource of the type.
+    """Return, in steps, True if ``acls`` allow the principal some resource of the type.
 
-    It is ``authorize_by_resource_type`` without an index and without the probe, for ACLs that
-    come in slices.
+    This is ``authorize_by_resource_type`` without an index and without the probe, for ACLs that
+    arrive in slices.
     """
     gathered = _Gathered()
     for some in acls:
@@ -133,7 +133,7 @@ def scan_by_resource_type(
 
 
 class _Gathered:
-    """The patterns that rules allow and deny, held in parts that are small to grow and to free."""
+    """The patterns that rules allow and deny, in parts that are quick to grow and to free."""
 
     __slots__ = ("_allowed", "_allows_all", "_denied", "_denies_all", "_lengths")
 
@@ -158,7 +158,10 @@ class _Gathered:
         self._allowed.append(allowed)
 
     def decide(self) -> Steps[bool]:
-        """Return whether something is allowed that no denial covers; let go of all on the way."""
+        """Return True if some allowed pattern is not covered by a denial.
+
+        Free the patterns on the way.
+        """
         denials = ((tuple(self._lengths), self._is_denied),)
         is_allowed = self._allows_all and not self._denies_all
         while self._allowed:
@@ -177,7 +180,7 @@ class _Gathered:
 
 
 def _sources(rules: Iterable[Rules], host: str | None) -> list[Patterns]:
-    """Return the patterns of rules that may allow."""
+    """Return the patterns of the rules that may allow."""
     sources = [each.any_host for each in rules]
     if host is not None:
         sources += [each.hosts.get(host, NO_PATTERNS) for each in rules]
@@ -185,7 +188,7 @@ def _sources(rules: Iterable[Rules], host: str | None) -> list[Patterns]:
 
 
 def _speaks(acl: Acl, principal: str, host: str | None, operation: int) -> bool:
-    """Return True if a rule of a known kind allows or denies ``operation`` by itself."""
+    """Return True if a rule of a known kind names ``operation`` or ALL, without implication."""
     if acl.permission_type == PermissionType.ALLOW:
         host_fits = acl.host in (WILDCARD, host)
     else:
@@ -225,7 +228,7 @@ def _denials_of_hosts(rules: Rules, operations: tuple[int, ...]) -> _Denials:
 
 
 def _is_denied(pattern_type: int, name: str, denials: Iterable[_Denials]) -> bool:
-    """Return True if a DENY covers all that the pattern of an ALLOW matches."""
+    """Return True if a DENY covers everything that the pattern of an ALLOW matches."""
     size = len(name)
     for lengths, denials_at in denials:
         if pattern_type == _LITERAL and denials_at(_LITERAL, name):

@@ -1,7 +1,7 @@
 """The decision: may this principal do this to this resource?
 
-Law: one call uses one snapshot. Deny wins; where nothing matches, the answer is deny unless
-allow.everyone.if.no.acl.found is set and no ACL's pattern matches the resource at all.
+**Invariant:** one call uses one snapshot. DENY beats ALLOW. If no ACL matches, the answer is deny,
+unless allow.everyone.if.no.acl.found is set and no ACL's pattern matches the resource at all.
 
 Source: KIP-504; Kafka 4.3 StandardAuthorizerData.authorize.
 """
@@ -23,7 +23,7 @@ from authorizerd.acl.bits import (
     allowing_operations,
     deny_bit,
     denying_operations,
-    is_odd,
+    is_unindexed,
 )
 from authorizerd.acl.denying_hosts import NO_HOSTS
 from authorizerd.acl.errors import InvalidQuestionError
@@ -50,14 +50,14 @@ from authorizerd.acl.snapshot import NO_RULES, AclSnapshot, Rules, rules_of
 
 
 class AuthorizerSettings(msgspec.Struct, frozen=True, gc=False):
-    """``super.users``, as exact texts, and ``allow.everyone.if.no.acl.found``."""
+    """The settings that decide: ``super.users``, compared exactly, and the default for no ACL."""
 
     super_users: frozenset[str] = frozenset()
     allow_everyone_if_no_acl_found: bool = False
 
 
 class DefaultRule(Enum):
-    """A rule that is no ACL; the value is its name in the audit log."""
+    """A rule other than an ACL. The value is its name in the audit log."""
 
     SUPER_USER = "SuperUser"
     DEFAULT_ALLOW = "DefaultAllow"
@@ -68,6 +68,8 @@ class DefaultRule(Enum):
 
 
 class MatchingAcl(msgspec.Struct, frozen=True, gc=False):
+    """The ACL that decided."""
+
     acl: Acl
 
     def __str__(self) -> str:
@@ -75,7 +77,7 @@ class MatchingAcl(msgspec.Struct, frozen=True, gc=False):
 
 
 class NamedRule(msgspec.Struct, frozen=True, gc=False):
-    """Where no rule is known: the name of what decides, which is not this module."""
+    """The rule of a decision made outside this module: the name of the authorizer that made it."""
 
     name: str
 
@@ -87,7 +89,7 @@ Rule = DefaultRule | MatchingAcl | NamedRule
 
 
 class Decision(msgspec.Struct, frozen=True, gc=False):
-    """An answer and the rule behind it, as the audit log names it."""
+    """An answer and the rule that led to it, as the audit log names it."""
 
     allowed: bool
     rule: Rule
@@ -105,7 +107,7 @@ _SPEAKING: Final = tuple(
     )
     for operation in OPERATION_CODES
 )
-"""By the question's operation code: the bits of a leaf that speak of it, and their meaning."""
+"""By the question's operation code: the bits of a leaf that apply to it, with their meaning."""
 
 
 def authorize(  # noqa: C901 - the hot path: ``look_up`` is inlined
@@ -117,12 +119,14 @@ def authorize(  # noqa: C901 - the hot path: ``look_up`` is inlined
     resource_type: int,
     resource_name: str,
 ) -> bool:
-    """Return whether the question's principal is allowed; the fields are those of ``Question``.
+    """Return True if the principal is allowed. The arguments are the fields of ``Question``.
 
-    ``operation`` is a code from 0 to 15 and ``resource_type`` one from 0 to 7.
+    Args:
+        operation: a code from 0 to 15.
+        resource_type: a code from 0 to 7.
 
     Raises:
-        InvalidQuestionError: the principal is ``User:*``, which stands for everyone, not for one.
+        InvalidQuestionError: the principal is ``User:*``, which means everyone.
     """
     if principal in settings.super_users:
         return True
@@ -130,6 +134,7 @@ def authorize(  # noqa: C901 - the hot path: ``look_up`` is inlined
         raise _wildcard_principal()
     index = snapshot.types[resource_type]
     bits = 0
+    # Why not two calls of `look_up`? The calls would cost a fifth of the decision.
     rules = index.principals.get(principal)
     if rules is not None:
         patterns = rules.any_host
@@ -157,7 +162,10 @@ def authorize(  # noqa: C901 - the hot path: ``look_up`` is inlined
 
 
 def _of_host(rules: Rules, host: str | None, operation: int, name: str) -> int:
-    """Return the bits of the rules for single hosts; an unknown host meets every denial."""
+    """Return the bits of the rules for single hosts.
+
+    Every such denial applies to an unknown host.
+    """
     if host is not None:
         patterns = rules.hosts.get(host)
         return 0 if patterns is None else look_up(patterns, name)
@@ -168,16 +176,16 @@ def _of_host(rules: Rules, host: str | None, operation: int, name: str) -> int:
 
 def _wildcard_principal() -> InvalidQuestionError:
     return InvalidQuestionError(
-        f"principal {WILDCARD_PRINCIPAL} stands for everyone and cannot itself be asked about"
+        f"principal {WILDCARD_PRINCIPAL} means everyone: ask about one principal"
     )
 
 
 def explain(snapshot: AclSnapshot, settings: AuthorizerSettings, question: Question) -> Decision:
     """Return the decision with the rule that Kafka's audit log names for it.
 
-    That is the first DENY in Kafka's scan order, otherwise its last matching ALLOW. Kafka knows
-    every host. Where the host is unknown and rules deny single hosts, one of those that share a
-    pattern and an operation stands for all: always the same one for the same rules.
+    This is the first DENY in Kafka's scan order, or else the last matching ALLOW. In Kafka the host
+    is always known. If it is unknown here and rules deny single hosts, one rule represents those
+    that share a pattern and an operation. The choice depends only on the rules.
 
     Raises:
         InvalidQuestionError: as ``authorize``.
@@ -198,7 +206,7 @@ def explain(snapshot: AclSnapshot, settings: AuthorizerSettings, question: Quest
 
 
 def _decided_by(acls: list[Acl], name: str) -> Decision:
-    """Return the decision of ``acls``, one or more that speak of ``name``."""
+    """Return the decision that ``acls``, at least one ACL that matches ``name``, lead to."""
     if len(acls) == 1:
         return Decision(acls[0].permission_type == PermissionType.ALLOW, MatchingAcl(acls[0]))
     denying = [acl for acl in acls if acl.permission_type != PermissionType.ALLOW]
@@ -212,14 +220,15 @@ def _decided_by(acls: list[Acl], name: str) -> Decision:
 
 
 def _scan_key(acl: Acl, wildcard_section: int) -> tuple[int, int, int, int, bytes, bytes, int]:
-    """Order ACLs that match one name as Kafka meets them.
+    """Return a sort key that orders the ACLs matching one name as Kafka's scan meets them.
 
-    It scans the name's own section (0), where a longer pattern stands before a shorter one, then
-    from the literal ``*`` on, downwards: for a name that sorts below ``*`` that meets the own
-    section a second time, so the last ALLOW then stands there (``wildcard_section`` -1). (Where a
-    pattern of another name sorts between the two, Kafka's second scan ends before; which of two
-    ALLOWs it names then is not followed here.) Within a pattern StandardAcl.compareTo decides,
-    whose texts compare by UTF-16 units.
+    Kafka first scans the section of the name (0), longer patterns before shorter ones. It then
+    scans downwards from the literal ``*``. For a name that sorts below ``*``, the second scan meets
+    the name's section again, so the last ALLOW is in that section (``wildcard_section`` -1). Within
+    one pattern, StandardAcl.compareTo decides, which compares texts by UTF-16 units.
+
+    One case is not reproduced: if a pattern of another name sorts between the two sections, Kafka's
+    second scan ends early and may name another ALLOW.
     """
     is_in_wildcard_section = is_wildcard(acl.pattern_type, acl.resource_name)
     return (
@@ -236,7 +245,8 @@ def _scan_key(acl: Acl, wildcard_section: int) -> tuple[int, int, int, int, byte
 def matching_acls(snapshot: AclSnapshot, question: Question) -> list[Acl]:
     """Return every ACL that allows or denies the question, in no order.
 
-    For an unknown host there are as many as single hosts are denied; ``explain`` looks at a few.
+    For an unknown host the result grows with the number of denied hosts; ``explain`` needs only a
+    few.
     """
     return _matching(snapshot, question, None)
 
@@ -244,11 +254,11 @@ def matching_acls(snapshot: AclSnapshot, question: Question) -> list[Acl]:
 def _matching(snapshot: AclSnapshot, question: Question, hosts_max: int | None) -> list[Acl]:
     """Return the ACLs that allow or deny the question.
 
-    The index gives plain ACLs back. The odd ones, whose codes it does not hold, are looked through.
+    The index yields the plain ACLs. The unindexed ones are searched one by one.
 
     Args:
-        hosts_max: for an unknown host, how many hosts' denials to return of each pattern and
-            operation; None for all.
+        hosts_max: for an unknown host, the maximum number of denied hosts to return per pattern and
+            operation; None returns all.
     """
     index = snapshot.types[question.resource_type]
     acls: list[Acl] = []
@@ -264,8 +274,8 @@ def _matching(snapshot: AclSnapshot, question: Question, hosts_max: int | None) 
             acls += _matching_at(patterns, principal, question.host, question)
         else:
             acls += _denials_of_hosts(rules, principal, question, hosts_max)
-    if snapshot.odd:
-        acls += (acl for acl in snapshot.odd if _denies_oddly(acl, question))
+    if snapshot.unindexed:
+        acls += (acl for acl in snapshot.unindexed if _denies_unindexed(acl, question))
     return acls
 
 
@@ -285,7 +295,7 @@ def _matching_at(patterns: Patterns, principal: str, host: str, question: Questi
 def _denials_of_hosts(
     rules: Rules, principal: str, question: Question, hosts_max: int | None
 ) -> list[Acl]:
-    """Return plain ACLs that deny the question for a single host, ``hosts_max`` of a kind."""
+    """Return plain ACLs that deny the question for one host, up to ``hosts_max`` of each kind."""
     operation, deny = question.operation, PermissionType.DENY
     return [
         Acl(question.resource_type, pattern_name, pattern_type, principal, host, rule, deny)
@@ -301,7 +311,7 @@ def _denials_of_hosts(
 
 
 def _leaves(patterns: Patterns, name: str, mask: int) -> list[tuple[int, PatternType, str]]:
-    """Return the bits of ``mask`` at each pattern that matches ``name``, where there are any."""
+    """Return the non-zero bits under ``mask`` of each pattern that matches ``name``."""
     leaves: list[tuple[int, PatternType, str]] = []
     bits = patterns.literals.get(name, 0) & mask
     if bits:
@@ -318,9 +328,9 @@ def _leaves(patterns: Patterns, name: str, mask: int) -> list[tuple[int, Pattern
     return leaves
 
 
-def _denies_oddly(acl: Acl, question: Question) -> bool:
+def _denies_unindexed(acl: Acl, question: Question) -> bool:
     return (
-        is_odd(acl)
+        is_unindexed(acl)
         and acl.permission_type != PermissionType.ALLOW
         and acl.resource_type == question.resource_type
         and acl.resource_type in RESOURCE_TYPES

@@ -1,7 +1,7 @@
 """The single hosts that one principal's DENY rules name, by pattern and operation.
 
-A question whose host is unknown meets every such rule, and one of them is named. Looking for it
-among the rules of each host would take as long as there are hosts.
+Every such rule applies to a question with an unknown host, and the explanation names one of them.
+Why an index? Searching the rules of each host would take time in proportion to the hosts.
 """
 
 from __future__ import annotations
@@ -11,14 +11,17 @@ from typing import Final, TypeAlias
 
 from immutables import Map
 
-from authorizerd.acl.bits import is_odd
+from authorizerd.acl.bits import is_unindexed
 from authorizerd.acl.model import Acl, PermissionType
 
 Place: TypeAlias = tuple[int, str, int]
 """A pattern's type and name, and an operation."""
 Hosts: TypeAlias = Map[int, str]
-"""Hosts by their digests: texts hash differently in each process, numbers do not. So the first
-host of a set is the same in every process, whatever the order in which the hosts were added."""
+"""Hosts by their digests.
+
+Why digests? Python hashes texts differently in each process, but not numbers. So the first host of
+a set is the same in every process, whatever the order of insertion.
+"""
 DenyingHosts: TypeAlias = Map[Place, Hosts]
 
 NO_HOSTS: Final[Hosts] = Map()
@@ -28,8 +31,8 @@ _DIGEST_BYTES: Final = 16
 
 
 def is_indexed(acl: Acl) -> bool:
-    """Return True if a rule for one host belongs here: a DENY that is not odd."""
-    return acl.permission_type == PermissionType.DENY and not is_odd(acl)
+    """Return True if this index contains a rule for one host: a DENY that is not unindexed."""
+    return acl.permission_type == PermissionType.DENY and not is_unindexed(acl)
 
 
 def add_host(index: DenyingHosts, acl: Acl) -> DenyingHosts:

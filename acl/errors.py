@@ -1,4 +1,4 @@
-"""What can be wrong with ACLs, one class for each thing that a caller may want to tell apart."""
+"""The errors of ACLs, one class for each case that a caller may want to distinguish."""
 
 from __future__ import annotations
 
@@ -19,27 +19,33 @@ class PolicyViolationError(AclError):
 
 
 class InvalidQuestionError(AclError):
-    """A question that cannot be asked; it is never answered with an allow."""
+    """A question that cannot be answered. It never leads to an allow."""
 
 
 class NotReadyError(AclError):
-    """The ACLs are not loaded yet, and the principal is no super user (AUTHORIZER_NOT_READY)."""
+    """The ACLs are not loaded yet, and the principal is not a super user (AUTHORIZER_NOT_READY)."""
 
 
 class DuplicateIdError(ChangeError):
+    """A change adds an id that is already present."""
+
     def __init__(self, id: bytes) -> None:
         super().__init__(f"an ACL with id {id.hex()} is already present")
         self.id = id
 
 
 class DuplicateAclError(ChangeError):
+    """A change adds a binding that is already present under another id."""
+
     def __init__(self, id: bytes, acl: Acl) -> None:
-        super().__init__(f"the ACL with id {id.hex()} repeats a binding that is present: {acl}")
+        super().__init__(f"the ACL with id {id.hex()} has the same binding as another ACL: {acl}")
         self.id = id
         self.acl = acl
 
 
 class UnknownIdError(ChangeError):
+    """A change removes an id that is not present."""
+
     def __init__(self, id: bytes) -> None:
-        super().__init__(f"no ACL with id {id.hex()} is present to be removed")
+        super().__init__(f"cannot remove the ACL with id {id.hex()}: there is none")
         self.id = id

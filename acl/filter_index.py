@@ -1,7 +1,7 @@
-"""Many filters laid over an ACL at once.
+"""Match one ACL against many filters at once.
 
-A request may hold a hundred thousand filters. Laying each of them over every ACL would take as long
-as the product of both. Instead an ACL is looked up among the filters by its own fields, once for
+A request may have a hundred thousand filters. Comparing each with every ACL would take time in
+proportion to the product. Instead, the ACL's own fields are looked up among the filters, once for
 each set of fields that filters fix.
 
 Source: KIP-140, KIP-290; the rules are those of ``acl.filters.accepts``.
@@ -23,16 +23,15 @@ _SHARDS: Final = 256
 _NO_NAMES: Final[list[str]] = []
 
 _Shape: TypeAlias = tuple[bool, ...]
-"""Which fields a filter fixes, in the order in which ``Acl`` and ``AclFilter`` have them."""
+"""Which fields a filter fixes, in the field order of ``Acl`` and ``AclFilter``."""
 _Key: TypeAlias = tuple[Any, ...]
-"""A shape's number, then the fields that it fixes."""
+"""A shape's number, followed by the values of the fields that it fixes."""
 
 
 class FilterIndex:
-    """Filters by what they fix. Filters that match the same ACLs share one number.
+    """Filters by the fields that they fix. Filters that match the same ACLs share one number.
 
-    The tables are spread over small dictionaries: a large one would hold the caller's thread while
-    it grows, and again while it is freed.
+    Why many small dictionaries? Growing or freeing a large one would block the thread.
     """
 
     __slots__ = ("_exact", "_matching", "_names", "_numbers", "count")
@@ -41,17 +40,20 @@ class FilterIndex:
         self.count = 0
         self._exact: dict[_Shape, int] = {}
         self._matching: dict[_Shape, int] = {}
-        """The shapes of filters with pattern type MATCH and a name, which the shape leaves out."""
+        """The shapes of filters with pattern type MATCH and a name.
+
+        The shape leaves the name out.
+        """
         self._numbers: list[dict[_Key, int]] = [{} for _ in range(_SHARDS)]
         self._names: list[dict[_Key, list[str]]] = [{} for _ in range(_SHARDS)]
 
     @property
     def lookups(self) -> int:
-        """How many lookups one ACL takes."""
+        """The number of lookups that one ACL takes."""
         return len(self._exact) + len(self._matching)
 
     def add(self, filter: AclFilter) -> int:
-        """Add a filter without unknown codes; return its number, counted from 0."""
+        """Add a filter without unknown codes. Return its number, counted from 0."""
         fields = astuple(filter)
         name, pattern_type = filter.resource_name, filter.pattern_type
         by_match = pattern_type == PatternType.MATCH and name is not None
@@ -97,7 +99,7 @@ class FilterIndex:
                 yield self._numbers[hash(named) % _SHARDS][named]
 
     def _names_that_meet(self, acl: Acl, key: _Key) -> Iterator[str]:
-        """Yield the names of MATCH filters whose resource the pattern of ``acl`` matches."""
+        """Yield the names of MATCH filters that the pattern of ``acl`` matches."""
         names = self._names[hash(key) % _SHARDS].get(key, _NO_NAMES)
         pattern_name = acl.resource_name
         is_literal = acl.pattern_type == PatternType.LITERAL
@@ -111,7 +113,7 @@ class FilterIndex:
             yield name
 
     def clear_in_steps(self) -> Iterator[None]:
-        """Let go of all, a part at a time."""
+        """Free everything, one part at a time."""
         while self._numbers:
             self._numbers.pop()
             self._names.pop()

@@ -23,16 +23,16 @@ from authorizerd.acl.snapshot import AclSnapshot
 ACLS_PER_STEP: Final = 256
 
 _ANY: Final = 1
-"""What leaves a field open, whichever of Kafka's enumerations its codes are of."""
+"""The code of ANY, which all of Kafka's enumerations share."""
 _OPEN: Final = (AclFilter(), AclFilter(pattern_type=PatternType.MATCH))
 """The filters that match every ACL."""
 
 
 def accepts(filter: AclFilter, acl: Acl) -> bool:
-    """Return True if ``filter`` matches ``acl``. Codes from the future count as UNKNOWN.
+    """Return True if ``filter`` matches ``acl``. Unknown codes count as UNKNOWN.
 
-    MATCH matches every pattern that a resource of the filter's name would meet; ANY with a name
-    matches exactly that name, in either pattern type.
+    MATCH matches every pattern that matches a resource of the filter's name. ANY with a name
+    matches exactly that name, with either pattern type.
     """
     return (
         (filter.principal is None or filter.principal == acl.principal)
@@ -59,10 +59,10 @@ def _accepts_pattern(filter: AclFilter, acl: Acl) -> bool:
 
 
 def scan_acls(snapshot: AclSnapshot, filter: AclFilter) -> Iterator[list[tuple[bytes, Acl]]]:
-    """Yield the id and ACL of all that ``filter`` matches, in no order.
+    """Yield the ids and ACLs that ``filter`` matches, in no order.
 
-    Each list holds the matches among the next ``ACLS_PER_STEP`` ACLs, and may be empty. No list
-    of all matches is made: building it, and freeing it, would hold the caller's thread.
+    Each list has the matches among the next ``ACLS_PER_STEP`` ACLs, and may be empty. Why not one
+    list? Building and freeing it would block the thread.
     """
     items = iter(snapshot.acls.items())
     matches_all = filter in _OPEN

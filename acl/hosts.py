@@ -1,8 +1,8 @@
-"""Addresses as Java prints them, since ACLs match hosts by that text.
+"""IP addresses as Java prints them, since ACLs match hosts by that text.
 
 Source: java.net.InetAddress.getHostAddress: IPv4 in decimal; IPv6 as eight groups without leading
-zeros and never compressed; an IPv4-mapped IPv6 address is the IPv4 one. A link-local address may
-have a zone: the network interface that its peer is reached by.
+zeros, never compressed; an IPv4-mapped IPv6 address is printed as IPv4. A link-local address may
+have a zone: the network interface through which the peer is reached.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from ipaddress import AddressValueError, IPv4Address, IPv6Address
 
 HOSTS_CACHED = 4096
 TEXT_CHARACTERS_MAX = 128
-"""More than any address and zone have: a longer text would only fill the cache."""
+"""Longer than any address with a zone. The limit keeps other texts out of the cache."""
 
 _ZONE = re.compile(r"[!-$&-.0-~]+")
 """A network interface's name or number: visible ASCII without a slash or a second percent sign."""
 
 
 def host_address(text: str) -> str | None:
-    """Return the address in ``text`` as Kafka compares it, None if it is not an IP address.
+    """Return the address in ``text`` as Kafka compares it, or None if it is not an IP address.
 
     A link-local address keeps its zone (``fe80::1%eth0``). A zone on any other address makes the
     text invalid: hosts match as text, so ``2001:db8::9%x`` would evade a DENY of ``2001:db8::9``.

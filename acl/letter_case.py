@@ -1,7 +1,7 @@
 """Upper and lower case of ASCII letters, for names that may be written in any case.
 
-Unicode's case mappings are no choice here: ``"wr\\u0131te".upper()`` is ``"WRITE"``, so a text that
-a caller's own checks read as another word would be taken for the name of an operation.
+Why not ``str.upper``? ``"wr\\u0131te".upper()`` is ``"WRITE"``: the daemon would read an operation
+where a caller's own checks read another word.
 """
 
 from __future__ import annotations

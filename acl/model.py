@@ -1,7 +1,7 @@
 """ACLs, filters and questions in Kafka's terms, with Kafka's codes.
 
-Law: a stored code is never lost. An ``Acl`` keeps the raw int8 codes of its record; a code that
-this version does not know reads as UNKNOWN and is written back as it came.
+**Invariant:** a stored code is never lost. An ``Acl`` keeps the raw int8 codes of its record. A
+code that this version does not know reads as UNKNOWN, and is written back unchanged.
 """
 
 from __future__ import annotations
@@ -19,21 +19,23 @@ CLUSTER_NAME = "kafka-cluster"
 
 
 class Code(IntEnum):
-    """A Kafka enumeration whose members travel as an int8."""
+    """A Kafka enumeration. Records and requests carry its members as an int8."""
 
     @classmethod
     def read(cls, code: int) -> Self:
-        """Return the member of ``code``, UNKNOWN for a code from the future."""
+        """Return the member with this code, or UNKNOWN if a later Kafka version added the code."""
         members = cls._value2member_map_
         return cast(Self, members.get(code) or members[0])
 
     @classmethod
     def named(cls, name: str) -> Self | None:
-        """Return the member called ``name``, None where there is none."""
+        """Return the member with this name, or None."""
         return cls.__members__.get(name)
 
 
 class ResourceType(Code):
+    """The type of a resource. ANY occurs only in filters."""
+
     UNKNOWN = 0
     ANY = 1
     TOPIC = 2
@@ -45,6 +47,8 @@ class ResourceType(Code):
 
 
 class PatternType(Code):
+    """How a resource pattern matches names. ANY and MATCH occur only in filters."""
+
     UNKNOWN = 0
     ANY = 1
     MATCH = 2
@@ -53,6 +57,8 @@ class PatternType(Code):
 
 
 class Operation(Code):
+    """What a principal wants to do. ANY occurs only in filters."""
+
     UNKNOWN = 0
     ANY = 1
     ALL = 2
@@ -72,6 +78,8 @@ class Operation(Code):
 
 
 class PermissionType(Code):
+    """Whether an ACL allows or denies. ANY occurs only in filters."""
+
     UNKNOWN = 0
     ANY = 1
     DENY = 2
@@ -82,14 +90,14 @@ def _names(codes: type[Code]) -> dict[int, str]:
     return {int(code): code.name for code in codes}
 
 
-# By code, since to ask a member for its name takes longer than to decide.
+# Tables by code: reading `.name` of an enum member takes longer than a decision.
 _UNKNOWN = "UNKNOWN"
 _RESOURCE_TYPE_NAMES = _names(ResourceType)
 _PATTERN_TYPE_NAMES = _names(PatternType)
 _OPERATION_NAMES = _names(Operation)
 _PERMISSION_TYPE_NAMES = _names(PermissionType)
 
-# The first and last code that a stored ACL or a question may hold and still mean something.
+# The codes that a stored ACL or a question may have: no UNKNOWN, no filter-only code.
 RESOURCE_TYPES = range(ResourceType.TOPIC, ResourceType.USER + 1)
 OPERATIONS = range(Operation.ALL, Operation.TWO_PHASE_COMMIT + 1)
 
@@ -109,7 +117,7 @@ class Acl(msgspec.Struct, frozen=True, gc=False):
     permission_type: int
 
     def __str__(self) -> str:
-        """Return Kafka 4's ``StandardAcl[…]``, as it stands in the audit log."""
+        """Return Kafka 4's ``StandardAcl[…]``, the text that the audit log contains."""
         return (
             f"StandardAcl[resourceType={_RESOURCE_TYPE_NAMES.get(self.resource_type, _UNKNOWN)}, "
             f"resourceName={self.resource_name}, "
@@ -121,7 +129,7 @@ class Acl(msgspec.Struct, frozen=True, gc=False):
 
 
 class AclFilter(msgspec.Struct, frozen=True):
-    """Which ACLs a describe or delete means; None and ANY leave a field open.
+    """Select ACLs for a describe or delete request. None and ANY match every value of a field.
 
     Source: KIP-140 (AclBindingFilter), KIP-290 (MATCH and ANY).
     """
@@ -138,8 +146,9 @@ class AclFilter(msgspec.Struct, frozen=True):
 class Question(msgspec.Struct, frozen=True, gc=False):
     """May ``principal``, connected from ``host``, do ``operation`` to this resource?
 
-    ``host`` is an address as Java prints it (IPv6 uncompressed), None where it is unknown: then
-    only rules for every host allow, and a rule for any host denies.
+    ``host`` is an address as Java prints it (IPv6 uncompressed), or None if the address is unknown.
+    For an unknown host, only ALLOW rules with host ``*`` apply, but the DENY rules of every host
+    do.
     """
 
     principal: str
@@ -166,11 +175,11 @@ Change = AclAdded | AclRemoved
 
 
 class ChangeBatch(msgspec.Struct, frozen=True):
-    """Changes that show together; ``last_offset`` is the log offset up to which they are complete.
+    """Changes that become visible together, complete up to the log offset ``last_offset``.
 
-    ``changes`` are those of ACLs, ``cluster_changes`` those of all else. Both may be empty: the log
-    moved on without touching what is kept. A long batch comes in pieces, all of one
-    ``last_offset``; none of them shows before the last one, ``is_end``.
+    ``changes`` are changes of ACLs, ``cluster_changes`` all others. Both may be empty: the log grew
+    by records that the daemon does not keep. A long batch arrives as several values with the same
+    ``last_offset``. None of them is visible before the last one, which has ``is_end`` set.
     """
 
     last_offset: int

@@ -1,6 +1,6 @@
-"""Which operations each resource type supports, and KIP-430's bit field of authorized ones.
+"""The operations of each resource type, and KIP-430's bit field of authorized operations.
 
-Source: KIP-430; Kafka 4.3 AclEntry.supportedOperations, whose newer rows win over the KIP's table.
+Source: KIP-430; Kafka 4.3 AclEntry.supportedOperations. Where the two differ, Kafka 4.3 wins.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final
 from authorizerd.acl.model import Operation, ResourceType
 
 NOT_REQUESTED: Final = -(2**31)
-"""The field's value where the client did not ask for authorized operations."""
+"""The field's value if the client did not ask for authorized operations."""
 
 SUPPORTED: Final[dict[ResourceType, tuple[Operation, ...]]] = {
     ResourceType.TOPIC: (
@@ -51,7 +51,7 @@ SUPPORTED: Final[dict[ResourceType, tuple[Operation, ...]]] = {
 
 
 def bit_field(operations: Iterable[Operation]) -> int:
-    """Return the int32 of KIP-430: bit n is set where the operation of code n is authorized."""
+    """Return the int32 of KIP-430. Bit n is set if the operation with code n is authorized."""
     bits = 0
     for operation in operations:
         bits |= 1 << operation

@@ -1,12 +1,12 @@
-"""Patterns: sums of weights by resource pattern, looked up by a resource's name.
+"""Sums of weights by resource pattern, looked up by resource name.
 
-The same shape serves the rules of one principal and host (weights of ``acl.bits``), denials
-counted over all hosts, and the number of ACLs by pattern. Values are immutable and share
-structure: a change copies a path of the maps, never a map.
+The same structure serves the rules of one principal and host (weights of ``acl.bits``), the denials
+counted over all hosts, and the number of ACLs per pattern. Values are immutable and share
+structure: a change copies one path of a map, never a whole map.
 
-One oddity of Kafka's is kept, since its decisions are the law here: the literal ``*`` matches
-every name but those that begin with ``*`` and go on (its scan takes the ``*`` for a literal that
-is too short, and passes over it). A prefix ``*`` does match them.
+Decisions follow Kafka in one surprising case: the literal ``*`` matches every name except longer
+names that begin with ``*``. Kafka's scan treats the stored ``*`` as a literal that is too short,
+and skips it. The prefix ``*`` does match those names.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ AFTER_WILDCARD: Final = chr(ord(WILDCARD) + 1)
 class Patterns(msgspec.Struct, frozen=True, gc=False):
     """Sums by pattern.
 
-    ``wildcard``: the sum of the literal ``*``. ``lengths``: the distinct lengths of the prefixes,
-    longest first; ``length_counts``: how many prefixes have each.
+    ``wildcard`` is the sum of the literal ``*``. ``lengths`` are the distinct lengths of the
+    prefixes, longest first, and ``length_counts`` the number of prefixes of each length.
     """
 
     wildcard: int
@@ -40,17 +40,23 @@ NO_PATTERNS: Final = Patterns(0, NOTHING, NOTHING, (), ())
 
 
 def is_wildcard(pattern_type: int, name: str) -> bool:
-    """Say whether the pattern is the wildcard: a ``*`` that is not declared a prefix."""
+    """Return True if the pattern is the wildcard: the name ``*`` with any type except PREFIXED."""
     return name == WILDCARD and pattern_type != PatternType.PREFIXED
 
 
 def misses_wildcard(name: str) -> bool:
-    """Say whether ``name`` is one of those that the wildcard does not match."""
+    """Return True if the wildcard ``*`` does not match ``name``.
+
+    Kafka's scan treats the stored ``*`` as a literal prefix, so names such as ``*a`` are skipped.
+    """
     return name < AFTER_WILDCARD and name > WILDCARD
 
 
 def matches(pattern_type: int, pattern_name: str, name: str) -> bool:
-    """Say whether a stored pattern matches a resource's name; an unknown type is a prefix."""
+    """Return True if a stored pattern matches a resource name.
+
+    An unknown type counts as PREFIXED.
+    """
     if is_wildcard(pattern_type, pattern_name):
         return not misses_wildcard(name)
     if pattern_type == PatternType.LITERAL:
@@ -59,7 +65,10 @@ def matches(pattern_type: int, pattern_name: str, name: str) -> bool:
 
 
 def look_up(patterns: Patterns, name: str) -> int:
-    """Return the bits of every pattern that matches ``name``, joined by OR."""
+    """Return the bits of every pattern that matches ``name``, joined by OR.
+
+    The cost grows with the number of distinct prefix lengths, never with the number of prefixes.
+    """
     bits = patterns.literals.get(name, 0)
     if not misses_wildcard(name):
         bits |= patterns.wildcard
@@ -73,7 +82,7 @@ def look_up(patterns: Patterns, name: str) -> int:
 
 
 def get_weight(patterns: Patterns, pattern_type: int, name: str) -> int:
-    """Return the sum at one pattern, 0 where there is none."""
+    """Return the sum at one pattern, or 0."""
     if is_wildcard(pattern_type, name):
         return patterns.wildcard
     if pattern_type == PatternType.LITERAL:
@@ -82,7 +91,7 @@ def get_weight(patterns: Patterns, pattern_type: int, name: str) -> int:
 
 
 def add_weight(patterns: Patterns, pattern_type: int, name: str, weight: int) -> Patterns:
-    """Return ``patterns`` with ``weight`` (negative to take away) added at one pattern."""
+    """Return ``patterns`` with ``weight`` added at one pattern. A negative weight subtracts."""
     wildcard, literals, prefixes, lengths, counts = (
         patterns.wildcard,
         patterns.literals,
@@ -93,32 +102,32 @@ def add_weight(patterns: Patterns, pattern_type: int, name: str, weight: int) ->
     if is_wildcard(pattern_type, name):
         wildcard += weight
     elif pattern_type == PatternType.LITERAL:
-        literals = _summed(literals, name, weight)
+        literals = _add_to_sum(literals, name, weight)
     else:
         before = len(prefixes)
-        prefixes = _summed(prefixes, name, weight)
+        prefixes = _add_to_sum(prefixes, name, weight)
         if len(prefixes) != before:
-            lengths, counts = _counted(lengths, counts, len(name), len(prefixes) - before)
+            lengths, counts = _count_length(lengths, counts, len(name), len(prefixes) - before)
     if not (wildcard or literals or prefixes):
         return NO_PATTERNS
     return Patterns(wildcard, literals, prefixes, lengths, counts)
 
 
-def _summed(sums: Map[str, int], name: str, weight: int) -> Map[str, int]:
+def _add_to_sum(sums: Map[str, int], name: str, weight: int) -> Map[str, int]:
     total = sums.get(name, 0) + weight
     return sums.set(name, total) if total else sums.delete(name)
 
 
-def _counted(
+def _count_length(
     lengths: tuple[int, ...], counts: tuple[int, ...], length: int, change: int
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return lengths and counts with one prefix of ``length`` more or less."""
+    """Return lengths and counts after adding ``change`` prefixes of ``length`` (1 or -1)."""
     by_length = dict(zip(lengths, counts, strict=True))
     by_length[length] = by_length.get(length, 0) + change
     return sorted_lengths(by_length)
 
 
 def sorted_lengths(counts: dict[int, int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the lengths that are in use, longest first, and their counts."""
+    """Return the lengths in use, longest first, and their counts."""
     used = sorted((item for item in counts.items() if item[1]), reverse=True)
     return tuple(length for length, _ in used), tuple(count for _, count in used)

@@ -1,10 +1,10 @@
-"""The ACLs in force at one metadata offset, as one immutable value with its index.
+"""The ACLs in force at one metadata offset: an immutable value with its index.
 
-The index is keyed by principal first: only a principal's own rules and those of ``User:*`` can
-allow or deny, so what a decision costs does not depend on how many others share a topic.
+The index is keyed by principal first. Only a principal's own rules and those of ``User:*`` can
+allow or deny, so the cost of a decision does not grow with the rules of other principals.
 
-Law: ``apply`` never changes a snapshot, shares what did not change with the one before, and does
-no work that grows with the number of ACLs.
+**Invariant:** ``apply`` never changes a snapshot. The result shares every unchanged part with it,
+and the work does not grow with the number of ACLs.
 
 Source: KIP-801; Kafka 4.3 AclCache.
 """
@@ -17,7 +17,7 @@ from typing import Final
 import msgspec
 from immutables import Map
 
-from authorizerd.acl.bits import host_denial_weight, is_odd, weight
+from authorizerd.acl.bits import host_denial_weight, is_unindexed, weight
 from authorizerd.acl.denying_hosts import (
     NO_DENYING_HOSTS,
     DenyingHosts,
@@ -41,8 +41,8 @@ from authorizerd.acl.patterns import NO_PATTERNS, Patterns, add_weight, get_weig
 class Rules(msgspec.Struct, frozen=True, gc=False):
     """The rules of one principal for one resource type.
 
-    ``hosts`` holds the rules for single hosts. For a question whose host is unknown,
-    ``host_denials`` counts the denials among them, and ``denying_hosts`` finds the rule to name.
+    ``hosts`` has the rules for single hosts. For questions with an unknown host, ``host_denials``
+    counts the denials among them, and ``denying_hosts`` finds the rule to name.
     """
 
     any_host: Patterns
@@ -58,8 +58,9 @@ NO_RULES: Final = Rules(NO_PATTERNS, NO_HOSTS, NO_PATTERNS, NO_DENYING_HOSTS)
 class TypeIndex(msgspec.Struct, frozen=True, gc=False):
     """The index of one resource type.
 
-    ``principals`` lacks ``User:*``, whose rules are ``everyone``; ``resources`` counts the ACLs of
-    each pattern, whoever they speak of (for allow.everyone.if.no.acl.found).
+    ``principals`` has every principal except ``User:*``, whose rules are ``everyone``.
+    ``resources`` counts the ACLs of each pattern over all principals (for
+    allow.everyone.if.no.acl.found).
     """
 
     principals: Map[str, Rules]
@@ -74,23 +75,23 @@ EMPTY_TYPE: Final = TypeIndex(NO_PRINCIPALS, NO_RULES, NO_PATTERNS)
 class AclSnapshot(msgspec.Struct, frozen=True, gc=False):
     """Every ACL at ``offset`` (-1 before the first record).
 
-    ``types`` is indexed by resource type code, 0 to 7. ``odd`` lists the ACLs that no bit of the
-    index stands for alone (codes from the future) with their ids.
+    ``types`` is indexed by resource type code, 0 to 7. ``unindexed`` maps ACLs that the bits of the
+    index cannot identify (with codes of later Kafka versions) to their ids.
     """
 
     offset: int
     acls: Map[bytes, Acl]
     types: tuple[TypeIndex, ...]
-    odd: Map[Acl, bytes]
+    unindexed: Map[Acl, bytes]
 
 
 EMPTY_SNAPSHOT: Final = AclSnapshot(
-    offset=-1, acls=Map(), types=(EMPTY_TYPE,) * RESOURCE_TYPES.stop, odd=Map()
+    offset=-1, acls=Map(), types=(EMPTY_TYPE,) * RESOURCE_TYPES.stop, unindexed=Map()
 )
 
 
 def contains(index: TypeIndex, acl: Acl) -> bool:
-    """Say whether a plain ``acl`` (not odd) is in the index of its type."""
+    """Return True if the index of its type contains a plain ``acl`` (one that is not unindexed)."""
     rules = rules_of(index, acl.principal)
     patterns = rules.any_host if acl.host == WILDCARD else rules.hosts.get(acl.host, NO_PATTERNS)
     return get_weight(patterns, acl.pattern_type, acl.resource_name) & weight(acl) != 0
@@ -105,9 +106,12 @@ def rules_of(index: TypeIndex, principal: str) -> Rules:
 
 CHANGES_PER_STATE: Final = 64
 STATES_FREED_PER_STEP: Final = 2
-"""Many changes are made in parts, and the states in between are kept until all are made. Each
-shares nearly all with its neighbours, so freeing them one after the other is short work. Freeing
-the first or the last at once, with ten thousand changes between them, would hold the thread."""
+"""Many changes are made in parts, and the intermediate states are kept until the end.
+
+Each state shares nearly everything with its neighbours, so freeing them one after the other is
+short work. Freeing the first or last one at once, ten thousand changes away from the next state
+that is kept, would block the thread.
+"""
 
 
 def apply(snapshot: AclSnapshot, batch: ChangeBatch) -> AclSnapshot:
@@ -117,18 +121,20 @@ def apply(snapshot: AclSnapshot, batch: ChangeBatch) -> AclSnapshot:
         DuplicateIdError, DuplicateAclError: an added id or binding is already present.
         UnknownIdError: a removed id is absent.
     """
-    assert batch.last_offset > snapshot.offset, "batches are applied in log order"
+    assert batch.last_offset > snapshot.offset, "batches must be applied in log order"
     return at_offset(apply_changes(snapshot, batch.changes), batch.last_offset)
 
 
 def at_offset(snapshot: AclSnapshot, offset: int) -> AclSnapshot:
-    return AclSnapshot(offset, snapshot.acls, snapshot.types, snapshot.odd)
+    """Return the same ACLs at another log offset."""
+    return AclSnapshot(offset, snapshot.acls, snapshot.types, snapshot.unindexed)
 
 
 def apply_changes(snapshot: AclSnapshot, changes: Iterable[Change]) -> AclSnapshot:
-    """Return ``snapshot`` with ``changes`` made in order, its offset left as it was.
+    """Return ``snapshot`` with ``changes`` made in order. The offset stays the same.
 
-    A caller that must not hold its thread long applies a batch in pieces, and shows only the last.
+    To keep its thread responsive, a caller applies a long batch in parts and publishes the last
+    state.
     """
     for change in changes:
         if type(change) is AclAdded:
@@ -139,40 +145,55 @@ def apply_changes(snapshot: AclSnapshot, changes: Iterable[Change]) -> AclSnapsh
 
 
 def with_acl(snapshot: AclSnapshot, id: bytes, acl: Acl) -> AclSnapshot:
+    """Return ``snapshot`` with one more ACL.
+
+    Raises:
+        DuplicateIdError, DuplicateAclError: the id or the binding is already present.
+    """
     if id in snapshot.acls:
         raise DuplicateIdError(id)
     types = snapshot.types
-    odd = snapshot.odd
-    if is_odd(acl) or acl.resource_type not in RESOURCE_TYPES:
-        if acl in odd:
+    unindexed = snapshot.unindexed
+    if is_unindexed(acl) or acl.resource_type not in RESOURCE_TYPES:
+        if acl in unindexed:
             raise DuplicateAclError(id, acl)
-        odd = odd.set(acl, id)
+        unindexed = unindexed.set(acl, id)
     elif contains(types[acl.resource_type], acl):
         raise DuplicateAclError(id, acl)
-    return AclSnapshot(snapshot.offset, snapshot.acls.set(id, acl), _weighed(types, acl, 1), odd)
-
-
-def without_acl(snapshot: AclSnapshot, id: bytes) -> AclSnapshot:
-    acl = snapshot.acls.get(id)
-    if acl is None:
-        raise UnknownIdError(id)
-    odd = snapshot.odd
-    if odd and acl in odd:
-        odd = odd.delete(acl)
     return AclSnapshot(
-        snapshot.offset, snapshot.acls.delete(id), _weighed(snapshot.types, acl, -1), odd
+        snapshot.offset, snapshot.acls.set(id, acl), _add_acl_weight(types, acl, 1), unindexed
     )
 
 
-def _weighed(types: tuple[TypeIndex, ...], acl: Acl, sign: int) -> tuple[TypeIndex, ...]:
-    """Return ``types`` with the weights of ``acl`` added (``sign`` 1) or taken away (-1)."""
+def without_acl(snapshot: AclSnapshot, id: bytes) -> AclSnapshot:
+    """Return ``snapshot`` without the ACL of this id.
+
+    Raises:
+        UnknownIdError: no ACL has this id.
+    """
+    acl = snapshot.acls.get(id)
+    if acl is None:
+        raise UnknownIdError(id)
+    unindexed = snapshot.unindexed
+    if unindexed and acl in unindexed:
+        unindexed = unindexed.delete(acl)
+    return AclSnapshot(
+        snapshot.offset,
+        snapshot.acls.delete(id),
+        _add_acl_weight(snapshot.types, acl, -1),
+        unindexed,
+    )
+
+
+def _add_acl_weight(types: tuple[TypeIndex, ...], acl: Acl, sign: int) -> tuple[TypeIndex, ...]:
+    """Return ``types`` with the weights of ``acl`` added (``sign`` 1) or subtracted (-1)."""
     code = acl.resource_type
     if code not in RESOURCE_TYPES:
         return types
     index = types[code]
     principals, everyone = index.principals, index.everyone
     rules = rules_of(index, acl.principal)
-    changed = _changed(rules, acl, sign * weight(acl), sign * host_denial_weight(acl))
+    changed = _change_rules(rules, acl, sign * weight(acl), sign * host_denial_weight(acl))
     if acl.principal == WILDCARD_PRINCIPAL:
         everyone = changed
     elif changed is not NO_RULES:
@@ -183,7 +204,7 @@ def _weighed(types: tuple[TypeIndex, ...], acl: Acl, sign: int) -> tuple[TypeInd
     return (*types[:code], TypeIndex(principals, everyone, resources), *types[code + 1 :])
 
 
-def _changed(rules: Rules, acl: Acl, rule_weight: int, denial_weight: int) -> Rules:
+def _change_rules(rules: Rules, acl: Acl, rule_weight: int, denial_weight: int) -> Rules:
     if not rule_weight:
         return rules
     pattern_type, name = acl.pattern_type, acl.resource_name

@@ -1,6 +1,7 @@
-"""Long work done in short steps: a generator that yields between them, its result its value.
+"""Long work in short steps: a generator that yields between them and returns the result.
 
-Whoever runs it may let others go first between two steps; who need not, runs them all at once.
+A caller on the event loop lets other tasks run between two steps. Any other caller runs all steps
+at once (``finish``).
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ Steps: TypeAlias = Generator[None, None, T]
 
 
 def at_once(value: T) -> Steps[T]:
-    """Return ``value`` as work that is done without a step."""
+    """Return ``value`` as work that needs no step."""
     return value
     yield
 
 
 def finish(steps: Steps[T]) -> T:
-    """Return the result at once, all steps in one: for small work, and off the event loop."""
+    """Run all steps and return the result: for small work, and outside the event loop."""
     while True:
         try:
             next(steps)
@@ -32,7 +33,7 @@ def finish(steps: Steps[T]) -> T:
 
 
 def free(items: list[Any], per_step: int = ITEMS_FREED_PER_STEP) -> Steps[None]:
-    """Empty a list from its end, in steps: freeing much at once holds the caller's thread."""
+    """Empty a list from its end, in steps. Freeing a long list at once would block the thread."""
     while items:
         del items[-per_step:]
         if items:

@@ -1,10 +1,10 @@
-"""Creations and deletions as plans: what they change, and what each item is answered.
+"""Plans for creations and deletions: the changes to make, and the answer to each item.
 
-Invariant: a plan is made against one state and changes nothing by itself. A duplicate is a success
-that writes nothing; each filter of a deletion sees the state before the request.
+**Invariant:** making a plan changes nothing. A duplicate creation succeeds and writes nothing. Each
+filter of a deletion sees the state before the request.
 
-Plans are made in steps (generators that yield between small pieces of work and return the plan),
-since a request may hold many items, and its filters are laid over every ACL.
+Planning is done in steps (generators that yield between small pieces of work and return the plan),
+since a request may have many items, and its filters are compared with every ACL.
 
 Source: KIP-140; Kafka 4.3 AclControlManager.createAcls and deleteAcls.
 """
@@ -33,10 +33,10 @@ from authorizerd.acl.validation import validate_filter, validate_new_acl
 
 RECORDS_PER_REQUEST_MAX: Final = 10_000
 MATCHES_PER_REQUEST_MAX: Final = 100_000
-"""How many matches a deletion reports. An ACL counts once for each filter that matches it."""
+"""The matches that a deletion may report. An ACL counts once for each filter that matches it."""
 MATCH_BYTES_PER_REQUEST_MAX: Final = 16 * 1024 * 1024
 BYTES_PER_REQUEST_MAX: Final = 8 * 1024 * 1024 - 1024
-"""One request is one batch: 8 MiB at most, its header included."""
+"""One request is one batch: at most 8 MiB, including its header."""
 
 _RECORD_BYTES_BESIDE_TEXTS: Final = 64
 _ITEMS_PER_STEP: Final = 16
@@ -44,7 +44,10 @@ _RESULTS_PER_STEP: Final = 512
 _LOOKUPS_PER_STEP: Final = 256
 
 FAULTS_PER_REQUEST_MAX: Final = 1000
-"""How many different faults of creations are named. An item with another is refused without."""
+"""The number of different errors that one request of creations reports.
+
+Further items get a fixed text.
+"""
 
 _ONE_FAULT_MORE: Final = InvalidAclError("Invalid ACL; the first items with faults say more.")
 TOO_MANY_CREATED: Final = "Unable to perform excessively large batch operation."
@@ -60,9 +63,10 @@ TOO_MUCH_REPORTED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class CreationPlan:
-    """``errors`` has one entry an item, None for a success.
+    """A planned request of creations.
 
-    ``states`` leads from the state before to the one afterwards, its last.
+    ``errors`` has one entry per item, None for success. ``states`` leads from the state before the
+    request to the state after it, which is the last one.
     """
 
     states: list[AclSnapshot]
@@ -71,7 +75,7 @@ class CreationPlan:
 
     @property
     def tail(self) -> AclSnapshot:
-        """The state afterwards."""
+        """The state after the request."""
         return self.states[-1]
 
 
@@ -80,9 +84,10 @@ _NO_FAILURES: Final[Mapping[Acl, Exception]] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Deleted:
-    """What one filter is answered: the ACLs that it matched, or why it could not be used.
+    """The answer to one filter: the ACLs that it matched, or why it is invalid.
 
-    ``failures``: those of ``acls`` that were not deleted, and why; here there are none.
+    ``failures`` has the matched ACLs that were not deleted, and why. The built-in authorizer has
+    none.
     """
 
     acls: tuple[Acl, ...] = ()
@@ -95,7 +100,10 @@ _NOTHING_DELETED: Final = Deleted()
 
 @dataclass(frozen=True, slots=True)
 class DeletionPlan:
-    """``results`` has one entry a filter; ``states`` are as those of a ``CreationPlan``."""
+    """A planned request of deletions.
+
+    ``results`` has one entry per filter. ``states`` are as in ``CreationPlan``.
+    """
 
     states: list[AclSnapshot]
     changes: tuple[AclRemoved, ...]
@@ -103,7 +111,7 @@ class DeletionPlan:
 
     @property
     def tail(self) -> AclSnapshot:
-        """The state afterwards."""
+        """The state after the request."""
         return self.states[-1]
 
 
@@ -113,7 +121,7 @@ def plan_creations(
     """Plan one request of creations.
 
     Args:
-        new_id: gives a 16-byte id that no ACL has; a duplicate takes none.
+        new_id: returns a 16-byte id that no ACL has. It is not called for a duplicate.
     """
     tail = before
     states: list[AclSnapshot] = []
@@ -148,9 +156,9 @@ def _record_bytes_max(acl: Acl) -> int:
 
 
 def _creation_error(acl: Acl, faults: dict[str, AclError]) -> AclError | None:
-    """Return what is wrong with a creation, from ``faults`` if its text is there.
+    """Return the error of a creation, or None. Take it from ``faults`` if its text is there.
 
-    Equal faults are one value, and there are few: many would hold their caller to be freed.
+    Items with equal errors share one value. Many exceptions would take long to free.
     """
     try:
         validate_new_acl(acl)
@@ -164,8 +172,8 @@ def _creation_error(acl: Acl, faults: dict[str, AclError]) -> AclError | None:
 def plan_deletions(before: AclSnapshot, filters: Sequence[AclFilter]) -> Steps[DeletionPlan]:
     """Plan one request of deletions.
 
-    All filters are laid over each ACL at once, and matches are counted as they are found: no more
-    are kept than one request may remove and report.
+    All filters are compared with each ACL at once. Matches are counted as they are found, so no
+    more are kept than one request may remove and report.
     """
     matches = _Matches()
     answers: list[int | Deleted] = []
@@ -192,7 +200,7 @@ def plan_deletions(before: AclSnapshot, filters: Sequence[AclFilter]) -> Steps[D
 
 
 def _remove(before: AclSnapshot, ids: Iterable[bytes]) -> Steps[list[AclSnapshot]]:
-    """Return the states that lead to the one without these ACLs, its last."""
+    """Return the states that lead to the one without these ACLs, which is the last."""
     tail = before
     states: list[AclSnapshot] = []
     for place, acl_id in enumerate(ids, 1):
@@ -206,14 +214,14 @@ def _remove(before: AclSnapshot, ids: Iterable[bytes]) -> Steps[list[AclSnapshot
 
 
 class _Matches:
-    """What the filters of one request match. ``error`` says why they match too much."""
+    """The matches of one request's filters. ``error`` is set if there are too many."""
 
     __slots__ = ("_bytes", "_count", "_deleted", "_found", "_index", "_repeats", "error", "removed")
 
     def __init__(self) -> None:
         self._index = FilterIndex()
         self._repeats: list[int] = []
-        """By a filter's number, how often the request holds it, and is answered."""
+        """By filter number: how often the request contains the filter."""
         self._count = self._bytes = 0
         self._found: dict[int, list[Acl]] = {}
         self._deleted: dict[int, Deleted] = {}
@@ -221,7 +229,7 @@ class _Matches:
         self.error: AclError | None = None
 
     def add_filter(self, filter: AclFilter) -> int:
-        """Return the filter's number, which equal ones share."""
+        """Return the filter's number. Equal filters share one number."""
         number = self._index.add(filter)
         if number == len(self._repeats):
             self._repeats.append(0)
@@ -229,7 +237,7 @@ class _Matches:
         return number
 
     def find(self, snapshot: AclSnapshot) -> Steps[None]:
-        """Look every ACL up, and stop as soon as there are too many matches."""
+        """Look up every ACL. Stop as soon as there are too many matches."""
         if self._repeats:
             yield from self._find(snapshot)
         yield from self._index.clear_in_steps()
@@ -263,7 +271,7 @@ class _Matches:
             self.error = PolicyViolationError(TOO_MUCH_REPORTED)
 
     def deleted_by(self, number: int) -> Deleted:
-        """Return what the filter of a number is answered, one value for equal filters."""
+        """Return the answer to the filter with this number. Equal filters share one value."""
         if number not in self._found:
             return _NOTHING_DELETED
         deleted = self._deleted.get(number)

@@ -1,4 +1,4 @@
-"""What Kafka refuses in a creation or a filter, with Kafka's own texts.
+"""Validate creations and filters, with Kafka's own error texts.
 
 Source: Kafka 4.3 AclApis.handleCreateAcls (``validate_resource``), AclControlManager.validateNewAcl
 and validateFilter.
@@ -27,7 +27,7 @@ _PERMISSION_TYPES: Final = frozenset((PermissionType.DENY, PermissionType.ALLOW)
 
 
 def validate_resource(acl: Acl) -> None:
-    """Check what a broker checks of a creation before its authorizer sees it.
+    """Check what a broker checks in a creation before it calls its authorizer.
 
     Raises:
         InvalidAclError: Kafka's INVALID_REQUEST, with its text.

@@ -96,7 +96,7 @@ def test_removing_everything_leaves_nothing(log: list[ChangeBatch]) -> None:
     emptied = apply_changes(snapshot, map(AclRemoved, snapshot.acls))
     assert emptied.types == EMPTY_SNAPSHOT.types
     assert emptied.types[ResourceType.TOPIC] == EMPTY_TYPE
-    assert not emptied.odd
+    assert not emptied.unindexed
     assert not emptied.acls
 
 

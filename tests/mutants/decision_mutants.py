@@ -126,8 +126,8 @@ DECISION_MUTANTS: Final = (
     Mutant(
         name="an unknown host escapes a denial of one host",
         file="acl/decision.py",
-        text="if found(rules.host_denials, name) & HOST_DENIES[operation]:",
-        becomes="if found(rules.host_denials, name) & 0:",
+        text="if look_up(rules.host_denials, name) & HOST_DENIES[operation]:",
+        becomes="if look_up(rules.host_denials, name) & 0:",
         found_by=(
             "tests/acl/test_decision.py::test_an_unknown_host_meets_the_denials_of_every_host"
         ),
@@ -155,7 +155,7 @@ DECISION_MUTANTS: Final = (
     Mutant(
         name="allow.everyone does not see the ACLs of other principals",
         file="acl/decision.py",
-        text="and not found(index.resources, resource_name)",
+        text="and not look_up(index.resources, resource_name)",
         becomes="and not bits",
         found_by=("tests/acl/test_decision.py::test_any_acl_of_whomever_turns_the_default_to_deny"),
     ),
@@ -183,7 +183,7 @@ DECISION_MUTANTS: Final = (
     Mutant(
         name="a deleted ACL goes on deciding",
         file="acl/snapshot.py",
-        text="_weighed(snapshot.types, acl, -1)",
+        text="_add_acl_weight(snapshot.types, acl, -1)",
         becomes="snapshot.types",
         found_by="tests/acl/test_snapshot.py::test_a_removed_binding_may_come_back",
     ),
