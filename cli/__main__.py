@@ -9,7 +9,7 @@ from authorizerd.daemon.reload_signal import hold_reload_signal
 
 
 def run_and_exit() -> NoReturn:
-    """Run the command; a SIGHUP to ``serve`` is kept while the rest is still imported."""
+    """Run the command; hold back a SIGHUP to ``serve`` while the other modules are imported."""
     hold_reload_signal(sys.argv[1:])
     from authorizerd.cli import main as command_line  # importing it takes most of a start's time
 

@@ -1,9 +1,9 @@
-"""``authorizerd check-log``: a whole log directory looked at, and repaired where that is asked for.
+"""``authorizerd check-log``: validate a log directory, and repair it on request.
 
-Nothing is locked to look, so a log in use can be read; a repair holds the lock throughout.
+A check takes no lock, so it can read a log in use; a repair holds the lock throughout.
 
-Exit codes: 0 sound (or repaired), 1 it could not be looked at or repaired, or wrong arguments,
-2 faults were found and are there still.
+Exit codes: 0 valid (or repaired), 1 the check or repair failed, or invalid arguments, 2 faults were
+found and remain.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ EXIT_FAULTS: Final = 2
 
 
 class CheckParser(CommandParser):
-    """A parser whose errors have the code of what could not be checked: 2 says that faults were."""
+    """A parser that exits with 1 for invalid arguments, because 2 means that faults were found."""
 
     exit_code = EXIT_NOT_CHECKED
 
 
 def new_parser() -> CheckParser:
-    """Return what reads the words behind ``check-log``."""
+    """Return the parser of the words after ``check-log``."""
     parser = CheckParser(
         prog="authorizerd check-log", description="look at every byte of a metadata log"
     )
@@ -55,11 +55,11 @@ def run_check_log(
     """Run the command with the words that follow its name; return its exit code.
 
     Raises:
-        MetadataLogError: the directory holds no log, cannot be read, or is locked for a repair.
+        MetadataLogError: the directory has no log, cannot be read, or is locked during a repair.
     """
     arguments = new_parser().parse_args(words)
     if isinstance(out, TextIOWrapper):
-        out.reconfigure(errors="backslashreplace")  # a damaged name may be no text
+        out.reconfigure(errors="backslashreplace")  # a damaged name may not be valid text
     log_dir: Path = arguments.directory
     if not arguments.repair:
         is_used = is_locked(log_dir)
@@ -74,7 +74,7 @@ def run_check_log(
 
 
 def _inspect(log_dir: Path, storage: Storage, out: TextIO, *, is_used: bool = False) -> int:
-    """Print what is found, and a summary; return the number of faults."""
+    """Print the findings and a summary; return the number of faults."""
     inspection = Inspection(log_dir, storage)
     faults = 0
     for finding in inspection.findings():
@@ -131,10 +131,10 @@ def _tell(plan: RepairPlan, out: TextIO) -> None:
 
 
 def is_locked(log_dir: Path) -> bool:
-    """Say whether another process holds the directory's lock.
+    """Return True if another process holds the directory's lock.
 
-    A reader's lock is asked for and let go, with every lock that this process itself may hold.
-    Of a file that cannot be opened nothing is known, and nothing said.
+    This takes and releases a reader's lock, which also releases any lock that this process itself
+    holds. Return False if the file cannot be opened.
     """
     try:
         file = (log_dir / LOCK_NAME).open("rb")

@@ -1,4 +1,4 @@
-"""The configuration's file as the commands read it, and the flags that name it."""
+"""Read the configuration's file, and add the flags that name it."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def read_configuration(path: Path, overrides: Sequence[str]) -> Configuration:
 
     Raises:
         StartError: the file cannot be read.
-        ConfigurationError: it has a fault.
+        ConfigurationError: the configuration is invalid.
     """
     return parse(read_configuration_text(path), source=str(path), overrides=overrides)
 
 
 def read_configuration_text(path: Path) -> str:
-    """Return the file's text, read as Kafka reads it.
+    """Return the file's text, decoded as Kafka decodes it.
 
     Raises:
         StartError: the file cannot be read.

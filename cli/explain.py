@@ -1,7 +1,7 @@
-"""``authorizerd explain``: one decision by a log or checkpoint, and the rule behind it.
+"""``authorizerd explain``: one decision from a log or checkpoint, and the rule behind it.
 
-Invariant: the settings that the decision depends on are printed with their origin, since a daemon
-with other ones decides differently.
+**Invariant:** the settings that the decision depends on are printed with their origin, because a
+daemon with other settings may decide differently.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ def run_explain_command(arguments: argparse.Namespace, out: TextIO) -> int:
     """Print the decision; return the exit code.
 
     Raises:
-        StartError, ConfigurationError: the configuration cannot be used.
-        MetadataLogError, ChangeError, InvalidQuestionError: as ``explained``.
+        StartError, ConfigurationError: the configuration is unusable.
+        MetadataLogError, ChangeError, InvalidQuestionError: see ``explained``.
     """
     question = _question(arguments)
     refuse: Callable[[str], NoReturn] = arguments.refuse
@@ -94,7 +94,7 @@ def _built_in(configuration: Configuration) -> Configuration:
 
 
 class _Setting(NamedTuple):
-    """A setting's text, and where it comes from; an ``origin`` of None means that it is assumed."""
+    """A setting's text and its origin; an ``origin`` of None means that it is assumed."""
 
     key: str
     text: str
@@ -158,7 +158,7 @@ def _question(arguments: argparse.Namespace) -> Question:
 
 
 def _resources(arguments: argparse.Namespace) -> list[tuple[ResourceType, str]]:
-    """Return the resources that the flags name; a name may be several, joined by commas."""
+    """Return the resources that the flags name; a flag may name several, joined by commas."""
     named = [
         (resource_type, name.strip())
         for flag, resource_type in _RESOURCE_FLAGS.items()

@@ -1,9 +1,8 @@
 """The command ``authorizerd``: its arguments, its exit codes, and errors in one clear line.
 
-Exit codes: 0 done (``explain``: allowed), 1 a fault (one line on standard error), 2 wrong
-arguments, 3 ``explain``: denied. ``check-log`` and ``doctor`` have their own (``cli.check_log``,
-``cli.doctor.command``); so has ``replay``: ``replay.command_line``. docs/exit-codes.md has
-them all.
+Exit codes: 0 done (``explain``: allowed), 1 a fault (one line on standard error), 2 invalid
+arguments, 3 ``explain``: denied. ``check-log``, ``doctor`` and ``replay`` have their own
+(``cli.check_log``, ``cli.doctor.command``, ``replay.command_line``). docs/exit-codes.md lists all.
 """
 
 from __future__ import annotations
@@ -86,7 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _fault(error: BaseException) -> int:
-    """Print what is wrong in one line; what has no name here is a defect, and rises."""
+    """Print a known error in one line; re-raise any other, which is a defect."""
     named = [leaf for leaf in _leaves(error) if isinstance(leaf, _NAMED_ERRORS)]
     if not named:
         raise error
@@ -103,7 +102,7 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
 
 
 def new_parser() -> CommandParser:
-    """Return what reads the command's words, but for those with a parser of their own."""
+    """Return the command's parser; some subcommands have parsers of their own."""
     parser = CommandParser(
         prog="authorizerd",
         description="Apache Kafka's ACL authorizer as a daemon.",
@@ -113,7 +112,7 @@ def new_parser() -> CommandParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_serve(commands.add_parser("serve", help="run the daemon"))
     _add_format(commands.add_parser("format", help="make an empty log directory"))
-    _add_worker(commands.add_parser("worker"))  # without help: nobody's but the daemon's
+    _add_worker(commands.add_parser("worker"))  # without help: only the daemon runs it
     _add_token(commands.add_parser("token", help="make a token for a caller of a decision port"))
     commands.add_parser("acls", help="list, add and remove ACLs, with the flags of kafka-acls")
     commands.add_parser("check-log", help="look at every byte of a metadata log, and repair it")
@@ -213,10 +212,10 @@ def _warn(configuration: Configuration) -> None:
 
 
 def _acls(words: Sequence[str]) -> int:
-    """Run ``acls``, which takes kafka-acls' flags and reads them as kafka-acls does."""
+    """Run ``acls``, whose flags are parsed as kafka-acls parses them."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="replace")  # as Java prints what the terminal has not
+            stream.reconfigure(errors="replace")  # as Java prints unencodable characters
     terminal = Terminal(answers=sys.stdin, out=sys.stdout, error=sys.stderr)
     return run_acl_command(words, terminal, open_log=lambda path: SnapshotAcls(read_snapshot(path)))
 

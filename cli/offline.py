@@ -1,4 +1,4 @@
-"""What can be asked of a log directory or a checkpoint without a daemon: its ACLs, and why.
+"""Questions to a log directory or a checkpoint without a daemon: its ACLs, and its decisions.
 
 Nothing is locked and nothing is changed, so a directory in use can be read.
 """
@@ -20,8 +20,8 @@ def read_snapshot(path: Path) -> AclSnapshot:
     """Return the ACLs at the end of a log directory, or of a checkpoint file.
 
     Raises:
-        MetadataLogError: it is no log, or one that cannot be believed.
-        ChangeError: its records do not fit one another.
+        MetadataLogError: there is no log, or it is damaged.
+        ChangeError: its records contradict each other.
     """
     builder = SnapshotBuilder()
     offset = -1
@@ -32,21 +32,21 @@ def read_snapshot(path: Path) -> AclSnapshot:
 
 
 class SnapshotAcls:
-    """The ACLs of a snapshot, where ``authorizerd acls`` may read as it reads at a server."""
+    """The ACLs of a snapshot, which ``authorizerd acls`` can read like a server's."""
 
     def __init__(self, snapshot: AclSnapshot) -> None:
         self._snapshot = snapshot
 
     async def describe(self, filter: AclFilter) -> list[Acl]:
-        """Return the ACLs that ``filter`` matches; nothing is waited for."""
+        """Return the ACLs that ``filter`` matches, without waiting."""
         return [acl for found in scan_acls(self._snapshot, filter) for _, acl in found]
 
 
 def explained(path: Path, settings: AuthorizerSettings, question: Question) -> tuple[Decision, str]:
-    """Return the decision, and lines that say what was asked, the rule, and every ACL that speaks.
+    """Return the decision, and lines with the question, the rule, and every ACL that matches.
 
     Raises:
-        MetadataLogError, ChangeError: as ``read_snapshot``.
+        MetadataLogError, ChangeError: see ``read_snapshot``.
         InvalidQuestionError: the principal is ``User:*``.
     """
     snapshot = read_snapshot(path)

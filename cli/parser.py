@@ -1,6 +1,6 @@
 """The parser of a command's words: errors in two lines, the error first.
 
-Invariant: a command without help is not for typing, and no error suggests it.
+**Invariant:** a command without help is internal, and no error suggests it.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ EXIT_USAGE = 2
 
 
 class CommandParser(argparse.ArgumentParser):
-    """A parser that ends the process with one line that says what is wrong, and one that helps.
+    """A parser that exits with one line that names the error, and one that names ``--help``.
 
-    Parsers below it, of ``add_subparsers``, are of the same class.
+    Its subparsers, from ``add_subparsers``, are of the same class.
     """
 
     exit_code = EXIT_USAGE
 
     def error(self, message: str) -> NoReturn:
-        """Exit with ``exit_code``; the options are listed by ``--help`` alone."""
+        """Exit with ``exit_code``; only ``--help`` lists the options."""
         self.exit(
             self.exit_code, f"{self.prog}: {message}\nRun '{self.prog} --help' for the options.\n"
         )
 
     def parse_words(self, words: Sequence[str]) -> argparse.Namespace:
-        """Return the arguments; unknown words beside what may be a secret are not shown.
+        """Return the arguments; do not show unknown words next to an argument that may be secret.
 
-        They may be what a shell has cut off an argument: the rest of a password.
+        A shell may have split them off an argument: the rest of a password.
         """
         parsed, unknown = self.parse_known_args(words)
         if unknown:

@@ -1,7 +1,7 @@
-"""``authorizerd replay``: hands its words on to ``replay``, which stands around the daemon.
+"""``authorizerd replay``: pass the words on to ``replay``, which is separate from the daemon.
 
-**Invariant:** nothing of the pipeline is imported. This process becomes the pipeline's, so its exit
-code and the signals sent to it are the pipeline's too.
+**Invariant:** nothing of the pipeline is imported. This process becomes the pipeline's, so it has
+the pipeline's exit code and receives its signals.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from authorizerd.daemon.errors import StartError
 
 # -P: a folder named "authorizerd" in the working directory must not be imported.
 COMMAND: Final = ("-P", "-m", "authorizerd.replay")
-# Without pyspark there may be a Spark elsewhere, which is for the pipeline to find.
+# pyspark is not checked: the pipeline can find a Spark that is installed elsewhere.
 MODULES: Final = ("pyarrow", "yaml")
 
 
@@ -24,7 +24,7 @@ def become_replay(words: Sequence[str]) -> NoReturn:
     """Run ``replay`` with these words.
 
     Raises:
-        StartError: the daemon was installed without what the pipeline needs.
+        StartError: the pipeline's requirements are not installed.
     """
     missing = [name for name in MODULES if find_spec(name) is None]
     if missing:

@@ -1,13 +1,13 @@
-"""``--add-scram`` of ``authorizerd format``, in kafka-storage's words: the first credentials.
+"""``--add-scram`` of ``authorizerd format``, in kafka-storage's syntax: the first credentials.
 
     --add-scram 'SCRAM-SHA-256=[name=alice,password=alice-secret]'
     --add-scram 'SCRAM-SHA-512=[name=bob,iterations=8192,salt="MTIz",saltedpassword="NDU2"]'
 
-Law: whatever is wrong with an argument, no part of its value is ever shown. A comma ends a value,
-so any part may be the rest of a password.
+**Invariant:** errors never show any part of an argument's value. A comma ends a value, so any part
+may be the rest of a password.
 
-Source: Kafka 4.3 ScramParser. Stricter in two things: an empty name, which nobody can log in by,
-and an empty password, which breaks kafka-storage, are refused by name.
+Source: Kafka 4.3 ScramParser. Two things are stricter: an empty name, with which nobody can log in,
+and an empty password, which breaks kafka-storage, are rejected.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from authorizerd.image.changes import CredentialAdded
 from authorizerd.protocol.records.scram import ScramMechanism, credential_of, salted_password
 
 ITERATIONS: Final = 4096
-"""How many there are where an argument does not say."""
+"""The number of iterations if an argument gives none."""
 
 ITERATIONS_MIN: Final = 4096
 ITERATIONS_MAX: Final = 16_384
@@ -40,7 +40,7 @@ def read_scram_arguments(
     """Return the credentials of all ``--add-scram`` arguments, in order.
 
     Raises:
-        StartError: an argument is wrong; it is named by its number, and how it is wrong.
+        StartError: an argument is invalid; the error gives its number and the reason.
     """
     credentials = []
     for number, argument in enumerate(arguments, 1):
@@ -71,7 +71,7 @@ def _credential(argument: str, new_salt: Callable[[], bytes]) -> CredentialAdded
 
 
 def _split(argument: str) -> tuple[ScramMechanism, list[str]]:
-    """Return the mechanism, and the parts of what stands in its brackets."""
+    """Return the mechanism, and the parts between its brackets."""
     name, equals, configuration = argument.partition("=")
     if not equals:
         raise ValueError("there is no equals sign behind the mechanism")
@@ -86,7 +86,7 @@ def _split(argument: str) -> tuple[ScramMechanism, list[str]]:
 
 
 def _values(parts: Sequence[str]) -> dict[str, str]:
-    """Return values by key, without the quotes that they may stand in; the last of a key counts."""
+    """Return values by key, without quotes around them; the last value of a key counts."""
     values: dict[str, str] = {}
     for number, part in enumerate(parts, 1):
         key, equals, value = part.partition("=")
@@ -102,7 +102,7 @@ def _values(parts: Sequence[str]) -> dict[str, str]:
 
 
 def _is_utf8(text: str) -> bool:
-    """Say whether a word of the command line was text: what was not has surrogates for bytes."""
+    """Return True if a word was valid text: undecodable bytes appear as surrogates."""
     return not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 

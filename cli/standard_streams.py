@@ -1,8 +1,8 @@
 """Standard output and standard error of a command whose reader may leave early.
 
-Invariant: a reader that has read enough (``authorizerd doctor | head``) changes neither what the
-command does nor its exit code. Output that is lost for another reason, a full disk for instance,
-ends the command with one line.
+**Invariant:** a reader that stops early (``authorizerd doctor | head``) changes neither the
+command's work nor its exit code. Output that is lost for another reason, such as a full disk, ends
+the command with one line.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class _OutputFile(io.FileIO):
-    """A file descriptor of which writes are dropped once one has failed."""
+    """A file descriptor whose writes are dropped after one has failed."""
 
     def __init__(self, descriptor: int, name: str) -> None:
         super().__init__(descriptor, "wb", closefd=False)
@@ -26,10 +26,10 @@ class _OutputFile(io.FileIO):
         self._is_lost = False
 
     def write(self, data: ReadableBuffer, /) -> int:
-        """Write, unless nobody reads any more.
+        """Write, unless the reader has gone.
 
         Raises:
-            StartError: the first write that fails for another reason.
+            StartError: the write fails for another reason (only the first time).
         """
         if not self._is_lost:
             try:
@@ -43,13 +43,13 @@ class _OutputFile(io.FileIO):
 
 
 def tolerate_lost_readers() -> None:
-    """Replace ``sys.stdout`` and ``sys.stderr``, for the length of the process."""
+    """Replace ``sys.stdout`` and ``sys.stderr`` until the process ends."""
     sys.stdout = _tolerant(sys.stdout, "standard output")
     sys.stderr = _tolerant(sys.stderr, "standard error")
 
 
 def _tolerant(stream: TextIO, name: str) -> TextIO:
-    """Return a stream on the same descriptor; one that was closed at the start stays as it is."""
+    """Return a stream on the same descriptor; a stream that was closed at the start is kept."""
     if not isinstance(stream, io.TextIOWrapper):
         return stream
     stream.flush()

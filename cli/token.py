@@ -1,6 +1,7 @@
-"""``authorizerd token``: a new token for one who asks on a decision port.
+"""``authorizerd token``: create a token for a caller of a decision port.
 
-Law: the token is shown once, on standard output, and written nowhere; the file gets its hash.
+**Invariant:** the token is printed once, on standard output, and stored nowhere; the file gets only
+its hash.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from authorizerd.daemon.decisions.token_file import read_tokens
 from authorizerd.daemon.errors import StartError
 
 FILE_MODE: Final = 0o644
-"""Of a file that is new: hashes of random secrets may be read by all."""
+"""The mode of a new file: everyone may read hashes of random secrets."""
 
 _ID_BYTES: Final = 6
 
@@ -36,11 +37,11 @@ def add_token_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_token_command(arguments: argparse.Namespace, out: TextIO) -> None:
-    """Make a token and print it.
+    """Create a token and print it.
 
     Raises:
-        StartError: the id or principal cannot be used, or the file cannot be written.
-        ConfigurationError: the file is none of tokens.
+        StartError: the id or principal is invalid, or the file cannot be written.
+        ConfigurationError: the file is not a valid tokens file.
     """
     token_id: str = arguments.id or secrets.token_hex(_ID_BYTES)
     try:
@@ -55,7 +56,7 @@ def run_token_command(arguments: argparse.Namespace, out: TextIO) -> None:
 
 
 def _append(path: Path, line: str) -> None:
-    """Add ``line``; a file that would not be a good one then is left as it is."""
+    """Add ``line``, unless that would make the file invalid."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, FILE_MODE)
         with open(descriptor, "rb+", buffering=0) as file:

@@ -1,9 +1,10 @@
-"""A client of a Kafka cluster: a request to whichever of its nodes answers.
+"""A client of a Kafka cluster: it sends each request to whichever node answers.
 
-Invariant: a request is tried on one node after the other until it is answered or its time is up. A
-refused or missing log-in, and an API that a node lacks, end it at once; servers that refuse or
-close every connection end it after a few attempts. So a request must be one that may be made twice.
-One connection is open at a time, and one request is under way on it.
+**Invariant:** a request is tried on one node after the other until it is answered or its time is
+up.
+A refused or missing log-in, and an API that a node lacks, end it at once; servers that refuse or
+close every connection end it after a few attempts. So every request must be safe to repeat. One
+connection is open at a time, with one request under way.
 
 Source: Kafka 4.3 KafkaAdminClient, AdminMetadataManager; KIP-919 for controllers.
 """
@@ -41,7 +42,7 @@ T = TypeVar("T")
 _RETRY_FIRST_SECONDS: Final = 0.1
 _RETRY_LAST_SECONDS: Final = 1.0
 _UNSERVED_MAX: Final = 5
-"""Attempts in a row that no server took, after which a request fails: within some 1.5 s."""
+"""Failed connection attempts in a row after which a request fails: within about 1.5 s."""
 
 _CONTROLLER_ENDPOINT: Final = 2
 
@@ -59,10 +60,10 @@ class ClientSettings:
 
 
 class KafkaClient:
-    """Sends requests to a cluster; as a context manager it closes its connection at the end.
+    """Send requests to a cluster; as a context manager, close the connection at the end.
 
-    ``warn`` gets a line about each thing that went wrong and is tried again, the first time only;
-    ``connect`` is as in ``open_node``.
+    ``warn`` gets one line for each kind of failure that is retried, the first time only.
+    ``connect`` is described at ``open_node``.
     """
 
     def __init__(
@@ -89,7 +90,7 @@ class KafkaClient:
         await self._disconnect()
 
     async def can_resolve(self) -> bool:
-        """Say whether the host of any bootstrap address is known."""
+        """Return True if the host of any bootstrap address can be resolved."""
         known = False
         with trio.move_on_after(self._settings.api_timeout_ms / 1000):
             for address in self._settings.bootstrap:
@@ -104,13 +105,18 @@ class KafkaClient:
     ) -> T:
         """Return the response to a call.
 
-        Args:    name: what the call is named in errors.
-                 errors: those that a response bears, in their order. Where one of them is
-                 NOT_CONTROLLER the call is made anew.
-        Raises:  RequestFailedError: the first error of the response, a refused log-in, an API
-                 that is not served, or no answer within ``api_timeout_ms``.
-                 LogInRequiredError: the listener requires one, and there are no credentials.
-                 UnreachableError: no server takes a connection.
+        Args:
+            name: the call's name in errors.
+            errors: returns the errors in a response, in order. If one of them is NOT_CONTROLLER,
+                the
+                call is repeated.
+
+        Raises:
+            RequestFailedError: the response has an error (the first counts), the log-in is refused,
+                the
+                API is not served, or no answer came within ``api_timeout_ms``.
+            LogInRequiredError: the listener requires a log-in, and there are no credentials.
+            UnreachableError: no server accepts a connection.
         """
         settings = self._settings
         delay = _RETRY_FIRST_SECONDS
@@ -128,12 +134,12 @@ class KafkaClient:
                 self._failures += 1
                 await trio.sleep(delay)
                 delay = min(2 * delay, _RETRY_LAST_SECONDS)
-        # Kafka's client says the same whatever it waited for; the warnings say what it was.
+        # Kafka's client always gives this reason; the warnings name the actual one.
         reason = f"Timed out waiting for a node assignment. Call: {name}"
         raise RequestFailedError(ApiError(ErrorCode.REQUEST_TIMED_OUT, reason))
 
     async def _check_unserved(self, error: UnservedError, attempts: int) -> None:
-        """Raise RequestFailedError where another attempt would end the same way."""
+        """Raise RequestFailedError if another attempt would fail in the same way."""
         self._warn_once(str(error))
         is_stranger = error.is_closed_later and self._settings.credentials is None
         if is_stranger and await self._requires_log_in(error.address):
@@ -166,7 +172,7 @@ class KafkaClient:
                 raise ConnectionFailedError(f"{self._node.address}: is not the active controller")
             answered = True
         finally:
-            # After a time-out or an interruption its answer would be taken for the next one's.
+            # After a time-out or cancellation, the late answer would be taken for the next one's.
             if not answered:
                 await self._disconnect()
         if found:
@@ -194,7 +200,7 @@ class KafkaClient:
         return await self._open(controller)
 
     async def _connect_to_any(self) -> Node:
-        """Try each bootstrap address once; each failure moves the first to be tried."""
+        """Try each bootstrap address once; each failure moves the starting point."""
         addresses = self._settings.bootstrap
         failures: list[ConnectionFailedError] = []
         for index in range(len(addresses)):
@@ -235,7 +241,7 @@ class KafkaClient:
 
 
 def _once(warn: Callable[[str], None]) -> Callable[[str], None]:
-    """Return ``warn`` that passes over what it was told before."""
+    """Return a ``warn`` that drops repeated texts."""
     told: set[str] = set()
 
     def warn_once(text: str) -> None:

@@ -1,7 +1,7 @@
-"""A connection to one node of a Kafka cluster, over TCP: made, logged in, asked.
+"""A TCP connection to one node of a Kafka cluster: connect, log in, send requests.
 
-Law: one request is under way at a time, and whatever goes wrong is one of the two errors here. A
-connection that broke, or whose answer was not waited for, is of no use any more.
+**Invariant:** one request is under way at a time, and every failure is one of the errors here. A
+connection that broke, or on which a request was abandoned, cannot be used again.
 
 Source: Kafka 4.3 NetworkClient, SaslClientAuthenticator; KIP-511 for ApiVersions.
 """
@@ -53,7 +53,7 @@ class Address:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlainCredentials:
-    """What SASL's mechanism PLAIN logs in with."""
+    """The credentials for SASL's mechanism PLAIN."""
 
     username: str
     password: str = field(repr=False)
@@ -61,7 +61,7 @@ class PlainCredentials:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call(Generic[T]):
-    """A request in whichever version it is made, and how its response is read.
+    """A request in any version, and how its response is read.
 
     ``encode`` may raise ValueError, ``decode`` DecodeError.
     """
@@ -72,10 +72,11 @@ class Call(Generic[T]):
 
 
 def entity_call(api_key: ApiKey, fields: object, answer: type[T]) -> Call[T]:
-    """Return a call that is written from ``fields`` and read as kio's entity.
+    """Return a call that is encoded from ``fields``, and whose response is decoded by kio.
 
-    Args:    answer: that of the newest version. Of its fields, that of an older one has those
-             that were known then.
+    Args:
+        answer: the entity of the newest version. An older version's response has only the fields
+            that its version has.
     """
     return Call(
         api_key=api_key,
@@ -87,7 +88,7 @@ def entity_call(api_key: ApiKey, fields: object, answer: type[T]) -> Call[T]:
 
 
 Connect: TypeAlias = Callable[[Address], Awaitable[trio.abc.Stream]]
-"""Returns a connection to an address; raises ConnectionFailedError."""
+"""Return a connection to an address; raise ConnectionFailedError."""
 
 
 SocketAddress: TypeAlias = tuple[
@@ -100,7 +101,7 @@ SocketAddress: TypeAlias = tuple[
 
 
 class RequestFailedError(Exception):
-    """A request that was refused, or not answered in time."""
+    """A request that was rejected, or not answered in time."""
 
     def __init__(self, error: ApiError) -> None:
         super().__init__(str(error))
@@ -108,7 +109,7 @@ class RequestFailedError(Exception):
 
 
 class LogInRequiredError(RequestFailedError):
-    """A listener that serves nobody before a log-in, and no credentials to log in with."""
+    """The listener requires a log-in, and there are no credentials."""
 
 
 class UnreachableError(RequestFailedError):
@@ -116,15 +117,15 @@ class UnreachableError(RequestFailedError):
 
 
 class ConnectionFailedError(Exception):
-    """A connection that was not made, or broke; the text names the address."""
+    """A connection failed or broke; the text names the address."""
 
 
 class UnservedError(ConnectionFailedError):
-    """A connection that was refused, closed, or answered by no Kafka server: waiting rarely helps.
+    """A connection was refused, closed, or answered by another server: waiting rarely helps.
 
     Args:
         address: the server's.
-        is_closed_later: whether the server answered ApiVersions, then closed the connection.
+        is_closed_later: True if the server answered ApiVersions, then closed the connection.
     """
 
     def __init__(self, text: str, address: Address, *, is_closed_later: bool = False) -> None:
@@ -163,7 +164,7 @@ class Node:
         """Return the response to a call, in the highest version that both sides know.
 
         Raises:
-            ConnectionFailedError: the connection broke, or nothing came in time.
+            ConnectionFailedError: the connection broke, or no answer came in time.
             RequestFailedError: the node does not serve this API, or a string is too long.
         """
         api_version = self.choose_version(call.api_key)
@@ -174,7 +175,7 @@ class Node:
     async def negotiate(self) -> None:
         """Learn which APIs the node serves.
 
-        A node that does not know this version of the question says so in version 0 (KIP-511).
+        A node that does not know this version of ApiVersions answers in version 0 (KIP-511).
 
         Raises:
             ConnectionFailedError: the connection broke.
@@ -195,11 +196,11 @@ class Node:
         self._versions = _served(served)
 
     async def log_in(self, credentials: PlainCredentials) -> None:
-        """Log in by PLAIN.
+        """Log in with PLAIN.
 
         Raises:
             ConnectionFailedError: the connection broke.
-            RequestFailedError: the node refuses the mechanism, or who logs in.
+            RequestFailedError: the node rejects the mechanism or the credentials.
         """
         timeout_ms = CONNECTION_SETUP_TIMEOUT_MS
         mechanism = SimpleNamespace(mechanism=_MECHANISM)
@@ -221,10 +222,10 @@ class Node:
             raise RequestFailedError(ApiError(answer.error_code, answer.error_message))
 
     async def requires_log_in(self, timeout_ms: int) -> bool:
-        """Return True if the listener speaks SASL; a listener that does not says so.
+        """Return True if the listener speaks SASL; other listeners answer that they do not.
 
         Raises:
-            ConnectionFailedError, RequestFailedError: as ``request``.
+            ConnectionFailedError, RequestFailedError: see ``request``.
         """
         mechanism = SimpleNamespace(mechanism=_MECHANISM)
         call = entity_call(ApiKey.SASL_HANDSHAKE, mechanism, SaslHandshakeResponse)
@@ -253,7 +254,7 @@ class Node:
         return response
 
     def _read(self, response: KafkaResponse, call: Call[T], api_version: int | None = None) -> T:
-        """Return what a response says; it may be of another version than was asked for."""
+        """Return the decoded response, which may have another version than the request."""
         try:
             return call.decode(
                 response.api_version if api_version is None else api_version, response.body
@@ -275,11 +276,11 @@ async def open_node(
     client_id: str,
     connect: Connect | None = None,
 ) -> Node:
-    """Connect to a node and log in; ``connect``, where it is given, in place of TCP.
+    """Connect to a node and log in; ``connect``, if given, replaces TCP.
 
     Raises:
         ConnectionFailedError: it cannot be reached, or does not answer as a Kafka server.
-        RequestFailedError: it refuses the log-in.
+        RequestFailedError: it rejects the log-in.
     """
     with trio.move_on_after(CONNECTION_SETUP_TIMEOUT_MS / 1000):
         node = Node(address, await (connect or _connect_stream)(address), client_id)
@@ -295,10 +296,10 @@ async def open_node(
 
 
 async def find_addresses(address: Address) -> Sequence[SocketAddress]:
-    """Return where a host is to be found, of IPv4 and IPv6.
+    """Return the addresses of a host, IPv4 and IPv6.
 
     Raises:
-        ConnectionFailedError: nobody knows the host.
+        ConnectionFailedError: the host name cannot be resolved.
     """
     try:
         return await trio.socket.getaddrinfo(
@@ -311,7 +312,7 @@ async def find_addresses(address: Address) -> Sequence[SocketAddress]:
 
 
 async def _connect_stream(address: Address) -> trio.abc.Stream:
-    """Connect to the first of a host's addresses that takes the connection."""
+    """Connect to the first of a host's addresses that accepts the connection."""
     reason = "no address"
     is_refused = True
     for family, kind, protocol, _, socket_address in await find_addresses(address):

@@ -1,4 +1,4 @@
-"""ACLs read and changed at a Kafka server, for ``authorizerd acls``.
+"""Read and change ACLs on a Kafka server, for ``authorizerd acls``.
 
 Source: KIP-140, KIP-290; Kafka 4.3 KafkaAdminClient.describeAcls, createAcls, deleteAcls.
 """
@@ -46,13 +46,13 @@ SASL_PLAINTEXT only.
 
 
 class KafkaAclAdmin:
-    """Asks a server; of several errors in one answer the first is raised, as a CommandError."""
+    """Send requests to a server; raise the first error in an answer as a CommandError."""
 
     def __init__(self, client: KafkaClient) -> None:
         self._client = client
 
     async def describe(self, filter: AclFilter) -> list[Acl]:
-        """Return the ACLs that ``filter`` means."""
+        """Return the ACLs that ``filter`` matches."""
         call = Call(
             api_key=ApiKey.DESCRIBE_ACLS,
             encode=lambda version: encode_describe_acls_request(version, filter),
@@ -65,7 +65,7 @@ class KafkaAclAdmin:
         return found
 
     async def create(self, acls: Sequence[Acl]) -> None:
-        """Create ACLs; one that is refused does not keep the others from being created."""
+        """Create ACLs; a rejected ACL does not prevent the others."""
         call = Call(
             api_key=ApiKey.CREATE_ACLS,
             encode=lambda version: encode_create_acls_request(version, acls),
@@ -76,7 +76,7 @@ class KafkaAclAdmin:
         )
 
     async def delete(self, filters: Sequence[AclFilter]) -> None:
-        """Delete what any of the filters means; one that fails does not stop the others."""
+        """Delete the ACLs that any filter matches; a failed filter does not stop the others."""
         call = Call(
             api_key=ApiKey.DELETE_ACLS,
             encode=lambda version: encode_delete_acls_request(version, filters),
@@ -98,7 +98,7 @@ class KafkaAclAdmin:
 
 
 def _deletion_errors(results: Sequence[FilterResult]) -> list[ApiError]:
-    """Return each filter's error, or those of what it matched."""
+    """Return each filter's error, or the errors of its matches."""
     return [
         error
         for result in results

@@ -1,8 +1,8 @@
-"""The flags of kafka-acls, and ``--log-dir``: what was given, and which combinations are refused.
+"""The flags of kafka-acls, and ``--log-dir``: parsed, and checked for invalid combinations.
 
-Arguments are read as kafka-acls reads them: a flag may stand behind one hyphen or two, in full; a
-value that must follow is taken whatever it looks like, even a flag; stray words are ignored.
-Where it differs: ``--help`` is in words of our own, ``--version`` tells the version of authorizerd.
+Arguments are parsed as kafka-acls parses them: a flag may have one hyphen or two, in full; a
+required value is taken even if it looks like a flag; stray words are ignored. Two things differ:
+``--help`` has its own texts, and ``--version`` prints the version of authorizerd.
 
 Source: Kafka 4.3 AclCommand.AclCommandOptions, CommandLineUtils; jopt-simple 5.0.4 OptionParser.
 """
@@ -112,7 +112,7 @@ _HELP_WIDTH: Final = 100
 
 
 class Arguments:
-    """The flags that were given, each with its values in the order that they came in."""
+    """The given flags, each with its values in order."""
 
     def __init__(self, values: Mapping[str, Sequence[str]]) -> None:
         self._values = values
@@ -124,10 +124,10 @@ class Arguments:
         return self._values.get(flag, ())
 
     def value(self, flag: str) -> str | None:
-        """Return the one value of a flag, None where it has none.
+        """Return the one value of a flag, None if it has none.
 
         Raises:
-            CommandError: it was given several.
+            CommandError: the flag has several values.
         """
         values = self.values(flag)
         if len(values) > 1:
@@ -144,7 +144,7 @@ def parse_arguments(words: Iterable[str]) -> Arguments:
     """Return the flags among ``words``.
 
     Raises:
-        UsageError: an unknown flag, a value that is missing or is no UTF-8.
+        UsageError: a flag is unknown, or a value is missing or not UTF-8.
     """
     values: dict[str, list[str]] = {}
     rest = deque(words)
@@ -156,7 +156,7 @@ def parse_arguments(words: Iterable[str]) -> Arguments:
             continue
         flag, equals, value = word[2 if word.startswith("--") else 1 :].partition("=")
         if flag not in FLAGS:
-            # Behind one hyphen stand one-letter flags side by side, of which there are none.
+            # After one hyphen come one-letter flags, and none exist.
             raise UsageError(
                 f"{flag if word.startswith('--') else word[1]} is not a recognized option"
             )
@@ -168,7 +168,7 @@ def parse_arguments(words: Iterable[str]) -> Arguments:
 
 
 def _argument(flag: str, value: str | None, rest: deque[str]) -> list[str]:
-    """Return the value that stands behind ``=``, or is taken from the words that follow."""
+    """Return the value after ``=``, or take it from the words that follow."""
     argument = FLAGS[flag].argument
     if argument is Argument.NONE:
         return []
@@ -186,10 +186,10 @@ def _looks_like_a_flag(word: str) -> bool:
 
 
 def check_arguments(given: Arguments) -> None:
-    """Check that the flags go together, in kafka-acls' order.
+    """Raise an error unless the flags can be combined; the checks run in kafka-acls' order.
 
     Raises:
-        UsageError: they do not; the text is kafka-acls'.
+        UsageError: they cannot; the text is kafka-acls'.
     """
     _check_server(given)
     if sum(map(given.has, _ACTIONS)) != 1:
@@ -238,7 +238,7 @@ def _check_companions(given: Arguments) -> None:
 
 
 def help_text() -> str:
-    """Return what each flag means, a paragraph each."""
+    """Return the description of each flag, a paragraph each."""
     indent = " " * _HELP_COLUMN
     return "".join(
         textwrap.fill(

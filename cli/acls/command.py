@@ -1,10 +1,10 @@
-"""``authorizerd acls``: kafka-acls, to its exit codes and, where it has one, its order of lines.
+"""``authorizerd acls``: compatible with kafka-acls in its exit codes and, if defined, line order.
 
-Five things differ on purpose. Where standard input is no terminal kafka-acls fails at its first
-question; here the answers are read from it. Nothing is logged: a connection that failed and is
-tried again is one line on standard error. With ``--log-dir`` the ACLs of a log are listed, without
-a server. Behind wrong flags stands a line that names ``--help``, not the help. And where no server
-takes a connection, or a log-in is missing, the command ends at once and says what to do.
+Five things differ on purpose. If standard input is not a terminal, kafka-acls fails at its first
+question; here the answers are read from standard input. Nothing is logged: a failed connection
+that is retried prints one line on standard error. With ``--log-dir`` the ACLs of a log are listed,
+without a server. After invalid flags comes a line that names ``--help``, not the whole help. And if
+no server accepts a connection, or a log-in is missing, the command ends at once with advice.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ OpenServer: TypeAlias = Callable[
 async def open_kafka(
     settings: ClientSettings, warn: Callable[[str], None]
 ) -> AsyncIterator[AclAdmin]:
-    """Open a Kafka server, to which nothing is sent before it is asked something.
+    """Open a connection to a Kafka cluster; nothing is sent before the first request.
 
     Raises:
-        CommandError: no host is known.
+        CommandError: no host name can be resolved.
     """
     async with KafkaClient(settings, warn) as client:
         if not await client.can_resolve():

@@ -1,8 +1,8 @@
-"""How ``authorizerd acls`` connects: its flags and the properties of ``--command-config``.
+"""The connection settings of ``authorizerd acls``: its flags and its ``--command-config`` file.
 
-Of Kafka's client properties those are read that say who and how; the others mean nothing here.
-Only PLAINTEXT and SASL_PLAINTEXT with PLAIN are spoken: what asks for more is refused, never
-weakened. A password stands in no error.
+Of Kafka's client properties, only those about the servers and the log-in are read; the others are
+ignored. Supported are PLAINTEXT, and SASL_PLAINTEXT with PLAIN. A file that asks for more security
+is rejected, never weakened. Errors never contain a password.
 
 Source: Kafka 4.3 AdminClientConfig, AdminBootstrapAddresses, ClientUtils, JaasConfig.
 """
@@ -45,10 +45,10 @@ _JAAS_FLAGS: Final = ("required", "requisite", "sufficient", "optional")
 
 
 def read_settings(given: Arguments) -> ClientSettings:
-    """Return how to connect.
+    """Return the connection settings.
 
     Raises:
-        CommandError: the file cannot be read, or a property asks for what cannot be.
+        CommandError: the file cannot be read, or a property is invalid or unsupported.
     """
     properties = _read_properties(given.value("command-config"))
     to_controllers = not given.has("bootstrap-server")
@@ -113,7 +113,7 @@ def _invalid(key: str, text: str, reason: str) -> CommandError:
 
 
 def _bootstrap(properties: Mapping[str, str]) -> list[Address]:
-    """Return the addresses of the servers or the controllers, of which only one kind is named."""
+    """Return the addresses of the servers or of the controllers; exactly one must be given."""
     servers, controllers = (_list(properties, key) for key in (_SERVERS, _CONTROLLERS))
     if not (servers or controllers):
         raise refused_configuration(f"You must set either {_SERVERS} or {_CONTROLLERS}")
@@ -165,7 +165,7 @@ def _credentials(properties: Mapping[str, str]) -> PlainCredentials | None:
 
 
 def _plain_credentials(jaas: str) -> PlainCredentials:
-    """Return who logs in by a line ``module flag name=value …;``."""
+    """Return the credentials in a line ``module flag name=value …;``."""
     tokens = [match[0] for match in _JAAS_TOKEN.finditer(jaas)]
     if tokens[:1] != [_PLAIN_LOGIN_MODULE]:
         raise refused_configuration(f"{_JAAS}: the login module must be {_PLAIN_LOGIN_MODULE}")

@@ -1,8 +1,8 @@
-"""What ends ``authorizerd acls``, told as kafka-acls tells it.
+"""The errors that end ``authorizerd acls``, printed as kafka-acls prints them.
 
-Invariant: wrong flags go to standard error, everything else to standard output as ``Error while
-executing ACL command``; the exit code is 1 either way. Of a stack trace the lines that name an
-exception are printed, its frames are not.
+**Invariant:** invalid flags are reported on standard error, everything else on standard output as
+``Error while executing ACL command``; the exit code is 1 either way. Of a Java stack trace, only
+the lines that name an exception are printed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ ILLEGAL_ARGUMENT: Final = "java.lang.IllegalArgumentException"
 _EXECUTION_EXCEPTION: Final = "java.util.concurrent.ExecutionException"
 _KAFKA_EXCEPTION: Final = "org.apache.kafka.common.KafkaException"
 
-# Source: Kafka 4.3 Errors. A client reads every code that it does not know as the first of these.
+# Source: Kafka 4.3 Errors. Clients treat an unknown code as the first of these.
 _CLASSES: Final = {
     ErrorCode.UNKNOWN_SERVER_ERROR: "UnknownServerException",
     ErrorCode.REQUEST_TIMED_OUT: "TimeoutException",
@@ -36,13 +36,13 @@ _CLASSES: Final = {
 
 
 class UsageError(Exception):
-    """Flags that make no command; the text is kafka-acls' line above its help."""
+    """Invalid flags; the text is the line that kafka-acls prints above its help."""
 
 
 class CommandError(Exception):
-    """A command that failed: Java's exception and its causes, each a class name and a message.
+    """A failed command: Java's exception and its causes, each a class name and a message.
 
-    ``advice`` is what to do, in lines of our own, for standard error: kafka-acls has none.
+    ``advice`` tells the user what to do, on standard error; kafka-acls has no such text.
     """
 
     def __init__(self, *chain: tuple[str, str], advice: str = "") -> None:
@@ -57,13 +57,13 @@ class CommandError(Exception):
 
 
 def refused_configuration(reason: str, advice: str = "") -> CommandError:
-    """Return the error of an admin client that cannot be made."""
+    """Return the error of an admin client that cannot be created."""
     failed = (_KAFKA_EXCEPTION, "Failed to create new KafkaAdminClient")
     return CommandError(failed, (CONFIG_EXCEPTION, reason), advice=advice)
 
 
 def failed_request(error: ApiError, advice: str = "") -> CommandError:
-    """Return the error of a request that was answered with one, or not at all."""
+    """Return the error of a request that failed or was not answered."""
     known = next((code for code in _CLASSES if code == error.code), ErrorCode.UNKNOWN_SERVER_ERROR)
     cause = f"org.apache.kafka.common.errors.{_CLASSES[known]}"
     message = known.text if error.message is None else error.message

@@ -1,10 +1,10 @@
-"""What ``authorizerd acls`` prints, to the byte what kafka-acls prints.
+"""The output of ``authorizerd acls``, byte for byte as kafka-acls prints it.
 
-Its order is ours where kafka-acls has none. Kafka keeps patterns and ACLs in hash tables whose
-keys hash enumerations by identity: two runs of one command print different orders. Here patterns
-stand in the order of their type's code, name and pattern type, ACLs in that of principal, host,
-operation's and permission's code. Only the headings of several ``--principal`` have an order in
-Kafka, that of a HashSet of texts, and it is kept.
+Only the order of lines is our own, because kafka-acls has none: Kafka keeps patterns and ACLs in
+hash tables whose keys hash enumerations by identity, so two runs of one command print different
+orders. Here patterns are sorted by their type's code, name and pattern type, ACLs by principal,
+host, and the codes of operation and permission. Only the headings of several ``--principal`` have
+an order in Kafka, that of a HashSet of strings, and it is reproduced.
 
 Source: Kafka 4.3 AclCommand; ResourcePattern, AccessControlEntry and AclBinding.toString;
 KafkaPrincipal.hashCode; OpenJDK 17 HashMap, String.hashCode.
@@ -53,7 +53,7 @@ def _lines(entries: Iterable[Acl | Entry]) -> str:
 
 
 def listed(acls: Iterable[Acl]) -> str:
-    """Return ACLs pattern by pattern. Codes from the future count as one, UNKNOWN."""
+    """Return ACLs pattern by pattern. All codes from the future are shown as UNKNOWN."""
     entries_by_pattern: dict[tuple[int, str, int], set[Entry]] = defaultdict(set)
     for acl in acls:
         pattern = (
@@ -94,12 +94,12 @@ def adding(acls: Sequence[Acl]) -> str:
 
 
 def existing(acl: Acl) -> str:
-    """Return the note that an ACL is there already."""
+    """Return the note that an ACL exists already."""
     return f"Acl (pattern={pattern_text(acl)}, entry={entry_text(acl)}) already exists.\n"
 
 
 def question(group: Group) -> str:
-    """Return what is asked before a group is removed."""
+    """Return the confirmation question before a group is removed."""
     pattern = pattern_text(group.pattern)
     if not group.entries:
         return f"Are you sure you want to delete all ACLs for resource filter `{pattern}`? (y/n)\n"
@@ -110,10 +110,10 @@ def question(group: Group) -> str:
 
 
 def _in_set_order(principals: Iterable[str]) -> list[str]:
-    """Return the distinct principals in the order of a Java HashSet that they were put in.
+    """Return the distinct principals in the iteration order of a Java HashSet.
 
-    Java's grows until it is at most three quarters full. (One that gets more than eight into one
-    place orders those otherwise.)
+    A HashSet grows until it is at most three quarters full. (The order differs if more than eight
+    entries share a bucket, which Java turns into a tree.)
     """
     distinct = list(dict.fromkeys(principals))
     size = _TABLE_SIZE

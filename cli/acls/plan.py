@@ -1,7 +1,7 @@
-"""What a command of ``authorizerd acls`` is to do: flags to ACLs and filters. Pure.
+"""The plan of a command of ``authorizerd acls``: flags turned into ACLs and filters, without I/O.
 
-Nothing has been asked of a server yet, so what is found wrong here has changed nothing. ACLs come
-in groups of one resource pattern each, because kafka-acls checks, creates and deletes them so.
+No request has been sent yet, so an error found here has changed nothing. ACLs come in groups of one
+resource pattern each, because kafka-acls checks, creates and deletes them in such groups.
 
 Source: Kafka 4.3 AclCommand, AclEntry, SecurityUtils.
 """
@@ -41,13 +41,13 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Entries of one resource pattern, which may be ANY or MATCH where they are to be removed."""
+    """Entries of one resource pattern, which may be ANY or MATCH for a removal."""
 
     pattern: AclFilter
     entries: tuple[Entry, ...]
 
     def acls(self) -> list[Acl]:
-        """Return the ACLs to be created."""
+        """Return the ACLs to create."""
         name = self.pattern.resource_name
         assert name is not None
         return [
@@ -56,7 +56,7 @@ class Group:
         ]
 
     def filters(self) -> list[AclFilter]:
-        """Return what is to be deleted: the entries, or all of the pattern where there are none."""
+        """Return filters for what to delete: the entries, or without any the whole pattern."""
         return [
             msgspec.structs.replace(self.pattern, **entry._asdict()) for entry in self.entries
         ] or [self.pattern]
@@ -64,7 +64,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """List what any of ``filters`` means; with ``principals``, theirs only."""
+    """List the ACLs that any of ``filters`` matches; with ``principals``, only theirs."""
 
     filters: tuple[AclFilter, ...]
     principals: tuple[str, ...]
@@ -77,7 +77,7 @@ class Addition:
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """Remove each group, once the user has agreed to it if ``asks``."""
+    """Remove each group, after the user's confirmation if ``asks``."""
 
     groups: tuple[Group, ...]
     asks: bool
@@ -85,7 +85,7 @@ class Removal:
 
 Plan: TypeAlias = Listing | Addition | Removal
 
-_JAVA_BLANKS: Final = "".join(map(chr, range(0x21)))  # what String.trim takes off
+_JAVA_BLANKS: Final = "".join(map(chr, range(0x21)))  # what String.trim strips
 _FLAGS: Final = (
     ("topic", ResourceType.TOPIC),
     ("group", ResourceType.GROUP),
@@ -131,11 +131,11 @@ _SUPPORTED: Final[_Operations] = {
 
 
 def make_plan(given: Arguments) -> Plan:
-    """Return what the flags ask for.
+    """Return the plan for the given flags.
 
     Raises:
-        UsageError: they name no resource, or what a resource does not support.
-        CommandError: a value that is none of its kind.
+        UsageError: they name no resource, or an operation that a resource does not support.
+        CommandError: a value is invalid.
     """
     if given.has("list"):
         filters = tuple(_filters(given))
@@ -183,7 +183,7 @@ def _order(pattern: AclFilter) -> tuple[int, str, int]:
 def _add_role(
     given: Arguments, operations: _Operations, entries: dict[AclFilter, set[Entry]]
 ) -> None:
-    """Add what a role needs on the resources that it knows of; others are passed over."""
+    """Add the operations that a role needs on its kinds of resources; skip other resources."""
     for pattern in _resources(given):
         needed = operations.get(ResourceType(pattern.resource_type))
         if needed is not None:
@@ -246,7 +246,7 @@ def _resources(given: Arguments) -> list[AclFilter]:
 
 
 def _filters(given: Arguments) -> Iterator[AclFilter]:
-    """Yield a filter for each resource that is named. The cluster counts only as a literal."""
+    """Yield a filter for each named resource. The cluster counts only as a literal."""
     pattern_type = _pattern_type(given)
     for flag, resource_type in _FLAGS:
         for text in given.values(flag):

@@ -1,7 +1,8 @@
-"""A plan of ``authorizerd acls`` carried out: asked of a server, told to the user.
+"""Carry out a plan of ``authorizerd acls``: send requests to a server, print the results.
 
-Law: each group is a step of its own, told before it is done, as with kafka-acls. One that fails
-ends the command; what came before it is done.
+**Invariant:** each group is a step of its own, announced before it is carried out, as in
+kafka-acls.
+A failed step ends the command; the steps before it remain done.
 
 Source: Kafka 4.3 AclCommand.
 """
@@ -19,17 +20,17 @@ from authorizerd.cli.acls.plan import Addition, Group, Listing, Plan, Removal
 
 
 class AclReader(Protocol):
-    """Where ACLs can be read."""
+    """A place where ACLs can be read."""
 
     async def describe(self, filter: AclFilter) -> list[Acl]:
-        """Return the ACLs that ``filter`` means, in any order."""
+        """Return the ACLs that ``filter`` matches, in any order."""
         ...
 
 
 class AclAdmin(AclReader, Protocol):
-    """Where ACLs can be read and changed; what a method asks for is done once it returns.
+    """A place where ACLs can be read and changed; a change is complete once its method returns.
 
-    All methods raise CommandError: the server's refusal, or its silence.
+    All methods raise CommandError if the server rejects the request or does not answer.
     """
 
     async def create(self, acls: Sequence[Acl]) -> None: ...
@@ -39,17 +40,17 @@ class AclAdmin(AclReader, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Terminal:
-    """Where the user reads and answers. Answers may come from a file or a pipe too."""
+    """The user's terminal. Answers may come from a file or a pipe too."""
 
     answers: TextIO
     out: TextIO
     error: TextIO
 
     def agrees(self, asked: str) -> bool:
-        """Ask, and say whether the answer is y.
+        """Ask, and return True if the answer is y.
 
         Raises:
-            CommandError: there is no answer any more.
+            CommandError: the input has ended.
         """
         self.tell(asked)
         answer = self.answers.readline()
@@ -67,10 +68,10 @@ class Terminal:
 
 
 async def execute(plan: Plan, admin: AclAdmin, terminal: Terminal) -> None:
-    """Carry out a plan. A question blocks the event loop, on which nothing else waits.
+    """Carry out a plan. A question blocks the event loop, which runs nothing else.
 
     Raises:
-        CommandError: the server refuses, or does not answer.
+        CommandError: the server rejects a request, or does not answer.
     """
     match plan:
         case Listing():
@@ -87,10 +88,10 @@ async def execute(plan: Plan, admin: AclAdmin, terminal: Terminal) -> None:
 
 
 async def execute_listing(listing: Listing, reader: AclReader, terminal: Terminal) -> None:
-    """List ACLs; without filters, all.
+    """List ACLs; without filters, all of them.
 
     Raises:
-        CommandError: as ``execute``.
+        CommandError: see ``execute``.
     """
     found: list[Acl] = []
     for wanted in listing.filters or (AclFilter(),):

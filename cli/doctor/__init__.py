@@ -1,1 +1,1 @@
-"""`authorizerd doctor`: finds what would hinder the daemon on this machine."""
+"""`authorizerd doctor`: find problems that would prevent the daemon from running here."""

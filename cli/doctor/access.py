@@ -1,6 +1,6 @@
-"""Who may read and write what the configuration names, and as whom this process looks at it.
+"""Check the owners and permissions of the files that the configuration names.
 
-Law: a secret's file is read as the daemon would read it, and nothing of it is shown.
+**Invariant:** a secret's file is read as the daemon would read it, and its content is never shown.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _CHECK: Final = "access"
 
 
 def access_findings(config: Path, configuration: Configuration) -> Iterator[Finding]:
-    """Yield what is found of the user, the log's directory, and each file that is named."""
+    """Yield the findings about the user, the log's directory, and each configured file."""
     yield _of_user()
     yield from _of_log_dir(Path(configuration.metadata_log_dir))
     if configuration.sasl_users:
@@ -47,7 +47,7 @@ def _of_user() -> Finding:
 
 
 def user_name(user: int) -> str:
-    """Return the name of a user id, the id itself where it has none."""
+    """Return the name of a user id, or the id itself if it has none."""
     try:
         return pwd.getpwuid(user).pw_name
     except KeyError:
@@ -81,7 +81,7 @@ def _of_log_dir(log_dir: Path) -> Iterator[Finding]:
 
 
 def _of_log_files(log_dir: Path) -> Iterator[Finding]:
-    """Name the first file that is closed: in an open directory, one that root has made."""
+    """Name the first inaccessible file; root may have created one in an accessible directory."""
     partition = log_dir / METADATA_TOPIC_DIRECTORY
     for path in (log_dir / LOCK_NAME, partition, *sorted(partition.glob("*.log"))):
         wanted = os.R_OK | os.W_OK | (os.X_OK if path == partition else 0)
@@ -93,7 +93,7 @@ def _of_log_files(log_dir: Path) -> Iterator[Finding]:
 
 
 def _of_passwords(config: Path) -> Finding:
-    """The configuration holds the passwords of SASL listeners, or overrides do."""
+    """Check the configuration's file if it, or an override, holds SASL passwords."""
     mode = config.stat().st_mode
     if mode & stat.S_IRWXO:
         text = f"{config}: holds passwords, and everybody may use it"
@@ -102,7 +102,7 @@ def _of_passwords(config: Path) -> Finding:
 
 
 def _of_audit_log(path: Path) -> Finding:
-    """Opened by nobody here: an audit log that is not there yet stays so."""
+    """Check the audit log without opening it, so that a missing file is not created."""
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:
@@ -114,7 +114,7 @@ def _of_audit_log(path: Path) -> Finding:
         return error(_CHECK, f"{path}: {fault.strerror or fault}", "correct authorizerd.audit.log")
     if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode) or stat.S_ISCHR(mode)):
         return error(_CHECK, f"{path}: not a file", "correct authorizerd.audit.log")
-    # The end of a file is read, to see whether it is torn; a pipe's is not.
+    # The daemon reads the end of a file, to see whether it is torn, but never a pipe.
     wanted = os.R_OK | os.W_OK if stat.S_ISREG(mode) else os.W_OK
     if not os.access(path, wanted, effective_ids=True):
         text = f"{path}: {user_name(os.geteuid())} may not write to it"

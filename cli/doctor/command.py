@@ -1,9 +1,10 @@
-"""``authorizerd doctor``: what would hinder a daemon here, found before it starts or while it runs.
+"""``authorizerd doctor``: find problems of a daemon on this machine, before it starts or later.
 
-Law: no secret is printed, and nothing is changed: what is written to time the disk is removed, and
-no address is taken from a daemon that runs.
+**Invariant:** no secret is printed, and nothing is changed. The file that times the disk is
+removed,
+and a running daemon keeps its addresses.
 
-Exit codes: 0 no errors (warnings there may be), 1 it could not be examined, or wrong arguments,
+Exit codes: 0 no errors (but perhaps warnings), 1 the examination failed, or invalid arguments,
 2 errors were found.
 """
 
@@ -38,7 +39,7 @@ _ORDER: Final = (Level.ERROR, Level.WARNING, Level.OK)
 
 
 def new_parser() -> CheckParser:
-    """Return what reads the words behind ``doctor``."""
+    """Return the parser of the words after ``doctor``."""
     parser = CheckParser(
         prog="authorizerd doctor", description="say what would hinder the daemon on this machine"
     )
@@ -59,7 +60,7 @@ def run_doctor(words: Sequence[str], out: TextIO) -> int:
         found.append(finding)
         if not arguments.json:
             out.write(f"{finding.line()}\n")
-            out.flush()  # some checks take their time
+            out.flush()  # some checks are slow
     worst = next(level for level in _ORDER if any(each.level is level for each in found))
     if arguments.json:
         document = {"result": worst.value, "findings": found}
@@ -80,7 +81,7 @@ def _counted(count: int, name: str) -> str:
 
 
 def findings(config: Path, overrides: Sequence[str]) -> Iterator[Finding]:
-    """Yield what is found, ok or not; without a sound configuration, of the machine alone.
+    """Yield the findings, ok or not; with an invalid configuration, only those about the machine.
 
     Raises:
         StartError: the configuration's file cannot be read.

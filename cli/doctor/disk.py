@@ -1,6 +1,6 @@
-"""The disk under the log: how much room it has, and how long a sync takes.
+"""Check the log's disk: its free space, and how long a sync takes.
 
-Law: what is written to find that out is removed, however the look at it ends.
+**Invariant:** the file written for the measurement is removed, even if the check fails.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _MIB: Final = 1024 * 1024
 
 
 def disk_findings(log_dir: Path) -> Iterator[Finding]:
-    """Yield what is found of the disk of ``log_dir``; nothing where that is missing."""
+    """Yield the findings about the disk of ``log_dir``; nothing if the directory is missing."""
     if not os.path.isdir(log_dir):
-        return  # said already
+        return  # another check reports it
     try:
         status = os.statvfs(log_dir)
         yield room_finding(log_dir, status.f_bavail * status.f_frsize)
-        if status.f_files:  # some file systems have no bound
+        if status.f_files:  # some file systems have no limit
             yield files_finding(log_dir, status.f_favail)
         yield sync_finding(log_dir, sync_times_ms(log_dir))
     except OSError as fault:
@@ -43,7 +43,7 @@ def disk_findings(log_dir: Path) -> Iterator[Finding]:
 
 
 def room_finding(log_dir: Path, free_bytes: int) -> Finding:
-    """Say whether there is room: a log that cannot be written ends the daemon."""
+    """Report the free space: a log that cannot be written ends the daemon."""
     text = f"{log_dir}: {free_bytes // _MIB} MiB are free"
     advice = "make room: a log that cannot be written ends the daemon"
     if free_bytes < FREE_BYTES_LEAST:
@@ -52,7 +52,7 @@ def room_finding(log_dir: Path, free_bytes: int) -> Finding:
 
 
 def files_finding(log_dir: Path, free_files: int) -> Finding:
-    """Say whether files can be made: each checkpoint and each segment is one."""
+    """Report the free inodes: each checkpoint and each segment is a new file."""
     text = f"{log_dir}: {free_files} more files can be made"
     if free_files < FREE_FILES_ENOUGH:
         return warning(_CHECK, text, "remove files that nobody needs: inodes run out")
@@ -60,7 +60,7 @@ def files_finding(log_dir: Path, free_files: int) -> Finding:
 
 
 def sync_finding(log_dir: Path, times_ms: list[float]) -> Finding:
-    """Say what a change costs at least: it is acknowledged once it is synced."""
+    """Report the sync time, the minimum for a change, which is acknowledged after its sync."""
     median_ms, most_ms = statistics.median(times_ms), max(times_ms)
     text = f"{log_dir}: a sync takes {median_ms:.1f} ms, at most {most_ms:.1f} ms"
     if median_ms > SYNC_SLOW_MS:
@@ -69,7 +69,7 @@ def sync_finding(log_dir: Path, times_ms: list[float]) -> Finding:
 
 
 def sync_times_ms(log_dir: Path) -> list[float]:
-    """Return how long it took to make a few appends to a new file durable; blocks.
+    """Return how long a few synced appends to a new file took; blocks.
 
     Raises:
         OSError: the directory cannot be written.

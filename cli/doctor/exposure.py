@@ -1,7 +1,7 @@
-"""Who can reach the daemon, and what they would overhear.
+"""Check which ports other machines can reach, and what they could eavesdrop on.
 
-Law: the same rule as the configuration's: what is not loopback asks for credentials. Where those
-would travel in the clear, that is said.
+**Invariant:** the rule is the configuration's: a non-loopback address requires credentials. A
+warning is given if the credentials would travel in the clear.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _CHECK: Final = "exposure"
 
 
 def exposure_findings(configuration: Configuration) -> Iterator[Finding]:
-    """Yield one finding for each port that others can reach, one for all if there is none."""
+    """Yield one finding for each port that other machines can reach, or one if there is none."""
     reachable = [*_of_decision_ports(configuration), *_of_listeners(configuration)]
     yield from reachable or [ok(_CHECK, "only this machine can reach a port")]
 

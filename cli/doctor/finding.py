@@ -1,4 +1,4 @@
-"""What a look at a daemon's surroundings finds: how bad it is, what it is, and what to do."""
+"""A finding about the daemon's environment: its level, its description, and advice."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from authorizerd.daemon.logging.setup import shown
 
 
 class Level(Enum):
-    """An error keeps the daemon from starting, or its secrets or its log from being safe."""
+    """An error prevents the daemon's start, or endangers its secrets or its log."""
 
     OK = "ok"
     WARNING = "warning"
@@ -18,9 +18,9 @@ class Level(Enum):
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """``check`` is what was looked at, in one word; ``advice`` is empty where all is well.
+    """``check`` names in one word what was examined; ``advice`` is empty if nothing is wrong.
 
-    Texts are printable, whatever stands in a file or in a path.
+    Texts are printable, even if a file or path contains unprintable characters.
     """
 
     level: Level

@@ -1,4 +1,4 @@
-"""The log as ``check-log`` sees it, and whether this node may have it. Nothing is locked."""
+"""Check the log as ``check-log`` does, and that it belongs to this node; take no lock."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _CHECK: Final = "log"
 
 
 def log_findings(log_dir: Path, node_id: int, *, is_running: bool) -> Iterator[Finding]:
-    """Yield the lock's state, whose the log is, and what is wrong with it; reads all of it."""
+    """Yield findings on the lock, the log's node, and the log's content; reads all of it."""
     if not os.path.isdir(log_dir):
-        return  # said already
+        return  # another check reports it
     holder = "held: a daemon or a broker runs" if is_running else "free"
     yield ok(_CHECK, f"{log_dir / LOCK_NAME}: {holder}")
     try:

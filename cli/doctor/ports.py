@@ -1,7 +1,7 @@
-"""Whether each address could be bound.
+"""Check whether each address could be bound.
 
-Law: an address is bound as the daemon binds it, never listened on, and let go at once: whoever
-begins to listen there meanwhile is not hindered, and nobody ever reaches this process.
+**Invariant:** an address is bound as the daemon binds it, never listened on, and released at once.
+So another process that starts to listen there is not hindered, and nobody can reach this one.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def port_findings(configuration: Configuration, *, is_running: bool) -> Iterator
     """Yield one finding for each endpoint.
 
     Args:
-        is_running: whether a process holds the lock of the log's directory: a daemon, whose
-            addresses are in use then.
+        is_running: True if a process holds the lock of the log's directory. That is a daemon, whose
+            addresses are then in use.
     """
     http, admin = configuration.decision_http, configuration.admin_http
     stream = configuration.decision_stream

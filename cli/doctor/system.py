@@ -1,4 +1,4 @@
-"""The machine: its clock, its limits, and what is installed."""
+"""Check the machine: its clock, its limits, and the installed packages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from authorizerd.daemon.net.fd_limit import OTHER_FILES
 
 DISTRIBUTION: Final = "authorizerd"
 CLOCK_START_S: Final = datetime(2025, 1, 1, tzinfo=UTC).timestamp()
-"""This version is younger: a clock that shows less was never set."""
+"""This version was released later, so an earlier time means that the clock was never set."""
 CLOCK_SAMPLE_S: Final = 0.02
 CLOCK_STEP_S: Final = 0.005
 PYTHON_LEAST: Final = (3, 11)
@@ -28,12 +28,12 @@ PYTHON_LEAST: Final = (3, 11)
 _NOT_SYNCHRONIZED: Final = 5
 """adjtimex(2): TIME_ERROR."""
 _TIMEX_BYTES: Final = 512
-"""More than a struct timex; zeros, of which the first ones say that nothing is to be set."""
+"""More than a struct timex; all zeros, so that the call only reads the clock's state."""
 _REQUIREMENT: Final = re.compile(r"([A-Za-z0-9._-]+)(?!.*\bextra\b)")
 
 
 def clock_findings() -> Iterator[Finding]:
-    """Yield what is found of the clock, which times audit lines and checkpoints."""
+    """Yield the findings about the clock, which times audit lines and checkpoints."""
     wall_s, steady_s = time.time(), time.monotonic()
     time.sleep(CLOCK_SAMPLE_S)
     step_s = (time.time() - wall_s) - (time.monotonic() - steady_s)
@@ -41,7 +41,7 @@ def clock_findings() -> Iterator[Finding]:
 
 
 def clock_finding(wall_s: float, step_s: float, synchronized: bool | None) -> Finding:
-    """Judge a clock that shows ``wall_s`` and went ``step_s`` ahead of the steady one."""
+    """Judge a clock at ``wall_s`` that moved ``step_s`` ahead of the monotonic clock."""
     shown = f"{datetime.fromtimestamp(wall_s, UTC):%Y-%m-%dT%H:%M:%SZ}"
     advice = "let chrony or systemd-timesyncd set the clock"
     if wall_s < CLOCK_START_S:
@@ -55,7 +55,7 @@ def clock_finding(wall_s: float, step_s: float, synchronized: bool | None) -> Fi
 
 
 def is_synchronized() -> bool | None:
-    """Return what the kernel says of its clock, None where it does not say."""
+    """Return True if the kernel reports a synchronized clock, None if it cannot tell."""
     try:
         state: int = ctypes.CDLL(None).adjtimex(ctypes.create_string_buffer(_TIMEX_BYTES))
     except (OSError, AttributeError):
@@ -64,7 +64,7 @@ def is_synchronized() -> bool | None:
 
 
 def limit_findings(configuration: Configuration) -> Iterator[Finding]:
-    """Yield whether all connections find an open file each."""
+    """Yield whether the limit of open files suffices for all connections."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = connections_wanted(configuration, configuration.reloadable.max_connections)
     yield limit_finding(sum(wanted.values()) + OTHER_FILES, most)
@@ -80,7 +80,7 @@ def limit_finding(wanted: int, most: int) -> Finding:
 
 
 def version_findings(installed: Callable[[str], str] = version) -> Iterator[Finding]:
-    """Yield whether Python is new enough and every requirement is there."""
+    """Yield whether Python is new enough and every requirement is installed."""
     python = platform.python_version()
     if sys.version_info < PYTHON_LEAST:
         yield error("versions", f"Python {python} is too old", "install Python 3.11 or newer")
@@ -94,6 +94,6 @@ def version_findings(installed: Callable[[str], str] = version) -> Iterator[Find
 
 
 def required_names(requirements: Iterable[str]) -> list[str]:
-    """Return the distributions of ``requirements`` that are not for an extra alone."""
+    """Return the distributions of ``requirements`` that are needed without any extra."""
     matches = map(_REQUIREMENT.match, requirements)
     return [match[1] for match in matches if match is not None]
