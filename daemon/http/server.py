@@ -18,7 +18,7 @@ from authorizerd.daemon.net.connection import Connection, Phase
 from authorizerd.daemon.net.connection_limits import ConnectionLimits
 from authorizerd.daemon.net.connection_server import ConnectionServer, ConnectionStatistics
 from authorizerd.daemon.net.socket_stream import RECEIVE_BYTES, send_last
-from authorizerd.protocol.http.connection import Event, Interim, ServerConnection
+from authorizerd.protocol.http.connection import Interim, Pause, ServerConnection
 from authorizerd.protocol.http.messages import (
     CONNECTION_CLOSE,
     Request,
@@ -155,6 +155,11 @@ class _Conversation:
         connection, protocol = self._connection, self._protocol
         admission = connection.admission
         while not admission.is_put_off and (event := protocol.next_event()) is not None:
+            if isinstance(event, Pause):
+                if connection.phase is not _RECEIVING:
+                    connection.enter(_RECEIVING)
+                await trio.lowlevel.checkpoint()
+                continue
             connection.phase = _ANSWERING
             answer = await self._answer(event)
             answers.append(answer)
@@ -173,7 +178,7 @@ class _Conversation:
         await self._stream.send_all(b"".join(answers))
         connection.share.cover(self._protocol.bytes_held)
 
-    async def _answer(self, event: Event) -> bytes:
+    async def _answer(self, event: Request | BadRequest | Interim) -> bytes:
         server, connection, protocol = self._server, self._connection, self._protocol
         if isinstance(event, Interim):
             return event.data

@@ -1,7 +1,7 @@
 """HTTP/1.1 as a server speaks it: bytes to requests, responses to bytes.
 
-The same bytes give the same events however they were cut, and nothing after a bad request is
-looked at. A head ends at its first empty line, which bounds it before it is parsed.
+The same bytes give the same events, pauses apart, however they were cut, and nothing after a bad
+request is looked at. A head ends at its first empty line, which bounds it before it is parsed.
 """
 
 from __future__ import annotations
@@ -28,8 +28,11 @@ from authorizerd.protocol.http.request_head import (
     remembered_head,
 )
 
-_CHUNK_LINE: Final = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]{0,8}(?:;[^\r\n]{0,128})?\r\n")
+_CHUNK_LINE: Final = re.compile(
+    rb"([0-9A-Fa-f]{1,15})[ \t]{0,8}(?:;[\t\x20-\x7e\x80-\xff]{0,128})?\r\n"
+)
 _CHUNK_LINE_BYTES_MAX: Final = 256
+_CHUNKS_AT_ONCE_MAX: Final = 512
 _TRAILERS: Final = re.compile(rb"(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t\x20-\x7e\x80-\xff]*\r\n)*\r\n")
 _LINE_END: Final = b"\r\n"
 _EMPTY_LINES_MAX: Final = 2
@@ -44,7 +47,14 @@ class Interim(msgspec.Struct, frozen=True, gc=False):
 
 CONTINUE: Final = Interim(b"HTTP/1.1 100 Continue\r\n\r\n")
 
-Event = Request | BadRequest | Interim
+
+class Pause(msgspec.Struct, frozen=True, gc=False):
+    """Much has been read at once: others may go first before the next event is asked for."""
+
+
+PAUSE: Final = Pause()
+
+Event = Request | BadRequest | Interim | Pause
 
 
 class _State(Enum):
@@ -193,11 +203,11 @@ class ServerConnection:
         del self._buffer[:length]
         return self._finish(self._head, body)
 
-    def _read_chunks(self) -> Request | None:
+    def _read_chunks(self) -> Request | Pause | None:
         """Take whole chunks off the buffer; none is longer than a body may be."""
         assert self._head is not None
         buffer, chunks = self._buffer, self._chunks
-        position = 0
+        position = count = 0
         while (line := _CHUNK_LINE.match(buffer, position)) is not None:
             start = line.end()
             size = int(line[1], 16)
@@ -213,6 +223,10 @@ class ServerConnection:
                 raise RefusedError(400, "malformed chunk")
             chunks += buffer[start:end]
             position = end + len(b"\r\n")
+            count += 1
+            if count == _CHUNKS_AT_ONCE_MAX:
+                del buffer[:position]
+                return PAUSE
         else:
             line_bytes = len(buffer) - position
             if line_bytes >= _CHUNK_LINE_BYTES_MAX or buffer.find(b"\n", position) >= 0:

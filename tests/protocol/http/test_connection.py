@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from authorizerd.protocol.http.connection import CONTINUE, Event, ServerConnection
+from authorizerd.protocol.http.connection import CONTINUE, Event, Pause, ServerConnection
 from authorizerd.protocol.http.messages import Request, Response, text_response
 from authorizerd.protocol.http.request_head import BadRequest, HttpLimits
 
@@ -207,6 +207,7 @@ def test_a_bad_request_is_refused_with_its_status(status: int, request_bytes: by
         b"1\r\nab\r\n0\r\n\r\n",
         b"1\r\naXX0\r\n\r\n",
         b"1\r\na\n0\r\n\r\n",
+        *(b"1;\0\r\na\r\n0\r\n\r\n", b"1;a\x0bb\r\na\r\n0\r\n\r\n", b"1;\x7f\r\na\r\n0\r\n\r\n"),
         b"1;" + b"x" * 300,
         b"1" * 300,
     ],
@@ -215,6 +216,17 @@ def test_a_malformed_chunk_is_refused(chunks: bytes) -> None:
     """Two readers of one stream must not disagree where a body ends."""
     head = b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
     assert refusal(head + chunks).status == 400
+
+
+def test_many_chunks_are_read_with_pauses() -> None:
+    """Else thousands of tiny ones would be read in one go."""
+    head = b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+    wide = HttpLimits(body_bytes_max=10_000)
+    *pauses, request = events_of([head + b"1\r\na\r\n" * 2000 + b"0\r\n\r\n"], wide)
+    assert isinstance(request, Request)
+    assert request.body == b"a" * 2000
+    assert len(pauses) >= 3
+    assert set(map(type, pauses)) == {Pause}
 
 
 @pytest.mark.parametrize(
