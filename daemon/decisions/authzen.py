@@ -48,7 +48,9 @@ EVALUATIONS_PATH: Final = "/access/v1/evaluations"
 
 _JSON: Final = "application/json"
 _REQUEST_ID: Final = b"x-request-id"
-_EVALUATIONS_PER_SLICE: Final = 64
+_SLICE_BYTES_MAX: Final = 32 * 1024
+_EVALUATION_BYTES: Final = 512
+"""What one evaluation costs beside reading its text, in bytes of text."""
 
 
 class _Judgement(msgspec.Struct, frozen=True, gc=False):
@@ -109,17 +111,22 @@ class AuthZenHandler:
         return Response(status=200, body=answer, content_type=_JSON)
 
     async def _evaluate_all(self, body: bytes, asker: Asker) -> Response:
-        request = decode_evaluations(body)
-        if not request.evaluations:
+        request, evaluations = decode_evaluations(body)
+        if not evaluations:
             return self._evaluate(body, asker)
         judgement = self._judgement(asker)
         defaults = request if has_defaults(request) else None
         answers: list[bytes] = []
-        for raw in request.evaluations:
-            if len(answers) % _EVALUATIONS_PER_SLICE == _EVALUATIONS_PER_SLICE - 1:
+        slice_bytes = len(body)
+        for raw in evaluations:
+            text = bytes(raw)
+            cost = _EVALUATION_BYTES + len(text)
+            if slice_bytes + cost > _SLICE_BYTES_MAX:
                 await trio.lowlevel.checkpoint()
+                slice_bytes = 0
+            slice_bytes += cost
             try:
-                answer, allowed = self._decide(judgement, bytes(raw), defaults)
+                answer, allowed = self._decide(judgement, text, defaults)
             except (AuthZenError, InvalidQuestionError) as error:
                 answer, allowed = encode_failed_answer(400, str(error)), False
             except ForbiddenError as error:

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from enum import Enum
+from functools import partial
+from itertools import takewhile
 from typing import Final
 
 import msgspec
@@ -93,7 +95,7 @@ class _Options(msgspec.Struct, gc=False):
 class Evaluations(Evaluation):
     """Many evaluations, each decoded by itself, with their defaults."""
 
-    evaluations: list[msgspec.Raw] | None = None
+    evaluations: msgspec.Raw = msgspec.Raw(b"null")
     options: _Options | None = None
 
     @property
@@ -103,6 +105,17 @@ class Evaluations(Evaluation):
 
 _decode_evaluation: Final = msgspec.json.Decoder(Evaluation).decode
 _decode_evaluations: Final = msgspec.json.Decoder(Evaluations).decode
+
+_PLACES: Final = [f"evaluation_{number}" for number in range(EVALUATIONS_MAX)]
+_FirstEvaluations: Final = msgspec.defstruct(
+    "_FirstEvaluations",
+    [(place, msgspec.Raw, msgspec.UNSET) for place in _PLACES],
+    array_like=True,
+    forbid_unknown_fields=True,
+    gc=False,
+)
+"""An array, read up to the first item that is too many: a list would be read to its end first."""
+_decode_array: Final = msgspec.json.Decoder(_FirstEvaluations | None).decode
 
 
 def decode_evaluation(body: bytes) -> Evaluation:
@@ -121,26 +134,39 @@ def decode_evaluation(body: bytes) -> Evaluation:
     return evaluation
 
 
-def decode_evaluations(body: bytes) -> Evaluations:
-    """Return the request that a JSON text holds, its evaluations neither decoded nor checked.
+def decode_evaluations(body: bytes) -> tuple[Evaluations, list[msgspec.Raw]]:
+    """Return the request that a JSON text holds, and its evaluations, not decoded or checked.
 
     Raises:
         AuthZenError: as ``decode_evaluation``, or there are more than ``EVALUATIONS_MAX``.
     """
     try:
         request = _decode_evaluations(body)
-        if request.evaluations:
-            check_keys_around("evaluations", body)
+        evaluations = _split_array(request.evaluations)
+        if evaluations:
+            check_keys_around("evaluations", len(bytes(request.evaluations)), body)
     except JSON_ERRORS as error:
         semantics = (semantic.value for semantic in Semantic)
         raise AuthZenError(describe_json_fault(error, semantics)) from None
     except JsonKeysError as error:
         raise AuthZenError(str(error)) from None
-    if request.evaluations is not None and len(request.evaluations) > EVALUATIONS_MAX:
-        raise AuthZenError(
-            f"evaluations: expected at most {EVALUATIONS_MAX}, found {len(request.evaluations)}"
-        )
-    return request
+    return request, evaluations
+
+
+def _split_array(text: msgspec.Raw) -> list[msgspec.Raw]:
+    """Return the texts of an array's items; none for null."""
+    try:
+        array = _decode_array(text)
+    except JSON_ERRORS as error:
+        if "of at most length" in str(error):
+            raise AuthZenError(
+                f"evaluations: expected at most {EVALUATIONS_MAX}, found more"
+            ) from None
+        raise AuthZenError(f"evaluations: {describe_json_fault(error)}") from None
+    if array is None:
+        return []
+    items = map(partial(getattr, array), _PLACES)
+    return list(takewhile(lambda item: item is not msgspec.UNSET, items))
 
 
 def has_defaults(request: Evaluations) -> bool:

@@ -337,9 +337,59 @@ SURFACE_MUTANTS: Final = (
     Mutant(
         name="repeated keys around many evaluations are not looked for",
         file="protocol/decisions/authzen.py",
-        text='            check_keys_around("evaluations", body)\n',
+        text=(
+            '            check_keys_around("evaluations", len(bytes(request.evaluations)), body)\n'
+        ),
         becomes="            pass\n",
         found_by="tests/protocol/decisions/test_authzen.py::test_a_repeated_key_is_rejected",
+    ),
+    Mutant(
+        name="evaluations beyond the bound are passed over",
+        file="protocol/decisions/authzen.py",
+        text="    forbid_unknown_fields=True,\n",
+        becomes="",
+        found_by="tests/protocol/decisions/test_authzen.py::test_evaluations_are_bounded",
+    ),
+    Mutant(
+        name="a slice of evaluations may have any length",
+        file="daemon/decisions/authzen.py",
+        text="cost = _EVALUATION_BYTES + len(text)",
+        becomes="cost = _EVALUATION_BYTES",
+        found_by=(
+            "tests/daemon/decisions/test_authzen.py"
+            "::test_a_long_request_yields_by_the_length_of_its_evaluations"
+        ),
+    ),
+    Mutant(
+        name="fractions in a question are computed",
+        file="protocol/decisions/json_keys.py",
+        text="Decoder(float_hook=len)",
+        becomes="Decoder()",
+        found_by="tests/protocol/decisions/test_json_keys.py::test_fractions_are_not_computed",
+    ),
+    Mutant(
+        name="any number of chunks is read in one go",
+        file="protocol/http/connection.py",
+        text="if count == _CHUNKS_AT_ONCE_MAX:",
+        becomes="if count < 0:",
+        found_by="tests/protocol/http/test_connection.py::test_many_chunks_are_read_with_pauses",
+    ),
+    Mutant(
+        name="a chunk's extension holds control characters",
+        file="protocol/http/connection.py",
+        text="(?:;[\\t\\x20-\\x7e\\x80-\\xff]{0,128})?",
+        becomes="(?:;[^\\r\\n]{0,128})?",
+        found_by="tests/protocol/http/test_connection.py::test_a_malformed_chunk_is_refused",
+    ),
+    Mutant(
+        name="lists of metrics follow each other in one turn",
+        file="daemon/telemetry/admin.py",
+        text="await trio.lowlevel.checkpoint()  # to list all metrics takes a millisecond",
+        becomes="pass",
+        found_by=(
+            "tests/daemon/telemetry/test_admin.py"
+            "::test_others_have_their_turn_between_two_lists_of_metrics"
+        ),
     ),
     Mutant(
         name="operations of AuthZEN match in any case of Unicode",

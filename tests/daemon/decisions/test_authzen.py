@@ -13,7 +13,7 @@ from authorizerd.actors.published import Published
 from authorizerd.actors.standard_authorizer import StandardAuthorizer
 from authorizerd.daemon.decisions.authzen import EVALUATION_PATH, EVALUATIONS_PATH, AuthZenHandler
 from authorizerd.daemon.decisions.callers import Askers
-from authorizerd.protocol.decisions.authzen import Vocabulary
+from authorizerd.protocol.decisions.authzen import Evaluation, Vocabulary, decode_evaluation
 from authorizerd.protocol.http.messages import Request, Response
 
 VOCABULARY = Vocabulary({"user": "User"}, {"topic": 2})
@@ -70,6 +70,39 @@ async def test_a_repeated_key_is_rejected_whatever_was_answered_before() -> None
     decisions = json.loads(answer.body)["evaluations"]
     assert [one["decision"] for one in decisions] == [True, False, True]
     assert "'id' twice" in decisions[1]["context"]["error"]["message"]
+
+
+@pytest.mark.parametrize(("count", "size"), [(60, 4000), (8, 32_000), (500, 400)])
+async def test_a_long_request_yields_by_the_length_of_its_evaluations(
+    count: int, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A slice reads a bounded text, however few evaluations make it up."""
+    handler = new_handler(Published(EMPTY_SNAPSHOT))
+    read = longest = 0
+
+    def measure(text: bytes) -> Evaluation:
+        nonlocal read
+        read += len(text)
+        return decode_evaluation(text)
+
+    monkeypatch.setattr("authorizerd.daemon.decisions.authzen.decode_evaluation", measure)
+    one = evaluation("root")
+    filled = one.body[:-1] + b', "x": "%b"}' % (b"y" * (size - len(one.body)))
+    body = b'{"evaluations": [%b]}' % b",".join([filled] * count)
+    answers: list[Response] = []
+
+    async def ask() -> None:
+        request = msgspec.structs.replace(one, path=EVALUATIONS_PATH, body=body)
+        answers.append(await handler(request))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ask)
+        while not answers:
+            before = read
+            await trio.lowlevel.checkpoint()
+            longest = max(longest, read - before)
+    assert json.loads(answers[0].body)["evaluations"][count - 1]["decision"]
+    assert longest <= 2 * 33_000  # the loop shuffles its tasks
 
 
 async def test_a_long_request_yields_and_keeps_its_snapshot() -> None:

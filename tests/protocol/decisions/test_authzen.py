@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from contextlib import suppress
 from typing import Any
 
@@ -220,7 +221,7 @@ def test_any_text_may_be_an_id(subject: str, resource: str) -> None:
 
 def test_defaults_stand_in_for_what_is_absent_as_a_whole() -> None:
     """A field of an evaluation overrides the default wholly; nothing is merged within it."""
-    request = decode_evaluations(
+    request, evaluations = decode_evaluations(
         json.dumps(
             GOOD
             | {
@@ -232,10 +233,9 @@ def test_defaults_stand_in_for_what_is_absent_as_a_whole() -> None:
             }
         ).encode()
     )
-    assert request.evaluations is not None
     questions = [
         question_of(with_defaults(decode_evaluation(bytes(raw)), request), VOCABULARY)
-        for raw in request.evaluations
+        for raw in evaluations
     ]
     assert questions[0] == asked()
     assert questions[1].resource_name == "other"
@@ -246,8 +246,36 @@ def test_evaluations_are_bounded() -> None:
     """One request cannot ask for unbounded work."""
     empty: dict[str, object] = {}
     body = {"evaluations": [empty] * (EVALUATIONS_MAX + 1)}
-    with pytest.raises(AuthZenError, match="evaluations: expected at most 1000, found 1001"):
+    with pytest.raises(AuthZenError, match="evaluations: expected at most 1000, found more"):
         decode_evaluations(json.dumps(body).encode())
+    body["evaluations"].pop()
+    assert len(decode_evaluations(json.dumps(body).encode())[1]) == EVALUATIONS_MAX
+
+
+@pytest.mark.parametrize("item", [b"0", b"{}"])
+def test_evaluations_beyond_the_bound_are_not_made(item: bytes) -> None:
+    """To make a text's worth of them would hold the loop up, and take many times its memory."""
+    body = b'{"evaluations":[%b]}' % b",".join([item] * 50_000)
+    tracemalloc.start()
+    try:
+        with pytest.raises(AuthZenError, match="found more"):
+            decode_evaluations(body)
+        assert tracemalloc.get_traced_memory()[1] < 2 * len(body)
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    ("array", "reason"),
+    [
+        ("5", "evaluations: expected an array, found an integer"),
+        ("{}", "evaluations: expected an array, found an object"),
+    ],
+)
+def test_evaluations_that_are_no_array_are_named(array: str, reason: str) -> None:
+    """As other fields are."""
+    with pytest.raises(AuthZenError, match=reason):
+        decode_evaluations(f'{{"evaluations":{array}}}'.encode())
 
 
 @pytest.mark.parametrize(
@@ -264,7 +292,7 @@ def test_each_semantic_ends_where_the_specification_says(
     """And no other semantic is taken for one of them."""
     options: dict[str, object] = {"evaluations_semantic": semantic, "other": 1}
     body: dict[str, object] = {"evaluations": [{}], "options": options}
-    read = decode_evaluations(json.dumps(body).encode()).semantic
+    read = decode_evaluations(json.dumps(body).encode())[0].semantic
     assert (read.ends_after(allowed=True), read.ends_after(allowed=False)) == (
         after_allow,
         after_deny,
@@ -272,7 +300,7 @@ def test_each_semantic_ends_where_the_specification_says(
     options["evaluations_semantic"] = "any_of"
     with pytest.raises(AuthZenError, match="'any_of': expected one of execute_all, deny_on_first"):
         decode_evaluations(json.dumps(body).encode())
-    assert decode_evaluations(b"{}").semantic is Semantic.EXECUTE_ALL
+    assert decode_evaluations(b"{}")[0].semantic is Semantic.EXECUTE_ALL
 
 
 def test_an_answer_carries_rule_offset_and_reason() -> None:
