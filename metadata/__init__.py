@@ -1,1 +1,4 @@
-"""The metadata log on disk in Kafka's format: lock, recover, read, write. It blocks."""
+"""The metadata log on disk in Kafka's format: lock, recover, read, write.
+
+Calls block on the disk.
+"""

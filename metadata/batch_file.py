@@ -1,12 +1,16 @@
-"""One file of record batches, read in order, a batch at a time; and how its end may be torn.
+"""One file of record batches, read in order, and how its torn end is recognized.
 
-Law: the last batch of a log may be cut off by a crash, which is told from damage. Torn is: fewer
-bytes than the batch announces, unless its CRC holds for what is there; nothing but zeros to the
-end; or no good batch where a whole sector holds zeros (written to the file's size, never to its
-data). Torn is also, with all that follows it, a batch whose first sector is as it was before the
-batch was written: zeros from where it should begin, behind the end of the batch before. No sync can
-have made durable what is not in that sector, so nothing from there on was acknowledged. Anything
-else is corruption: a complete batch with a bad CRC may be an acknowledged DENY.
+**Invariant:** a crash may cut off the last batch of a log. Such a torn tail is distinguished from
+damage. A tail is torn in these cases:
+
+- Fewer bytes are left than the batch announces, unless its CRC matches the bytes that are there.
+- Only zeros follow, up to the end of the file.
+- A whole sector inside an invalid batch is zeros: the file's size was written, but not its data.
+- The first sector of the batch still has the zeros from before the write: they begin where the
+  batch should begin, behind the end of the previous batch. No sync can have made a batch durable
+  without that sector, so neither this batch nor anything after it was acknowledged.
+
+Anything else is corruption: a complete batch with a bad CRC may be an acknowledged DENY.
 """
 
 from __future__ import annotations
@@ -29,14 +33,14 @@ from authorizerd.protocol.records.batch import (
 
 SECTOR_SIZE: Final = 512
 LAST_PIECE_MIN: Final = 64
-"""Bytes that the file's last piece of a sector must hold before its zeros count as a sector's."""
+"""The minimum size of the last, partial sector of a file for its zeros to count as a sector."""
 
 _ZEROS_READ: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class PlacedBatch:
-    """A batch and the place in a file where it begins."""
+    """A batch and the position in a file where it begins."""
 
     batch: RecordBatch
     path: Path
@@ -45,7 +49,9 @@ class PlacedBatch:
 
 @dataclass(frozen=True, slots=True)
 class TornTail:
-    """An unfinished write at the end of the log: ``size`` bytes from ``position`` do not count."""
+    """An unfinished write at the end of the log: ``size`` bytes from ``position``, which are
+    ignored.
+    """
 
     path: Path
     position: int
@@ -54,15 +60,18 @@ class TornTail:
 
 
 class BatchFile:
-    """A file of batches. ``torn_tail`` is set once reading has met one; the file is not changed."""
+    """A file of batches, opened for reading only.
+
+    ``torn_tail`` is set once reading reaches a torn tail.
+    """
 
     def __init__(
         self, path: Path, next_offset: int, storage: Storage = DISK, *, from_disk: bool = False
     ) -> None:
-        """Open ``path``; ``next_offset`` is only what errors name before the first batch.
+        """Open ``path``. Until the first batch, errors name ``next_offset``.
 
         Args:
-            from_disk: what the kernel's memory holds is not believed (``Storage.forget``).
+            from_disk: read from the disk, not from the kernel's page cache (``Storage.forget``).
 
         Raises:
             LogDirectoryError: the file cannot be opened.
@@ -92,18 +101,18 @@ class BatchFile:
 
     @property
     def position(self) -> int:
-        """Where the next batch begins."""
+        """The position where the next batch begins."""
         return self._position
 
     def read(self, *, may_be_torn: bool) -> PlacedBatch | None:
-        """Return the next batch, None at the end of the file.
+        """Return the next batch, or None at the end of the file.
 
         Args:
-            may_be_torn: the file is the end of a log that was not shut down cleanly, so that a
-                torn tail is no corruption.
+            may_be_torn: this file is the end of a log that was not shut down cleanly, so a torn
+                tail is not corruption.
 
         Raises:
-            CorruptLogError: bytes that are no batch, and no torn tail that may be there either.
+            CorruptLogError: the bytes are neither a valid batch nor an allowed torn tail.
             LogDirectoryError: the file cannot be read.
         """
         try:
@@ -138,10 +147,11 @@ class BatchFile:
         return self._file.read(size)
 
     def _torn_start(self, start: bytes, left: int) -> str | None:
-        """Return why the last ``left`` bytes of the file are no whole batch, None if they may be.
+        """Return why the last ``left`` bytes of the file cannot be a whole batch, or None if they
+        can.
 
         Raises:
-            DecodeError: the length that stands in ``start`` cannot be.
+            DecodeError: ``start`` announces an impossible length.
         """
         if not start.strip(b"\0") and self._only_zeros_from(self._position):
             return "nothing but zeros to the end of the file"
@@ -158,16 +168,16 @@ class BatchFile:
         return f"a batch of {size} bytes of which {left} are there"
 
     def _is_sector_stale(self) -> bool:
-        """Say whether zeros end the sector in which the next batch should begin.
+        """Return True if the sector in which the next batch should begin ends in zeros.
 
-        The batch before fills the sector's other part, so the sector itself is not lost: it is as
-        it was when the log ended here. Less than a batch's length of it would be no evidence.
+        The previous batch fills the rest of the sector, so the sector was not lost: it is unchanged
+        since the log ended here. Fewer zeros than a batch's length field would prove nothing.
         """
         size = -self._position % SECTOR_SIZE
         return size >= LENGTH_SIZE and not any(self._bytes_at(self._position, size))
 
     def _cut(self, reason: str, may_be_torn: bool) -> None:
-        """End reading here, at a torn tail."""
+        """Stop reading here, at a torn tail."""
         if not may_be_torn:
             raise self._corrupt(
                 f"{reason}; only the end of a log that was not shut down cleanly may be unfinished"
@@ -185,10 +195,12 @@ class BatchFile:
         )
 
     def _is_torn_write(self, data: bytes) -> bool:
-        """Say whether ``data``, no batch, holds a sector of zeros and only zeros follow it.
+        """Return True if ``data``, an invalid batch, contains a sector of zeros followed only by
+        zeros.
 
-        Those complete the sector only where the batch itself ends in more zeros than a record
-        does. Else they are what a later write left, and the batch had been whole before it.
+        Zeros after the batch complete a sector only if the batch itself ends in more zeros than a
+        record can. Otherwise a later write left those zeros, and the batch had been whole before
+        it.
         """
         end = self._position + len(data)
         if not self._only_zeros_from(end):

@@ -1,7 +1,7 @@
-"""One checkpoint, read: one epoch, between its header and its footer, where its name says it ends.
+"""Read one checkpoint: batches of one epoch between a header and a footer.
 
-Invariant: no batch of a checkpoint is believed before its header was. The header that this daemon
-writes names the offset at which the checkpoint ends, so a file with another's name is found out.
+**Invariant:** the reader trusts no batch of a checkpoint before its header. A header written by
+this daemon contains the offset at which the checkpoint ends, so a renamed file is detected.
 
 Source: KIP-630; Kafka 4.3 RecordsSnapshotReader.
 """
@@ -22,7 +22,10 @@ from authorizerd.protocol.records.control import SnapshotHeader, decode_snapshot
 
 
 class CheckpointReader:
-    """Reads a checkpoint. ``header`` is known from the first batch on, if its version is known."""
+    """Read one checkpoint.
+
+    ``header`` is set after the first batch, if its version is known.
+    """
 
     def __init__(self, checkpoint: Checkpoint, storage: Storage) -> None:
         self._checkpoint: Final = checkpoint
@@ -30,11 +33,11 @@ class CheckpointReader:
         self.header: SnapshotHeader | None = None
 
     def batches(self) -> Iterator[PlacedBatch]:
-        """Yield the data batches, between the header and the footer that must frame them.
+        """Yield the data batches. A header and a footer must frame them.
 
         Raises:
-            CorruptLogError: the file is no whole checkpoint, or not the one that its name says.
-            LogDirectoryError: it cannot be read.
+            CorruptLogError: the file is incomplete, or its name contradicts its header.
+            LogDirectoryError: the file cannot be read.
         """
         checkpoint = self._checkpoint
         expected = 0
@@ -53,7 +56,9 @@ class CheckpointReader:
                 if not batch.is_control:
                     yield placed
         if not is_ended:
-            raise CorruptLogError(checkpoint.path, file.position, expected, "it lacks its footer")
+            raise CorruptLogError(
+                checkpoint.path, file.position, expected, "the checkpoint has no footer"
+            )
 
     def _check_order(self, placed: PlacedBatch, expected: int) -> None:
         batch, epoch = placed.batch, self._checkpoint.epoch
@@ -63,11 +68,11 @@ class CheckpointReader:
             reason = f"epoch {batch.leader_epoch} in a checkpoint of epoch {epoch}"
             raise corrupt(placed, expected, reason)
         if epoch >= EPOCH_MAX:
-            raise corrupt(placed, expected, f"epoch {epoch}, which no epoch can follow")
+            raise corrupt(placed, expected, f"epoch {epoch} is the last possible epoch")
 
     def _read_header(self, placed: PlacedBatch, controls: list[int]) -> None:
         if controls[:1] != [ControlType.SNAPSHOT_HEADER]:
-            raise corrupt(placed, 0, "a checkpoint that lacks its header")
+            raise corrupt(placed, 0, "the checkpoint has no header")
         try:
             self.header = decode_snapshot_header(placed.batch)
         except DecodeError as error:
@@ -84,10 +89,10 @@ class CheckpointReader:
 def place_fault(
     checkpoint: Checkpoint, header: SnapshotHeader | None, before: RecordBatch | None
 ) -> str | None:
-    """Return why a checkpoint cannot end where its name says, None if it can.
+    """Return why a checkpoint cannot end at the offset in its name, or None if it can.
 
     Args:
-        before: the log's last batch that begins below the checkpoint's end, if there is one.
+        before: the log's last batch that begins below the checkpoint's end, if any.
     """
     end = checkpoint.end_offset
     if before is None or before.last_offset + 1 != end:
@@ -99,10 +104,10 @@ def place_fault(
 
 
 def time_fault(header: SnapshotHeader | None, before: RecordBatch) -> str | None:
-    """Return why a checkpoint that Kafka wrote cannot end behind ``before``, None if it can.
+    """Return why a checkpoint written by Kafka cannot end behind ``before``, or None if it can.
 
-    The header's time is that of the last record, or a later one. So a checkpoint that was moved up,
-    over changes that it does not hold, is found out.
+    The header's time is that of the last record or later. So the check detects a checkpoint that
+    was renamed to a higher offset, beyond changes that it does not contain.
     """
     if header is None or header.end_offset is not None:
         return None
@@ -115,7 +120,7 @@ def time_fault(header: SnapshotHeader | None, before: RecordBatch) -> str | None
 
 
 def control_types_of(placed: PlacedBatch) -> list[int]:
-    """Return the types of a batch's control records, none of a batch of data.
+    """Return the types of a batch's control records. A data batch has none.
 
     Raises:
         CorruptLogError: a control record cannot be read.
@@ -130,5 +135,5 @@ def control_types_of(placed: PlacedBatch) -> list[int]:
 
 
 def corrupt(placed: PlacedBatch, offset: int, reason: str, *, position: int = 0) -> CorruptLogError:
-    """Return the error of a batch; ``position`` counts from its start."""
+    """Return the error for a batch. ``position`` counts from the start of the batch."""
     return CorruptLogError(placed.path, placed.position + position, offset, reason)

@@ -1,7 +1,7 @@
-"""Checkpoints, written aside; and what they make superfluous, retired.
+"""Write checkpoints, and remove the files that they make superfluous.
 
-Law: a checkpoint has its name only once it is whole and durable. A segment goes only when a
-checkpoint at or above the new start of the log is durable, so what is left always holds all.
+**Invariant:** a checkpoint gets its name only after it is complete and durable. A segment is
+removed only when a checkpoint at or above the log's new start is durable, so no state is ever lost.
 
 Source: KIP-630; Kafka 4.3 RecordsSnapshotWriter, KafkaRaftLog.maybeClean.
 """
@@ -40,9 +40,9 @@ RECORDS_PER_BATCH: Final = 1024
 
 
 class CheckpointState(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that a checkpoint holds: the state below ``end_offset``, which is exclusive.
+    """Everything that a checkpoint contains: the state below ``end_offset``, which is exclusive.
 
-    ``epoch`` is that of the last record, ``timestamp_ms`` its time or a later one.
+    ``epoch`` is the epoch of the last record, ``timestamp_ms`` its time or a later one.
     """
 
     end_offset: int
@@ -53,10 +53,10 @@ class CheckpointState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def write_checkpoint(log_dir: Path, state: CheckpointState, storage: Storage) -> Path:
-    """Write a checkpoint and return its path; blocks, for long where there are many ACLs.
+    """Write a checkpoint and return its path. Blocks, for a long time if there are many ACLs.
 
     Raises:
-        OSError: it could not be written; what was begun counts for nothing.
+        OSError: the checkpoint could not be written. A partial file is ignored.
     """
     directory = log_dir / METADATA_TOPIC_DIRECTORY
     path = directory / checkpoint_name(state.end_offset, state.epoch)
@@ -71,7 +71,7 @@ def write_checkpoint(log_dir: Path, state: CheckpointState, storage: Storage) ->
             file.sync()
         storage.rename(part, path)
     except OSError:
-        with suppress(OSError):  # on a full disk it takes the room that the log needs
+        with suppress(OSError):  # on a full disk the log needs the space
             storage.remove(part)
         raise
     storage.sync_directory(directory)
@@ -79,7 +79,7 @@ def write_checkpoint(log_dir: Path, state: CheckpointState, storage: Storage) ->
 
 
 def _batches(state: CheckpointState) -> Iterator[bytes]:
-    """Yield the batches; offsets count from 0, and every batch carries the state's epoch."""
+    """Yield the batches. Offsets count from 0, and every batch carries the state's epoch."""
     offset = 0
 
     def batch(records: list[Record], *, is_control: bool = False) -> bytes:
@@ -99,9 +99,9 @@ def _batches(state: CheckpointState) -> Iterator[bytes]:
 
 
 def _records(state: CheckpointState) -> Iterator[MetadataRecord]:
-    """Yield what builds the state from nothing, metadata.version before all else.
+    """Yield the records that build the state from nothing, metadata.version first.
 
-    A reader of Kafka's has to know that before it can read the rest.
+    Kafka's reader must know metadata.version before it can read the rest.
     """
     cluster = state.cluster
     for name in sorted(cluster.features, key=lambda name: (name != METADATA_VERSION_FEATURE, name)):
@@ -120,15 +120,15 @@ def _records(state: CheckpointState) -> Iterator[MetadataRecord]:
 
 
 def retire(files: LogFiles, *, bytes_max: int, oldest_ms: int, storage: Storage) -> list[Path]:
-    """Remove what the retention keys no longer keep; return what was removed.
+    """Remove what exceeds the retention limits. Return the removed paths.
 
     Args:
-        files: what stands in the directory, its newest checkpoint whole.
-        bytes_max: how much may stay before the oldest checkpoint goes.
-        oldest_ms: checkpoints last written before (milliseconds since 1970) go as well.
+        files: the files of the directory. The newest checkpoint must be complete.
+        bytes_max: the size above which the oldest checkpoints are removed.
+        oldest_ms: checkpoints last written before this time (milliseconds since 1970) are removed.
 
-    The newest checkpoint stays, and with it every segment that holds what it does not. Its name is
-    made durable before anything goes: whoever wrote it may have failed to.
+    The newest checkpoint stays, and so does every segment with records that it does not cover. Its
+    name is made durable before anything is removed, since its writer may have failed to do so.
 
     Raises:
         OSError: a file could not be removed.

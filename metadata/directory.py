@@ -1,7 +1,6 @@
-"""What stands in a log directory, by Kafka's names.
+"""The files of a log directory, by Kafka's naming rules.
 
-Source: KIP-630 (checkpoint names); Kafka 4.3 LogFileUtils, Snapshots,
-CleanShutdownFileHandler.
+Source: KIP-630 (checkpoint names); Kafka 4.3 LogFileUtils, Snapshots, CleanShutdownFileHandler.
 """
 
 from __future__ import annotations
@@ -16,10 +15,10 @@ from authorizerd.metadata.storage import DISK, Storage
 
 METADATA_TOPIC_DIRECTORY: Final = "__cluster_metadata-0"
 CLEAN_SHUTDOWN_NAME: Final = ".kafka_cleanshutdown"
-"""Stands in the log directory from a clean shutdown until the next start."""
+"""The log directory contains this file from a clean shutdown until the next start."""
 
 CORRUPT_SUFFIX: Final = ".corrupt"
-"""Behind the name of a checkpoint that was found damaged, which nothing takes for one then."""
+"""Appended to the name of a damaged checkpoint, so that nothing reads it as a checkpoint."""
 
 OFFSET_MAX: Final = 2**63 - 1
 
@@ -44,7 +43,10 @@ class Segment:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Checkpoint:
-    """The state of everything below ``end_offset`` (exclusive), whose last record has ``epoch``."""
+    """The state of everything below ``end_offset`` (exclusive).
+
+    Its last record has epoch ``epoch``.
+    """
 
     end_offset: int
     epoch: int
@@ -53,7 +55,7 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class LogFiles:
-    """Both lists rise by offset."""
+    """The segments and checkpoints of a log, each sorted by offset."""
 
     segments: tuple[Segment, ...]
     checkpoints: tuple[Checkpoint, ...]
@@ -69,10 +71,10 @@ def checkpoint_name(end_offset: int, epoch: int) -> str:
 
 
 def checkpoint_of(path: Path) -> Checkpoint:
-    """Return the checkpoint that a file's name says it is.
+    """Return the checkpoint that a file's name describes.
 
     Raises:
-        LogDirectoryError: it is not named as Kafka names a checkpoint.
+        LogDirectoryError: the name is not that of a checkpoint.
     """
     match = _CHECKPOINT_NAME.fullmatch(path.name)
     if match is None:
@@ -84,26 +86,26 @@ def checkpoint_of(path: Path) -> Checkpoint:
 
 
 def is_known_name(name: str) -> bool:
-    """Say whether Kafka or this daemon leaves files of that name beside a log's segments."""
+    """Return True if Kafka or this daemon keeps files with that name beside a log's segments."""
     return _KNOWN_NAME.fullmatch(name) is not None
 
 
 def name_fault(name: str) -> str | None:
-    """Return what is wrong with a name that is almost that of a segment or checkpoint."""
+    """Return what is wrong with a name that resembles a segment or checkpoint, or None."""
     if name[:20].isdecimal() and int(name[:20]) > OFFSET_MAX:
-        return "named by an offset that cannot be"
+        return "the name contains an impossible offset"
     if not is_known_name(name) and _ALMOST_A_NAME.fullmatch(name):
-        return "named almost like a file of the log: it is not read"
+        return "the name resembles a log file, but is not one: the file is not read"
     return None
 
 
 def check_names(log_dir: Path, storage: Storage) -> None:
-    """Refuse a file that is named almost like a segment or checkpoint.
+    """Reject a file whose name resembles a segment or checkpoint.
 
-    It would not be read, and without it the log might go back in time.
+    Such a file would not be read, and without it the log might go back in time.
 
     Raises:
-        LogDirectoryError: there is one.
+        LogDirectoryError: there is such a file.
         OSError: the directory cannot be read.
     """
     directory = log_dir / METADATA_TOPIC_DIRECTORY
@@ -117,7 +119,7 @@ def describe_missing_log(log_dir: Path) -> str:
     """Return what is wrong with a directory that has no metadata log, and what to do."""
     if log_dir.absolute().name == METADATA_TOPIC_DIRECTORY:
         parent = log_dir.parent if log_dir.name else log_dir.absolute().parent
-        return f"{log_dir}: this is the log itself; name the directory that holds it: {parent}"
+        return f"{log_dir}: this is the log itself. Name the directory that contains it: {parent}"
     return (
         f"{log_dir}: no metadata log found (expected {METADATA_TOPIC_DIRECTORY} in it). Run "
         "`authorizerd format` for a new node, or check that the volume is mounted"
@@ -127,7 +129,7 @@ def describe_missing_log(log_dir: Path) -> str:
 def find_files(log_dir: Path, storage: Storage = DISK) -> LogFiles:
     """Return the segments and checkpoints of the metadata log below ``log_dir``.
 
-    Files that are being written or deleted, and all others, are passed over.
+    Files being written or deleted, and all others, are skipped.
 
     Raises:
         LogDirectoryError: there is no metadata log.

@@ -1,7 +1,9 @@
-"""Which epochs may follow one another. No CRC covers a batch's epoch: the order vouches for it.
+"""Which epochs may follow each other.
 
-Invariant: an epoch begins with its LeaderChange, and only there. So a batch whose epoch was changed
-differs from its neighbours, the last batch of the log included.
+No CRC covers a batch's epoch, so the order of the batches must confirm it.
+
+**Invariant:** an epoch begins with its LeaderChange, and nowhere else. A batch with an altered
+epoch differs from its neighbours, even if it is the last batch of the log.
 
 Source: KIP-595; Kafka 4.3 KafkaRaftClient.onBecomeLeader.
 """
@@ -11,15 +13,15 @@ from __future__ import annotations
 from typing import Final
 
 EPOCH_MAX: Final = 2**31 - 1
-"""No epoch can follow this one, so a log that has reached it could not be written any more."""
+"""No epoch can follow this one, so a log that reached it could not be written any more."""
 
 
 def epoch_fault(epoch: int, before: int, *, begins_epoch: bool) -> str | None:
-    """Return why a batch of ``epoch`` cannot follow a batch of epoch ``before``, None if it can.
+    """Return why a batch of ``epoch`` cannot follow a batch of epoch ``before``, or None if it can.
 
     Args:
         before: 0 at the beginning of a log.
-        begins_epoch: the batch holds a LeaderChange.
+        begins_epoch: the batch contains a LeaderChange.
     """
     if epoch < before:
         return f"epoch {epoch} after epoch {before}"

@@ -1,4 +1,4 @@
-"""What can be wrong with a log directory. Each text names the file and says what is the matter."""
+"""The errors of a log directory. Each text names the file and the problem."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class MetadataLogError(Exception):
 
 
 class LogDirectoryError(MetadataLogError):
-    """The directory is missing, unreadable, or holds no metadata log."""
+    """The directory is missing or unreadable, or contains no metadata log."""
 
 
 class LogLockedError(MetadataLogError):
@@ -18,11 +18,11 @@ class LogLockedError(MetadataLogError):
 
 
 class LogNotWrittenError(MetadataLogError):
-    """Nothing of an append was written: the log is as it was, and a later try may succeed."""
+    """Nothing of an append was written. The log is unchanged, and a later append may succeed."""
 
 
 class CorruptLogError(MetadataLogError):
-    """Bytes of the log that cannot be believed: serving past them could serve a wrong allow."""
+    """Bytes of the log that cannot be trusted. Reading past them could lead to a wrong allow."""
 
     def __init__(self, path: Path, position: int, offset: int, reason: str) -> None:
         super().__init__(f"{path}: at byte {position}, log offset {offset}: {reason}")

@@ -1,4 +1,4 @@
-"""What a look at a log directory finds: faults, what is worth knowing, and how much there is."""
+"""The findings of an inspection: faults, notes, and a summary."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from authorizerd.metadata.batch_file import TornTail
 
 
 class FaultKind(Enum):
-    """What a fault hinders, which is what a repair hangs on."""
+    """What a fault prevents. A repair depends on it."""
 
     DAMAGE = auto()  # reading cannot pass the batch
     GAP = auto()  # the segment does not follow the one before
-    EPOCH = auto()  # reading passes it: only the batch's epoch cannot be
-    UNCOVERED = auto()  # the log begins late, and nothing says what was before
+    EPOCH = auto()  # reading can continue: only the batch's epoch is impossible
+    UNCOVERED = auto()  # the log begins late, and no checkpoint covers what came before
     CHECKPOINT = auto()
     AHEAD = auto()  # a checkpoint that ends behind the log's end: one of the two is wrong
     DIRECTORY = auto()  # a name, or meta.properties
@@ -23,9 +23,9 @@ class FaultKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What is wrong: at ``position`` of a file, of a batch that begins at ``batch_position``.
+    """A fault at ``position`` of a file, in the batch that begins at ``batch_position``.
 
-    ``offset`` is the first one that cannot be believed. ``right_epoch`` is set for EPOCH.
+    ``offset`` is the first offset that cannot be trusted. ``right_epoch`` is set for EPOCH.
     """
 
     kind: FaultKind
@@ -44,7 +44,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What is no fault, and worth knowing."""
+    """Something worth knowing that is not a fault."""
 
     path: Path
     reason: str
@@ -58,7 +58,10 @@ Finding = Fault | Note
 
 @dataclass(slots=True)
 class Summary:
-    """What was seen; batches and records are those of the segments, control records counted."""
+    """What the inspection read.
+
+    Batches and records are those of the segments, control records included.
+    """
 
     segments: int = 0
     checkpoints: int = 0
@@ -70,5 +73,5 @@ class Summary:
 
 
 def directory_fault(path: Path, reason: str) -> Fault:
-    """Return the fault of a name, or of a file that is no part of the log."""
+    """Return the fault of a name, or of a file that does not belong to the log."""
     return Fault(FaultKind.DIRECTORY, path, 0, 0, reason)

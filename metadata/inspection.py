@@ -1,9 +1,10 @@
-"""The whole of a log directory looked at: every segment, every checkpoint, each against the others.
+"""Inspect a whole log directory: every segment, every checkpoint, and each against the others.
 
-Law: what a start would refuse is found here, and what a start need not look at as well: older
-segments and checkpoints, epochs that no LeaderChange begins, checkpoints that differ from the log.
-Nothing is changed or locked. Of one fault in a segment the rest of that file is a consequence: it
-is not judged; the log goes on with the next segment, its ACLs with the next checkpoint.
+**Invariant:** the inspection finds everything that a start would reject, and also faults that a
+start does not look for: in older segments and checkpoints, in epochs that no LeaderChange begins,
+and in checkpoints that differ from the log. It changes and locks nothing. After a fault in a
+segment, it skips the rest of that file, which would only repeat the fault. It continues with the
+next segment, and takes the ACLs from the next checkpoint.
 """
 
 from __future__ import annotations
@@ -35,7 +36,10 @@ from authorizerd.protocol.records.leader_change import decode_leader_change
 
 
 class Inspection:
-    """One look at a log directory: ``findings`` once, then the rest tells what there is."""
+    """One inspection of a log directory.
+
+    Iterate ``findings`` once; the other properties are valid then.
+    """
 
     def __init__(self, log_dir: Path, storage: Storage = DISK) -> None:
         self._log_dir: Final = log_dir
@@ -44,7 +48,7 @@ class Inspection:
         self.sound_checkpoints: Final[list[Checkpoint]] = []
         self._pending: list[Checkpoint] = []
         self._base_offsets: frozenset[int] = frozenset()
-        # The run of offsets, without a gap, that was read last.
+        # The last contiguous run of offsets.
         self._start = 0
         self._end = 0
         self._epoch: int | None = 0
@@ -58,12 +62,12 @@ class Inspection:
 
     @property
     def snapshot(self) -> AclSnapshot | None:
-        """The ACLs at the end of the log, None where they are not known."""
+        """The ACLs at the end of the log, or None if they are not known."""
         return self._snapshot
 
     @property
     def end_offset(self) -> int:
-        """The offset behind the last one that was believed."""
+        """The offset after the last one that is trusted."""
         return self._end
 
     @property
@@ -71,10 +75,10 @@ class Inspection:
         return self._epoch
 
     def findings(self) -> Iterator[Finding]:
-        """Yield what is found, in the order of the log; blocks on the files.
+        """Yield the findings in log order. Blocks on the files.
 
         Raises:
-            LogDirectoryError: there is no log to look at.
+            LogDirectoryError: there is no log.
         """
         files = find_files(self._log_dir, self._storage)
         self.summary.was_shut_down_cleanly = files.was_shut_down_cleanly
@@ -120,7 +124,7 @@ class Inspection:
             yield directory_fault(path, ids)
 
     def _of_beginning(self, segment: Segment, *, is_first: bool) -> Iterator[Finding]:
-        """Yield a fault where ``segment`` does not go on where the log before it ended."""
+        """Yield a fault if ``segment`` does not begin where the log before it ended."""
         base_offset = segment.base_offset
         if self._end != base_offset:
             if is_first:
@@ -166,7 +170,10 @@ class Inspection:
             )
 
     def _check_order(self, placed: PlacedBatch) -> None:
-        """Raise CorruptLogError where the batch cannot follow: no CRC covers what says so."""
+        """Raise CorruptLogError if the batch cannot follow the previous one.
+
+        No CRC covers these fields.
+        """
         batch = placed.batch
         reason = None
         if batch.base_offset != self._end:
@@ -197,7 +204,7 @@ class Inspection:
         self._end = batch.last_offset + 1
 
     def _unfit(self, placed: PlacedBatch, reason: str, position: int) -> Fault:
-        """Return the fault of a batch whose records cannot be; the ACLs are not known after it."""
+        """Return the fault of a batch with impossible records. After it, the ACLs are not known."""
         self._snapshot = None
         self._replay = Replay()
         return Fault(
@@ -214,7 +221,7 @@ class Inspection:
             yield self._unfit(placed, reason, placed.position)
 
     def _of_epoch(self, placed: PlacedBatch, *, begins_epoch: bool) -> Iterator[Finding]:
-        """Yield a fault where the batch's epoch cannot follow the one before."""
+        """Yield a fault if the batch's epoch cannot follow the previous epoch."""
         if self._epoch is None:
             return
         reason = epoch_fault(placed.batch.leader_epoch, self._epoch, begins_epoch=begins_epoch)
@@ -227,9 +234,9 @@ class Inspection:
         )  # fmt: skip
 
     def _apply(self, placed: PlacedBatch) -> None:
-        """Make the batch's changes; where the ACLs are not known its records are only read.
+        """Apply the batch's changes. If the ACLs are not known, only read its records.
 
-        (A log may begin within a transaction that a checkpoint covers.)
+        A log may begin within a transaction that a checkpoint covers.
         """
         if self._snapshot is None:
             for _ in read_records(placed.batch, self._texts):
@@ -241,7 +248,10 @@ class Inspection:
                 self._snapshot = apply_changes(self._snapshot, step.changes)
 
     def _of_checkpoints_to(self, end: int | None) -> Iterator[Finding]:
-        """Look at the checkpoints that end at or before ``end``; None: at all that are left."""
+        """Inspect the checkpoints that end at or before ``end``.
+
+        None inspects all that are left.
+        """
         while self._pending and (end is None or self._pending[0].end_offset <= end):
             checkpoint = self._pending.pop(0)
             fault = self._checkpoint_fault(checkpoint)
@@ -251,7 +261,10 @@ class Inspection:
                 yield fault
 
     def _checkpoint_fault(self, checkpoint: Checkpoint) -> Fault | None:
-        """Return what is wrong with a checkpoint; a sound one may be where the ACLs go on from."""
+        """Return the fault of a checkpoint, or None.
+
+        The ACLs may continue from a sound checkpoint.
+        """
         path, position = checkpoint.path, 0
         builder, replay = SnapshotBuilder(), Replay()
         reader = CheckpointReader(checkpoint, self._storage)
@@ -280,7 +293,7 @@ class Inspection:
     def _disagreement(
         self, checkpoint: Checkpoint, header: SnapshotHeader | None, snapshot: AclSnapshot
     ) -> str | None:
-        """Return in what the checkpoint differs from the log, where the log reaches back to it."""
+        """Return how the checkpoint differs from the log, where the log still covers it."""
         end = checkpoint.end_offset
         if self._is_interrupted or not self._start <= end <= self._end:
             return None
@@ -296,16 +309,16 @@ class Inspection:
         return reason
 
     def _is_ahead(self, checkpoint: Checkpoint) -> bool:
-        """Say whether it ends where no log is, though there is log before it.
+        """Return True if the checkpoint ends beyond the log, although there is log before it.
 
-        (A node that fetches a checkpoint begins its log anew, at the checkpoint's end.)
+        A node that fetches a checkpoint starts its log again at the checkpoint's end.
         """
         end = checkpoint.end_offset
         is_behind_log = self._end < end and self._has_begun and not self._is_interrupted
         return is_behind_log and end not in self._base_offsets
 
     def _adopt(self, checkpoint: Checkpoint, snapshot: AclSnapshot) -> None:
-        """Go on from a checkpoint, where the log does not say itself what the ACLs are."""
+        """Continue from a checkpoint if the log itself does not determine the ACLs."""
         end = checkpoint.end_offset
         if end > self._end or self._is_interrupted:
             self._begin_run(end, epoch=checkpoint.epoch, snapshot=snapshot)

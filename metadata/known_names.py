@@ -1,7 +1,7 @@
-"""The names that may stand in a log directory: those that are not known, and those that look wrong.
+"""The file names that may occur in a log directory: report unknown and wrong ones.
 
-Law: a name that is almost a segment's or a checkpoint's is a fault. The file behind it is not read
-at a start, so the log would go back, without a word, to what it was before that file.
+**Invariant:** a name that resembles a segment or checkpoint is a fault. A start does not read the
+file, so the log would silently go back to the state before that file.
 
 Source: Kafka 4.3 LogFileUtils, LogManager, KafkaRaftLog.
 """
@@ -28,7 +28,7 @@ _OF_THE_DIRECTORY: Final = re.compile(
 
 
 def name_findings(log_dir: Path, storage: Storage) -> Iterator[tuple[Path, str, bool]]:
-    """Yield each file whose name is not known, what is to be said, and whether it is a fault."""
+    """Yield each file with an unknown name, the text to report, and True if it is a fault."""
     directory = log_dir / METADATA_TOPIC_DIRECTORY
     for name in sorted(storage.names(directory)):
         fault = name_fault(name)

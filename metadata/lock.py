@@ -1,4 +1,4 @@
-"""Kafka's own lock on a log directory: a broker and this daemon exclude each other."""
+"""Kafka's own lock on a log directory. A broker and this daemon exclude each other."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ LOCK_NAME: Final = ".lock"
 
 @contextmanager
 def locked(log_dir: Path) -> Iterator[None]:
-    """Hold ``<log_dir>/.lock`` until the block ends; the file stays, as Kafka leaves it.
+    """Hold ``<log_dir>/.lock`` until the block ends. The file stays, as with Kafka.
 
     Raises:
-        LogLockedError: another process holds it.
-        LogDirectoryError: the file cannot be opened for writing, or not be locked.
+        LogLockedError: another process holds the lock.
+        LogDirectoryError: the file cannot be opened for writing, or cannot be locked.
 
     Source: Kafka 4.3 FileLock (java.nio FileChannel.tryLock, a POSIX record lock).
     """

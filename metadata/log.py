@@ -1,9 +1,9 @@
 """The batches of a metadata log in order: the newest checkpoint, then the log from its end.
 
-Law: offsets have no gap, and an epoch begins with its LeaderChange only, from the first batch to
-the last. Neither is covered by a batch's CRC, so the order of the batches is what vouches for them.
-Of a checkpoint nothing is handed on before all of it was found whole and in its place; one that is
-not is passed over where the log, with an older checkpoint or alone, holds what it held.
+**Invariant:** offsets have no gap, and an epoch begins only with its LeaderChange, from the first
+batch to the last. No CRC covers offsets and epochs, so the order of the batches confirms them.
+Nothing of a checkpoint is used before all of it was found complete and in its place. An unusable
+checkpoint is skipped if the log, alone or with an older checkpoint, contains the same state.
 
 Source: KIP-595, KIP-630; Kafka 4.3 KafkaRaftLog.
 """
@@ -37,8 +37,8 @@ from authorizerd.protocol.records.control import SnapshotHeader
 class LogBatch:
     """A batch of the log or of a checkpoint.
 
-    ``last_offset`` is the log offset up to which the log is known once this batch is read: for a
-    checkpoint's batches, the last offset that the checkpoint covers.
+    ``last_offset`` is the log offset up to which the state is complete after this batch. For a
+    checkpoint's batches, it is the last offset that the checkpoint covers.
     """
 
     placed: PlacedBatch
@@ -48,7 +48,7 @@ class LogBatch:
 
 @dataclass(frozen=True, slots=True)
 class DamagedCheckpoint:
-    """A checkpoint that was passed over; ``error`` names the file and what is wrong with it."""
+    """A skipped checkpoint. ``error`` names the file and its fault."""
 
     checkpoint: Checkpoint
     error: MetadataLogError
@@ -58,9 +58,9 @@ class DamagedCheckpoint:
 class Progress:
     """How far reading has come.
 
-    Known from the first batch on: ``damaged_checkpoints``, newest first. Known at the end:
-    ``torn_tail``, and ``segment``, the file in which the log goes on, of ``segment_bytes`` bytes
-    that count; None where it goes on in a new one.
+    ``damaged_checkpoints``, newest first, is complete from the first batch on. ``torn_tail``,
+    ``segment`` and ``segment_bytes`` are set at the end: the file in which the log continues and
+    its valid bytes. ``segment`` is None if the log continues in a new file.
     """
 
     last_offset: int = -1
@@ -84,10 +84,10 @@ class MetadataLog:
 
     @classmethod
     def open(cls, path: Path, storage: Storage = DISK) -> MetadataLog:
-        """Open the log below a log directory, or one checkpoint file alone.
+        """Open the log below a log directory, or a single checkpoint file.
 
         Raises:
-            LogDirectoryError: there is no such thing, or a file beside it has a wrong name.
+            LogDirectoryError: there is no log, or a file beside it has a wrong name.
         """
         if storage.is_file(path):
             return cls(LogFiles((), (checkpoint_of(path),)), storage)
@@ -96,10 +96,10 @@ class MetadataLog:
         return cls(files, storage)
 
     def batches(self) -> Iterator[LogBatch]:
-        """Yield every batch in order; blocks on the files.
+        """Yield every batch in order. Blocks on the files.
 
         Raises:
-            CorruptLogError: a batch that cannot be believed, or does not follow the one before.
+            CorruptLogError: a batch cannot be trusted, or does not follow the previous one.
             LogDirectoryError: a file cannot be read.
         """
         end = 0
@@ -134,10 +134,10 @@ class MetadataLog:
         return None
 
     def _check_place(self, checkpoint: Checkpoint, header: SnapshotHeader | None) -> None:
-        """Refuse a checkpoint of which only the name says where it ends, where the log denies it.
+        """Reject a checkpoint whose end only its name states, if the log contradicts it.
 
         Raises:
-            CorruptLogError: the log has no batch that ends there, or another one.
+            CorruptLogError: no batch of the log ends there, or a different one does.
         """
         end = checkpoint.end_offset
         below = [segment for segment in self._segments if segment.base_offset < end]
@@ -146,13 +146,13 @@ class MetadataLog:
         try:
             before = self._last_batch_below(end, below[-1])
         except MetadataLogError:
-            return  # damage that reading on comes to, or that the checkpoint covers
+            return  # reading reports this damage later, or the checkpoint covers it
         reason = place_fault(checkpoint, header, before)
         if reason is not None:
             raise CorruptLogError(checkpoint.path, 0, end, reason)
 
     def _last_batch_below(self, end: int, segment: Segment) -> RecordBatch | None:
-        """Return the last batch of a segment that begins below ``end``; None where none does."""
+        """Return the last batch of a segment that begins below ``end``, or None."""
         last = None
         with BatchFile(segment.path, segment.base_offset, self._storage) as file:
             may_be_torn = self._may_be_torn and segment == self._segments[-1]
@@ -163,7 +163,7 @@ class MetadataLog:
         return last
 
     def _check_damaged_are_covered(self) -> None:
-        """Refuse a log that ends before a checkpoint that cannot be believed: what is between?"""
+        """Reject a log that ends before a damaged checkpoint: records between them are unknown."""
         end = self.progress.last_offset + 1
         for damaged in self.progress.damaged_checkpoints:
             if damaged.checkpoint.end_offset > end:
@@ -175,10 +175,10 @@ class MetadataLog:
                 )
 
     def _check_nothing_is_missing(self, end: int) -> None:
-        """Refuse a log whose end, or all of which, is lost: it was durable before a checkpoint was.
+        """Reject a log whose end, or all of which, is lost: it was durable before the checkpoint.
 
         Args:
-            end: of the checkpoint that was read, 0 where there is none.
+            end: the end of the checkpoint that was read, or 0 without one.
         """
         if not self._segments or self._log_end >= max(end, 1):
             return
@@ -193,7 +193,7 @@ class MetadataLog:
         raise CorruptLogError(path, 0, self._log_end, reason)
 
     def _segments_from(self, end: int) -> tuple[Segment, ...]:
-        """Return the segments that may hold offset ``end`` and what follows it."""
+        """Return the segments that may contain offset ``end`` and what follows it."""
         segments = self._segments
         while len(segments) > 1 and segments[1].base_offset <= end:
             segments = segments[1:]
@@ -253,6 +253,6 @@ class MetadataLog:
 
 
 def corrupt_record(log_batch: LogBatch, error: DecodeError) -> CorruptLogError:
-    """Return the error that places a record's fault in the log."""
+    """Return the error that locates a record's fault in the log."""
     placed = log_batch.placed
     return corrupt(placed, placed.batch.base_offset, error.reason, position=error.position)

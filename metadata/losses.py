@@ -1,7 +1,7 @@
-"""What a repair takes from a log, in plain words: offsets, records, and ACLs by their text.
+"""Describe what a repair removes from a log: offsets, records, and ACLs by their text.
 
-What is lost is read as far as it can be, batch by batch, over what is damaged; nothing but these
-words depends on it.
+The lost region is read as far as possible, batch by batch, past the damage. Only the report depends
+on the result.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ ACLS_TOLD_MAX: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class LostRegion:
-    """Bytes of a segment that will be gone: all from ``position`` on.
+    """The bytes of a segment that a repair removes: all from ``position`` on.
 
-    ``from_offset``: what is below stands in a checkpoint, and is not lost.
+    Offsets below ``from_offset`` are in a checkpoint, and so are not lost.
     """
 
     path: Path
@@ -37,7 +37,10 @@ class LostRegion:
 
 @dataclass(slots=True)
 class Losses:
-    """``gone`` and ``back``: ACLs whose creation, or whose removal, is lost, by id."""
+    """What is lost.
+
+    ``gone`` and ``back`` are ACLs whose creation, or whose removal, is lost, by id.
+    """
 
     first_offset: int
     last_offset: int = -1
@@ -47,7 +50,7 @@ class Losses:
     back: dict[bytes, Acl] = field(default_factory=dict)
 
     def lines(self) -> Iterator[str]:
-        """Yield what is to be told."""
+        """Yield the lines of the report."""
         if not (self.records or self.unreadable_bytes):
             yield "nothing is lost: what is left holds every record that could be read"
             return
@@ -75,7 +78,7 @@ def _told(what: str, acls: Iterable[Acl]) -> Iterator[str]:
 def find_losses(
     regions: Iterable[LostRegion], kept: AclSnapshot, end_offset: int, storage: Storage
 ) -> Losses:
-    """Return what is lost with ``regions``, where ``kept`` is what is left below ``end_offset``.
+    """Return what is lost with ``regions``. ``kept`` is the state left below ``end_offset``.
 
     Raises:
         OSError: a file cannot be read.

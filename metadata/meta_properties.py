@@ -1,7 +1,7 @@
-"""``meta.properties``: which cluster and node a log directory belongs to.
+"""``meta.properties``: the cluster and node that a log directory belongs to.
 
-Law: a directory that is being formatted has the file under another name, so that a formatting which
-was cut off is known as such: it can be begun again, and nothing else takes it for a log.
+**Invariant:** while a directory is being formatted, the file has another name. So an interrupted
+format is recognized: it can be started again, and nothing else accepts the directory as a log.
 
 Source: Kafka 4.3 MetaProperties, MetaPropertiesEnsemble (version 1, KRaft).
 """
@@ -21,23 +21,25 @@ from authorizerd.metadata.storage import DISK, Storage, read_small
 
 NAME: Final = "meta.properties"
 UNFINISHED_NAME: Final = "meta.properties.format"
-"""Stands in the log directory while it is formatted, in the place of ``meta.properties``."""
+"""The name of ``meta.properties`` while the log directory is being formatted."""
 
 VERSION: Final = "1"
 
 
 @dataclass(frozen=True, slots=True)
 class MetaProperties:
+    """The contents of ``meta.properties``."""
+
     cluster_id: str
     node_id: int
     directory_id: str
 
 
 def read_meta_properties(log_dir: Path, storage: Storage = DISK) -> MetaProperties | None:
-    """Return what the directory says of itself, None where it says nothing.
+    """Return the directory's properties, or None if it has none.
 
     Raises:
-        LogDirectoryError: the file cannot be read, or says something else.
+        LogDirectoryError: the file cannot be read, or its contents are invalid.
     """
     path = log_dir / NAME
     try:
@@ -52,15 +54,15 @@ def read_meta_properties(log_dir: Path, storage: Storage = DISK) -> MetaProperti
             key, _, value = line.partition("=")
             values[key.strip()] = value.strip().replace("\\", "")
     if values.get("version") != VERSION:
-        raise LogDirectoryError(f"{path}: version is {values.get('version')}, only 1 is known")
+        raise LogDirectoryError(f"{path}: unknown version {values.get('version')}: expected 1")
     try:
         return MetaProperties(
             values["cluster.id"], int(values["node.id"]), values.get("directory.id", "")
         )
     except KeyError as error:
-        raise LogDirectoryError(f"{path}: {error.args[0]} is missing") from None
+        raise LogDirectoryError(f"{path}: the key {error.args[0]} is missing") from None
     except ValueError:
-        raise LogDirectoryError(f"{path}: node.id is no number") from None
+        raise LogDirectoryError(f"{path}: invalid node.id: expected a number") from None
 
 
 def format_directory(
@@ -69,13 +71,13 @@ def format_directory(
     storage: Storage,
     begin_log: Callable[[], None] = lambda: None,
 ) -> None:
-    """Make a log directory, and its log; what an earlier try left unfinished is begun anew.
+    """Create a log directory and its log. An earlier, unfinished format is started again.
 
     Args:
-        begin_log: writes the log's beginning, durably, into the empty directory made for it.
+        begin_log: writes the log's first records, durably, into its empty directory.
 
     Raises:
-        LogDirectoryError: it is formatted already, holds a log, or cannot be written.
+        LogDirectoryError: it is formatted already, contains a log, or cannot be written.
         OSError: ``begin_log`` failed.
     """
     directory = log_dir / METADATA_TOPIC_DIRECTORY
@@ -99,10 +101,10 @@ def format_directory(
 
 
 def check_format_is_finished(log_dir: Path, storage: Storage) -> None:
-    """Refuse a directory whose formatting was cut off.
+    """Reject a directory whose formatting was interrupted.
 
     Raises:
-        LogDirectoryError: it was, or the directory cannot be looked at.
+        LogDirectoryError: it was interrupted, or the directory cannot be read.
     """
     try:
         is_unfinished = storage.exists(log_dir / UNFINISHED_NAME)
@@ -110,16 +112,18 @@ def check_format_is_finished(log_dir: Path, storage: Storage) -> None:
         raise LogDirectoryError(f"{log_dir}: {error.strerror or error}") from error
     if is_unfinished:
         raise LogDirectoryError(
-            f"{log_dir}: its formatting was cut off ({UNFINISHED_NAME} stands in it); "
-            "run `authorizerd format` again"
+            f"{log_dir}: formatting was interrupted ({UNFINISHED_NAME} is still there). "
+            "Run `authorizerd format` again"
         )
 
 
 def _make_directories(path: Path, storage: Storage) -> None:
-    """Make ``path`` and what it stands in, each durable before anything is put into it."""
+    """Create ``path`` and its parents. Each is durable before anything is put into it."""
     missing = list(takewhile(lambda each: not storage.exists(each), (path, *path.parents)))
     made_before = missing[-1].parent if missing else path
-    with suppress(PermissionError):  # it is another's then, not one that a killed try had made
+    with suppress(
+        PermissionError
+    ):  # it belongs to another user, so no interrupted format created it
         storage.sync_directory(made_before.parent)
     for each in reversed(missing):
         storage.make_directory(each)
@@ -127,7 +131,7 @@ def _make_directories(path: Path, storage: Storage) -> None:
 
 
 def _remove_unfinished(log_dir: Path, storage: Storage) -> None:
-    """Remove the log that a formatting began: it was never in use, and holds nothing."""
+    """Remove the log of an unfinished format. It was never used and contains no state."""
     directory = log_dir / METADATA_TOPIC_DIRECTORY
     if storage.exists(directory):
         for name in storage.names(directory):
@@ -137,10 +141,10 @@ def _remove_unfinished(log_dir: Path, storage: Storage) -> None:
 
 
 def write_meta_properties(log_dir: Path, properties: MetaProperties, storage: Storage) -> None:
-    """Write the file, where there is none, whole or not at all.
+    """Write the file atomically, if there is none.
 
     Raises:
-        LogDirectoryError: it cannot be written.
+        LogDirectoryError: the file cannot be written.
     """
     path = log_dir / NAME
     try:

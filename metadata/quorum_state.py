@@ -1,7 +1,9 @@
-"""``quorum-state``: who votes on a log. Only a log of one voter, this node, may be written here.
+"""``quorum-state``: the voters of a log.
 
-Law: a log that other nodes vote on is theirs. An epoch begun on a copy of it would, given back to
-them, cut off what they had committed.
+This daemon writes only a log whose one voter is this node.
+
+**Invariant:** a log with other voters belongs to them. If the daemon began an epoch on a copy of
+it, and the copy were given back, it would cut off records that the voters had committed.
 
 Source: KIP-595; Kafka 4.3 FileQuorumStateStore.
 """
@@ -19,16 +21,20 @@ from authorizerd.metadata.storage import DISK, Storage, read_small
 
 NAME: Final = "quorum-state"
 STATIC_VOTERS_VERSION: Final = 0
-"""The data_version of the file where ``controller.quorum.voters`` names the voters."""
+"""The file's data_version if ``controller.quorum.voters`` names the voters."""
 
 NOBODY: Final = -1
 
 
 class _Voter(msgspec.Struct, rename="camel"):
+    """One voter of the file."""
+
     voter_id: int
 
 
 class _QuorumState(msgspec.Struct, rename="camel"):
+    """The parts of the file that are checked."""
+
     data_version: int = msgspec.field(name="data_version")
     leader_id: int = -1
     voted_id: int = -1
@@ -36,11 +42,11 @@ class _QuorumState(msgspec.Struct, rename="camel"):
 
 
 def check_sole_voter(log_dir: Path, node_id: int, storage: Storage = DISK) -> None:
-    """Refuse a log that a quorum of other nodes has written.
+    """Reject a log that a quorum of other nodes wrote.
 
     Raises:
-        LogDirectoryError: another node votes on the log, its voters stand elsewhere, or the file
-            cannot be read.
+        LogDirectoryError: another node votes on the log, its voters are stored elsewhere, or the
+            file cannot be read.
     """
     path = log_dir / METADATA_TOPIC_DIRECTORY / NAME
     try:
@@ -53,8 +59,8 @@ def check_sole_voter(log_dir: Path, node_id: int, storage: Storage = DISK) -> No
         raise LogDirectoryError(f"{path}: {error}") from error
     if state.data_version != STATIC_VOTERS_VERSION:
         raise LogDirectoryError(
-            f"{path}: data_version is {state.data_version}: the voters of the log stand in the log "
-            f"itself (KIP-853); only a log with static voters may be written"
+            f"{path}: data_version is {state.data_version}: the voters are stored in the log "
+            f"itself (KIP-853). Only a log with static voters can be written"
         )
     others = {voter.voter_id for voter in state.current_voters}
     others |= {state.leader_id, state.voted_id} - {NOBODY}
@@ -62,6 +68,6 @@ def check_sole_voter(log_dir: Path, node_id: int, storage: Storage = DISK) -> No
     if others:
         names = ", ".join(map(str, sorted(others)))
         raise LogDirectoryError(
-            f"{path}: the log belongs to a quorum with node {names}; only a log whose one voter "
-            f"is node {node_id} may be written"
+            f"{path}: the log belongs to a quorum with node {names}. Only a log whose one voter "
+            f"is node {node_id} can be written"
         )

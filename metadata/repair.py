@@ -1,9 +1,9 @@
-"""The repair of a log: the least that a start, and an inspection, can believe again.
+"""Repair a log: the smallest change after which a start and an inspection accept it again.
 
-Law: the steps are those that cure the first fault, then the first of what is left then, and so on;
-a step is made only when every file that any step touches has a durable copy. So a repair that ends
-half-way leaves what the next one takes up where it was, and the copy always holds the original.
-What no step cures is left untouched, all of it.
+**Invariant:** the plan fixes the first fault, then the first of those that remain, and so on. No
+step is made before every file that any step changes has a durable copy. So an interrupted repair
+leaves a state from which the next repair continues, and the copy always has the original. If some
+fault cannot be fixed, nothing is changed.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ STEPS_MAX: Final = 1000
 
 
 class UnrepairableLogError(MetadataLogError):
-    """A fault that no step cures: only a copy of the directory made elsewhere can."""
+    """A fault that no step fixes. Only a copy of the directory made elsewhere can."""
 
     def __init__(self, fault: Fault, reason: str) -> None:
         super().__init__(f"{fault}; {reason}; nothing was changed")
@@ -45,10 +45,11 @@ class UnrepairableLogError(MetadataLogError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepairPlan:
-    """What will be done, and why: ``faults`` in the order in which the steps cure them.
+    """The steps of a repair, and their reasons: ``faults``, in the order in which the steps fix
+    them.
 
-    ``files`` are those that are there and will be changed. ``snapshot`` and ``end_offset`` are
-    what the log holds afterwards.
+    ``files`` are the existing files that will change. ``snapshot`` and ``end_offset`` describe the
+    repaired log.
     """
 
     faults: tuple[Fault, ...]
@@ -60,10 +61,10 @@ class RepairPlan:
 
 
 def plan_repair(log_dir: Path, storage: Storage) -> RepairPlan:
-    """Return what makes the log sound, no step where it is; nothing is changed.
+    """Return the steps that make the log sound, none if it is. Change nothing.
 
     Raises:
-        UnrepairableLogError: nothing can.
+        UnrepairableLogError: no steps can.
         LogDirectoryError: there is no log, or a file cannot be read.
     """
     try:
@@ -73,6 +74,8 @@ def plan_repair(log_dir: Path, storage: Storage) -> RepairPlan:
 
 
 class _Planning:
+    """The state of one planning: the steps so far, and the log as they leave it."""
+
     def __init__(self, log_dir: Path, storage: Storage) -> None:
         self._log_dir = log_dir
         self._storage = storage
@@ -88,13 +91,13 @@ class _Planning:
             if fault is None:
                 break
             if len(self._steps) >= STEPS_MAX:
-                reason = f"{STEPS_MAX} steps do not cure all that is wrong"
+                reason = f"{STEPS_MAX} steps do not fix all faults"
                 raise UnrepairableLogError(fault, reason)
             faults.append(fault)
             files = find_files(self._log_dir, self._planned)
             for step in _cure(fault, files, inspection.sound_checkpoints, self._planned):
                 self._take(step)
-        assert inspection.snapshot is not None, "a log without a fault says what its ACLs are"
+        assert inspection.snapshot is not None, "the ACLs of a sound log are known"
         end = inspection.end_offset
         regions = [
             LostRegion(path, position, 0 if is_cut else end)
@@ -124,13 +127,13 @@ class _Planning:
         self._steps.append(step)
 
     def _files(self) -> tuple[Path, ...]:
-        """Return the files that are there and that a step changes."""
+        """Return the existing files that a step changes."""
         paths = dict.fromkeys(step.path for step in self._steps)
         return tuple(path for path in paths if path.name in self._storage.names(path.parent))
 
 
 def _first_fault(inspection: Inspection) -> Fault | None:
-    """Look at everything, so that it is known which checkpoints are sound."""
+    """Return the first fault. Inspect everything, to know which checkpoints are sound."""
     first = None
     for finding in inspection.findings():
         if isinstance(finding, Fault) and first is None:
@@ -141,10 +144,10 @@ def _first_fault(inspection: Inspection) -> Fault | None:
 def _cure(
     fault: Fault, files: LogFiles, sound: Sequence[Checkpoint], storage: Storage
 ) -> list[Step]:
-    """Return the steps that cure ``fault``; where a crash may come between two, they go backwards.
+    """Return the steps that fix ``fault``, in an order that is safe if a crash comes between two.
 
     Raises:
-        UnrepairableLogError: none can.
+        UnrepairableLogError: no steps can.
     """
     match fault.kind:
         case FaultKind.CHECKPOINT:
@@ -157,9 +160,9 @@ def _cure(
                 return _go_on_from(max(covering).end_offset, fault, files.segments, storage)
             return _end_before(fault, files, sound)
         case FaultKind.UNCOVERED:
-            reason = "what was before has to come from a copy of the directory"
+            reason = "restore the earlier records from a copy of the directory"
         case FaultKind.AHEAD | FaultKind.DIRECTORY:
-            reason = "it has to be set right by hand"
+            reason = "correct it by hand"
         case _ as never:
             assert_never(never)
     raise UnrepairableLogError(fault, reason)
@@ -168,9 +171,9 @@ def _cure(
 def _go_on_from(
     offset: int, fault: Fault, segments: Sequence[Segment], storage: Storage
 ) -> list[Step]:
-    """Return what leaves only the log from ``offset`` on, where a sound checkpoint ends.
+    """Return the steps that keep only the log from ``offset``, where a sound checkpoint ends.
 
-    It may go on within the damaged segment: what follows there becomes a segment of its own.
+    If ``offset`` is within the damaged segment, the rest of it becomes a segment of its own.
     """
     at = [segment.path for segment in segments].index(fault.path)
     first_left = at if fault.kind is FaultKind.GAP else at + 1
@@ -187,12 +190,15 @@ def _go_on_from(
 
 
 def _end_before(fault: Fault, files: LogFiles, sound: Sequence[Checkpoint]) -> list[Step]:
-    """Return what ends the log before the fault: nothing says what comes after it."""
+    """Return the steps that end the log before the fault.
+
+    No checkpoint covers what comes after it.
+    """
     if fault.kind is FaultKind.DAMAGE and fault.batch_position:
         return [Cut(fault.path, fault.batch_position)]
     at = [segment.path for segment in files.segments].index(fault.path)
     if not at and not sound:
-        raise UnrepairableLogError(fault, "nothing of the log could be kept")
+        raise UnrepairableLogError(fault, "no part of the log can be kept")
     return [Drop(segment.path) for segment in reversed(files.segments[at:])]
 
 
@@ -204,21 +210,25 @@ def repair(
     *,
     free_bytes: Callable[[Path], int] = lambda path: shutil.disk_usage(path).free,
 ) -> Path:
-    """Make the plan's steps, once copies are durable; return where these stand.
+    """Make the plan's steps, after copies of the files are durable.
 
-    The caller holds the directory's lock since before it planned.
+    Return the directory of the copies.
+
+    The caller must have held the directory's lock since before planning.
 
     Raises:
-        LogDirectoryError: there is no room for the copies, or a file cannot be written; where
-            steps were made already, the next repair goes on from them.
+        LogDirectoryError: there is no space for the copies, or a file cannot be written. If some
+            steps were made, the next repair continues after them.
     """
     copies = log_dir / copy_name
     try:
-        needed = sum(storage.size(path) for path in plan.files) * 2  # copies, and files anew
+        needed = (
+            sum(storage.size(path) for path in plan.files) * 2
+        )  # the copies, and the rewritten files
         free = free_bytes(log_dir)
         if free < needed:
             raise LogDirectoryError(
-                f"{log_dir}: a repair needs {needed} bytes, {free} are free; nothing was changed"
+                f"{log_dir}: a repair needs {needed} bytes, {free} are free. Nothing was changed"
             )
         _copy_all(plan.files, copies, storage)
         for step in plan.steps:

@@ -1,7 +1,8 @@
-"""The steps of a repair: what each leaves of a directory, looked at first and made only then.
+"""The steps of a repair, which are inspected before they are made.
 
-Law: a step is whole or not done at all, and durable when it returns. What a plan leaves is what
-``PlannedStorage`` shows: it is inspected before anything is changed.
+**Invariant:** a step is made completely or not at all, and is durable when it returns.
+``PlannedStorage`` shows the directory as a plan leaves it, so that it can be inspected before
+anything changes.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import BinaryIO, Final, cast
 from authorizerd.metadata.storage import DiskStorage, Storage
 
 EPOCH_AT: Final = 12
-"""Where a batch's epoch stands, which no CRC covers."""
+"""The position of the epoch in a batch. No CRC covers it."""
 
 PART_SUFFIX: Final = ".part"
 PIECE_SIZE: Final = 1 << 20
@@ -24,7 +25,7 @@ PIECE_SIZE: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """Remove a file; ``is_covered``: what it says is said by what stays."""
+    """Remove a file. ``is_covered``: the remaining files contain the same state."""
 
     path: Path
     is_covered: bool = False
@@ -46,7 +47,7 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class SetEpoch:
-    """Write the epoch of the batch at ``position`` anew."""
+    """Overwrite the epoch of the batch at ``position``."""
 
     path: Path
     position: int
@@ -58,14 +59,14 @@ class SetEpoch:
 
 @dataclass(frozen=True, slots=True)
 class MoveTail:
-    """Let what stands in ``source`` from ``position`` on be a segment of its own, ``path``."""
+    """Move the bytes of ``source`` from ``position`` on into a segment of their own, ``path``."""
 
     path: Path
     source: Path
     position: int
 
     def __str__(self) -> str:
-        return f"make {self.path} of what {self.source} holds from byte {self.position} on"
+        return f"move the bytes of {self.source} from byte {self.position} on to {self.path}"
 
 
 Step = Drop | Cut | SetEpoch | MoveTail
@@ -73,7 +74,7 @@ Step = Drop | Cut | SetEpoch | MoveTail
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """Bytes of a file that is there, as they will stand in another: some of them written anew."""
+    """A range of an existing file that will appear in another, with some bytes replaced."""
 
     source: Path
     start: int
@@ -82,7 +83,7 @@ class _Piece:
 
 
 class PlannedStorage(DiskStorage):
-    """What ``storage`` will hold once the steps taken so far are made; it is for reading only."""
+    """The contents of ``storage`` after the planned steps. For reading only."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
@@ -115,7 +116,7 @@ class PlannedStorage(DiskStorage):
         return self._pieces.get(path) or _Piece(path, 0, self._storage.size(path))
 
     def place(self, path: Path, position: int) -> tuple[Path, int]:
-        """Return the file that is there, and the place in it, of what is read at ``position``."""
+        """Return the existing file and the position in it of what is read at ``position``."""
         piece = self._piece(path)
         return piece.source, piece.start + position
 
@@ -131,7 +132,7 @@ class PlannedStorage(DiskStorage):
         return path in self._pieces or (path not in self._dropped and self._storage.is_file(path))
 
     def forget(self, path: Path) -> None:
-        """What is planned is in no disk's memory."""
+        """Do nothing: no page cache contains what is only planned."""
 
     def size(self, path: Path) -> int:
         piece = self._piece(path)
@@ -145,7 +146,7 @@ class PlannedStorage(DiskStorage):
 
 
 class _PieceFile(io.RawIOBase):
-    """A piece of a file, read as if it were one."""
+    """A range of a file, readable as a file of its own."""
 
     def __init__(self, file: BinaryIO, piece: _Piece) -> None:
         self._file = file
@@ -189,10 +190,10 @@ def epoch_bytes(epoch: int) -> bytes:
 
 
 def make(step: Step, storage: Storage) -> None:
-    """Do a step, durably.
+    """Make a step, durably.
 
     Raises:
-        OSError: it is not known whether it is done; nothing after it may be.
+        OSError: it is not known whether the step is done. The caller must not make a later one.
     """
     match step:
         case Drop(path):
@@ -205,7 +206,7 @@ def make(step: Step, storage: Storage) -> None:
 
 
 def _write(path: Path, step: Step, storage: Storage) -> None:
-    """Write ``path`` as the step leaves it, under another name until it is whole."""
+    """Write ``path`` as the step leaves it, under another name until it is complete."""
     planned = PlannedStorage(storage)
     planned.plan(step)
     part = path.with_name(path.name + PART_SUFFIX)
@@ -215,7 +216,7 @@ def _write(path: Path, step: Step, storage: Storage) -> None:
 
 
 def copy(source_storage: Storage, source: Path, target: Path, storage: Storage) -> None:
-    """Write all of ``source`` to ``target``, over what stands there; durable but for its name."""
+    """Write all of ``source`` over ``target``. The contents become durable, the name does not."""
     if target.name in storage.names(target.parent):
         storage.remove(target)
     with (

@@ -1,7 +1,8 @@
-"""From batches to what shows: decoded, with metadata transactions framed.
+"""From batches to visible changes: records decoded, metadata transactions framed.
 
-Law: what stands between Begin and End shows all at once, when the batch that holds End is
-complete; what ends in Abort, or is still open at the end of the log, never shows.
+**Invariant:** records between Begin and End become visible together, when the batch with End is
+complete. Records of a transaction that ends in Abort, or is still open at the end of the log, never
+become visible.
 
 Source: KIP-868; Kafka 4.3 MetadataBatchLoader.
 """
@@ -40,7 +41,7 @@ ShownRecord = Change | ClusterChange
 _Piece = tuple[tuple[Change, ...], tuple[ClusterChange, ...]]
 _NOTHING: Final[_Piece] = ((), ())
 _PASSING_TYPES: Final = frozenset((NO_OP_TYPE, REGISTER_CONTROLLER_TYPE))
-"""Types of records that nobody misses after a restart: a controller registers anew at each."""
+"""Types of records that may be lost at a restart: a controller registers again at each start."""
 _WHAT_EXISTS: Final = (
     AclAdded,
     FeatureLevel,
@@ -49,11 +50,11 @@ _WHAT_EXISTS: Final = (
     ConfigChanged,
     CredentialAdded,
 )
-"""What a checkpoint may hold."""
+"""The types of records that a checkpoint may contain."""
 
 
 class TransactionFrame:
-    """Holds records back until they show."""
+    """Hold records back until they become visible."""
 
     def __init__(self) -> None:
         self._open: list[ShownRecord] | None = None
@@ -64,10 +65,10 @@ class TransactionFrame:
         return self._open is not None
 
     def feed(self, records: list[MetadataRecord]) -> None:
-        """Take records in log order.
+        """Add records in log order.
 
         Raises:
-            DecodeError: a transaction begins within another, or one ends that never began.
+            DecodeError: a transaction begins within another, or ends without having begun.
         """
         for record in records:
             match record:
@@ -92,15 +93,15 @@ class TransactionFrame:
         return held
 
     def take(self) -> list[ShownRecord]:
-        """Return what shows since the last call."""
+        """Return the records that became visible since the last call."""
         shown, self._shown = self._shown, []
         return shown
 
 
 class Replay:
-    """Turns log batches, in order, into batches of changes.
+    """Turn log batches, in order, into batches of changes.
 
-    It keeps the features, since whoever goes on writing the log needs them before they show.
+    It keeps the features itself, since the log's writer needs them before they become visible.
     """
 
     def __init__(self) -> None:
@@ -111,31 +112,31 @@ class Replay:
 
     @property
     def is_transaction_open(self) -> bool:
-        """A transaction has begun and has not ended, so far."""
+        """True if a transaction has begun and not ended."""
         return self._frame.is_open
 
     @property
     def foreign_types(self) -> frozenset[int]:
-        """The types of records read so far that say something which is not kept here.
+        """The types of records read so far whose contents the daemon does not keep.
 
-        A type that is known may be among them, for a version of it that is not.
+        A known type is included if a record had an unknown version of it.
         """
         return frozenset(self._skipped_types - _PASSING_TYPES)
 
     @property
     def metadata_version(self) -> int:
-        """The finalized level of metadata.version, -1 where the log has named none."""
+        """The finalized level of metadata.version, or -1 if the log has none."""
         return self.features.get(METADATA_VERSION_FEATURE, -1)
 
     def steps(self, log_batch: LogBatch) -> Iterator[ChangeBatch | None]:
-        """Yield what the batch shows in pieces, None after a small step that adds none.
+        """Yield the visible changes of the batch in parts, and None after a small step without any.
 
-        A checkpoint's batch holds some 100,000 ACLs: as one piece it could not be put together,
-        handed on or freed without holding the caller's thread for long.
+        Why in parts? A checkpoint's batch has some 100,000 ACLs. Building, passing on or freeing
+        them at once would block the thread.
 
         Raises:
-            CorruptLogError: a record that cannot be read or may not stand where it does; the
-                batch has no end then.
+            CorruptLogError: a record cannot be read, or is not allowed in its place. The batch then
+                has no end.
         """
         held = _NOTHING
         for piece in self._shown(log_batch):
@@ -147,7 +148,7 @@ class Replay:
         yield _batch(log_batch, held, is_end=True)
 
     def _shown(self, log_batch: LogBatch) -> Iterator[_Piece]:
-        """Yield the changes that show, at most a slice at a time, and keep the features."""
+        """Yield the visible changes, at most one slice at a time. Keep the features."""
         batch = log_batch.placed.batch
         if batch.is_control:
             return
@@ -162,7 +163,7 @@ class Replay:
             raise corrupt_record(log_batch, error) from error
 
     def _sorted_out(self, shown: list[ShownRecord]) -> _Piece:
-        """Return the changes of ACLs and those of all else, each in order."""
+        """Return the changes of ACLs and all other changes, each in order."""
         if not shown:
             return _NOTHING
         changes: list[Change] = []
@@ -205,7 +206,7 @@ def _batch(log_batch: LogBatch, piece: _Piece, *, is_end: bool) -> ChangeBatch:
 
 
 def read_changes(path: Path) -> Iterator[ChangeBatch]:
-    """Yield the changes of a log directory or of a checkpoint file, long batches in pieces; blocks.
+    """Yield the changes of a log directory or a checkpoint file, long batches in parts. Blocks.
 
     Raises:
         MetadataLogError: as ``MetadataLog.open`` and ``MetadataLog.batches``.

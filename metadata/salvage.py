@@ -1,7 +1,7 @@
-"""Batches found in a file that is damaged, past what cannot be read.
+"""Find batches in a damaged file, past the bytes that cannot be read.
 
-Law: a batch that is found is whole, by its length and its CRC. Whether it belongs where it stands
-is for an inspection to say.
+**Invariant:** every batch found is complete by its length and its CRC. The inspection decides
+whether it is in the right place.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ WINDOW_SIZE: Final = 1 << 20
 
 
 def readable_batches(path: Path, start: int, storage: Storage) -> Iterator[RecordBatch | int]:
-    """Yield the batches from ``start`` on; for what cannot be read, how many bytes it is.
+    """Yield the batches from ``start`` on, and the number of bytes of each unreadable range.
 
     Raises:
         OSError: the file cannot be read.
@@ -41,7 +41,7 @@ def readable_batches(path: Path, start: int, storage: Storage) -> Iterator[Recor
 
 
 def _announced(file: BinaryIO, position: int) -> int:
-    """Return the size that the batch at ``position`` announces, 0 where none can be."""
+    """Return the size that the batch at ``position`` announces, or 0 if the size is impossible."""
     file.seek(position)
     start = file.read(LENGTH_SIZE)
     if len(start) < LENGTH_SIZE:
@@ -53,7 +53,8 @@ def _announced(file: BinaryIO, position: int) -> int:
 
 
 def find_batch(storage: Storage, path: Path, start: int, base_offset: int) -> int | None:
-    """Return where, from ``start`` on, a whole batch of ``base_offset`` begins; None: nowhere.
+    """Return the first position from ``start`` where a whole batch of ``base_offset`` begins, or
+    None.
 
     Raises:
         OSError: the file cannot be read.

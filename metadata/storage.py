@@ -1,7 +1,7 @@
-"""The few file calls that a log is read and written with, behind one interface.
+"""The few file operations that reading and writing a log needs, as one interface.
 
-Law: the log's files are touched by nothing else. So what a crash, a full disk or a lying sync may
-do to a log can be played out by another implementation.
+**Invariant:** nothing else touches the log's files. So tests can substitute an implementation that
+simulates a crash, a full disk, or a sync that lies.
 """
 
 from __future__ import annotations
@@ -24,74 +24,77 @@ class AppendFile(Protocol):
     """A file that only grows."""
 
     def append(self, pieces: Sequence[bytes]) -> None:
-        """Write all of ``pieces`` at the end; OSError where not all could be."""
+        """Write all of ``pieces`` at the end. Raise OSError if some could not be written."""
 
     def sync(self) -> None:
-        """Return once all that was appended is durable; OSError where that is not known."""
+        """Return once everything appended is durable. Raise OSError if that is not known."""
 
     def close(self) -> None: ...
 
 
 class Directory(Protocol):
-    """A directory that is held open, so that to sync it no descriptor is needed."""
+    """An open directory. Why keep it open? Syncing it then needs no new descriptor."""
 
     def sync(self) -> None:
-        """Make the names in it durable."""
+        """Make the names in the directory durable."""
 
     def close(self) -> None: ...
 
 
 class Storage(Protocol):
-    """Every call raises OSError where it fails."""
+    """The file operations. Every call raises OSError if it fails."""
 
     def exists(self, path: Path) -> bool:
-        """Say whether anything stands at ``path``."""
+        """Return True if there is anything at ``path``."""
 
     def is_file(self, path: Path) -> bool:
-        """Say whether ``path`` is a file; it is none where nobody may look, and never fails."""
+        """Return True if ``path`` is a file, False if access is denied. Never fails."""
 
     def names(self, directory: Path) -> list[str]:
-        """Return the names of what stands in ``directory``."""
+        """Return the names in ``directory``."""
 
     def size(self, path: Path) -> int:
-        """Return how many bytes ``path`` holds."""
+        """Return the size of ``path`` in bytes."""
 
     def modified_ms(self, path: Path) -> int:
         """Return when ``path`` was last written, in milliseconds since 1970."""
 
     def open(self, path: Path) -> BinaryIO:
-        """Open the file at ``path`` for reading; never blocks, nor opens anything but a file."""
+        """Open the regular file at ``path`` for reading. Never blocks."""
 
     def forget(self, path: Path) -> None:
-        """Let the next reading of ``path`` come from the disk, but for what is still to be written.
+        """Drop the page cache for this file, except unwritten pages, so that the next read is from
+        the disk.
 
-        After a sync that failed, the kernel's memory may hold what the disk never got, and will
-        never try to write it again; a later sync succeeds all the same.
+        After a failed sync, the cache may contain data that the disk never received and that the
+        kernel will not write again. A later sync succeeds all the same.
         """
 
     def make_directory(self, path: Path) -> None:
-        """Make a directory; durable once the one that it stands in is synced."""
+        """Make a directory. It is durable once its parent is synced."""
 
     def append_to(self, path: Path) -> AppendFile:
-        """Open ``path`` for appending; it is made where it is missing."""
+        """Open ``path`` for appending. Create it if it is missing."""
 
     def truncate(self, path: Path, size: int) -> None:
         """Cut ``path`` to ``size`` bytes, durably."""
 
     def rename(self, source: Path, target: Path) -> None:
-        """Put ``source`` in the place of ``target``; durable once the directory is synced."""
+        """Replace ``target`` by ``source``. The change is durable once the directory is synced."""
 
     def remove(self, path: Path) -> None:
-        """Remove a file; durable once the directory is synced."""
+        """Remove a file. The removal is durable once the directory is synced."""
 
     def open_directory(self, directory: Path) -> Directory:
-        """Open ``directory``, to be synced."""
+        """Open ``directory`` for syncing."""
 
     def sync_directory(self, directory: Path) -> None:
         """Make the names in ``directory`` durable."""
 
 
 class _DiskDirectory:
+    """A directory on the disk."""
+
     def __init__(self, path: Path) -> None:
         self._descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
@@ -103,6 +106,8 @@ class _DiskDirectory:
 
 
 class _DiskFile:
+    """A file on the disk."""
+
     def __init__(self, path: Path) -> None:
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
         self._descriptor = os.open(path, flags, _NEW_FILE_MODE)
@@ -127,13 +132,13 @@ class _DiskFile:
 
 
 class DiskStorage:
-    """The real thing."""
+    """The file operations of the operating system."""
 
     def exists(self, path: Path) -> bool:
         return path.exists()
 
     def is_file(self, path: Path) -> bool:
-        return os.path.isfile(path)  # Path.is_file raises where it may not look
+        return os.path.isfile(path)  # Path.is_file raises if access is denied
 
     def names(self, directory: Path) -> list[str]:
         return os.listdir(directory)
@@ -145,7 +150,7 @@ class DiskStorage:
         return path.stat().st_mtime_ns // 1_000_000
 
     def open(self, path: Path) -> BinaryIO:
-        # Not to wait for who writes into a FIFO, nor to read a device that never ends.
+        # Do not wait for the writer of a FIFO, nor read an endless device.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
             _check_regular(descriptor, path)
@@ -198,15 +203,15 @@ def _check_regular(descriptor: int, path: Path) -> None:
 
 
 def read_small(storage: Storage, path: Path) -> bytes:
-    """Return all of a file that holds a few lines.
+    """Return the contents of a file that has a few lines.
 
     Raises:
-        OSError: it cannot be read, or is too large to be such a file.
+        OSError: the file cannot be read, or is too large.
     """
     with storage.open(path) as file:
         data = file.read(SMALL_FILE_BYTES_MAX + 1)
     if len(data) > SMALL_FILE_BYTES_MAX:
-        reason = f"larger than {SMALL_FILE_BYTES_MAX} bytes, which no such file is"
+        reason = f"expected at most {SMALL_FILE_BYTES_MAX} bytes, found more"
         raise OSError(errno.EFBIG, reason, str(path))
     return data
 

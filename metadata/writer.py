@@ -1,10 +1,11 @@
-"""The end of the log: batches appended, synced, and rolled into segments.
+"""The end of the log: append batches, sync them, and roll segments.
 
-Law: nothing is acknowledged before ``append`` returns, and it returns only once its batches are
-durable, the name of a new segment included. What is appended together stands in one segment, which
-is begun, where it has to be, before a byte of it is written: so an append that wants descriptors or
-room for a new file is refused, and the log is as it was. After any other error nothing more is
-written: what is on the disk is not known then, and only a new start, which reads it, can tell.
+**Invariant:** nothing is acknowledged before ``append`` returns, and ``append`` returns only when
+its batches are durable, including the name of a new segment. The batches of one append are in one
+segment. A new segment is created before any byte is written, so an append that lacks descriptors or
+disk space for it is refused, and the log is unchanged. After any other error the writer writes
+nothing more: the contents of the disk are unknown, and only a new start, which reads them, can
+tell.
 
 Source: KIP-595; Kafka 4.3 KafkaRaftLog, BatchAccumulator.
 """
@@ -48,21 +49,21 @@ FEATURES_WRITTEN: Final = {
     "streams.version": 1,
     "transaction.version": 2,
 }
-"""What a log that names no metadata.version gets before anything else: a node dies without it.
+"""The features written first into a log without a metadata.version. Kafka nodes fail without it.
 
-They are those of a log that Kafka 4.3 formats.
+They are the features of a log that Kafka 4.3 formats.
 """
 
 CLEAN_SHUTDOWN_MARK: Final = b'{"version":0,"brokerEpoch":-1}'
-"""What Kafka writes into the mark of a clean shutdown, where it knows no broker epoch."""
+"""What Kafka writes into the clean shutdown file if it knows no broker epoch."""
 
 
 SHORTAGES: Final = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC, errno.EDQUOT))
-"""Errors of want that may pass: where nothing was written yet, the log need not be given up."""
+"""Errors of missing resources, which may pass. If nothing was written yet, the log stays usable."""
 
 
 class _Batch(msgspec.Struct, frozen=True):
-    """The records of a batch that is still to be encoded."""
+    """The records of a batch that is not encoded yet."""
 
     records: Sequence[Record]
     is_control: bool = False
@@ -73,7 +74,7 @@ def _data(records: Iterable[MetadataRecord]) -> _Batch:
 
 
 class LogWriter:
-    """Writes one log; the caller holds its lock, and calls from one thread at a time."""
+    """Write one log. The caller holds its lock, and calls from one thread at a time."""
 
     def __init__(
         self,
@@ -108,28 +109,28 @@ class LogWriter:
 
     @property
     def features(self) -> Mapping[str, int]:
-        """The finalized features that the log names, once it is begun."""
+        """The finalized features of the log, once writing has begun."""
         return self._features
 
     @property
     def last_timestamp_ms(self) -> int:
-        """When the last batch was written, in milliseconds since 1970."""
+        """The time of the last batch, in milliseconds since 1970."""
         return self._last_timestamp_ms
 
     @property
     def bytes_written(self) -> int:
-        """Bytes of log written since the start."""
+        """The bytes written to the log since the start."""
         return self._bytes_written
 
     def start(self, progress: Progress, replay: Replay, *, node_id: int) -> None:
-        """Cut an unfinished write off, begin an epoch, and name the features of a new log.
+        """Cut an unfinished write off, begin an epoch, and write the features of a new log.
 
-        Damaged checkpoints are renamed, so that nothing is retired on the strength of them.
-        A transaction that is still open is aborted, or what is written next would be part of it.
+        Damaged checkpoints are renamed, so that no retention decision relies on them. An open
+        transaction is aborted; otherwise the next records would become part of it.
 
         Args:
-            progress: how far the log was read, all of it.
-            replay: what it was read with.
+            progress: the result of reading the whole log.
+            replay: the replay that read it.
 
         Raises:
             OSError, LogNotWrittenError: the log cannot be written.
@@ -158,14 +159,16 @@ class LogWriter:
         self._is_whole = True
 
     def append(self, batches: Iterable[Sequence[MetadataRecord]]) -> int:
-        """Write each item of ``batches`` as one batch, sync once; return the last offset.
+        """Write each item of ``batches`` as one batch, and sync once. Return the last offset.
 
         Raises:
             LogNotWrittenError: nothing was written, and a later append may succeed.
-            OSError: it is not known what of the batches is durable; nothing more can be written.
+            OSError: it is not known which batches are durable. Nothing more can be written.
         """
         if not self._is_whole:
-            raise OSError("the log could not be written before, and is not written any more")
+            raise OSError(
+                "the log accepts no writes: an earlier one failed, or writing has not begun"
+            )
         data = [_data(records) for records in batches]
         self._is_whole = False
         try:
@@ -178,10 +181,10 @@ class LogWriter:
         return self.last_offset
 
     def close(self) -> None:
-        """Close the log; where all that was written is durable, mark the shutdown as clean.
+        """Close the log. If everything written is durable, mark the shutdown as clean.
 
         Raises:
-            OSError: the mark could not be written; the next start takes a longer look then.
+            OSError: the mark could not be written. The next start then checks more.
         """
         self._close_segment()
         if self._is_whole:
@@ -192,7 +195,7 @@ class LogWriter:
             self._storage.sync_directory(self._log_dir)
 
     def _remove_clean_shutdown_mark(self) -> None:
-        """Durable before anything is written: an end that a crash tears must not look clean."""
+        """Remove the mark durably before the first write: a torn end must not look clean."""
         with suppress(FileNotFoundError):
             self._storage.remove(self._log_dir / CLEAN_SHUTDOWN_NAME)
         self._storage.sync_directory(self._log_dir)
@@ -206,17 +209,19 @@ class LogWriter:
             self._storage.sync_directory(self._directory)
 
     def _sync_what_was_read(self) -> None:
-        """A killed process may have written what it never synced; it is built on from now on."""
+        """Sync the segment: a killed process may have written records without syncing them."""
         assert self._file is not None
         self._file.sync()
         self._storage.sync_directory(self._directory)
 
     def _check_alone(self) -> None:
-        """Refuse to go on where another process has written: a lock binds only who looks at it.
+        """Refuse to continue if another process has written.
 
-        (A combined node of Kafka's begins its controller, which writes, before it finds that its
-        log directory is locked.) What goes on with the log stands behind it, in its file or in one
-        that is named by its end.
+        A lock stops only processes that check it.
+
+        A combined Kafka node starts its controller, which writes, before it notices that the log
+        directory is locked. Its records follow the log's end, in the same file or in one named
+        after that end.
         """
         with _nothing_written():
             is_alone = self._storage.size(self._path) == self._segment_bytes
@@ -232,7 +237,7 @@ class LogWriter:
             self._file = None
 
     def _write(self, batches: Sequence[_Batch]) -> None:
-        """Write ``batches``, all into one segment, and sync them."""
+        """Write ``batches`` into one segment, and sync them."""
         pieces: list[bytes] = []
         offset, now_ms = self._next_offset, self._last_timestamp_ms
         for batch in batches:
@@ -258,18 +263,18 @@ class LogWriter:
         self._check_written()
 
     def _check_written(self) -> None:
-        """Refuse to acknowledge what is not where a start will look for it.
+        """Refuse to acknowledge records that a start would not find.
 
-        A file that was replaced, with all that was in it, takes what is written with it.
+        If the file was replaced, its records are lost with it.
         """
         if self._storage.size(self._path) != self._segment_bytes:
             raise OSError(f"{self._path}: another process has replaced or written to the file")
 
     def _begin_segment(self) -> None:
-        """Go on in a new file, whose name is durable before anything stands in it.
+        """Continue in a new file. Its name is durable before anything is written to it.
 
         Raises:
-            LogNotWrittenError: it could not be made, and nothing is changed.
+            LogNotWrittenError: the file could not be created, and nothing has changed.
         """
         path = self._directory / segment_name(self._next_offset)
         with _nothing_written():
@@ -284,7 +289,7 @@ class LogWriter:
 
 @contextmanager
 def _nothing_written() -> Iterator[None]:
-    """Turn an error of want into LogNotWrittenError."""
+    """Turn an error of missing resources into LogNotWrittenError."""
     try:
         yield
     except OSError as error:

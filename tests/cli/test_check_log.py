@@ -154,7 +154,7 @@ def test_names_that_no_text_can_hold_are_printed(
     (tmp_path / METADATA_TOPIC_DIRECTORY / os.fsdecode(b"\xb0.log")).touch()
     command = [sys.executable, "-m", "authorizerd.cli.main", "check-log", str(tmp_path)]
     assert subprocess.run(command, env={"LC_ALL": "C.UTF-8"}, check=False).returncode == 2
-    assert b"\\udcb0.log: named almost like a file of the log" in capfdbinary.readouterr().out
+    assert b"\\udcb0.log: the name resembles a log file" in capfdbinary.readouterr().out
 
 
 def test_what_could_not_be_looked_at_has_its_own_code(
@@ -165,7 +165,7 @@ def test_what_could_not_be_looked_at_has_its_own_code(
     assert "no metadata log found" in capsys.readouterr().err
     write_sound_log(tmp_path)
     assert main(["check-log", str(tmp_path / METADATA_TOPIC_DIRECTORY)]) == 1
-    assert f"name the directory that holds it: {tmp_path}\n" in capsys.readouterr().err
+    assert f"Name the directory that contains it: {tmp_path}\n" in capsys.readouterr().err
     for words in ([], [str(tmp_path), "--repai", "x"]):
         with pytest.raises(SystemExit) as ended:
             main(["check-log", *words])

@@ -39,7 +39,7 @@ def test_a_checkpoint_under_another_s_name_is_refused(tmp_path: Path) -> None:
 def test_a_checkpoint_of_an_epoch_that_none_can_follow_is_refused(tmp_path: Path) -> None:
     """The log could not be written any more."""
     write_checkpoint(tmp_path, 4, RECORDS, epoch=2**31 - 1)
-    assert refusal(tmp_path).reason == "epoch 2147483647, which no epoch can follow"
+    assert refusal(tmp_path).reason == "epoch 2147483647 is the last possible epoch"
 
 
 def timed_log(log_dir: Path) -> tuple[bytes, ...]:

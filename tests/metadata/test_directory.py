@@ -111,7 +111,7 @@ def test_a_directory_without_a_metadata_log_is_named(tmp_path: Path) -> None:
     with pytest.raises(LogDirectoryError) as inner:
         find_files(directory)
     assert str(inner.value) == (
-        f"{directory}: this is the log itself; name the directory that holds it: {tmp_path}"
+        f"{directory}: this is the log itself. Name the directory that contains it: {tmp_path}"
     )
     with pytest.raises(LogDirectoryError, match="expected a log directory, found a file"):
         find_files(directory / "quorum-state")
@@ -140,5 +140,5 @@ def test_a_name_that_is_almost_one_of_the_log_s_is_refused(tmp_path: Path, name:
         (directory / sound).touch()
     check_names(tmp_path, DISK)
     (directory / name).touch()
-    with pytest.raises(LogDirectoryError, match=f"{re.escape(name)}: named "):
+    with pytest.raises(LogDirectoryError, match=f"{re.escape(name)}: the name "):
         check_names(tmp_path, DISK)

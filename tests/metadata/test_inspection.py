@@ -322,8 +322,8 @@ def test_meta_properties_are_read(tmp_path: Path) -> None:
     write_sound_log(tmp_path)
     path = tmp_path / "meta.properties"
     for data, reason in (
-        (b"version=2\n", "version is 2, only 1 is known"),
-        (b"version=1\nnode.id=1\n", "cluster.id is missing"),
+        (b"version=2\n", "unknown version 2: expected 1"),
+        (b"version=1\nnode.id=1\n", "the key cluster.id is missing"),
         (b"version=1\nnode.id=-1\ncluster.id=a\n", "node.id is -1, cluster.id 'a'"),
     ):
         path.write_bytes(data)

@@ -294,13 +294,13 @@ def test_without_its_header_or_footer_it_is_refused(tmp_path: Path) -> None:
     header, data, footer = checkpoint_batches(RECORDS)
     name = "00000000000000000090-0000000001.checkpoint"
     path = write_file(tmp_path, name, data_batch(0, RECORDS), FOOTER)
-    assert refusal(path).reason == "a checkpoint that lacks its header"
+    assert refusal(path).reason == "the checkpoint has no header"
     path = write_file(tmp_path, name, control_batch(0, ControlType.LEADER_CHANGE), data, footer)
-    assert refusal(path).reason == "a checkpoint that lacks its header"
+    assert refusal(path).reason == "the checkpoint has no header"
     for pieces in ((), (header,), (header, data)):
         path = write_file(tmp_path, name, *pieces)
         error = refusal(path)
-        assert error.reason == "it lacks its footer"
+        assert error.reason == "the checkpoint has no footer"
         assert error.position == sum(map(len, pieces))
 
 

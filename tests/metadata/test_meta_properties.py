@@ -48,11 +48,11 @@ def test_a_directory_may_say_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("", "version is None, only 1 is known"),
-        ("version=0\nbroker.id=1\ncluster.id=c\n", "version is 0, only 1 is known"),
-        ("version=1\nnode.id=1\n", "cluster.id is missing"),
-        ("version=1\ncluster.id=c\n", "node.id is missing"),
-        ("version=1\ncluster.id=c\nnode.id=one\n", "node.id is no number"),
+        ("", "unknown version None: expected 1"),
+        ("version=0\nbroker.id=1\ncluster.id=c\n", "unknown version 0: expected 1"),
+        ("version=1\nnode.id=1\n", "the key cluster.id is missing"),
+        ("version=1\ncluster.id=c\n", "the key node.id is missing"),
+        ("version=1\ncluster.id=c\nnode.id=one\n", "invalid node.id: expected a number"),
     ],
 )
 def test_another_files_text_is_refused(tmp_path: Path, text: str, reason: str) -> None:
@@ -123,7 +123,7 @@ def test_a_formatting_that_was_cut_off_is_known(tmp_path: Path) -> None:
     with pytest.raises(PowerFailure):
         format_directory(log_dir, PROPERTIES, RecordingStorage("rename", skip=1, is_crash=True))
     assert read_meta_properties(log_dir) is None
-    with pytest.raises(LogDirectoryError, match=r"cut off .*run `authorizerd format` again"):
+    with pytest.raises(LogDirectoryError, match=r"interrupted .*Run `authorizerd format` again"):
         check_format_is_finished(log_dir, DiskStorage())
     format_directory(log_dir, PROPERTIES, DiskStorage())
     check_format_is_finished(log_dir, DiskStorage())

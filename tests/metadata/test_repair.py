@@ -289,9 +289,9 @@ def strange_properties(log_dir: Path) -> None:
     [
         (ahead, "the log ends before it, at offset 15"),
         (uncovered, "the log begins at offset 10, and no sound checkpoint says what was before"),
-        (spoil(0, 0), "nothing of the log could be kept"),
-        (renamed, "named almost like a file of the log"),
-        (strange_properties, "version is None"),
+        (spoil(0, 0), "no part of the log can be kept"),
+        (renamed, "the name resembles a log file"),
+        (strange_properties, "unknown version None"),
     ],
 )
 def test_what_cannot_be_repaired_is_left_alone(damage: Damage, reason: str, tmp_path: Path) -> None:

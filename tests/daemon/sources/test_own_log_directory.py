@@ -87,7 +87,7 @@ def test_a_quorums_log_is_refused_before_anything_is_written(tmp_path: Path) -> 
     write_log(tmp_path, [added(1)])
     voters = b'{"leaderId":1,"currentVoters":[{"voterId":1},{"voterId":2}],"data_version":0}'
     write_file(tmp_path, "quorum-state", voters)
-    with pytest.raises(LogDirectoryError, match="a quorum with node 2;"):
+    with pytest.raises(LogDirectoryError, match=r"a quorum with node 2\."):
         claimed(tmp_path)
     assert [each.name for each in tmp_path.iterdir()] == [METADATA_TOPIC_DIRECTORY]
 
