@@ -1,7 +1,7 @@
-"""The table of the keys that are Kafka's and mean something here.
+"""The table of the Kafka configuration keys that the daemon supports.
 
-Law: each means what it means to Kafka. What cannot be done here is refused with its reason, never
-passed over.
+**Invariant:** a key means here what it means in Kafka. A value that asks for an unsupported
+feature is rejected with the reason, never ignored.
 """
 
 from __future__ import annotations
@@ -37,49 +37,60 @@ KAFKA_KEYS = (
     Key(
         name="metadata.log.dir",
         parse=path,
-        doc="The directory that holds __cluster_metadata-0; without it the first of log.dirs.",
+        doc="Directory that contains __cluster_metadata-0. Default: the first entry of log.dirs.",
     ),
     Key(
         name="log.dirs",
         parse=paths,
-        doc="Comma list of directories; the first one holds the metadata log.",
+        doc="Comma-separated list of directories. The first one contains the metadata log.",
     ),
     Key(
         name="log.dir",
         parse=paths,
-        doc="What log.dirs is, read only where log.dirs is absent.",
+        doc="Used in place of log.dirs if log.dirs is not set.",
     ),
     Key(
         name="listeners",
         parse=parse_listeners,
         default="PLAINTEXT://127.0.0.1:9092",
-        doc="Comma list of NAME://host:port to listen on; an empty host is every interface.",
+        doc=(
+            "Comma-separated list of NAME://host:port to listen on. An empty host means all"
+            " interfaces."
+        ),
     ),
     Key(
         name="advertised.listeners",
         parse=parse_advertised_listeners,
-        doc="Comma list of NAME://host:port that clients are told; without it, listeners.",
+        doc=(
+            "Comma-separated list of NAME://host:port that the daemon returns to clients."
+            " Default: the value of listeners."
+        ),
     ),
     Key(
         name="listener.security.protocol.map",
         parse=security_protocols,
         default="PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL",
         doc=(
-            "Comma list of NAME:PROTOCOL, one for each listener. Without it controller listeners"
-            " are PLAINTEXT, provided that no listener is named after an SSL or SASL protocol."
+            "Comma-separated list of NAME:PROTOCOL, one entry per listener. If this key is not"
+            " set, controller listeners use PLAINTEXT, unless a listener is named after an SSL or"
+            " SASL protocol."
         ),
     ),
     Key(
         name="controller.listener.names",
         parse=some_words,
-        doc="Comma list of the names, in upper case, of those listeners that are the controller's.",
+        doc=(
+            "Comma-separated list of the listeners, in upper case, that act as controller"
+            " listeners."
+        ),
     ),
     Key(
         name="early.start.listeners",
         parse=words,
         doc=(
-            "Comma list of the names, in upper case, of the listeners that open before the ACLs"
-            " are loaded (KIP-801). Without it the controller listeners; empty: none."
+            "Comma-separated list of the listeners, in upper case, that open before the ACLs are"
+            " loaded (KIP-801). Default: the controller listeners. Set it to an empty value for"
+            " none."
         ),
     ),
     Key(
@@ -87,29 +98,29 @@ KAFKA_KEYS = (
         parse=super_users,
         default="",
         reloadable=True,
-        doc="Semicolon list of the principals, each Type:name, who are allowed everything.",
+        doc="Semicolon-separated list of principals (Type:name) who are allowed every operation.",
     ),
     Key(
         name="allow.everyone.if.no.acl.found",
         parse=boolean,
         default="false",
         reloadable=True,
-        doc="Whether a resource that no ACL's pattern matches is open to everyone.",
+        doc="If true, everyone may access a resource that no ACL's pattern matches.",
     ),
     Key(
         name="authorizer.class.name",
         parse=authorizer_class,
         default=STANDARD_AUTHORIZER,
         doc=(
-            "The authorizer: the built-in one by Kafka's name for it, or a class in Python with"
-            " KIP-504's protocol (actors.authorizer), as module.Class. Empty: none, and every check"
-            " passes."
+            "The authorizer: Kafka's class name for the built-in one, or module.Class for a"
+            " Python class that implements the protocol in actors.authorizer (KIP-504). An empty"
+            " value disables authorization: everyone may do anything."
         ),
     ),
     Key(
         name="zookeeper.connect",
         parse=refused("StandardAuthorizer does not run with ZooKeeper (KIP-801): remove this key"),
-        doc="Refused: StandardAuthorizer does not run with ZooKeeper (KIP-801).",
+        doc="Rejected: StandardAuthorizer does not run with ZooKeeper (KIP-801).",
     ),
     Key(
         name="controller.quorum.bootstrap.servers",
@@ -118,7 +129,7 @@ KAFKA_KEYS = (
             " this daemon is to own its metadata log",
             unless_empty=True,
         ),
-        doc="Refused unless empty: following a quorum is not available in this version.",
+        doc="Rejected unless empty: this version cannot follow a quorum.",
     ),
     Key(
         name="max.connections",
@@ -127,14 +138,14 @@ KAFKA_KEYS = (
         reloadable=True,
         wire_minimum=64,
         doc=(
-            "How many connections each endpoint may have open at once, in each process, but for"
-            " the admin port, which has 64 of its own; the limit of open files is raised to the"
-            " sum. SASL listeners, and PLAINTEXT ones that start early, have 8 more: on SASL"
-            " listeners for super users only. For one listener, fewer:"
-            " listener.name.NAME.max.connections, NAME in lower case. Where all are taken, a"
-            " newcomer gets the place of the oldest connection that has not logged in, else of one"
-            " that has been idle for 10 seconds, else it is refused. Kafka's default, 2147483647,"
-            " is no bound. A client may set no less than 64."
+            "Maximum number of open connections per endpoint and process. The admin port has its"
+            " own limit of 64. The daemon raises the limit of open files to the sum. SASL"
+            " listeners accept 8 more connections for super users; PLAINTEXT listeners that start"
+            " early accept 8 more for everyone. When an endpoint is full, a new connection"
+            " replaces the oldest one that has not logged in, or else one that has been idle for"
+            " 10 seconds; otherwise it is refused. To set a lower limit for one listener, use"
+            " listener.name.NAME.max.connections (NAME in lower case). Kafka's default,"
+            " 2147483647, means no limit. A client cannot set a value below 64."
         ),
     ),
     Key(
@@ -144,10 +155,10 @@ KAFKA_KEYS = (
         reloadable=True,
         wire_minimum=64,
         doc=(
-            "How many connections one address may have open at once at each endpoint, in each"
-            " process. Loopback addresses, which all users of a machine share, are limited by"
-            " max.connections.per.ip.overrides only. Kafka's default, 2147483647, is no bound. A"
-            " client may set no less than 64."
+            "Maximum number of open connections per client address, endpoint and process. For"
+            " loopback addresses, which all users of a machine share, only"
+            " max.connections.per.ip.overrides applies. Kafka's default, 2147483647, means no"
+            " limit. A client cannot set a value below 64."
         ),
     ),
     Key(
@@ -156,8 +167,8 @@ KAFKA_KEYS = (
         default="",
         reloadable=True,
         doc=(
-            "Comma list of ADDRESS:NUMBER, each in place of max.connections.per.ip for one address;"
-            " host names, which Kafka takes as well, are refused."
+            "Comma-separated list of ADDRESS:NUMBER. Each entry replaces max.connections.per.ip"
+            " for one address. Host names, which Kafka accepts, are rejected."
         ),
     ),
     Key(
@@ -167,8 +178,8 @@ KAFKA_KEYS = (
         reloadable=True,
         wire_minimum=10_000,
         doc=(
-            "How long a connection may stand idle before it is closed, in milliseconds. A client"
-            " may set no less than 10000."
+            "Time in milliseconds after which the daemon closes an idle connection. A client"
+            " cannot set a value below 10000."
         ),
     ),
     Key(
@@ -176,8 +187,8 @@ KAFKA_KEYS = (
         parse=integer(1024, _INT32_MAX),
         default="16777216",
         doc=(
-            "The largest Kafka request that is read, in bytes. Kafka's default is 104857600; no"
-            " request on ACLs comes near this one."
+            "Maximum size of a Kafka request in bytes. Kafka's default is 104857600; ACL requests"
+            " are far smaller than this default."
         ),
     ),
     Key(
@@ -185,46 +196,51 @@ KAFKA_KEYS = (
         parse=integer(1024 * 1024, _INT64_MAX),
         default="16777216",
         doc=(
-            "How many bytes of requests and answers each endpoint may hold at once, in each"
-            " process, a few of each connection's not counted; a request that finds no room is"
-            " refused. Never less than its largest request needs. Kafka's default is no bound."
+            "Maximum total size in bytes of the requests and responses that an endpoint holds at"
+            " once, per process. A small amount per connection is not counted. Requests above this"
+            " limit are refused. The limit is raised if the largest allowed request needs more."
+            " Kafka's default is unlimited."
         ),
     ),
     Key(
         name="queued.max.requests",
         parse=integer(1, 1_000_000),
         default="500",
-        doc="How many creations and deletions may wait to be written; more are refused.",
+        doc=(
+            "Maximum number of ACL creation and deletion requests that wait to be written."
+            " Further requests are refused."
+        ),
     ),
     Key(
         name="sasl.enabled.mechanisms",
         parse=sasl_mechanisms,
         default="PLAIN",
         doc=(
-            "Comma list of the mechanisms of SASL listeners; PLAIN is the one there is. For one"
-            " listener: listener.name.NAME.sasl.enabled.mechanisms, NAME in lower case. Its users"
-            " stand in listener.name.NAME.plain.sasl.jaas.config, Kafka's JAAS line."
+            "Comma-separated list of SASL mechanisms; only PLAIN is supported. To set it for one"
+            " listener, use listener.name.NAME.sasl.enabled.mechanisms (NAME in lower case). The"
+            " users of a listener are set in listener.name.NAME.plain.sasl.jaas.config, as a JAAS"
+            " line in Kafka's format."
         ),
     ),
     Key(
         name="metadata.log.segment.bytes",
         parse=integer(1024, _INT32_MAX),
         default="1073741824",
-        doc="How large a segment of the log may grow before the next one is begun, in bytes.",
+        doc="Maximum size of a log segment in bytes.",
     ),
     Key(
         name="metadata.log.max.record.bytes.between.snapshots",
         parse=integer(1, _INT64_MAX),
         default="20971520",
-        doc="How many bytes of log may follow a checkpoint before the next one is written.",
+        doc="Number of log bytes after which the daemon writes a new checkpoint.",
     ),
     Key(
         name="metadata.log.max.snapshot.interval.ms",
         parse=integer(0, _INT64_MAX),
         default="3600000",
         doc=(
-            "How long changes may stand in the log alone before a checkpoint is written, in"
-            " milliseconds; 0: no checkpoint is written for the time alone."
+            "Maximum time in milliseconds between a change and the next checkpoint. 0 disables"
+            " checkpoints by time."
         ),
     ),
     Key(
@@ -232,14 +248,17 @@ KAFKA_KEYS = (
         parse=integer(-1, _INT64_MAX),
         default="104857600",
         doc=(
-            "How much log and checkpoints may hold before the oldest checkpoint, and what only it"
-            " needed, is removed, in bytes; -1: no bound."
+            "Maximum total size in bytes of log and checkpoints. Above it, the daemon deletes the"
+            " oldest checkpoint and the log segments that only it needs. -1 means no limit."
         ),
     ),
     Key(
         name="metadata.max.retention.ms",
         parse=integer(-1, _INT64_MAX),
         default="604800000",
-        doc="How old a checkpoint may be once a newer one stands, in milliseconds; -1: no bound.",
+        doc=(
+            "Maximum age in milliseconds of a checkpoint that a newer one has replaced. -1 means"
+            " no limit."
+        ),
     ),
 )

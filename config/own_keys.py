@@ -1,6 +1,7 @@
-"""The table of the keys that are ours, all of one prefix.
+"""The table of authorizerd's own configuration keys.
 
-Law: whatever begins with the prefix and is not in this table is refused, never ignored.
+**Invariant:** every key has the prefix `authorizerd.`; an unknown key with that prefix is
+rejected, never ignored.
 """
 
 from __future__ import annotations
@@ -37,9 +38,10 @@ OWN_KEYS = (
         default="30000",
         reloadable=True,
         doc=(
-            "How long a request of creations or deletions waits for its items, in milliseconds;"
-            " those not done then are answered REQUEST_TIMED_OUT, and may still apply. So long,"
-            " too, a frame of the decision stream waits for the offset that it names."
+            "Maximum time in milliseconds that an ACL creation or deletion waits until its"
+            " changes are durable and applied. Unfinished items are answered with"
+            " REQUEST_TIMED_OUT and may still be applied. The same limit applies to a frame of the"
+            " decision stream that waits for its offset."
         ),
     ),
     Key(
@@ -49,9 +51,9 @@ OWN_KEYS = (
         reloadable=True,
         wire_minimum=1000,
         doc=(
-            "How long a new connection may take to log in or to say its hello, or, where neither is"
-            " asked for, to send its first request, in milliseconds; then it is closed. A"
-            " client may set no less than 1000."
+            "Maximum time in milliseconds for a new connection to log in or send its hello. Where"
+            " neither is required, the client must send its first request within this time."
+            " Otherwise the daemon closes the connection. A client cannot set a value below 1000."
         ),
     ),
     Key(
@@ -59,8 +61,8 @@ OWN_KEYS = (
         parse=parse_http_endpoint,
         default="http://127.0.0.1:8181",
         doc=(
-            "Where decisions are asked for over HTTP (docs/decisions.md), port 0 for a free one; an"
-            " empty host is every interface. What is no loopback address needs"
+            "Address of the HTTP decision port (docs/decisions.md). Port 0 selects a free port;"
+            " an empty host means all interfaces. Binding to a non-loopback address requires"
             " authorizerd.tokens.file."
         ),
     ),
@@ -69,8 +71,9 @@ OWN_KEYS = (
         parse=parse_stream_endpoint,
         default="tcp://127.0.0.1:8183",
         doc=(
-            "Where many decisions a frame are asked for (docs/stream.md): tcp://host:port, port 0"
-            " for a free one, or unix:PATH. Empty: nowhere."
+            "Address of the decision stream (docs/stream.md): tcp://host:port, where port 0"
+            " selects a free port, or unix:PATH. An empty value disables the stream. Binding to a"
+            " non-loopback address requires authorizerd.tokens.file."
         ),
     ),
     Key(
@@ -78,8 +81,8 @@ OWN_KEYS = (
         parse=integer(1024, 16 * 1024 * 1024),
         default="131072",
         doc=(
-            "The largest frame of the decision stream that is read, in bytes. A frame is decoded in"
-            " one go: this one takes the event loop some 2 ms."
+            "Maximum size in bytes of a frame that the decision stream accepts. The event loop"
+            " decodes a frame in one step, which takes about 2 ms at the default."
         ),
     ),
     Key(
@@ -87,9 +90,9 @@ OWN_KEYS = (
         parse=integer(1, _HOUR_MS),
         default="25",
         doc=(
-            "How much work, in milliseconds of CPU time, may be done for other connections before a"
-            " decision that is asked for at the same time: beyond it there is more to do than can"
-            " be done, and it is refused."
+            "Load shedding: maximum CPU time in milliseconds that requests on other connections,"
+            " which arrived at the same time, may use before a decision request. Beyond this limit"
+            " the daemon is overloaded and refuses the request."
         ),
     ),
     Key(
@@ -97,8 +100,9 @@ OWN_KEYS = (
         parse=integer(1, 64),
         default="1",
         doc=(
-            "How many processes share the decision ports (docs/workers.md); 1: the daemon alone."
-            " max.connections and authorizerd.audit.queue.max count in each."
+            "Number of processes that share the decision ports (docs/workers.md); with 1 there is"
+            " only the daemon. max.connections and authorizerd.audit.queue.max apply to each"
+            " process."
         ),
     ),
     Key(
@@ -106,29 +110,31 @@ OWN_KEYS = (
         parse=integer(100, _HOUR_MS),
         default="10000",
         doc=(
-            "How long a worker may take for what the daemon hands down, in milliseconds, before it"
-            " is killed and replaced. An update waits for it no longer than that."
+            "Maximum time in milliseconds that a worker may take for one order of the daemon. A"
+            " slower worker is killed and replaced. An update waits no longer than this for a"
+            " worker."
         ),
     ),
     Key(
         name="authorizerd.admin.http",
         parse=parse_loopback_http_endpoint,
         default="http://127.0.0.1:8182",
-        doc="Where metrics and health are served over HTTP; a loopback address.",
+        doc="Loopback address that serves metrics and health over HTTP.",
     ),
     Key(
         name="authorizerd.tokens.file",
         parse=path,
         doc=(
-            "The file of the tokens that callers of the decision ports show (docs/decisions.md);"
-            " SIGHUP reads it again. Without it whoever reaches them is trusted to ask."
+            "File of the tokens that callers of the decision ports must present"
+            " (docs/decisions.md). SIGHUP reloads it. Without it, every caller that reaches a"
+            " decision port is trusted."
         ),
     ),
     Key(
         name="authorizerd.http.request.max.bytes",
         parse=integer(1024, 16 * 1024 * 1024),
         default="262144",
-        doc="The largest HTTP request that is read, in bytes.",
+        doc="Maximum size of an HTTP request in bytes.",
     ),
     Key(
         name="authorizerd.http.header.timeout.ms",
@@ -137,8 +143,8 @@ OWN_KEYS = (
         reloadable=True,
         wire_minimum=1000,
         doc=(
-            "How long the head of an HTTP request may take to arrive, in milliseconds. A client may"
-            " set no less than 1000."
+            "Maximum time in milliseconds for the head of an HTTP request to arrive. A client"
+            " cannot set a value below 1000."
         ),
     ),
     Key(
@@ -146,16 +152,16 @@ OWN_KEYS = (
         parse=integer(0, _HOUR_MS),
         default="10000",
         reloadable=True,
-        doc="How long a shutdown waits for requests that are under way, in milliseconds.",
+        doc="Maximum time in milliseconds that a shutdown waits for requests in progress.",
     ),
     Key(
         name="authorizerd.log.format",
         parse=choice(LogFormat),
         default="text",
         doc=(
-            "How the daemon says it, one event a line: text, or json, an object with time, level,"
-            " logger, pid and message. In the journal each line has its priority"
-            " (docs/systemd.md)."
+            "Format of the daemon's log, one event per line: text, or json (an object with time,"
+            " level, logger, pid and message). In the systemd journal, each line carries its"
+            " priority (docs/systemd.md)."
         ),
     ),
     Key(
@@ -163,34 +169,40 @@ OWN_KEYS = (
         parse=choice(LogLevel),
         default="INFO",
         reloadable=True,
-        doc="What the daemon says of itself on standard error: DEBUG, INFO, WARNING or ERROR.",
+        doc="Lowest level that the daemon logs to standard error: DEBUG, INFO, WARNING or ERROR.",
     ),
     Key(
         name="authorizerd.audit.log",
         parse=path,
         doc=(
-            "Where audit lines go (docs/audit.md): a file that they are appended to, or stdout or"
-            " stderr; without it there are none."
+            "Destination of audit lines (docs/audit.md): stdout, stderr, or a file to append to."
+            " Without it, nothing is audited."
         ),
     ),
     Key(
         name="authorizerd.audit.format",
         parse=choice(AuditFormat),
         default="kafka",
-        doc="The shape of an audit line: kafka, as Kafka's authorizer log, or json.",
+        doc="Format of audit lines: kafka (Kafka's authorizer log) or json.",
     ),
     Key(
         name="authorizerd.audit.level",
         parse=audit_level,
         default="INFO",
         reloadable=True,
-        doc="What is audited: INFO denials only, as in Kafka; DEBUG and TRACE allowed ones too.",
+        doc=(
+            "Decisions to audit: INFO audits denials only, as in Kafka; DEBUG and TRACE also"
+            " audit allowed decisions."
+        ),
     ),
     Key(
         name="authorizerd.audit.queue.max",
         parse=integer(1, 1_000_000),
         default="10000",
-        doc="How many audit lines may wait to be written; what does not fit is dropped, counted.",
+        doc=(
+            "Maximum number of audit lines that wait to be written. Further lines are dropped and"
+            " counted."
+        ),
     ),
     Key(
         name="authorizerd.audit.required",
@@ -198,8 +210,8 @@ OWN_KEYS = (
         default="false",
         reloadable=True,
         doc=(
-            "Whether nothing is decided, as before the ACLs are loaded, while audit lines can be"
-            " neither written nor kept to be."
+            "If true, the daemon stops deciding while it can neither write nor queue audit lines;"
+            " callers get the same answer as before the ACLs are loaded."
         ),
     ),
     Key(
@@ -207,7 +219,10 @@ OWN_KEYS = (
         parse=share,
         default="1",
         reloadable=True,
-        doc="The share that is audited of what is allowed, as 0.01 or 1/100; denials all are.",
+        doc=(
+            "Share of allowed decisions to audit, such as 0.01 or 1/100. Sampling never skips a"
+            " denial."
+        ),
     ),
     Key(
         name="authorizerd.audit.principals.include",
@@ -215,9 +230,9 @@ OWN_KEYS = (
         default="*",
         reloadable=True,
         doc=(
-            "Semicolon list of the principals whose decisions are audited: Type:name,"
-            " Type:beginning* or *. Denials are, unless"
-            " authorizerd.audit.filter.denied says otherwise."
+            "Semicolon-separated list of the principals whose decisions are audited: Type:name,"
+            " Type:prefix* or *. Denials are always audited unless authorizerd.audit.filter.denied"
+            " is true."
         ),
     ),
     Key(
@@ -225,7 +240,10 @@ OWN_KEYS = (
         parse=principal_patterns,
         default="",
         reloadable=True,
-        doc="Semicolon list of those that are not, though included: the brokers, perhaps.",
+        doc=(
+            "Semicolon-separated list of principals, such as the brokers, that are not audited"
+            " even if they are included."
+        ),
     ),
     Key(
         name="authorizerd.audit.resources.include",
@@ -233,9 +251,9 @@ OWN_KEYS = (
         default="*",
         reloadable=True,
         doc=(
-            "Semicolon list of the resources on which decisions are audited: TYPE:name,"
-            " TYPE:beginning* or *. Denials are, unless"
-            " authorizerd.audit.filter.denied says otherwise."
+            "Semicolon-separated list of the resources on which decisions are audited: TYPE:name,"
+            " TYPE:prefix* or *. Denials are always audited unless authorizerd.audit.filter.denied"
+            " is true."
         ),
     ),
     Key(
@@ -243,14 +261,19 @@ OWN_KEYS = (
         parse=resource_patterns,
         default="",
         reloadable=True,
-        doc="Semicolon list of those on which they are not, though included.",
+        doc=(
+            "Semicolon-separated list of resources that are not audited even if they are included."
+        ),
     ),
     Key(
         name="authorizerd.audit.filter.denied",
         parse=boolean,
         default="false",
         reloadable=True,
-        doc="Whether the lists of principals and resources hold for denials too.",
+        doc=(
+            "If true, the lists of included and excluded principals and resources apply to"
+            " denials too."
+        ),
     ),
     *(
         Key(
@@ -258,8 +281,8 @@ OWN_KEYS = (
             parse=choice(Masking),
             default="none",
             doc=(
-                f"How {names} stand in audit lines: none, as they are; hash, hashed with the secret"
-                " of authorizerd.audit.mask.secret.file; cut, not at all."
+                f"How audit lines show {names}: none (unchanged), hash (hashed with the secret in"
+                " authorizerd.audit.mask.secret.file) or cut (left out)."
             ),
         )
         for what, names in (
@@ -272,15 +295,15 @@ OWN_KEYS = (
         name="authorizerd.audit.mask.secret.file",
         parse=path,
         doc=(
-            "The file whose content, 16 to 4096 bytes, keys the hashes of audit lines; nobody but"
-            " owner and group may read it. SIGHUP reads it again."
+            "File with the secret (16 to 4096 bytes) that keys the hashes in audit lines. Only"
+            " its owner and group may have access to it. SIGHUP reloads it."
         ),
     ),
     Key(
         name="authorizerd.authzen.subject.types",
         parse=subject_types,
         default="user=User",
-        doc="Comma list of AuthZEN subject type=Kafka principal type.",
+        doc="Comma-separated list of pairs: AuthZEN subject type=Kafka principal type.",
     ),
     Key(
         name="authorizerd.authzen.resource.types",
@@ -289,6 +312,9 @@ OWN_KEYS = (
             "topic=TOPIC,group=GROUP,cluster=CLUSTER,transactional_id=TRANSACTIONAL_ID,"
             "delegation_token=DELEGATION_TOKEN,user=USER"
         ),
-        doc="Comma list of AuthZEN resource type (any case)=Kafka resource type.",
+        doc=(
+            "Comma-separated list of pairs: AuthZEN resource type (in any case)=Kafka resource"
+            " type."
+        ),
     ),
 )

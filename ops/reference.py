@@ -1,49 +1,74 @@
-"""The reference of configuration keys, from the table that the daemon itself reads.
+"""Generate the reference of configuration keys from the table that the daemon reads.
 
-``python -m ops.reference > docs/configuration.md`` writes it anew; a test compares the two.
+Run ``python -m ops.reference > docs/configuration.md`` to update the page; a test compares the two.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 from authorizerd.config.kafka_keys import KAFKA_KEYS
 from authorizerd.config.key import Key
 from authorizerd.config.own_keys import OWN_KEYS
 
+_WIDTH: Final = 105
+
 _HEAD = """\
 # Configuration
 
-`authorizerd serve --config FILE` reads a Java properties file in ISO-8859-1, as Kafka does;
-`--override KEY=VALUE` wins over it and may be repeated. A bad value is refused with file, line,
-key and reason. Keys that begin with `authorizerd.` are ours, and an unknown one is an error; any
-other key is Kafka's and, where it means nothing here, is ignored with one warning.
+This page lists every configuration key: its default, what it does, and whether you can change it
+while the daemon runs.
 
-A key marked `*` may change while the daemon runs: by SIGHUP, which reads the file again, or by a
-Kafka client (`kafka-configs --entity-type brokers`), of one node or of all. What a client has set
-is kept in the log, and beats the file. A file with a mistake in it changes nothing.
+- `authorizerd serve --config FILE` reads a Java properties file in ISO-8859-1, as Kafka does.
+- `--override KEY=VALUE` takes precedence over the file and may be repeated.
+- An invalid value is rejected with file, line, key and reason.
+- An unknown key that begins with `authorizerd.` is an error.
+- All other keys are Kafka's. The daemon ignores those that it does not support, with one warning.
 
-Only super users may set `super.users`, `allow.everyone.if.no.acl.found`, the audit's keys and
-those that a plugged-in authorizer reconfigures (docs/authorizers.md) over the wire. These obey the
-file whenever it is read, at a start and at a SIGHUP, whatever the log says of them. A client
-cannot set any other key, nor a limit so small that it could keep everyone out: only the file can.
+## Changing keys while the daemon runs
+
+You can change a key marked *reloadable* in two ways:
+
+- Edit the file and send SIGHUP: the daemon reads the file again. If the file has an error, the
+  daemon keeps all settings as they were.
+- Use a Kafka client (`kafka-configs --entity-type brokers`), for one node or for all. The daemon
+  stores such a value in the log, and it takes precedence over the file.
+
+Limits on what clients can change:
+
+- Only super users may set `super.users`, `allow.everyone.if.no.acl.found`, the audit keys, and the
+  keys that a custom authorizer reconfigures (docs/authorizers.md).
+- Whenever the daemon reads the file, at a start or at SIGHUP, the file's values of these keys
+  replace what clients have set.
+- A client cannot set any other key, nor a limit so small that it could lock everyone out. Only the
+  file can.
 """
 
 
 def reference() -> str:
-    """Return the whole document."""
-    kafkas, ours = _table(KAFKA_KEYS), _table(OWN_KEYS)
-    return "\n".join([_HEAD, "## Kafka's keys\n", *kafkas, "", "## Our own\n", *ours, ""])
+    """Return the whole page."""
+    kafkas, ours = "".join(_entries(KAFKA_KEYS)), "".join(_entries(OWN_KEYS))
+    return f"{_HEAD}\n## Kafka's keys\n\n{kafkas}\n## authorizerd's own keys\n\n{ours}"
 
 
-def _table(keys: Sequence[Key]) -> list[str]:
-    rows = ["| key | default | meaning |", "|---|---|---|"]
+def _entries(keys: Sequence[Key]) -> Iterator[str]:
+    """Yield one list item per key, sorted by name and wrapped."""
     for key in sorted(keys, key=lambda key: key.name):
-        default = "required" if key.required else f"`{key.default}`" if key.default else ""
-        mark = "*" if key.reloadable else ""
-        rows.append(f"| `{key.name}`{mark} | {default} | {key.doc} |")
-    return rows
+        default = f"default `{key.default}`" if key.default else "default: none"
+        remarks = "required" if key.required else default
+        if key.reloadable:
+            remarks += ", reloadable"
+        yield textwrap.fill(
+            f"- **`{key.name}`** ({remarks}): {key.doc}",
+            _WIDTH,
+            subsequent_indent="  ",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        yield "\n"
 
 
 if __name__ == "__main__":

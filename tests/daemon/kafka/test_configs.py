@@ -118,7 +118,7 @@ async def test_what_is_altered_is_in_force_durable_and_described(nursery: trio.N
     assert [(each.value, each.source) for each in entry.synonyms] == [
         ("500", 2), ("600", 3), ("1024", 5),
     ]  # fmt: skip
-    assert "How many connections" in entry.documentation
+    assert "Maximum number of open connections" in entry.documentation
     (entry,) = (await describe(service, "")).configs
     assert (entry.name, entry.value, entry.config_source) == (KEY, "600", 3)
     assert await alter(service, altered((KEY, DELETE, None))) == [OK]
