@@ -34,8 +34,8 @@ from authorizerd.daemon.workers.counters import Counted
 from authorizerd.daemon.workers.pool import WorkerPool
 from authorizerd.protocol.records.metadata import METADATA_VERSION_KNOWN
 
-_ACCEPTS_FAILED: Final = "Connections that could not be accepted, for want of files or memory."
-_REFUSED: Final = "Requests refused for want of time or of room: overload."
+_ACCEPTS_FAILED: Final = "Failed attempts to accept a connection: no file descriptors or memory."
+_REFUSED: Final = "Requests refused because of overload or the memory limit."
 _LISTENER: Final = ["listener"]
 _REASONS: Final = ("refused", "evicted", "timed_out", "broken")
 
@@ -68,27 +68,27 @@ class DaemonCollector(Collector):
         applier = measured.applier.statistics()
         yield _gauge(
             "authorizerd_acls",
-            "ACLs in force, -1 until loaded (the AclCount of KIP-801).",
+            "Number of ACLs in force, -1 until they are loaded (AclCount of KIP-801).",
             measured.authorizer.acl_count(),
         )
         yield _gauge(
             "authorizerd_snapshot_offset",
-            "Log offset up to which decisions know the metadata, -1 until loaded.",
+            "Log offset of the ACLs that decisions use, -1 until they are loaded.",
             applier.offset,
         )
         yield _gauge(
             "authorizerd_high_watermark",
-            "Last committed log offset that the source has read, -1 before the first.",
+            "Last committed log offset that the daemon has read, -1 before the first.",
             measured.source.high_watermark,
         )
         yield _gauge(
             "authorizerd_metadata_version",
-            "Level of the log's metadata.version, -1 where it names none.",
+            "Level of metadata.version in the log, -1 if the log does not set it.",
             measured.source.metadata_version,
         )
         yield _gauge(
             "authorizerd_metadata_version_known",
-            "Highest level of metadata.version that this version knows.",
+            "Highest level of metadata.version that this version of the daemon supports.",
             METADATA_VERSION_KNOWN,
         )
         yield self._decisions()
@@ -103,7 +103,7 @@ class DaemonCollector(Collector):
     def _decisions(self) -> Metric:
         family = CounterMetricFamily(
             "authorizerd_decisions",
-            "Questions put, by surface and by how they ended.",
+            "Questions asked, by surface and result.",
             labels=["surface", "result"],
         )
         workers = self._measured.workers
@@ -118,7 +118,7 @@ class DaemonCollector(Collector):
     def _endpoints(self) -> Metric:
         family = GaugeMetricFamily(
             "authorizerd_endpoint_open",
-            "Whether the endpoint is accepted from: 1 open, 0 waiting for the ACLs to be loaded.",
+            "1 if the endpoint accepts connections, 0 while it waits for the ACLs to load.",
             labels=["listener"],
         )
         gate = self._measured.gate
@@ -134,7 +134,7 @@ class DaemonCollector(Collector):
         beside = AuditStatistics() if workers is None else workers.sums().audit
         dropped = CounterMetricFamily(
             "authorizerd_audit_dropped",
-            "Audit lines lost: the queue was full, or the output could not be written.",
+            "Audit lines lost because the queue was full or the output could not be written.",
             labels=["reason"],
         )
         dropped.add_metric(["queue"], own.dropped_queue + beside.dropped_queue)
@@ -142,23 +142,23 @@ class DaemonCollector(Collector):
         yield dropped
         yield _gauge(
             "authorizerd_audit_failing",
-            "Processes that cannot write their audit lines now: 0 where all is well.",
+            "Processes that currently cannot write their audit lines.",
             own.failing + beside.failing,
         )
         for name, help_text, value in (
             (
                 "authorizerd_audit_written",
-                "Audit lines handed to the output.",
+                "Audit lines written to the output.",
                 own.written + beside.written,
             ),
             (
                 "authorizerd_audit_filtered",
-                "Decisions not audited for their principal or resource.",
+                "Decisions not audited because a filter excludes their principal or resource.",
                 own.filtered + beside.filtered,
             ),
             (
                 "authorizerd_audit_sampled",
-                "Allowed decisions not audited since only a share of them is.",
+                "Allowed decisions not audited because of sampling.",
                 own.sampled + beside.sampled,
             ),
         ):
@@ -169,12 +169,12 @@ class DaemonCollector(Collector):
         for name, help_text, value in (
             (
                 "authorizerd_purgatory_size",
-                "Items of creations and deletions that are waited for.",
+                "Items of creation and deletion requests that are not finished yet.",
                 measured.purgatory.items_waiting,
             ),
             (
                 "authorizerd_delayed_operations",
-                "Requests of creations and deletions that wait for their items.",
+                "Creation and deletion requests that wait for their items to finish.",
                 measured.purgatory.requests_waiting,
             ),
         ):
@@ -184,20 +184,24 @@ class DaemonCollector(Collector):
         updates, checkpoints = measured.updates.statistics, measured.checkpointer.statistics
         yield _gauge(
             "authorizerd_updates_waiting",
-            "Requests that the update queue has accepted and not answered.",
+            "Requests that the update queue has accepted but not answered.",
             updates.requests_waiting,
         )
         for name, help_text, value in (
-            ("authorizerd_log_flushes", "Appends to the log, each with one sync.", updates.flushes),
+            (
+                "authorizerd_log_flushes",
+                "Appends to the log; each one includes one sync.",
+                updates.flushes,
+            ),
             (
                 "authorizerd_log_batches",
-                "Batches written to the log, one a request of changes.",
+                "Batches written to the log; each change request is one batch.",
                 updates.batches_written,
             ),
             ("authorizerd_checkpoints", "Checkpoints written.", checkpoints.written),
             (
                 "authorizerd_checkpoint_failures",
-                "Checkpoints that could not be written, to be tried again.",
+                "Failed attempts to write a checkpoint; the daemon retries.",
                 checkpoints.failures,
             ),
         ):
@@ -208,12 +212,12 @@ class DaemonCollector(Collector):
         for name, help_text, histograms in (
             (
                 "authorizerd_request_local_seconds",
-                "Kafka requests: the daemon's own time, in seconds (Kafka's LocalTimeMs).",
+                "Kafka requests: processing time in the daemon, in seconds (Kafka's LocalTimeMs).",
                 times.local,
             ),
             (
                 "authorizerd_request_remote_seconds",
-                "Kafka requests: time waited in purgatory, in seconds (Kafka's RemoteTimeMs).",
+                "Kafka requests: waiting time in purgatory, in seconds (Kafka's RemoteTimeMs).",
                 times.remote,
             ),
         ):
@@ -225,30 +229,30 @@ class DaemonCollector(Collector):
     def _connections(self) -> Iterable[Metric]:
         """Yield each server's counters, with its name as the label ``listener``."""
         measured = self._measured
-        yield from _seen_by(
+        yield from _server_metrics(
             "http",
             {**measured.http_servers, **self._in_workers(DECISION_HTTP, HttpStatistics)},
             counters={
-                "requests": "Whole requests received.",
-                "requests_bad": "Requests refused unread: no HTTP, or too large.",
-                "requests_failed": "Requests answered with 500: a fault of the daemon's own.",
+                "requests": "Complete requests received.",
+                "requests_bad": "Requests rejected before parsing: invalid HTTP, or too large.",
+                "requests_failed": "Requests answered with status 500: an internal error.",
                 "requests_refused": _REFUSED,
             },
         )
-        yield from _seen_by(
+        yield from _server_metrics(
             "kafka",
             measured.kafka_listeners,
             counters={
-                "requests": "Requests read.",
+                "requests": "Requests received.",
                 "requests_refused": _REFUSED,
-                "logins_failed": "Log-ins that failed, whatever for.",
+                "logins_failed": "Failed log-ins, for any reason.",
             },
         )
-        yield from _seen_by(
+        yield from _server_metrics(
             "stream",
             {**measured.stream_servers, **self._in_workers(DECISION_STREAM, ConnectionStatistics)},
             counters={
-                "requests": "Frames read, hellos among them.",
+                "requests": "Frames received, including hellos.",
                 "requests_refused": _REFUSED,
             },
         )
@@ -264,15 +268,15 @@ class DaemonCollector(Collector):
         workers = self._measured.workers
         if workers is None:
             return
-        yield _gauge("authorizerd_workers", "Workers that listen.", workers.listening)
+        yield _gauge("authorizerd_workers", "Workers that accept connections.", workers.listening)
         yield _gauge(
             "authorizerd_workers_offset",
-            "Lowest log offset up to which a worker knows the metadata, -1 where none listens.",
+            "Lowest log offset that all workers have applied, -1 if none accepts connections.",
             workers.offset,
         )
         yield CounterMetricFamily(
             "authorizerd_worker_restarts",
-            "Workers that had ended, or did not keep up, and were replaced.",
+            "Workers replaced because they ended or fell behind.",
             workers.restarts,
         )
 
@@ -282,12 +286,12 @@ class DaemonCollector(Collector):
             dropped += workers.sums().log.lines_dropped
         return CounterMetricFamily(
             "authorizerd_log_lines_dropped",
-            "Lines of the daemon's own log lost: standard error did not take them in time.",
+            "Log lines dropped because standard error was not read fast enough.",
             dropped,
         )
 
 
-def _seen_by(
+def _server_metrics(
     kind: str,
     servers: Mapping[str, Counted],
     counters: Mapping[str, str],
@@ -298,12 +302,12 @@ def _seen_by(
         counters: further counters by their names in ``statistics``, with their help texts.
     """
     connections = GaugeMetricFamily(
-        f"authorizerd_{kind}_connections", "Connections open now.", labels=_LISTENER
+        f"authorizerd_{kind}_connections", "Open connections.", labels=_LISTENER
     )
     ended = CounterMetricFamily(
         f"authorizerd_{kind}_connections_ended",
-        "Connections refused for being too many, or ended: evicted for a newcomer, timed_out, or "
-        "broken by what was sent on them or by a fault.",
+        "Connections refused at a limit, or ended: evicted for a new connection, timed_out, or "
+        "broken by invalid data or a fault.",
         labels=[*_LISTENER, "reason"],
     )
     for name, server in servers.items():

@@ -1,6 +1,7 @@
-"""Every metric that the daemon itself exports: what it is, and what to do about it.
+"""The catalogue of the metrics that the daemon exports, with advice for operators.
 
-Law: it says no more and no less than the daemon exports; a test scrapes one and compares.
+**Invariant:** it lists exactly the metrics that the daemon exports; a test compares it with a
+scrape.
 """
 
 from __future__ import annotations
@@ -13,29 +14,33 @@ Kind = Literal["counter", "gauge", "histogram"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricEntry:
-    """One metric.
+    """Describe one metric.
 
-    ``name`` is a sample's, a counter's ``_total`` included, except that a histogram's is that of
-    the family. ``tells`` is the help text of the exposition, word for word. ``unit`` is what one
-    of the number is. ``condition`` says when it is exported, where that is not always.
+    Attributes:
+        name: the name of the sample, including ``_total`` for a counter. For a histogram, the name
+            of the family.
+        unit: what the value counts or measures.
+        help: the help text of the exposition, word for word.
+        advice: what an operator should do about unusual values.
+        condition: when the metric is exported, if not always.
     """
 
     name: str
     kind: Kind
     labels: tuple[str, ...] = ()
     unit: str
-    tells: str
+    help: str
     advice: str
     condition: str = ""
 
 
-_REFUSED: Final = "Requests refused for want of time or of room: overload."
+_REFUSED: Final = "Requests refused because of overload or the memory limit."
 _ENDED: Final = (
-    "Connections refused for being too many, or ended: evicted for a newcomer, timed_out, or "
-    "broken by what was sent on them or by a fault."
+    "Connections refused at a limit, or ended: evicted for a new connection, timed_out, or "
+    "broken by invalid data or a fault."
 )
-_ACCEPTS_FAILED: Final = "Connections that could not be accepted, for want of files or memory."
-_OPEN: Final = "Connections open now."
+_ACCEPTS_FAILED: Final = "Failed attempts to accept a connection: no file descriptors or memory."
+_OPEN: Final = "Open connections."
 _AUDIT: Final = "with `authorizerd.audit.log`"
 _WORKERS: Final = "with `authorizerd.workers` above 1"
 
@@ -44,91 +49,93 @@ CATALOGUE: Final = (
         name="authorizerd_acls",
         kind="gauge",
         unit="ACLs",
-        tells="ACLs in force, -1 until loaded (the AclCount of KIP-801).",
-        advice="A fall that nobody ordered: look into the audit of whoever may ALTER the cluster.",
+        help="Number of ACLs in force, -1 until they are loaded (AclCount of KIP-801).",
+        advice="After an unexpected drop, check the audit of principals with ALTER on the cluster.",
     ),
     MetricEntry(
         name="authorizerd_snapshot_offset",
         kind="gauge",
         unit="log offset",
-        tells="Log offset up to which decisions know the metadata, -1 until loaded.",
-        advice="-1 for long: `/readyz` says how far the load has come.",
+        help="Log offset of the ACLs that decisions use, -1 until they are loaded.",
+        advice="If it stays at -1, check `/readyz` for the progress of the load.",
     ),
     MetricEntry(
         name="authorizerd_high_watermark",
         kind="gauge",
         unit="log offset",
-        tells="Last committed log offset that the source has read, -1 before the first.",
-        advice="Above `authorizerd_snapshot_offset` for long: changes are read and not applied.",
+        help="Last committed log offset that the daemon has read, -1 before the first.",
+        advice="If it stays above `authorizerd_snapshot_offset`, changes are not applied.",
     ),
     MetricEntry(
         name="authorizerd_metadata_version",
         kind="gauge",
         unit="feature level",
-        tells="Level of the log's metadata.version, -1 where it names none.",
-        advice="Above `authorizerd_metadata_version_known`: upgrade the daemon.",
+        help="Level of metadata.version in the log, -1 if the log does not set it.",
+        advice="If it is above `authorizerd_metadata_version_known`, upgrade the daemon.",
     ),
     MetricEntry(
         name="authorizerd_metadata_version_known",
         kind="gauge",
         unit="feature level",
-        tells="Highest level of metadata.version that this version knows.",
-        advice="For comparison alone.",
+        help="Highest level of metadata.version that this version of the daemon supports.",
+        advice="Compare with `authorizerd_metadata_version`.",
     ),
     MetricEntry(
         name="authorizerd_decisions_total",
         kind="counter",
         labels=("surface", "result"),
         unit="questions",
-        tells="Questions put, by surface and by how they ended.",
-        advice="Much `denied`: read the audit. `not_ready`: `/readyz`. `invalid`: a client errs.",
+        help="Questions asked, by surface and result.",
+        advice="`denied`: read the audit. `not_ready`: check `/readyz`. `invalid`: fix the client.",
     ),
     MetricEntry(
         name="authorizerd_endpoint_open",
         kind="gauge",
         labels=("listener",),
         unit="1 or 0",
-        tells="Whether the endpoint is accepted from: 1 open, 0 waiting for the ACLs to be loaded.",
-        advice="0 for long: the load, or an authorizer of your own, has not finished.",
+        help="1 if the endpoint accepts connections, 0 while it waits for the ACLs to load.",
+        advice="If it stays at 0, the load or a custom authorizer's start has not finished.",
     ),
     MetricEntry(
         name="authorizerd_audit_dropped_total",
         kind="counter",
         labels=("reason",),
         unit="lines",
-        tells="Audit lines lost: the queue was full, or the output could not be written.",
-        advice="`queue`: audit less, or raise `authorizerd.audit.queue.max`. `output`: the disk.",
+        help="Audit lines lost because the queue was full or the output could not be written.",
+        advice=(
+            "`queue`: audit less or raise `authorizerd.audit.queue.max`. `output`: check the disk."
+        ),
         condition=_AUDIT,
     ),
     MetricEntry(
         name="authorizerd_audit_failing",
         kind="gauge",
         unit="processes",
-        tells="Processes that cannot write their audit lines now: 0 where all is well.",
-        advice="The daemon's own log names the error: a full disk, a folder that is gone.",
+        help="Processes that currently cannot write their audit lines.",
+        advice="The daemon's log names the error, such as a full disk or a missing folder.",
         condition=_AUDIT,
     ),
     MetricEntry(
         name="authorizerd_audit_written_total",
         kind="counter",
         unit="lines",
-        tells="Audit lines handed to the output.",
-        advice="For the size of what must be kept.",
+        help="Audit lines written to the output.",
+        advice="Use it to plan storage for the audit.",
         condition=_AUDIT,
     ),
     MetricEntry(
         name="authorizerd_audit_filtered_total",
         kind="counter",
         unit="decisions",
-        tells="Decisions not audited for their principal or resource.",
-        advice="Compare with what `authorizerd.audit.*.exclude` is meant to leave out.",
+        help="Decisions not audited because a filter excludes their principal or resource.",
+        advice="Compare with what `authorizerd.audit.*.exclude` should exclude.",
         condition=_AUDIT,
     ),
     MetricEntry(
         name="authorizerd_audit_sampled_total",
         kind="counter",
         unit="decisions",
-        tells="Allowed decisions not audited since only a share of them is.",
+        help="Allowed decisions not audited because of sampling.",
         advice="Compare with `authorizerd.audit.sample.allowed`.",
         condition=_AUDIT,
     ),
@@ -137,74 +144,74 @@ CATALOGUE: Final = (
         kind="gauge",
         labels=("operation",),
         unit="items",
-        tells="Items of creations and deletions that are waited for.",
-        advice="Growing: the disk, or a worker, does not keep up with changes.",
+        help="Items of creation and deletion requests that are not finished yet.",
+        advice="If it grows, the disk or a worker does not keep up with changes.",
     ),
     MetricEntry(
         name="authorizerd_delayed_operations",
         kind="gauge",
         labels=("operation",),
         unit="requests",
-        tells="Requests of creations and deletions that wait for their items.",
-        advice="As `authorizerd_purgatory_size`.",
+        help="Creation and deletion requests that wait for their items to finish.",
+        advice="See `authorizerd_purgatory_size`.",
     ),
     MetricEntry(
         name="authorizerd_updates_waiting",
         kind="gauge",
         unit="requests",
-        tells="Requests that the update queue has accepted and not answered.",
-        advice="Near `queued.max.requests`: further changes are refused.",
+        help="Requests that the update queue has accepted but not answered.",
+        advice="At `queued.max.requests`, the daemon refuses further changes.",
     ),
     MetricEntry(
         name="authorizerd_log_flushes_total",
         kind="counter",
         unit="appends",
-        tells="Appends to the log, each with one sync.",
-        advice="Standing still while updates wait: the disk hangs.",
+        help="Appends to the log; each one includes one sync.",
+        advice="If it stops while updates wait, the disk hangs.",
     ),
     MetricEntry(
         name="authorizerd_log_batches_total",
         kind="counter",
         unit="batches",
-        tells="Batches written to the log, one a request of changes.",
-        advice="Batches a flush say how much is written together.",
+        help="Batches written to the log; each change request is one batch.",
+        advice="Divide by `authorizerd_log_flushes_total` to get the batches per sync.",
     ),
     MetricEntry(
         name="authorizerd_checkpoints_total",
         kind="counter",
         unit="checkpoints",
-        tells="Checkpoints written.",
-        advice="None for days under changes: the log grows, and so does the time of a start.",
+        help="Checkpoints written.",
+        advice="If it stops for days despite changes, the log grows and starts take longer.",
     ),
     MetricEntry(
         name="authorizerd_checkpoint_failures_total",
         kind="counter",
         unit="checkpoints",
-        tells="Checkpoints that could not be written, to be tried again.",
-        advice="The daemon's own log names the error; mostly the disk is full.",
+        help="Failed attempts to write a checkpoint; the daemon retries.",
+        advice="The daemon's log names the error; usually the disk is full.",
     ),
     MetricEntry(
         name="authorizerd_request_local_seconds",
         kind="histogram",
         labels=("request",),
         unit="seconds",
-        tells="Kafka requests: the daemon's own time, in seconds (Kafka's LocalTimeMs).",
-        advice="Slow: too much load, or requests on very many ACLs.",
+        help="Kafka requests: processing time in the daemon, in seconds (Kafka's LocalTimeMs).",
+        advice="High values: too much load, or requests on very many ACLs.",
     ),
     MetricEntry(
         name="authorizerd_request_remote_seconds",
         kind="histogram",
         labels=("request",),
         unit="seconds",
-        tells="Kafka requests: time waited in purgatory, in seconds (Kafka's RemoteTimeMs).",
-        advice="Slow: the disk syncs slowly, or a worker lags.",
+        help="Kafka requests: waiting time in purgatory, in seconds (Kafka's RemoteTimeMs).",
+        advice="High values: the disk syncs slowly, or a worker lags.",
     ),
     MetricEntry(
         name="authorizerd_http_connections",
         kind="gauge",
         labels=("listener",),
         unit="connections",
-        tells=_OPEN,
+        help=_OPEN,
         advice="Near `max.connections`: callers do not reuse connections, or there are too many.",
     ),
     MetricEntry(
@@ -212,10 +219,10 @@ CATALOGUE: Final = (
         kind="counter",
         labels=("listener", "reason"),
         unit="connections",
-        tells=_ENDED,
+        help=_ENDED,
         advice=(
             "`refused`: raise `max.connections` or `max.connections.per.ip`. `evicted`: the same,"
-            " or somebody holds connections. `timed_out`: slow or broken callers."
+            " or a client holds idle connections. `timed_out`: callers are slow or broken."
         ),
     ),
     MetricEntry(
@@ -223,158 +230,158 @@ CATALOGUE: Final = (
         kind="counter",
         labels=("listener",),
         unit="tries",
-        tells=_ACCEPTS_FAILED,
-        advice="Raise the limit of open files, or see who uses up the system's.",
+        help=_ACCEPTS_FAILED,
+        advice="Raise the limit of open files, or find the process that uses them up.",
     ),
     MetricEntry(
         name="authorizerd_http_requests_total",
         kind="counter",
         labels=("listener",),
         unit="requests",
-        tells="Whole requests received.",
-        advice="Requests without decisions: callers ask for something else.",
+        help="Complete requests received.",
+        advice="If it grows without decisions, callers use other paths.",
     ),
     MetricEntry(
         name="authorizerd_http_requests_bad_total",
         kind="counter",
         labels=("listener",),
         unit="requests",
-        tells="Requests refused unread: no HTTP, or too large.",
-        advice="A client is wrong, or somebody is trying things out.",
+        help="Requests rejected before parsing: invalid HTTP, or too large.",
+        advice="A client has a bug, or somebody probes the port.",
     ),
     MetricEntry(
         name="authorizerd_http_requests_failed_total",
         kind="counter",
         labels=("listener",),
         unit="requests",
-        tells="Requests answered with 500: a fault of the daemon's own.",
-        advice="The log has the trace. Report it.",
+        help="Requests answered with status 500: an internal error.",
+        advice="The daemon's log has the traceback. Report it.",
     ),
     MetricEntry(
         name="authorizerd_http_requests_refused_total",
         kind="counter",
         labels=("listener",),
         unit="requests",
-        tells=_REFUSED,
-        advice="Add workers, or ask more questions a request.",
+        help=_REFUSED,
+        advice="Add workers, or send more questions per request.",
     ),
     MetricEntry(
         name="authorizerd_kafka_connections",
         kind="gauge",
         labels=("listener",),
         unit="connections",
-        tells=_OPEN,
-        advice="As `authorizerd_http_connections`.",
+        help=_OPEN,
+        advice="See `authorizerd_http_connections`.",
     ),
     MetricEntry(
         name="authorizerd_kafka_connections_ended_total",
         kind="counter",
         labels=("listener", "reason"),
         unit="connections",
-        tells=_ENDED,
-        advice="`broken`: a client that does not speak Kafka, or not to this kind of listener.",
+        help=_ENDED,
+        advice="`broken`: the client does not speak Kafka, or uses the wrong kind of listener.",
     ),
     MetricEntry(
         name="authorizerd_kafka_accepts_failed_total",
         kind="counter",
         labels=("listener",),
         unit="tries",
-        tells=_ACCEPTS_FAILED,
-        advice="Raise the limit of open files, or see who uses up the system's.",
+        help=_ACCEPTS_FAILED,
+        advice="Raise the limit of open files, or find the process that uses them up.",
     ),
     MetricEntry(
         name="authorizerd_kafka_requests_total",
         kind="counter",
         labels=("listener",),
         unit="requests",
-        tells="Requests read.",
-        advice="For the load by listener.",
+        help="Requests received.",
+        advice="Shows the load of each listener.",
     ),
     MetricEntry(
         name="authorizerd_kafka_requests_refused_total",
         kind="counter",
         labels=("listener",),
         unit="requests",
-        tells=_REFUSED,
-        advice="Spread administration over time; `queued.max.request.bytes` is the room.",
+        help=_REFUSED,
+        advice="Spread administration over time, or raise `queued.max.request.bytes`.",
     ),
     MetricEntry(
         name="authorizerd_kafka_logins_failed_total",
         kind="counter",
         labels=("listener",),
         unit="log-ins",
-        tells="Log-ins that failed, whatever for.",
-        advice="Many: a password is old somewhere, or is being guessed.",
+        help="Failed log-ins, for any reason.",
+        advice="Many: a client uses an old password, or somebody guesses passwords.",
     ),
     MetricEntry(
         name="authorizerd_stream_connections",
         kind="gauge",
         labels=("listener",),
         unit="connections",
-        tells=_OPEN,
-        advice="As `authorizerd_http_connections`.",
+        help=_OPEN,
+        advice="See `authorizerd_http_connections`.",
     ),
     MetricEntry(
         name="authorizerd_stream_connections_ended_total",
         kind="counter",
         labels=("listener", "reason"),
         unit="connections",
-        tells=_ENDED,
-        advice="`broken`: a client of another version, or frames that are too large.",
+        help=_ENDED,
+        advice="`broken`: the client has another version, or sends frames that are too large.",
     ),
     MetricEntry(
         name="authorizerd_stream_accepts_failed_total",
         kind="counter",
         labels=("listener",),
         unit="tries",
-        tells=_ACCEPTS_FAILED,
-        advice="Raise the limit of open files, or see who uses up the system's.",
+        help=_ACCEPTS_FAILED,
+        advice="Raise the limit of open files, or find the process that uses them up.",
     ),
     MetricEntry(
         name="authorizerd_stream_requests_total",
         kind="counter",
         labels=("listener",),
         unit="frames",
-        tells="Frames read, hellos among them.",
-        advice="Decisions a frame say how well callers batch.",
+        help="Frames received, including hellos.",
+        advice="Compare with decisions to see how well callers batch.",
     ),
     MetricEntry(
         name="authorizerd_stream_requests_refused_total",
         kind="counter",
         labels=("listener",),
         unit="frames",
-        tells=_REFUSED,
-        advice="Add workers, or put fewer frames in flight.",
+        help=_REFUSED,
+        advice="Add workers, or keep fewer frames in flight.",
     ),
     MetricEntry(
         name="authorizerd_workers",
         kind="gauge",
         unit="processes",
-        tells="Workers that listen.",
-        advice="Below `authorizerd.workers` for long: the daemon's own log says why they end.",
+        help="Workers that accept connections.",
+        advice="If it stays below `authorizerd.workers`, the daemon's log says why workers end.",
         condition=_WORKERS,
     ),
     MetricEntry(
         name="authorizerd_workers_offset",
         kind="gauge",
         unit="log offset",
-        tells="Lowest log offset up to which a worker knows the metadata, -1 where none listens.",
-        advice="Below `authorizerd_snapshot_offset` for long: a worker hangs, to be replaced.",
+        help="Lowest log offset that all workers have applied, -1 if none accepts connections.",
+        advice="If it stays below `authorizerd_snapshot_offset`, a worker hangs.",
         condition=_WORKERS,
     ),
     MetricEntry(
         name="authorizerd_worker_restarts_total",
         kind="counter",
         unit="processes",
-        tells="Workers that had ended, or did not keep up, and were replaced.",
-        advice="Look for memory that ran out, and at `authorizerd.worker.timeout.ms`.",
+        help="Workers replaced because they ended or fell behind.",
+        advice="Check for out-of-memory kills, and check `authorizerd.worker.timeout.ms`.",
         condition=_WORKERS,
     ),
     MetricEntry(
         name="authorizerd_log_lines_dropped_total",
         kind="counter",
         unit="lines",
-        tells="Lines of the daemon's own log lost: standard error did not take them in time.",
-        advice="Look at what reads standard error: a pipe nobody reads, a slow log collector.",
+        help="Log lines dropped because standard error was not read fast enough.",
+        advice="Check what reads standard error: a pipe without a reader, or a slow log collector.",
     ),
 )

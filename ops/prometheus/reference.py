@@ -1,37 +1,51 @@
-"""The reference of metrics, from the catalogue that a test holds against a scrape.
+"""Generate the reference of metrics from the catalogue.
 
-``python -m ops.prometheus.reference > docs/metrics.md`` writes it anew; a test compares the two.
+Run ``python -m ops.prometheus.reference > docs/metrics.md`` to update the page; a test compares the
+two.
 """
 
 from __future__ import annotations
 
 import sys
+import textwrap
+from typing import Final
 
 from ops.prometheus.catalogue import CATALOGUE, MetricEntry
 
-_HEAD = """\
+_WIDTH: Final = 105
+
+_HEAD: Final = """\
 # Metrics
 
-`GET /metrics` on the admin port (`authorizerd.admin.http`), in Prometheus' text format. Counters
-begin at 0 with the process. With workers the daemon adds up what they report each second; a sum
-never goes back. Beside these there are prometheus_client's `process_*` and `python_*`, of the
-daemon's own process alone. Rules, alerts and a dashboard: [monitoring.md](monitoring.md).
+This page lists every metric of the daemon, what it means, and what to do about unusual values.
 
-| metric | type | labels | unit | what it tells | what to do |
-|---|---|---|---|---|---|
+- `GET /metrics` on the admin port (`authorizerd.admin.http`) returns them as Prometheus text.
+- Counters start at 0 with the process.
+- With workers, the daemon adds up what they report each second. A sum never decreases.
+- The daemon also exports prometheus_client's `process_*` and `python_*`, for its own process only.
+- [monitoring.md](monitoring.md) describes the rules, the alerts and the dashboard.
+
+Each entry names the type of the metric, its unit, and its labels in braces.
+
 """
 
 
 def reference() -> str:
-    """Return the whole document."""
-    return _HEAD + "".join(map(_row, CATALOGUE))
+    """Return the whole page."""
+    return _HEAD + "".join(map(_entry, CATALOGUE))
 
 
-def _row(entry: MetricEntry) -> str:
-    labels = ", ".join(f"`{label}`" for label in entry.labels)
-    tells = f"{entry.tells} Only {entry.condition}." if entry.condition else entry.tells
-    return (
-        f"| `{entry.name}` | {entry.kind} | {labels} | {entry.unit} | {tells} | {entry.advice} |\n"
+def _entry(entry: MetricEntry) -> str:
+    """Return the list item of one metric, wrapped."""
+    labels = ", ".join(entry.labels)
+    name = f"{entry.name}{{{labels}}}" if labels else entry.name
+    remarks = ", ".join(filter(None, (entry.kind, entry.unit, entry.condition)))
+    return "\n".join(
+        (
+            f"- **`{name}`** ({remarks})",
+            *(f"  {line}" for line in textwrap.wrap(f"{entry.help} {entry.advice}", _WIDTH - 2)),
+            "",
+        )
     )
 
 
