@@ -212,6 +212,7 @@ class _Conversation:
         principal = self._sasl.principal
         if self._sasl.has_failed:
             self._listener.statistics.logins_failed += 1
+            self._connection.enter(Phase.SENDING)  # it may give way to others meanwhile
             await trio.sleep(FAILED_LOGIN_DELAY_S)
         elif principal is not None and not self._connection.is_established:
             self._requests.request_bytes_max = self._listener.request_bytes_max

@@ -90,8 +90,9 @@ class Connection:
 
     @property
     def is_waiting(self) -> bool:
-        """True if the server waits for the peer to send."""
-        return self.phase is Phase.IDLE or self.phase is Phase.RECEIVING
+        """True if the server waits for the peer to send, or, before its log-in, to read."""
+        is_held_up = self.is_confined and self.phase is Phase.SENDING
+        return is_held_up or self.phase is Phase.IDLE or self.phase is Phase.RECEIVING
 
     def end(self, ending: Ending) -> None:
         """End the connection the next time that it waits."""

@@ -500,6 +500,20 @@ SURFACE_MUTANTS: Final = (
         found_by="tests/daemon/net/test_connection_server.py::test_newcomer_takes_the_place_of_the_oldest_silent_connection",
     ),
     Mutant(
+        name="strangers who do not read keep newcomers out",
+        file="daemon/net/connection.py",
+        text="self.is_confined and self.phase is Phase.SENDING",
+        becomes="self.is_confined and self.phase is Phase.IDLE",
+        found_by="tests/daemon/kafka/test_listener_limits.py::test_stranger_who_does_not_read_gives_way_to_newcomers",
+    ),
+    Mutant(
+        name="failed log-ins keep their places until they are answered",
+        file="daemon/kafka/listener.py",
+        text="self._connection.enter(Phase.SENDING)  # it may give way",
+        becomes="self._connection.enter(Phase.ANSWERING)  # it may give way",
+        found_by="tests/daemon/kafka/test_listener_limits.py::test_failed_log_in_gives_way_to_newcomers",
+    ),
+    Mutant(
         name="a busy connection gives way to a newcomer",
         file="daemon/net/connection_server.py",
         text="(each for each in self._unestablished if each.is_waiting)",

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import socket
 from contextlib import suppress
 
 import trio
+import trio.testing
 
 from authorizerd.daemon.net.connection import LOGIN_BYTES_MAX
+from authorizerd.daemon.net.connection_server import IDLE_SECONDS_MIN, SWEEP_SECONDS
 from authorizerd.protocol.framing import frame
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from tests.daemon.kafka_listener_service import (
+    BAD_TOKEN,
     ENOUGH_S,
     GOOD_TOKEN,
     HEADER,
@@ -151,6 +155,44 @@ async def test_super_user_logs_in_though_all_connections_are_taken(nursery: trio
     assert await (await service.connect()).is_closed()
     await alice.echo(b"well")
     assert service.listener.statistics.connections_refused == 2
+    nursery.cancel_scope.cancel()
+
+
+async def test_failed_log_in_gives_way_to_newcomers(
+    nursery: trio.Nursery, mock_clock: trio.testing.MockClock
+) -> None:
+    """Though its answer is still to come; nobody who is logged in gives way in its place."""
+    service = await start(nursery, users=USERS, max_connections=2)
+    alice = await service.connect()
+    await alice.log_in()
+    mock_clock.jump(IDLE_SECONDS_MIN + 2 * SWEEP_SECONDS)
+    await trio.testing.wait_all_tasks_blocked()
+    for _ in range(3):
+        stranger = await service.connect()
+        await stranger.ask(ApiKey.SASL_HANDSHAKE, 1, mechanism="PLAIN")
+        await stranger.send(request(ApiKey.SASL_AUTHENTICATE, 2, auth_bytes=BAD_TOKEN))
+    await until(lambda: service.listener.statistics.logins_failed == 3)
+    await (await service.connect()).log_in()
+    await alice.echo(b"well")
+    nursery.cancel_scope.cancel()
+
+
+async def test_stranger_who_does_not_read_gives_way_to_newcomers(nursery: trio.Nursery) -> None:
+    """ApiVersions of an unknown version may be asked for again and again, read or not."""
+    service = await start(nursery, users=USERS, max_connections=1)
+    stranger = await service.connect()
+    stranger.stream.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+    unknown_version = frame(HEADER.pack(ApiKey.API_VERSIONS, 99, 1, -1), b"\0")
+
+    async def ask_forever() -> None:
+        with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+            while True:
+                await stranger.send(unknown_version * 1000)
+
+    nursery.start_soon(ask_forever)
+    await trio.testing.wait_all_tasks_blocked(0.2)
+    await (await service.connect()).log_in()
+    assert service.listener.statistics.connections_evicted == 1
     nursery.cancel_scope.cancel()
 
 
