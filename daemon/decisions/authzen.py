@@ -16,6 +16,7 @@ import trio
 
 from authorizerd.acl.errors import InvalidQuestionError, NotReadyError
 from authorizerd.acl.model import Question
+from authorizerd.acl.question_cost import lookups_max
 from authorizerd.actors.decider import Authority, Decider
 from authorizerd.daemon.decisions.answer_cache import Answered, AnswerMemory
 from authorizerd.daemon.decisions.callers import Asker, Askers, check_may_ask
@@ -51,6 +52,8 @@ _REQUEST_ID: Final = b"x-request-id"
 _SLICE_BYTES_MAX: Final = 32 * 1024
 _EVALUATION_BYTES: Final = 512
 """What one evaluation costs beside reading its text, in bytes of text."""
+_LOOKUPS_PER_EVALUATION: Final = 32
+"""An evaluation counts as one more for each so many lookups that it may take."""
 
 
 class _Judgement(msgspec.Struct, frozen=True, gc=False):
@@ -116,11 +119,15 @@ class AuthZenHandler:
             return self._evaluate(body, asker)
         judgement = self._judgement(asker)
         defaults = request if has_defaults(request) else None
+        heaviest = _weight(judgement.authority, len(body))
         answers: list[bytes] = []
         slice_bytes = len(body)
         for raw in evaluations:
             text = bytes(raw)
-            cost = _EVALUATION_BYTES + len(text)
+            weight = heaviest
+            if heaviest > 1 and defaults is None:  # a default's name may fill the body
+                weight = _weight(judgement.authority, len(text))
+            cost = _EVALUATION_BYTES * weight + len(text)
             if slice_bytes + cost > _SLICE_BYTES_MAX:
                 await trio.lowlevel.checkpoint()
                 slice_bytes = 0
@@ -175,3 +182,10 @@ class AuthZenHandler:
         except NotReadyError:
             self._counts.not_ready += 1
             raise
+
+
+def _weight(authority: Authority, text_size: int) -> int:
+    """Return as how many evaluations one counts whose resource name stands in a text so long."""
+    if authority.snapshot is None:
+        return 1
+    return 1 + lookups_max(authority.snapshot, text_size) // _LOOKUPS_PER_EVALUATION

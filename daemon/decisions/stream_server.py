@@ -18,6 +18,7 @@ import trio
 
 from authorizerd.acl.errors import InvalidQuestionError, NotReadyError
 from authorizerd.acl.hosts import host_address
+from authorizerd.acl.question_cost import lookups_max
 from authorizerd.actors.decider import Authority, Decider
 from authorizerd.config.bounds import SEND_BYTES
 from authorizerd.config.configuration import Reloadable
@@ -45,6 +46,8 @@ from authorizerd.protocol.kafka.error_codes import ErrorCode
 
 SURFACE: Final = "Stream"
 QUESTIONS_PER_TURN: Final = 256
+LOOKUPS_PER_QUESTION: Final = 8
+"""A question counts as one more for each so many lookups that it may take."""
 QUESTIONS_PER_FRAME: Final = 4
 """The fixed cost of a frame, counted in questions."""
 NO_CORRELATION_ID: Final = -1
@@ -199,14 +202,28 @@ class _Conversation:
         if error:
             return encode_answer(ask.correlation_id, error, authority.offset, b"")
         decisions = bytearray()
-        for start in range(0, len(ask.questions), QUESTIONS_PER_TURN):
-            questions = ask.questions[start : start + QUESTIONS_PER_TURN]
-            await self._take_turns(len(questions))
+        weight = self._weight_of_each(ask.questions, authority)
+        questions_per_turn = max(1, QUESTIONS_PER_TURN // weight)
+        for start in range(0, len(ask.questions), questions_per_turn):
+            questions = ask.questions[start : start + questions_per_turn]
+            await self._take_turns(len(questions) * weight)
             decisions += self._decide(authority, questions)
         if decisions and decisions.count(NOT_READY) == len(decisions):
             error = ErrorCode.AUTHORIZER_NOT_READY
             return encode_answer(ask.correlation_id, error, authority.offset, b"")
         return encode_answer(ask.correlation_id, ErrorCode.NONE, authority.offset, decisions)
+
+    def _weight_of_each(self, questions: Sequence[StreamQuestion], authority: Authority) -> int:
+        """Return as how many questions each of these counts in a turn."""
+        snapshot = authority.snapshot
+        if snapshot is None:
+            return 1
+        lookups = lookups_max(snapshot, self._server.frame_bytes_max)
+        if lookups < LOOKUPS_PER_QUESTION:
+            return 1
+        # Few prefixes are longer than usual names, so the names themselves give a closer bound.
+        lookups = lookups_max(snapshot, max((len(each[4]) for each in questions), default=0))
+        return 1 + lookups // LOOKUPS_PER_QUESTION
 
     async def _wait_for(self, offset: int) -> bool:
         """Return True if ``offset`` is applied in time; send finished answers before waiting."""

@@ -40,7 +40,7 @@ from authorizerd.protocol.kafka.error_codes import ErrorCode
 from authorizerd.protocol.kafka.server_connection import KafkaRequest
 from authorizerd.protocol.kafka.step_sizes import ITEMS_PER_STEP
 
-_KEYS_PER_TURN: Final = 64
+_KEYS_PER_TURN: Final = 16
 _IDS_TOO_EARLY: Final = (10, 11)
 """The versions of Metadata that have topic ids in their schema, but reject them."""
 _MANY_KEYS: Final = 4

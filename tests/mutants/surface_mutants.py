@@ -8,6 +8,26 @@ from tests.mutants.mutant import Mutant
 
 SURFACE_MUTANTS: Final = (
     Mutant(
+        name="a question of many lookups counts as one in a turn of the stream",
+        file="daemon/decisions/stream_server.py",
+        text="        return 1 + lookups // LOOKUPS_PER_QUESTION\n",
+        becomes="        return 1\n",
+        found_by=(
+            "tests/daemon/decisions/test_stream_server.py"
+            "::test_questions_of_many_lookups_leave_others_more_turns"
+        ),
+    ),
+    Mutant(
+        name="an evaluation of many lookups counts as one in a turn",
+        file="daemon/decisions/authzen.py",
+        text="cost = _EVALUATION_BYTES * weight + len(text)",
+        becomes="cost = _EVALUATION_BYTES + len(text)",
+        found_by=(
+            "tests/daemon/decisions/test_authzen.py"
+            "::test_a_long_request_yields_and_keeps_its_snapshot"
+        ),
+    ),
+    Mutant(
         name="the requests of one connection are answered side by side",
         file="daemon/kafka/listener.py",
         text=(
@@ -353,8 +373,8 @@ SURFACE_MUTANTS: Final = (
     Mutant(
         name="a slice of evaluations may have any length",
         file="daemon/decisions/authzen.py",
-        text="cost = _EVALUATION_BYTES + len(text)",
-        becomes="cost = _EVALUATION_BYTES",
+        text="cost = _EVALUATION_BYTES * weight + len(text)",
+        becomes="cost = _EVALUATION_BYTES * weight",
         found_by=(
             "tests/daemon/decisions/test_authzen.py"
             "::test_a_long_request_yields_by_the_length_of_its_evaluations"

@@ -8,6 +8,8 @@ import msgspec
 import pytest
 import trio
 
+from authorizerd.acl.builder import build
+from authorizerd.acl.model import Acl, AclAdded
 from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot
 from authorizerd.actors.published import Published
 from authorizerd.actors.standard_authorizer import StandardAuthorizer
@@ -105,9 +107,22 @@ async def test_a_long_request_yields_by_the_length_of_its_evaluations(
     assert longest <= 2 * 33_000  # the loop shuffles its tasks
 
 
-async def test_a_long_request_yields_and_keeps_its_snapshot() -> None:
+def with_prefixes(count: int) -> AclSnapshot:
+    """Return a state in which prefixes of so many lengths are to be looked up."""
+    acls = (Acl(2, "p" * size, 4, "User:a", "*", 3, 3) for size in range(1, count + 1))
+    return build([AclAdded(number.to_bytes(16), acl) for number, acl in enumerate(acls)], -1)
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "turns_min"),
+    [(EMPTY_SNAPSHOT, 5), (with_prefixes(200), 30)],
+    ids=["few lookups", "many lookups"],
+)
+async def test_a_long_request_yields_and_keeps_its_snapshot(
+    snapshot: AclSnapshot, turns_min: int
+) -> None:
     """Other tasks run meanwhile; what they publish is for later requests."""
-    published: Published[AclSnapshot | None] = Published(EMPTY_SNAPSHOT)
+    published: Published[AclSnapshot | None] = Published(snapshot)
     handler = new_handler(published)
     answers: list[Response] = []
 
@@ -116,13 +131,14 @@ async def test_a_long_request_yields_and_keeps_its_snapshot() -> None:
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(ask)
-        await trio.lowlevel.checkpoint()
+        for _ in range(2):  # the loop shuffles its tasks, and the handler is to begin first
+            await trio.lowlevel.checkpoint()
         turns = 0
         while not answers:
             published.publish(None)
             turns += 1
             await trio.lowlevel.checkpoint()
-    assert turns >= 5
+    assert turns >= turns_min
     answered = json.loads(answers[0].body)["evaluations"]
     assert {one["context"]["offset"] for one in answered} == {EMPTY_SNAPSHOT.offset}
     assert len(answered) == 1000

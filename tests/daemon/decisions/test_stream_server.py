@@ -12,9 +12,17 @@ from hypothesis import strategies as st
 from trio.testing import wait_all_tasks_blocked
 
 from authorizerd.acl.audit import AuditLevel
-from authorizerd.acl.model import OPERATIONS, RESOURCE_TYPES, Acl, Operation, Question, ResourceType
+from authorizerd.acl.model import (
+    OPERATIONS,
+    RESOURCE_TYPES,
+    Acl,
+    Operation,
+    PatternType,
+    Question,
+    ResourceType,
+)
 from authorizerd.config.configuration import parse
-from authorizerd.daemon.decisions.stream_server import QUESTIONS_PER_TURN
+from authorizerd.daemon.decisions.stream_server import LOOKUPS_PER_QUESTION, QUESTIONS_PER_TURN
 from authorizerd.protocol.decisions.stream import Answer, StreamQuestion
 from authorizerd.protocol.framing import frame
 from authorizerd.protocol.kafka.error_codes import ErrorCode
@@ -290,4 +298,23 @@ async def test_decisions_are_audited_as_the_streams(
     assert place.audit_log.lines[-1] == denied
     assert len(place.audit_log.lines) == (1 if level == AuditLevel.INFO else 2)
     assert all("request = Stream" in line for line in place.audit_log.lines)
+    nursery.cancel_scope.cancel()
+
+
+async def test_questions_of_many_lookups_leave_others_more_turns(nursery: trio.Nursery) -> None:
+    """One turn has as many lookups as ever, however many lengths the prefixes have."""
+    prefixes = [
+        Acl(2, "p" * size, PatternType.PREFIXED, "User:alice", "*", Operation.READ, 3)
+        for size in range(1, 4 * LOOKUPS_PER_QUESTION + 1)
+    ]
+    place = Place(None, *ACLS, *prefixes)
+    _, client = await connected(nursery, place)
+    many = 8 * QUESTIONS_PER_TURN
+    await client.stream.send_all(client.frames.ask(1, [question(host=None)] * many))
+    turns = 0
+    while place.authorizer.counts_of("Stream").allowed < many:
+        turns += 1
+        await trio.lowlevel.checkpoint()
+    assert turns >= 4 * 8
+    assert (await client.answer()).decisions == ALLOWED * many
     nursery.cancel_scope.cancel()

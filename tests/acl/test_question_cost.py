@@ -1,0 +1,39 @@
+"""What a question costs at most, beside the lookups that deciding it takes."""
+
+from __future__ import annotations
+
+import pytest
+
+from authorizerd.acl.builder import build
+from authorizerd.acl.model import Acl, AclAdded
+from authorizerd.acl.question_cost import CHARACTERS_PER_LOOKUP, lookups_max
+
+PREFIXED, LITERAL, ALLOW, READ = 4, 3, 3, 3
+
+
+def with_patterns(*patterns: tuple[int, int, str]) -> list[AclAdded]:
+    return [
+        AclAdded(bytes([number]) * 16, Acl(kind, name, pattern_type, "User:a", "*", READ, ALLOW))
+        for number, (kind, pattern_type, name) in enumerate(patterns)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("patterns", "name_size", "lookups"),
+    [
+        ((), 10, 1),
+        (((2, LITERAL, "a" * 4096),), 4096, 1),
+        (((2, PREFIXED, "a"), (2, PREFIXED, "b"), (2, PREFIXED, "ab")), 10, 2),
+        (((2, PREFIXED, "a"), (3, PREFIXED, "b"), (3, PREFIXED, "ab")), 10, 2),
+        (((2, PREFIXED, "a" * 4 * CHARACTERS_PER_LOOKUP), (2, PREFIXED, "b")), 10, 2),
+        (((2, PREFIXED, "a" * 4 * CHARACTERS_PER_LOOKUP), (2, PREFIXED, "b")), 10**6, 10),
+        (((2, PREFIXED, "a" * 4 * CHARACTERS_PER_LOOKUP),), 2 * CHARACTERS_PER_LOOKUP, 3),
+    ],
+    ids=["none", "a literal", "distinct lengths", "the worst type", "a short name", "a long name",
+         "a name shorter than the prefix"],
+)  # fmt: skip
+def test_lookups_are_the_lengths_of_prefixes_and_what_is_hashed(
+    patterns: tuple[tuple[int, int, str], ...], name_size: int, lookups: int
+) -> None:
+    """A prefix that is longer than the name costs nothing to hash."""
+    assert lookups_max(build(with_patterns(*patterns)), name_size) == lookups
