@@ -1,1 +1,1 @@
-"""The trio tasks that each own one piece of state. They speak acl's values, never bytes."""
+"""The trio tasks that each own one piece of state. They exchange values of ``acl``, never bytes."""

@@ -1,8 +1,9 @@
-"""The AuditLog: decisions in, lines out, in order.
+"""The AuditLog: it queues decisions and writes them as lines, in order.
 
-Invariant: it never slows a decision and never grows without bound. What cannot be written is kept
-and tried again; what finds the queue full is dropped and counted. Where the audit is required, no
-decision is made that would be: ``is_refusing`` says so before.
+**Invariant:** the audit log never delays a decision, and its queue is bounded. Lines that cannot be
+written are kept and tried again; events that find the queue full are dropped and counted. If the
+audit is required, ``is_refusing`` tells the authorizer to refuse decisions that could not be
+audited.
 """
 
 from __future__ import annotations
@@ -24,19 +25,20 @@ EVENTS_PER_SLICE: Final = 256
 EVENTS_PER_WRITE_MAX: Final = 4096
 BYTES_PER_WRITE_MAX: Final = 1024 * 1024
 CHARACTERS_PER_EVENT: Final = 1024
-"""How long names may be on average if ``events_max`` events are to find room."""
+"""The average length of an event's names for which the queue holds ``events_max`` events."""
 CHECK_SECONDS: Final = 1.0
-"""How soon a failed write is tried again, and an idle writer looks after its file."""
+"""How often a failed write is tried again, and an idle writer checks its file."""
 CLOSE_SECONDS: Final = 5.0
-"""How long the end waits for whoever takes the lines."""
+"""How long closing waits for the output to accept the remaining lines."""
 
 NO_RULES: Final = AuditRules()
 
 
 class AuditEvent(msgspec.Struct, frozen=True, gc=False):
-    """One decision to be logged; ``time_s`` is seconds since 1970, ``offset`` the snapshot's.
+    """One decision to log.
 
-    ``sample_rate`` is the share of its like that is logged.
+    ``time_s`` is in seconds since 1970, ``offset`` is the snapshot's. ``sample_rate`` is the share
+    of similar decisions that is logged.
     """
 
     time_s: float
@@ -50,7 +52,7 @@ class AuditEvent(msgspec.Struct, frozen=True, gc=False):
 
 
 class PartialWriteError(OSError):
-    """Only the first ``lines_written`` lines are written whole."""
+    """Only the first ``lines_written`` lines were completely written."""
 
     def __init__(self, error: OSError, lines_written: int) -> None:
         super().__init__(error.errno, error.strerror or str(error))
@@ -58,21 +60,25 @@ class PartialWriteError(OSError):
 
 
 class AuditWriter(Protocol):
-    """Where lines go."""
+    """The output of the lines."""
 
     async def write(self, lines: Sequence[bytes]) -> None:
-        """Write lines, each without its end; with none of them, see whether some could be written.
+        """Write lines, each without its line end.
+
+        Without lines, check whether the output can be written.
 
         Raises:
-            PartialWriteError: not all could be written; OSError: none could.
+            PartialWriteError: only some lines were written.
+            OSError: no line was written.
         """
 
 
 @dataclass(slots=True)
 class AuditStatistics:
-    """``dropped_queue``: for a full queue; ``dropped_output``: for an output that was broken.
+    """The counters of the audit log.
 
-    ``failing`` is 1 while lines cannot be written.
+    ``dropped_queue`` counts events that found the queue full, ``dropped_output`` lines lost to a
+    broken output. ``failing`` is 1 while lines cannot be written.
     """
 
     written: int = 0
@@ -92,12 +98,15 @@ def _say_nothing(lines: int) -> None:
 
 
 class AuditLog:
-    """Args:
-    events_max: how many events may wait; so many times ``CHARACTERS_PER_EVENT`` their names.
-    on_failure: told once when lines cannot be written any more.
-    on_recovery: told when they can again, and how many were dropped meanwhile.
-    on_loss: told at the end how many lines were never written, if any.
-    events_per_slice: how many are formatted before others go first.
+    """Queue events, and write them in the background.
+
+    Args:
+        events_max: the maximum number of queued events. The maximum size of their names is this
+            times ``CHARACTERS_PER_EVENT``.
+        on_failure: called once when lines can no longer be written.
+        on_recovery: called when they can again, with the number of lines dropped meanwhile.
+        on_loss: called at the end with the number of lines never written, if any.
+        events_per_slice: the number of events formatted before other tasks run.
     """
 
     def __init__(
@@ -135,7 +144,7 @@ class AuditLog:
         self._filter: AuditFilter | None
         self._is_required: bool
         self.is_refusing: bool
-        """Whether nothing is to be decided now, since it could not be audited."""
+        """True while decisions must be refused because they could not be audited."""
         self.take_rules(rules)
 
     @property
@@ -148,7 +157,7 @@ class AuditLog:
         self.passes_over_allowed = level > AuditLevel.DEBUG
 
     def take_rules(self, rules: AuditRules) -> None:
-        """Choose by other rules from now on."""
+        """Use other rules from now on."""
         if rules.allowed_rate != self.allowed_rate:
             self._sampler = Sampler(rules.allowed_rate)
         self._filter = None if rules.filter == NO_FILTER else rules.filter
@@ -159,14 +168,17 @@ class AuditLog:
     def level_of(
         self, allowed: bool, log_if_allowed: bool = True, log_if_denied: bool = True
     ) -> AuditLevel | None:
-        """Return the level at which a decision is to be logged, None where it is not."""
+        """Return the level at which to log a decision, or None if it is not logged."""
         level = audit_level(allowed, log_if_allowed, log_if_denied)
         return level if level >= self._level else None
 
     def chooses(
         self, allowed: bool, principal: str, resource_type: int, resource_name: str
     ) -> bool:
-        """Say whether the rules show a decision that the level admits; count it where not."""
+        """Return True if the rules select a decision that the level admits.
+
+        Count it if they do not.
+        """
         if self._filter is not None and not self._filter.lets_through(
             allowed, principal, resource_type, resource_name
         ):
@@ -178,7 +190,7 @@ class AuditLog:
         return True
 
     def record(self, event: AuditEvent) -> None:
-        """Queue ``event``; never blocks."""
+        """Queue ``event``. Never blocks."""
         if self._closed.is_set() or self._is_full:
             if self.statistics.failing:
                 self.statistics.dropped_output += 1
@@ -199,7 +211,7 @@ class AuditLog:
         self.is_refusing = self._is_required and (self.statistics.failing == 1 or self._is_full)
 
     def close(self) -> None:
-        """Let ``run`` end once it has written what is queued, or has tried to for a while."""
+        """Let ``run`` end once the queue is written, or has been tried for ``CLOSE_SECONDS``."""
         if self._closed.is_set():
             return
         self._closed.set()
@@ -207,10 +219,10 @@ class AuditLog:
         self._writing.deadline = trio.current_time() + CLOSE_SECONDS
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Write what is recorded until ``close`` is called.
+        """Write recorded events until ``close`` is called.
 
-        Cancelled, it closes by itself: for up to ``CLOSE_SECONDS`` it goes on writing what is
-        queued. Lines that are lost even so are counted, and ``on_loss`` is told.
+        If cancelled, it closes by itself and continues to write queued events for up to
+        ``CLOSE_SECONDS``. Lines that are still lost are counted and reported to ``on_loss``.
         """
         task_status.started()
         try:
@@ -233,7 +245,7 @@ class AuditLog:
             self.close()
 
     async def _write_until_closed(self) -> None:
-        """Write what comes; what failed is tried again after a while, however much comes."""
+        """Write queued events. Retry failed lines after a pause, however many events arrive."""
         while True:
             waited_for = self._closed if self.statistics.failing else self._arrived
             with trio.move_on_after(CHECK_SECONDS):
@@ -246,10 +258,10 @@ class AuditLog:
                 return
 
     async def _write_some(self) -> None:
-        """Format in slices what is queued, and write it all at once, with what is left of before.
+        """Format the queued events in slices, and write them at once with the lines left over.
 
-        A write waits for a thread that waits for the interpreter: while the loop is busy that
-        takes several of its turns, however little is written.
+        Why at once? Each write waits for a thread, which waits for the interpreter. While the loop
+        is busy, that takes several of its turns, however little is written.
         """
         await self._format_some()
         lines = self._lines

@@ -1,11 +1,11 @@
-"""KIP-504's Authorizer: the seam between what decides and the listeners that ask.
+"""KIP-504's Authorizer: the interface between an authorizer and the listeners that ask it.
 
-Law: a listener knows an authorizer by this protocol alone. ``authorize`` is synchronous and never
-blocks; what has to be written or fetched is an awaitable an item.
+**Invariant:** a listener uses an authorizer only through this protocol. ``authorize`` is
+synchronous and never blocks. Operations that write or fetch return one awaitable per item.
 
-A class that ``authorizer.class.name`` names derives from it, and inherits what it need not say
-otherwise. It is made with one argument, the built-in authorizer over this daemon's log, so that it
-may wrap it. All of its methods are called in the event loop's thread.
+A class named by ``authorizer.class.name`` derives from it and inherits the defaults that it need
+not change. The daemon passes it one argument, the built-in authorizer over its own log, so that it
+may wrap that. All methods are called in the event loop's thread.
 
 Source: KIP-504; KIP-679 (authorizeByResourceType), KIP-801 (aclCount).
 """
@@ -34,10 +34,11 @@ _HOST_SHOWN_MAX: Final = 100
 
 
 class RequestContext(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Who asks, whence, and with which request.
+    """The principal that asks, its address, and the request it asks for.
 
-    ``host`` is an IP address as Java's ``getHostAddress`` prints it (``acl.hosts.host_address``
-    does), None if it is unknown. ``request_name`` is the API's, for the audit.
+    ``host`` is an IP address as Java's ``getHostAddress`` prints it (use
+    ``acl.hosts.host_address``), or None if it is unknown. ``request_name`` is the name of the API,
+    for the audit log.
     """
 
     principal: str
@@ -48,7 +49,7 @@ class RequestContext(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     correlation_id: int = 0
 
     def __post_init__(self) -> None:
-        """Raise InvalidQuestionError for any other host: rules match hosts as text."""
+        """Raise InvalidQuestionError for any other host, since rules match hosts as text."""
         if self.host is not None and host_address(self.host) != self.host:
             raise InvalidQuestionError(
                 f"invalid host {self.host[:_HOST_SHOWN_MAX]!r}:"
@@ -57,7 +58,7 @@ class RequestContext(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Action(msgspec.Struct, frozen=True, gc=False):
-    """One thing that a request wants to do.
+    """One operation that a request needs.
 
     The built-in authorizer rejects a ``pattern_type`` other than LITERAL, as Kafka's does.
     """
@@ -72,7 +73,9 @@ class Action(msgspec.Struct, frozen=True, gc=False):
 
 
 def probe_of(operation: int, resource_type: int) -> Action:
-    """Return what a question by resource type asks about first: a denial is logged at TRACE only.
+    """Return the first action that a question by resource type asks about.
+
+    Its denial is logged at TRACE.
 
     Source: Kafka 4.3 Authorizer.authorizeByResourceType.
     """
@@ -82,14 +85,14 @@ def probe_of(operation: int, resource_type: int) -> Action:
 
 
 Authorize: TypeAlias = Callable[[RequestContext, Sequence[Action]], list[bool]]
-"""What ``Authorizer.authorize`` is."""
+"""The type of ``Authorizer.authorize``."""
 
 
 class ServerInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """Where an authorizer runs.
+    """The server in which an authorizer runs.
 
-    ``endpoints`` are the advertised addresses, as ``host:port``, by listener name, those of the
-    decision ports among them.
+    ``endpoints`` are the advertised addresses, as ``host:port``, by listener name, including those
+    of the decision ports.
     """
 
     cluster_id: str
@@ -99,50 +102,54 @@ class ServerInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Authorizer(Protocol):
-    """Decides, and keeps the ACLs that it decides by."""
+    """Decide about requests, and keep the ACLs for it."""
 
     def configure(self, configs: Mapping[str, str]) -> None:
-        """Take over the settings: every key of the configuration, as text; called first, once.
+        """Set every key of the configuration, as text.
+
+        The daemon calls this once, before anything else.
 
         Raises:
-            ValueError: a value that cannot be used; the text names it. The daemon does not start.
+            ValueError: a value is invalid. The text names it, and the daemon does not start.
         """
         return
 
     def start(self, server_info: ServerInfo) -> Mapping[str, Completion[None]]:
-        """Return for each endpoint when it may be opened; called once.
+        """Return a completion for each endpoint, done when the endpoint may open. Called once.
 
-        One that fails ends the daemon.
+        If one fails, the daemon ends.
         """
         return {name: Completion.of(None) for name in server_info.endpoints}
 
     def serves(self, principal: str) -> bool:
-        """Say whether this principal is answered yet: all are once the ACLs are loaded."""
+        """Return True if this principal gets answers yet. After loading, every principal does."""
         return True
 
     @abstractmethod
     def authorize(self, context: RequestContext, actions: Sequence[Action]) -> list[bool]:
-        """Return whether each action is allowed, in order, all by one state of the ACLs.
+        """Return for each action, in order, whether it is allowed.
+
+        All answers use one state of the ACLs.
 
         Raises:
-            NotReadyError: the ACLs are not loaded, and the principal is no super user.
-            InvalidQuestionError: no question can be about this principal.
+            NotReadyError: the ACLs are not loaded, and the principal is not a super user.
+            InvalidQuestionError: questions about this principal are invalid.
         """
 
     def pinned(self) -> Authorize:
-        """Return an ``authorize`` all of whose calls are judged by the state of now.
+        """Return an ``authorize`` whose calls all use the current state.
 
-        A request that asks too much for one call is asked by one of these, in slices. By itself it
-        is ``authorize``, whose every call may see a newer state.
+        A request with too many actions for one call uses it in slices. The default returns
+        ``authorize`` itself, each call of which may see a newer state.
         """
         return self.authorize
 
     def authorize_by_resource_type(
         self, context: RequestContext, operation: int, resource_type: int
     ) -> Steps[bool]:
-        """Return, in steps, whether some resource of the type may be used so.
+        """Return, in steps, True if the principal may do this to some resource of the type.
 
-        By itself it asks ``authorize`` about one resource, then reads ``acls``. Raises as
+        The default asks ``authorize`` about one resource, then reads ``acls``. Raises as
         ``authorize``.
         """
         check_by_resource_type(operation, resource_type)
@@ -159,42 +166,45 @@ class Authorizer(Protocol):
     def create_acls(
         self, context: RequestContext, acls: Sequence[Acl]
     ) -> Sequence[Completion[None]]:
-        """Create; one completion an item, in order, that fails with that item's error."""
+        """Create ACLs.
+
+        Return one completion per item, in order, which fails with that item's error.
+        """
 
     @abstractmethod
     def delete_acls(
         self, context: RequestContext, filters: Sequence[AclFilter]
     ) -> Sequence[Completion[Deleted]]:
-        """Delete; one completion a filter, in order."""
+        """Delete ACLs. Return one completion per filter, in order."""
 
     @abstractmethod
     def acls(self, filter: AclFilter) -> Iterator[Sequence[Acl]]:
         """Yield the ACLs that ``filter`` matches, in slices, all of one state.
 
-        Others are served between two slices, so making one is short work. A slice may be empty.
+        Other tasks run between two slices, so making one must be short work. A slice may be empty.
         """
 
     def acl_count(self) -> int:
-        """Return the number of ACLs, -1 where it is not known."""
+        """Return the number of ACLs, or -1 if it is not known."""
         return -1
 
     @property
     def reconfigurable_configs(self) -> frozenset[str]:
-        """The keys that ``reconfigure`` takes while the daemon runs."""
+        """The keys that ``reconfigure`` can change while the daemon runs."""
         return frozenset()
 
     def validate_reconfiguration(self, configs: Mapping[str, str]) -> None:
-        """Say whether ``reconfigure`` would take ``configs``, and change nothing.
+        """Check whether ``reconfigure`` would accept ``configs``. Change nothing.
 
         Raises:
-            ValueError: a value that cannot be used; the text names it.
+            ValueError: a value is invalid. The text names it.
         """
         return
 
     def reconfigure(self, configs: Mapping[str, str]) -> None:
-        """Take over ``configs``, validated before: all keys, of which some have changed."""
+        """Apply ``configs``, already validated: all keys, some of which have changed."""
         return
 
     def close(self) -> None:
-        """End: what ``start`` has not completed fails."""
+        """End. Completions of ``start`` that are not done fail."""
         return

@@ -1,4 +1,4 @@
-"""The results of work that another task does, one an item: KIP-504's CompletionStage."""
+"""The result of work that another task does, one per item: KIP-504's CompletionStage."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ T = TypeVar("T")
 
 
 class Completion(Generic[T]):
-    """An awaitable that ends once, with a value or an error; any number of tasks may wait.
+    """An awaitable that ends once, with a value or an error. Any number of tasks may wait for it.
 
-    Whoever waits may be cancelled: the work goes on, and its result stays to be awaited again.
+    If a waiting task is cancelled, the work continues, and the result can be awaited again.
     """
 
     def __init__(self) -> None:
@@ -23,7 +23,7 @@ class Completion(Generic[T]):
 
     @classmethod
     def of(cls, value: T) -> Completion[T]:
-        """Return one that is done already."""
+        """Return a completion that is already done."""
         completion = cls()
         completion.succeed(value)
         return completion
@@ -34,13 +34,13 @@ class Completion(Generic[T]):
 
     @property
     def error(self) -> Exception | None:
-        """The error of one that is done, None where it has a value."""
+        """The error of a done completion, or None if it has a value."""
         assert self.is_done, "not done yet"
         return self._error
 
     @property
     def whole(self) -> Completion[Any]:
-        """What this ends with: itself, or that of which it is an item."""
+        """The completion that this one ends with: itself, or the one of which it is an item."""
         return self
 
     def succeed(self, value: T) -> None:
@@ -54,19 +54,19 @@ class Completion(Generic[T]):
         self._done.set()
 
     def result(self) -> T:
-        """Return the value, or raise the error, of one that is done."""
+        """Return the value of a done completion, or raise its error."""
         error = self.error
         if error is not None:
-            # Items share errors: each raise would add to the traceback that the one before left.
+            # Items share errors: without this, each raise would extend the same traceback.
             raise error.with_traceback(None)
         return self._value
 
     async def wait_until_done(self) -> None:
-        """Wait for the end, whichever it is."""
+        """Wait for the end, whether it succeeds or fails."""
         await self._done.wait()
 
     async def wait(self) -> T:
-        """Wait for the end; return the value or raise the error."""
+        """Wait for the end. Return the value or raise the error."""
         await self.wait_until_done()
         return self.result()
 
@@ -75,13 +75,13 @@ class Completion(Generic[T]):
 
 
 class ItemCompletions(Sequence[Completion[T]]):
-    """One completion an item, of items that end together: each is made when it is looked at.
+    """One completion per item, for items that end together. Each is created when it is read.
 
-    A request may have hundreds of thousands of items. To make, end and free as many completions
-    would hold the event loop.
+    Why not a list? A request may have hundreds of thousands of items, and creating, completing and
+    freeing as many objects would block the event loop.
 
     Args:
-        whole: ends with each item's value or error, in their order, or with an error for all.
+        whole: ends with each item's value or error, in order, or with one error for all.
     """
 
     def __init__(self, whole: Completion[Sequence[T | Exception]], count: int) -> None:
@@ -108,7 +108,7 @@ class ItemCompletions(Sequence[Completion[T]]):
 
 
 class _ItemCompletion(Completion[T]):
-    """A view of one item; only the whole is completed."""
+    """A view of one item. Only the whole is completed."""
 
     def __init__(self, whole: Completion[Sequence[T | Exception]], place: int) -> None:
         self._whole = whole

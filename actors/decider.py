@@ -1,7 +1,7 @@
-"""What a decision surface asks: an authorizer that names the rule behind each of its answers.
+"""The interface of decision surfaces: an authorizer that names the rule behind each answer.
 
-Invariant: one request uses one ``Authority``, so one snapshot and one set of settings; a later one
-is never mixed in.
+**Invariant:** one request uses one ``Authority``, and so one snapshot and one set of settings. A
+later one is never mixed in.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ KAFKA_SURFACE: Final = "Kafka"
 
 
 class Authority(msgspec.Struct, frozen=True, gc=False):
-    """What one request is judged by; ``snapshot`` is None until the ACLs are loaded."""
+    """The state that decides one request. ``snapshot`` is None until the ACLs are loaded."""
 
     snapshot: AclSnapshot | None
     settings: AuthorizerSettings
@@ -33,7 +33,7 @@ class Authority(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(slots=True)
 class DecisionCounts:
-    """How many questions one surface has put, by how they ended."""
+    """The number of questions that one surface asked, by outcome."""
 
     allowed: int = 0
     denied: int = 0
@@ -42,7 +42,7 @@ class DecisionCounts:
 
 
 Judge: TypeAlias = Callable[[str, str | None, int, int, str], bool]
-"""Says whether a question, given by its fields, is allowed."""
+"""A function that returns True if a question, given by its fields, is allowed."""
 
 
 class Decider(Authorizer, Protocol):
@@ -53,18 +53,21 @@ class Decider(Authorizer, Protocol):
         """The counts by surface."""
 
     def counts_of(self, surface: str) -> DecisionCounts:
-        """Return the counts that one surface has its questions counted in."""
+        """Return the counts of one surface, to which its questions are added."""
 
     def newest(self) -> Authority:
-        """Return what a request that begins now is judged by, to its end."""
+        """Return the state for a request that begins now.
+
+        It must be used until the request ends.
+        """
 
     async def wait_until_applied(self, offset: int) -> None:
-        """Return as soon as the log is applied up to ``offset``; for ever, where it never is."""
+        """Return as soon as the log is applied up to ``offset``. This may never happen."""
 
     def judge(self, authority: Authority, request_name: str) -> Judge:
-        """Return what tells whether each of many questions is allowed, without the rule, but fast.
+        """Return a fast function for many questions, which answers without the rule.
 
-        It has them audited; whoever asks counts them. It raises as ``decide``.
+        It audits the questions, and the caller counts them. It raises as ``decide``.
         """
 
     def decide(
@@ -76,14 +79,14 @@ class Decider(Authorizer, Protocol):
         action: Action | None = None,
         known: Decision | None = None,
     ) -> Decision:
-        """Return the decision and its rule; count it, and have it audited.
+        """Return the decision and its rule. Count it, and have it audited.
 
         Args:
-            action: what the audit is to know beside the question.
-            known: what the same authority has decided of the question before. It is returned,
-                where nothing but the authority decides.
+            action: details for the audit log beside the question.
+            known: the earlier decision of the same state about the question. It is returned, unless
+                something other than the state decides.
 
         Raises:
-            NotReadyError: the ACLs are not loaded, and the principal is no super user.
-            InvalidQuestionError: no question can be about this principal.
+            NotReadyError: the ACLs are not loaded, and the principal is not a super user.
+            InvalidQuestionError: questions about this principal are invalid.
         """

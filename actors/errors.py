@@ -1,4 +1,4 @@
-"""Why an actor ends the daemon."""
+"""The errors of actors, several of which end the daemon."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from authorizerd.image.errors import ChangeError
 
 
 class UnfitChangeError(Exception):
-    """A committed batch does not fit the ACLs before it; no snapshot is better than a wrong one."""
+    """A committed batch contradicts the ACLs before it. No snapshot is better than a wrong one."""
 
     def __init__(self, offset: int, error: ChangeError) -> None:
         super().__init__(f"the batch that ends at log offset {offset} does not fit: {error}")
@@ -14,20 +14,20 @@ class UnfitChangeError(Exception):
 
 
 class UpdateRefusedError(Exception):
-    """An update that was not done, and never will be."""
+    """An update that was not done, and will not be."""
 
 
 class LogWriteError(Exception):
-    """The log could not be written, so it is not known what of it is durable."""
+    """The log could not be written, so it is not known how much of it is durable."""
 
 
 class SecurityDisabledError(Exception):
-    """There is no authorizer, so there are no ACLs (SECURITY_DISABLED); the text is Kafka's."""
+    """There is no authorizer, and so there are no ACLs (SECURITY_DISABLED). The text is Kafka's."""
 
 
 class AuthorizerFaultError(Exception):
-    """An authorizer that is not the built-in one has failed, or broken the protocol."""
+    """A plugged-in authorizer failed, or violated the protocol."""
 
 
 class EndpointStartError(Exception):
-    """The authorizer could not start an endpoint, which therefore never opens."""
+    """The authorizer could not start an endpoint, so the endpoint never opens."""

@@ -1,8 +1,8 @@
 """The ListenerGate: which endpoints are open.
 
-Invariant: an endpoint opens when the authorizer has started it, which for the built-in one means
-once the ACLs are loaded, or at once where it may start early. None closes again while the daemon
-runs.
+**Invariant:** an endpoint opens once the authorizer has started it. The built-in authorizer does so
+when the ACLs are loaded, or at once for an early start listener. An open endpoint stays open while
+the daemon runs.
 
 Source: KIP-504, Authorizer.start; KIP-801, "Early Start Listeners".
 """
@@ -19,9 +19,11 @@ from authorizerd.actors.published import Published
 
 
 class ListenerGate:
-    """Args:
-    started: of each endpoint, when the authorizer has started it.
-    free: endpoints that no authorizer is asked about.
+    """Open endpoints as the authorizer starts them.
+
+    Args:
+        started: for each endpoint, a completion that is done when the authorizer has started it.
+        free: endpoints that do not depend on the authorizer.
     """
 
     def __init__(
@@ -43,7 +45,7 @@ class ListenerGate:
         return endpoint in self._open.newest
 
     async def wait_until_open(self, endpoint: str) -> None:
-        """Return as soon as ``endpoint`` may be accepted from."""
+        """Return as soon as ``endpoint`` may accept connections."""
         assert endpoint in self._endpoints, endpoint
         await self._open.wait_until(lambda open_now: endpoint in open_now)
 
@@ -55,7 +57,7 @@ class ListenerGate:
         """Open each endpoint when it is started, then end.
 
         Raises (in a group):
-            EndpointStartError: an endpoint that never will be.
+            EndpointStartError: an endpoint can never open.
         """
         async with trio.open_nursery() as nursery:
             for endpoint, completion in self._started.items():
@@ -65,6 +67,6 @@ class ListenerGate:
     async def _open_when_started(self, endpoint: str, completion: Completion[None]) -> None:
         try:
             await completion.wait()
-        except Exception as error:  # whatever an authorizer ends it with, it never opens
+        except Exception as error:  # an authorizer may fail it with any error
             raise EndpointStartError(f"{endpoint} cannot be opened: {error}") from error
         self._open.publish(self._open.newest | {endpoint})

@@ -1,7 +1,7 @@
-"""No authorizer: what an empty ``authorizer.class.name`` means.
+"""The authorizer for an empty ``authorizer.class.name``: there is none.
 
-Law: every check passes, and there are no ACLs to be managed. Whoever can connect may do anything,
-as with a broker of Kafka's that has no authorizer.
+**Invariant:** every check passes, and there are no ACLs to manage. Anyone who can connect may do
+anything, as with a Kafka broker without an authorizer.
 
 Source: Kafka 4.3 AuthHelper, AclApis.
 """
@@ -21,7 +21,7 @@ _NOT_CONFIGURED = "No Authorizer is configured"
 
 
 class NoAuthorizer(Authorizer):
-    """Raises (all that manages ACLs): SecurityDisabledError."""
+    """Allow everything. Every method that manages ACLs raises SecurityDisabledError."""
 
     def authorize(self, context: RequestContext, actions: Sequence[Action]) -> list[bool]:
         return [True] * len(actions)

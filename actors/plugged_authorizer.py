@@ -1,9 +1,9 @@
-"""An authorizer that somebody else wrote, as decision surfaces and listeners may trust it.
+"""A wrapper that makes a third-party authorizer safe for decision surfaces and listeners.
 
-**Invariant:** its faults are its own. Where it raises what it may not (SystemExit and
-KeyboardInterrupt among them), answers too few or too many, or answers with values of other types,
-nobody is let in and the item fails; the daemon lives. No call of it awaits anything, so no
-cancellation of ours can come out of one.
+**Invariant:** a fault of the authorizer never ends the daemon and never allows anything. If it
+raises an unexpected error (including SystemExit and KeyboardInterrupt), or returns the wrong number
+or type of answers, the request is denied and the item fails. None of its calls awaits anything, so
+none can end in our cancellation.
 
 Source: KIP-504 (Authorizer).
 """
@@ -44,10 +44,12 @@ _NO_SETTINGS: Final = AuthorizerSettings()
 
 
 class PluggedAuthorizer(Decider):
-    """Args:
-    name: what its decisions are said to rest on.
-    snapshot: whose offset its answers carry.
-    on_failure: told what it did that it may not.
+    """Check every call of a third-party authorizer.
+
+    Args:
+        name: the rule named for its decisions.
+        snapshot: its offset is reported with the answers.
+        on_failure: called with each fault of the authorizer.
     """
 
     def __init__(
@@ -76,11 +78,15 @@ class PluggedAuthorizer(Decider):
         return Authority(self._snapshot.newest, _NO_SETTINGS)
 
     def configure(self, configs: Mapping[str, str]) -> None:
-        """Raises: whatever the authorizer does; the daemon does not start then."""
+        """Configure the authorizer. Any error it raises stops the daemon from starting."""
         self._authorizer.configure(configs)
 
     def start(self, server_info: ServerInfo) -> Mapping[str, Completion[None]]:
-        """Raises: EndpointStartError, where it fails, or an endpoint is forgotten."""
+        """Start the authorizer.
+
+        Raises:
+            EndpointStartError: it failed, or did not return every endpoint.
+        """
         try:
             started = dict(self._authorizer.start(server_info))
         except BaseException as error:
@@ -88,25 +94,27 @@ class PluggedAuthorizer(Decider):
             raise EndpointStartError(f"the authorizer could not start: {reason}") from error
         for name in server_info.endpoints:
             if not isinstance(started.get(name), Completion):
-                raise EndpointStartError(f"the authorizer said nothing of endpoint {name}")
+                raise EndpointStartError(
+                    f"the authorizer returned no completion for endpoint {name}"
+                )
         return {name: started[name] for name in server_info.endpoints}
 
     def serves(self, principal: str) -> bool:
         try:
             return self._authorizer.serves(principal) is True
-        except BaseException as error:  # noqa: BLE001 - in doubt nobody is served
+        except BaseException as error:  # noqa: BLE001 - in doubt, serve nobody
             self._on_failure(error)
             return False
 
     def authorize(self, context: RequestContext, actions: Sequence[Action]) -> list[bool]:
-        """As ``Authorizer.authorize``; what fails is denied."""
+        """As ``Authorizer.authorize``. Failures deny."""
         return self._authorize(self._authorizer.authorize, context, actions, self._kafka_counts())
 
     def pinned(self) -> Authorize:
-        """As ``Authorizer.pinned``; what fails is denied."""
+        """As ``Authorizer.pinned``. Failures deny."""
         try:
             authorize = self._authorizer.pinned()
-        except BaseException as error:  # noqa: BLE001 - one call at a time may still do
+        except BaseException as error:  # noqa: BLE001 - unpinned calls may still work
             self._on_failure(error)
             return self.authorize
         return lambda context, actions: self._authorize(
@@ -123,7 +131,7 @@ class PluggedAuthorizer(Decider):
         )
 
     def judge(self, authority: Authority, request_name: str) -> Judge:
-        """As ``Decider.judge``; what fails is denied. ``authority`` has no say."""
+        """As ``Decider.judge``. Failures deny. ``authority`` is ignored."""
 
         def allows(
             principal: str,
@@ -146,7 +154,7 @@ class PluggedAuthorizer(Decider):
         action: Action | None = None,
         known: Decision | None = None,
     ) -> Decision:
-        """As ``Decider.decide``; what fails is denied. ``authority`` and ``known`` have no say."""
+        """As ``Decider.decide``. Failures deny. ``authority`` and ``known`` are ignored."""
         if action is None:
             action = Action(question.operation, question.resource_type, question.resource_name)
         context = RequestContext(
@@ -170,7 +178,7 @@ class PluggedAuthorizer(Decider):
         except InvalidQuestionError:
             counts.invalid += len(actions)
             raise
-        except BaseException as error:  # noqa: BLE001 - in doubt nobody is let in
+        except BaseException as error:  # noqa: BLE001 - in doubt, deny
             self._on_failure(error)
             answers = [False] * len(actions)
         allowed = sum(answers)
@@ -181,7 +189,7 @@ class PluggedAuthorizer(Decider):
     def authorize_by_resource_type(
         self, context: RequestContext, operation: int, resource_type: int
     ) -> Steps[bool]:
-        """As ``Authorizer.authorize_by_resource_type``; what fails is denied."""
+        """As ``Authorizer.authorize_by_resource_type``. Failures deny."""
         try:
             answer = yield from guarded(
                 lambda: self._authorizer.authorize_by_resource_type(
@@ -190,7 +198,7 @@ class PluggedAuthorizer(Decider):
                 NotReadyError,
                 InvalidQuestionError,
             )
-        except AuthorizerFaultError as fault:  # in doubt nobody is let in
+        except AuthorizerFaultError as fault:  # in doubt, deny
             self._on_failure(fault)
             return False
         return answer is True
@@ -216,7 +224,7 @@ class PluggedAuthorizer(Decider):
             check_count(completions, items)
         except SecurityDisabledError:
             raise
-        except BaseException as error:  # noqa: BLE001 - it costs this request's items, no more
+        except BaseException as error:  # noqa: BLE001 - fail only this request's items
             self._on_failure(error)
             failed: Completion[Sequence[Value | Exception]] = Completion()
             failed.fail(as_fault(error))
@@ -227,7 +235,7 @@ class PluggedAuthorizer(Decider):
         """As ``Authorizer.acls``.
 
         Raises:
-            AuthorizerFaultError: the authorizer failed, or gave something other than ACLs.
+            AuthorizerFaultError: the authorizer failed, or returned something other than ACLs.
         """
         try:
             for acls in guarded(lambda: self._authorizer.acls(filter), SecurityDisabledError):
@@ -239,22 +247,22 @@ class PluggedAuthorizer(Decider):
     def acl_count(self) -> int:
         try:
             return checked_count(self._authorizer.acl_count())
-        except BaseException as error:  # noqa: BLE001 - a scrape must not fail for it
+        except BaseException as error:  # noqa: BLE001 - a metrics scrape must not fail
             self._on_failure(error)
             return -1
 
     @property
     def reconfigurable_configs(self) -> frozenset[str]:
-        """As ``Authorizer.reconfigurable_configs``; none where it fails."""
+        """As ``Authorizer.reconfigurable_configs``. Empty if that fails."""
         try:
             names = self._authorizer.reconfigurable_configs
             return frozenset(map(str, names))
-        except BaseException as error:  # noqa: BLE001 - in doubt nothing is changed
+        except BaseException as error:  # noqa: BLE001 - in doubt, change nothing
             self._on_failure(error)
             return frozenset()
 
     def validate_reconfiguration(self, configs: Mapping[str, str]) -> None:
-        """Raises: an Exception, whatever the authorizer does; nothing is changed then."""
+        """As ``Authorizer.validate_reconfiguration``. Any error is raised as an Exception."""
         try:
             self._authorizer.validate_reconfiguration(configs)
         except Exception:
@@ -266,11 +274,11 @@ class PluggedAuthorizer(Decider):
     def reconfigure(self, configs: Mapping[str, str]) -> None:
         try:
             self._authorizer.reconfigure(configs)
-        except BaseException as error:  # noqa: BLE001 - it had agreed; what it does now is its own
+        except BaseException as error:  # noqa: BLE001 - it has already accepted the values
             self._on_failure(error)
 
     def close(self) -> None:
         try:
             self._authorizer.close()
-        except BaseException as error:  # noqa: BLE001 - the daemon ends all the same
+        except BaseException as error:  # noqa: BLE001 - the daemon ends anyway
             self._on_failure(error)

@@ -1,7 +1,7 @@
-"""What a plugged-in authorizer hands out, checked before anything is made of it.
+"""Check the values that a third-party authorizer returns, before anything uses them.
 
-**Invariant:** what is of another type than KIP-504 says is an AuthorizerFaultError, never another
-error later on.
+**Invariant:** a value of a type that KIP-504 does not allow raises AuthorizerFaultError at once,
+and no other error later.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _ACLS_MAX: Final = 2**53
 
 
 class CheckedCompletions(Sequence[Completion[Value]]):
-    """The authorizer's completions, each of which checks its end when it is looked at.
+    """The authorizer's completions. Each result is checked when it is read.
 
     Args:
-        kind: what each has to be done with; None: with anything.
-        on_failure: told what one is done with that it may not be.
+        kind: the expected type of the results; None accepts any.
+        on_failure: called with each fault found in a result.
 
     Raises:
-        AuthorizerFaultError: one of them is not a completion.
+        AuthorizerFaultError: an item is not a completion.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class CheckedCompletions(Sequence[Completion[Value]]):
 
 
 class _CheckedCompletion(Completion[Value]):
-    """A view of one that the authorizer completes."""
+    """A checked view of one completion. The authorizer completes it."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class _CheckedCompletion(Completion[Value]):
 
     @property
     def error(self) -> Exception | None:
-        """The error of one that is done; a fault where it is done with what it may not be."""
+        """The error of a done completion. A result of the wrong type is an AuthorizerFaultError."""
         error: object = self._inner.error
         if isinstance(error, Exception):
             return error
@@ -100,7 +100,9 @@ class _CheckedCompletion(Completion[Value]):
         if self._fault is None and self._kind is not None:
             value = self._inner.result()
             if not _is_deleted(value):
-                self._fault = AuthorizerFaultError(f"{type(value).__name__} in place of deletions")
+                self._fault = AuthorizerFaultError(
+                    f"expected the result of a deletion, found {type(value).__name__}"
+                )
                 self._on_failure(self._fault)
         return self._fault
 
@@ -127,13 +129,13 @@ class _CheckedCompletion(Completion[Value]):
 def guarded(
     begin: Callable[[], Iterable[Value]], *passed: type[Exception]
 ) -> Generator[Value, None, object]:
-    """Yield what an iterator of the authorizer's yields, and return its value.
+    """Yield the values of an authorizer's iterator, and return its return value.
 
     Args:
-        passed: errors that are its right to raise.
+        passed: errors that the authorizer may raise.
 
     Raises:
-        AuthorizerFaultError: from any other error.
+        AuthorizerFaultError: the authorizer raised any other error.
     """
     try:
         steps = iter(begin())
@@ -150,17 +152,17 @@ def guarded(
             raise
         except BaseException as error:
             raise _fault_of(error) from error
-        yield value  # outside of what is caught: here the caller may give up
+        yield value  # outside the try: errors of the caller are not the authorizer's
 
 
 def checked_slices(acls: object) -> Iterator[Sequence[Acl]]:
-    """Yield the ACLs of one slice, in slices that are no longer than they may be.
+    """Yield the ACLs of one slice, in slices of bounded length.
 
     Raises:
         AuthorizerFaultError: these are not ACLs.
     """
     if not isinstance(acls, Sequence):
-        raise AuthorizerFaultError(f"{type(acls).__name__} in place of a sequence of ACLs")
+        raise AuthorizerFaultError(f"expected a sequence of ACLs, found {type(acls).__name__}")
     for start in range(0, len(acls), _ACLS_PER_SLICE):
         some = acls[start : start + _ACLS_PER_SLICE]
         _check_kinds(some, Acl)
@@ -170,7 +172,7 @@ def checked_slices(acls: object) -> Iterator[Sequence[Acl]]:
 
 
 def _is_deleted(value: object) -> bool:
-    """Return True if ``value`` is the result of a deletion, with values of its own types in it."""
+    """Return True if ``value`` is the result of a deletion whose fields have the right types."""
     if not isinstance(value, Deleted):
         return False
     acls: object = value.acls
@@ -192,11 +194,11 @@ def _are_acls(values: Sequence[object]) -> bool:
 def _check_kinds(values: Sequence[object], wanted: type) -> None:
     for kind in set(map(type, values)):
         if not issubclass(kind, wanted):
-            raise AuthorizerFaultError(f"{kind.__name__} in place of {wanted.__name__}")
+            raise AuthorizerFaultError(f"expected {wanted.__name__}, found {kind.__name__}")
 
 
 def as_fault(error: BaseException) -> Exception:
-    """Return what an item or a request may fail with, for whatever the authorizer has raised."""
+    """Return the error that an item or request fails with after the authorizer raised ``error``."""
     return error if isinstance(error, Exception) else _fault_of(error)
 
 
@@ -227,10 +229,10 @@ def checked_count(count: object) -> int:
     """Return ``count``.
 
     Raises:
-        AuthorizerFaultError: it is not a number, or not one that a metric can show.
+        AuthorizerFaultError: it is not a number.
     """
     if not isinstance(count, int):
-        raise AuthorizerFaultError(f"{type(count).__name__} in place of the number of ACLs")
+        raise AuthorizerFaultError(f"expected the number of ACLs, found {type(count).__name__}")
     if not -1 <= count <= _ACLS_MAX:
         raise AuthorizerFaultError("the number of ACLs is out of range")
     return count

@@ -1,4 +1,4 @@
-"""A value that one actor replaces and every other task only reads."""
+"""A value that one actor replaces and all other tasks only read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class View(Generic[T]):
-    """The reading side: the newest value, and a wait for a later one."""
+    """The read side: the newest value, and a wait for a later one."""
 
     def __init__(self, first: T) -> None:
         self._newest = first
@@ -22,10 +22,10 @@ class View(Generic[T]):
         return self._newest
 
     async def wait_until(self, accepts: Callable[[T], bool]) -> T:
-        """Return the newest value as soon as ``accepts`` holds for it.
+        """Return the newest value as soon as ``accepts`` returns True for it.
 
-        Values replaced while this task was not running are not seen, so ``accepts`` should stay
-        true once true (``offset >= n``, never ``== n``).
+        This task may miss values that were replaced before it ran. So once ``accepts`` is true, it
+        should stay true for later values (``offset >= n``, never ``== n``).
         """
         await trio.lowlevel.checkpoint()
         while not accepts(self._newest):
@@ -34,7 +34,7 @@ class View(Generic[T]):
 
 
 class Published(View[T]):
-    """The writing side; its actor keeps it and hands out ``View``."""
+    """The write side. The owning actor keeps it and hands out ``View``."""
 
     def publish(self, value: T) -> None:
         self._newest = value

@@ -1,8 +1,8 @@
-"""The purgatory: requests that wait for completions which are not all done yet.
+"""The purgatory: requests that wait for completions.
 
-Invariant: a request whose completions are all done when it comes is never counted here, and one
-that waits leaves when the last is done, when its time is up, or when its caller is cancelled. The
-work it waits for goes on in any case.
+**Invariant:** a request whose completions are all done on arrival is never counted. A waiting
+request leaves when the last completion is done, its time is up, or its caller is cancelled. The
+work it waits for continues in any case.
 
 Source: KIP-504, "Purgatory metrics"; Kafka 4.3 DelayedFuturePurgatory.
 """
@@ -20,9 +20,9 @@ _ITEMS_PER_TURN: Final = 256
 
 
 class Purgatory:
-    """``requests_waiting`` and ``items_waiting`` are what its two metrics show.
+    """Count the waiting requests and items, for the two metrics of the purgatory.
 
-    ``timeout_ms`` may be changed, for those that begin to wait from then on.
+    ``timeout_ms`` may be changed. The new value applies to later waits.
     """
 
     def __init__(self, timeout_ms: int) -> None:
@@ -31,9 +31,9 @@ class Purgatory:
         self.items_waiting = 0
 
     async def wait(self, completions: Sequence[Completion[Any]]) -> None:
-        """Return when all are done or the time is up; those that are not done then may still be.
+        """Return when all completions are done or the time is up. Some may then still be pending.
 
-        Cancelled, it leaves the completions as they are.
+        Cancellation leaves the completions unchanged.
         """
         pending: dict[Completion[Any], int] = {}
         for place, completion in enumerate(completions, 1):
@@ -50,7 +50,7 @@ class Purgatory:
         try:
             with trio.move_on_after(self.timeout_ms / 1000):
                 for place, (whole, items) in enumerate(pending.items(), 1):
-                    if not whole.is_done:  # they are mostly done together, and a wait costs
+                    if not whole.is_done:  # most are done together, and each wait has a cost
                         await whole.wait_until_done()
                     elif place % _ITEMS_PER_TURN == 0:
                         await trio.lowlevel.checkpoint()

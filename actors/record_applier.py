@@ -1,14 +1,14 @@
-"""The RecordApplier: committed changes in, ACL snapshots and cluster images out, in log order.
+"""The RecordApplier turns committed changes into ACL snapshots and cluster images, in log order.
 
-Invariant: it alone replaces the two, and publishes them together: whoever reads both without
-waiting in between sees one state of the log. Nothing is published before the source says that it
-has handed on everything up to the high water mark; from then on every batch shows whole or not at
-all. A batch that does not fit what came before means the log or this code is wrong, so the error
-ends the daemon.
+**Invariant:** only the applier replaces the snapshot and the image, and it publishes them together:
+a task that reads both without awaiting in between sees one state of the log. Nothing is published
+before the source reports that it has passed on everything up to the high water mark. From then on,
+every batch becomes visible atomically. A batch that contradicts the state before it means that the
+log or this code is wrong, so the error ends the daemon.
 
-It works in slices, with a checkpoint after each: the unit of what shows is the batch, the unit of
-what holds the event loop is the slice. Once it has loaded, and after each slice from then on, it
-calls ``settle``: the objects that now exist will stay.
+The applier works in slices, with a checkpoint after each, so that a long batch does not block the
+event loop. After loading, and after each later slice, it calls ``settle``: the objects that exist
+now will live long.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class CaughtUp:
-    """Said once by a source: everything up to the high water mark, ``offset``, was handed on."""
+    """Sent once by a source: everything up to the high water mark, ``offset``, was passed on."""
 
     offset: int
 
 
 @dataclass(frozen=True, slots=True)
 class ApplierStatistics:
-    """``offset`` and ``acls`` are -1 until the snapshot is loaded."""
+    """The state of the applier. ``offset`` and ``acls`` are -1 until the snapshot is loaded."""
 
     offset: int
     acls: int
@@ -57,6 +57,13 @@ class ApplierStatistics:
 
 
 class RecordApplier:
+    """Apply committed changes, and publish the results.
+
+    Args:
+        inbox: the batches of the source, in log order.
+        settle: called when the existing objects are expected to live long.
+    """
+
     def __init__(
         self,
         inbox: trio.MemoryReceiveChannel[ChangeBatch | CaughtUp],
@@ -70,12 +77,12 @@ class RecordApplier:
 
     @property
     def snapshot(self) -> View[AclSnapshot | None]:
-        """The newest snapshot, None until it is loaded."""
+        """The newest snapshot, or None until it is loaded."""
         return self._snapshot
 
     @property
     def cluster(self) -> View[ClusterImage]:
-        """What the log says beside ACLs, empty until it is loaded."""
+        """The newest cluster image, empty until it is loaded."""
         return self._cluster
 
     def statistics(self) -> ApplierStatistics:
@@ -90,7 +97,7 @@ class RecordApplier:
         """Load, then apply batches until every sender has closed its end.
 
         Raises:
-            UnfitChangeError: a batch that the ACLs before it do not allow.
+            UnfitChangeError: a batch contradicts the ACLs before it.
         """
         async with self._inbox:
             task_status.started()
@@ -98,12 +105,12 @@ class RecordApplier:
             if loaded is None:
                 return
             snapshot, cluster = loaded
-            del loaded  # or what was loaded would be kept for ever
+            del loaded  # otherwise this task would keep the first snapshot forever
             self._settle()
             self._publish(snapshot, cluster)
             replaced: list[AclSnapshot] = []
             async for message in self._inbox:
-                assert isinstance(message, ChangeBatch), "a source catches up once"
+                assert isinstance(message, ChangeBatch), "a source must report CaughtUp only once"
                 snapshot = await self._apply(snapshot, message, replaced)
                 cluster = await self._apply_to_cluster(cluster, message)
                 if message.is_end:
@@ -112,13 +119,13 @@ class RecordApplier:
                     await _let_go(replaced)
 
     def _publish(self, snapshot: AclSnapshot, cluster: ClusterImage) -> None:
-        """Show both; the snapshot, whose offset others wait for, when the image is there."""
+        """Publish both, the image first: other tasks wait for the offset of the snapshot."""
         if cluster is not self._cluster.newest:
             self._cluster.publish(cluster)
         self._snapshot.publish(snapshot)
 
     async def _load(self) -> tuple[AclSnapshot, ClusterImage] | None:
-        """Return what is loaded, None where the source ended before it had caught up."""
+        """Return the loaded state, or None if the source ended before it caught up."""
         builder = SnapshotBuilder()
         cluster = EMPTY_IMAGE
         async for message in self._inbox:
@@ -137,8 +144,11 @@ class RecordApplier:
     async def _apply(
         self, snapshot: AclSnapshot, batch: ChangeBatch, replaced: list[AclSnapshot]
     ) -> AclSnapshot:
-        """Return the state that follows; add those before it, in order, to ``replaced``."""
-        assert batch.last_offset > snapshot.offset, "batches are applied in log order"
+        """Return the state after ``batch``.
+
+        Append the states before it, in order, to ``replaced``.
+        """
+        assert batch.last_offset > snapshot.offset, "batches must be applied in log order"
         try:
             for changes in _slices(batch.changes):
                 replaced.append(snapshot)
@@ -162,7 +172,7 @@ class RecordApplier:
 
 
 async def _let_go(replaced: list[AclSnapshot]) -> None:
-    """Free states, the oldest first, in turns with others."""
+    """Free states, the oldest first, and let other tasks run in between."""
     replaced.reverse()
     await finish_in_turns(free(replaced, STATES_FREED_PER_STEP))
 

@@ -1,7 +1,7 @@
-"""The StandardAuthorizer: what surfaces ask, answered from the newest snapshot, counted, audited.
+"""The StandardAuthorizer: it answers questions from the newest snapshot, counts and audits them.
 
-Invariant: before the ACLs are loaded only super users are answered, and only the endpoints that
-may start early are open. Where the audit is required nobody is answered while it cannot be kept.
+**Invariant:** before the ACLs are loaded, only super users get answers, and only early start
+listeners are open. If the audit is required, nobody gets answers while it cannot be written.
 
 Source: KIP-504 (Authorizer), KIP-801 (loading, early start listeners, AclCount).
 """
@@ -38,9 +38,9 @@ class StandardAuthorizer(Decider):
     """The built-in authorizer.
 
     Args:
-        audit_log: None where nothing is audited.
-        now_s: seconds since 1970.
-        updates: where creations and deletions go, None where there are none.
+        audit_log: None if nothing is audited.
+        now_s: returns the time in seconds since 1970.
+        updates: the queue for creations and deletions, or None if they are not possible.
     """
 
     def __init__(
@@ -60,15 +60,18 @@ class StandardAuthorizer(Decider):
         self._counts: Final[dict[str, DecisionCounts]] = {}
 
     def configure(self, configs: Mapping[str, str]) -> None:
-        """Take over ``super.users`` and ``allow.everyone.if.no.acl.found``.
+        """Set ``super.users`` and ``allow.everyone.if.no.acl.found``.
 
         Raises:
-            ValueError: a value that cannot be used.
+            ValueError: a value is invalid.
         """
         self._settings = _settings_of(configs)
 
     def start(self, server_info: ServerInfo) -> Mapping[str, Completion[None]]:
-        """Return when each endpoint may open: at once if it may start early, else once loaded."""
+        """Return a completion for each endpoint.
+
+        It is done at once for an early start listener, and for the others when the ACLs are loaded.
+        """
         started = {name: Completion[None]() for name in server_info.endpoints}
         for name, completion in started.items():
             if name in server_info.early_start_listeners or self._snapshot.newest is not None:
@@ -78,7 +81,7 @@ class StandardAuthorizer(Decider):
         return started
 
     def complete_initial_load(self, error: Exception | None = None) -> None:
-        """Say that the ACLs are loaded, or why they never will be."""
+        """Report that the ACLs are loaded, or the error that prevents it."""
         starting, self._starting = self._starting, []
         for completion in starting:
             if error is None:
@@ -87,7 +90,7 @@ class StandardAuthorizer(Decider):
                 completion.fail(error)
 
     def close(self) -> None:
-        """End: what waits for the ACLs waits in vain."""
+        """End. Endpoints that still wait for the ACLs fail."""
         self.complete_initial_load(
             EndpointStartError("the authorizer was closed before the ACLs were loaded")
         )
@@ -97,11 +100,11 @@ class StandardAuthorizer(Decider):
         return frozenset((SUPER_USERS, ALLOW_EVERYONE))
 
     def validate_reconfiguration(self, configs: Mapping[str, str]) -> None:
-        """Raise ValueError where ``reconfigure`` would."""
+        """Raise ValueError if ``reconfigure`` would."""
         _settings_of(configs)
 
     def reconfigure(self, configs: Mapping[str, str]) -> None:
-        """Judge requests that begin from now on by other settings; raises as ``configure``."""
+        """Use other settings for requests that begin from now on. Raises as ``configure``."""
         self._settings = _settings_of(configs)
 
     @property
@@ -109,23 +112,26 @@ class StandardAuthorizer(Decider):
         return self._counts
 
     def newest(self) -> Authority:
-        """Return what a request that begins now is judged by, to its end."""
+        """Return the state for a request that begins now.
+
+        It must be used until the request ends.
+        """
         return Authority(self._snapshot.newest, self._settings)
 
     def counts_of(self, surface: str) -> DecisionCounts:
         return self._counts.setdefault(surface, DecisionCounts())
 
     def serves(self, principal: str) -> bool:
-        """Say whether this principal is answered now: before loading only super users are.
+        """Return True if this principal gets answers now. Before loading, only super users do.
 
-        Nobody is while the audit is required and cannot be kept.
+        Nobody does while the audit is required and cannot be written.
         """
         if self._audit_log is not None and self._audit_log.is_refusing:
             return False
         return self._snapshot.newest is not None or principal in self._settings.super_users
 
     def authorize(self, context: RequestContext, actions: Sequence[Action]) -> list[bool]:
-        """Return whether each action is allowed, in order, all by one snapshot.
+        """Return for each action, in order, whether it is allowed. All answers use one snapshot.
 
         Raises:
             NotReadyError, InvalidQuestionError: as ``decide``.
@@ -133,7 +139,7 @@ class StandardAuthorizer(Decider):
         return self._authorize(self.newest(), context, actions)
 
     def pinned(self) -> Authorize:
-        """Return an ``authorize`` all of whose calls are judged by the newest snapshot of now."""
+        """Return an ``authorize`` whose calls all use the current snapshot."""
         return partial(self._authorize, self.newest())
 
     def _authorize(
@@ -158,13 +164,16 @@ class StandardAuthorizer(Decider):
         ]
 
     async def wait_until_applied(self, offset: int) -> None:
-        """Return as soon as the newest snapshot is of ``offset`` or later."""
+        """Return as soon as the newest snapshot has ``offset`` or a later one."""
         await self._snapshot.wait_until(
             lambda newest: newest is not None and newest.offset >= offset
         )
 
     def judge(self, authority: Authority, request_name: str) -> Judge:
-        """Return what judges questions; the rule is looked for where the audit log wants it."""
+        """Return a fast function for many questions.
+
+        It looks for the rule only if the audit log needs it.
+        """
         if authority.snapshot is None or self._audit_log is not None:
             return partial(self._judge, authority, request_name)
         return partial(authorize, authority.snapshot, authority.settings)
@@ -207,16 +216,17 @@ class StandardAuthorizer(Decider):
         action: Action | None = None,
         known: Decision | None = None,
     ) -> Decision:
-        """Return the decision and its rule; count it, and hand it to the audit log.
+        """Return the decision and its rule. Count it, and pass it to the audit log.
 
         Args:
-            action: what the audit is to know beside the question.
-            known: what the same authority has decided of the question before, to be returned.
+            action: details for the audit log beside the question.
+            known: the earlier decision of the same state about the question, which is returned.
 
         Raises:
-            NotReadyError: the ACLs are not loaded, and the principal is no super user; or the
-                audit is required and cannot be kept.
-            InvalidQuestionError: the principal is ``User:*``, or the action's pattern not literal.
+            NotReadyError: the ACLs are not loaded, and the principal is not a super user; or the
+                audit is required and cannot be written.
+            InvalidQuestionError: the principal is ``User:*``, or the action's pattern is not
+                literal.
         """
         snapshot, audit_log = authority.snapshot, self._audit_log
         try:
@@ -292,10 +302,10 @@ class StandardAuthorizer(Decider):
     def authorize_by_resource_type(
         self, context: RequestContext, operation: int, resource_type: int
     ) -> Steps[bool]:
-        """Return, in steps, whether some resource of the type may be used so.
+        """Return, in steps, True if the principal may do this to some resource of the type.
 
-        All of it is judged by the newest snapshot and settings of when it begins. The audit sees
-        the question about the probe alone, as Kafka's does.
+        The whole answer uses the snapshot and settings from its beginning. The audit log gets only
+        the question about the probe, as in Kafka.
 
         Raises:
             NotReadyError, InvalidQuestionError: as ``decide``.
@@ -308,7 +318,7 @@ class StandardAuthorizer(Decider):
         if self.decide(authority, question, context.request_name, uncounted, probe).allowed:
             return True
         snapshot = authority.snapshot
-        assert snapshot is not None, "nobody is denied before the ACLs are loaded"
+        assert snapshot is not None, "no denial is possible before the ACLs are loaded"
         return (
             yield from authorize_by_resource_type(
                 snapshot, authority.settings, principal, host, operation, resource_type
@@ -318,21 +328,24 @@ class StandardAuthorizer(Decider):
     def create_acls(
         self, context: RequestContext, acls: Sequence[Acl]
     ) -> Sequence[Completion[None]]:
-        """Create; one completion an item, in order, that fails with that item's error."""
+        """Create ACLs.
+
+        Return one completion per item, in order, which fails with that item's error.
+        """
         assert self._updates is not None, "this authorizer takes no updates"
         return self._updates.create(acls)
 
     def delete_acls(
         self, context: RequestContext, filters: Sequence[AclFilter]
     ) -> Sequence[Completion[Deleted]]:
-        """Delete; one completion a filter, in order."""
+        """Delete ACLs. Return one completion per filter, in order."""
         assert self._updates is not None, "this authorizer takes no updates"
         return self._updates.delete(filters)
 
     def acls(self, filter: AclFilter) -> Iterator[Sequence[Acl]]:
         """Yield, in slices, the ACLs that ``filter`` matches, all of one snapshot.
 
-        There are none until the ACLs are loaded.
+        Yield nothing until the ACLs are loaded.
         """
         snapshot = self._snapshot.newest
         if snapshot is not None:
@@ -340,7 +353,7 @@ class StandardAuthorizer(Decider):
                 yield [acl for _, acl in found]
 
     def acl_count(self) -> int:
-        """Return the number of ACLs, -1 until they are loaded."""
+        """Return the number of ACLs, or -1 until they are loaded."""
         snapshot = self._snapshot.newest
         return -1 if snapshot is None else len(snapshot.acls)
 
@@ -359,7 +372,7 @@ def _not_literal(pattern_type: int) -> InvalidQuestionError:
 
 
 def _cannot_be_audited() -> NotReadyError:
-    return NotReadyError("the audit is required and cannot be kept")
+    return NotReadyError("the audit log is required, but cannot be written")
 
 
 def _before_loading(settings: AuthorizerSettings, principal: str) -> Decision:

@@ -1,4 +1,4 @@
-"""Long work in short steps, with a turn for every other task between them."""
+"""Run long work in short steps, and let every other task run between them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 async def finish_in_turns(steps: Steps[T]) -> T:
-    """Run a generator to its end with a checkpoint after each yield; return its value."""
+    """Run a generator to its end, with a checkpoint after each yield. Return its value."""
     while True:
         try:
             next(steps)

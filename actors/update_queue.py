@@ -1,13 +1,13 @@
-"""The UpdateQueue: creations and deletions in, one durable batch a request out, in order.
+"""The UpdateQueue: it turns requests into durable batches, one batch per request, in order.
 
-Invariant: it is the one writer of the log's tail. A request is planned against the tail (what is
-published and what was planned before it), so two equal creations in one flush write one record.
-An item is acknowledged only after the sync of its batch has returned *and* its change is applied,
-so whoever is told "created" is judged by it from then on.
+**Invariant:** the queue is the only writer at the log's tail. It plans each request against the
+tail: the published state plus everything planned since. So two equal creations in one flush write
+one record. An item is acknowledged only after the sync of its batch has returned *and* its change
+is applied, so a caller that gets "created" sees the ACL in every later decision.
 
-What waits together is written together: several batches, one append, one sync. Work that was
-accepted is done whatever becomes of its caller. An error of the log fails all that waits and ends
-the daemon: what is on the disk then is not known, and nothing may be built on it.
+Requests that wait together are written together: several batches, one append, one sync. Accepted
+work is done even if its caller is cancelled. An error of the log fails every waiting request and
+ends the daemon: the contents of the disk are then unknown, and nothing may build on them.
 
 Source: KIP-504 (asynchronous ACL updates), KIP-801; Kafka 4.3 QuorumController.
 """
@@ -42,7 +42,7 @@ from authorizerd.image.cluster import ClusterImage, apply_cluster_changes
 T = TypeVar("T")
 
 CHANGES_PER_FLUSH_MAX: Final = 20_000
-"""A flush never holds more changes of ACLs. A request has RECORDS_PER_REQUEST_MAX at most."""
+"""The maximum number of ACL changes per flush. One request has RECORDS_PER_REQUEST_MAX at most."""
 
 
 LogChange = Change | ClusterChange
@@ -50,27 +50,29 @@ LogChange = Change | ClusterChange
 
 @dataclass(frozen=True, slots=True)
 class ClusterPlan(Generic[T]):
-    """What a request changes beside ACLs, and what it is answered."""
+    """The changes of a request that does not concern ACLs, and its answer."""
 
     changes: tuple[ClusterChange, ...]
     result: T
 
 
 class ChangeLog(Protocol):
-    """Where batches become durable."""
+    """The log in which batches become durable."""
 
     async def append(self, batches: Sequence[tuple[LogChange, ...]]) -> int:
-        """Write each item of ``batches`` as one record batch, sync once, return the last offset.
+        """Write each item of ``batches`` as one record batch, and sync once.
+
+        Return the last offset.
 
         Raises:
             UpdateRefusedError: nothing was written, and a later append may succeed.
-            OSError: it is not known what of the batches is durable.
+            OSError: it is not known which batches are durable.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class _Creations:
-    """``acls`` is emptied once they are planned."""
+    """A request of creations. Planning empties ``acls``."""
 
     acls: list[Acl]
     completion: Completion[Sequence[Exception | None]]
@@ -78,7 +80,7 @@ class _Creations:
 
 @dataclass(frozen=True, slots=True)
 class _Deletions:
-    """``filters`` is emptied once they are planned."""
+    """A request of deletions. Planning empties ``filters``."""
 
     filters: list[AclFilter]
     completion: Completion[Sequence[Deleted | Exception]]
@@ -86,6 +88,8 @@ class _Deletions:
 
 @dataclass(frozen=True, slots=True)
 class _ClusterRequest:
+    """A request that does not concern ACLs."""
+
     plan: Callable[[ClusterImage], ClusterPlan[Any]]
     take: Callable[[], None]
     completion: Completion[Any]
@@ -97,9 +101,9 @@ _Plan = CreationPlan | DeletionPlan | ClusterPlan[Any]
 
 @dataclass(slots=True)
 class _Tail:
-    """The state after all that was planned, and what was planned of late.
+    """The state after everything planned so far, and the recent plans.
 
-    ``states`` leads from what is published to ``snapshot``.
+    ``states`` leads from the published state to ``snapshot``.
     """
 
     snapshot: AclSnapshot
@@ -116,7 +120,7 @@ class _Tail:
 
 @dataclass(slots=True)
 class UpdateStatistics:
-    """``requests_waiting`` were accepted and are not acknowledged yet."""
+    """The counters of the queue. ``requests_waiting`` are accepted and not acknowledged yet."""
 
     requests_waiting: int = 0
     flushes: int = 0
@@ -124,12 +128,18 @@ class UpdateStatistics:
 
 
 async def _nowhere_else() -> None:
-    """Return at once: nobody decides beside this process."""
+    """Return at once: no other process decides."""
 
 
 class UpdateQueue:
-    """Args:
-    applied_everywhere: returns once whoever else decides has applied all that is published.
+    """Accept updates, write them, and acknowledge them.
+
+    Args:
+        log: makes the batches durable.
+        applier: the inbox of the applier, which gets the durable changes.
+        requests_max: the maximum number of waiting requests. More are refused.
+        new_id: returns a new 16-byte id for an ACL.
+        applied_everywhere: returns once every other deciding process has applied what is published.
     """
 
     def __init__(
@@ -153,20 +163,20 @@ class UpdateQueue:
         self.statistics: Final = UpdateStatistics()
 
     def create(self, acls: Sequence[Acl]) -> Sequence[Completion[None]]:
-        """Queue one request of creations; one completion an item, in order.
+        """Queue one request of creations. Return one completion per item, in order.
 
-        A completion fails with an AclError (that item's fault), with UpdateRefusedError (not done)
-        or with LogWriteError (it is not known whether it was done).
+        A completion fails with an AclError (that item is invalid), UpdateRefusedError (nothing was
+        done) or LogWriteError (it is not known whether it was done).
         """
         completion: Completion[Sequence[Exception | None]] = Completion()
         self._accept(_Creations(list(acls), completion))
         return ItemCompletions(completion, len(acls))
 
     def delete(self, filters: Sequence[AclFilter]) -> Sequence[Completion[Deleted]]:
-        """Queue one request of deletions; one completion a filter, in order.
+        """Queue one request of deletions. Return one completion per filter, in order.
 
-        A completion fails with UpdateRefusedError or LogWriteError, as for ``create``; a filter's
-        own fault is part of what it is answered.
+        A completion fails with UpdateRefusedError or LogWriteError, as for ``create``. An invalid
+        filter is reported in its answer.
         """
         completion: Completion[Sequence[Deleted | Exception]] = Completion()
         self._accept(_Deletions(list(filters), completion))
@@ -175,12 +185,12 @@ class UpdateQueue:
     def change_cluster(
         self, plan: Callable[[ClusterImage], ClusterPlan[T]], take: Callable[[], None]
     ) -> Completion[T]:
-        """Queue one request of changes beside ACLs.
+        """Queue one request that does not concern ACLs.
 
         Args:
-            plan: is given the tail of the log; short, and changes nothing.
-            take: called once what was planned is durable and applied, before it is answered; what
-                it hands on to whoever else decides is waited for, too.
+            plan: called with the tail of the log. It must be quick, and changes nothing.
+            take: called once the plan is durable and applied, before the request is answered. What
+                it passes on to other deciding processes is waited for, too.
 
         The completion fails with UpdateRefusedError or LogWriteError, as for ``create``.
         """
@@ -199,13 +209,13 @@ class UpdateQueue:
             self.statistics.requests_waiting += 1
 
     def close(self) -> None:
-        """Accept no more; ``run`` ends once what was accepted is done."""
+        """Accept no more requests. ``run`` ends once the accepted ones are done."""
         self._inbox_sender.close()
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Wait until the ACLs are loaded, then write until ``close``.
 
-        Cancelled, it finishes the append under way and refuses what waits.
+        If cancelled, it finishes the current append and refuses the waiting requests.
 
         Raises:
             LogWriteError: the log could not be written.
@@ -220,15 +230,15 @@ class UpdateQueue:
                 self._refuse_all(UpdateRefusedError("the daemon is shutting down"))
 
     async def _flush(self, first: _Request) -> None:
-        """Plan ``first`` and what waits behind it, write all, apply all, answer all.
+        """Plan ``first`` and the requests waiting behind it. Write, apply and answer all of them.
 
-        Each request is planned against the tail. As many are taken as fit whatever they change.
+        Each request is planned against the tail. A flush takes as many as fit its limit of changes.
         """
         group: list[_Request] = []
         waiting = self._inbox.statistics().current_buffer_used
         try:
             snapshot = self._snapshot.newest
-            assert snapshot is not None, "nothing is flushed before it is loaded"
+            assert snapshot is not None, "nothing is flushed before the ACLs are loaded"
             tail = _Tail(snapshot, self._image.newest)
             changes = 0
             group.append(first)
@@ -247,7 +257,7 @@ class UpdateQueue:
             await self._applied_everywhere()
             for request, plan in tail.planned:
                 _answer(request, plan)
-        except UpdateRefusedError as error:  # what was planned is forgotten: nothing is written
+        except UpdateRefusedError as error:  # nothing was written: forget the plans
             for request in group:
                 _refuse(request, error)
         finally:
@@ -256,7 +266,7 @@ class UpdateQueue:
             self.statistics.requests_waiting -= len(group)
 
     async def _plan(self, tail: _Tail, request: _Request) -> int:
-        """Plan one request against the tail, and move the tail on; return how much it changes."""
+        """Plan one request against the tail, and advance the tail. Return the number of changes."""
         plan: _Plan
         match request:
             case _Creations(acls):
@@ -276,7 +286,7 @@ class UpdateQueue:
         return len(plan.changes)
 
     async def _write(self, plans: list[_Plan]) -> None:
-        """Return once what is planned, a batch each, is durable and applied."""
+        """Return once the plans, one batch each, are durable and applied."""
         if not plans:
             return
         try:
@@ -320,6 +330,6 @@ def _answer(request: _Request, plan: _Plan) -> None:
 
 
 def _refuse(request: _Request, error: UpdateRefusedError | LogWriteError) -> None:
-    """Fail it if it is not done yet."""
+    """Fail the request, unless it is already done."""
     if not request.completion.is_done:
         request.completion.fail(error)

@@ -1,1 +1,1 @@
-"""Cluster metadata other than ACLs: topics, configs, SCRAM credentials and features. Pure."""
+"""Cluster metadata other than ACLs: topics, configs, SCRAM credentials and features. No I/O."""

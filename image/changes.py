@@ -1,6 +1,7 @@
-"""What a committed record may say beside ACLs: topics, configs, SCRAM credentials, features.
+"""Changes of committed records other than ACLs: topics, configs, SCRAM credentials, features.
 
-Law: a change holds all that its record says, so that a checkpoint written from it loses nothing.
+**Invariant:** a change keeps all fields of its record, so a checkpoint written from it loses
+nothing.
 
 Source: KIP-631 (topics, configs), KIP-858 and 966 (partitions), KIP-900 (SCRAM), KIP-584.
 """
@@ -12,17 +13,17 @@ from typing import Final
 import msgspec
 
 Replicas = tuple[int, ...]
-"""Node ids; of a partition's replicas in the order of preference."""
+"""Node ids. Those of a partition's replicas are in the order of preference."""
 
 LEADER_UNCHANGED: Final = -2
 RECOVERY_STATE_UNCHANGED: Final = -1
 
 
 class Partition(msgspec.Struct, frozen=True, gc=False, kw_only=True):
-    """One partition as its records say.
+    """One partition, with the fields of its records.
 
-    ``directories`` are 16 bytes for each replica, or none at all; ``version`` is the newest of the
-    records that it comes from.
+    ``directories`` has 16 bytes for each replica, or is empty. ``version`` is the newest of the
+    records that describe the partition.
     """
 
     replicas: Replicas
@@ -40,7 +41,7 @@ class Partition(msgspec.Struct, frozen=True, gc=False, kw_only=True):
 
 
 class ScramCredential(msgspec.Struct, frozen=True, gc=False):
-    """What a SCRAM log-in is checked by; none of it is the password."""
+    """What a server needs to check a SCRAM log-in. It does not reveal the password."""
 
     salt: bytes
     stored_key: bytes
@@ -48,7 +49,7 @@ class ScramCredential(msgspec.Struct, frozen=True, gc=False):
     iterations: int
 
     def __repr__(self) -> str:
-        """Return what may stand in a log: no key."""
+        """Return a text without the keys, safe for logs."""
         return f"ScramCredential(iterations={self.iterations})"
 
 
@@ -60,7 +61,7 @@ class TopicAdded(msgspec.Struct, frozen=True, gc=False):
 
 
 class PartitionAdded(msgspec.Struct, frozen=True, gc=False):
-    """A PartitionRecord: a partition that is new, or all that is said of one anew."""
+    """A PartitionRecord: a new partition, or all fields of an existing one."""
 
     topic_id: bytes
     number: int
@@ -68,7 +69,7 @@ class PartitionAdded(msgspec.Struct, frozen=True, gc=False):
 
 
 class PartitionChanged(msgspec.Struct, frozen=True, gc=False, kw_only=True):
-    """A PartitionChangeRecord; None, and the two codes above, leave a field as it was."""
+    """A PartitionChangeRecord. None, and the two codes above, leave a field unchanged."""
 
     topic_id: bytes
     number: int
@@ -85,13 +86,13 @@ class PartitionChanged(msgspec.Struct, frozen=True, gc=False, kw_only=True):
 
 
 class TopicRemoved(msgspec.Struct, frozen=True, gc=False):
-    """A RemoveTopicRecord: the topic, its partitions and its configs are gone."""
+    """A RemoveTopicRecord: it removes the topic, its partitions and its configs."""
 
     id: bytes
 
 
 class ConfigChanged(msgspec.Struct, frozen=True, gc=False):
-    """A ConfigRecord; a value of None takes the key away. ``resource_type`` is a raw int8."""
+    """A ConfigRecord. A value of None removes the key. ``resource_type`` is a raw int8."""
 
     resource_type: int
     resource_name: str
@@ -100,7 +101,7 @@ class ConfigChanged(msgspec.Struct, frozen=True, gc=False):
 
 
 class CredentialAdded(msgspec.Struct, frozen=True, gc=False):
-    """A UserScramCredentialRecord; ``mechanism`` is a raw int8."""
+    """A UserScramCredentialRecord. ``mechanism`` is a raw int8."""
 
     user: str
     mechanism: int
@@ -115,7 +116,7 @@ class CredentialRemoved(msgspec.Struct, frozen=True, gc=False):
 
 
 class FeatureLevel(msgspec.Struct, frozen=True, gc=False):
-    """A FeatureLevelRecord: a finalized feature; level 0 takes it away."""
+    """A FeatureLevelRecord: a finalized feature. Level 0 removes it."""
 
     name: str
     level: int

@@ -1,7 +1,7 @@
-"""What the metadata log says beside ACLs at one offset, as one immutable value.
+"""The metadata log's contents other than ACLs, at one offset, as one immutable value.
 
-Law: ``apply_cluster_changes`` never changes an image, shares what did not change with the one
-before, and does no work that grows with what the image holds.
+**Invariant:** ``apply_cluster_changes`` never changes an image. The result shares every unchanged
+part with it, and the work does not grow with the size of the image.
 
 Source: Kafka 4.3 TopicsDelta, PartitionRegistration, ConfigurationsDelta, ScramDelta.
 """
@@ -35,16 +35,16 @@ from authorizerd.image.changes import (
 from authorizerd.image.errors import ClusterChangeError
 
 TOPIC_CONFIGS: Final = 2
-"""The type under which a topic's dynamic configs are kept: Kafka's ConfigResource.Type.TOPIC."""
+"""The resource type of topics' dynamic configs: Kafka's ConfigResource.Type.TOPIC."""
 
 ConfigResource = tuple[int, str]
-"""A type, as a raw int8, and a name; an empty name is the default of all resources of the type."""
+"""A type, as a raw int8, and a name. An empty name is the default for all resources of the type."""
 Login = tuple[str, int]
 """A user and a SCRAM mechanism, as a raw int8."""
 
 
 class Topic(msgspec.Struct, frozen=True, gc=False):
-    """A topic; ``id`` is its 16-byte uuid."""
+    """A topic. ``id`` is its 16-byte uuid."""
 
     name: str
     id: bytes
@@ -53,7 +53,7 @@ class Topic(msgspec.Struct, frozen=True, gc=False):
     def numbers(self) -> Iterator[int]:
         """Yield the partitions' numbers, which Kafka counts from 0, in order.
 
-        Those beyond a gap, which no controller leaves, come last and in none.
+        Numbers beyond a gap come last, in no order. No controller leaves a gap.
         """
         count = len(self.partitions)
         counted = (number for number in range(count) if number in self.partitions)
@@ -62,7 +62,7 @@ class Topic(msgspec.Struct, frozen=True, gc=False):
 
 
 class ClusterImage(msgspec.Struct, frozen=True, gc=False):
-    """``topic_names`` gives each topic id its name."""
+    """Topics, configs, credentials and features. ``topic_names`` maps each topic id to its name."""
 
     topics: Map[str, Topic] = Map()
     topic_names: Map[bytes, str] = Map()
@@ -71,7 +71,7 @@ class ClusterImage(msgspec.Struct, frozen=True, gc=False):
     features: Map[str, int] = Map()
 
     def topic_of(self, id: bytes) -> Topic | None:
-        """Return the topic of this id, None where there is none."""
+        """Return the topic with this id, or None."""
         name = self.topic_names.get(id)
         return None if name is None else self.topics[name]
 
@@ -83,8 +83,8 @@ def apply_cluster_changes(image: ClusterImage, changes: Iterable[ClusterChange])
     """Return ``image`` with ``changes`` made in order.
 
     Raises:
-        ClusterChangeError: a change that does not fit: a topic's second record, anything of a
-            topic, partition or credential that is not there.
+        ClusterChangeError: a change contradicts the image: a second record of a topic, or a change
+            of a topic, partition or credential that does not exist.
     """
     for change in changes:
         image = _apply(image, change)
@@ -99,7 +99,7 @@ def _apply(image: ClusterImage, change: ClusterChange) -> ClusterImage:
             before = _topic(image, change.topic_id).partitions.get(change.number)
             if before is None:
                 raise ClusterChangeError(
-                    f"topic {change.topic_id.hex()} has no partition {change.number} to be changed"
+                    f"topic {change.topic_id.hex()} has no partition {change.number}"
                 )
             after = _changed(before, change)
             return _with_partition(image, change.topic_id, change.number, after)
@@ -129,9 +129,9 @@ def _topic(image: ClusterImage, id: bytes) -> Topic:
 
 def _with_topic(image: ClusterImage, added: TopicAdded) -> ClusterImage:
     if added.name in image.topics:
-        raise ClusterChangeError(f"there is a topic {added.name} already")
+        raise ClusterChangeError(f"the topic {added.name} already exists")
     if added.id in image.topic_names:
-        raise ClusterChangeError(f"there is a topic with id {added.id.hex()} already")
+        raise ClusterChangeError(f"a topic with id {added.id.hex()} already exists")
     return replace(
         image,
         topics=image.topics.set(added.name, Topic(added.name, added.id)),

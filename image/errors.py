@@ -1,11 +1,11 @@
-"""What can be wrong with a committed change."""
+"""The errors of committed changes."""
 
 from __future__ import annotations
 
 
 class ChangeError(Exception):
-    """A committed change does not fit what came before: the log or this code is wrong."""
+    """A committed change contradicts the state before it: the log or this code is wrong."""
 
 
 class ClusterChangeError(ChangeError):
-    """A committed change does not fit the topics or credentials before it."""
+    """A committed change contradicts the topics or credentials before it."""

@@ -331,7 +331,7 @@ async def test_nothing_is_answered_while_a_required_audit_cannot_be_kept(princip
     log.is_refusing = True
     assert not authorizer.serves(principal)
     for ask in asked:
-        with pytest.raises(NotReadyError, match="the audit is required and cannot be kept"):
+        with pytest.raises(NotReadyError, match="the audit log is required, but cannot be written"):
             ask()
     assert counts == DecisionCounts(allowed=1, not_ready=1)
 

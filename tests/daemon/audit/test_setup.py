@@ -228,7 +228,7 @@ async def test_every_way_to_ask_is_refused_while_a_required_audit_cannot_be_kept
     responses: list[Response] = [await handler(request), await answer(place, post())]
     for response in responses:
         assert (response.status, response.content_type) == (503, "text/plain; charset=utf-8")
-        assert b"the audit is required and cannot be kept" in response.body
+        assert b"the audit log is required, but cannot be written" in response.body
     refused = await client.ask([question])
     assert (refused.error_code, refused.decisions) == (ErrorCode.AUTHORIZER_NOT_READY, b"")
     place.audit_log.is_refusing = False
