@@ -1,1 +1,1 @@
-"""Bytes to values and back, without sockets. Each room holds one protocol."""
+"""Bytes to values and back, without sockets. Each sub-package has one protocol."""

@@ -1,12 +1,12 @@
-"""What can be wrong with bytes."""
+"""The error of invalid bytes."""
 
 from __future__ import annotations
 
 
 class DecodeError(Exception):
-    """Bytes that are not what they should be.
+    """The bytes are invalid.
 
-    ``position`` is the byte, from the start of what was being read, where that showed.
+    ``position`` is the byte at which the fault was found, from the start of the data being read.
     """
 
     def __init__(self, reason: str, position: int) -> None:

@@ -1,6 +1,6 @@
-"""What Kafka connections and decision streams carry: frames, a size and so many bytes.
+"""The frames of Kafka connections and decision streams: a 4-byte size, then that many bytes.
 
-Nothing behind a frame that was refused is looked at.
+After an invalid frame, the rest of the connection's data is ignored.
 
 Source: Kafka 4.3 NetworkReceive.
 """
@@ -17,7 +17,7 @@ _JOINED_BYTES_MAX: Final = 65536
 
 
 class Frames:
-    """Cuts what was received into frames."""
+    """Split received data into frames."""
 
     __slots__ = ("_broken", "_buffer")
 
@@ -30,15 +30,15 @@ class Frames:
         return len(self._buffer)
 
     def receive_data(self, data: bytes | bytearray) -> None:
-        """Take what the peer sent; once a frame was refused, drop it."""
+        """Add data from the peer. After an invalid frame, data is dropped."""
         if not self._broken:
             self._buffer += data
 
     def next(self, bytes_max: int) -> bytearray | None:
-        """Return the bytes of the next frame, None until all have come.
+        """Return the bytes of the next frame, or None until it is complete.
 
         Raises:
-            DecodeError: its size is negative, or above ``bytes_max``.
+            DecodeError: the size is negative or above ``bytes_max``.
         """
         buffer = self._buffer
         if len(buffer) < SIZE_BYTES:
@@ -50,7 +50,7 @@ class Frames:
         behind = len(buffer) - end
         if behind < 0:
             return None
-        # To copy a large frame takes milliseconds: of it and what is behind it, the smaller moves.
+        # Copying a large frame takes milliseconds: copy the smaller of it and the data after it.
         if size <= behind:
             frame = buffer[SIZE_BYTES:end]
             del buffer[:end]
@@ -61,21 +61,21 @@ class Frames:
         return buffer
 
     def refuse(self, reason: str, position: int) -> DecodeError:
-        """Return the error, for the caller to raise, after which no frame comes any more."""
+        """Return the error for the caller to raise. No frame is returned from then on."""
         self._broken = True
         self._buffer = bytearray()
         return DecodeError(reason, position)
 
 
 def frame(*content: bytes | bytearray) -> bytes:
-    """Return one frame of all the content."""
+    """Return one frame with all the content."""
     return b"".join((sum(map(len, content)).to_bytes(SIZE_BYTES, "big"), *content))
 
 
 def frame_pieces(head: bytes, body: Sequence[bytes | bytearray]) -> list[bytes | bytearray]:
-    """Return one frame in pieces to be sent one after the other; a small one is a single piece.
+    """Return one frame in pieces, to be sent one after the other. A small frame is a single piece.
 
-    Those of a large one are not joined, which would take too long at once.
+    The pieces of a large frame are not joined, since that would take too long in one step.
     """
     size = len(head) + sum(map(len, body))
     if size <= _JOINED_BYTES_MAX:

@@ -1,4 +1,4 @@
-"""Kafka's primitive types: a reader that never passes its end, and what writes them.
+"""Kafka's primitive types: a bounds-checked reader, and functions that write them.
 
 Source: Kafka protocol guide, "Protocol Primitive Types".
 """
@@ -14,7 +14,7 @@ VARLONG_BITS: Final = 64
 
 
 class WireReader:
-    """Reads values of ``buffer`` from ``position`` to ``end``, and raises DecodeError past it."""
+    """Read values of ``buffer`` from ``position`` to ``end``. Raise DecodeError past the end."""
 
     __slots__ = ("buffer", "end", "position")
 
@@ -71,7 +71,7 @@ class WireReader:
         return (value >> 1) ^ -(value & 1)
 
     def compact_string(self, what: str) -> str:
-        """Return a compact string that may not be null."""
+        """Return a compact string. Null is an error."""
         start = self.position
         size = self.unsigned_varint(what) - 1
         if size < 0:

@@ -1,10 +1,11 @@
-"""The feed between the daemon and one of its workers, without the socket: orders down, reports up.
+"""The feed between the daemon and one of its workers, without a socket: orders down, reports up.
 
-Law: a worker does what it is ordered in order, and reports each order once it is done. An order may
-take several frames, all of its number; none of them is long, so that neither end is held by one.
+**Invariant:** a worker executes its orders in sequence, and reports each one once it is done. An
+order may take several frames, all with its number. Frames are short, so that reading one blocks
+neither end.
 
-Each frame is a size of four bytes, big-endian, and one msgpack array. Both ends are one version of
-one program, so a frame that cannot be read means a defect, and ends the worker.
+Each frame is a 4-byte big-endian size and one msgpack array. Both ends are the same version of the
+same program, so an invalid frame means a defect and ends the worker.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ CHANGES_PER_FRAME: Final = 128
 T = TypeVar("T")
 
 Address: TypeAlias = tuple[int, str, int, int, int]
-"""A socket's family; its host, port, flow and scope, the last two 0 where it is not IPv6."""
+"""A socket's family, and its host, port, flow and scope. The last two are 0 except for IPv6."""
 Row: TypeAlias = tuple[bytes, tuple[int, str, int, str, str, int, int] | None]
-"""An ACL's id, and the fields of what was added; None where it was removed."""
+"""An ACL's id, and the fields of an added ACL, or None for a removed one."""
 
 
 class Place(msgspec.Struct, array_like=True, frozen=True):
-    """Where to accept: at addresses of its own, or from inherited sockets' file descriptors."""
+    """Where to accept connections: at own addresses, or on inherited file descriptors."""
 
     name: str
     addresses: tuple[Address, ...] = ()
@@ -40,10 +41,10 @@ class Place(msgspec.Struct, array_like=True, frozen=True):
 
 
 class Begin(msgspec.Struct, array_like=True, frozen=True, tag=0):
-    """The first order; ``configuration`` has the keys that the daemon was started with, as text.
+    """The first order. ``configuration`` has the keys with which the daemon was started, as text.
 
-    ``audit_secret`` is as in ``Files``; ``audit_turns`` is the descriptor of the lock with which
-    processes write audit lines by turns.
+    ``audit_secret`` is as in ``Files``. ``audit_turns`` is the descriptor of the lock that
+    processes hold to write audit lines.
     """
 
     number: int
@@ -53,23 +54,26 @@ class Begin(msgspec.Struct, array_like=True, frozen=True, tag=0):
     audit_turns: int | None = None
 
     def __repr__(self) -> str:
-        """Return what may stand in a log: no password."""
+        """Return a text without passwords, safe for logs."""
         return f"Begin(number={self.number}, places={self.places})"
 
 
 class TakeSettings(msgspec.Struct, array_like=True, frozen=True, tag=1):
-    """Put these settings in force: every key that has a value, as text."""
+    """Apply these settings: every key that has a value, as text."""
 
     number: int
     texts: dict[str, str]
 
     def __repr__(self) -> str:
-        """Return what may stand in a log: no password."""
+        """Return a text without passwords, safe for logs."""
         return f"TakeSettings(number={self.number})"
 
 
 class TakeChanges(msgspec.Struct, array_like=True, frozen=True, tag=2):
-    """Some changes of the batch that ends at log offset ``offset``; all are there at its end."""
+    """Some changes of the batch that ends at log offset ``offset``.
+
+    ``is_end`` marks the last part.
+    """
 
     number: int
     offset: int
@@ -78,29 +82,29 @@ class TakeChanges(msgspec.Struct, array_like=True, frozen=True, tag=2):
 
 
 class Loaded(msgspec.Struct, array_like=True, frozen=True, tag=3):
-    """What was handed on so far is the state at log offset ``offset``."""
+    """The changes passed on so far are the complete state at log offset ``offset``."""
 
     number: int
     offset: int
 
 
 class Files(msgspec.Struct, array_like=True, frozen=True):
-    """What the daemon has in force of the files that its configuration names.
+    """The contents of the files that the configuration names, as the daemon uses them.
 
-    ``tokens`` is the text of the tokens file, None where there is none; ``audit_secret`` is what
-    hashes of names in audit lines are keyed with.
+    ``tokens`` is the text of the tokens file, or None. ``audit_secret`` is the key for hashing
+    names in audit lines.
     """
 
     tokens: str | None = None
     audit_secret: bytes = b""
 
     def __repr__(self) -> str:
-        """Return what may stand in a log: nothing of the content."""
+        """Return a text without the contents, safe for logs."""
         return "Files()"
 
 
 class TakeFiles(msgspec.Struct, array_like=True, frozen=True, tag=4):
-    """Put the content of these files in force, and open the audit's file anew."""
+    """Use the contents of these files, and reopen the audit log's file."""
 
     number: int
     files: Files
@@ -119,7 +123,7 @@ class Listen(msgspec.Struct, array_like=True, frozen=True, tag=6):
 
 
 class Drain(msgspec.Struct, array_like=True, frozen=True, tag=7):
-    """Accept no more, answer what is under way, and end."""
+    """Accept no more connections, answer what is under way, and end."""
 
     number: int
 
@@ -128,9 +132,9 @@ Order = Begin | TakeSettings | TakeChanges | Loaded | TakeFiles | Report | Liste
 
 
 class Done(msgspec.Struct, array_like=True, frozen=True):
-    """An order is done; ``offset`` is the log offset that the worker decides by, -1 before any.
+    """An order is done. ``offset`` is the log offset of the worker's ACLs, -1 before the first.
 
-    ``counters`` has all that the worker has counted, where that was asked for.
+    ``counters`` has all of the worker's counters, if they were requested.
     """
 
     number: int
@@ -142,7 +146,7 @@ _encode: Final = msgspec.msgpack.Encoder().encode
 
 
 class FeedReader(Generic[T]):
-    """What came over the feed, one message after the other."""
+    """Read the messages of the feed, one after the other."""
 
     __slots__ = ("_decoder", "_frames")
 
@@ -154,10 +158,10 @@ class FeedReader(Generic[T]):
         self._frames.receive_data(data)
 
     def next_message(self) -> T | None:
-        """Return the next message, None until all of it has come.
+        """Return the next message, or None until it is complete.
 
         Raises:
-            DecodeError: it is none.
+            DecodeError: the frame is not a message.
         """
         data = self._frames.next(FEED_FRAME_BYTES_MAX)
         if data is None:
@@ -169,13 +173,13 @@ class FeedReader(Generic[T]):
 
 
 def order_reader() -> FeedReader[Order]:
-    """Return what a worker reads its feed with."""
+    """Return the reader with which a worker reads its feed."""
     decoder: msgspec.msgpack.Decoder[Order] = msgspec.msgpack.Decoder(Order)
     return FeedReader(decoder)
 
 
 def report_reader() -> FeedReader[Done]:
-    """Return what the daemon reads a worker's reports with."""
+    """Return the reader with which the daemon reads a worker's reports."""
     return FeedReader(msgspec.msgpack.Decoder(Done))
 
 
@@ -185,7 +189,7 @@ def encode_message(message: Order | Done) -> bytes:
 
 
 def snapshot_frames(number: int, snapshot: AclSnapshot) -> Iterator[bytes]:
-    """Yield the frames of one order: take over this snapshot."""
+    """Yield the frames of one order: use this snapshot."""
     rows: Iterator[Row] = ((key, astuple(acl)) for key, acl in snapshot.acls.items())
     while some := list(islice(rows, CHANGES_PER_FRAME)):
         yield encode_message(TakeChanges(number, snapshot.offset, some, is_end=False))
@@ -193,7 +197,7 @@ def snapshot_frames(number: int, snapshot: AclSnapshot) -> Iterator[bytes]:
 
 
 def batch_frames(number: int, batch: ChangeBatch) -> Iterator[bytes]:
-    """Yield the frames of one order: make these changes of ACLs, all of which show at once."""
+    """Yield the frames of one order: make these changes of ACLs, which become visible together."""
     changes = batch.changes
     for start in range(0, len(changes) or 1, CHANGES_PER_FRAME):
         is_end = batch.is_end and start + CHANGES_PER_FRAME >= len(changes)
@@ -207,7 +211,7 @@ def _rows(changes: Iterable[Change]) -> Iterator[Row]:
 
 
 def batch_of(order: TakeChanges) -> ChangeBatch:
-    """Return what an order brings, as the daemon's own source would hand it on."""
+    """Return the changes of an order as the daemon's own source would pass them on."""
     changes = tuple(
         AclRemoved(key) if fields is None else AclAdded(key, Acl(*fields))
         for key, fields in order.rows

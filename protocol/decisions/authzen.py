@@ -1,7 +1,7 @@
 """OpenID AuthZEN's JSON to questions and back.
 
-Law: a question is made only of what was said plainly. A missing, unknown or ill-typed field is an
-error that names it, never a guess; unknown fields are ignored, as the specification demands.
+**Invariant:** a question is built only from explicit fields. A missing, unknown or ill-typed field
+is an error that names it, never a guess. Unknown fields are ignored, as the specification requires.
 
 Source: OpenID AuthZEN Authorization API 1.0, sections 5 to 7 and 10.
 """
@@ -27,7 +27,7 @@ EVALUATIONS_MAX: Final = 1000
 
 
 class AuthZenError(Exception):
-    """A request, or one evaluation of it, that cannot be answered; the text says which field."""
+    """A request, or one of its evaluations, that cannot be answered. The text names the field."""
 
 
 class Vocabulary:
@@ -66,7 +66,7 @@ class _Resource(msgspec.Struct, gc=False):
 
 
 class Evaluation(msgspec.Struct, gc=False):
-    """One evaluation as sent; what is absent may have a default beside it."""
+    """One evaluation as sent. Defaults may supply absent fields."""
 
     subject: _Subject | None = None
     action: _Action | None = None
@@ -75,14 +75,14 @@ class Evaluation(msgspec.Struct, gc=False):
 
 
 class Semantic(Enum):
-    """When the evaluations of one request end."""
+    """When the evaluation of one request stops."""
 
     EXECUTE_ALL = "execute_all"
     DENY_ON_FIRST_DENY = "deny_on_first_deny"
     PERMIT_ON_FIRST_PERMIT = "permit_on_first_permit"
 
     def ends_after(self, allowed: bool) -> bool:
-        """Say whether an evaluation that ended so is the last one."""
+        """Return True if evaluation stops after this result."""
         if self is Semantic.DENY_ON_FIRST_DENY:
             return not allowed
         return self is Semantic.PERMIT_ON_FIRST_PERMIT and allowed
@@ -93,7 +93,7 @@ class _Options(msgspec.Struct, gc=False):
 
 
 class Evaluations(Evaluation):
-    """Many evaluations, each decoded by itself, with their defaults."""
+    """Many evaluations with their defaults. Each is decoded by itself."""
 
     evaluations: msgspec.Raw = msgspec.Raw(b"null")
     options: _Options | None = None
@@ -119,7 +119,7 @@ _decode_array: Final = msgspec.json.Decoder(_FirstEvaluations | None).decode
 
 
 def decode_evaluation(body: bytes) -> Evaluation:
-    """Return the evaluation that a JSON text holds.
+    """Return the evaluation in a JSON text.
 
     Raises:
         AuthZenError: it is not JSON, a field has the wrong type, or an object names a key twice.
@@ -170,13 +170,13 @@ def _split_array(text: msgspec.Raw) -> list[msgspec.Raw]:
 
 
 def has_defaults(request: Evaluations) -> bool:
-    """Say whether anything stands beside the evaluations that one of them may lack."""
+    """Return True if the request has defaults for its evaluations."""
     fields = (request.subject, request.action, request.resource, request.context)
     return any(field is not None for field in fields)
 
 
 def with_defaults(evaluation: Evaluation, defaults: Evaluation) -> Evaluation:
-    """Return the evaluation with each absent field taken, whole, from ``defaults``."""
+    """Return the evaluation with each absent field taken, as a whole, from ``defaults``."""
     return Evaluation(
         evaluation.subject or defaults.subject,
         evaluation.action or defaults.action,
@@ -186,10 +186,10 @@ def with_defaults(evaluation: Evaluation, defaults: Evaluation) -> Evaluation:
 
 
 def question_of(evaluation: Evaluation, vocabulary: Vocabulary) -> Question:
-    """Return Kafka's question that ``evaluation`` puts.
+    """Return Kafka's question for ``evaluation``.
 
     Raises:
-        AuthZenError: a field is missing or unknown, or the host is no IP address.
+        AuthZenError: a field is missing or unknown, or the host is not an IP address.
     """
     subject, action, resource = evaluation.subject, evaluation.action, evaluation.resource
     if subject is None or action is None or resource is None:
@@ -208,7 +208,7 @@ def question_of(evaluation: Evaluation, vocabulary: Vocabulary) -> Question:
 
 
 def _host_of(properties: _Host | None, context: _Host | None) -> str | None:
-    """Return the client's address as Kafka writes it, None where nobody said it."""
+    """Return the client's address as Kafka writes it, or None if the request has none."""
     of_subject = None if properties is None else properties.host
     of_context = None if context is None else context.host
     text = of_subject if of_context is None else of_context
@@ -237,9 +237,10 @@ def _unknown(what: str, name: str, known: Iterable[str]) -> AuthZenError:
 
 
 def hint_for(question: Question) -> str | None:
-    """Return what the caller of a denied question may have mistaken, None if nothing shows.
+    """Return a likely mistake of a denied question's caller, or None.
 
-    ``User:alice`` is the principal of the id ``alice``, and a cluster has one name in ACLs.
+    For example, the id ``User:alice`` gives the principal ``User:User:alice``, and the cluster has
+    only one name in ACLs.
     """
     principal_type, _, name = question.principal.partition(":")
     if name.startswith(f"{principal_type}:"):
@@ -290,7 +291,7 @@ _REASONS: Final = {
 def encode_answer(decision: Decision, offset: int, question: Question) -> bytes:
     """Return the JSON of one decision.
 
-    Its context carries rule, log offset and reason, and for a denial perhaps a hint.
+    Its context has the rule, the log offset and a reason, and possibly a hint for a denial.
     """
     rule = decision.rule
     if isinstance(rule, DefaultRule):
@@ -303,10 +304,10 @@ def encode_answer(decision: Decision, offset: int, question: Question) -> bytes:
 
 
 def encode_failed_answer(status: int, message: str) -> bytes:
-    """Return the JSON of one evaluation, of many, that could not be answered: a denial."""
+    """Return the JSON of one evaluation among many that could not be answered: a denial."""
     return _encode(_FailedAnswer(False, _ErrorContext(_Error(status, message))))
 
 
 def encode_answers(answers: list[bytes]) -> bytes:
-    """Return the JSON of the response to many evaluations, each answer already encoded."""
+    """Return the JSON of the response to many evaluations. The answers are already encoded."""
     return b'{"evaluations":[' + b",".join(answers) + b"]}"

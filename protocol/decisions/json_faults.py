@@ -1,7 +1,6 @@
-"""What is wrong with a JSON document, in one line that names the field.
+"""Describe the fault of a JSON document in one line that names the field.
 
-Invariant: no text of msgspec's reaches a caller, and nothing of the document but a bounded, escaped
-name does.
+**Invariant:** callers never see msgspec's texts, and of the document only a bounded, escaped name.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import Final
 
 NAME_SHOWN_MAX: Final = 100
 JSON_ERRORS: Final = (ValueError, RecursionError)
-"""What a decoder of msgspec's raises: its own errors and UnicodeDecodeError are ValueErrors."""
+"""The errors of msgspec's decoders. Its own errors and UnicodeDecodeError are ValueErrors."""
 
 _INVALID: Final = "invalid JSON"
 _MALFORMED: Final = "JSON is malformed: "
@@ -34,10 +33,10 @@ _NOT_A_CHOICE: Final = re.compile(r"Invalid enum value (.*)", re.DOTALL)
 
 
 def describe_json_fault(error: Exception, choices: Iterable[str] = ()) -> str:
-    """Return one line that says what is wrong with a document, and where.
+    """Return one line that describes the fault of a document, and its place.
 
     Args:
-        error: one of ``JSON_ERRORS``, from a decoder of msgspec's.
+        error: one of ``JSON_ERRORS``, from a msgspec decoder.
         choices: the values of the document's enumeration, if it has one.
     """
     if isinstance(error, RecursionError):
@@ -53,7 +52,7 @@ def describe_json_fault(error: Exception, choices: Iterable[str] = ()) -> str:
 
 
 def _describe_field(text: str, choices: Iterable[str]) -> str:
-    """Return what is wrong with one field of a document that is JSON."""
+    """Return the fault of one field of a document that is valid JSON."""
     placed = _PLACE.fullmatch(text)
     text, path = (text, "") if placed is None else (placed["text"], placed["path"] or "")
     if found := _MISSING.fullmatch(text):
@@ -72,7 +71,7 @@ def _describe_field(text: str, choices: Iterable[str]) -> str:
 
 
 def quote(text: str) -> str:
-    """Return ``text`` fit to stand in an error: quoted, control characters escaped, cut."""
+    """Return ``text`` quoted for an error: control characters escaped, and shortened."""
     return repr(_cut(text))
 
 

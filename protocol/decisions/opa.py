@@ -1,8 +1,8 @@
-"""What Kafka's OPA plugin asks of OPA's data API, as questions.
+"""The questions that Kafka's OPA plugin asks through OPA's data API.
 
-Law: a question is made only of what was said plainly; anything else is an error that names the
-field. The plugin keeps any JSON without a true result as a denial, for as long as its cache lasts,
-so whatever is no decision must reach it as plain text.
+**Invariant:** a question is built only from explicit fields; anything else is an error that names
+the field. The plugin caches any JSON without a true result as a denial, so every answer other than
+a decision must be plain text.
 
 Source: org.openpolicyagent.kafka:opa-authorizer 1.5.1 (OpaAuthorizer, RequestSerializer).
 """
@@ -31,14 +31,17 @@ _TOKEN: Final = "token="  # noqa: S105 - the name of a parameter
 
 
 class OpaError(Exception):
-    """A request that cannot be answered; the text says which field, and shows nothing of it."""
+    """A request that cannot be answered.
+
+    The text names the field, but shows none of its contents.
+    """
 
 
 class OpaQuestion(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """May ``principal`` do this to ``resource_name``, or where that is None to some resource?
+    """May ``principal`` do this to ``resource_name``, or if that is None, to some resource?
 
-    ``request_name`` is the name of the broker's API that is asked for, None where it is not known.
-    The last three are for the audit.
+    ``request_name`` is the broker's API, or None if it is not known. The last three fields are for
+    the audit log.
     """
 
     principal: str
@@ -62,7 +65,7 @@ class _HeaderData(msgspec.Struct, gc=False, rename="camel"):
 
 
 class _Header(msgspec.Struct, gc=False):
-    """``name`` is what is sent, ``data`` what the plugin's own description says."""
+    """``name`` is the name sent, ``data`` the structure in the plugin's own documentation."""
 
     name: _HeaderData | None = None
     data: _HeaderData | None = None
@@ -101,11 +104,11 @@ _decode: Final = msgspec.json.Decoder(_Query).decode
 
 
 def decode_question(body: bytes) -> OpaQuestion:
-    """Return the question that a JSON text puts; unknown fields are passed over.
+    """Return the question in a JSON text. Unknown fields are ignored.
 
     Raises:
         OpaError: it is not JSON, a field is missing or has the wrong type, an object names a key
-        twice, or Kafka does not know an operation or a type, which a newer broker may.
+            twice, or an operation or type is unknown, possibly from a newer broker.
     """
     try:
         asked = _decode(body).input
@@ -136,7 +139,7 @@ def decode_question(body: bytes) -> OpaQuestion:
 
 
 def _principal_of(principal: _Principal) -> str:
-    """Return ``Type:name``; a colon in the type would make it somebody else's."""
+    """Return ``Type:name``. A colon in the type is rejected: it could imitate another principal."""
     if ":" in principal.principal_type:
         raise OpaError(
             "input.requestContext.principal.principalType: expected a text without a colon"
@@ -153,7 +156,7 @@ def _host_of(client_address: str) -> str:
 
 
 def _resource_name_of(pattern: _ResourcePattern) -> str | None:
-    """Return the resource's name, None where authorizeByResourceType asks: an empty prefix."""
+    """Return the resource's name, or None for authorizeByResourceType (an empty prefix)."""
     if pattern.pattern_type == "LITERAL":
         return pattern.name
     if pattern.pattern_type == "PREFIXED" and not pattern.name:
@@ -168,9 +171,9 @@ def _request_name_of(header: _Header | None) -> str | None:
 
 
 def token_in_query(query: str) -> str | None:
-    """Return the query parameter ``token``: the plugin can send no header.
+    """Return the query parameter ``token``. The plugin cannot send custom headers.
 
-    No character of a token needs a percent sign, so none is looked for.
+    Percent signs are not decoded, since no character of a token needs one.
     """
     for parameter in query.split("&"):
         if parameter.startswith(_TOKEN):

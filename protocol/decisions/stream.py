@@ -1,11 +1,12 @@
-"""The decision stream without the connection: many questions a frame, a byte for each answer.
+"""The decision stream without a socket: many questions per frame, one byte per answer.
 
-Law: the same bytes give the same frames however they were cut. A frame that is none ends the
-connection; a frame whose questions are none is answered as an error, and the next one is read.
+**Invariant:** the same bytes give the same frames, however they were split. An invalid frame ends
+the connection. A valid frame with invalid questions is answered by an error, and the next one is
+read.
 
-Each frame is a size of four bytes, big-endian, and one msgpack array; see docs/stream.md. A later
-version may append fields to a hello and to what answers. Those of a question may not be passed
-over: an answer that knew nothing of them could allow what they forbid.
+Each frame is a 4-byte big-endian size and one msgpack array; see docs/stream.md. A later version
+may append fields to a hello and to answers, but not to a question: an answer that ignored such a
+field could allow what it forbids.
 """
 
 from __future__ import annotations
@@ -27,23 +28,23 @@ INVALID: Final = 2
 NOT_READY: Final = 3
 
 StreamQuestion: TypeAlias = tuple[str, str | None, int | str, int | str, str]
-"""Principal, host, operation, resource type, resource name; codes or Kafka's names."""
+"""Principal, host, operation, resource type, resource name. Types are codes or Kafka's names."""
 
 
 class Hello(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """The first frame of a client; ``token`` is None where it has none."""
+    """The first frame of a client. ``token`` is None if the client has none."""
 
     hello: str
     version: int
     token: str | None = None
 
     def __repr__(self) -> str:
-        """Return what may stand in a log: no token."""
+        """Return a text without the token, safe for logs."""
         return f"Hello(version={self.version})"
 
 
 class Ask(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True, gc=False):
-    """Questions to be answered in one go, once ``min_offset`` is applied."""
+    """Questions to be answered together, once ``min_offset`` is applied."""
 
     correlation_id: int
     questions: list[StreamQuestion]
@@ -51,7 +52,7 @@ class Ask(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=Tr
 
 
 class Unreadable(msgspec.Struct, frozen=True, gc=False):
-    """A frame with a correlation id, and questions that are none."""
+    """A frame with a correlation id, but invalid questions."""
 
     correlation_id: int
     reason: str
@@ -62,7 +63,7 @@ class _Correlated(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 
 _NO_FRAME: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
-"""What msgspec raises for bytes that are not what was wanted."""
+"""The errors of msgspec for bytes of an unexpected form."""
 
 _decode_hello: Final = msgspec.msgpack.Decoder(Hello).decode
 _decode_ask: Final = msgspec.msgpack.Decoder(Ask).decode
@@ -72,15 +73,15 @@ _encode: Final = msgspec.msgpack.Encoder().encode
 OPERATION_OF: Final[dict[int | str, int]] = {
     key: code for code in OPERATIONS for key in (code, Operation(code).name)
 }
-"""The code of each operation that can be asked about, by code and by Kafka's name."""
+"""The code of each operation that a question may name, by code and by Kafka's name."""
 RESOURCE_TYPE_OF: Final[dict[int | str, int]] = {
     key: code for code in RESOURCE_TYPES for key in (code, ResourceType(code).name)
 }
-"""The code of each resource type that can be asked about, by code and by Kafka's name."""
+"""The code of each resource type that a question may name, by code and by Kafka's name."""
 
 
 class StreamServerConnection:
-    """Frames, one after the other; the first is a hello, which may have to be shorter."""
+    """Read frames, one after the other. The first is a hello, for which a lower limit may apply."""
 
     __slots__ = ("_bytes_max", "_frames", "_has_greeted", "_hello_bytes_max")
 
@@ -92,18 +93,18 @@ class StreamServerConnection:
 
     @property
     def bytes_held(self) -> int:
-        """What has come and is not asked for yet, in bytes."""
+        """The bytes received but not returned yet."""
         return self._frames.bytes_held
 
     def receive_data(self, data: bytes) -> None:
-        """Take what the peer sent; after a DecodeError, drop it."""
+        """Add data from the peer. After a DecodeError, data is dropped."""
         self._frames.receive_data(data)
 
     def next_frame(self) -> Hello | Ask | Unreadable | None:
-        """Return the next frame, None until all of it has come.
+        """Return the next frame, or None until it is complete.
 
         Raises:
-            DecodeError: it is none, or not the hello that comes first.
+            DecodeError: the frame is invalid, or the first one is not a hello.
         """
         data = self._frames.next(self._bytes_max if self._has_greeted else self._hello_bytes_max)
         if data is None:
@@ -140,12 +141,15 @@ def encode_hello(error_code: ErrorCode, offset: int) -> bytes:
 def encode_answer(
     correlation_id: int, error_code: int, offset: int, decisions: bytes | bytearray
 ) -> bytes:
-    """Return the frame that answers one of questions; an error of all of it has no decisions."""
+    """Return the frame that answers a frame of questions.
+
+    An error for all of it has no decisions.
+    """
     return frame(_encode((correlation_id, error_code, offset, decisions)))
 
 
 class Answer(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """What a client gets for a frame of questions."""
+    """The daemon's answer to a frame of questions."""
 
     correlation_id: int
     error_code: int
@@ -154,7 +158,7 @@ class Answer(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 
 class Greeting(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """What a client gets for its hello."""
+    """The daemon's answer to a hello."""
 
     hello: str
     version: int
@@ -167,7 +171,7 @@ _decode_answer: Final = msgspec.msgpack.Decoder(Answer).decode
 
 
 class StreamClientConnection:
-    """A client's end: what to send, and what came, without the connection."""
+    """The client's end of a stream, without a socket."""
 
     __slots__ = ("_bytes_max", "_frames")
 
@@ -176,7 +180,7 @@ class StreamClientConnection:
         self._bytes_max = frame_bytes_max
 
     def hello(self, token: str | None = None) -> bytes:
-        """Return the frame that a connection begins with."""
+        """Return the first frame of a connection."""
         return frame(_encode((HELLO, STREAM_VERSION, token)))
 
     def ask(
@@ -185,7 +189,7 @@ class StreamClientConnection:
         """Return a frame of questions.
 
         Raises:
-            ValueError, OverflowError: a text or a number that msgpack cannot hold.
+            ValueError, OverflowError: msgpack cannot encode a text or a number.
         """
         fields: tuple[object, ...] = (correlation_id, questions)
         if min_offset >= 0:
@@ -193,11 +197,14 @@ class StreamClientConnection:
         return frame(_encode(fields))
 
     def receive_data(self, data: bytes) -> None:
-        """Take what the daemon sent; after a DecodeError, drop it."""
+        """Add data from the daemon. After a DecodeError, data is dropped."""
         self._frames.receive_data(data)
 
     def next_greeting(self) -> Greeting | None:
-        """Return what answers the hello, None until it has come; raises as ``next_answer``."""
+        """Return the answer to the hello, or None until it is complete.
+
+        Raises as ``next_answer``.
+        """
         data = self._frames.next(self._bytes_max)
         if data is None:
             return None
@@ -210,10 +217,10 @@ class StreamClientConnection:
         return greeting
 
     def next_answer(self) -> Answer | None:
-        """Return the next answer, None until all of it has come.
+        """Return the next answer, or None until it is complete.
 
         Raises:
-            DecodeError: it is none.
+            DecodeError: the frame is not an answer.
         """
         data = self._frames.next(self._bytes_max)
         if data is None:

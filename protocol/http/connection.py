@@ -1,7 +1,7 @@
-"""HTTP/1.1 as a server speaks it: bytes to requests, responses to bytes.
+"""The server's side of HTTP/1.1, without a socket: bytes to requests, responses to bytes.
 
-The same bytes give the same events, pauses apart, however they were cut, and nothing after a bad
-request is looked at. A head ends at its first empty line, which bounds it before it is parsed.
+The same bytes give the same events (except pauses), however they were split. After a bad request,
+the rest is ignored. A head ends at its first empty line, which bounds it before it is parsed.
 """
 
 from __future__ import annotations
@@ -36,7 +36,10 @@ _CHUNKS_AT_ONCE_MAX: Final = 512
 _TRAILERS: Final = re.compile(rb"(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t\x20-\x7e\x80-\xff]*\r\n)*\r\n")
 _LINE_END: Final = b"\r\n"
 _EMPTY_LINES_MAX: Final = 2
-"""How many are ignored before a request line: RFC 9112, section 2.2 asks for one at least."""
+"""The number of empty lines ignored before a request line.
+
+RFC 9112, section 2.2 asks for at least one.
+"""
 
 
 class Interim(msgspec.Struct, frozen=True, gc=False):
@@ -49,7 +52,7 @@ CONTINUE: Final = Interim(b"HTTP/1.1 100 Continue\r\n\r\n")
 
 
 class Pause(msgspec.Struct, frozen=True, gc=False):
-    """Much has been read at once: others may go first before the next event is asked for."""
+    """A long step is done: other tasks may run before the next event is read."""
 
 
 PAUSE: Final = Pause()
@@ -65,11 +68,11 @@ class _State(Enum):
 
 
 class ServerConnection:
-    """The server's end of a connection, without the connection.
+    """The server's end of one connection.
 
-    What was received goes into ``receive_data``; then ``next_event`` is asked until it has none.
-    Each Request and BadRequest is answered by one ``send`` before the next event is asked for, so
-    that answers leave in the order of their requests.
+    Pass received data to ``receive_data``, then call ``next_event`` until it returns None. Answer
+    each Request and BadRequest by one ``send`` before the next event, so that answers keep the
+    order of the requests.
     """
 
     __slots__ = (
@@ -95,30 +98,30 @@ class ServerConnection:
 
     @property
     def closed(self) -> bool:
-        """Nothing more is read; the connection ends once what was asked is answered."""
+        """True if nothing more is read. The connection ends after the pending answers."""
         return self._state is _State.CLOSED
 
     @property
     def receiving(self) -> bool:
-        """A request's first byte has come, its last has not."""
+        """True if the first byte of a request has arrived, but not the last."""
         return len(self._buffer) > 0 or self._state in (_State.BODY, _State.CHUNKS)
 
     @property
     def bytes_held(self) -> int:
-        """What has come and is no event yet, in bytes."""
+        """The bytes received but not returned as an event yet."""
         return len(self._buffer) + len(self._chunks)
 
     def close(self) -> None:
-        """Read no more, and drop what has come of a request that has not ended."""
+        """Read no more, and drop the data of an incomplete request."""
         self._close()
 
     def receive_data(self, data: bytes | bytearray) -> None:
-        """Take what the peer sent; once closed, drop it."""
+        """Add data from the peer. After closing, data is dropped."""
         if self._state is not _State.CLOSED:
             self._buffer += data
 
     def next_event(self) -> Event | None:
-        """Return what the bytes so far hold next, or None until more have come."""
+        """Return the next event in the data so far, or None until more arrives."""
         assert not self._unanswered, "an answer is owed first"
         try:
             match self._state:
@@ -139,9 +142,12 @@ class ServerConnection:
             return refused.event
 
     def send(self, response: Response, *, close: bool = False) -> bytes:
-        """Return the bytes that answer what ``next_event`` returned, the last if ``close``.
+        """Return the bytes that answer the last event.
 
-        Raises:  ValueError: the response cannot be sent; an answer is still owed.
+        With ``close``, the connection ends after them.
+
+        Raises:
+            ValueError: the response cannot be sent. An answer is still expected.
         """
         assert self._unanswered, "there is nothing to answer"
         head = self._head
@@ -186,7 +192,7 @@ class ServerConnection:
         return self._read_chunks() if head.length == CHUNKED else self._read_body()
 
     def _skip_empty_lines(self) -> bool:
-        """Drop the empty lines before a request; return whether anything else has come."""
+        """Drop the empty lines before a request. Return True if other data has arrived."""
         buffer = self._buffer
         while self._empty_lines < _EMPTY_LINES_MAX and buffer.startswith(_LINE_END):
             del buffer[: len(_LINE_END)]
@@ -204,7 +210,7 @@ class ServerConnection:
         return self._finish(self._head, body)
 
     def _read_chunks(self) -> Request | Pause | None:
-        """Take whole chunks off the buffer; none is longer than a body may be."""
+        """Take complete chunks from the buffer. The maximum body size limits each."""
         assert self._head is not None
         buffer, chunks = self._buffer, self._chunks
         position = count = 0
@@ -235,7 +241,7 @@ class ServerConnection:
         return None
 
     def _read_trailers(self, head: Head, start: int) -> Request | None:
-        """End a chunked body; sound trailers are dropped, as RFC 9112 section 7.1.2 allows."""
+        """End a chunked body. Valid trailers are dropped, as RFC 9112 section 7.1.2 allows."""
         found = self._buffer.find(HEAD_END, start - len(b"\r\n"))
         end = len(self._buffer) if found < 0 else found + len(HEAD_END)
         if end - start > self._limits.header_bytes_max:

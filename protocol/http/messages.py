@@ -1,6 +1,6 @@
-"""What a handler of HTTP is given and returns: whole requests, and responses with their bytes.
+"""The requests that HTTP handlers get, and the responses that they return.
 
-Law: no text that a handler puts into a response can begin a header, or a body, of its own.
+**Invariant:** no text in a response can start another header, or the body.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ PLAIN_TEXT: Final = "text/plain; charset=utf-8"
 LOOPBACK_HOSTS: Final = re.compile(
     rb"(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?", re.IGNORECASE
 )
-"""The Host headers that mean this machine, on any port."""
+"""The Host headers that name this machine, on any port."""
 CONNECTION_CLOSE: Final = b"Connection: close\r\n"
 
 _JSON: Final = b"application/json"
@@ -26,10 +26,10 @@ _FIELD_VALUE: Final = re.compile(rb"[\t\x20-\x7e\x80-\xff]*")
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One whole request.
+    """One complete request.
 
-    ``path`` and ``query`` are as sent, percent signs and all. Header names are in lower case; the
-    values of a repeated one are joined by commas.
+    ``path`` and ``query`` are as sent, with percent signs. Header names are in lower case, and the
+    values of a repeated header are joined by commas.
     """
 
     method: str
@@ -40,7 +40,10 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     keep_alive: bool
 
     def __repr__(self) -> str:
-        """Return what may stand in a log: no header, query or body, which may hold a token."""
+        """Return a text without headers, query and body, which may contain a token.
+
+        Safe for logs.
+        """
         return f"Request({self.method} {self.path})"
 
 
@@ -54,16 +57,16 @@ def bearer_token(request: Request) -> bytes | None:
 
 
 def has_json_type(request: Request) -> bool:
-    """Say whether the body is said to be JSON.
+    """Return True if the Content-Type is JSON.
 
-    What is not could have been sent by a browser across origins, without asking first.
+    A browser can send other types across origins without a preflight request.
     """
     content_type = request.headers.get(b"content-type", b"")
     return content_type == _JSON or content_type.partition(b";")[0].strip().lower() == _JSON
 
 
 class Response(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """An answer to one request; ``status`` is one that goes with a body (not 1xx, 204, 304)."""
+    """An answer to one request. ``status`` must allow a body (not 1xx, 204 or 304)."""
 
     status: int
     body: bytes
@@ -72,9 +75,9 @@ class Response(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 def text_response(status: int, reason: str) -> Response:
-    """Return ``reason`` as one line of plain text: an error is never JSON.
+    """Return ``reason`` as one line of plain text. An error is never JSON.
 
-    Source: OPA's Kafka plugin keeps any JSON as a denial for its cache's whole time to live.
+    Source: OPA's Kafka plugin caches any JSON as a denial.
     """
     return Response(status=status, body=reason.encode() + b"\n")
 
@@ -84,7 +87,7 @@ UNIDENTIFIED: Final = Response(
     body=b"a token is needed: Authorization: Bearer ID.SECRET\n",
     headers=((b"WWW-Authenticate", b"Bearer"),),
 )
-"""The answer to whoever shows no token, or a wrong one. Source: RFC 6750, section 3."""
+"""The answer to a caller with a missing or wrong token. Source: RFC 6750, section 3."""
 
 
 def encode_response(
@@ -92,9 +95,12 @@ def encode_response(
 ) -> bytes:
     """Return the response's bytes.
 
-    Args:    connection: a whole header line (``CONNECTION_CLOSE``), or nothing.
-             bodiless: leave the body out, as the answer to HEAD does.
-    Raises:  ValueError: a header would break its line, or the status goes without a body.
+    Args:
+        connection: a complete header line (``CONNECTION_CLOSE``), or nothing.
+        bodiless: leave the body out, as in an answer to HEAD.
+
+    Raises:
+        ValueError: a header contains a line break, or the status does not allow a body.
     """
     start = _status_and_type(response.status, response.content_type)
     fields = connection

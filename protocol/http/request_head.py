@@ -1,8 +1,8 @@
-"""The head of an HTTP/1.1 request: its request line, its headers, and how its body is framed.
+"""The head of an HTTP/1.1 request: its request line, its headers, and the framing of its body.
 
-A head is given to llhttp whole and alone, so nothing of one request is left in a parser when the
-next comes, and a wish to upgrade, at which llhttp stops reading, is ignored: Java's HttpClient
-asks for h2c with every request.
+Each head is given to a new llhttp parser as a whole, so no state of one request affects the next.
+An upgrade, at which llhttp stops reading, is ignored: Java's HttpClient offers h2c with every
+request.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _NEVER_REPEATED: Final = frozenset({b"host", b"content-length", b"content-type"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpLimits:
-    """The most that one request may hold.
+    """The limits of one request.
 
-    ``request_line_bytes_max`` is without the line's end; ``header_bytes_max`` is all from there
-    to the body, line ends and empty line included.
+    ``request_line_bytes_max`` excludes the line end. ``header_bytes_max`` covers everything from
+    there to the body, including line ends and the empty line.
     """
 
     body_bytes_max: int
@@ -44,14 +44,14 @@ class HttpLimits:
 
 
 class BadRequest(msgspec.Struct, frozen=True, gc=False):
-    """A request that no handler may see; the connection ends with the answer to it."""
+    """A request that no handler may see. The connection ends after its answer."""
 
     status: int
     reason: str
 
 
 class RefusedError(Exception):
-    """The peer's fault, on its way to becoming an event."""
+    """A fault of the peer, which becomes a BadRequest."""
 
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(reason)
@@ -59,9 +59,9 @@ class RefusedError(Exception):
 
 
 class Head(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A request without its body, which has ``length`` bytes, or is ``CHUNKED``.
+    """A request without its body, which has ``length`` bytes or is ``CHUNKED``.
 
-    ``connection`` is the header line to answer with while the connection stays open.
+    ``connection`` is the header line for answers while the connection stays open.
     """
 
     method: str
@@ -75,9 +75,9 @@ class Head(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 def check_beginning(head: bytes | bytearray, limits: HttpLimits) -> None:
-    """Refuse a head as soon as its first bytes cannot become a good one.
+    """Reject a head as soon as its first bytes rule out a valid one.
 
-    Each finding rests on the first bytes alone, so it is the same however much has come.
+    Each check uses only these bytes, so the result does not depend on how much has arrived.
     """
     if not _METHOD_SO_FAR.match(head):
         raise RefusedError(400, "malformed request line")
@@ -93,7 +93,7 @@ def check_beginning(head: bytes | bytearray, limits: HttpLimits) -> None:
 
 
 def check_head(head: bytes, limits: HttpLimits) -> None:
-    """Refuse a whole head that passes the limits, before time is spent on parsing it."""
+    """Reject a complete head that exceeds the limits, before it is parsed."""
     check_beginning(head, limits)
     if header_lines(head) > limits.headers_max:
         raise RefusedError(431, "too many headers")
@@ -104,9 +104,10 @@ def header_lines(head: bytes) -> int:
 
 
 def parse_head(head: bytes) -> Head:
-    """Return what the head, complete with its empty line, says.
+    """Parse a head, complete with its empty line.
 
-    Raises:  RefusedError: it breaks the grammar, or wants what this server does not speak.
+    Raises:
+        RefusedError: it is malformed, or needs a feature that this server lacks.
     """
     line = _REQUEST_LINE.match(head)
     if line is None:
@@ -135,14 +136,15 @@ def parse_head(head: bytes) -> Head:
 
 
 remembered_head = lru_cache(maxsize=REMEMBERED_HEADS_MAX)(parse_head)
-"""``parse_head`` for small heads: what a client asks next differs in its body, seldom in its head.
+"""``parse_head`` with a cache for small heads.
 
-It holds a megabyte at the most, and makes half the difference between a slow and a quick answer.
+A client's requests differ in their bodies, rarely in their heads. The cache takes at most a
+megabyte, and nearly halves the time of a quick answer.
 """
 
 
 class _HeaderReader:
-    """What llhttp tells of a head's headers."""
+    """Collect the headers that llhttp reports."""
 
     __slots__ = ("headers", "repeated")
 
@@ -165,11 +167,11 @@ def _parse_headers(head: bytes) -> dict[bytes, bytes]:
     try:
         httptools.HttpRequestParser(reader).feed_data(head)
     except httptools.HttpParserUpgrade:
-        pass  # all headers were read; we go on in HTTP/1.1
+        pass  # all headers were read: continue in HTTP/1.1
     except httptools.HttpParserInvalidMethodError:
         raise RefusedError(501, "method not implemented") from None
     except httptools.HttpParserError as error:
-        _body_length(reader.headers, newer=True)  # a coding that is unknown is no bad grammar
+        _body_length(reader.headers, newer=True)  # an unknown coding is not a syntax error
         raise RefusedError(400, f"malformed request: {error}") from None
     if reader.repeated is not None:
         raise RefusedError(400, f"repeated header: {reader.repeated.decode()}")
@@ -177,7 +179,7 @@ def _parse_headers(head: bytes) -> dict[bytes, bytes]:
 
 
 def _body_length(headers: Mapping[bytes, bytes], newer: bool) -> int:
-    """Return the body's length in bytes; both ways to tell it at once are an attack."""
+    """Return the body's length in bytes. Reject a head that states it in two ways: an attack."""
     length = headers.get(b"content-length")
     encoding = headers.get(b"transfer-encoding")
     if encoding is None:
@@ -194,7 +196,7 @@ def _body_length(headers: Mapping[bytes, bytes], newer: bool) -> int:
 
 
 def _split_target(target: str, headers: Mapping[bytes, bytes]) -> tuple[str, str]:
-    """Return path and query; a target with an authority must name the same one as Host."""
+    """Return path and query. If the target has an authority, it must equal the Host header."""
     if not target.startswith("/") and target != "*":
         absolute = _ABSOLUTE_TARGET.fullmatch(target)
         if absolute is None or absolute[1].encode() != headers.get(b"host"):

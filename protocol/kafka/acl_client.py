@@ -1,8 +1,8 @@
-"""The ACL requests as a client writes them, and what it reads in the responses.
+"""The ACL requests and responses from a client's side.
 
-It goes by kio's entities, and so shares nothing but Kafka's types with the server's side.
+It uses kio's entities, so it shares only Kafka's types with the server's side.
 
-Source: KIP-140, KIP-290; Kafka 4.3 DescribeAclsRequest.normalizeAndValidate and its like.
+Source: KIP-140, KIP-290; Kafka 4.3 DescribeAclsRequest.normalizeAndValidate and similar methods.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 
 
 class _Filter(msgspec.Struct, frozen=True, kw_only=True):
-    """A filter under the names that it has in requests of any version."""
+    """A filter, with the field names that requests of every version use."""
 
     resource_type_filter: int
     resource_name_filter: str | None
@@ -32,7 +32,7 @@ class _Filter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Creation(msgspec.Struct, frozen=True, kw_only=True):
-    """An ACL under the names that it has in requests of any version."""
+    """An ACL, with the field names that requests of every version use."""
 
     resource_type: int
     resource_name: str
@@ -44,14 +44,14 @@ class _Creation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Resource(Protocol):
-    """What a response of any version says of a resource pattern, its type apart."""
+    """The fields of a resource pattern in responses of every version, except its type."""
 
     resource_type: int
     resource_name: str
 
 
 class _Entry(Protocol):
-    """What a response of any version says of an ACL on a resource pattern."""
+    """The fields of an ACL on a resource pattern in responses of every version."""
 
     principal: str
     host: str
@@ -76,7 +76,7 @@ def encode_describe_acls_request(version: int, filter: AclFilter) -> bytes:
     """Return the body of a DescribeAcls request.
 
     Raises:
-        ValueError: version 0 cannot say it, or a string is longer than Kafka's are.
+        ValueError: version 0 cannot express it, or a string exceeds Kafka's maximum.
     """
     return finish(encode_request(ApiKey.DESCRIBE_ACLS, version, _filter(version, filter)))
 
@@ -85,7 +85,7 @@ def encode_create_acls_request(version: int, acls: Iterable[Acl]) -> bytes:
     """Return the body of a CreateAcls request.
 
     Raises:
-        ValueError: version 0 cannot say it, or a string is longer than Kafka's are.
+        ValueError: version 0 cannot express it, or a string exceeds Kafka's maximum.
     """
     request = _CreateAcls(tuple(_creation(version, acl) for acl in acls))
     return finish(encode_request(ApiKey.CREATE_ACLS, version, request))
@@ -95,17 +95,17 @@ def encode_delete_acls_request(version: int, filters: Iterable[AclFilter]) -> by
     """Return the body of a DeleteAcls request.
 
     Raises:
-        ValueError: version 0 cannot say it, or a string is longer than Kafka's are.
+        ValueError: version 0 cannot express it, or a string exceeds Kafka's maximum.
     """
     request = _DeleteAcls(tuple(_filter(version, each) for each in filters))
     return finish(encode_request(ApiKey.DELETE_ACLS, version, request))
 
 
 def decode_describe_acls_response(version: int, body: bytes | bytearray) -> list[Acl] | ApiError:
-    """Return the ACLs that a DescribeAcls response tells of, or what went wrong.
+    """Return the ACLs of a DescribeAcls response, or its error.
 
     Raises:
-        DecodeError: the bytes are no such response.
+        DecodeError: the bytes are not a DescribeAcls response.
     """
     response: Any = finish(decode_response(ApiKey.DESCRIBE_ACLS, version, body))
     return _error(response) or [
@@ -114,20 +114,20 @@ def decode_describe_acls_response(version: int, body: bytes | bytearray) -> list
 
 
 def decode_create_acls_response(version: int, body: bytes | bytearray) -> list[ApiError | None]:
-    """Return for each creation in its order what went wrong, None where nothing did.
+    """Return for each creation, in order, its error, or None for success.
 
     Raises:
-        DecodeError: the bytes are no such response.
+        DecodeError: the bytes are not a CreateAcls response.
     """
     response: Any = finish(decode_response(ApiKey.CREATE_ACLS, version, body))
     return [_error(result) for result in response.results]
 
 
 def decode_delete_acls_response(version: int, body: bytes | bytearray) -> list[FilterResult]:
-    """Return what became of each filter, in their order.
+    """Return the result of each filter, in order.
 
     Raises:
-        DecodeError: the bytes are no such response.
+        DecodeError: the bytes are not a DeleteAcls response.
     """
     response: Any = finish(decode_response(ApiKey.DELETE_ACLS, version, body))
     return [

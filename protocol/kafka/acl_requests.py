@@ -1,7 +1,7 @@
 """The ACL requests, from bytes to ACLs and filters.
 
-Codes are kept as they came; whether they mean anything is for acl.validation to say. Version 0
-knows no pattern type: it creates, describes and deletes what is LITERAL, whatever the name.
+Codes are kept unchanged; ``acl.validation`` checks them. Version 0 has no pattern type: it creates,
+describes and deletes LITERAL patterns only, whatever the name.
 
 Source: KIP-140, KIP-290; Kafka 4.3 DescribeAclsRequest, CreateAclsRequest, DeleteAclsRequest.
 """
@@ -18,24 +18,24 @@ from authorizerd.protocol.kafka.api import APIS, ApiKey
 from authorizerd.protocol.kafka.body_reader import BodyReader
 
 _ITEM_BYTES_MIN: Final = (9, 10)
-"""A creation or filter of versions 0 and 1: its codes, and three lengths of two bytes."""
+"""The minimum size of a creation or filter in versions 0 and 1: codes, and three lengths."""
 _ITEM_BYTES_MIN_FLEXIBLE: Final = 8
 
 
 def decode_describe_acls(version: int, body: bytes | bytearray) -> AclFilter:
-    """Return the filter of a DescribeAcls request; bytes after it are ignored, as Kafka does.
+    """Return the filter of a DescribeAcls request. Trailing bytes are ignored, as in Kafka.
 
     Raises:
-        DecodeError: what Kafka answers by closing the connection.
+        DecodeError: the request is invalid. Kafka closes the connection.
     """
     return _read_filter(version, _reader(ApiKey.DESCRIBE_ACLS, version, body))
 
 
 def decode_create_acls(version: int, body: bytes | bytearray) -> Steps[list[Acl]]:
-    """Return, in steps, the ACLs of a CreateAcls request; bytes after them are ignored.
+    """Return, in steps, the ACLs of a CreateAcls request. Trailing bytes are ignored.
 
     Raises:
-        DecodeError: what Kafka answers by closing the connection.
+        DecodeError: the request is invalid. Kafka closes the connection.
     """
     reader = _reader(ApiKey.CREATE_ACLS, version, body)
     count = _item_count(reader, version, "creations")
@@ -45,10 +45,10 @@ def decode_create_acls(version: int, body: bytes | bytearray) -> Steps[list[Acl]
 
 
 def decode_delete_acls(version: int, body: bytes | bytearray) -> Steps[list[AclFilter]]:
-    """Return, in steps, the filters of a DeleteAcls request; bytes after them are ignored.
+    """Return, in steps, the filters of a DeleteAcls request. Trailing bytes are ignored.
 
     Raises:
-        DecodeError: what Kafka answers by closing the connection.
+        DecodeError: the request is invalid. Kafka closes the connection.
     """
     reader = _reader(ApiKey.DELETE_ACLS, version, body)
     count = _item_count(reader, version, "filters")
@@ -58,19 +58,19 @@ def decode_delete_acls(version: int, body: bytes | bytearray) -> Steps[list[AclF
 
 
 def count_items(api_key: ApiKey, version: int, body: bytes | bytearray) -> int:
-    """Return how many results a CreateAcls or DeleteAcls is owed, without reading its items.
+    """Return the number of results for a CreateAcls or DeleteAcls, without reading its items.
 
-    So one that is not authorized is answered without the work of reading it.
+    So the answer to an unauthorized request costs no decoding.
 
     Raises:
-        DecodeError: the items cannot all be there. Kafka closes the connection, too.
+        DecodeError: the bytes cannot contain that many items. Kafka closes the connection, too.
     """
     assert api_key in (ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS)
     return _item_count(_reader(api_key, version, body), version, "items")
 
 
 def _item_count(reader: BodyReader, version: int, what: str) -> int:
-    """Return how many creations or filters follow: no more than there are bytes for."""
+    """Return the number of creations or filters that follow. The remaining bytes bound it."""
     start = reader.position
     count = reader.array_length(what)
     bytes_left = reader.end - reader.position

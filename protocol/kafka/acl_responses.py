@@ -1,7 +1,7 @@
-"""The ACL responses, from results to bytes: in steps, since a describe may find every ACL.
+"""The ACL responses, from results to bytes, in steps, since a describe may find every ACL.
 
-The bytes are those of a broker, down to its empty text where nothing went wrong (KIP-140 says
-null). Version 0 knows no pattern type: it is only ever told of what is LITERAL.
+The bytes equal a broker's, including its empty text for success (KIP-140 specifies null). Version 0
+has no pattern type: its answers contain only LITERAL patterns.
 
 Source: KIP-140, KIP-290; Kafka 4.3 AclApis, DescribeAclsResponse, DeleteAclsResponse.
 """
@@ -31,17 +31,22 @@ _SHARDS: Final = 256
 _PIECES_PER_STEP: Final = 2 * ITEMS_PER_STEP
 _JOINED_BYTES_MAX: Final = 4096
 _TEXT_CHARACTERS_MAX: Final = 4096
-"""How much of an error's text is sent: one that quotes a long name would be too long a string."""
+"""The maximum length of an error text.
+
+A text that quotes a long name would exceed Kafka's strings.
+"""
 TEXTS_BYTES_MAX: Final = 1024 * 1024
-"""How many bytes of errors' texts an answer holds. Errors beyond have a code and no text, and
-clients say what the code means: so a request of many small items earns no answer many times its
-size."""
+"""The maximum size of all error texts in one answer.
+
+Errors beyond it have a code but no text, and clients print the meaning of the code. So a request
+with many small items cannot cause an answer many times its size.
+"""
 
 Piece = bytes | bytearray
 
 
 class _Texts:
-    """Writes errors, their texts only as far as ``TEXTS_BYTES_MAX`` allows."""
+    """Encode errors, with their texts up to ``TEXTS_BYTES_MAX``."""
 
     __slots__ = ("_bytes_left", "_flexible")
 
@@ -60,21 +65,21 @@ class _Texts:
 
 
 class MatchingAcl(msgspec.Struct, frozen=True, gc=False):
-    """An ACL that a filter met, and why it was not removed, if it was not."""
+    """An ACL that a filter matched, and the error if it was not removed."""
 
     acl: Acl
     error: ApiError | None = None
 
 
 class FilterResult(msgspec.Struct, frozen=True, gc=False):
-    """What became of one filter of a delete: its matches, or why it was not applied."""
+    """The result of one filter of a delete: its matches, or why it was not applied."""
 
     matches: Items[MatchingAcl] = ()
     error: ApiError | None = None
 
 
 class _Group(msgspec.Struct, gc=False):
-    """The encoded entries of one resource pattern; ``full`` holds what came before ``entries``."""
+    """The encoded entries of one resource pattern. ``full`` has those that precede ``entries``."""
 
     entries: bytearray
     count: int = 1
@@ -91,11 +96,11 @@ class _Group(msgspec.Struct, gc=False):
 
 
 class DescribeAclsBody:
-    """The body of a DescribeAcls response, from the ACLs as they are found.
+    """The body of a DescribeAcls response, built while ACLs are found.
 
-    They are grouped by resource pattern, in no order. The groups are spread over many small
-    dictionaries, as a large one would stop the event loop to grow, and again to be freed; and they
-    are nothing that the garbage collector has to look at.
+    They are grouped by resource pattern, in no order. Why many small dictionaries? Growing or
+    freeing a large one would block the event loop. The groups are not tracked by the garbage
+    collector.
     """
 
     __slots__ = ("_flexible", "_shards", "_version")
@@ -106,10 +111,10 @@ class DescribeAclsBody:
         self._shards: list[dict[bytes, _Group]] = [{} for _ in range(_SHARDS)]
 
     def add(self, acls: Iterable[Acl]) -> None:
-        """Take ACLs to tell of, of which a few hundred take a millisecond.
+        """Add ACLs. A few hundred take a millisecond.
 
         Raises:
-            ValueError: a string is longer than Kafka's are.
+            ValueError: a string exceeds Kafka's maximum.
         """
         version, flexible, shards = self._version, self._flexible, self._shards
         for acl in acls:
@@ -122,7 +127,7 @@ class DescribeAclsBody:
                 group.add(_entry(acl, flexible))
 
     def encode(self) -> Steps[list[Piece]]:
-        """Return, in steps, the body in pieces; what was added is let go of on the way."""
+        """Return, in steps, the body in chunks. Free the added ACLs on the way."""
         return _gather(self._pieces())
 
     def _pieces(self) -> Iterator[Piece]:
@@ -140,7 +145,7 @@ class DescribeAclsBody:
 
 
 def encode_describe_acls_error(version: int, error: ApiError) -> bytes:
-    """Return the body of a DescribeAcls response that only says what went wrong."""
+    """Return the body of a DescribeAcls response with only an error."""
     flexible = APIS[ApiKey.DESCRIBE_ACLS].is_flexible(version)
     no_resources = array_length(0, flexible=flexible)
     end = b"\0" if flexible else b""
@@ -148,22 +153,22 @@ def encode_describe_acls_error(version: int, error: ApiError) -> bytes:
 
 
 def encode_create_acls(version: int, results: Items[ApiError | None]) -> Steps[list[Piece]]:
-    """Return, in steps, the body of a CreateAcls response in pieces.
+    """Return, in steps, the body of a CreateAcls response in chunks.
 
     Args:
-        results: for each creation in its order what went wrong, None where nothing did.
+        results: for each creation, in order, its error, or None for success.
     """
     return _gather(_create_pieces(APIS[ApiKey.CREATE_ACLS].is_flexible(version), results))
 
 
 def encode_delete_acls(version: int, results: Items[FilterResult]) -> Steps[list[Piece]]:
-    """Return, in steps, the body of a DeleteAcls response in pieces.
+    """Return, in steps, the body of a DeleteAcls response in chunks.
 
     Args:
-        results: one for each filter, in their order.
+        results: one for each filter, in order.
 
     Raises:
-        ValueError: a string is longer than Kafka's are.
+        ValueError: a string exceeds Kafka's maximum.
     """
     return _gather(_delete_pieces(version, results))
 
@@ -195,7 +200,7 @@ def _delete_pieces(version: int, results: Items[FilterResult]) -> Iterator[Piece
 
 
 def _gather(pieces: Iterator[Piece]) -> Steps[list[Piece]]:
-    """Return, in steps, the pieces with the small ones joined to fewer."""
+    """Return, in steps, the chunks, with small ones joined."""
     whole: list[Piece] = []
     part: list[Piece] = []
     for piece in pieces:

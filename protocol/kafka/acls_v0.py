@@ -1,9 +1,9 @@
-"""Version 0 of the ACL requests and responses, which kio lacks, as entities of its kind.
+"""Version 0 of the ACL requests and responses, as entities like kio's, which lacks them.
 
-Version 0 knows no pattern type: whatever it speaks of is LITERAL.
+Version 0 has no pattern type: every pattern is LITERAL.
 
-Source: KIP-140. The order of the fields and the throttle time are those of Kafka 0.11 to 3.9,
-whose messages KIP-140's listings do not show as they were released.
+Source: KIP-140. The order of the fields and the throttle time follow Kafka 0.11 to 3.9, since
+KIP-140's listings differ from the released messages.
 """
 
 from dataclasses import dataclass, field

@@ -1,7 +1,7 @@
-"""The APIs that are served: their versions, their headers, and their bodies to entities and back.
+"""The served APIs: their versions, headers, and bodies to entities and back.
 
-The table below is the one place that says what is served. A version is listed here exactly if it
-can be read and answered.
+The table below is the only list of what is served. It contains a version exactly if the daemon can
+read and answer it.
 
 Source: Kafka 4.3 ApiKeys, ApiMessageType; KIP-140 for version 0 of the ACL requests, which Kafka
 4.0 dropped; KIP-511 for ApiVersions; KIP-801 for version 1 of Envelope.
@@ -29,12 +29,14 @@ from authorizerd.protocol.kafka.message_codec import (
 )
 
 REQUEST_ITEMS_MAX: Final = 10_000
-"""How many topics, say, one request may ask for: each of them costs an answer."""
+"""The maximum number of items, such as topics, in one request. Each of them adds to the answer."""
 NO_TAGS: Final = b"\0"
-"""What ends a flexible header that has no tagged fields."""
+"""The end of a flexible header without tagged fields."""
 
 
 class ApiKey(IntEnum):
+    """The keys of the served APIs."""
+
     METADATA = 3
     FIND_COORDINATOR = 10
     DESCRIBE_GROUPS = 15
@@ -54,7 +56,7 @@ class ApiKey(IntEnum):
 
 
 class Api(msgspec.Struct, frozen=True):
-    """An API: its name in the audit, its versions, the first flexible one, and who serves it."""
+    """An API: its name in the audit log, its versions, the first flexible one, its listeners."""
 
     name: str
     last_version: int
@@ -71,7 +73,7 @@ class Api(msgspec.Struct, frozen=True):
         return self.first_version <= version <= self.last_version
 
     def is_flexible(self, version: int) -> bool:
-        """Say whether ``version``, known or not, has compact lengths and tagged fields."""
+        """Return True if ``version``, known or not, has compact lengths and tagged fields."""
         return self.flexible_version is not None and version >= self.flexible_version
 
 
@@ -111,7 +113,7 @@ _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
 def served_apis(*, is_controller: bool) -> Mapping[ApiKey, Api]:
-    """Return what a controller's or a broker's listener serves: what Kafka's of its kind does."""
+    """Return the APIs that a controller's or a broker's listener serves, as Kafka's does."""
     return {
         key: api
         for key, api in APIS.items()
@@ -120,16 +122,16 @@ def served_apis(*, is_controller: bool) -> Mapping[ApiKey, Api]:
 
 
 def has_response_tags(api_key: ApiKey, version: int) -> bool:
-    """Say whether the header of a response has tagged fields.
+    """Return True if the header of a response has tagged fields.
 
-    That of ApiVersions never has: its reader does not know yet which version answers it.
+    The header of ApiVersions never has: its reader does not know yet which version answers it.
     """
     return api_key is not ApiKey.API_VERSIONS and APIS[api_key].is_flexible(version)
 
 
 @cache
 def request_type(api_key: ApiKey, version: int) -> type[RequestPayload]:
-    """Return the entity of a request that is served."""
+    """Return the entity type of a served request."""
     assert APIS[api_key].serves(version)
     declared = _REQUESTS_KIO_LACKS.get((api_key, version))
     return declared or load_request_schema(api_key, version)
@@ -137,19 +139,19 @@ def request_type(api_key: ApiKey, version: int) -> type[RequestPayload]:
 
 @cache
 def response_type(api_key: ApiKey, version: int) -> type[ResponsePayload]:
-    """Return the entity of the response to a request that is served."""
+    """Return the entity type of the response to a served request."""
     assert APIS[api_key].serves(version)
     declared = _RESPONSES_KIO_LACKS.get((api_key, version))
     return declared or load_response_schema(api_key, version)
 
 
 def decode_request(api_key: ApiKey, version: int, body: bytes | bytearray) -> Steps[RequestPayload]:
-    """Return, in steps, the request in ``body``; bytes after it are ignored, as Kafka does.
+    """Return, in steps, the request in ``body``. Trailing bytes are ignored, as in Kafka.
 
-    Large ACL requests are read by protocol.kafka.acl_requests.
+    ``protocol.kafka.acl_requests`` reads large ACL requests.
 
     Raises:
-        DecodeError: what Kafka answers by closing the connection, or more items than are taken.
+        DecodeError: the request is invalid (Kafka closes the connection), or has too many items.
     """
     return decode_entity(request_type(api_key, version), body, items_max=REQUEST_ITEMS_MAX)
 
@@ -157,19 +159,19 @@ def decode_request(api_key: ApiKey, version: int, body: bytes | bytearray) -> St
 def decode_response(
     api_key: ApiKey, version: int, body: bytes | bytearray
 ) -> Steps[ResponsePayload]:
-    """Return, in steps, the response in ``body``; bytes after it are ignored, as Kafka does.
+    """Return, in steps, the response in ``body``. Trailing bytes are ignored, as in Kafka.
 
     Raises:
-        DecodeError: the bytes are no such response.
+        DecodeError: the bytes are not such a response.
     """
     return decode_entity(response_type(api_key, version), body)
 
 
 def encode_request(api_key: ApiKey, version: int, request: object) -> Steps[bytes]:
-    """Return, in steps, the body of ``request``: an entity, or what has its fields.
+    """Return, in steps, the body of ``request``: an entity, or an object with its fields.
 
     Raises:
-        ValueError: a string is longer than Kafka's are.
+        ValueError: a string exceeds Kafka's maximum.
     """
     return encode_entity(request_type(api_key, version), request)
 
@@ -177,23 +179,25 @@ def encode_request(api_key: ApiKey, version: int, request: object) -> Steps[byte
 def encode_response(
     api_key: ApiKey, version: int, response: object
 ) -> Steps[list[bytes | bytearray]]:
-    """Return, in steps, the body of ``response``, in pieces: an entity, or what has its fields.
+    """Return, in steps, the body of ``response``: an entity, or an object with its fields.
+
+    The body is in pieces.
 
     Raises:
-        ValueError: a string is longer than Kafka's are.
+        ValueError: a string exceeds Kafka's maximum.
     """
     return encode_entity_in_pieces(response_type(api_key, version), response)
 
 
 def names_software(name: str, version: str) -> bool:
-    """Say whether an ApiVersions request may name its client so; if not: INVALID_REQUEST.
+    """Return True if an ApiVersions request may use this client name. Otherwise: INVALID_REQUEST.
 
     Source: KIP-511, ApiVersionsRequest.isValid.
     """
     return bool(_SOFTWARE.fullmatch(name) and _SOFTWARE.fullmatch(version))
 
 
-# Loading all entities takes tens of milliseconds: now, not while a request waits.
+# Load all entities at import. It takes tens of milliseconds, during which no request should wait.
 for _key, _api in APIS.items():
     for _version in _api.versions:
         request_type(_key, _version)

@@ -1,11 +1,13 @@
-"""Kafka's types as they stand in requests and responses.
+"""Kafka's types as encoded in requests and responses.
 
-A message is flexible (compact lengths, tagged fields) or it is not, and its reader is told once.
-It is as lenient as Kafka's: any negative length is null, tags may stand in any order, what they
-hold need not be known. And as strict: a string has at most 32,767 bytes, an array no more items
-than bytes are left. Stricter in three things: where Kafka would put U+FFFD for what is not UTF-8,
-and so create an ACL for another name, it refuses; items and tags have an upper bound, that of
-items for a whole message, however its arrays are nested.
+A message is either flexible (compact lengths, tagged fields) or not; the reader is told once. The
+reader is as lenient as Kafka's: any negative length means null, tags may be in any order, and
+unknown tags are skipped. It is also as strict: a string has at most 32,767 bytes, and an array has
+at most as many items as bytes are left.
+
+It is stricter in two ways. Kafka replaces invalid UTF-8 by U+FFFD, and so creates an ACL for
+another name; this reader rejects it. And the number of items per message, over all nested arrays,
+and of tags per structure is limited.
 
 Source: Kafka protocol guide; the generated readers of Kafka 4.3, ByteBufferAccessor.
 """
@@ -28,7 +30,10 @@ T = TypeVar("T")
 STRING_BYTES_MAX: Final = 0x7FFF
 ARRAY_ITEMS_MAX: Final = 1_000_000
 TAGS_MAX: Final = 100
-"""How many tagged fields a structure may have; they cost far more time than bytes."""
+"""The maximum number of tagged fields per structure.
+
+Their cost is out of proportion to their bytes.
+"""
 UUID_ZERO: Final = UUID(int=0)
 
 _INT16: Final = struct.Struct(">h")
@@ -38,9 +43,10 @@ _ONE_BYTE_LENGTHS: Final = tuple(bytes((length,)) for length in range(0x80))
 
 
 class BodyReader(WireReader):
-    """Reads one message of ``buffer`` from ``position`` to ``end``; DecodeError past it.
+    """Read one message of ``buffer`` from ``position`` to ``end``. Raise DecodeError past the end.
 
-    Args:    items_max: how many items all arrays of the message may have together.
+    Args:
+        items_max: the maximum number of items in all arrays of the message together.
     """
 
     __slots__ = ("_items_left", "_step_end", "_step_items", "flexible", "items_max")
@@ -54,7 +60,7 @@ class BodyReader(WireReader):
         end: int | None = None,
         items_max: int = ARRAY_ITEMS_MAX,
     ) -> None:
-        # A large request is never copied out of the bytearray that it was gathered in.
+        # Read the bytearray in place: copying a large request would take milliseconds.
         super().__init__(cast(bytes, buffer), position, len(buffer) if end is None else end)
         self.flexible = flexible
         self.items_max = items_max
@@ -88,7 +94,7 @@ class BodyReader(WireReader):
         return self.int8(what) != 0
 
     def uuid(self, what: str) -> UUID | None:
-        """Return the id, None where it is all zeros: Kafka's way to say that there is none."""
+        """Return the id, or None if it is all zeros, Kafka's null."""
         value = UUID(bytes=bytes(self.take(16, what)))
         return None if value == UUID_ZERO else value
 
@@ -137,7 +143,7 @@ class BodyReader(WireReader):
         return None if size < 0 else bytes(self.take(size, what))
 
     def array_length(self, what: str) -> int:
-        """Return how many items follow, of at least one byte each."""
+        """Return the number of items that follow, each at least one byte long."""
         start = self.position
         count = self.nullable_array_length(what)
         if count is None:
@@ -163,7 +169,7 @@ class BodyReader(WireReader):
         return count
 
     def items(self, count: int, read: Callable[[BodyReader], T]) -> Steps[list[T]]:
-        """Return, in steps, what ``read`` makes of each of the next ``count`` items."""
+        """Return, in steps, the results of ``read`` for the next ``count`` items."""
         items: list[T] = []
         for _ in range(count):
             items.append(read(self))
@@ -172,7 +178,7 @@ class BodyReader(WireReader):
         return items
 
     def ends_step(self) -> bool:
-        """Count an item that was read, of an array however deep; return True if a step ends."""
+        """Count an item of an array at any depth. Return True if a step ends here."""
         self._step_items -= 1
         if self._step_items and self.position < self._step_end:
             return False
@@ -183,7 +189,7 @@ class BodyReader(WireReader):
         self._step_items, self._step_end = ITEMS_PER_STEP, self.position + BYTES_PER_STEP
 
     def tags(self) -> Iterator[tuple[int, int, int]]:
-        """Yield each tag that ends a flexible structure, and where what it holds stands."""
+        """Yield each tag at the end of a flexible structure, with the bounds of its value."""
         start = self.position
         count = self.unsigned_varint("number of tagged fields")
         if count > TAGS_MAX:
@@ -198,16 +204,16 @@ class BodyReader(WireReader):
             yield tag, start, end
 
     def enter(self, start: int, end: int) -> tuple[int, int]:
-        """Go on reading at ``start``, as far as ``end``; return what ``enter`` takes to come back.
+        """Continue at ``start``, up to ``end``. Return the arguments of ``enter`` that undo this.
 
-        A part of a message shares its bounds and its steps.
+        The bounds and steps of the message also apply to this part.
         """
         place = self.position, self.end
         self.position, self.end = start, end
         return place
 
     def end_structure(self) -> None:
-        """Pass the tagged fields, known or not, where the message has any."""
+        """Skip the tagged fields, known or not, if the message is flexible."""
         if not self.flexible:
             return
         position = self.position
@@ -232,7 +238,7 @@ def string(text: str, *, flexible: bool) -> bytes:
     """Return a string's bytes.
 
     Raises:
-        ValueError: it is longer than Kafka's strings are.
+        ValueError: it exceeds Kafka's maximum.
     """
     encoded = text.encode()
     size = len(encoded)
@@ -244,7 +250,7 @@ def string(text: str, *, flexible: bool) -> bytes:
 
 
 def nullable_string(text: str | None, *, flexible: bool) -> bytes:
-    """Return a string's bytes, or null's; raises as ``string`` does."""
+    """Return the bytes of a string or of null. Raises as ``string``."""
     if text is None:
         return b"\0" if flexible else b"\xff\xff"
     return string(text, flexible=flexible)

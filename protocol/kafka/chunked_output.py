@@ -1,6 +1,7 @@
-"""A large message as it is written: made of items one by one, kept in pieces.
+"""Write a large message item by item, and keep it in chunks.
 
-Invariant: no step grows with the message, be it to write it, to join its pieces or to let it go.
+**Invariant:** no step grows with the message: not writing it, not joining its chunks, not freeing
+it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Items(Protocol[T_co]):
-    """What can be written as an array: it may make its items one by one, as they are asked for."""
+    """A value that can be written as an array. It may create its items while they are read."""
 
     def __len__(self) -> int: ...
 
@@ -40,11 +41,11 @@ class Made(Generic[S, T]):
 
 
 class Output:
-    """Takes the parts of a message, and gives pieces of some ``PIECE_BYTES`` back."""
+    """Collect the parts of a message, and return chunks of about ``PIECE_BYTES``."""
 
     def __init__(self) -> None:
         self._pieces: list[bytes | bytearray] = []
-        # Small parts are not kept as such: each would take many times its size.
+        # Join small parts: as objects of their own they would take many times their size.
         self._last = bytearray()
         self._items = 0
 
@@ -55,13 +56,13 @@ class Output:
             self._last = bytearray()
 
     def begin_part(self) -> Output:
-        """Return what takes a part of the message whose size stands before it."""
+        """Return an output for a part of the message that is preceded by its size."""
         part = Output()
         part._items = self._items
         return part
 
     def add_part(self, head: Callable[[int], bytes], part: Output) -> None:
-        """Add a part that is complete, behind what ``head`` makes of its size."""
+        """Add a complete part, after the result of ``head`` for its size."""
         self._items = part._items
         pieces = part.finish()
         self.add(head(sum(map(len, pieces))))
@@ -69,7 +70,7 @@ class Output:
             self.add(piece)
 
     def ends_step(self) -> bool:
-        """Count an item, of an array however deep; say whether a step ends behind it."""
+        """Count an item of an array at any depth. Return True if a step ends after it."""
         self._items += 1
         return self._items % ITEMS_PER_STEP == 0
 

@@ -1,6 +1,6 @@
-"""A client's end of a Kafka connection, without the connection: requests to bytes, and back.
+"""The client's end of a Kafka connection, without a socket: requests to bytes, bytes to responses.
 
-Requests are numbered here, and a response is known by its number.
+It numbers the requests, and matches responses by these numbers.
 
 Source: Kafka 4.3 RequestHeader, ResponseHeader.
 """
@@ -22,7 +22,7 @@ _CORRELATION_IDS: Final = 1 << 31
 
 
 class KafkaResponse(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One whole response, and what it answers."""
+    """One complete response, with the API and version of its request."""
 
     api_key: ApiKey
     api_version: int
@@ -31,7 +31,7 @@ class KafkaResponse(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class KafkaClientConnection:
-    """Numbers the requests of one client and finds what their responses answer."""
+    """Number the requests of one client, and match the responses to them."""
 
     __slots__ = ("_client_id", "_frames", "_next_correlation_id", "_response_bytes_max", "_waiting")
 
@@ -43,10 +43,10 @@ class KafkaClientConnection:
         self._waiting: dict[int, tuple[ApiKey, int]] = {}
 
     def frame_request(self, api_key: ApiKey, api_version: int, body: bytes) -> bytes:
-        """Return a request's frame; from now on its response is waited for.
+        """Return a request's frame. Its response is expected from now on.
 
         Raises:
-            ValueError: the client id is longer than Kafka's strings are.
+            ValueError: the client id exceeds Kafka's maximum.
         """
         api = APIS[api_key]
         assert api.serves(api_version)
@@ -59,14 +59,14 @@ class KafkaClientConnection:
         return frame(head, client_id, tags, body)
 
     def receive_data(self, data: bytes | bytearray) -> None:
-        """Take what the peer sent; after a DecodeError, drop it."""
+        """Add data from the peer. After a DecodeError, data is dropped."""
         self._frames.receive_data(data)
 
     def next_response(self) -> KafkaResponse | None:
-        """Return the next response, None until all of it has come.
+        """Return the next response, or None until it is complete.
 
         Raises:
-            DecodeError: it is none, or answers nothing that was asked.
+            DecodeError: the bytes are not a response to any pending request.
         """
         response = self._frames.next(self._response_bytes_max)
         if response is None:

@@ -1,11 +1,11 @@
-"""The Envelope: a request that a broker forwards, with whom it came from, and what answers it.
+"""The Envelope: a request that a broker forwards, its original sender, and the answer.
 
-An Envelope is opened whole before anything in it is done, and what cannot be opened has one outer
-error each. Whom it names is taken at their word: who may send one is for the handler to ask.
+An Envelope is opened completely before anything in it is done. Each fault has one outer error. The
+envelope's principal is not verified here: the handler must check that its sender may forward.
 
-Source: KIP-590, KIP-801; Kafka 4.3 EnvelopeUtils, DefaultKafkaPrincipalBuilder. Stricter than
-Kafka in three things: bytes after the inner request or the principal, and a principal's type with
-a colon in it, which would pass for somebody else's, are refused.
+Source: KIP-590, KIP-801; Kafka 4.3 EnvelopeUtils, DefaultKafkaPrincipalBuilder. Stricter than Kafka
+in three cases: it rejects bytes after the inner request, bytes after the principal, and a colon in
+a principal's type, which could imitate another principal.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ FORWARDABLE: Final = frozenset(
         "DescribeQuorum",
     )
 )
-"""The APIs that an Envelope carries, those of them that are served."""
+"""The APIs that an Envelope may contain, as far as they are served."""
 PRINCIPAL_VERSION: Final = 0
 
 _FORWARDABLE_KEYS: Final = frozenset(
@@ -49,11 +49,11 @@ _API_KEY_BYTES: Final = 2
 _INT16: Final = struct.Struct(">h")
 
 _Range = tuple[int, int]
-"""Where bytes of a request stand; a large one is not copied out of the buffer it came in."""
+"""The bounds of some bytes in a request. A large value is not copied out of the buffer."""
 
 
 class Forwarded(msgspec.Struct, frozen=True, kw_only=True):
-    """What an Envelope holds: a request, and who sent it to the forwarder."""
+    """The contents of an Envelope: a request, and who sent it to the forwarder."""
 
     request: KafkaRequest
     principal: str
@@ -69,11 +69,11 @@ class EnvelopeError(Exception):
 
 
 def open_envelope(body: bytes | bytearray) -> Steps[Forwarded]:
-    """Return, in steps, what an Envelope of either version holds; a bytearray is used up by it.
+    """Return, in steps, the contents of an Envelope of either version. A bytearray is consumed.
 
     Raises:
-        DecodeError: it is no Envelope: what Kafka answers by closing the connection.
-        EnvelopeError: what it holds is refused.
+        DecodeError: the bytes are not an Envelope. Kafka closes the connection.
+        EnvelopeError: the contents are refused.
     """
     reader = BodyReader(body, flexible=True)
     data = _read_range(reader, "request_data")
@@ -91,10 +91,10 @@ def open_envelope(body: bytes | bytearray) -> Steps[Forwarded]:
 
 
 def decode_principal(data: bytes | bytearray, start: int = 0, end: int | None = None) -> str:
-    """Return the principal, ``Type:name``, that stands in ``data`` from ``start`` to ``end``.
+    """Return the principal, ``Type:name``, in ``data`` from ``start`` to ``end``.
 
     Raises:
-        DecodeError: no principal stands there, or more than one does.
+        DecodeError: the bytes are not exactly one principal.
     """
     reader = BodyReader(data, flexible=True, position=start, end=end)
     version = reader.int16("version of the principal")
@@ -111,7 +111,7 @@ def decode_principal(data: bytes | bytearray, start: int = 0, end: int | None = 
 
 
 def encode_envelope_response(request: KafkaRequest, body: Sequence[Piece]) -> list[Piece]:
-    """Return, in pieces, the body of the response whose inner ``body`` answers ``request``."""
+    """Return, in chunks, the body of the response whose inner ``body`` answers ``request``."""
     header = response_header(request)
     size = len(header) + sum(map(len, body))
     announced = wire.unsigned_varint(size + 1) + header
@@ -119,15 +119,15 @@ def encode_envelope_response(request: KafkaRequest, body: Sequence[Piece]) -> li
 
 
 def encode_envelope_error(code: ErrorCode) -> bytes:
-    """Return the body of a response that holds no other."""
+    """Return the body of a response with an outer error only."""
     no_response = b"\0"
     return no_response + _INT16.pack(code) + NO_TAGS
 
 
 def unreadable_request(error: DecodeError) -> EnvelopeError:
-    """Return what is answered where the inner request's bytes are not what they should be.
+    """Return the error for an inner request with invalid bytes.
 
-    Kafka's choice: INVALID_REQUEST is what is wrong with the Envelope itself.
+    As in Kafka, INVALID_REQUEST is reserved for faults of the Envelope itself.
     """
     return EnvelopeError(ErrorCode.UNSUPPORTED_VERSION, f"inner request: {error}")
 
@@ -154,7 +154,7 @@ def _open_address(body: bytes | bytearray, place: _Range) -> str:
 
 
 def _open_request(body: bytes | bytearray, place: _Range) -> KafkaRequest:
-    """Cut the inner request out of ``body`` and return it, its own body not read yet."""
+    """Cut the inner request out of ``body`` and return it. Its own body is not decoded yet."""
     start, end = place
     data = body if isinstance(body, bytearray) else bytearray(body)
     del data[end:]

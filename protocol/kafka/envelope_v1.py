@@ -1,6 +1,6 @@
-"""Version 1 of the Envelope, which kio lacks, as entities of its kind.
+"""Version 1 of the Envelope, as entities like kio's, which lacks it.
 
-Its fields are those of version 0; what is new is that it may be answered by AUTHORIZER_NOT_READY.
+Its fields are those of version 0. The difference is that AUTHORIZER_NOT_READY may answer it.
 
 Source: KIP-801, which bumps KIP-590's request; Kafka never shipped the bump.
 """

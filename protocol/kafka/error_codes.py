@@ -1,6 +1,6 @@
-"""Kafka's error codes by name, number and text: those that are sent here, or understood.
+"""Kafka's error codes by name, number and text, as far as the daemon sends or understands them.
 
-The texts are Kafka's, as its clients print them where an answer brings none of its own.
+The texts are Kafka's. Clients print them if an answer has no text of its own.
 
 Source: Kafka 4.3 Errors. AUTHORIZER_NOT_READY is KIP-801's; Kafka never gave it a number.
 """
@@ -13,11 +13,14 @@ from typing import Final, Self
 import msgspec
 
 TEXT_CHARACTERS_MAX: Final = 4096
-"""How much of an error's text is sent: one that quotes a request would be too long a string."""
+"""The maximum length of an error text.
+
+A text that quotes a request could exceed Kafka's strings.
+"""
 
 
 class ErrorCode(IntEnum):
-    """A Kafka error; ``text`` is what it means where nothing more is known."""
+    """A Kafka error. ``text`` is its general meaning."""
 
     text: str
 
@@ -84,13 +87,13 @@ class ErrorCode(IntEnum):
 
 
 class ApiError(msgspec.Struct, frozen=True, gc=False):
-    """What an answer says went wrong: a Kafka error code, known here or not, and its own text."""
+    """The error of an answer: a Kafka error code, known here or not, and a specific text."""
 
     code: int
     message: str | None = None
 
     def __str__(self) -> str:
-        """Return the error's name and text, as a person is to read them."""
+        """Return the error's name and text for people."""
         known = _KNOWN.get(self.code)
         if known is None:
             return f"error {self.code}: {self.message or 'no text'}"

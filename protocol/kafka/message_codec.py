@@ -1,10 +1,12 @@
-"""kio's entities to bytes and back: kio says which fields a message has, this reads and writes.
+"""kio's entities to bytes and back.
 
-kio's own reader is not used. It reserves memory for as many items as an array announces, and where
-that fails the process ends: six bytes from anyone would stop the daemon. Nor does it say at which
-byte a message breaks. kio's writer cannot stop half-way to let others go first.
+kio defines the fields of a message; this module reads and writes.
 
-Whatever the bytes, the result is an entity or a DecodeError.
+Why not kio's own reader? It reserves memory for as many items as an array announces, so six bytes
+from anyone could end the daemon's process. It also does not report the position of a fault. kio's
+writer cannot stop halfway to let other tasks run.
+
+**Invariant:** whatever the bytes, the result is an entity or a DecodeError.
 
 Source: kio.schema, generated from Kafka's message definitions.
 """
@@ -79,7 +81,7 @@ _FIXED: Final[Mapping[str, tuple[Read, Write]]] = {
     "uint16": (_read_uint16, struct.Struct(">H").pack),
     "int32": (BodyReader.int32, struct.Struct(">i").pack),
     "int64": (BodyReader.int64, struct.Struct(">q").pack),
-    # kio's enumeration of error codes lacks AUTHORIZER_NOT_READY: they are read as plain integers.
+    # Read error codes as integers: kio's enumeration lacks AUTHORIZER_NOT_READY.
     "error_code": (BodyReader.int16, struct.Struct(">h").pack),
     "timedelta_i32": (_read_duration, _write_duration),
     "timedelta_i64": (_read_long_duration, _write_long_duration),
@@ -88,14 +90,14 @@ _FIXED: Final[Mapping[str, tuple[Read, Write]]] = {
 
 
 class _Codec(NamedTuple):
-    """How a value that is no structure is read and written."""
+    """How to read and write a value that is not a structure."""
 
     read: Read
     write: Write
 
 
 class _Field(NamedTuple):
-    """How one field stands in the bytes; ``item`` of an array is how each of its items does."""
+    """The encoding of one field. For an array, ``item`` is the encoding of each item."""
 
     name: str
     item: _Codec | _Layout
@@ -105,7 +107,7 @@ class _Field(NamedTuple):
 
 
 class _Layout(NamedTuple):
-    """How a structure stands in the bytes: its fields, in order, and those that have a tag."""
+    """The encoding of a structure: its fields, in order, and its tagged fields."""
 
     entity_type: type[Entity]
     fields: tuple[_Field, ...]
@@ -116,12 +118,15 @@ class _Layout(NamedTuple):
 def decode_entity(
     entity_type: type[E], data: bytes | bytearray, *, items_max: int = ARRAY_ITEMS_MAX
 ) -> Steps[E]:
-    """Return, in steps, the entity that ``data`` begins with; what follows it is ignored.
+    """Return, in steps, the entity at the start of ``data``. Trailing bytes are ignored.
 
-    Error codes are plain integers. A duration is a timedelta, an id of zeros is None.
+    Error codes are plain integers, durations are timedeltas, and an id of zeros is None.
 
-    Args:    items_max: how many items all arrays may have together, nested ones included.
-    Raises:  DecodeError: the bytes are no such message, and where.
+    Args:
+        items_max: the maximum number of items in all arrays together, nested ones included.
+
+    Raises:
+        DecodeError: the bytes are not such a message. The error has the position.
     """
     reader = BodyReader(data, flexible=entity_type.__flexible__, items_max=items_max)
     entity: E = yield from _read_entity(_layout(entity_type), reader, keeps_items=True)
@@ -129,12 +134,12 @@ def decode_entity(
 
 
 def check_entity(entity_type: type[Entity], data: bytes | bytearray) -> Steps[None]:
-    """Find out, in steps, whether ``data`` is one entity and nothing more.
+    """Check, in steps, that ``data`` is exactly one entity.
 
-    No item is kept: to let go of many at once would take milliseconds.
+    No item is kept, since freeing many at once would take milliseconds.
 
     Raises:
-        DecodeError: it is not, and where.
+        DecodeError: it is not. The error has the position.
     """
     reader = BodyReader(data, flexible=entity_type.__flexible__)
     yield from _read_entity(_layout(entity_type), reader, keeps_items=False)
@@ -144,9 +149,12 @@ def check_entity(entity_type: type[Entity], data: bytes | bytearray) -> Steps[No
 def encode_entity(entity_type: type[Entity], value: object) -> Steps[bytes]:
     """Return, in steps, the bytes of ``value`` as an ``entity_type``.
 
-    Args:    value: such an entity, or any object that has its fields as attributes: one that has
-                those of every version can be written as each of them.
-    Raises:  ValueError: a string is longer than Kafka's are.
+    Args:
+        value: such an entity, or any object with its fields as attributes. An object with the
+            fields of every version can be written as any of them.
+
+    Raises:
+        ValueError: a string exceeds Kafka's maximum.
     """
     pieces = yield from encode_entity_in_pieces(entity_type, value)
     return b"".join(pieces)
@@ -155,10 +163,10 @@ def encode_entity(entity_type: type[Entity], value: object) -> Steps[bytes]:
 def encode_entity_in_pieces(
     entity_type: type[Entity], value: object
 ) -> Steps[list[bytes | bytearray]]:
-    """As ``encode_entity``, for what may be too large to be put together at once.
+    """As ``encode_entity``, for values too large to be joined at once.
 
-    An array may be anything with a length that can be gone through once, so that its items need
-    not all be there at the same time.
+    An array may be any sized iterable that is read once, so its items need not exist at the same
+    time.
     """
     output = Output()
     yield from _write_entity(_layout(entity_type), value, output)
@@ -188,7 +196,7 @@ def _read_entity(layout: _Layout, reader: BodyReader, *, keeps_items: bool) -> S
 
 
 def _read_item(field: _Field, reader: BodyReader, keeps_items: bool) -> Steps[object]:
-    """Return one value of ``field``; of an array, one of its items."""
+    """Return one value of ``field``. If it is an array, return one of its items."""
     if isinstance(field.item, _Codec):
         return field.item.read(reader, field.name)
     return (yield from _read_entity(field.item, reader, keeps_items=keeps_items))

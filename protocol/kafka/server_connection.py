@@ -1,7 +1,7 @@
-"""The server's end of a Kafka connection, without the connection: bytes to requests.
+"""The server's end of a Kafka connection, without a socket: bytes to requests.
 
-The same bytes give the same requests however they were cut, and nothing after a request that
-Kafka answers by closing the connection is looked at. Bodies stay bytes (protocol.kafka.api).
+The same bytes give the same requests, however they were split. After a request that Kafka answers
+by closing the connection, the rest is ignored. ``protocol.kafka.api`` decodes the bodies.
 
 Source: KIP-511; Kafka 4.3 RequestHeader, RequestContext, SocketServer.
 """
@@ -21,14 +21,14 @@ from authorizerd.protocol.kafka.body_reader import BodyReader
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 
 _HEAD: Final = struct.Struct(">hhih")
-"""API key, version, correlation id, and the client id's size."""
+"""API key, version, correlation id, and the size of the client id."""
 _CORRELATION_ID: Final = struct.Struct(">i")
 _UNSUPPORTED_API_VERSIONS: Final = struct.Struct(">hihhh")
 _API_KEYS: Final = {int(key): key for key in ApiKey}
 
 
 class KafkaRequest(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One whole request."""
+    """One complete request."""
 
     api_key: ApiKey
     api_version: int
@@ -43,9 +43,9 @@ class KafkaRequest(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class KafkaServerConnection:
-    """Requests, one after the other; each is answered before the next one is asked for.
+    """Read requests one after the other. Each is answered before the next is read.
 
-    ``request_bytes_max`` may change, as it does once a client has logged in.
+    ``request_bytes_max`` may change, for example when a client has logged in.
     """
 
     __slots__ = ("_frames", "request_bytes_max")
@@ -56,18 +56,18 @@ class KafkaServerConnection:
 
     @property
     def bytes_held(self) -> int:
-        """What has come and is not asked for yet, in bytes."""
+        """The bytes received but not returned yet."""
         return self._frames.bytes_held
 
     def receive_data(self, data: bytes | bytearray) -> None:
-        """Take what the peer sent; after a DecodeError, drop it."""
+        """Add data from the peer. After a DecodeError, data is dropped."""
         self._frames.receive_data(data)
 
     def next_request(self) -> KafkaRequest | None:
-        """Return the next request, None until all of it has come.
+        """Return the next request, or None until it is complete.
 
         Raises:
-            DecodeError: what Kafka answers by closing the connection, and why.
+            DecodeError: the request is invalid. Kafka closes the connection.
         """
         request = self._frames.next(self.request_bytes_max)
         if request is None:
@@ -78,7 +78,7 @@ class KafkaServerConnection:
             raise self._frames.refuse(error.reason, error.position) from None
 
     def next_token(self) -> bytes | None:
-        """Return the next frame as it is: after SaslHandshake version 0, a SASL token.
+        """Return the next frame unparsed: after SaslHandshake version 0, a SASL token.
 
         Raises:
             DecodeError: its size is negative or too large.
@@ -92,13 +92,14 @@ def frame_response(
 ) -> list[bytes | bytearray]:
     """Return the frame that answers ``request``, in pieces to be sent one after the other.
 
-    Args:    body: the response's bytes in as many pieces as there happen to be.
+    Args:
+        body: the response's bytes, in any number of pieces.
     """
     return frame_pieces(response_header(request), body)
 
 
 def response_header(request: KafkaRequest) -> bytes:
-    """Return what stands before the body of the response to ``request``."""
+    """Return the header of the response to ``request``."""
     header = _CORRELATION_ID.pack(request.correlation_id)
     if has_response_tags(request.api_key, request.api_version):
         header += NO_TAGS
@@ -106,14 +107,14 @@ def response_header(request: KafkaRequest) -> bytes:
 
 
 def frame_token(token: bytes) -> bytes:
-    """Return the frame of a SASL token that answers another, after SaslHandshake version 0."""
+    """Return the frame of a SASL token that answers another one, after SaslHandshake version 0."""
     return frame(token)
 
 
 def unsupported_api_versions(request: KafkaRequest) -> list[bytes | bytearray]:
     """Return the frame that answers an ApiVersions request of an unknown version.
 
-    It is of version 0, which every client reads, and says which versions are known.
+    It has version 0, which every client can read, and lists the known versions.
     """
     assert request.api_key is ApiKey.API_VERSIONS
     last_version = APIS[ApiKey.API_VERSIONS].last_version
@@ -124,10 +125,10 @@ def unsupported_api_versions(request: KafkaRequest) -> list[bytes | bytearray]:
 
 
 def read_request(request: bytearray) -> KafkaRequest:
-    """Return the request in ``request``, header and body; what is left of that is its body.
+    """Return the request in ``request``. Its header is cut off, and the rest becomes its body.
 
     Raises:
-        DecodeError: no API that is served, or no whole header.
+        DecodeError: the API is not served, or the header is incomplete.
     """
     if len(request) < _HEAD.size:
         raise DecodeError(f"a request of {len(request)} bytes has no whole header", len(request))
@@ -148,7 +149,7 @@ def read_request(request: bytearray) -> KafkaRequest:
         body_start += client_id_size
         if body_start > len(request):
             raise DecodeError(f"client id of {client_id_size} bytes, past the end", _HEAD.size)
-        # Nothing is decided by this label: here Kafka's leniency does no harm.
+        # Replacing invalid UTF-8, as Kafka does, is safe here: no decision uses the client id.
         client_id = request[_HEAD.size : body_start].decode("utf-8", "replace")
     if api.is_flexible(version):
         reader = BodyReader(request, flexible=True, position=body_start)

@@ -1,4 +1,4 @@
-"""How much of a large message is read or written in one step, well under a millisecond."""
+"""The amount of a large message that one step reads or writes, well under a millisecond."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ from typing import Final
 
 ITEMS_PER_STEP: Final = 64
 BYTES_PER_STEP: Final = 2048
-"""A step ends at whichever comes first. Bytes count because an item may hold many tags."""
+"""A step ends at whichever limit comes first. Bytes count because an item may have many tags."""

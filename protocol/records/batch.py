@@ -1,6 +1,6 @@
 """Record batches (magic 2) with their CRC, the records in them, and control records.
 
-Law: nothing of a batch is believed before its length and CRC hold.
+**Invariant:** no part of a batch is trusted before its length and CRC are verified.
 
 Source: Kafka documentation, "Record Batch"; KIP-595 and KIP-630 for the control records.
 """
@@ -27,7 +27,7 @@ _CONTROL_ATTRIBUTE: Final = 0x20
 
 HEADER_SIZE: Final = _HEADER.size
 LENGTH_SIZE: Final = _LENGTH.size
-"""Bytes at a batch's start that tell its size: ``batch_size``."""
+"""The number of bytes at a batch's start that determine its size: see ``batch_size``."""
 
 
 class ControlType(IntEnum):
@@ -41,9 +41,10 @@ class ControlType(IntEnum):
 
 
 class RecordBatch(msgspec.Struct, frozen=True, gc=False, kw_only=True):
-    """One batch whose CRC holds; ``data`` is the whole of it, header included.
+    """One batch with a valid CRC. ``data`` is the whole batch, header included.
 
-    ``count`` records with dense offsets from ``base_offset``. Times are milliseconds since 1970.
+    It has ``count`` records with dense offsets from ``base_offset``. Times are milliseconds since
+    1970.
     """
 
     base_offset: int
@@ -67,7 +68,7 @@ def batch_size(start: bytes) -> int:
     """Return the size in bytes of the batch that begins with ``start``, ``LENGTH_SIZE`` bytes.
 
     Raises:
-        DecodeError: no batch can have the length that stands there.
+        DecodeError: the announced length is impossible.
     """
     length = _LENGTH.unpack_from(start)[1]
     if length < HEADER_SIZE - LENGTH_SIZE:
@@ -76,11 +77,11 @@ def batch_size(start: bytes) -> int:
 
 
 def decode_batch(data: bytes) -> RecordBatch:
-    """Return the batch that ``data`` holds, all of it and no more.
+    """Return the batch in ``data``, which must be exactly one batch.
 
     Raises:
-        DecodeError: it is no batch of magic 2, its CRC does not hold, it is compressed, or its
-            offsets are not dense.
+        DecodeError: the magic is not 2, the CRC is wrong, the batch is compressed, or its offsets
+            are not dense.
     """
     if len(data) < HEADER_SIZE or batch_size(data) != len(data):
         raise DecodeError(f"a batch of {len(data)} bytes does not have its announced length", 8)
@@ -120,7 +121,7 @@ def encode_batch(
     *,
     is_control: bool = False,
 ) -> bytes:
-    """Return a batch of ``records``, each a key and a value, all of one time."""
+    """Return a batch of ``records``, each a key and a value. All have the same time."""
     assert records, "a batch holds at least one record"
     body = b"".join(_encode_record(n, key, value) for n, (key, value) in enumerate(records))
     header = _HEADER.pack(
@@ -139,7 +140,7 @@ def _encode_record(offset_delta: int, key: bytes | None, value: bytes) -> bytes:
 
 
 class RecordRange(msgspec.Struct, frozen=True, gc=False):
-    """Where the key and value of one record stand in its batch's data; ``next`` follows it."""
+    """The bounds of a record's key and value in its batch, and the next record's position."""
 
     key_start: int
     key_end: int
@@ -149,10 +150,10 @@ class RecordRange(msgspec.Struct, frozen=True, gc=False):
 
 
 def read_record(data: bytes, position: int) -> RecordRange:
-    """Return where the parts of the record at ``position`` stand.
+    """Return the bounds of the parts of the record at ``position``.
 
     Raises:
-        DecodeError: a length passes the record's end, or the record's the batch's.
+        DecodeError: a length exceeds the record, or the record exceeds the batch.
     """
     outer = WireReader(data, position, len(data))
     size = outer.varint("record length")
@@ -177,7 +178,7 @@ def read_record(data: bytes, position: int) -> RecordRange:
 
 
 def _skip_sized(reader: WireReader, what: str, *, size_min: int = -1) -> tuple[int, int]:
-    """Return where bytes stand that follow their size; -1 (null) reads as empty."""
+    """Return the bounds of bytes that follow their size. -1 (null) reads as empty."""
     size_at = reader.position
     size = reader.varint(f"{what} length")
     if size < size_min:
@@ -188,10 +189,10 @@ def _skip_sized(reader: WireReader, what: str, *, size_min: int = -1) -> tuple[i
 
 
 def sealed_size(data: bytes) -> int | None:
-    """Return the size of the batch that ``data`` begins with by its records and its CRC alone.
+    """Return the size of the batch at the start of ``data``, computed from its records and its CRC.
 
-    None where it is not all there, or damaged. The CRC does not cover the length that the batch
-    announces; this tells a batch that was cut off from a whole one whose length is damaged.
+    Return None if the batch is incomplete or damaged. The CRC does not cover the announced length,
+    so this distinguishes a torn batch from a complete one whose length is damaged.
     """
     if len(data) < HEADER_SIZE:
         return None
@@ -210,7 +211,7 @@ def control_types(batch: RecordBatch) -> Iterator[int]:
     """Yield the type of each control record of a control batch.
 
     Raises:
-        DecodeError: a record's key is no control key.
+        DecodeError: a record's key is not a control key.
     """
     position = HEADER_SIZE
     for _ in range(batch.count):

@@ -1,8 +1,8 @@
 """The metadata records of topics, configs and SCRAM credentials, to and from their fields.
 
-Law: a record is kept whole or not at all. One of a later version, or with tagged fields that are
-not known, is passed over like those of other types; where it speaks of credentials it is refused,
-since one that was taken away must not go on to let anybody in.
+**Invariant:** a record is kept completely or not at all. A record of a later version, or with
+unknown tagged fields, is skipped like records of other types. If it is about credentials, it is
+rejected instead: otherwise a removed credential might still log somebody in.
 
 Source: KIP-631, KIP-900; Kafka 4.3 message definitions.
 """
@@ -59,10 +59,10 @@ _NO_TAGS: Final = b"\0"
 
 
 def decode_cluster_record(type: int, version: int, reader: WireReader) -> ClusterRecord | None:
-    """Return the record whose fields ``reader`` stands at; None for one that is passed over.
+    """Return the record whose fields begin at ``reader``, or None if it is skipped.
 
     Raises:
-        DecodeError: the bytes are no such record, or speak of credentials in a way not known.
+        DecodeError: the bytes are not such a record, or an unknown form of a credential record.
     """
     codec = _CODECS.get(type)
     if codec is None:
@@ -76,7 +76,7 @@ def decode_cluster_record(type: int, version: int, reader: WireReader) -> Cluste
 
 
 def _whole(reader: WireReader, record: ClusterRecord) -> ClusterRecord | None:
-    """End a record; return it if it has no tagged fields, as none are known."""
+    """End a record. Return it if it has no tagged fields, since none are known."""
     tags = reader.tagged_fields()
     reader.expect_end("metadata record")
     return None if tags else record

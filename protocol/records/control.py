@@ -27,18 +27,18 @@ _VERSION = b"\0\0"
 _NO_TAGS = b"\0"
 
 END_OFFSET_TAG: Final = 10_000
-"""This daemon's own field of a SnapshotHeader; Kafka counts its tags up from 0."""
+"""This daemon's own field of a SnapshotHeader. Kafka numbers its tags upwards from 0."""
 
 
 def leader_change(leader_id: int) -> Record:
-    """Return the record that begins an epoch: ``leader_id`` leads, by its own vote alone."""
+    """Return the record that begins an epoch: ``leader_id`` leads, elected by its own vote."""
     voters = b"\2" + struct.pack(">i", leader_id) + _NO_TAGS
     value = _VERSION + struct.pack(">i", leader_id) + voters + voters + _NO_TAGS
     return control_key(ControlType.LEADER_CHANGE), value
 
 
 class SnapshotHeader(msgspec.Struct, frozen=True):
-    """``end_offset`` (exclusive) is None in a checkpoint of Kafka's: only its name says it."""
+    """The header of a checkpoint. ``end_offset`` (exclusive) is None if Kafka wrote it."""
 
     last_timestamp_ms: int
     end_offset: int | None
@@ -47,9 +47,9 @@ class SnapshotHeader(msgspec.Struct, frozen=True):
 def snapshot_header(
     last_contained_log_timestamp_ms: int, *, end_offset: int | None = None
 ) -> Record:
-    """Return the first record of a checkpoint; without ``end_offset`` it is as Kafka writes it.
+    """Return the first record of a checkpoint. Without ``end_offset``, it is as Kafka writes it.
 
-    Nothing else in a checkpoint says where it ends but its name, which no CRC covers.
+    Otherwise only the checkpoint's name, which no CRC covers, states where it ends.
     """
     tags = _NO_TAGS
     if end_offset is not None:
@@ -60,10 +60,10 @@ def snapshot_header(
 
 
 def decode_snapshot_header(batch: RecordBatch) -> SnapshotHeader | None:
-    """Return the header that a checkpoint's first batch begins with, None of an unknown version.
+    """Return the header at the start of a checkpoint's first batch, or None for an unknown version.
 
     Raises:
-        DecodeError: it cannot be read; the position counts from the batch's start.
+        DecodeError: it cannot be read. The position counts from the batch's start.
     """
     record = read_record(batch.data, HEADER_SIZE)
     reader = WireReader(batch.data, record.value_start, record.value_end)

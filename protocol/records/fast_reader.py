@@ -1,8 +1,8 @@
-"""The fast reader of a batch's metadata records: ACLs of the usual form in line, all else apart.
+"""A fast reader of a batch's metadata records, which decodes common ACL records inline.
 
-Law: what it reads in line is what ``decode_value`` would read. It takes a record in line only
-where every length stays within the record and the record ends where it says, and gives any other
-to ``read_record`` and ``decode_value``, which name what is wrong. (Slicing never fails by itself.)
+**Invariant:** the inline path returns what ``decode_value`` would return. It handles a record only
+if every length stays within the record and the record ends where it says. It leaves any other
+record to ``read_record`` and ``decode_value``, which report the fault. (Slicing alone never fails.)
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from authorizerd.protocol.records.metadata import (
 
 RECORDS_PER_SLICE: Final = 128
 _TEXTS_KEPT: Final = 4096
-"""Few enough that to forget them all, when there are more, takes a fraction of a millisecond."""
+"""Few enough that clearing the whole table takes a fraction of a millisecond."""
 
 _ADDED_START: Final = bytes((1, RecordType.ACCESS_CONTROL_ENTRY, 0))
 _REMOVED_START: Final = bytes((1, RecordType.REMOVE_ACCESS_CONTROL_ENTRY, 0))
@@ -31,7 +31,10 @@ _REMOVED_SIZE: Final = 3 + ID_SIZE + 1
 
 
 class Texts:
-    """Strings by their UTF-8 bytes: names and principals recur, and are decoded and kept once."""
+    """Strings by their UTF-8 bytes.
+
+    Names and principals recur, so each is decoded and kept once.
+    """
 
     __slots__ = ("_by_bytes",)
 
@@ -39,7 +42,7 @@ class Texts:
         self._by_bytes: dict[bytes, str] = {}
 
     def decode(self, encoded: bytes) -> str:
-        """Return the text; UnicodeDecodeError where there is none."""
+        """Return the text. Raise UnicodeDecodeError if the bytes are invalid."""
         text = self._by_bytes.get(encoded)
         if text is None:
             if len(self._by_bytes) >= _TEXTS_KEPT:
@@ -53,13 +56,13 @@ def read_records(
 ) -> Iterator[list[MetadataRecord]]:
     """Yield the batch's records in order, in slices of at most ``RECORDS_PER_SLICE``.
 
-    Types that are skipped are left out, so a slice may be short or empty.
+    Skipped types are left out, so a slice may be short or empty.
 
     Args:
-        skipped_types: gets the types that were skipped.
+        skipped_types: the types that were skipped are added to it.
 
     Raises:
-        DecodeError: a record is not well formed; ``position`` counts from the batch's start.
+        DecodeError: a record is invalid. ``position`` counts from the batch's start.
     """
     data = batch.data
     position = HEADER_SIZE
@@ -81,9 +84,9 @@ def read_records(
 
 
 def _read_one(data: bytes, position: int, texts: Texts, records: list[MetadataRecord]) -> int:
-    """Append the record at ``position``, and return where the next one stands.
+    """Append the record at ``position``, and return the position of the next record.
 
-    That is negative where the record's type is one that is skipped, and nothing was appended.
+    The result is negative if the record was skipped because of its type.
     """
     found = _value_in_line(data, position)
     if found is None:
@@ -113,9 +116,9 @@ def _type_of(data: bytes, position: int) -> int:
 def _value_in_line(  # noqa: C901 - the loader's hot path: two varints stand here in line
     data: bytes, position: int
 ) -> tuple[int, int, int] | None:
-    """Return a value's start and end and the next record's start, None where it is not so plain.
+    """Return a value's bounds and the next record's start, or None if the record is not plain.
 
-    Plain: sizes of at most two bytes, a null key, no headers.
+    A plain record has sizes of at most two bytes, a null key, and no headers.
     """
     try:
         size = data[position]
@@ -152,10 +155,7 @@ def _value_in_line(  # noqa: C901 - the loader's hot path: two varints stand her
 
 
 def _added_in_line(data: bytes, position: int, end: int, texts: Texts) -> AclAdded | None:
-    """Return the ACL whose fields stand from ``position`` to ``end``, None where not so plain.
-
-    Plain: strings of fewer than 127 bytes, codes from 0 to 127, no tagged fields.
-    """
+    """Return the ACL whose fields are from ``position`` to ``end``, or None if not plain."""
     try:
         name_start = position + ID_SIZE + 2
         pattern_at = name_start + data[name_start - 1] - 1

@@ -1,4 +1,4 @@
-"""The LeaderChange record, read: who leads the epoch that it begins, and who voted.
+"""The LeaderChange record: the leader of the epoch that it begins, and the voters.
 
 Source: KIP-595, KIP-853; Kafka 4.3 LeaderChangeMessage (versions 0 and 1).
 """
@@ -18,17 +18,17 @@ DIRECTORY_ID_SIZE: Final = 16
 
 
 class LeaderChange(msgspec.Struct, frozen=True, kw_only=True):
-    """``voters`` are node ids."""
+    """The leader of an epoch. ``voters`` are node ids."""
 
     leader_id: int
     voters: tuple[int, ...]
 
 
 def decode_leader_change(batch: RecordBatch) -> LeaderChange | None:
-    """Return the LeaderChange of a control batch, None where there is none of a known version.
+    """Return the LeaderChange of a control batch, or None if it has none of a known version.
 
     Raises:
-        DecodeError: it cannot be read; the position counts from the batch's start.
+        DecodeError: it cannot be read. The position counts from the batch's start.
     """
     position = HEADER_SIZE
     for _ in range(batch.count):

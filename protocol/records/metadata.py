@@ -1,8 +1,8 @@
-"""The metadata records that matter here, to and from their bytes; the others are skipped.
+"""The metadata records that the daemon uses, to and from bytes. Others are skipped.
 
-A record's value is a frame version (1), then a type and a version, then the fields in the
-flexible encoding. ACL records above version 0 are refused, not half-understood; the fields of what
-a log says beside ACLs are ``cluster_records``'.
+A record's value is a frame version (1), a type and a version, then the fields in the flexible
+encoding. ACL records above version 0 are rejected, never partly read. ``protocol.records.cluster``
+has the fields of records other than ACLs.
 
 Source: KIP-801 (ACLs), KIP-868 (transactions), KIP-584 (features); Kafka 4.3 message definitions.
 """
@@ -39,23 +39,23 @@ class RecordType(IntEnum):
 
 
 NO_OP_TYPE: Final = 20
-"""The type of records that say nothing, which a controller writes from time to time."""
+"""The type of empty records, which a controller writes from time to time."""
 REGISTER_CONTROLLER_TYPE: Final = 27
-"""The type of records by which a controller says, each time it starts, where it is."""
+"""The type of the record with which a controller registers its endpoints at each start."""
 
 
 class BeginTransaction(msgspec.Struct, frozen=True, gc=False):
-    """What follows shows only once an EndTransaction stands in the log."""
+    """The following records become visible only once an EndTransaction follows."""
 
     name: str | None = None
 
 
 class EndTransaction(msgspec.Struct, frozen=True, gc=False):
-    """What came since the BeginTransaction shows now."""
+    """The records since BeginTransaction become visible."""
 
 
 class AbortTransaction(msgspec.Struct, frozen=True, gc=False):
-    """What came since the BeginTransaction never shows."""
+    """The records since BeginTransaction never become visible."""
 
     reason: str | None = None
 
@@ -66,7 +66,7 @@ MetadataRecord = (
 
 
 def record_type(data: bytes, start: int, end: int) -> int:
-    """Return the type of the record in ``data[start:end]``, whether it is known or not.
+    """Return the type of the record in ``data[start:end]``, known or not.
 
     Raises:
         DecodeError: the bytes do not begin like a metadata record.
@@ -77,10 +77,11 @@ def record_type(data: bytes, start: int, end: int) -> int:
 
 
 def decode_value(data: bytes, start: int, end: int) -> MetadataRecord | None:
-    """Return the record in ``data[start:end]``, None where it is of a kind that is skipped.
+    """Return the record in ``data[start:end]``, or None if its type is skipped.
 
     Raises:
-        DecodeError: the bytes are no metadata record, or of a version that may not be skipped.
+        DecodeError: the bytes are not a metadata record, or have a version that must not be
+            skipped.
     """
     reader = WireReader(data, start, end)
     frame_version = reader.unsigned_varint("frame version")
@@ -173,7 +174,7 @@ _ACL_ADDED_FRAME: Final = bytes((FRAME_VERSION, RecordType.ACCESS_CONTROL_ENTRY,
 
 
 def encode_value(record: MetadataRecord) -> bytes:
-    """Return the value of ``record``, frame and all."""
+    """Return the value of ``record``, including its frame."""
     match record:
         case AclAdded(id, acl):
             return (

@@ -1,6 +1,6 @@
-"""The fields of PartitionRecord and PartitionChangeRecord, which tens of thousands of a log are.
+"""The fields of PartitionRecord and PartitionChangeRecord. A log may have tens of thousands.
 
-Law: a record is read whole or not at all: one with tagged fields that are not known is None.
+**Invariant:** a record is read completely or not at all. One with unknown tagged fields gives None.
 
 Source: KIP-631, KIP-858 (directories, version 1), KIP-966 (eligible leaders, version 2).
 """
@@ -24,10 +24,10 @@ from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.primitives import WireReader, unsigned_varint
 
 LAST_VERSION: Final = 2
-"""The last version of both records that is known."""
+"""The last known version of both records."""
 
 _DIRECTORIES_VERSION: Final = 1
-"""The version from which directories are named; of a partition they are no tagged field."""
+"""The first version with directories. In a PartitionRecord they are not a tagged field."""
 _ID_SIZE: Final = 16
 _INT32_SIZE: Final = 4
 _LEADERSHIP: Final = struct.Struct(">iii")
@@ -35,16 +35,16 @@ _INT8: Final = struct.Struct(">b").pack
 _INT32: Final = struct.Struct(">i").pack
 _LISTS_KEPT: Final = 4096
 _KEPT_BYTES_MAX: Final = 64
-"""Many partitions have the same few replicas: lists of up to this size are made once."""
+"""Many partitions have the same few replicas, so lists up to this size are cached."""
 
 T = TypeVar("T")
 
 
 def decode_partition(reader: WireReader, version: int) -> PartitionAdded | None:
-    """Return the PartitionRecord whose fields ``reader`` stands at.
+    """Return the PartitionRecord whose fields begin at ``reader``.
 
     Raises:
-        DecodeError: the bytes are no such record.
+        DecodeError: the bytes are not such a record.
     """
     number = reader.int32("partition id")
     topic_id = reader.take(_ID_SIZE, "topic id")
@@ -80,10 +80,10 @@ def decode_partition(reader: WireReader, version: int) -> PartitionAdded | None:
 
 
 def decode_partition_change(reader: WireReader, version: int) -> PartitionChanged | None:
-    """Return the PartitionChangeRecord whose fields ``reader`` stands at.
+    """Return the PartitionChangeRecord whose fields begin at ``reader``.
 
     Raises:
-        DecodeError: the bytes are no such record.
+        DecodeError: the bytes are not such a record.
     """
     number = reader.int32("partition id")
     topic_id = reader.take(_ID_SIZE, "topic id")
@@ -110,7 +110,7 @@ def decode_partition_change(reader: WireReader, version: int) -> PartitionChange
 
 
 class _Tags:
-    """The tagged fields that end a record; a fault is placed where they begin."""
+    """The tagged fields at the end of a record. A fault is reported at their start."""
 
     def __init__(self, reader: WireReader) -> None:
         self._start = reader.position
@@ -119,11 +119,11 @@ class _Tags:
 
     @property
     def are_left(self) -> bool:
-        """Whether there is a field that was not taken."""
+        """True if some field was not taken."""
         return bool(self._fields)
 
     def take(self, tag: int, what: str, read: Callable[[WireReader, str], T]) -> T | None:
-        """Return what ``read`` makes of a field, None where there is no such field."""
+        """Return the result of ``read`` for a field, or None if the field is absent."""
         field = self._fields.pop(tag, None)
         if field is None:
             return None
@@ -194,7 +194,7 @@ def encode_partition(added: PartitionAdded) -> bytes:
 
 
 def encode_partition_change(change: PartitionChanged) -> bytes:
-    """Return the fields of a PartitionChangeRecord: of what it changes, no more."""
+    """Return the fields of a PartitionChangeRecord: only those that change."""
     return (
         _INT32(change.number)
         + change.topic_id
@@ -221,12 +221,12 @@ def _id_array(ids: bytes) -> bytes:
 
 
 def _unless(default: T | None, value: T | None, write: Callable[[T], bytes]) -> bytes | None:
-    """Return the bytes of ``value``, None where it is the default, which stands nowhere."""
+    """Return the bytes of ``value``, or None for the default, which is not written."""
     return None if value is None or value == default else write(value)
 
 
 def _tagged(*fields: tuple[int, bytes | None]) -> bytes:
-    """Return the tagged fields that are there, with their count."""
+    """Return the present tagged fields, with their count."""
     present = [(tag, field) for tag, field in fields if field is not None]
     pieces = [unsigned_varint(len(present))]
     for tag, field in present:

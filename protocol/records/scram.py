@@ -1,10 +1,10 @@
-"""SCRAM credentials from a password: what a server keeps of it, and a log holds.
+"""SCRAM credentials from a password: what a server keeps and the log contains.
 
-Law: none of it gives the password back, and the salted password, which is as good as one, is kept
-nowhere.
+**Invariant:** a credential does not reveal the password. The salted password, which is equivalent
+to the password, is stored nowhere.
 
-Source: RFC 5802, RFC 7677; Kafka 4.3 ScramFormatter, ScramMechanism, which take a password's UTF-8
-as it is, without SASLprep.
+Source: RFC 5802, RFC 7677; Kafka 4.3 ScramFormatter, ScramMechanism, which use a password's UTF-8
+unchanged, without SASLprep.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from authorizerd.image.changes import ScramCredential
 
 
 class ScramMechanism(IntEnum):
-    """A mechanism by the number that records have for it; ``text`` is its name in SASL."""
+    """A mechanism, with its number in records. ``text`` is its name in SASL."""
 
     SCRAM_SHA_256 = 1
     SCRAM_SHA_512 = 2
@@ -28,17 +28,19 @@ class ScramMechanism(IntEnum):
 
     @property
     def hash_name(self) -> str:
-        """The name that ``hashlib`` has for its hash function."""
+        """The name of its hash function in ``hashlib``."""
         return self.name.removeprefix("SCRAM_").replace("_", "").lower()
 
 
 def salted_password(
     mechanism: ScramMechanism, password: str, salt: bytes, iterations: int
 ) -> bytes:
-    """Return RFC 5802's SaltedPassword; it costs ``iterations`` hashes, milliseconds of them.
+    """Return RFC 5802's SaltedPassword.
+
+    It computes ``iterations`` hashes, which takes milliseconds.
 
     Raises:
-        UnicodeEncodeError: the password is no text that UTF-8 has bytes for.
+        UnicodeEncodeError: the password cannot be encoded as UTF-8.
     """
     return hashlib.pbkdf2_hmac(mechanism.hash_name, password.encode(), salt, iterations)
 
@@ -46,7 +48,7 @@ def salted_password(
 def credential_of(
     mechanism: ScramMechanism, salted: bytes, salt: bytes, iterations: int
 ) -> ScramCredential:
-    """Return what a log-in with the salted password ``salted`` is checked by."""
+    """Return the credential that checks a log-in with the salted password ``salted``."""
     client_key = hmac.digest(salted, b"Client Key", mechanism.hash_name)
     return ScramCredential(
         salt=salt,
