@@ -87,12 +87,12 @@ PROCESS_MUTANTS: Final = (
         name="an exit that a plugged-in authorizer asks for is taken",
         file="actors/plugged_authorizer.py",
         text=(
-            " BaseException as error:  # noqa: BLE001 - in doubt nobody is let in\n"
+            " BaseException as error:  # noqa: BLE001 - in doubt, deny\n"
             "            self._on_failure(error)\n"
             "            answers"
         ),
         becomes=(
-            " Exception as error:  # noqa: BLE001 - in doubt nobody is let in\n"
+            " Exception as error:  # noqa: BLE001 - in doubt, deny\n"
             "            self._on_failure(error)\n"
             "            answers"
         ),
