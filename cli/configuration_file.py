@@ -5,9 +5,13 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 from authorizerd.config.configuration import Configuration, parse
 from authorizerd.daemon.errors import StartError
+
+CONFIGURATION_BYTES_MAX: Final = 1024 * 1024
+"""A larger file would stop decisions for a while, and take memory, whenever it is reloaded."""
 
 
 def add_config_arguments(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
@@ -36,9 +40,15 @@ def read_configuration_text(path: Path) -> str:
     """Return the file's text, decoded as Kafka decodes it.
 
     Raises:
-        StartError: the file cannot be read.
+        StartError: the file cannot be read, or is too large.
     """
     try:
-        return path.read_text(encoding="iso-8859-1")
+        with path.open("rb") as file:
+            data = file.read(CONFIGURATION_BYTES_MAX + 1)
     except OSError as error:
         raise StartError(f"--config: {path}: {error.strerror or error}") from error
+    if len(data) > CONFIGURATION_BYTES_MAX:
+        raise StartError(
+            f"--config: {path}: the file has more than {CONFIGURATION_BYTES_MAX} bytes"
+        )
+    return data.decode("iso-8859-1")

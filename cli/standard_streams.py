@@ -2,19 +2,25 @@
 
 **Invariant:** a reader that stops early (``authorizerd doctor | head``) changes neither the
 command's work nor its exit code. Output that is lost for another reason, such as a full disk, ends
-the command with one line.
+the command with one line. A stream that was closed at the start counts as one without a reader,
+and no file that the command opens gets its descriptor.
 """
 
 from __future__ import annotations
 
 import io
+import os
 import sys
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Final, TextIO
 
 from authorizerd.daemon.errors import StartError
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
+
+
+_STDOUT: Final = 1
+_STDERR: Final = 2
 
 
 class _OutputFile(io.FileIO):
@@ -43,13 +49,26 @@ class _OutputFile(io.FileIO):
 
 
 def tolerate_lost_readers() -> None:
-    """Replace ``sys.stdout`` and ``sys.stderr`` until the process ends."""
-    sys.stdout = _tolerant(sys.stdout, "standard output")
-    sys.stderr = _tolerant(sys.stderr, "standard error")
+    """Replace ``sys.stdout`` and ``sys.stderr``, until the process ends."""
+    _fill_closed_descriptors()
+    sys.stdout = _tolerant(sys.stdout, _STDOUT, "standard output")
+    sys.stderr = _tolerant(sys.stderr, _STDERR, "standard error")
 
 
-def _tolerant(stream: TextIO, name: str) -> TextIO:
-    """Return a stream on the same descriptor; a stream that was closed at the start is kept."""
+def _fill_closed_descriptors() -> None:
+    """Open the null device as each standard stream that is closed.
+
+    Otherwise the next file that is opened, the log perhaps, would get what is printed.
+    """
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= _STDERR:
+        os.set_inheritable(descriptor, True)
+    os.close(descriptor)
+
+
+def _tolerant(stream: TextIO | None, descriptor: int, name: str) -> TextIO:
+    """Return a stream on the same descriptor; None: it was closed at the start."""
+    if stream is None:
+        stream = io.TextIOWrapper(io.FileIO(descriptor, "wb", closefd=False), encoding="utf-8")
     if not isinstance(stream, io.TextIOWrapper):
         return stream
     stream.flush()

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from authorizerd.cli.configuration_file import CONFIGURATION_BYTES_MAX, read_configuration_text
 from authorizerd.cli.main import main
+from authorizerd.daemon.errors import StartError
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
 from tests.log_files import write_segment
 
@@ -227,6 +229,58 @@ def test_a_reader_that_leaves_changes_no_exit_code(real: Path, tmp_path: Path) -
         assert done.returncode == code, (words, done.stderr)
         assert "Broken pipe" not in done.stderr
         assert "Traceback" not in done.stderr
+
+
+STREAMS_CLOSED = (">&-", "2>&-", "<&- >&- 2>&-")
+
+
+@pytest.mark.parametrize("closed", STREAMS_CLOSED)
+def test_a_standard_stream_that_is_closed_changes_no_exit_code(
+    real: Path, tmp_path: Path, closed: str
+) -> None:
+    """As for a reader that leaves; a service manager may close them."""
+    config = tmp_path / "server.properties"
+    config.write_text("node.id=x\n")
+    asked = ("--principal", "User:a", "--operation", "read", "--topic", "t")
+    for words, code in (
+        (("doctor", "--config", config), 2),
+        (("check-log", real), 0),
+        (("explain", "--log-dir", real, *asked), 3),
+        (("serve", "--config", config), 1),
+    ):
+        command = (sys.executable, "-m", "authorizerd.cli.main", *map(str, words))
+        shell = ["sh", "-c", f'exec "$@" {closed}', "sh", *command]
+        done = subprocess.run(shell, capture_output=True, text=True, check=False)
+        assert done.returncode == code, (words, done.stderr)
+        assert "Traceback" not in done.stderr
+
+
+def test_no_file_gets_the_descriptor_of_a_closed_stream(tmp_path: Path) -> None:
+    """What is printed would be written into it."""
+    code = """
+import sys
+from authorizerd.cli.standard_streams import tolerate_lost_readers
+tolerate_lost_readers()
+with open(sys.argv[1], "w") as file:
+    print("out")
+    print("error", file=sys.stderr)
+"""
+    path = tmp_path / "file"
+    command = (sys.executable, "-c", code, str(path))
+    subprocess.run(["sh", "-c", f'exec "$@" {STREAMS_CLOSED[-1]}', "sh", *command], check=True)
+    assert path.read_text() == ""
+
+
+def test_a_configuration_file_that_is_too_large_is_refused(tmp_path: Path) -> None:
+    """Nothing of an endless one stays in memory; the error names the file and the bound."""
+    path = tmp_path / "server.properties"
+    path.write_bytes(b"#" * CONFIGURATION_BYTES_MAX)
+    assert len(read_configuration_text(path)) == CONFIGURATION_BYTES_MAX
+    with path.open("ab") as file:
+        file.write(b"#")
+    for each in (path, Path("/dev/zero")):
+        with pytest.raises(StartError, match=f"--config: {each}: .* {CONFIGURATION_BYTES_MAX}"):
+            read_configuration_text(each)
 
 
 def test_output_that_cannot_be_written_is_one_clear_line() -> None:
