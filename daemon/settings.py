@@ -32,6 +32,9 @@ BROKER_CONFIGS: Final = 4
 """The type of a node's dynamic configs: Kafka's ConfigResource.Type.BROKER."""
 EVERY_NODE: Final = ""
 
+READS_MAX: Final = 8
+"""How many reloads may read files at once: the current one, and cancelled ones that still hang."""
+
 _NO_VALUES: Final[Map[str, str]] = Map()
 
 _logger = logging.getLogger("authorizerd")
@@ -64,7 +67,7 @@ class Settings:
         self._reloadable = configuration.reloadable
         self._followers: list[Callable[[Reloadable], None]] = []
         self._files: list[Callable[[], Callable[[], None]]] = []
-        self._limiter = trio.CapacityLimiter(1)
+        self._limiter = trio.CapacityLimiter(READS_MAX)
 
     @property
     def layers(self) -> Layers:

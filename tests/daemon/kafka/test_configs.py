@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,8 +12,9 @@ import trio
 from authorizerd.acl.model import Operation, PermissionType
 from authorizerd.acl.steps import finish
 from authorizerd.config.alterations import AlterOperation
-from authorizerd.config.configuration import Reloadable
+from authorizerd.config.configuration import Configuration, Reloadable
 from authorizerd.config.dynamic import GUARDED
+from authorizerd.daemon.errors import StartError
 from authorizerd.image.changes import ConfigChanged
 from authorizerd.protocol.kafka.api import APIS, ApiKey, encode_request
 from authorizerd.protocol.kafka.error_codes import ErrorCode
@@ -289,6 +291,30 @@ async def test_a_reload_takes_the_guarded_keys_from_the_file_again(nursery: trio
     assert max_connections(service) == 500
     (entry,) = (await describe(service, "7", "authorizerd.log.level")).configs
     assert (entry.value, entry.config_source) == ("ERROR", 4)
+    nursery.cancel_scope.cancel()
+
+
+async def test_a_reload_that_hangs_holds_no_later_one_up(nursery: trio.Nursery) -> None:
+    """It reads a pipe that nobody writes to; then the file is put right."""
+    service = await start(nursery)
+    released, reading = threading.Event(), trio.Event()
+    token = trio.lowlevel.current_trio_token()
+
+    def hang() -> Configuration:
+        token.run_sync_soon(reading.set)
+        released.wait()
+        raise StartError("too late")
+
+    service.read = hang
+    async with trio.open_nursery() as hanging:
+        hanging.start_soon(service.settings.reload)
+        await reading.wait()
+        hanging.cancel_scope.cancel()
+    service.read = lambda: read_configuration("max.connections=9")
+    with trio.fail_after(10):
+        await service.settings.reload()
+    assert max_connections(service) == 9
+    released.set()
     nursery.cancel_scope.cancel()
 
 
