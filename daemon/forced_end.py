@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import PurePath
 from typing import Final
 
+from authorizerd.daemon.logging.queue import THREAD_NAME as LOG_WRITER
 from authorizerd.daemon.logging.setup import flush_log
 
 ENDING_SECONDS: Final = 15
@@ -25,7 +26,7 @@ _EXIT_FAULT: Final = 1
 KERNEL_SECONDS: Final = 5
 """Delay after which the kernel kills the process, in case the timer's thread cannot run."""
 
-_IDLE_MODULES: Final = ("_thread_cache.py", "log_queue.py", "forced_end.py")
+_IDLE_MODULES: Final = ("_thread_cache.py", "forced_end.py")
 
 _logger = logging.getLogger("authorizerd")
 
@@ -71,6 +72,6 @@ def _places() -> Iterator[str]:
     names = {thread.ident: thread.name for thread in threading.enumerate()}
     for ident, frame in sys._current_frames().items():
         module = PurePath(frame.f_code.co_filename).name
-        if module not in _IDLE_MODULES:
-            place = f"{module}:{frame.f_lineno} {frame.f_code.co_name}"
-            yield f"{place} ({names.get(ident, 'unknown')})"
+        name = names.get(ident, "unknown")
+        if module not in _IDLE_MODULES and name != LOG_WRITER:
+            yield f"{module}:{frame.f_lineno} {frame.f_code.co_name} ({name})"

@@ -1,7 +1,8 @@
-"""Handle SIGHUP before the daemon can obey it.
+"""Handle SIGHUP and SIGINT before the daemon can obey them.
 
 **Invariant:** SIGHUP never ends the daemon. From the first step of ``serve`` until the daemon
-receives signals, the kernel holds SIGHUP back; then the daemon obeys it.
+receives signals, the kernel holds SIGHUP back; then the daemon obeys it. Until then SIGINT ends the
+process as SIGTERM does, without a traceback.
 
 This module imports only fast modules, because until it has run SIGHUP ends the process.
 """
@@ -13,9 +14,11 @@ from collections.abc import Sequence
 
 
 def hold_reload_signal(words: Sequence[str]) -> None:
-    """Block SIGHUP from now on if ``words`` start the daemon."""
+    """Block SIGHUP from now on if ``words`` start the daemon, and let SIGINT end it at once."""
     if words[:1] == ["serve"]:
         signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGHUP,))
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def release_reload_signal() -> None:

@@ -19,6 +19,7 @@ QUEUE_BYTES_MAX: Final = 1024 * 1024
 """Capacity of the queue: about 10,000 lines, or 26 of the longest."""
 FLUSH_SECONDS_MAX: Final = 1.0
 """How long the process waits at its end for the queued lines to be written."""
+THREAD_NAME: Final = "log writer"
 
 Write = Callable[[bytes], int]
 """Write some of the data, waiting if necessary, and return how much. Raises OSError."""
@@ -68,7 +69,7 @@ class LogQueue:
             self._size += len(data)
             self._is_idle = False
             if self._thread is None:
-                self._thread = Thread(target=self._run, name="log writer", daemon=True)
+                self._thread = Thread(target=self._run, name=THREAD_NAME, daemon=True)
                 self._thread.start()
             self._changed.notify_all()
 

@@ -9,6 +9,7 @@ Source: sd-daemon(3); systemd.exec(5), JOURNAL_STREAM.
 
 from __future__ import annotations
 
+import encodings.unicode_escape  # noqa: F401 - `shown` needs it where no file can be opened
 import json
 import logging
 import os

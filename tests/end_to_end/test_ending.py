@@ -76,6 +76,18 @@ def test_sighup_at_a_start_is_obeyed_and_sigterm_ends_a_reload_that_hangs(tmp_pa
         assert process.wait(SECONDS_MAX) == 0
 
 
+def test_sigint_at_a_start_leaves_no_traceback(tmp_path: Path) -> None:
+    """Here the daemon waits for its configuration."""
+    config = tmp_path / "server.properties"
+    os.mkfifo(config)
+    with started("-m", "authorizerd.cli", config=config) as process:
+        with opened_by_a_reader(config):
+            process.send_signal(signal.SIGINT)
+            assert process.wait(SECONDS_MAX) == -signal.SIGINT
+        assert process.stderr is not None
+        assert process.stderr.read() == ""
+
+
 def opened_by_a_reader(path: Path) -> BinaryIO:
     """Open a named pipe for writing, once somebody reads it."""
     give_up = time.monotonic() + SECONDS_MAX
@@ -118,6 +130,7 @@ def test_an_end_that_hangs_is_forced(tmp_path: Path) -> None:
         last = process.stderr.read().splitlines()[-1]
     assert "the daemon has not ended within 1 s, and is killed: " in last
     assert "held_daemon.py" in last
+    assert "log writer" not in last, "a thread that waits for lines holds nothing up"
 
 
 def test_a_standard_error_that_nobody_reads_holds_nobody_up(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import io
 import json
 import logging
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -53,6 +54,18 @@ def raised(text: str) -> BaseException:
         raise ValueError(text)
     except ValueError as error:
         return error
+
+
+def test_odd_characters_are_escaped_without_a_free_descriptor() -> None:
+    """Python loads a codec from a file, at its first use."""
+    code = """
+import resource
+from authorizerd.daemon.logging.setup import shown
+resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))
+print(shown("\x1b"))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "\\x1b\n"
 
 
 def test_text_says_when_how_grave_and_who() -> None:
