@@ -145,4 +145,44 @@ PROCESS_MUTANTS: Final = (
             "::test_sighup_while_a_daemon_is_imported_does_not_end_it"
         ),
     ),
+    Mutant(
+        name="a standard stream that is closed stays closed",
+        file="cli/standard_streams.py",
+        text="    _fill_closed_descriptors()\n",
+        becomes="",
+        found_by="tests/cli/test_main.py::test_no_file_gets_the_descriptor_of_a_closed_stream",
+    ),
+    Mutant(
+        name="a configuration file of any size is read",
+        file="cli/configuration_file.py",
+        text="    if len(data) > CONFIGURATION_BYTES_MAX:\n",
+        becomes="    if False:\n",
+        found_by="tests/cli/test_main.py::test_a_configuration_file_that_is_too_large_is_refused",
+    ),
+    Mutant(
+        name="a reload waits for one that hangs",
+        file="daemon/settings.py",
+        text="trio.CapacityLimiter(READS_MAX)",
+        becomes="trio.CapacityLimiter(1)",
+        found_by=(
+            "tests/daemon/kafka/test_configs.py::test_a_reload_that_hangs_holds_no_later_one_up"
+        ),
+    ),
+    Mutant(
+        name="the codec of the log's escapes is loaded when it is needed",
+        file="daemon/logging/setup.py",
+        text="import encodings.unicode_escape  #",
+        becomes="#",
+        found_by=(
+            "tests/daemon/logging/test_setup.py"
+            "::test_odd_characters_are_escaped_without_a_free_descriptor"
+        ),
+    ),
+    Mutant(
+        name="SIGINT at a start leaves a traceback",
+        file="daemon/reload_signal.py",
+        text="            signal.signal(signal.SIGINT, signal.SIG_DFL)\n",
+        becomes="            pass\n",
+        found_by="tests/end_to_end/test_ending.py::test_sigint_at_a_start_leaves_no_traceback",
+    ),
 )
