@@ -1,4 +1,4 @@
-"""An authorizer, a tokens file and an audit log that keeps what it is told, for decision ports."""
+"""An authorizer, a tokens file and a recording audit log, for tests of the decision ports."""
 
 from __future__ import annotations
 
@@ -89,7 +89,11 @@ class KeepingAuditLog(AuditLog):
 
 
 class Place:
-    """Args: folder: for a tokens file; without it every caller is trusted."""
+    """The parts behind a decision port.
+
+    Args:
+        folder: a folder for a tokens file; without it every caller is trusted.
+    """
 
     def __init__(self, folder: Path | None, *acls: Acl, loaded: bool = True) -> None:
         self.snapshot: Published[AclSnapshot | None] = Published(

@@ -1,7 +1,7 @@
-"""Workers within the test's own process: the real source and applier, on a process that is none.
+"""Workers inside the test's process: the real source and applier, without a process of their own.
 
-Law: a fake that is held takes nothing from its feed, as a process that is stopped; one that is
-killed ends where it stands.
+**Invariant:** a held fake reads nothing from its feed, like a stopped process; a killed fake ends
+at once.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from authorizerd.protocol.worker_feed import Files
 
 
 class HeldStream(trio.abc.Stream):
-    """A stream from which nothing comes while it is held."""
+    """A stream that delivers nothing while it is held."""
 
     def __init__(self, stream: trio.abc.Stream) -> None:
         self._stream = stream
@@ -42,8 +42,10 @@ class HeldStream(trio.abc.Stream):
 
 
 class FakeWorker(Follower, WorkerProcess):
-    """Args:
-    on_listen: called as it begins to listen.
+    """A worker and its process in one.
+
+    Args:
+        on_listen: called when it begins to listen.
     """
 
     def __init__(
@@ -130,7 +132,7 @@ class FakeWorker(Follower, WorkerProcess):
 
 
 class FakeProcesses:
-    """Starts fake workers; ``workers`` are all that there were, in order."""
+    """Start fake workers; ``workers`` holds all of them, in order."""
 
     def __init__(self, nursery: trio.Nursery) -> None:
         self._nursery = nursery

@@ -1,4 +1,4 @@
-"""An HTTP server over memory or loopback, and what a test says to it."""
+"""An HTTP server over memory or loopback, and requests for tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The collector runs when it is told to, and never looks at what it has seen."""
+"""The collector runs only when called, and never scans frozen objects again."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def is_looked_at(container: object) -> bool:
 
 
 def test_the_collector_does_not_run_by_itself() -> None:
-    """Until the block ends."""
+    """Automatic collections stay off until the block ends."""
     with automatic_collection_off():
         assert not gc.isenabled()
     assert gc.isenabled()
 
 
 def test_what_was_settled_is_not_looked_at_again() -> None:
-    """The cost of a collection hangs on what is new, not on how many ACLs there are."""
+    """The cost of a collection depends on what is new, not on the number of ACLs."""
     collector = Collector()
     loaded: list[object] = []
     assert is_looked_at(loaded)
@@ -53,7 +53,7 @@ def test_what_was_settled_is_not_looked_at_again() -> None:
 
 
 def test_cycles_are_collected_before_what_is_new_is_frozen() -> None:
-    """What were frozen as garbage would stay for ever."""
+    """Garbage that is frozen would never be freed."""
     collector = Collector()
     collector.settle()
     with automatic_collection_off():
@@ -66,7 +66,7 @@ def test_cycles_are_collected_before_what_is_new_is_frozen() -> None:
 async def test_cycles_are_collected_though_nothing_changes(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    """Once a second, where there is enough to collect."""
+    """A collection runs once a second if there is enough to collect."""
     collector = Collector()
     collector.settle()
     with automatic_collection_off():

@@ -1,6 +1,6 @@
-"""What a byte of a request grows to, each surface at its worst known request.
+"""How much memory one byte of a request costs, with the worst known request of each surface.
 
-The sum of bounds (config.bounds) rests on these factors. Python counts what is allocated, so the
+The sum of bounds (config.bounds) relies on these factors. Python counts the allocated bytes, so the
 figures are the same on any machine.
 """
 
@@ -47,13 +47,13 @@ BROKER = 4
 
 
 def creation(number: int) -> bytes:
-    """Return an ACL as short as it can be, in CreateAcls of version 3."""
+    """Return an ACL as short as possible, in CreateAcls of version 3."""
     name = f"{number:x}".encode()
     return b"\x02" + unsigned_varint(len(name) + 1) + name + b"\x03\x04U:a\x02*\x03\x03\0"
 
 
 class Peak:
-    """The most that was allocated at once, in bytes, and what of it was left at the end."""
+    """The maximum allocated at once, in bytes, and how much of it was left at the end."""
 
     size = 0
     left = 0
@@ -61,7 +61,7 @@ class Peak:
 
 @contextmanager
 def measured() -> Iterator[Peak]:
-    """Measure what is allocated within; nothing is collected meanwhile, as in the daemon."""
+    """Measure the allocations of the block, without collections, as in the daemon."""
     peak = Peak()
     gc.collect()
     gc.disable()
@@ -154,7 +154,7 @@ WORST: dict[str, tuple[ApiKey, int, str, dict[str, object]]] = {
 async def test_a_kafka_request_grows_no_more_than_its_bound_says(
     nursery: trio.Nursery, worst: str
 ) -> None:
-    """As objects, with its answer; few requests for lists are answered at once."""
+    """The objects and the answer count; few list requests are answered at once."""
     service = await start(nursery)
     api_key, version, principal, fields = WORST[worst]
     body = finish(encode_request(api_key, version, Fields(**fields)))
@@ -184,9 +184,9 @@ ACL_REQUESTS: dict[str, tuple[ApiKey, str, bytes]] = {
 async def test_an_acl_request_grows_no_more_than_its_bound_says(
     nursery: trio.Nursery, worst: str
 ) -> None:
-    """With its plan and its records, and with the texts of its errors.
+    """The plan, the records and the error texts count.
 
-    The ACLs that it leaves count as memory at rest.
+    The ACLs that remain count as memory at rest.
     """
     service = await start(nursery)
     api_key, principal, items = ACL_REQUESTS[worst]
@@ -209,7 +209,7 @@ QUESTIONS: dict[str, StreamQuestion] = {
 
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_a_frame_of_questions_grows_no_more_than_its_bound_says(question: str) -> None:
-    """As questions, which wait for the offset that they name."""
+    """The questions are held while their frame waits for its offset."""
     connection = StreamServerConnection(1 << 20)
     connection.receive_data(frame(msgspec.msgpack.encode(("hello", 1, None))))
     assert connection.next_frame() is not None
@@ -234,7 +234,7 @@ EVALUATIONS = {
 
 @pytest.mark.parametrize("evaluation", EVALUATIONS)
 def test_an_evaluation_grows_no_more_than_its_bound_says(evaluation: str) -> None:
-    """Beside its body."""
+    """The body is counted separately."""
     body = EVALUATIONS[evaluation]
     with measured() as peak:
         decode_evaluation(body)
@@ -243,7 +243,7 @@ def test_an_evaluation_grows_no_more_than_its_bound_says(evaluation: str) -> Non
 
 @pytest.mark.parametrize("evaluation", ["{}", '{"subject":{"type":"user","id":"a"}}'])
 def test_evaluations_grow_no_more_than_their_bound_says(evaluation: str) -> None:
-    """As many as a request may have, however short."""
+    """The request has the maximum number of evaluations, each as short as possible."""
     body = f'{{"evaluations":[{",".join([evaluation] * EVALUATIONS_MAX)}]}}'.encode()
     with measured() as peak:
         decode_evaluations(body)

@@ -1,4 +1,4 @@
-"""What is refused for want of time or of room: in words where there are any, and only that."""
+"""Refusals for overload or lack of memory, with an explanation if the protocol allows one."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ NO_ROOM = b"no room for so large a request or answer just now\n"
 
 
 class Overload:
-    """Whether every turn is said to be overdue."""
+    """A switch that makes every turn of the loop overdue."""
 
     is_there = False
 
@@ -52,7 +52,7 @@ def post(body_bytes: int) -> bytes:
 async def test_http_refuses_what_it_has_no_time_for(
     nursery: trio.Nursery, autojump_clock: MockClock, overload: Overload
 ) -> None:
-    """With 503 and when to come again; what it has sent behind that is looked at then."""
+    """It answers 503 with Retry-After, and reads the peer's later bytes after the pause."""
     server = http_service.new_server()
     client = (await start_in_memory(nursery, server)).connect()
     overload.is_there = True
@@ -75,7 +75,7 @@ async def test_http_refuses_what_it_has_no_time_for(
 async def test_who_waits_for_answers_is_not_put_off_for_one_refusal(
     nursery: trio.Nursery, autojump_clock: MockClock, overload: Overload
 ) -> None:
-    """Only for the second in a row: one that was answered in between begins anew."""
+    """Only the second refusal in a row defers the client; an answer in between resets the count."""
     client = (await start_in_memory(nursery, http_service.new_server())).connect()
     started = trio.current_time()
     for _ in range(2):
@@ -97,7 +97,7 @@ async def test_who_waits_for_answers_is_not_put_off_for_one_refusal(
 async def test_the_streams_clients_are_let_off_once_too(
     nursery: trio.Nursery, autojump_clock: MockClock, overload: Overload
 ) -> None:
-    """One frame at a time, as a polite client asks."""
+    """The same applies to a client that sends one frame at a time."""
     server = stream_service.new_server(Place(None, allow("User:alice", Operation.READ, "orders")))
     client = (await stream_service.start(nursery, server)).connect()
     await client.greet()
@@ -117,7 +117,7 @@ async def test_the_streams_clients_are_let_off_once_too(
 async def test_http_does_not_wait_out_a_pause_to_drain(
     nursery: trio.Nursery, autojump_clock: MockClock, overload: Overload
 ) -> None:
-    """Who was put off has no request under way."""
+    """A deferred connection has no request under way."""
     server = http_service.new_server()
     client = (await start_in_memory(nursery, server)).connect()
     overload.is_there = True
@@ -130,7 +130,7 @@ async def test_http_does_not_wait_out_a_pause_to_drain(
 
 
 async def test_http_refuses_what_it_has_no_room_for(nursery: trio.Nursery) -> None:
-    """The second half-sent request is one too many; the first is answered, then there is room."""
+    """The second half-sent request exceeds the budget; once the first is answered, it fits."""
     server = http_service.new_server(body_bytes_max=HALF, room_bytes=ROOM_BYTES)
     listener = await start_in_memory(nursery, server)
     first, second = listener.connect(), listener.connect()
@@ -151,7 +151,7 @@ async def test_http_refuses_what_it_has_no_room_for(nursery: trio.Nursery) -> No
 
 
 async def test_http_has_no_room_for_answers_that_nobody_reads(nursery: trio.Nursery) -> None:
-    """Others are refused large ones meanwhile, small ones never."""
+    """Meanwhile others are refused large answers, but never small ones."""
 
     async def answer(request: Request) -> Response:
         return Response(status=200, body=bytes(1 if request.path == "/small" else HALF))
@@ -175,7 +175,7 @@ async def test_http_has_no_room_for_answers_that_nobody_reads(nursery: trio.Nurs
 async def test_the_stream_refuses_what_it_has_no_time_for(
     nursery: trio.Nursery, autojump_clock: MockClock, overload: Overload
 ) -> None:
-    """Each frame by its own number; the connection goes on after a moment."""
+    """Each frame is refused with its own number; the connection continues after a pause."""
     server = stream_service.new_server(Place(None, allow("User:alice", Operation.READ, "orders")))
     client = (await stream_service.start(nursery, server)).connect()
     await client.greet()
@@ -199,7 +199,7 @@ async def test_the_stream_refuses_what_it_has_no_time_for(
 async def test_the_stream_refuses_what_it_has_no_room_for(
     nursery: trio.Nursery, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A frame that has come in part has no number; what was held is given back."""
+    """An incomplete frame has no number; its memory is released."""
     caplog.set_level(logging.INFO)
     place = Place(None, allow("User:alice", Operation.READ, "orders"))
     server = stream_service.new_server(place, room_bytes=ROOM_BYTES)
@@ -222,7 +222,7 @@ async def test_the_stream_refuses_what_it_has_no_room_for(
 async def test_a_frame_that_does_not_end_is_no_sign_of_life(
     nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
-    """Its time runs from its first byte, however long the connection had been silent before."""
+    """Its time runs from its first byte, even if the connection was silent before."""
     server = stream_service.new_server(Place(None))
     client = (await stream_service.start(nursery, server)).connect()
     await client.greet()
@@ -239,7 +239,7 @@ async def test_a_frame_that_does_not_end_is_no_sign_of_life(
 async def test_a_listener_closes_on_what_it_has_no_room_for(
     nursery: trio.Nursery, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Kafka has no word for it; the log says why. Small requests go on."""
+    """Kafka's protocol lacks this error, so only the log has the reason. Small requests go on."""
     caplog.set_level(logging.INFO)
     service = await kafka_listener_service.start(nursery, free_echo(), room_bytes=ROOM_BYTES)
     first, second, small = [await service.connect() for _ in range(3)]
@@ -257,7 +257,7 @@ async def test_a_listener_closes_on_what_it_has_no_room_for(
 
 
 async def test_a_listener_has_no_room_for_answers_that_nobody_reads(nursery: trio.Nursery) -> None:
-    """One is let past the bound; as long as it is not read the next large one is not given."""
+    """One answer may exceed the bound; until it is read, the next large one is not given."""
     echo = free_echo()
     echo.answers = lambda body: body if body == b"small" else bytes(16 << 20)
     service = await kafka_listener_service.start(nursery, echo, room_bytes=1 << 20)
@@ -274,7 +274,7 @@ async def test_a_listener_has_no_room_for_answers_that_nobody_reads(nursery: tri
 
 
 async def test_a_listener_makes_few_lists_at_once(nursery: trio.Nursery) -> None:
-    """What is being made has no size yet that room could be taken for."""
+    """An answer under construction has no known size yet for which memory could be reserved."""
     echo = Echo()
     service = await kafka_listener_service.start(
         nursery, echo, max_connections=2 * ANSWERS_AT_ONCE_MAX
@@ -295,7 +295,7 @@ async def test_a_listener_makes_few_lists_at_once(nursery: trio.Nursery) -> None
 async def test_hello_of_more_than_its_limit_is_refused_and_takes_no_memory(
     nursery: trio.Nursery,
 ) -> None:
-    """Unanswered; a hello that has come in part holds what every connection holds for free."""
+    """It is not answered; an incomplete hello uses only the connection's free bytes."""
     server = stream_service.new_server(Place(None), room_bytes=1)
     listener = await stream_service.start(nursery, server)
     client, half = listener.connect(), listener.connect()
@@ -309,7 +309,7 @@ async def test_hello_of_more_than_its_limit_is_refused_and_takes_no_memory(
 
 @pytest.mark.parametrize("is_reset", [True, False])
 async def test_no_list_is_made_for_who_has_gone(nursery: trio.Nursery, is_reset: bool) -> None:
-    """Whether it was reset or ended while it waited for its turn; who stays is answered."""
+    """The client may have reset or ended the connection; clients that stay are answered."""
     echo = Echo()
     service = await kafka_listener_service.start(nursery, echo, max_connections=20)
     for _ in range(ANSWERS_AT_ONCE_MAX):
@@ -330,7 +330,7 @@ async def test_no_list_is_made_for_who_has_gone(nursery: trio.Nursery, is_reset:
 
 
 async def test_answers_of_one_turn_are_not_held_together(nursery: trio.Nursery) -> None:
-    """What was sent is given back before the next request that came with it is answered."""
+    """The memory of a sent answer is released before the next pipelined request is answered."""
     echo = free_echo()
     held: list[int] = []
     service = await kafka_listener_service.start(nursery, echo)
@@ -350,7 +350,7 @@ async def test_answers_of_one_turn_are_not_held_together(nursery: trio.Nursery) 
 
 
 async def test_http_gives_back_what_a_lost_connection_held(nursery: trio.Nursery) -> None:
-    """A client that goes away within its request leaves room for the next one's."""
+    """A client that disconnects within its request frees memory for the next one's."""
     server = http_service.new_server(body_bytes_max=HALF, room_bytes=ROOM_BYTES)
     listener = await start_in_memory(nursery, server)
     first, second = listener.connect(), listener.connect()

@@ -1,4 +1,4 @@
-"""Kafka requests to an authorizer of somebody else's making, well-behaved or not."""
+"""Kafka requests to a plugged-in authorizer, well-behaved or not."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ FAILED = ApiError(
 
 
 class Slow(Authorizer):
-    """Allows everything; ends what it is asked to change only when the test does."""
+    """Allows everything; completes changes only when the test says so."""
 
     def __init__(self, standard: Authorizer) -> None:
         self.creations: list[Completion[None]] = []
@@ -84,7 +84,7 @@ async def create(service: KafkaService, results: list[ApiError | None]) -> None:
 async def test_one_that_never_completes_costs_its_request_a_time_out(
     nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
-    """What has ended keeps its result; purgatory is empty afterwards."""
+    """Finished items keep their results; purgatory is empty afterwards."""
     service, slow = await start_slow(nursery)
     results: list[ApiError | None] = []
     nursery.start_soon(create, service, results)
@@ -117,7 +117,7 @@ async def test_one_that_completes_late_is_waited_for(
 async def test_one_that_fails_after_its_time_out_fails_unheard(
     nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
-    """The answer is gone by then; nothing else happens."""
+    """The answer has been sent by then, so nothing else happens."""
     service, slow = await start_slow(nursery)
     results: list[ApiError | None] = []
     nursery.start_soon(create, service, results)
@@ -132,7 +132,7 @@ async def test_one_that_fails_after_its_time_out_fails_unheard(
 
 
 async def test_one_that_raises_at_once_fails_every_item(nursery: trio.Nursery) -> None:
-    """The error's text stays in the daemon's own log."""
+    """The error's text appears only in the daemon's own log."""
 
     class Raising(Slow):
         def create_acls(
@@ -162,7 +162,7 @@ async def test_one_that_raises_at_once_fails_every_item(nursery: trio.Nursery) -
 
 
 async def test_one_may_fail_single_matches(nursery: trio.Nursery) -> None:
-    """The filter is answered, and so is each match."""
+    """The filter and each of its matches get their own results."""
     service, slow = await start_slow(nursery)
     results: list[object] = []
 
@@ -182,7 +182,7 @@ async def test_one_may_fail_single_matches(nursery: trio.Nursery) -> None:
 
 
 async def test_one_that_fails_to_decide_lets_nobody_in(nursery: trio.Nursery) -> None:
-    """The right to see the ACLs is denied, to super users as well: it is theirs to say."""
+    """Even super users are denied the right to see ACLs: the authorizer decides about them."""
 
     class Undecided(Slow):
         def authorize(self, context: RequestContext, actions: Sequence[Action]) -> list[bool]:
@@ -196,7 +196,7 @@ async def test_one_that_fails_to_decide_lets_nobody_in(nursery: trio.Nursery) ->
 
 
 async def test_without_an_authorizer_the_acl_requests_say_so(nursery: trio.Nursery) -> None:
-    """SECURITY_DISABLED, with Kafka's texts: at the top, for each item, for each filter."""
+    """SECURITY_DISABLED with Kafka's texts: at the top, for each item, for each filter."""
     service = await start(nursery, plug_in=lambda standard: NoAuthorizer())
     disabled = ApiError(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
     assert await service.create([FIRST, acl("")], principal=ALICE) == [disabled] * 2
@@ -210,7 +210,7 @@ async def test_without_an_authorizer_the_acl_requests_say_so(nursery: trio.Nurse
 
 
 async def test_the_example_wraps_the_built_in_one(nursery: trio.Nursery) -> None:
-    """Quarantine wins over super.users; ACLs are kept as ever, and keys of its own taken."""
+    """Quarantine overrides super.users; ACLs are stored as usual, and its own keys are read."""
     made: list[QuarantineAuthorizer] = []
 
     def plug_in(standard: Authorizer) -> Authorizer:
@@ -239,7 +239,7 @@ def choose(class_name: str) -> Authorizer:
 
 
 def test_the_class_that_is_named_decides() -> None:
-    """Kafka's name means the built-in one, unwrapped."""
+    """Kafka's class name selects the built-in authorizer, unwrapped."""
     assert isinstance(choose(STANDARD_AUTHORIZER), StandardAuthorizer)
     assert isinstance(choose("ops.example.quarantine.QuarantineAuthorizer"), PluggedAuthorizer)
     assert isinstance(choose(""), PluggedAuthorizer)
@@ -260,7 +260,7 @@ def test_the_class_that_is_named_decides() -> None:
 def test_a_class_that_cannot_be_used_keeps_the_daemon_from_starting(
     class_name: str, reason: str
 ) -> None:
-    """One line that names key, class and reason; the built-in one never takes its place."""
+    """One line names key, class and reason; the built-in authorizer is never used instead."""
     with pytest.raises(StartError) as refusal:
         choose(class_name)
     assert str(refusal.value).startswith(f"authorizer.class.name: {class_name}: ")
@@ -268,7 +268,7 @@ def test_a_class_that_cannot_be_used_keeps_the_daemon_from_starting(
 
 
 class Abstract(Authorizer):
-    """Lacks what an authorizer cannot do without."""
+    """Lacks required methods of an authorizer."""
 
     def __init__(self, standard: Authorizer) -> None: ...
 
@@ -276,7 +276,7 @@ class Abstract(Authorizer):
 def test_a_module_that_lacks_another_says_which(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The class's own module was found; what it imports was not."""
+    """The class's own module exists, but one that it imports does not."""
     (tmp_path / "lacking_plug.py").write_text("import not_installed_anywhere\n")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(StartError, match="No module named 'not_installed_anywhere'"):

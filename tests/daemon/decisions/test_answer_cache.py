@@ -1,4 +1,4 @@
-"""What was answered before is answered alike, and never once the state is another."""
+"""A repeated question gets the same answer, unless the state has changed in between."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def evaluation(name: str, topic: str = "t") -> dict[str, Any]:
 async def ask(
     handler: AuthZenHandler, *evaluations: dict[str, Any], **defaults: dict[str, str]
 ) -> list[Any]:
-    """Return the answers; one evaluation is asked by itself, several are asked together."""
+    """Return the answers; one evaluation is sent alone, several are sent together."""
     is_one = len(evaluations) == 1 and not defaults
     body = evaluations[0] if is_one else {**defaults, "evaluations": evaluations}
     response = await handler(
@@ -68,7 +68,7 @@ def new_handler(place: Place) -> AuthZenHandler:
 
 
 async def test_a_repeated_question_is_counted_and_audited_each_time() -> None:
-    """The answer is remembered, not that it was asked."""
+    """Only the answer is cached; each question counts."""
     place = Place(None, READ)
     handler = new_handler(place)
     first = await ask(handler, evaluation("alice"))
@@ -80,7 +80,7 @@ async def test_a_repeated_question_is_counted_and_audited_each_time() -> None:
 
 
 async def test_a_change_of_acls_changes_the_next_answer() -> None:
-    """An answer of an older snapshot is never given, in either direction."""
+    """An answer from an older snapshot is never given, neither an allow nor a denial."""
     place = Place(None, READ)
     handler = new_handler(place)
     assert (await ask(handler, evaluation("alice")))[0]["decision"] is True
@@ -91,7 +91,7 @@ async def test_a_change_of_acls_changes_the_next_answer() -> None:
 
 
 async def test_a_change_of_settings_changes_the_next_answer() -> None:
-    """super.users counts from the next request on."""
+    """A change of super.users applies from the next request on."""
     place = Place(None)
     handler = new_handler(place)
     assert (await ask(handler, evaluation("alice")))[0]["decision"] is False
@@ -102,7 +102,7 @@ async def test_a_change_of_settings_changes_the_next_answer() -> None:
 
 
 async def test_what_another_was_told_is_not_told_to_who_may_not_ask(tmp_path: Path) -> None:
-    """The right to ask is looked at each time."""
+    """The caller's right to ask is checked each time."""
     place = Place(tmp_path, READ)
     handler = new_handler(place)
     text = evaluation("alice")
@@ -125,7 +125,7 @@ async def test_what_another_was_told_is_not_told_to_who_may_not_ask(tmp_path: Pa
 
 
 async def test_a_plugged_in_authorizer_is_asked_each_time() -> None:
-    """Its answers may hang on anything; only their wording is remembered."""
+    """Its answers may depend on anything; only their encoding is cached."""
     plug = Plug([True])
     place = Place(None)
     authorizer = PluggedAuthorizer(
@@ -139,7 +139,7 @@ async def test_a_plugged_in_authorizer_is_asked_each_time() -> None:
 
 
 async def test_an_evaluation_that_leans_on_defaults_is_not_remembered() -> None:
-    """Its text says another thing beside other defaults."""
+    """The same text means something else with other defaults."""
     place = Place(None, READ)
     handler = new_handler(place)
     bare = {"action": {"name": "read"}, "resource": {"type": "topic", "id": "t"}}
@@ -150,7 +150,7 @@ async def test_an_evaluation_that_leans_on_defaults_is_not_remembered() -> None:
 
 
 def test_the_oldest_makes_room_and_long_ones_are_not_kept() -> None:
-    """What is kept is bounded, in number and in size."""
+    """The cache is bounded, in number and in size."""
     memory = AnswerMemory(answers_max=2)
     now = memory.generation_of(Authority(snapshot_of(), Place(None).authorizer.newest().settings))
     for text in (b"a", b"b", b"c"):
@@ -166,7 +166,7 @@ def test_the_oldest_makes_room_and_long_ones_are_not_kept() -> None:
 
 
 def test_a_request_that_began_earlier_leaves_nothing_to_later_ones() -> None:
-    """A long request keeps its state while a newer one is published, and answers beside it."""
+    """A long request keeps its state during a newer publication and stays out of the cache."""
     settings = Place(None).authorizer.newest().settings
     memory = AnswerMemory()
     earlier = memory.generation_of(Authority(snapshot_of(READ), settings))
@@ -193,7 +193,7 @@ _steps = st.lists(
 async def test_what_is_remembered_changes_no_answer(
     steps: list[tuple[Acl, ...] | str | list[str]],
 ) -> None:
-    """Whatever is published and set between them, answers are those of a handler without memory."""
+    """Whatever is published and set in between, answers equal those of a handler without cache."""
     place = Place(None)
     handler = new_handler(place)
     for step in steps:
@@ -208,7 +208,7 @@ async def test_what_is_remembered_changes_no_answer(
 
 
 def test_the_standard_authorizer_returns_what_it_decided_before() -> None:
-    """``known`` is returned as it is: a reader finds the wording by its identity."""
+    """``known`` itself is returned: the handler finds the encoded answer by its identity."""
     place = Place(None, READ)
     authorizer: Decider = place.authorizer
     assert isinstance(authorizer, StandardAuthorizer)

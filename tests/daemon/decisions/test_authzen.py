@@ -1,4 +1,4 @@
-"""The AuthZEN handler before it is ready. (The rest is shown by tests/end_to_end/test_serve.)"""
+"""The AuthZEN handler before it is ready. (tests/end_to_end/test_serve covers the rest.)"""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def evaluation(name: str, count: int = 0) -> Request:
 
 @pytest.mark.parametrize("count", [0, 3])
 async def test_before_the_acls_are_loaded_only_super_users_are_answered(count: int) -> None:
-    """Others get 503 in plain text: JSON could be kept as a denial."""
+    """Others get 503 in plain text, because JSON could be cached as a denial."""
     handler = new_handler(Published(None))
     refused = await handler(evaluation("alice", count))
     assert refused.status == 503
@@ -58,7 +58,7 @@ async def test_before_the_acls_are_loaded_only_super_users_are_answered(count: i
 
 
 async def test_a_repeated_key_is_rejected_whatever_was_answered_before() -> None:
-    """A remembered answer is for the bytes of a sound question; others get 400, or an error."""
+    """A cached answer applies only to the exact bytes of a valid question; others get 400."""
     handler = new_handler(Published(EMPTY_SNAPSHOT))
     sound = evaluation("root")
     repeated = sound.body.replace(b'"id": "root"', b'"id": "alice", "id": "root"')

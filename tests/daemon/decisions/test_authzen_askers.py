@@ -1,4 +1,4 @@
-"""AuthZEN where callers show who they are."""
+"""AuthZEN with callers that present tokens."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ async def ask(handler: AuthZenHandler, authorization: str | None, *names: str) -
 async def test_without_a_good_token_nothing_is_answered(
     authorization: str | None, names: tuple[str, ...], tmp_path: Path
 ) -> None:
-    """401 with the challenge, in plain text; the query is no place for a token here."""
+    """401 with the challenge, in plain text; a token in the query does not count."""
     response = await ask(new_handler(Place(tmp_path)), authorization, *names)
     assert response.status == 401
     assert response.headers == ((b"WWW-Authenticate", b"Bearer"),)
@@ -68,7 +68,7 @@ async def test_without_a_good_token_nothing_is_answered(
 
 @pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER "])
 async def test_a_caller_is_answered_about_itself(scheme: str, tmp_path: Path) -> None:
-    """The scheme's name is of any case."""
+    """The scheme's name is case-insensitive."""
     place = Place(tmp_path, allow(PROXY, Operation.READ, "t"))
     response = await ask(new_handler(place), f"{scheme} proxy.secret", ITSELF)
     assert response.status == 200
@@ -76,7 +76,7 @@ async def test_a_caller_is_answered_about_itself(scheme: str, tmp_path: Path) ->
 
 
 async def test_to_ask_about_others_takes_cluster_action(tmp_path: Path) -> None:
-    """403 in plain text without; the counts say that no question was decided."""
+    """Without it: 403 in plain text, and no question is counted as decided."""
     place = Place(tmp_path, READ, cluster_action(OTHER))
     handler = new_handler(place)
     refused = await ask(handler, "Bearer proxy.secret", ALICE)
@@ -89,7 +89,7 @@ async def test_to_ask_about_others_takes_cluster_action(tmp_path: Path) -> None:
 
 
 async def test_of_many_evaluations_each_is_judged_by_itself(tmp_path: Path) -> None:
-    """One that the caller may not ask for is a denial with status 403, and tells no more."""
+    """A forbidden one is a denial with status 403, and reveals nothing else."""
     handler = new_handler(Place(tmp_path, READ, allow(PROXY, Operation.READ, "t")))
     response = await ask(handler, "Bearer proxy.secret", ITSELF, ALICE, ITSELF)
     assert response.status == 200
@@ -110,7 +110,7 @@ async def test_of_many_evaluations_each_is_judged_by_itself(tmp_path: Path) -> N
 async def test_before_the_acls_are_loaded_no_right_is_known(
     names: tuple[str, ...], tmp_path: Path
 ) -> None:
-    """503, as for the decision itself; even where super users are asked about."""
+    """503, as for the decision itself; even for questions about super users."""
     handler = new_handler(Place(tmp_path, loaded=False))
     for token in ("proxy", "root"):
         assert (await ask(handler, f"Bearer {token}.secret", *names)).status == 503

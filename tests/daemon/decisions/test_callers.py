@@ -1,4 +1,4 @@
-"""Who may ask about whom: tokens, CLUSTER_ACTION, super users, and tokens that are withdrawn."""
+"""Who may ask about whom: tokens, CLUSTER_ACTION, super users, and withdrawn tokens."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.daemon.decision_place import (
 
 @pytest.mark.parametrize("token", [None, "", "nonsense", "proxy.secret", b"\xff"])
 def test_without_a_tokens_file_everybody_is_trusted(token: str | bytes | None) -> None:
-    """Whoever reaches the port may ask about anybody, whatever it shows."""
+    """Any caller may ask about any principal, with or without a token."""
     place = Place(None)
     asker = place.askers.identify(token, SURFACE)
     assert isinstance(asker, Trusted)
@@ -39,12 +39,12 @@ def test_without_a_tokens_file_everybody_is_trusted(token: str | bytes | None) -
 def test_with_a_tokens_file_nobody_is_trusted_without_a_token(
     token: str | bytes | None, tmp_path: Path
 ) -> None:
-    """A wrong one is as good as none."""
+    """A wrong token is treated like no token."""
     assert Place(tmp_path).askers.identify(token, SURFACE) is None
 
 
 def test_everybody_may_ask_about_itself_and_super_users_about_all(tmp_path: Path) -> None:
-    """No ACL is needed for either, and none is enough for who has neither."""
+    """Neither needs an ACL; other callers cannot ask about others without one."""
     place = Place(tmp_path)
     assert place.may_ask_about("proxy", PROXY)
     assert place.may_ask_about("root", OTHER)
@@ -53,7 +53,7 @@ def test_everybody_may_ask_about_itself_and_super_users_about_all(tmp_path: Path
 
 
 def test_cluster_action_lets_a_caller_ask_about_others(tmp_path: Path) -> None:
-    """The ACL is the caller's own; a text as well as bytes shows who it is."""
+    """The ACL is the caller's own; the token may be text or bytes."""
     place = Place(tmp_path, cluster_action(PROXY))
     assert place.may_ask_about("proxy", OTHER)
     assert not place.may_ask_about("other", PROXY)
@@ -71,7 +71,7 @@ def test_a_caller_s_address_is_not_known(tmp_path: Path) -> None:
 
 
 def test_the_right_is_judged_by_the_state_of_the_question(tmp_path: Path) -> None:
-    """What was published since is for later requests."""
+    """Changes published since apply to later requests."""
     place = Place(tmp_path, cluster_action(PROXY))
     asker, authority = place.asker("proxy"), place.authorizer.newest()
     place.snapshot.publish(snapshot_of())
@@ -80,7 +80,7 @@ def test_the_right_is_judged_by_the_state_of_the_question(tmp_path: Path) -> Non
 
 
 def test_before_the_acls_are_loaded_only_super_users_may_ask_about_others(tmp_path: Path) -> None:
-    """Whether anybody else may is not known yet."""
+    """The right of any other caller is not known yet."""
     place = Place(tmp_path, loaded=False)
     assert place.may_ask_about("root", OTHER)
     assert place.may_ask_about("proxy", PROXY)
@@ -89,7 +89,7 @@ def test_before_the_acls_are_loaded_only_super_users_may_ask_about_others(tmp_pa
 
 
 def test_the_right_is_audited_and_not_counted(tmp_path: Path) -> None:
-    """The metrics count what callers ask for, and that was not this."""
+    """The metrics count the callers' questions, and this check is not one."""
     place = Place(tmp_path)
     place.may_ask_about("proxy", OTHER)
     place.may_ask_about("proxy", PROXY)
@@ -102,7 +102,7 @@ def test_the_right_is_audited_and_not_counted(tmp_path: Path) -> None:
 
 
 def test_a_token_that_is_withdrawn_is_worth_nothing(tmp_path: Path) -> None:
-    """Not even on a connection where it was shown before; one that stays is not disturbed."""
+    """It becomes invalid on open connections too; a token that stays is not affected."""
     place = Place(tmp_path, cluster_action(PROXY))
     proxy, root = place.asker("proxy"), place.asker("root")
     place.rewrite_tokens(entry("root", ROOT) + entry("new", OTHER))
@@ -118,7 +118,7 @@ def test_a_token_that_is_withdrawn_is_worth_nothing(tmp_path: Path) -> None:
 
 
 def test_a_bad_file_changes_nothing(tmp_path: Path) -> None:
-    """The tokens of before hold on."""
+    """The earlier tokens stay valid."""
     place = Place(tmp_path)
     place.rewrite_tokens(entry("root", ROOT) + "nonsense")
     with pytest.raises(ConfigurationError, match=":2: "):
@@ -127,7 +127,7 @@ def test_a_bad_file_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_before_its_text_is_in_force_no_token_is_known(tmp_path: Path) -> None:
-    """A worker is handed the text that its daemon has in force, whatever the file says by then."""
+    """A worker uses the text that its daemon has in force, even if the file has changed."""
     place = Place(tmp_path)
     place.rewrite_tokens(entry("new", OTHER))
     worker = Askers(place.authorizer, str(place.file))
@@ -138,14 +138,14 @@ def test_before_its_text_is_in_force_no_token_is_known(tmp_path: Path) -> None:
 
 
 def test_without_a_file_there_is_nothing_to_read_anew() -> None:
-    """Trust stays trust until a restart."""
+    """Callers stay trusted until a restart."""
     place = Place(None)
     place.askers.read_anew()()
     assert isinstance(place.askers.identify(None, SURFACE), Trusted)
 
 
 def test_no_asker_shows_its_token(tmp_path: Path) -> None:
-    """Nor do the callers together."""
+    """Nor does the object that holds all callers."""
     place = Place(tmp_path)
     hash_of_secret = TOKENS.split()[1]
     for shown in (repr(place.asker("proxy")), repr(place.askers), repr(vars(place.askers))):

@@ -1,4 +1,4 @@
-"""OPA's data API: decisions in JSON, all else in plain text, and what the audit is told."""
+"""OPA's data API: decisions in JSON, everything else in plain text, and the audit."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def decision(place: Place, *changes: tuple[str, object]) -> bytes:
 
 
 def assert_no_decision(response: Response, status: int) -> None:
-    """The plugin takes any JSON for a decision, and keeps it."""
+    """Any JSON would be taken for a decision by the plugin, and cached."""
     assert response.status == status
     assert response.content_type == "text/plain; charset=utf-8"
     assert response.body.endswith(b"\n")
@@ -45,7 +45,7 @@ def assert_no_decision(response: Response, status: int) -> None:
 
 
 async def test_the_captured_question_is_decided_by_the_acls() -> None:
-    """By principal, host, operation and name; the answers are OPA's to the letter."""
+    """By principal, host, operation and name; the answers equal OPA's byte for byte."""
     place = Place(None, DESCRIBE)
     assert await decision(place) == TRUE
     assert await decision(place, ("requestContext.clientAddress", "a.b/192.168.64.1")) == TRUE
@@ -60,7 +60,7 @@ async def test_the_captured_question_is_decided_by_the_acls() -> None:
 
 @pytest.mark.parametrize("path", ["/v1/data", "/v1/data/", "/v1/data/a", "/v1/data/a/b/c?d"])
 async def test_any_path_of_data_asks_the_same(path: str) -> None:
-    """A broker's URL may go on as before."""
+    """A broker can keep the URL that it used with OPA."""
     path, _, query = path.partition("?")
     assert is_opa_path(path)
     response = await answer(Place(None, DESCRIBE), post(path=path, query=query))
@@ -69,7 +69,7 @@ async def test_any_path_of_data_asks_the_same(path: str) -> None:
 
 @pytest.mark.parametrize("path", ["/v1/database", "/v1/data.json"])
 async def test_a_path_that_only_begins_alike_is_not_found(path: str) -> None:
-    """It is none of OPA's data."""
+    """It is outside OPA's data API."""
     assert_no_decision(await answer(Place(None), post(path=path)), 404)
 
 
@@ -80,7 +80,7 @@ def test_what_is_authzen_s_is_not_opa_s() -> None:
 
 
 async def test_a_resource_type_is_asked_about_by_an_empty_prefix() -> None:
-    """KIP-679: implications do not count, and a name is not asked for."""
+    """KIP-679: implied operations do not count, and no name is asked about."""
     place = Place(None, allow("User:u1", Operation.WRITE, "t"))
     write = ("action.operation", "WRITE")
     assert await decision(place, *BY_TYPE, write) == TRUE
@@ -121,7 +121,7 @@ async def test_a_resource_type_is_asked_about_by_an_empty_prefix() -> None:
 async def test_the_audit_is_told_what_the_broker_tells(
     changes: tuple[tuple[str, Any], ...], lines: list[str]
 ) -> None:
-    """The API that was asked for, the count, and whether to log."""
+    """The API name, the reference count, and whether to log."""
     place = Place(None)
     await decision(place, *changes)
     assert place.audit_log.lines == lines
@@ -138,14 +138,14 @@ async def test_the_audit_is_told_what_the_broker_tells(
     ],
 )
 async def test_what_is_no_question_is_no_decision(changes: tuple[tuple[str, Any], ...]) -> None:
-    """A denial would be kept by the plugin for an hour."""
+    """The plugin would cache a denial for an hour."""
     place = Place(None)
     assert_no_decision(await answer(place, post(asked(*changes))), 400)
     assert place.authorizer.counts["OPA"].invalid == 1
 
 
 async def test_other_requests_are_refused_in_plain_text() -> None:
-    """What is no JSON, another method, another content type."""
+    """Invalid JSON, another method, another content type."""
     place = Place(None)
     assert_no_decision(await answer(place, post(b"{")), 400)
     assert_no_decision(await answer(place, post(headers={b"content-type": b"text/plain"})), 400)
@@ -155,7 +155,7 @@ async def test_other_requests_are_refused_in_plain_text() -> None:
 
 
 async def test_before_the_acls_are_loaded_only_super_users_are_answered() -> None:
-    """503 for others: ``allow.on.error`` decides, and nothing is kept."""
+    """503 for others: then ``allow.on.error`` decides, and nothing is cached."""
     place = Place(None, loaded=False)
     for changes in ((), BY_TYPE):
         refused = await answer(place, post(asked(*changes)))
@@ -167,7 +167,7 @@ async def test_before_the_acls_are_loaded_only_super_users_are_answered() -> Non
 
 
 async def test_health_is_whether_the_acls_are_loaded() -> None:
-    """As OPA answers; anybody may ask."""
+    """The answer is OPA's; any caller may ask."""
     health = post(b"", path="/health", method="GET")
     assert is_opa_path("/health")
     response = await answer(Place(None), health)
@@ -177,7 +177,7 @@ async def test_health_is_whether_the_acls_are_loaded() -> None:
 
 
 async def test_health_needs_no_token(tmp_path: Path) -> None:
-    """What checks it knows no secrets."""
+    """A health checker needs no secret."""
     health = post(b"", path="/health", method="HEAD")
     assert (await answer(Place(tmp_path), health)).status == 200
 
@@ -200,7 +200,7 @@ async def test_health_needs_no_token(tmp_path: Path) -> None:
 async def test_a_token_stands_in_the_header_or_in_the_query(
     authorization: bytes | None, query: str, status: int, tmp_path: Path
 ) -> None:
-    """The plugin can send no header; where there is one it counts."""
+    """The plugin cannot send headers, so the query is accepted; a header takes precedence."""
     place = Place(tmp_path, DESCRIBE, cluster_action(OTHER))
     headers = {} if authorization is None else {b"authorization": authorization}
     response = await answer(place, post(headers=headers, query=query))
@@ -211,7 +211,7 @@ async def test_a_token_stands_in_the_header_or_in_the_query(
 
 
 async def test_to_ask_about_others_takes_cluster_action(tmp_path: Path) -> None:
-    """Of one resource and of a type alike; about itself everybody may ask."""
+    """For one resource and for a whole type; any caller may ask about itself."""
     place = Place(tmp_path, allow(PROXY, Operation.DESCRIBE, "topic-1"))
     for changes in ((), BY_TYPE):
         refused = await answer(place, post(asked(*changes), query="token=proxy.secret"))
@@ -222,7 +222,7 @@ async def test_to_ask_about_others_takes_cluster_action(tmp_path: Path) -> None:
 
 
 async def test_a_right_that_is_not_known_yet_is_no_decision(tmp_path: Path) -> None:
-    """503: the caller may ask again."""
+    """503: the caller may retry."""
     place = Place(tmp_path, loaded=False)
     about_root = asked(by_principal(ROOT))
     refused = await answer(place, post(about_root, query="token=proxy.secret"))
@@ -232,6 +232,6 @@ async def test_a_right_that_is_not_known_yet_is_no_decision(tmp_path: Path) -> N
 
 
 def test_no_request_shows_its_token() -> None:
-    """It may stand in a header, in the query, or anywhere in the body."""
+    """The token may be in a header, in the query, or anywhere in the body."""
     request = post(b"secret", query="token=secret", headers={b"authorization": b"Bearer secret"})
     assert repr(request) == f"Request(POST {PATH})"

@@ -51,7 +51,7 @@ from tests.strategies import acls
 
 
 def asked_as(asked: Question, by_name: bool) -> StreamQuestion:
-    """Return how a client may put it: names or codes, addresses in a form that is not Kafka's."""
+    """Return a question as a client may write it: names or codes, any spelling of an address."""
     host = "::0001" if asked.host == "0:0:0:0:0:0:0:1" else asked.host
     if by_name:
         operation, resource_type = Operation(asked.operation), ResourceType(asked.resource_type)
@@ -78,7 +78,7 @@ def expected(held: list[Acl], allow_everyone: bool, asked: Question) -> bytes:
 def test_decisions_are_those_of_a_plain_scan(
     held: list[Acl], allow_everyone: bool, asked: list[tuple[Question, bool]]
 ) -> None:
-    """By name or code, whatever form the address has; what cannot be asked about is 2."""
+    """By name or code, with any spelling of the address; an invalid question is answered 2."""
 
     async def run() -> Answer:
         place = Place(None, *held)
@@ -146,7 +146,7 @@ async def test_a_question_that_is_none_costs_no_other_its_answer(
 async def test_a_long_frame_is_judged_by_one_state_while_others_have_their_turns(
     nursery: trio.Nursery,
 ) -> None:
-    """What is published meanwhile is for the next frame, and so is its offset."""
+    """A change published meanwhile, and its offset, apply to the next frame."""
     place = Place(None, *ACLS)
     place.snapshot.publish(at_offset(7, *ACLS))
     _, client = await connected(nursery, place)
@@ -170,7 +170,7 @@ async def test_a_long_frame_is_judged_by_one_state_while_others_have_their_turns
 async def test_small_frames_leave_others_their_turns_too(
     nursery: trio.Nursery, content: tuple[object, ...]
 ) -> None:
-    """Many that have come together are not answered in one go."""
+    """Many frames that arrived together are answered over several turns."""
     server, client = await connected(nursery, Place(None, *ACLS))
     count = 1000
     await client.stream.send_all(frame(msgspec.msgpack.encode(content)) * count)
@@ -187,7 +187,7 @@ async def test_small_frames_leave_others_their_turns_too(
 async def test_before_the_acls_are_loaded_super_users_alone_are_answered(
     nursery: trio.Nursery,
 ) -> None:
-    """Others are 3, and a frame of nothing else is AUTHORIZER_NOT_READY (KIP-801)."""
+    """Others get 3, and a frame of such questions alone AUTHORIZER_NOT_READY (KIP-801)."""
     place = Place(None, loaded=False)
     server, client = await connected(nursery, place)
     root = question(ROOT)
@@ -204,7 +204,7 @@ async def test_before_the_acls_are_loaded_super_users_alone_are_answered(
 async def test_a_frame_waits_for_its_offset(
     nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
 ) -> None:
-    """What stands before it is answered at once, what stands behind it after it."""
+    """Earlier frames are answered at once, later ones after it."""
     place = Place(None)
     _, client = await connected(nursery, place)
     ask = client.frames.ask
@@ -225,7 +225,7 @@ async def test_a_frame_waits_for_its_offset(
 async def test_an_offset_that_never_comes_is_waited_for_only_so_long(
     nursery: trio.Nursery, autojump_clock: trio.testing.MockClock, timeout_s: int
 ) -> None:
-    """REQUEST_TIMED_OUT, no decisions; the time may change while the daemon runs."""
+    """REQUEST_TIMED_OUT without decisions; the limit may change while the daemon runs."""
     server, client = await connected(nursery, Place(None, *ACLS))
     if timeout_s != OFFSET_TIMEOUT_S:
         found = parse("node.id=1\nlog.dirs=/log", source="server.properties").reloadable
@@ -239,7 +239,7 @@ async def test_an_offset_that_never_comes_is_waited_for_only_so_long(
 
 
 async def test_frames_are_answered_in_order_however_they_were_cut(nursery: trio.Nursery) -> None:
-    """Over a real socket, many in flight."""
+    """Over a real socket, with many frames in flight."""
     address = await start_on_loopback(nursery, new_server(Place(None, *ACLS)))
     stream = await trio.open_tcp_stream("127.0.0.1", int(address.rpartition(":")[2]))
     async with stream:
@@ -259,7 +259,7 @@ async def test_frames_are_answered_in_order_however_they_were_cut(nursery: trio.
 
 
 async def test_unreadable_questions_cost_their_frame_alone(nursery: trio.Nursery) -> None:
-    """INVALID_REQUEST, no decisions, and the connection goes on."""
+    """INVALID_REQUEST without decisions; the connection stays open."""
     _, client = await connected(nursery, Place(None, *ACLS))
     not_utf_8 = msgspec.msgpack.encode((9, [MAY])).replace(b"orders", b"order\xff")
     for content in (msgspec.msgpack.encode((9, [MAY[:4]])), not_utf_8):
@@ -270,7 +270,7 @@ async def test_unreadable_questions_cost_their_frame_alone(nursery: trio.Nursery
 
 
 async def test_decisions_are_counted_as_the_streams(nursery: trio.Nursery) -> None:
-    """By how they ended; frames beside them, the hello among them."""
+    """By their result; frames are counted separately, including the hello."""
     place = Place(None, *ACLS)
     server, client = await connected(nursery, place)
     await client.ask([MAY, MAY, MAY_NOT, question(name=""), question("User:*")])
@@ -285,7 +285,7 @@ async def test_decisions_are_counted_as_the_streams(nursery: trio.Nursery) -> No
 async def test_decisions_are_audited_as_the_streams(
     nursery: trio.Nursery, level: AuditLevel
 ) -> None:
-    """Denials at INFO, each with its rule; what is allowed from DEBUG on."""
+    """Denials at INFO, each with its rule; allowed decisions at DEBUG."""
     place = Place(None, *ACLS)
     place.audit_log.level = level
     _, client = await connected(nursery, place)

@@ -1,4 +1,4 @@
-"""Who may ask a decision stream, and about whom."""
+"""The callers of a decision stream, and about whom they may ask."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ async def test_a_hello_that_is_refused_is_told_why_and_closed(
     token: str | None,
     error: ErrorCode,
 ) -> None:
-    """Nothing that comes with it is answered; it learns no offset, and the log no token."""
+    """No frame after it is answered; the answer has no offset, and the log no token."""
     caplog.set_level(logging.DEBUG)
     server = new_server(Place(tmp_path, *ACLS))
     client = (await start(nursery, server)).connect()
@@ -64,7 +64,7 @@ def about(*principals: str) -> list[StreamQuestion]:
 
 
 async def test_a_caller_asks_about_itself(nursery: trio.Nursery, tmp_path: Path) -> None:
-    """About another, one of many, it needs CLUSTER_ACTION: the whole frame is refused."""
+    """One question about another principal needs CLUSTER_ACTION, or the whole frame is refused."""
     place = Place(tmp_path, *ACLS, allow(PROXY, Operation.READ, "orders"))
     server, client = await connected(nursery, place, "proxy.secret")
     assert await client.ask(about(PROXY, PROXY)) == Answer(1, 0, 0, ALLOWED * 2)
@@ -83,7 +83,7 @@ async def test_a_caller_asks_about_itself(nursery: trio.Nursery, tmp_path: Path)
 async def test_with_cluster_action_a_caller_asks_about_all(
     nursery: trio.Nursery, tmp_path: Path, token: str
 ) -> None:
-    """Or as a super user; that check is not counted among the questions."""
+    """A super user may too; the check is not counted as a question."""
     place = Place(tmp_path, *ACLS, cluster_action(PROXY))
     server, client = await connected(nursery, place, token)
     assert await client.ask(about(ALICE, PROXY, OTHER)) == Answer(1, 0, 0, ALLOWED + DENIED * 2)

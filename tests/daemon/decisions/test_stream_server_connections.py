@@ -29,7 +29,7 @@ from tests.daemon.stream_service import (
 
 
 async def test_the_greeting_tells_version_and_offset(nursery: trio.Nursery) -> None:
-    """Where the daemon is in the log."""
+    """The offset is the daemon's position in the log."""
     place = Place(None)
     place.snapshot.publish(at_offset(41))
     client = (await start(nursery, new_server(place))).connect()
@@ -40,7 +40,7 @@ async def test_the_greeting_tells_version_and_offset(nursery: trio.Nursery) -> N
 async def test_a_client_that_does_not_read_is_not_read_from(
     nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
 ) -> None:
-    """What waits for it is bounded; it is closed when its time is up."""
+    """The memory for its answers is bounded; it is closed at the deadline."""
     server = new_server(Place(None, *ACLS))
     client = (await start(nursery, server)).connect(lockstep_stream_pair)
     nursery.start_soon(client.stream.send_all, client.frames.hello())
@@ -72,7 +72,7 @@ async def test_a_client_that_does_not_read_is_not_read_from(
 async def test_an_idle_connection_is_closed(
     nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
 ) -> None:
-    """Before its hello, between frames and within one; that is no fault."""
+    """Before its hello, between frames and within one; that does not count as a fault."""
     server = new_server(Place(None))
     listener = await start(nursery, server)
     for has_greeted, sent in ((False, b""), (False, b"\0\0"), (True, b""), (True, b"\0\0")):
@@ -104,7 +104,7 @@ NO_FRAMES = {
 async def test_what_is_no_frame_closes_its_own_connection_only(
     nursery: trio.Nursery, bad: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """What stands before it is answered, what stands behind it is not looked at."""
+    """Frames before it are answered; bytes after it are ignored."""
     caplog.set_level(logging.INFO)
     server = new_server(Place(None, *ACLS))
     listener = await start(nursery, server)
@@ -132,7 +132,7 @@ async def test_what_is_no_frame_closes_its_own_connection_only(
 async def test_whoever_begins_without_a_hello_is_closed(
     nursery: trio.Nursery, first: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Unanswered, and it is the peer's fault, told in a line."""
+    """It gets no answer, and one log line blames the peer."""
     caplog.set_level(logging.INFO)
     client = (await start(nursery, new_server(Place(None, *ACLS)))).connect()
     await client.stream.send_all(frame(first))
@@ -142,7 +142,7 @@ async def test_whoever_begins_without_a_hello_is_closed(
 
 
 async def test_too_many_connections_are_refused(nursery: trio.Nursery) -> None:
-    """The newest goes, at once, those before it stay; when one ends, there is room again."""
+    """The newest is closed at once, the others stay; when one ends, a place is free again."""
     server = new_server(Place(None, *ACLS), max_connections=2)
     listener = await start(nursery, server)
     first, second = listener.connect(), listener.connect()
@@ -163,7 +163,7 @@ async def test_too_many_connections_are_refused(nursery: trio.Nursery) -> None:
 async def test_a_drain_answers_what_is_under_way(
     nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
 ) -> None:
-    """A frame that waits for its offset, too; idle connections are closed at once."""
+    """Including a frame that waits for its offset; idle connections are closed at once."""
     place = Place(None)
     server = new_server(place)
     listener = await start(nursery, server)
@@ -184,7 +184,7 @@ async def test_a_drain_answers_what_is_under_way(
 async def test_a_drain_waits_only_so_long(
     nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
 ) -> None:
-    """An offset that does not come holds up no shutdown."""
+    """A frame that waits for a future offset does not delay the shutdown beyond the limit."""
     server, client = await connected(nursery, Place(None))
     await client.stream.send_all(client.frames.ask(1, [MAY], 5))
     await wait_all_tasks_blocked()

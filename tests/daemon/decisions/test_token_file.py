@@ -1,4 +1,4 @@
-"""The tokens file on the disk."""
+"""The tokens file on disk."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def refusal(path: Path) -> str:
 
 
 def test_a_file_that_others_may_read_is_read(tmp_path: Path) -> None:
-    """Only hashes stand in it."""
+    """It holds only hashes."""
     path = tmp_path / "tokens"
     path.write_bytes(LINE)
     path.chmod(0o664)
@@ -33,7 +33,7 @@ def test_a_file_that_others_may_read_is_read(tmp_path: Path) -> None:
 
 
 def test_a_file_that_everybody_may_write_to_is_refused(tmp_path: Path) -> None:
-    """Anybody could make a token for a super user."""
+    """Otherwise anyone could add a super user's token."""
     path = tmp_path / "tokens"
     path.write_bytes(LINE)
     path.chmod(0o646)
@@ -43,7 +43,7 @@ def test_a_file_that_everybody_may_write_to_is_refused(tmp_path: Path) -> None:
 
 
 def test_what_is_no_file_is_refused_and_not_waited_for(tmp_path: Path) -> None:
-    """A pipe without a writer would block."""
+    """Opening a pipe without a writer would block."""
     assert refusal(tmp_path / "none").endswith(": No such file or directory")
     assert refusal(tmp_path).endswith(": Is a directory")
     os.mkfifo(tmp_path / "pipe")
@@ -51,7 +51,7 @@ def test_what_is_no_file_is_refused_and_not_waited_for(tmp_path: Path) -> None:
 
 
 def test_a_file_of_other_bytes_is_refused_with_its_line(tmp_path: Path) -> None:
-    """Neither what is no UTF-8 nor what is too long is looked into."""
+    """A file that is too long or not UTF-8 is rejected as a whole."""
     path = tmp_path / "tokens"
     path.write_bytes(LINE * 2 + b"b\xff\n")
     assert refusal(path) == f"authorizerd.tokens.file: {path}:3: not UTF-8"
@@ -62,7 +62,7 @@ def test_a_file_of_other_bytes_is_refused_with_its_line(tmp_path: Path) -> None:
 
 
 def test_a_bad_line_is_named_with_the_file(tmp_path: Path) -> None:
-    """That is where to look."""
+    """The error gives the file and the line."""
     path = tmp_path / "tokens"
     path.write_bytes(LINE * 2)
     with pytest.raises(ConfigurationError, match=f"{path}:2: the id a is used in an earlier line"):

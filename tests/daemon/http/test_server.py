@@ -37,7 +37,7 @@ from tests.daemon.http_service import (
 
 
 async def test_a_connection_serves_one_request_after_another(nursery: trio.Nursery) -> None:
-    """Keep-alive over a real socket, and the counters that tell of it."""
+    """Keep-alive over a real socket, and its counters."""
     server = new_server()
     async with await connect(await start(nursery, server)) as client:
         assert (await ask(client, "/a")).startswith(b"HTTP/1.1 200 OK\r\n")
@@ -50,7 +50,7 @@ async def test_a_connection_serves_one_request_after_another(nursery: trio.Nurse
 
 
 async def test_answers_leave_without_waiting_for_company(nursery: trio.Nursery) -> None:
-    """TCP_NODELAY is set on what was accepted: a small answer is not held back."""
+    """TCP_NODELAY is set on accepted sockets, so that a small answer leaves at once."""
     handled = trio.Event()
     accepted: list[trio.SocketStream] = []
 
@@ -77,7 +77,7 @@ async def test_answers_leave_without_waiting_for_company(nursery: trio.Nursery) 
 async def test_a_body_larger_than_any_buffer_arrives_and_leaves_whole(
     nursery: trio.Nursery,
 ) -> None:
-    """Reads and writes go on where the kernel took or gave only a part."""
+    """Partial reads and writes are continued."""
     size = 8_000_000
 
     async def reverse(request: Request) -> Response:
@@ -107,7 +107,7 @@ async def test_a_body_larger_than_any_buffer_arrives_and_leaves_whole(
 
 
 def recorded_pair(sends: list[bytes]) -> StreamPair:
-    """Return a pair whose second stream notes what each of its sends sent."""
+    """Return a pair of streams; the second one records each of its sends."""
     ours, theirs = trio.testing.memory_stream_pair()
 
     async def record() -> None:
@@ -118,7 +118,7 @@ def recorded_pair(sends: list[bytes]) -> StreamPair:
 
 
 async def test_pipelined_requests_are_answered_in_one_send(nursery: trio.Nursery) -> None:
-    """What came together is answered together, in order; a turn's worth at a time."""
+    """Requests that arrived together are answered together, in order, up to one turn's limit."""
     sends: list[bytes] = []
     listener = MemoryListener(partial(recorded_pair, sends))
     await start_in_memory(nursery, new_server(), listener)
@@ -133,7 +133,7 @@ async def test_pipelined_requests_are_answered_in_one_send(nursery: trio.Nursery
 
 
 async def test_large_answers_do_not_wait_for_each_other(nursery: trio.Nursery) -> None:
-    """What is held for one peer is bounded in bytes too."""
+    """The memory held for one peer is bounded in bytes too."""
 
     async def answer_at_length(request: Request) -> Response:
         return Response(status=200, body=bytes(ANSWER_BYTES_IN_A_TURN_MAX // 2))
@@ -150,7 +150,7 @@ async def test_large_answers_do_not_wait_for_each_other(nursery: trio.Nursery) -
 async def test_others_have_their_turn_between_many_pipelined_requests(
     nursery: trio.Nursery,
 ) -> None:
-    """One peer's requests hold the loop for a turn's worth of them at most."""
+    """One peer's requests occupy the loop for at most one turn's limit."""
     count = 1000
     handled = longest = 0
     all_handled = trio.Event()
@@ -182,7 +182,7 @@ async def test_others_have_their_turn_between_many_pipelined_requests(
 async def test_a_fault_in_a_handler_is_told_to_the_log_alone(
     nursery: trio.Nursery, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The peer gets a plain 500 and the end; the daemon and other connections go on."""
+    """The peer gets a plain 500 and the connection ends; all else goes on."""
 
     async def fail(request: Request) -> Response:
         if request.path == "/good":
@@ -224,7 +224,7 @@ async def test_a_header_that_would_break_its_line_is_a_fault_of_the_handler(
 
 
 async def test_a_bad_request_is_answered_and_ends_the_connection(nursery: trio.Nursery) -> None:
-    """After the answers to the good ones before it, and though its body is still being sent."""
+    """Earlier valid requests are answered first; the rest of the body is not awaited."""
     server = new_server()
     async with await connect(await start(nursery, server)) as client:
         too_large = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1001\r\n\r\n" + b"a" * 1001
@@ -240,7 +240,7 @@ async def test_a_bad_request_is_answered_and_ends_the_connection(nursery: trio.N
 
 @pytest.mark.parametrize("host", [b"Host: evil.example\r\n", b"Host:\r\n", b""])
 async def test_a_host_that_is_not_allowed_is_refused(nursery: trio.Nursery, host: bytes) -> None:
-    """A page of evil.example, resolved to 127.0.0.1, gets nothing out of a reader's daemon."""
+    """A page of evil.example that resolves to 127.0.0.1 cannot use its reader's daemon."""
     server = new_server()
     async with await connect(await start(nursery, server)) as client:
         version = b"1.1" if host else b"1.0"
@@ -252,7 +252,7 @@ async def test_a_host_that_is_not_allowed_is_refused(nursery: trio.Nursery, host
 
 
 async def test_leave_to_send_a_body_is_given_before_it_comes(nursery: trio.Nursery) -> None:
-    """Expect: 100-continue."""
+    """Expect: 100-continue is answered."""
     async with await connect(await start(nursery, new_server())) as client:
         await client.send_all(
             b"POST /p HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n"
@@ -265,7 +265,7 @@ async def test_leave_to_send_a_body_is_given_before_it_comes(nursery: trio.Nurse
 
 
 async def test_a_peer_that_resets_its_connection_harms_nobody(nursery: trio.Nursery) -> None:
-    """A reset while an answer is under way ends that connection alone."""
+    """A reset while an answer is under way ends only that connection."""
     begun = trio.Event()
     release = trio.Event()
 

@@ -1,4 +1,4 @@
-"""An HTTP server that ends: what is under way is answered, and waited for only so long."""
+"""The drain of an HTTP server: requests under way are answered, within a time limit."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.daemon.http_service import (
 async def test_draining_finishes_what_is_under_way_and_closes_the_rest(
     nursery: trio.Nursery,
 ) -> None:
-    """Half a request is answered once whole, and told that it was the last; nothing new begins."""
+    """A half-sent request is answered once complete, with Connection: close; no other begins."""
     release = trio.Event()
 
     async def wait(request: Request) -> Response:
@@ -63,7 +63,7 @@ async def test_draining_finishes_what_is_under_way_and_closes_the_rest(
 async def test_a_request_that_had_arrived_is_under_way_when_draining_begins(
     nursery: trio.Nursery,
 ) -> None:
-    """Though the server has not looked at it yet."""
+    """Even if the server has not read it yet."""
     server = new_server()
     async with await connect(await start(nursery, server)) as client:
         await ask(client, "/a")
@@ -79,7 +79,7 @@ async def test_a_request_that_had_arrived_is_under_way_when_draining_begins(
 async def test_an_answer_being_sent_when_draining_begins_is_the_last(
     autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
 ) -> None:
-    """It went without saying so; the connection ends all the same, at once."""
+    """It was sent without Connection: close, but the connection ends at once all the same."""
     server = new_server()
     listener = await start_in_memory(
         nursery, server, MemoryListener(trio.testing.lockstep_stream_pair)
@@ -123,7 +123,7 @@ async def test_draining_ends_in_time(
 
 
 async def test_a_server_that_never_served_is_drained_already() -> None:
-    """A daemon told to stop while it loads does not wait for its servers."""
+    """A daemon that is stopped while it loads does not wait for its servers."""
     server = new_server()
     with trio.fail_after(1):
         await server.drain()
@@ -131,7 +131,7 @@ async def test_a_server_that_never_served_is_drained_already() -> None:
 
 
 async def test_cancelling_the_server_cancels_its_handlers(nursery: trio.Nursery) -> None:
-    """Cancellation is no fault of the handler: it passes, and nothing is answered."""
+    """A cancellation is not a handler's fault: it propagates, and nothing is answered."""
     ended = trio.Event()
     begun = trio.Event()
 

@@ -1,4 +1,4 @@
-"""What the HTTP server bounds: connections, and the time that a peer may take."""
+"""The limits of the HTTP server: connections, and the time that a peer may take."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.daemon.http_service import (
 
 
 async def test_too_many_connections_are_refused_at_once(nursery: trio.Nursery) -> None:
-    """The one above the bound gets 503 without being read; a place that falls free is given."""
+    """The one above the limit gets 503 without being read; a free place is given again."""
     server = new_server(max_connections=2)
     port = await start(nursery, server)
     async with await connect(port) as first:
@@ -50,7 +50,7 @@ async def test_too_many_connections_are_refused_at_once(nursery: trio.Nursery) -
 async def test_a_flood_of_connections_is_refused(
     autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
 ) -> None:
-    """Each is told; how many of them, and how long, are waited for is bounded."""
+    """Each gets an answer; how many are awaited, and for how long, is bounded."""
     server = new_server(max_connections=0)
     listener = await start_in_memory(nursery, server)
     clients = [listener.connect() for _ in range(100)]
@@ -68,7 +68,7 @@ async def test_a_flood_of_connections_is_refused(
 async def test_a_request_that_takes_too_long_to_arrive_is_given_up(
     autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
 ) -> None:
-    """A byte now and then does not keep it alive: the time is the whole request's."""
+    """The limit applies to the whole request, so single bytes do not extend it."""
     server = new_server()
     client = (await start_in_memory(nursery, server)).connect()
     await trio.sleep(HEADER_TIMEOUT_S * 2)
@@ -95,7 +95,7 @@ async def test_a_request_that_takes_too_long_to_arrive_is_given_up(
 async def test_time_spent_before_a_request_does_not_count_for_the_next(
     autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
 ) -> None:
-    """The clock of a request starts with its own first byte, even if that came with another."""
+    """A request's time starts with its own first byte, even if that came with another's."""
     client = (await start_in_memory(nursery, new_server())).connect()
     for _ in range(5):
         await client.send_all(GET[:10])
@@ -111,7 +111,7 @@ async def test_time_spent_before_a_request_does_not_count_for_the_next(
 async def test_an_idle_connection_is_closed_without_a_word(
     autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
 ) -> None:
-    """A client that is between requests would take a 408 for the answer to its next."""
+    """Between requests a client would take a 408 for the answer to its next request."""
     server = new_server()
     client = (await start_in_memory(nursery, server)).connect()
     await trio.sleep(IDLE_TIMEOUT_S - 1)
@@ -126,7 +126,7 @@ async def test_an_idle_connection_is_closed_without_a_word(
 async def test_a_handler_takes_the_time_it_takes(
     autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
 ) -> None:
-    """Only the peer's slowness is timed."""
+    """Only the peer's slowness is limited."""
 
     async def sleep(request: Request) -> Response:
         await trio.sleep(IDLE_TIMEOUT_S * 10)
@@ -140,7 +140,7 @@ async def test_a_handler_takes_the_time_it_takes(
 async def test_a_peer_that_does_not_read_is_not_read_from_and_is_dropped(
     autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
 ) -> None:
-    """Answers do not pile up: the server waits with them, reads no more, then closes."""
+    """Answers do not pile up: the server waits to send, reads no more, then closes."""
     server = new_server()
     listener = await start_in_memory(
         nursery, server, MemoryListener(trio.testing.lockstep_stream_pair)
@@ -160,7 +160,7 @@ async def test_a_peer_that_does_not_read_is_not_read_from_and_is_dropped(
 async def test_running_out_of_descriptors_does_not_end_the_server(
     autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
 ) -> None:
-    """EMFILE is waited out."""
+    """EMFILE is retried."""
     listener = await start_in_memory(nursery, new_server())
     listener.fail(OSError(errno.EMFILE, "too many open files"))
     assert await ask(listener.connect(), "/a")
@@ -170,7 +170,7 @@ async def test_running_out_of_descriptors_does_not_end_the_server(
 async def test_connection_without_an_answered_request_has_the_time_of_a_log_in(
     autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
 ) -> None:
-    """Whether it is silent or is refused again and again: an error does not establish it."""
+    """Whether silent or refused again and again: an error does not establish a connection."""
 
     async def refuse(request: Request) -> Response:
         return Response(

@@ -20,7 +20,7 @@ def port_of(address: str) -> int:
 
 
 async def test_a_bound_endpoint_refuses_until_it_listens() -> None:
-    """Who comes before the gate opens is refused, not left to wait; after, accepted."""
+    """Until the gate opens a client is refused at once instead of waiting; then it is accepted."""
     endpoint = await bind("127.0.0.1", 0, KEY)
     port = port_of(endpoint.address)
     with pytest.raises(OSError, match="connect"):
@@ -32,7 +32,7 @@ async def test_a_bound_endpoint_refuses_until_it_listens() -> None:
 
 
 async def test_an_address_in_use_is_found_at_once() -> None:
-    """Before anything is loaded; the error names key and address."""
+    """The start fails before anything is loaded; the error names key and address."""
     first = await bind("127.0.0.1", 0, KEY)
     first.listen()
     port = port_of(first.address)
@@ -42,7 +42,7 @@ async def test_an_address_in_use_is_found_at_once() -> None:
 
 
 async def test_an_address_taken_between_binding_and_listening_is_named() -> None:
-    """Two may bind, only one may listen."""
+    """Two processes may bind an address, but only one may listen."""
     first = await bind("127.0.0.1", 0, KEY)
     second = await bind("127.0.0.1", port_of(first.address), KEY)
     first.listen()
@@ -53,7 +53,7 @@ async def test_an_address_taken_between_binding_and_listening_is_named() -> None
 
 
 async def test_every_address_of_localhost_gets_the_same_port() -> None:
-    """Whichever a client tries first, it finds the daemon."""
+    """A client that tries any of localhost's addresses finds the daemon."""
     endpoint = await bind("localhost", 0, KEY)
     listeners = endpoint.listen()
     ports = {listener.socket.getsockname()[1] for listener in listeners}
@@ -62,7 +62,7 @@ async def test_every_address_of_localhost_gets_the_same_port() -> None:
 
 
 async def test_an_address_of_another_machine_is_named() -> None:
-    """Documentation's network is nobody's."""
+    """The address is from the documentation's network, which no machine has."""
     with pytest.raises(StartError, match=r"192\.0\.2\.1"):
         await bind("192.0.2.1", 0, KEY)
 
@@ -73,7 +73,7 @@ STREAM_KEY = "authorizerd.decision.stream"
 async def test_a_unix_socket_refuses_until_it_listens_and_goes_when_it_is_closed(
     tmp_path: Path,
 ) -> None:
-    """As a port does; its owner and its group may connect, and nobody else."""
+    """It behaves like a port; only its owner and its group may connect."""
     path = tmp_path / "stream"
     endpoint = await bind_unix(path, STREAM_KEY)
     assert endpoint.address == f"unix:{path}"
@@ -89,7 +89,7 @@ async def test_a_unix_socket_refuses_until_it_listens_and_goes_when_it_is_closed
 
 
 async def test_a_socket_that_a_killed_process_has_left_is_replaced(tmp_path: Path) -> None:
-    """Nobody listens on it, so a start is not held up by it."""
+    """Nobody listens on it, so the start removes it."""
     path = tmp_path / "stream"
     with socket.socket(socket.AF_UNIX) as left:
         left.bind(str(path))
@@ -135,7 +135,7 @@ async def test_of_two_daemons_that_start_at_one_path_the_one_without_its_file_en
 
 
 async def test_a_socket_that_somebody_else_has_removed_is_no_error(tmp_path: Path) -> None:
-    """The end goes on."""
+    """The shutdown continues."""
     path = tmp_path / "stream"
     endpoint = await bind_unix(path, STREAM_KEY)
     path.unlink()
@@ -143,7 +143,7 @@ async def test_a_socket_that_somebody_else_has_removed_is_no_error(tmp_path: Pat
 
 
 async def test_a_socket_in_use_is_refused_and_kept(tmp_path: Path) -> None:
-    """Its daemon goes on; the error names key and path."""
+    """The other daemon keeps it; the error names key and path."""
     path = tmp_path / "stream"
     first = await bind_unix(path, STREAM_KEY)
     (listener,) = first.listen()
@@ -156,7 +156,7 @@ async def test_a_socket_in_use_is_refused_and_kept(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["file", "directory", "link to a file", "link to nowhere"])
 async def test_what_is_no_socket_is_refused_and_kept(tmp_path: Path, kind: str) -> None:
-    """Whatever it is, it is somebody's."""
+    """The file may belong to somebody, so it is never removed."""
     path, other = tmp_path / "stream", tmp_path / "other"
     if kind == "file":
         path.write_text("kept")
@@ -172,14 +172,14 @@ async def test_what_is_no_socket_is_refused_and_kept(tmp_path: Path, kind: str) 
 
 
 async def test_a_place_where_no_socket_can_be_is_named(tmp_path: Path) -> None:
-    """A folder that is not there."""
+    """The folder does not exist."""
     path = tmp_path / "nowhere" / "stream"
     with pytest.raises(StartError, match=f"{STREAM_KEY}: unix:{path}: No such file"):
         await bind_unix(path, STREAM_KEY)
 
 
 async def test_a_shared_address_is_accepted_at_by_who_listens() -> None:
-    """The daemon holds it and does not listen; a worker that ends leaves it to the others."""
+    """The daemon holds the address without listening; workers listen, and may come and go."""
     endpoint = await bind("localhost", 0, KEY, is_shared=True)
     port = port_of(endpoint.address)
     place = endpoint.place("decision_http")
@@ -198,7 +198,7 @@ async def test_a_shared_address_is_accepted_at_by_who_listens() -> None:
 
 
 async def test_what_another_daemon_s_workers_listen_at_is_not_shared() -> None:
-    """It would be bound, and every other client would be answered by another log."""
+    """Sharing it would send some clients to a daemon with another log."""
     first = await bind("127.0.0.1", 0, KEY, is_shared=True)
     listeners = await listen_at(first.place("decision_http"))
     with pytest.raises(StartError, match=f"{KEY}: .*Address already in use"):
@@ -209,7 +209,7 @@ async def test_what_another_daemon_s_workers_listen_at_is_not_shared() -> None:
 
 
 async def test_an_address_that_cannot_be_shared_is_named() -> None:
-    """Somebody else has begun to listen there."""
+    """Another process listens there already."""
     other = await bind("127.0.0.1", 0, KEY)
     other.listen()
     place = other.place("decision_http")
@@ -219,7 +219,7 @@ async def test_an_address_that_cannot_be_shared_is_named() -> None:
 
 
 async def test_workers_accept_from_the_one_unix_socket(tmp_path: Path) -> None:
-    """By its descriptor, which they inherit."""
+    """They inherit its descriptor."""
     endpoint = await bind_unix(tmp_path / "stream", KEY)
     place = endpoint.place("decision_stream")
     [descriptor] = place.descriptors

@@ -1,4 +1,4 @@
-"""Connections of any protocol: who gets one, who gives way, and what a fault ends."""
+"""Connections of any protocol: admission, eviction, and what a fault ends."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ async def is_closed(client: Stream) -> bool:
 async def test_newcomer_takes_the_place_of_the_oldest_silent_connection(
     autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
 ) -> None:
-    """Silent connections shut nobody out; an established one stays."""
+    """Silent connections cannot lock out new clients; an established connection stays."""
     server = Server(connections_max=3)
     listener = await start(nursery, server)
     first = listener.connect()
@@ -131,7 +131,7 @@ async def test_established_connection_gives_way_only_when_idle_for_long(
 async def test_connection_whose_request_is_under_way_never_gives_way(
     autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
 ) -> None:
-    """Neither before it is established nor after, however long its answer takes."""
+    """Established or not, it stays however long its answer takes."""
     server = Server()
     listener = await start(nursery, server)
     clients = [listener.connect() for _ in range(2)]
@@ -149,7 +149,7 @@ async def test_connection_whose_request_is_under_way_never_gives_way(
 async def test_requests_do_not_extend_the_time_to_log_in(
     autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
 ) -> None:
-    """A client that is served and stays unknown is closed when its time is up."""
+    """A client that is served but does not log in is closed at the deadline."""
     server = Server()
     client = (await start(nursery, server)).connect()
     started = trio.current_time()
@@ -171,7 +171,7 @@ async def test_memory_of_a_request_that_stalls_goes_to_others(
     is_established: bool,
     stalls_s: float,
 ) -> None:
-    """Not before it has stalled for long: those who have some are not held up by others."""
+    """Memory is taken from a connection only after a long stall."""
     server = Server()
     listener = await start(nursery, server)
     holder, other = listener.connect(), listener.connect()
@@ -206,7 +206,7 @@ async def test_memory_of_a_request_that_stalls_goes_to_others(
 async def test_fault_of_any_kind_ends_its_own_connection_only(
     nursery: trio.Nursery, caplog: pytest.LogCaptureFixture, fault: Exception
 ) -> None:
-    """It is logged once, and counted."""
+    """The fault is logged once, and counted."""
     server = Server()
     server.fault = fault
     listener = await start(nursery, server)
@@ -222,7 +222,7 @@ async def test_fault_of_any_kind_ends_its_own_connection_only(
 async def test_fault_beside_a_cancellation_is_logged_and_the_cancellation_passes(
     nursery: trio.Nursery, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A server that is cancelled ends, whatever its conversations raise then."""
+    """A cancelled server ends even if its conversations raise errors at the same time."""
     ended = trio.Event()
 
     class Mixed(Server):
@@ -251,7 +251,7 @@ async def test_accept_that_fails_is_tried_again_and_logged_once(
     caplog: pytest.LogCaptureFixture,
     number: int,
 ) -> None:
-    """One line a minute without a traceback; the pause between two tries grows."""
+    """One line per minute is logged, without a traceback; the delay between tries grows."""
     server = Server()
     listener = MemoryListener()
     for _ in range(20):
@@ -279,7 +279,7 @@ async def connect_from(address: str, port: int) -> trio.SocketStream:
 async def test_one_address_has_no_more_connections_than_its_limit(
     nursery: trio.Nursery, overrides: dict[str, int], taken: int
 ) -> None:
-    """An override limits loopback too, which is free otherwise; other addresses do not notice."""
+    """Loopback is limited only by an override; other addresses are not affected."""
     server = Server(connections_max=5)
     server.limits = ConnectionLimits(
         connections_max=5,
@@ -321,7 +321,7 @@ async def test_one_address_has_no_more_connections_than_its_limit(
     ],
 )
 def test_address_limit(address: str, most: int) -> None:
-    """Loopback is shared by all users of a machine."""
+    """Loopback is shared by all users of a machine, so it has no limit by default."""
     limits = ConnectionLimits(
         connections_max=5,
         login_timeout_s=1,

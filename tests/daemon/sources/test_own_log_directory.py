@@ -38,7 +38,7 @@ def claimed(log_dir: Path, *, node_id: int = 1) -> MetaProperties:
 
 
 def test_a_formatted_directory_is_claimed_by_its_node(tmp_path: Path) -> None:
-    """It holds a log that has begun, with no ACL in it."""
+    """It holds a log without ACLs."""
     log_dir = tmp_path / "log"
     properties = formatted(log_dir, cluster_id="my-cluster")
     assert claimed(log_dir) == properties
@@ -49,7 +49,7 @@ def test_a_formatted_directory_is_claimed_by_its_node(tmp_path: Path) -> None:
 def test_a_start_says_how_a_log_is_made_and_makes_none(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Missing or empty: nothing is written, not even a lock, and the line names both cures."""
+    """In a missing or empty one nothing is written, not even a lock; the error names the cures."""
     log_dir = tmp_path / "log"
     config = write_config(tmp_path, log_dir)
     for _ in ("missing", "empty"):
@@ -66,7 +66,7 @@ def test_a_start_says_how_a_log_is_made_and_makes_none(
 def test_a_file_that_keeps_the_log_from_being_written_is_named(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Not the directory alone, whose rights may be in order."""
+    """The file is named, not only the directory, whose permissions may be right."""
     formatted(tmp_path / "log")
     obstacle = tmp_path / "log" / CLEAN_SHUTDOWN_NAME
     obstacle.unlink()
@@ -76,14 +76,14 @@ def test_a_file_that_keeps_the_log_from_being_written_is_named(
 
 
 def test_another_nodes_directory_is_refused(tmp_path: Path) -> None:
-    """Two nodes with one log are no cluster."""
+    """Two nodes must not share a log."""
     formatted(tmp_path / "log")
     with pytest.raises(StartError, match=r"node\.id: 2, but .* belongs to node 1"):
         claimed(tmp_path / "log", node_id=2)
 
 
 def test_a_quorums_log_is_refused_before_anything_is_written(tmp_path: Path) -> None:
-    """The other voters' log stays as it is."""
+    """The other voters' log stays unchanged."""
     write_log(tmp_path, [added(1)])
     voters = b'{"leaderId":1,"currentVoters":[{"voterId":1},{"voterId":2}],"data_version":0}'
     write_file(tmp_path, "quorum-state", voters)
@@ -93,14 +93,14 @@ def test_a_quorums_log_is_refused_before_anything_is_written(tmp_path: Path) -> 
 
 
 def test_kafkas_own_directory_is_claimed(real_log_dir: Path, tmp_path: Path) -> None:
-    """What the sole node of a cluster has left, under the ids that it had."""
+    """It is that of a cluster's only node, and keeps its ids."""
     log_dir = tmp_path / "log"
     shutil.copytree(real_log_dir, log_dir)
     assert claimed(log_dir).cluster_id == "AAAAAAAAQACAAAAAAAAAAQ"
 
 
 def test_a_log_that_says_nothing_gets_a_cluster(tmp_path: Path) -> None:
-    """The same at each start."""
+    """The id is the same at each start."""
     write_log(tmp_path, [added(1)])
     properties = claimed(tmp_path)
     assert ID.fullmatch(properties.cluster_id)
@@ -108,7 +108,7 @@ def test_a_log_that_says_nothing_gets_a_cluster(tmp_path: Path) -> None:
 
 
 def test_a_directory_without_a_log_is_not_claimed(tmp_path: Path) -> None:
-    """And may still be formatted: the refusal leaves nothing in it."""
+    """It may still be formatted: the refusal leaves nothing in it."""
     with pytest.raises(LogDirectoryError, match=METADATA_TOPIC_DIRECTORY):
         claimed(tmp_path)
     assert list(tmp_path.iterdir()) == []
@@ -117,7 +117,7 @@ def test_a_directory_without_a_log_is_not_claimed(tmp_path: Path) -> None:
 
 
 def test_what_is_formatted_is_not_formatted_again(tmp_path: Path) -> None:
-    """Its log, and what it says of itself, stay."""
+    """Its log and its properties are kept."""
     properties = formatted(tmp_path / "log")
     with pytest.raises(LogDirectoryError, match="already formatted; nothing was changed"):
         formatted(tmp_path / "log")
@@ -125,7 +125,7 @@ def test_what_is_formatted_is_not_formatted_again(tmp_path: Path) -> None:
 
 
 def test_a_log_that_lacks_its_properties_is_not_formatted(tmp_path: Path) -> None:
-    """It is somebody's log all the same."""
+    """It may be somebody's log."""
     write_log(tmp_path, [added(1)])
     with pytest.raises(LogDirectoryError, match="already formatted; nothing was changed"):
         formatted(tmp_path)
@@ -136,7 +136,7 @@ def test_a_log_that_lacks_its_properties_is_not_formatted(tmp_path: Path) -> Non
 def test_a_cluster_id_that_would_be_read_otherwise_is_refused(
     tmp_path: Path, cluster_id: str
 ) -> None:
-    """Nothing is made then."""
+    """Nothing is created then."""
     with pytest.raises(StartError, match="--cluster-id: "):
         formatted(tmp_path / "log", cluster_id=cluster_id)
     assert not (tmp_path / "log").exists()
@@ -144,7 +144,7 @@ def test_a_cluster_id_that_would_be_read_otherwise_is_refused(
 
 @pytest.mark.parametrize("cluster_id", ["a=b:c#!", "x"])
 def test_a_cluster_id_is_read_as_it_was_written(tmp_path: Path, cluster_id: str) -> None:
-    """Whatever a properties file means by its letters."""
+    """Characters with a meaning in properties files are preserved."""
     formatted(tmp_path / "log", cluster_id=cluster_id)
     assert claimed(tmp_path / "log").cluster_id == cluster_id
 
@@ -152,7 +152,7 @@ def test_a_cluster_id_is_read_as_it_was_written(tmp_path: Path, cluster_id: str)
 @pytest.mark.parametrize("failing", ["append", "sync", "sync_directory", "append_to"])
 @pytest.mark.parametrize("skip", [0, 1])
 def test_a_failing_disk_is_named(tmp_path: Path, failing: str, skip: int) -> None:
-    """Not a traceback, whichever file it fails on."""
+    """The error is not a traceback, whichever file fails."""
     with pytest.raises(LogDirectoryError, match="Input/output error"):
         formatted(tmp_path / "log", storage=RecordingStorage(failing, skip=skip))
 
@@ -166,7 +166,7 @@ def test_a_failing_disk_is_named(tmp_path: Path, failing: str, skip: int) -> Non
 def test_a_formatting_that_fails_can_be_tried_again(
     tmp_path: Path, failing: str, skip: int, is_crash: bool
 ) -> None:
-    """At whatever call: until it is done the directory is refused, and then it is as new."""
+    """At any call: until it is done the directory is refused, and then it is as new."""
     log_dir = tmp_path / "log"
     storage = RecordingStorage(failing, skip=skip, is_crash=is_crash)
     try:
@@ -183,7 +183,7 @@ def test_a_formatting_that_fails_can_be_tried_again(
 
 
 def test_ids_are_kafkas() -> None:
-    """A random UUID in 22 letters, of version 4, without a hyphen in front: tools take it so."""
+    """A random UUID of version 4 in 22 letters, without a leading hyphen, as tools expect."""
     first_tries = iter([b"\xf8" + bytes(15), b"\xfb" * UUID_BYTES, b"\x01" * UUID_BYTES])
     assert new_uuid(lambda _: next(first_tries)) == "AQEBAQEBQQGBAQEBAQEBAQ"
     made = {new_uuid() for _ in range(500)}
@@ -192,7 +192,7 @@ def test_ids_are_kafkas() -> None:
 
 
 def test_nothing_else_stands_in_a_formatted_directory(tmp_path: Path) -> None:
-    """No half-written file is left."""
+    """No partial file is left."""
     formatted(tmp_path / "log")
     names = {each.name for each in (tmp_path / "log").iterdir()}
     assert names == {NAME, METADATA_TOPIC_DIRECTORY, ".kafka_cleanshutdown"}

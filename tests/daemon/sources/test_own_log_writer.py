@@ -1,4 +1,4 @@
-"""The OwnLog in its thread; the Checkpointer over a real log, with time and failures by hand."""
+"""The OwnLog in its thread, and the Checkpointer over a real log with manual time and failures."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def read_whole(log_dir: Path) -> tuple[Progress, Replay]:
 
 
 async def test_batches_are_appended_in_a_thread(tmp_path: Path) -> None:
-    """The loop never waits for the disk; what is returned is the last offset."""
+    """The loop never waits for the disk; the last offset is returned."""
     write_log(tmp_path, [added(1)])
     own = OwnLog(new_writer(tmp_path), node_id=1)
     begun = await own.begin(*read_whole(tmp_path))
@@ -75,7 +75,7 @@ async def test_batches_are_appended_in_a_thread(tmp_path: Path) -> None:
 
 
 async def test_an_append_that_finds_no_descriptor_is_refused(tmp_path: Path) -> None:
-    """Nothing was written; it is told with its reason, and the next one succeeds."""
+    """Nothing was written; the error gives the reason, and the next append succeeds."""
     write_log(tmp_path, [added(1)])
     storage = RecordingStorage(number=errno.EMFILE)
     writer = LogWriter(tmp_path, storage=storage, segment_bytes_max=300, now_ms=lambda: 1)
@@ -91,7 +91,7 @@ async def test_an_append_that_finds_no_descriptor_is_refused(tmp_path: Path) -> 
 
 
 async def test_a_cancelled_append_is_finished(tmp_path: Path) -> None:
-    """What may be on the disk already is known to be."""
+    """Its batches may be on the disk already, so their state must be known."""
     write_log(tmp_path, [added(1)])
     writer = new_writer(tmp_path)
     own = OwnLog(writer, node_id=1)
@@ -105,7 +105,7 @@ async def test_a_cancelled_append_is_finished(tmp_path: Path) -> None:
 
 
 class Running:
-    """A checkpointer at work on a log that ``append`` makes longer."""
+    """A running checkpointer, and a log that ``append`` extends."""
 
     def __init__(self, log_dir: Path, storage: RecordingStorage, policy: CheckpointPolicy) -> None:
         self.log_dir = log_dir
@@ -147,9 +147,9 @@ Start = Callable[..., Running]
 
 @pytest.fixture
 def start(tmp_path: Path, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch) -> Start:
-    """Return what starts a checkpointer; its thread's work is done at once, as time stands still.
+    """Return a function that starts a checkpointer, whose thread's work takes no virtual time.
 
-    Else the clock would jump while the thread works.
+    Otherwise the clock would jump while the thread works.
     """
 
     async def run_sync(function: Callable[..., Any], *arguments: object) -> object:
@@ -183,14 +183,14 @@ def start(tmp_path: Path, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 
 
 async def looked() -> None:
-    """Let the checkpointer look once, and be at rest again."""
+    """Let the checkpointer check once, and wait until it is idle."""
     await trio.sleep(1.5 * CHECK_SECONDS)
 
 
 async def test_a_checkpoint_is_due_after_so_many_bytes(
     autojump_clock: MockClock, start: Start
 ) -> None:
-    """It holds what is published, up to the last offset; then the count begins anew."""
+    """It holds the published state up to the last offset; then the count restarts."""
     running = start(bytes_between=1000)
     await looked()
     assert running.end_offsets == []
@@ -215,7 +215,7 @@ async def test_a_checkpoint_is_due_after_so_many_bytes(
 async def test_what_was_read_behind_the_last_checkpoint_counts(
     autojump_clock: MockClock, start: Start
 ) -> None:
-    """Or a daemon that is often restarted would never write one."""
+    """Otherwise a daemon that restarts often would never write a checkpoint."""
     running = start(bytes_between=1000, bytes_read=900)
     running.append(added(2))
     await looked()
@@ -225,7 +225,7 @@ async def test_what_was_read_behind_the_last_checkpoint_counts(
 
 
 async def test_a_checkpoint_is_due_after_so_long(autojump_clock: MockClock, start: Start) -> None:
-    """Where there was a change, and not before its time."""
+    """Only if there was a change, and not earlier."""
     running = start(interval_s=100)
     await trio.sleep(98)
     assert running.end_offsets == []
@@ -239,7 +239,7 @@ async def test_a_checkpoint_is_due_after_so_long(autojump_clock: MockClock, star
 
 
 async def test_without_a_change_none_is_due(autojump_clock: MockClock, start: Start) -> None:
-    """Nothing that a checkpoint holds is written a second time."""
+    """The same state is not written twice."""
     running = start(interval_s=100)
     await trio.sleep(1000)
     assert running.statistics.written == 1
@@ -247,7 +247,7 @@ async def test_without_a_change_none_is_due(autojump_clock: MockClock, start: St
 
 
 async def test_an_interval_of_0_is_none(autojump_clock: MockClock, start: Start) -> None:
-    """Only the bytes count then."""
+    """Then only the bytes count."""
     running = start(interval_s=0)
     running.append(added(2))
     await trio.sleep(4000)
@@ -257,7 +257,7 @@ async def test_an_interval_of_0_is_none(autojump_clock: MockClock, start: Start)
 async def test_a_log_with_records_of_other_kinds_gets_none(
     autojump_clock: MockClock, start: Start, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A checkpoint would lose its quotas, say; the operator is told."""
+    """A checkpoint would lose them (quotas, for example); the operator is warned."""
     running = start(bytes_between=1, interval_s=1, batches=([added(1)], [QUOTA_RECORD]))
     running.append(added(2))
     await trio.sleep(100)
@@ -269,7 +269,7 @@ async def test_a_log_with_records_of_other_kinds_gets_none(
 async def test_a_log_with_topics_gets_checkpoints_that_hold_them(
     autojump_clock: MockClock, start: Start
 ) -> None:
-    """As of the same offset as the ACLs; what a controller says at each start is not missed."""
+    """They are of the same offset as the ACLs; a controller's startup records are not missed."""
     topic = TopicAdded("t", b"t" * 16)
     batches = [added(1), topic], [CONTROLLER_RECORD, NO_OP_RECORD]
     running = start(bytes_between=1, batches=batches)
@@ -284,7 +284,7 @@ async def test_a_log_with_topics_gets_checkpoints_that_hold_them(
 async def test_a_failure_is_counted_and_tried_again(
     autojump_clock: MockClock, start: Start, failing: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Not at once: each try may fill the disk. The log goes on meanwhile."""
+    """Retries are delayed, because each may fill the disk. Meanwhile the log is written."""
     running = start(bytes_between=1)
     running.storage.failing = failing
     await looked()
@@ -302,7 +302,7 @@ async def test_a_failure_is_counted_and_tried_again(
 async def test_what_cannot_be_removed_does_not_undo_the_checkpoint(
     autojump_clock: MockClock, start: Start
 ) -> None:
-    """It counts as a failure, and goes a minute later; the checkpoint is not written again."""
+    """It counts as a failure and is retried after a minute, without another checkpoint."""
     running = start(bytes_between=1, retention_bytes=0)
     await looked()
     running.append(added(2))
@@ -326,7 +326,7 @@ async def test_a_directory_that_cannot_be_listed_ends_nothing(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """What is superfluous only takes room: it is told, and tried again until it can be removed."""
+    """Superseded files only use space: the error is logged, and removal is retried."""
 
     def refuse(*_: object) -> None:
         raise LogDirectoryError("no files can be opened")
@@ -348,7 +348,7 @@ async def test_a_directory_that_cannot_be_listed_ends_nothing(
 async def test_retention_by_bytes(
     autojump_clock: MockClock, start: Start, retention_bytes: int, kept: int
 ) -> None:
-    """-1 keeps all; 0 keeps what the newest checkpoint needs."""
+    """-1 keeps all; 0 keeps only what the newest checkpoint needs."""
     running = start(bytes_between=1, retention_bytes=retention_bytes)
     for number in (2, 3, 4):
         running.append(added(number))
@@ -362,7 +362,7 @@ async def test_retention_by_bytes(
 async def test_retention_by_age(
     autojump_clock: MockClock, start: Start, retention_ms: int, kept: int
 ) -> None:
-    """By the clock on the wall, as the file says when it was written."""
+    """By wall-clock time, according to the time recorded in the file."""
     running = start(bytes_between=1, retention_ms=retention_ms)
     await looked()
     [path] = (running.log_dir / METADATA_TOPIC_DIRECTORY).glob("*.checkpoint")
@@ -374,7 +374,7 @@ async def test_retention_by_age(
 
 
 class HeldStorage(DiskStorage):
-    """One whose appends wait, in their thread, while ``goes_on`` is not set."""
+    """A storage whose appends block their thread until ``goes_on`` is set."""
 
     def __init__(self) -> None:
         self.goes_on = threading.Event()
@@ -386,7 +386,7 @@ class HeldStorage(DiskStorage):
 
 
 async def test_a_cancelled_append_is_waited_for(tmp_path: Path) -> None:
-    """Nobody goes on, to close the log or to end, while a thread still writes."""
+    """The daemon never closes the log or ends while a thread still writes."""
     write_log(tmp_path, [added(1)])
     storage = HeldStorage()
     own = OwnLog(

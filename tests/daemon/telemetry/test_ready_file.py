@@ -1,4 +1,4 @@
-"""The ready file: whole, this run's, and nowhere but where it is meant to be."""
+"""The ready file: complete, from this run, and only at its own path."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ READY = ReadyFile(
 
 
 def test_it_takes_the_place_of_an_earlier_one(tmp_path: Path) -> None:
-    """Others may read it as they may any new file, and nothing else is left in the folder."""
+    """Its mode is that of any new file, and nothing else is left in the folder."""
     path = tmp_path / "ready.json"
     path.write_text("earlier")
     write_ready_file(path, READY)
@@ -38,7 +38,7 @@ def test_it_takes_the_place_of_an_earlier_one(tmp_path: Path) -> None:
 def test_what_stands_at_the_name_aside_is_left_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_link: bool
 ) -> None:
-    """Somebody who may write to the folder cannot have a file of the daemon's overwritten."""
+    """A user who may write to the folder cannot make the daemon overwrite a file."""
     victim = tmp_path / "victim"
     victim.write_text("kept")
     monkeypatch.setattr(ready_file, "token_hex", lambda size: "guessed")
@@ -56,7 +56,7 @@ def test_what_stands_at_the_name_aside_is_left_alone(
 def test_the_name_aside_cannot_be_known_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Or somebody could keep the daemon from starting."""
+    """Otherwise such a user could prevent the start."""
     names: set[str] = set()
 
     def keep(self: Path, target: Path) -> None:

@@ -23,7 +23,7 @@ MEAL = {"WATCHDOG": "1"}
 
 
 class Place:
-    """What readiness looks at: an applier that has loaded when it is told to, and a gate."""
+    """The parts behind readiness: an applier that loads on demand, and a gate."""
 
     def __init__(self) -> None:
         self.feed, inbox = trio.open_memory_channel[CaughtUp](1)
@@ -54,7 +54,7 @@ def environment_of(notified: NotifySocket, watchdog_us: int = 0) -> dict[str, st
 
 
 async def test_nobody_is_told_where_nobody_asks(nursery: trio.Nursery) -> None:
-    """Without NOTIFY_SOCKET there is no task left, and no word is lost on it."""
+    """Without NOTIFY_SOCKET no task remains, and nothing is logged."""
     place = Place()
     manager = ServiceManager({"WATCHDOG_USEC": "1000000"})
     with trio.fail_after(5):
@@ -66,7 +66,7 @@ async def test_nobody_is_told_where_nobody_asks(nursery: trio.Nursery) -> None:
 
 
 def test_what_is_taken_is_gone_from_the_environment(notified: NotifySocket) -> None:
-    """A process that this one starts would speak in its name."""
+    """A child process could otherwise send notifications in the daemon's name."""
     environment = environment_of(notified, 1_000_000) | {"HOME": "/"}
     ServiceManager(environment).close()
     assert environment == {"HOME": "/"}
@@ -75,7 +75,7 @@ def test_what_is_taken_is_gone_from_the_environment(notified: NotifySocket) -> N
 async def test_while_it_loads_time_is_asked_for_and_no_more_once_it_is_loaded(
     notified: NotifySocket, nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
 ) -> None:
-    """What waits for others than the log has the time that the unit gives it."""
+    """Waiting for anything other than the log is limited by the unit's own time-out."""
     place = Place()
     await place.start(nursery)
     manager = ServiceManager(environment_of(notified))
@@ -112,7 +112,7 @@ async def test_the_watchdog_is_fed_twice_in_its_time(
     autojump_clock: trio.testing.MockClock,
     watchdog_s: float,
 ) -> None:
-    """However it fits with how often the status is looked at."""
+    """Independently of how often the status is checked."""
     place = Place()
     await place.start(nursery)
     await place.load()
@@ -128,7 +128,7 @@ async def test_the_watchdog_is_fed_twice_in_its_time(
 async def test_the_watchdog_starves_while_the_loop_is_held(
     notified: NotifySocket, nursery: trio.Nursery
 ) -> None:
-    """A thread would feed it for ever."""
+    """A thread would feed it even while the loop hangs."""
     place = Place()
     await place.start(nursery)
     manager = ServiceManager(environment_of(notified, 40_000))
@@ -162,7 +162,7 @@ async def test_a_watchdog_that_is_another_s_or_none_is_not_fed(
     microseconds: str,
     pid: str,
 ) -> None:
-    """WATCHDOG_PID names whose it is."""
+    """WATCHDOG_PID names the process that it is for."""
     place = Place()
     await place.start(nursery)
     environment = environment_of(notified) | {"WATCHDOG_USEC": microseconds, "WATCHDOG_PID": pid}
@@ -178,7 +178,7 @@ async def test_a_watchdog_that_is_another_s_or_none_is_not_fed(
 def test_an_address_that_nobody_can_be_told_at_is_warned_of(
     address: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Once, and that is all the harm."""
+    """One warning, and no other effect."""
     manager = ServiceManager({"NOTIFY_SOCKET": address})
     manager.tell_ready()
     manager.tell_stopping()
@@ -192,7 +192,7 @@ async def test_a_manager_that_is_away_is_told_in_order_when_it_is_back(
     autojump_clock: trio.testing.MockClock,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """That we are ready must not be lost; how much waits for it is bounded."""
+    """READY=1 must not be lost; the waiting messages are bounded."""
     place = Place()
     await place.start(nursery)
     manager = ServiceManager({"NOTIFY_SOCKET": str(tmp_path / "notify")})
@@ -215,7 +215,7 @@ async def test_a_manager_that_is_away_is_told_in_order_when_it_is_back(
 
 
 def test_a_manager_that_reads_nothing_is_not_waited_for(notified: NotifySocket) -> None:
-    """Its queue is full: what is said then waits here, and nobody is held."""
+    """Its queue is full: later messages wait in the daemon, which is not blocked."""
     full = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     full.setblocking(False)
     with suppress(BlockingIOError):
@@ -236,7 +236,7 @@ def test_a_manager_that_reads_nothing_is_not_waited_for(notified: NotifySocket) 
 def test_without_files_to_spare_nobody_is_told(
     notified: NotifySocket, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A socket that cannot be made is warned of."""
+    """A warning tells that no socket could be created."""
 
     def fail(*_: object) -> socket.socket:
         raise OSError(24, "Too many open files")

@@ -1,4 +1,4 @@
-"""Counters of many processes as one."""
+"""The counters of many processes, summed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Server:
 
 
 def test_what_is_handed_up_is_what_is_read_again() -> None:
-    """Each number in its own place, of two workers the sum."""
+    """Each number keeps its place, and two workers are summed."""
     decisions = {"OPA": DecisionCounts(1, 2, 3, 4), "Stream": DecisionCounts(allowed=5)}
     servers = {"decision_stream": Server(ConnectionStatistics(6, 7, 8, 9))}
     counters = counters_of(
@@ -34,7 +34,7 @@ def test_what_is_handed_up_is_what_is_read_again() -> None:
 
 
 def test_the_dead_are_counted_and_their_connections_are_not() -> None:
-    """They have no more of them."""
+    """A dead worker has no open connections."""
     totals = Totals()
     totals.bury(
         counters_of({}, {"s": Server(ConnectionStatistics(6, 7, 8, 9))}, None, LogStatistics())
@@ -48,7 +48,7 @@ def test_the_dead_are_counted_and_their_connections_are_not() -> None:
 
 
 def test_a_worker_that_is_gone_fails_no_more() -> None:
-    """What it had lost stays lost."""
+    """Its lost lines stay counted."""
     totals = Totals()
     totals.bury(
         counters_of(
@@ -59,7 +59,7 @@ def test_a_worker_that_is_gone_fails_no_more() -> None:
 
 
 def test_before_the_first_report_all_is_nothing() -> None:
-    """The metrics are there from the start."""
+    """The metrics exist from the start."""
     sums = Totals().sum([])
     assert (sums.decisions, sums.audit) == ({}, AuditStatistics())
     assert sums.server(ConnectionStatistics, "s").statistics == ConnectionStatistics()

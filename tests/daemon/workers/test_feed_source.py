@@ -1,4 +1,4 @@
-"""A worker's source, its daemon and its applier played by the test."""
+"""A worker's source; the test acts as its daemon and its applier."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from tests.log_files import added
 
 
 class Told(Follower):
-    """What the source has it do; a drain waits until it may end."""
+    """Records the orders; a drain waits until the test lets it end."""
 
     def __init__(self) -> None:
         self.told: list[str] = []
@@ -59,7 +59,7 @@ class Told(Follower):
 
 
 class Daemon:
-    """The other end of the feed, and what the source hands on."""
+    """The other end of the feed, and what the source passes on."""
 
     def __init__(self) -> None:
         self.stream, theirs = memory_stream_pair()
@@ -75,7 +75,7 @@ class Daemon:
         self.has_ended = True
 
     async def order(self, *orders: Order) -> list[Done]:
-        """Send orders; return what is reported then."""
+        """Send orders; return the reports."""
         return await self.send(b"".join(map(encode_message, orders)))
 
     async def send(self, data: bytes) -> list[Done]:
@@ -105,7 +105,7 @@ async def daemon(nursery: trio.Nursery) -> Daemon:
 
 
 async def test_a_change_is_done_when_it_is_decided_by(daemon: Daemon) -> None:
-    """Not when it is handed on, and a batch in pieces not before its last."""
+    """Not when it is passed on; for a batch in parts, with the last part."""
     assert await daemon.order(Loaded(1, 3)) == []
     assert daemon.handed_on.receive_nowait() == CaughtUp(3)
     daemon.snapshot.publish(at_offset(EMPTY_SNAPSHOT, 3))
@@ -121,7 +121,7 @@ async def test_a_change_is_done_when_it_is_decided_by(daemon: Daemon) -> None:
 
 
 async def test_orders_are_done_in_order_and_once(daemon: Daemon) -> None:
-    """Each is reported by its number; counters come where they are asked for."""
+    """Each is reported by its number; counters are sent when asked for."""
     files = Files("text")
     reports = await daemon.order(
         TakeSettings(1, {"a": "b"}), TakeFiles(2, files), Listen(3), Report(4)
@@ -132,7 +132,7 @@ async def test_orders_are_done_in_order_and_once(daemon: Daemon) -> None:
 
 
 async def test_a_draining_worker_follows_changes_to_its_end(daemon: Daemon) -> None:
-    """Its last words are what it has counted."""
+    """Its last report holds its counters."""
     assert await daemon.order(Drain(1)) == []
     assert await daemon.order(Report(2)) == [Done(2, -1, {"told": 1})]
     assert not daemon.has_ended
@@ -150,7 +150,7 @@ async def test_it_ends_with_the_daemon(daemon: Daemon) -> None:
 
 
 async def test_a_daemon_that_is_gone_before_it_begins_is_no_fault() -> None:
-    """It was killed while it started us."""
+    """The daemon was killed while it started the worker."""
     ours, theirs = memory_stream_pair()
     await ours.aclose()
     assert await FeedSource(theirs).begin() is None
@@ -168,7 +168,7 @@ async def test_the_first_order_is_to_begin() -> None:
 
 
 async def test_what_is_no_order_ends_it() -> None:
-    """A defect, and nothing to go on with."""
+    """It is a defect, after which the worker cannot go on."""
     daemon = Daemon()
     await daemon.stream.send_all(frame(b"\xc1"))
     with pytest.raises(DecodeError):

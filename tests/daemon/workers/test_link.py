@@ -1,4 +1,4 @@
-"""One worker's link, its far end played by the test."""
+"""One worker's link; the test acts as its far end."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Process(WorkerProcess):
 
 
 class Far:
-    """The far end: reads what was ordered, and reports what it is told to."""
+    """The far end: reads orders, and reports what the test says."""
 
     def __init__(self) -> None:
         near, self._stream = memory_stream_pair()
@@ -87,7 +87,7 @@ async def far(nursery: trio.Nursery) -> AsyncIterator[Far]:
 
 
 async def test_it_listens_once_it_is_waited_for(far: Far) -> None:
-    """What came meanwhile stands before that in its feed."""
+    """Earlier changes come before the order to listen in its feed."""
     far.link.order(Report)
     far.link.order_snapshot(EMPTY_SNAPSHOT)
     assert await far.orders() == [Report(1), Loaded(2, -1)]
@@ -106,7 +106,7 @@ async def test_it_listens_once_it_is_waited_for(far: Far) -> None:
 
 
 async def test_nobody_goes_on_while_the_process_lives(far: Far, nursery: trio.Nursery) -> None:
-    """It is killed, and waited for, whatever it was taken out for."""
+    """Whatever the reason, the process is killed and awaited."""
     number = far.link.order(Report)
     far.link.take_out("because")
     went_on = trio.Event()
@@ -126,7 +126,7 @@ async def test_nobody_goes_on_while_the_process_lives(far: Far, nursery: trio.Nu
 async def test_one_that_closes_its_feed_has_time_to_say_why(
     far: Far, autojump_clock: MockClock
 ) -> None:
-    """Then it is killed as any other."""
+    """Then it is killed like any other."""
     await far.close()
     assert not far.process.killed
     await trio.sleep(ENDING_SECONDS_MAX + 0.1)
@@ -137,14 +137,14 @@ async def test_one_that_closes_its_feed_has_time_to_say_why(
 
 
 async def test_a_report_that_is_none_ends_it(far: Far) -> None:
-    """What it has done is not known any more."""
+    """The worker's progress is unknown from then on."""
     far.process.may_end.set()
     await far.send(frame(b"\xc1"))
     assert "no message of the feed" in far.ended
 
 
 async def test_a_pause_of_our_own_is_not_held_against_it(far: Far, mock_clock: MockClock) -> None:
-    """What it has reported meanwhile may not be read yet when its time is looked at."""
+    """Its report may still be unread when its time is checked."""
     far.link.order_snapshot(EMPTY_SNAPSHOT)
     await far.orders()
     await far.send(encode_message(Done(1, -1)))
@@ -160,7 +160,7 @@ async def test_a_pause_of_our_own_is_not_held_against_it(far: Far, mock_clock: M
 async def test_how_long_a_drain_takes_is_bounded_elsewhere(
     far: Far, autojump_clock: MockClock
 ) -> None:
-    """Clients may take their time; the order before it may not."""
+    """Clients may take their time; the order before the drain has the usual limit."""
     far.link.order_snapshot(EMPTY_SNAPSHOT)
     await far.orders()
     await far.send(encode_message(Done(1, -1)))

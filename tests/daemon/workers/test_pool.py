@@ -1,4 +1,4 @@
-"""The pool with workers in this process, in virtual time: who is waited for, and for how long."""
+"""The pool with workers in this process, in virtual time: whom it waits for, and how long."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DETECTION_SECONDS = 1.26
 
 
 class Running:
-    """A pool of a daemon that has loaded one ACL; ``offset`` is what was handed on last."""
+    """The pool of a daemon that has loaded one ACL; ``offset`` is that of the last change."""
 
     def __init__(self, nursery: trio.Nursery, count: int) -> None:
         feed, inbox = trio.open_memory_channel[ChangeBatch | CaughtUp](4)
@@ -49,7 +49,7 @@ class Running:
         return self.processes.workers
 
     async def change(self) -> None:
-        """Hand on one more ACL, and have it acknowledged."""
+        """Make one more change, and wait until it is acknowledged."""
         self.offset += 1
         offset = self.offset
         await self.pool.feed.send(ChangeBatch(offset, (added(offset),)))
@@ -84,7 +84,7 @@ async def ends_within(seconds: float, worker: FakeWorker) -> bool:
 async def test_an_acknowledgement_waits_for_every_worker(
     nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
-    """Each of them decides by the change then, by the settings that came with it too."""
+    """Then each of them decides by the change, and by its settings."""
     running = await start(nursery)
     first, second = running.workers
     second.hold()
@@ -104,7 +104,7 @@ async def test_an_acknowledgement_waits_for_every_worker(
 async def test_a_worker_that_hangs_is_ended_before_anybody_goes_on(
     nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
-    """The update waits no longer than the time-out; a new worker has it from the start."""
+    """The update waits no longer than the time-out; a new worker has the change from its start."""
     running = await start(nursery)
     running.workers[1].hold()
     began = trio.current_time()
@@ -124,7 +124,7 @@ async def test_a_worker_that_hangs_is_ended_before_anybody_goes_on(
 async def test_a_worker_that_hangs_is_found_without_any_change(
     nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
-    """It is asked for its counters all the time, and who answers is left alone."""
+    """Its counters are requested regularly; a worker that answers is left alone."""
     running = await start(nursery)
     running.workers[0].hold()
     assert await ends_within(2 * DETECTION_SECONDS, running.workers[0])
@@ -136,7 +136,7 @@ async def test_a_worker_that_hangs_is_found_without_any_change(
 async def test_one_that_loads_is_not_waited_for_and_given_time(
     nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
-    """Updates go on; when it listens it has all of them."""
+    """Updates go on; when it listens, it has all of them."""
     running = await start(nursery)
     slow: list[FakeWorker] = []
 
@@ -161,7 +161,7 @@ async def test_one_that_loads_is_not_waited_for_and_given_time(
 async def test_one_that_never_loads_is_replaced(
     nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
-    """Its time is longer, not endless."""
+    """Its time limit is longer, but finite."""
     running = await start(nursery)
     running.processes.on_start = FakeWorker.hold
     running.workers[0].kill()
@@ -174,7 +174,7 @@ async def test_one_that_never_loads_is_replaced(
 async def test_what_piles_up_for_a_worker_is_bounded(
     nursery: trio.Nursery, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One that takes nothing while many changes are made is ended; a new one begins anew."""
+    """A worker that reads nothing during many changes is killed; a new one starts fresh."""
     monkeypatch.setattr(worker_link, "CHANGES_WAITING_MAX", 10)
     running = await start(nursery)
     running.processes.on_start = FakeWorker.hold
@@ -196,7 +196,7 @@ async def test_what_piles_up_for_a_worker_is_bounded(
 async def test_one_that_ends_at_once_is_tried_again_less_and_less_often(
     nursery: trio.Nursery, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """As is one for which there is no process; the daemon stays."""
+    """The same holds if no process can be started; the daemon stays."""
     running = await start(nursery)
     running.processes.failures = 3
     running.processes.on_start = FakeWorker.kill
@@ -218,7 +218,7 @@ async def test_one_that_ends_at_once_is_tried_again_less_and_less_often(
 async def test_the_ports_are_open_with_the_first_and_ready_with_the_last(
     nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
-    """Later, ready as long as one serves."""
+    """Later, it is ready as long as one worker serves."""
     running = Running(nursery, 2)
     running.processes.on_start = FakeWorker.hold
     await nursery.start(running.applier.run)
@@ -247,7 +247,7 @@ async def test_the_ports_are_open_with_the_first_and_ready_with_the_last(
 async def test_counters_are_added_up_and_never_go_back(
     nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
-    """What a dead worker had counted stays; what it had open does not."""
+    """A dead worker's counts stay; its open connections do not."""
     running = await start(nursery)
     for worker in running.workers:
         worker.count = 10
@@ -271,7 +271,7 @@ async def test_counters_are_added_up_and_never_go_back(
 async def test_drained_workers_are_not_replaced(
     nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
-    """Each ends by itself; one that does not is killed when its time is up."""
+    """Each ends by itself; one that does not is killed at the deadline."""
     running = await start(nursery, 3)
     running.workers[2].hold()
     began = trio.current_time()
@@ -287,7 +287,7 @@ async def test_drained_workers_are_not_replaced(
 async def test_workers_get_the_files_that_are_in_force(
     nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
-    """At a reload all of them, once all is put in force; one that is replaced, from its start."""
+    """All of them at a reload, once everything is in force; a replacement, from its start."""
     running = await start(nursery)
     put_in_force = running.pool.read_anew()
     await wait_all_tasks_blocked()
@@ -307,7 +307,7 @@ async def test_workers_get_the_files_that_are_in_force(
 async def test_whatever_befalls_workers_none_answers_by_what_was_before_an_acknowledgement(
     nursery: trio.Nursery, autojump_clock: MockClock, seed: int
 ) -> None:
-    """Workers hang, die and come at random; whoever listens knows all that was acknowledged."""
+    """Workers hang, die and start at random; each listening one knows all acknowledged changes."""
     chance = random.Random(seed)
     running = await start(nursery, 3)
     listened: list[FakeWorker] = []
