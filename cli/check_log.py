@@ -36,7 +36,7 @@ class CheckParser(CommandParser):
 def new_parser() -> CheckParser:
     """Return the parser of the words after ``check-log``."""
     parser = CheckParser(
-        prog="authorizerd check-log", description="look at every byte of a metadata log"
+        prog="authorizerd check-log", description="validate every byte of a metadata log"
     )
     parser.add_argument(
         "directory", type=Path, help="the log directory, which holds __cluster_metadata-0"

@@ -22,7 +22,7 @@ def add_config_arguments(parser: argparse.ArgumentParser, *, required: bool = Tr
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="a setting that wins over the file's; may be repeated",
+        help="a setting that overrides the file's; may be repeated",
     )
 
 

@@ -45,7 +45,7 @@ def add_explain_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_config_arguments(parser, required=False)
     parser.add_argument("--principal", required=True, help="Type:name, for example User:alice")
-    parser.add_argument("--host", help="the client's IP address; unknown without it")
+    parser.add_argument("--host", help="the client's IP address (default: unknown)")
     parser.add_argument("--operation", required=True, help="a Kafka operation, in any case")
     for flag in _RESOURCE_FLAGS:
         parser.add_argument(f"--{flag}", action="append", default=[], metavar="NAME")
@@ -53,7 +53,7 @@ def add_explain_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--super-users",
         metavar="LIST",
-        help="in place of super.users of --config: Type:name;Type:name",
+        help="overrides super.users of --config: Type:name;Type:name",
     )
     parser.add_argument(
         "--allow-everyone-if-no-acl-found",

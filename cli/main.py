@@ -111,15 +111,15 @@ def new_parser() -> CommandParser:
     parser.add_argument("--version", action="version", version=_versions())
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_serve(commands.add_parser("serve", help="run the daemon"))
-    _add_format(commands.add_parser("format", help="make an empty log directory"))
+    _add_format(commands.add_parser("format", help="create an empty log directory"))
     _add_worker(commands.add_parser("worker"))  # without help: only the daemon runs it
-    _add_token(commands.add_parser("token", help="make a token for a caller of a decision port"))
+    _add_token(commands.add_parser("token", help="create a token for a caller of a decision port"))
     commands.add_parser("acls", help="list, add and remove ACLs, with the flags of kafka-acls")
-    commands.add_parser("check-log", help="look at every byte of a metadata log, and repair it")
-    commands.add_parser("doctor", help="say what would hinder the daemon on this machine")
-    commands.add_parser("replay", help="judge recorded traffic by other ACLs, on Spark")
+    commands.add_parser("check-log", help="validate a metadata log, and repair it")
+    commands.add_parser("doctor", help="find problems for a daemon on this machine")
+    commands.add_parser("replay", help="evaluate recorded traffic against other ACLs, on Spark")
     explain = commands.add_parser(
-        "explain", help="say what is decided, and why, by a log or checkpoint"
+        "explain", help="show a decision and its reason, from a log or checkpoint"
     )
     explain.set_defaults(run=_explain)
     add_explain_arguments(explain)
@@ -135,7 +135,7 @@ def _add_serve(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_serve)
     add_config_arguments(parser)
     parser.add_argument(
-        "--ready-file", type=Path, help="gets the bound addresses as JSON once the ACLs are loaded"
+        "--ready-file", type=Path, help="write the bound addresses here, as JSON, once ready"
     )
 
 
@@ -167,13 +167,13 @@ def _serve(arguments: argparse.Namespace) -> int:
 def _add_format(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_format)
     add_config_arguments(parser)
-    parser.add_argument("--cluster-id", help="the cluster's id; a random one without it")
+    parser.add_argument("--cluster-id", help="the cluster's id (default: a random one)")
     parser.add_argument(
         "--add-scram",
         action="append",
         default=[],
         metavar="'MECHANISM=[name=USER,password=PASSWORD]'",
-        help="a user's SCRAM credential, as kafka-storage takes it; may be repeated",
+        help="a user's SCRAM credential, in kafka-storage's syntax; may be repeated",
     )
 
 
@@ -206,7 +206,7 @@ def _warn(configuration: Configuration) -> None:
     logger = logging.getLogger("authorizerd")
     if configuration.ignored_keys:
         logger.warning(
-            "keys that mean nothing here are ignored: %s",
+            "unsupported keys are ignored: %s",
             ", ".join(map(describe_ignored_key, configuration.ignored_keys)),
         )
 

@@ -74,14 +74,14 @@ def _split(argument: str) -> tuple[ScramMechanism, list[str]]:
     """Return the mechanism, and the parts between its brackets."""
     name, equals, configuration = argument.partition("=")
     if not equals:
-        raise ValueError("there is no equals sign behind the mechanism")
+        raise ValueError("expected '=' after the mechanism")
     mechanism = _MECHANISMS.get(name)
     if mechanism is None:
-        raise ValueError(f"the mechanism is none of {', '.join(_MECHANISMS)}")
+        raise ValueError(f"unknown mechanism: expected one of {', '.join(_MECHANISMS)}")
     if not configuration.startswith("["):
-        raise ValueError("what follows the mechanism has to start with [")
+        raise ValueError("expected [ after the equals sign")
     if not configuration.endswith("]") or len(configuration) == 1:
-        raise ValueError("what follows the mechanism has to end with ]")
+        raise ValueError("expected ] at the end")
     return mechanism, configuration[1:-1].rstrip(",").split(",")
 
 
@@ -93,7 +93,9 @@ def _values(parts: Sequence[str]) -> dict[str, str]:
         if not equals:
             raise ValueError(f"part {number} has no equals sign; a comma ends a value")
         if key not in _KEYS:
-            raise ValueError(f"part {number} begins with none of {', '.join(_KEYS)}")
+            raise ValueError(
+                f"part {number} has an unknown key: expected one of {', '.join(_KEYS)}"
+            )
         is_quoted = len(value) > 1 and value[0] == value[-1] == '"'
         values[key] = value[1:-1] if is_quoted else value
         if not _is_utf8(values[key]):

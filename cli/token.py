@@ -25,9 +25,9 @@ _ID_BYTES: Final = 6
 
 def add_token_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--principal", required=True, help="who holds it: Type:name, for example User:proxy"
+        "--principal", required=True, help="the token's holder: Type:name, for example User:proxy"
     )
-    parser.add_argument("--id", help="what the token is known by; a random one without it")
+    parser.add_argument("--id", help="the token's id (default: a random one)")
     parser.add_argument(
         "--append",
         type=Path,

@@ -66,7 +66,7 @@ def _load(class_name: str, standard: Authorizer) -> Authorizer:
         raise _refusal(class_name, f"{type(error).__name__}: {error}") from error
     missing = sorted(method for method in _METHODS if not hasattr(type(made), method))
     if missing:
-        raise _refusal(class_name, f"is no authorizer: it lacks {', '.join(missing)}")
+        raise _refusal(class_name, f"not an authorizer: it lacks {', '.join(missing)}")
     authorizer: Authorizer = made
     return authorizer
 

@@ -205,5 +205,5 @@ def _sound(values: Mapping[str, str], plugged: frozenset[str]) -> Mapping[str, s
         }
     )
     for fault in faults:
-        _logger.warning("the log's dynamic config is passed over: %s", fault)
+        _logger.warning("a dynamic config in the log is ignored: %s", fault)
     return sound

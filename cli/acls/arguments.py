@@ -36,7 +36,7 @@ FLAGS: Final[Mapping[str, Flag]] = {
     "remove": Flag(Argument.NONE, "Remove ACLs."),
     "list": Flag(Argument.NONE, "List the ACLs of the named resources, or all."),
     "bootstrap-server": Flag(Argument.REQUIRED, "Brokers to connect to: host:port,host:port."),
-    "bootstrap-controller": Flag(Argument.REQUIRED, "Controllers to connect to, instead."),
+    "bootstrap-controller": Flag(Argument.REQUIRED, "Controllers to connect to instead."),
     "command-config": Flag(
         Argument.OPTIONAL,
         "A properties file for the connection: security.protocol, sasl.mechanism, "
@@ -68,15 +68,13 @@ FLAGS: Final[Mapping[str, Flag]] = {
         "TwoPhaseCommit.",
     ),
     "allow-principal": Flag(
-        Argument.REQUIRED, "Who is allowed, as Type:name; User:'*' is everyone."
+        Argument.REQUIRED, "A principal to allow, as Type:name; User:'*' is everyone."
     ),
-    "deny-principal": Flag(Argument.REQUIRED, "Who is denied; a denial wins over any permission."),
-    "allow-host": Flag(
-        Argument.REQUIRED, "From where the allowed principals may come; everywhere without it."
+    "deny-principal": Flag(
+        Argument.REQUIRED, "A principal to deny; a denial overrides any permission."
     ),
-    "deny-host": Flag(
-        Argument.REQUIRED, "From where the denied principals are denied; everywhere without it."
-    ),
+    "allow-host": Flag(Argument.REQUIRED, "A host of the allowed principals (default: any host)."),
+    "deny-host": Flag(Argument.REQUIRED, "A host of the denied principals (default: any host)."),
     "principal": Flag(Argument.OPTIONAL, "With --list: only the ACLs of this principal."),
     "producer": Flag(
         Argument.NONE,
@@ -88,8 +86,8 @@ FLAGS: Final[Mapping[str, Flag]] = {
         "The ACLs of a consumer: Read and Describe on the topics, Read on the groups.",
     ),
     "idempotent": Flag(Argument.NONE, "With --producer: IdempotentWrite on the cluster too."),
-    "force": Flag(Argument.NONE, "Ask nothing: every answer is yes."),
-    "help": Flag(Argument.NONE, "Print this."),
+    "force": Flag(Argument.NONE, "Do not ask for confirmation."),
+    "help": Flag(Argument.NONE, "Print this help."),
     "version": Flag(Argument.NONE, "Print the version of authorizerd."),
 }
 

@@ -41,7 +41,7 @@ def access_findings(config: Path, configuration: Configuration) -> Iterator[Find
 def _of_user() -> Finding:
     user = os.geteuid()
     if user == 0:
-        text = "this runs as root, who may read and write everything"
+        text = "this command runs as root, which may read and write everything"
         return warning(_CHECK, text, "run this, and the daemon, as a user of its own")
     return ok(_CHECK, f"this runs as {user_name(user)}")
 
@@ -60,7 +60,7 @@ def _of_log_dir(log_dir: Path) -> Iterator[Finding]:
     except OSError as fault:
         text = f"{log_dir}: {fault.strerror or fault}"
         yield error(
-            _CHECK, text, "mount what is missing; authorizerd format is for a node that is new"
+            _CHECK, text, "mount the missing volume; use authorizerd format for new nodes only"
         )
         return
     if not stat.S_ISDIR(status.st_mode):

@@ -41,7 +41,7 @@ _ORDER: Final = (Level.ERROR, Level.WARNING, Level.OK)
 def new_parser() -> CheckParser:
     """Return the parser of the words after ``doctor``."""
     parser = CheckParser(
-        prog="authorizerd doctor", description="say what would hinder the daemon on this machine"
+        prog="authorizerd doctor", description="find problems for a daemon on this machine"
     )
     add_config_arguments(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON document")
@@ -105,7 +105,7 @@ def _of_configuration(configuration: Configuration) -> Iterator[Finding]:
     if configuration.ignored_keys:
         names = ", ".join(map(describe_ignored_key, configuration.ignored_keys))
         advice = "remove what was meant for a broker, and check for typos"
-        yield warning(_CHECK, f"keys that mean nothing here are ignored: {names}", advice)
+        yield warning(_CHECK, f"unsupported keys are ignored: {names}", advice)
 
 
 def _of_surroundings(config: Path, configuration: Configuration) -> Iterator[Finding]:

@@ -55,7 +55,7 @@ def files_finding(log_dir: Path, free_files: int) -> Finding:
     """Report the free inodes: each checkpoint and each segment is a new file."""
     text = f"{log_dir}: {free_files} more files can be made"
     if free_files < FREE_FILES_ENOUGH:
-        return warning(_CHECK, text, "remove files that nobody needs: inodes run out")
+        return warning(_CHECK, text, "remove unneeded files: inodes run out")
     return ok(_CHECK, text)
 
 

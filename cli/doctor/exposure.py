@@ -20,7 +20,7 @@ _CHECK: Final = "exposure"
 def exposure_findings(configuration: Configuration) -> Iterator[Finding]:
     """Yield one finding for each port that other machines can reach, or one if there is none."""
     reachable = [*_of_decision_ports(configuration), *_of_listeners(configuration)]
-    yield from reachable or [ok(_CHECK, "only this machine can reach a port")]
+    yield from reachable or [ok(_CHECK, "no port is reachable from other machines")]
 
 
 def _of_decision_ports(configuration: Configuration) -> Iterator[Finding]:
@@ -30,8 +30,8 @@ def _of_decision_ports(configuration: Configuration) -> Iterator[Finding]:
         ("decision.stream", stream),
     ):
         if endpoint is not None and not is_loopback(endpoint):
-            text = f"authorizerd.{key}: other machines reach it, and tokens travel in the clear"
-            advice = "put a proxy that speaks TLS in front, or keep to a network that is trusted"
+            text = f"authorizerd.{key}: other machines can reach it, and tokens travel in the clear"
+            advice = "put a proxy that speaks TLS in front, or use a trusted network"
             yield warning(_CHECK, text, advice)
 
 
@@ -41,8 +41,8 @@ def _of_listeners(configuration: Configuration) -> Iterator[Finding]:
             continue
         name = f"listeners: {listener.listener_name}"
         if listener.security_protocol is SecurityProtocol.PLAINTEXT:
-            text = f"{name}: other machines reach it, and whoever does is User:ANONYMOUS"
+            text = f"{name}: other machines can reach it, and every client is User:ANONYMOUS"
             yield warning(_CHECK, text, "make it SASL_PLAINTEXT, or listen on loopback")
         else:
-            text = f"{name}: other machines reach it, and passwords travel in the clear"
-            yield warning(_CHECK, text, "keep it to a network that is trusted")
+            text = f"{name}: other machines can reach it, and passwords travel in the clear"
+            yield warning(_CHECK, text, "use a trusted network")

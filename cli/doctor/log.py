@@ -32,7 +32,7 @@ def log_findings(log_dir: Path, node_id: int, *, is_running: bool) -> Iterator[F
         yield from _of_owner(log_dir, node_id)
         yield from _of_files(log_dir, is_running=is_running)
     except (MetadataLogError, OSError) as fault:
-        advice = "restore what was there; authorizerd format is for a node that is new"
+        advice = "restore the missing log; use authorizerd format for new nodes only"
         yield error(_CHECK, str(fault), advice)
 
 
@@ -61,6 +61,6 @@ def _of_files(log_dir: Path, *, is_running: bool) -> Iterator[Finding]:
 
 def _of_fault(log_dir: Path, text: str, *, is_running: bool) -> Finding:
     if is_running:
-        advice = "look again: what is being written may look unfinished"
+        advice = "check again: a write under way may look unfinished"
         return warning(_CHECK, text, advice)
     return error(_CHECK, text, f"authorizerd check-log {log_dir}, then again with --repair")

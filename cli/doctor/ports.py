@@ -93,7 +93,7 @@ def _of_path(key: str, path: Path, *, is_running: bool) -> Finding:
     except OSError as fault:
         return error(_CHECK, f"{key}: unix:{path}: {fault.strerror}", "correct the path")
     if not stat.S_ISSOCK(mode):
-        return error(_CHECK, f"{key}: unix:{path}: is there, and is no socket", "move it away")
+        return error(_CHECK, f"{key}: unix:{path}: exists, and is not a socket", "move it away")
     with socket.socket(socket.AF_UNIX) as probe:
         probe.settimeout(CONNECT_TIMEOUT_S)
         try:

@@ -45,11 +45,11 @@ def clock_finding(wall_s: float, step_s: float, synchronized: bool | None) -> Fi
     shown = f"{datetime.fromtimestamp(wall_s, UTC):%Y-%m-%dT%H:%M:%SZ}"
     advice = "let chrony or systemd-timesyncd set the clock"
     if wall_s < CLOCK_START_S:
-        return error("clock", f"{shown} is long ago: the clock was never set", advice)
+        return error("clock", f"{shown} is in the past: the clock was never set", advice)
     if abs(step_s) > CLOCK_STEP_S:
         return warning("clock", f"{shown}, and it is being set by {step_s * 1000:.0f} ms", advice)
     if synchronized is False:
-        return warning("clock", f"{shown}, and nothing keeps it right", advice)
+        return warning("clock", f"{shown}, and no time service keeps it right", advice)
     state = "kept right by NTP" if synchronized else "whether NTP keeps it right is not known"
     return ok("clock", f"{shown}, {state}")
 

@@ -87,7 +87,7 @@ class AuthZenHandler:
                 404, f"no such path: expected {EVALUATION_PATH} or {EVALUATIONS_PATH}"
             )
         if request.method != "POST":
-            response = text_response(405, "only POST is answered here")
+            response = text_response(405, "method not allowed: expected POST")
             return msgspec.structs.replace(response, headers=((b"Allow", b"POST"),))
         asker = self._askers.identify(bearer_token(request), SURFACE)
         if asker is None:

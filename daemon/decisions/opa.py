@@ -146,5 +146,5 @@ class OpaHandler:
 
 
 def _only(methods: bytes) -> Response:
-    response = text_response(405, f"only {methods.decode()} is answered here")
+    response = text_response(405, f"method not allowed: expected {methods.decode()}")
     return msgspec.structs.replace(response, headers=((b"Allow", methods),))

@@ -240,7 +240,7 @@ async def _remove_stale(path: trio.Path) -> None:
     """
     try:
         if not stat.S_ISSOCK((await path.lstat()).st_mode):
-            raise FileExistsError(errno.EEXIST, "it is there, and is no socket")
+            raise FileExistsError(errno.EEXIST, "it exists, and is not a socket")
     except FileNotFoundError:
         return
     with trio.socket.socket(trio.socket.AF_UNIX, trio.socket.SOCK_STREAM) as probe:

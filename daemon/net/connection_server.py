@@ -269,7 +269,9 @@ class ConnectionServer(ABC):
             return
         if len(self._open) > limits.unreserved_max and not self._evict():
             self.statistics.connections_refused += 1
-            raise ClosingError("max.connections is reached, and the rest is for super users")
+            raise ClosingError(
+                "max.connections is reached; the remaining connections are for super users"
+            )
 
     def _evict(self) -> bool:
         """Evict one connection; return False if none may be evicted."""

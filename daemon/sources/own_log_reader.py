@@ -87,7 +87,8 @@ class LocalLogSource:
                             await applier.send(step)
             for damaged in self._log.progress.damaged_checkpoints:
                 _logger.warning(
-                    "a checkpoint is passed over, the log holds what it held: %s", damaged.error
+                    "a damaged checkpoint is skipped; the log still has its content: %s",
+                    damaged.error,
                 )
             if self._begin is not None:
                 begun = await self._begin(self._log.progress, self._replay)

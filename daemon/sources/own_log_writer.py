@@ -197,7 +197,7 @@ class Checkpointer:
             self._is_retirement_due = False
         except (OSError, MetadataLogError) as error:
             self.statistics.failures += 1
-            _logger.error("what checkpoints make superfluous is not removed: %s", error)
+            _logger.error("superseded log files cannot be removed: %s", error)
 
     def _retire_files(self) -> None:
         bytes_max, keep_ms = self._policy.retention_bytes, self._policy.retention_ms

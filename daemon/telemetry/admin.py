@@ -31,9 +31,9 @@ class AdminHandler:
     async def __call__(self, request: Request) -> Response:
         answer = self._paths.get(request.path)
         if answer is None:
-            return text_response(404, f"no such path; there are {', '.join(self._paths)}")
+            return text_response(404, f"no such path: expected one of {', '.join(self._paths)}")
         if request.method not in METHODS:
-            response = text_response(405, "only GET is answered here")
+            response = text_response(405, "method not allowed: expected GET")
             return msgspec.structs.replace(response, headers=((b"Allow", b"GET, HEAD"),))
         await trio.lowlevel.checkpoint()  # to list all metrics takes a millisecond
         return answer()

@@ -143,7 +143,7 @@ class ServiceManager:
             except OSError as error:
                 if not self._is_failing:
                     self._is_failing = True
-                    _logger.warning("the service manager cannot be told: %s", error)
+                    _logger.warning("the service manager cannot be notified: %s", error)
                 return False
             self._is_failing = False
             self._unsent.popleft()
@@ -157,7 +157,9 @@ def _take_address(environment: MutableMapping[str, str]) -> str | None:
     if address.startswith("/"):
         return address
     if address:
-        _logger.warning("NOTIFY_SOCKET: %r is no Unix socket; nobody is told", address)
+        _logger.warning(
+            "NOTIFY_SOCKET: %r is not a Unix socket; no notifications are sent", address
+        )
     return None
 
 
@@ -165,7 +167,7 @@ def _open_socket() -> socket.socket | None:
     try:
         opened = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     except OSError as error:
-        _logger.warning("the service manager cannot be told: %s", error)
+        _logger.warning("the service manager cannot be notified: %s", error)
         return None
     opened.setblocking(False)
     return opened
@@ -178,6 +180,6 @@ def _take_watchdog_seconds(environment: MutableMapping[str, str]) -> float:
     if not microseconds or (pid and pid != str(os.getpid())):
         return math.inf
     if not _TIME.fullmatch(microseconds):
-        _logger.warning("WATCHDOG_USEC: %r is no time; no watchdog is fed", microseconds)
+        _logger.warning("WATCHDOG_USEC: %r is not a time; the watchdog is not used", microseconds)
         return math.inf
     return int(microseconds) / 1_000_000

@@ -6,13 +6,13 @@ _authorizerd() {
     local context state line
     local -a commands=(
         'serve:run the daemon'
-        'format:make an empty log directory'
-        'token:make a token for a caller of a decision port'
+        'format:create an empty log directory'
+        'token:create a token for a caller of a decision port'
         'acls:list, add and remove ACLs, with the flags of kafka-acls'
-        'check-log:look at every byte of a metadata log'
-        'doctor:say what would hinder the daemon on this machine'
+        'check-log:validate every byte of a metadata log'
+        'doctor:find problems for a daemon on this machine'
         'replay:Recorded traffic, on Spark, against other ACLs.'
-        'explain:say what is decided, and why, by a log or checkpoint'
+        'explain:show a decision and its reason, from a log or checkpoint'
     )
     _arguments -C \
         '*-h[show this help message and exit]' \
@@ -37,8 +37,8 @@ _authorizerd_serve() {
         '*-h[show this help message and exit]' \
         '*--help[show this help message and exit]' \
         '*--config[server.properties]:CONFIG:_files' \
-        '*--override[a setting that wins over the file'"'"'s; may be repeated]:KEY=VALUE:_files' \
-        '*--ready-file[gets the bound addresses as JSON once the ACLs are loaded]:READY_FILE:_files'
+        '*--override[a setting that overrides the file'"'"'s; may be repeated]:KEY=VALUE:_files' \
+        '*--ready-file[write the bound addresses here, as JSON, once ready]:READY_FILE:_files'
 }
 
 _authorizerd_format() {
@@ -46,17 +46,17 @@ _authorizerd_format() {
         '*-h[show this help message and exit]' \
         '*--help[show this help message and exit]' \
         '*--config[server.properties]:CONFIG:_files' \
-        '*--override[a setting that wins over the file'"'"'s; may be repeated]:KEY=VALUE:_files' \
-        '*--cluster-id[the cluster'"'"'s id; a random one without it]:CLUSTER_ID:_files' \
-        '*--add-scram[a user'"'"'s SCRAM credential, as kafka-storage takes it; may be repeated]:'"'"'MECHANISM=[name=USER,password=PASSWORD]'"'"':_files'
+        '*--override[a setting that overrides the file'"'"'s; may be repeated]:KEY=VALUE:_files' \
+        '*--cluster-id[the cluster'"'"'s id (default\: a random one)]:CLUSTER_ID:_files' \
+        '*--add-scram[a user'"'"'s SCRAM credential, in kafka-storage'"'"'s syntax; may be repeated]:'"'"'MECHANISM=[name=USER,password=PASSWORD]'"'"':_files'
 }
 
 _authorizerd_token() {
     _arguments -C \
         '*-h[show this help message and exit]' \
         '*--help[show this help message and exit]' \
-        '*--principal[who holds it\: Type\:name, for example User\:proxy]:PRINCIPAL:_files' \
-        '*--id[what the token is known by; a random one without it]:ID:_files' \
+        '*--principal[the token'"'"'s holder\: Type\:name, for example User\:proxy]:PRINCIPAL:_files' \
+        '*--id[the token'"'"'s id (default\: a random one)]:ID:_files' \
         '*--append[add the token'"'"'s line to authorizerd.tokens.file; without it the line is printed]:FILE:_files'
 }
 
@@ -66,7 +66,7 @@ _authorizerd_acls() {
         '*--remove[Remove ACLs.]' \
         '*--list[List the ACLs of the named resources, or all.]' \
         '*--bootstrap-server[Brokers to connect to\: host\:port,host\:port.]:VALUE:_files' \
-        '*--bootstrap-controller[Controllers to connect to, instead.]:VALUE:_files' \
+        '*--bootstrap-controller[Controllers to connect to instead.]:VALUE:_files' \
         '*--command-config[A properties file for the connection\: security.protocol, sasl.mechanism, sasl.jaas.config, request.timeout.ms, default.api.timeout.ms.]:VALUE:_files' \
         '*--log-dir[With --list\: read, instead of asking a server, a directory that holds __cluster_metadata-0, or one .checkpoint file.]:VALUE:_files' \
         '*--topic[A topic; '"'"'*'"'"' is the ACLs for all topics.]:VALUE:_files' \
@@ -77,16 +77,16 @@ _authorizerd_acls() {
         '*--user-principal[A user as the resource of CreateTokens and DescribeTokens.]:VALUE:_files' \
         '*--resource-pattern-type[How names are meant\: LITERAL (the default) or PREFIXED; to list and remove also ANY (this name in either type) and MATCH (every pattern that such a resource meets; with --remove, take care).]:VALUE:_files' \
         '*--operation[All (the default), Read, Write, Create, Delete, Alter, Describe, ClusterAction, DescribeConfigs, AlterConfigs, IdempotentWrite, CreateTokens, DescribeTokens or TwoPhaseCommit.]:VALUE:_files' \
-        '*--allow-principal[Who is allowed, as Type\:name; User\:'"'"'*'"'"' is everyone.]:VALUE:_files' \
-        '*--deny-principal[Who is denied; a denial wins over any permission.]:VALUE:_files' \
-        '*--allow-host[From where the allowed principals may come; everywhere without it.]:VALUE:_files' \
-        '*--deny-host[From where the denied principals are denied; everywhere without it.]:VALUE:_files' \
+        '*--allow-principal[A principal to allow, as Type\:name; User\:'"'"'*'"'"' is everyone.]:VALUE:_files' \
+        '*--deny-principal[A principal to deny; a denial overrides any permission.]:VALUE:_files' \
+        '*--allow-host[A host of the allowed principals (default\: any host).]:VALUE:_files' \
+        '*--deny-host[A host of the denied principals (default\: any host).]:VALUE:_files' \
         '*--principal[With --list\: only the ACLs of this principal.]:VALUE:_files' \
         '*--producer[The ACLs of a producer\: Write, Describe and Create on the topics, Write and Describe on the transactional ids.]' \
         '*--consumer[The ACLs of a consumer\: Read and Describe on the topics, Read on the groups.]' \
         '*--idempotent[With --producer\: IdempotentWrite on the cluster too.]' \
-        '*--force[Ask nothing\: every answer is yes.]' \
-        '*--help[Print this.]' \
+        '*--force[Do not ask for confirmation.]' \
+        '*--help[Print this help.]' \
         '*--version[Print the version of authorizerd.]'
 }
 
@@ -103,7 +103,7 @@ _authorizerd_doctor() {
         '*-h[show this help message and exit]' \
         '*--help[show this help message and exit]' \
         '*--config[server.properties]:CONFIG:_files' \
-        '*--override[a setting that wins over the file'"'"'s; may be repeated]:KEY=VALUE:_files' \
+        '*--override[a setting that overrides the file'"'"'s; may be repeated]:KEY=VALUE:_files' \
         '*--json[print one JSON document]'
 }
 
@@ -264,9 +264,9 @@ _authorizerd_explain() {
         '*--help[show this help message and exit]' \
         '*--log-dir[a directory that holds __cluster_metadata-0, or one .checkpoint file; without it that of --config]:LOG_DIR:_files' \
         '*--config[server.properties]:CONFIG:_files' \
-        '*--override[a setting that wins over the file'"'"'s; may be repeated]:KEY=VALUE:_files' \
+        '*--override[a setting that overrides the file'"'"'s; may be repeated]:KEY=VALUE:_files' \
         '*--principal[Type\:name, for example User\:alice]:PRINCIPAL:_files' \
-        '*--host[the client'"'"'s IP address; unknown without it]:HOST:_files' \
+        '*--host[the client'"'"'s IP address (default\: unknown)]:HOST:_files' \
         '*--operation[a Kafka operation, in any case]:OPERATION:_files' \
         '*--topic[]:NAME:_files' \
         '*--group[]:NAME:_files' \
@@ -274,7 +274,7 @@ _authorizerd_explain() {
         '*--delegation-token[]:NAME:_files' \
         '*--user-principal[]:NAME:_files' \
         '*--cluster[the resource kafka-cluster]' \
-        '*--super-users[in place of super.users of --config\: Type\:name;Type\:name]:LIST:_files' \
+        '*--super-users[overrides super.users of --config\: Type\:name;Type\:name]:LIST:_files' \
         '*--allow-everyone-if-no-acl-found[as if allow.everyone.if.no.acl.found were true]'
 }
 

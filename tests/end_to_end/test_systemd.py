@@ -139,7 +139,7 @@ def test_a_service_manager_that_is_gone_harms_nobody(tmp_path: Path, log_dir: Pa
         service.process.send_signal(signal.SIGTERM)
         _, errors = service.process.communicate(timeout=SECONDS_MAX)
     assert service.process.returncode == 0
-    assert errors.count("the service manager cannot be told") == 1
+    assert errors.count("the service manager cannot be notified") == 1
 
 
 class Activated:

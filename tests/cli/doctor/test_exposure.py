@@ -19,7 +19,7 @@ def texts(**settings: str) -> list[str]:
 def test_loopback_and_unix_sockets_are_this_machines_alone() -> None:
     """The default, in one line."""
     sockets = {"authorizerd__decision__stream": "unix:/run/a.sock"}
-    assert texts(**sockets) == ["ok: only this machine can reach a port"]
+    assert texts(**sockets) == ["ok: no port is reachable from other machines"]
 
 
 def test_what_others_can_overhear_is_said_of_each_port() -> None:
@@ -32,7 +32,7 @@ def test_what_others_can_overhear_is_said_of_each_port() -> None:
         **{"listener.name.sasl_plaintext.plain.sasl.jaas.config": JAAS},
     )
     assert [text.partition(", and ")[0] for text in found] == [
-        f"{Level.WARNING.value}: {name}: other machines reach it"
+        f"{Level.WARNING.value}: {name}: other machines can reach it"
         for name in (
             "authorizerd.decision.http",
             "authorizerd.decision.stream",

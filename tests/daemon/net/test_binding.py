@@ -166,7 +166,7 @@ async def test_what_is_no_socket_is_refused_and_kept(tmp_path: Path, kind: str) 
         path.symlink_to(other)
         if kind == "link to a file":
             other.write_text("kept")
-    with pytest.raises(StartError, match=f"unix:{path}: it is there, and is no socket"):
+    with pytest.raises(StartError, match=f"unix:{path}: it exists, and is not a socket"):
         await bind_unix(path, STREAM_KEY)
     assert path.is_symlink() or path.is_dir() or path.read_text() == "kept"
 

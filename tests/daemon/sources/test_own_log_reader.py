@@ -97,7 +97,10 @@ async def test_a_damaged_checkpoint_is_told(
     assert messages[-1] == CaughtUp(2)
     [record] = caplog.records
     assert record.levelname == "WARNING"
-    assert f"passed over, the log holds what it held: {path}: at byte " in record.getMessage()
+    assert (
+        f"damaged checkpoint is skipped; the log still has its content: {path}: at byte "
+        in record.getMessage()
+    )
 
 
 async def test_loading_yields_to_other_tasks(tmp_path: Path) -> None:

@@ -338,7 +338,7 @@ async def test_a_directory_that_cannot_be_listed_ends_nothing(
         running.append(added(2))
         await trio.sleep(1.5 * RETRY_SECONDS)
         assert running.statistics.failures == 2
-        assert "superfluous is not removed: no files can be opened" in caplog.text
+        assert "superseded log files cannot be removed: no files can be opened" in caplog.text
     assert running.end_offsets == [4, 5]
     await trio.sleep(2 * RETRY_SECONDS)
     assert running.end_offsets == [5]
