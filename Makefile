@@ -1,4 +1,4 @@
-# Every target sets up what it needs; `make run` and `make test` are all a fresh machine needs.
+# Every target sets up what it needs: on a fresh machine, run `make run` or `make test`.
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
@@ -22,22 +22,22 @@ setup-dev: .venv/.setup-dev
 run: setup
 	@$(BIN)/python -m ops.example
 
-# A real broker's traffic through ingest, whatif, usage and load to a report; needs Java 17.
+# Replay a real broker's traffic: ingest, whatif, usage, load, report. Needs Java 17.
 replay-demo: setup-dev
 	@$(BIN)/python -m ops.replay_demo
 
 test: setup-dev
 	$(BIN)/pytest
 
-# The log over a disk that crashes and fails, at random; SEED=1234 begins elsewhere.
+# Test the log on a disk with random crashes and faults; SEED=1234 sets the random seed.
 faults: setup-dev
 	$(BIN)/python -m tests.faults --schedules $(or $(SCHEDULES),20000) --seed $(or $(SEED),1)
 
-# The actors over such a disk, in stories drawn at random, held against a model.
+# Run random stories of the actors on such a disk, and compare them with a model.
 stories: setup-dev
 	$(BIN)/python -m tests.model --stories $(or $(STORIES),3000) --seed $(or $(SEED),1)
 
-# Breaks one guard after the other in a copy, and runs the test that must notice it.
+# Break one guard at a time in a copy, and run the test that must notice it.
 mutants: setup-dev
 	$(BIN)/python -m tests.mutants
 
@@ -50,22 +50,22 @@ check: setup-dev
 bench: setup-dev
 	$(BIN)/python -m ops.bench
 
-# Against the real Kafka, where Java and Maven are there; SEED=1234 repeats a run's random cases,
-# WRITE=1 keeps the matrix of admin clients in docs/conformance.md.
+# Compare with the real Kafka; needs Java and Maven. SEED=1234 repeats a run's random cases,
+# WRITE=1 writes the matrix of admin clients to docs/conformance.md.
 conformance: setup-dev
 	$(BIN)/pytest tests/conformance $(if $(SEED),--seed $(SEED)) $(if $(WRITE),--write-matrix)
 
-# Writes the manual page and the shells' completions anew, from the parsers of the command line.
+# Regenerate the manual page and the shell completions from the command-line parsers.
 manual: setup-dev
 	$(BIN)/python -m tests.ops.manual
 
-# What ops/systemd/README.md installs, so that root builds nothing in this directory.
+# Build the wheel that ops/systemd/README.md installs, so that root builds nothing here.
 wheel: setup
 	@rm -rf build dist
 	$(BIN)/python -m pip wheel --quiet --no-deps --no-index --no-build-isolation --wheel-dir dist .
 	@ls dist/*.whl
 
-# Rewrites both lock files; needs uv.
+# Regenerate both lock files; needs uv.
 lock:
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	  --custom-compile-command 'make lock' --output-file requirements.lock requirements.in

@@ -1,4 +1,4 @@
-"""A principal as a broker writes it into the Envelopes that it sends."""
+"""Principals as a broker encodes them in its Envelopes."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Metadata logs written byte by byte, to be read as they are or damaged first.
 
-``write_log`` is the short road; the others let a test place every batch, segment and checkpoint.
+``write_log`` is the shortest way; the other functions place every batch, segment and checkpoint.
 """
 
 from __future__ import annotations

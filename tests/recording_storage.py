@@ -1,4 +1,4 @@
-"""A Storage that writes real files, keeps the order of its calls, and fails when it is told to."""
+"""A Storage that writes real files, records its calls, and fails on demand."""
 
 from __future__ import annotations
 
@@ -15,17 +15,19 @@ Call = tuple[str, str]
 
 
 class PowerFailure(BaseException):
-    """The process has ended here: nothing that stands in an ``except`` runs on a disk."""
+    """The process has ended here, so no ``except`` block may write to the disk."""
 
 
 class RecordingStorage:
-    """``calls`` grow in order; the first call named ``failing`` for which ``skip`` is 0 fails.
+    """Record calls; the first call named ``failing`` for which ``skip`` is 0 fails.
+
+    ``calls`` holds them in order.
 
     Args:
         failing: ``append``, ``sync``, ``sync_directory``, and so on; None: nothing fails.
         skip: how many calls of that name succeed first.
-        number: with which error it fails.
-        is_crash: the call is not done, and nor is any after it.
+        number: the error's errno.
+        is_crash: True if neither this call nor any later one takes effect.
     """
 
     def __init__(

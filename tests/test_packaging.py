@@ -1,4 +1,4 @@
-"""What is installed, and what the documents say of it."""
+"""The installed files, and the documents about them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def test_the_wheel_holds_the_packages_and_nothing_else(tmp_path: Path) -> None:
-    """Every module of ours, no test, no data, one command."""
+    """All modules of the project, no tests, no data, one command."""
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
         check=True,
@@ -70,7 +70,7 @@ def readme_blocks(language: str) -> list[str]:
 
 
 def test_the_readmes_make_targets_exist() -> None:
-    """Every ``make X`` that a document names can be made."""
+    """Every ``make X`` that a document names exists."""
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     for document in ("README.md", "ARCHITECTURE.md"):
         named = re.findall(r"make ([a-z][a-z-]*)", (ROOT / document).read_text())
@@ -78,7 +78,7 @@ def test_the_readmes_make_targets_exist() -> None:
 
 
 def test_the_readmes_links_lead_somewhere() -> None:
-    """Documents that are linked are there."""
+    """Linked documents exist."""
     for document in ("README.md", "ARCHITECTURE.md"):
         for link in re.findall(r"\]\(([^)#:]+)\)", (ROOT / document).read_text()):
             assert (ROOT / link).exists(), link
@@ -87,7 +87,7 @@ def test_the_readmes_links_lead_somewhere() -> None:
 def test_the_readmes_configuration_can_be_used_as_it_stands(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is formatted and found sound by whoever has typed it, below the folder they are in."""
+    """A user who copies it can format a log and start, below the current folder."""
     (text,) = readme_blocks("properties")
     monkeypatch.chdir(tmp_path)
     Path("server.properties").write_text(text)

@@ -1,7 +1,7 @@
-"""What makes a cell of the matrix: each deed done, and seen to be done.
+"""The checks behind the cells of the matrix: each operation is carried out, and its effect checked.
 
-Law: a cell is "ok" only if what was done shows afterwards, to the client that did it, and who lacks
-the right is refused and changes nothing.
+**Invariant:** a cell is "ok" only if the effect is visible to the client that caused it, and a
+client without the right is refused and changes nothing.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ ALL_OF_CLUSTER: Final = DESCRIBE | {
 
 
 class Role(StrEnum):
-    """What the user of a client is to the server that it talks to."""
+    """The rights of a client's user on its server."""
 
     SUPER_USER = "super user"
     DESCRIBER = "may describe the cluster, a topic and a group"
@@ -61,12 +61,12 @@ def acl_on(name: str, pattern_type: PatternType) -> Acl:
 
 
 def acls_of(topic: str) -> tuple[Acl, Acl]:
-    """Return an ACL on a topic's name, and one on its beginning."""
+    """Return an ACL on a topic's name, and one on a prefix of it."""
     return acl_on(topic, PatternType.LITERAL), acl_on(topic[:-1], PatternType.PREFIXED)
 
 
 def refusal_of(ask: Callable[[], object]) -> int:
-    """Return the error code of what must be refused."""
+    """Return the error code of a request that must be refused."""
     try:
         told = ask()
     except RefusedError as error:
@@ -75,7 +75,7 @@ def refusal_of(ask: Callable[[], object]) -> int:
 
 
 def check_refusal(client: AdminClient, deed: Deed, ask: Callable[[], object]) -> None:
-    """See that the user lacks the right; some clients tell of nothing instead of the error."""
+    """Check that the user lacks the right; some clients report nothing instead of the error."""
     if deed in client.hides:
         assert not ask()
     else:
@@ -83,7 +83,7 @@ def check_refusal(client: AdminClient, deed: Deed, ask: Callable[[], object]) ->
 
 
 def check_creation(as_role: AsRole, topic: str) -> None:
-    """Literal, prefixed, and one that is there already; none by who may not alter the cluster."""
+    """Literal, prefixed, and a repeated one; none by a user without ALTER on the cluster."""
     literal, prefixed = acls_of(topic)
     admin, other = as_role(Role.SUPER_USER), as_role(Role.DESCRIBER)
     assert admin.create_acls([literal, prefixed, literal]) == [0, 0, 0]
@@ -94,7 +94,7 @@ def check_creation(as_role: AsRole, topic: str) -> None:
 
 
 def check_description(as_role: AsRole, topic: str) -> None:
-    """By name, by prefix, by all that match; to who may describe the cluster, and nobody else."""
+    """By name, by prefix, by MATCH; only for a user with DESCRIBE on the cluster."""
     admin = as_role(Role.SUPER_USER)
     literal, prefixed = acls_of(topic)
     assert admin.create_acls([literal, prefixed]) == [0, 0]
@@ -110,7 +110,7 @@ def check_description(as_role: AsRole, topic: str) -> None:
 
 
 def check_deletion(as_role: AsRole, topic: str) -> None:
-    """What matches is deleted and told of, what does not stays; none by who may not alter."""
+    """Matches are deleted and reported, others stay; none by a user without ALTER."""
     admin, other = as_role(Role.SUPER_USER), as_role(Role.DESCRIBER)
     literal, prefixed = acls_of(topic)
     beside = acl_on(f"{topic}-beside", PatternType.LITERAL)
@@ -123,7 +123,7 @@ def check_deletion(as_role: AsRole, topic: str) -> None:
 
 
 def check_cluster(as_role: AsRole, _: str) -> None:
-    """Whoever asks is told of the node; what may be done is what the ACLs say."""
+    """Every user sees the node; operations are those that the ACLs allow."""
     for role, operations in (
         (Role.SUPER_USER, ALL_OF_CLUSTER),
         (Role.DESCRIBER, DESCRIBE),
@@ -135,13 +135,13 @@ def check_cluster(as_role: AsRole, _: str) -> None:
 
 
 def check_group_list(as_role: AsRole, _: str) -> None:
-    """There is none, whoever asks."""
+    """The list is empty for every user."""
     for role in Role:
         assert as_role(role).list_groups() == [], role
 
 
 def check_told(as_role: AsRole, deed: Deed, everything: Operations, denied: ErrorCode) -> None:
-    """See what each user is told of two resources: operations, or that they are not for them."""
+    """Check what each user sees of two resources: operations, or a denial."""
     for role, seen, hidden in (
         (Role.SUPER_USER, everything, everything),
         (Role.DESCRIBER, DESCRIBE, int(denied)),
@@ -158,17 +158,17 @@ def check_told(as_role: AsRole, deed: Deed, everything: Operations, denied: Erro
 
 
 def check_groups(as_role: AsRole, _: str) -> None:
-    """Operations as the ACLs say, GROUP_AUTHORIZATION_FAILED without DESCRIBE."""
+    """Operations according to the ACLs, GROUP_AUTHORIZATION_FAILED without DESCRIBE."""
     check_told(as_role, Deed.DESCRIBE_GROUPS, ALL_OF_GROUPS, ErrorCode.GROUP_AUTHORIZATION_FAILED)
 
 
 def check_topics(as_role: AsRole, _: str) -> None:
-    """Operations as the ACLs say, TOPIC_AUTHORIZATION_FAILED without DESCRIBE."""
+    """Operations according to the ACLs, TOPIC_AUTHORIZATION_FAILED without DESCRIBE."""
     check_told(as_role, Deed.DESCRIBE_TOPICS, ALL_OF_TOPICS, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 
 
 def check_configs(as_role: AsRole, _: str) -> None:
-    """Values and where they are from; nothing without DESCRIBE_CONFIGS."""
+    """Values and their sources; nothing without DESCRIBE_CONFIGS."""
     configs = as_role(Role.SUPER_USER).describe_configs()
     assert configs["node.id"] == Config(str(NODE_ID), STATIC_BROKER)
     assert configs[IDLE] == IDLE_DEFAULT
@@ -177,7 +177,7 @@ def check_configs(as_role: AsRole, _: str) -> None:
 
 
 def check_alteration(as_role: AsRole, _: str) -> None:
-    """What is set is in force until it is taken back; nothing is set without ALTER_CONFIGS."""
+    """A value is in force until it is reset; nothing is set without ALTER_CONFIGS."""
     admin, other = as_role(Role.SUPER_USER), as_role(Role.DESCRIBER)
     admin.alter_config(IDLE, "54321")
     try:
@@ -190,7 +190,7 @@ def check_alteration(as_role: AsRole, _: str) -> None:
 
 
 def check_quorum(as_role: AsRole, _: str) -> None:
-    """The node leads itself; nothing without DESCRIBE."""
+    """The node is its own leader; nothing without DESCRIBE."""
     for role in (Role.SUPER_USER, Role.DESCRIBER):
         assert as_role(role).describe_quorum() == (NODE_ID, [NODE_ID])
     nobody = as_role(Role.NOBODY)
@@ -212,11 +212,12 @@ CHECKS: Final[Mapping[Deed, Callable[[AsRole, str], None]]] = {
 
 
 def check_cell(deed: Deed, as_role: AsRole, topic: str) -> str:
-    """Do a deed and return what its cell says: ok, or why it is not offered.
+    """Carry out an operation and return its cell's text: ok, or why it is not offered.
 
-    ``topic`` is a name that no other cell uses.
+    Raise any error that occurs.
 
-    Raises: whatever went wrong.
+    Args:
+        topic: a name that no other cell uses.
     """
     try:
         CHECKS[deed](as_role, topic)

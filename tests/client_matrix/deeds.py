@@ -1,7 +1,7 @@
-"""What an admin client can do here, in our own words: what each client is made to look like.
+"""The operations of an admin client, in one vocabulary that every client is adapted to.
 
-Law: a client of the matrix does what it is told through its own public interface and tells what
-that said, no more. What it has no call for is a NotOfferedError, never an empty answer.
+**Invariant:** a client of the matrix uses only its public interface, and reports only what that
+returned. An operation that it lacks raises NotOfferedError, and never returns an empty answer.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class NotOfferedError(Exception):
 
 
 class RefusedError(Exception):
-    """The server's error, as the client tells it."""
+    """The server's error, as the client reports it."""
 
     def __init__(self, code: int) -> None:
         super().__init__(f"refused with error {code}")
@@ -65,7 +65,7 @@ Told = Mapping[str, "Operations | int | None"]
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """The node's ids and, where the client tells of them, what may be done to the cluster."""
+    """The node's ids and, if the client reports them, the authorized operations."""
 
     node_ids: Sequence[int]
     operations: Operations | None
@@ -73,7 +73,7 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """The value of a key and where it is from, by Kafka's code of the source."""
+    """The value of a key, and Kafka's code of its source."""
 
     value: str | None
     source: int
@@ -82,9 +82,9 @@ class Config:
 class AdminClient:
     """A client of one user, connected to one server.
 
-    ``hides`` are deeds whose refusal the client passes over: it tells of nothing. ``told_instead``
-    is what it tells where others tell authorized operations. ``notes`` explain both, and whatever
-    else a reader of the matrix should know.
+    ``hides`` are operations whose refusal the client does not report: it returns nothing.
+    ``told_instead`` is what it reports where others report authorized operations. ``notes`` explain
+    both, and other peculiarities for readers of the matrix.
 
     Raises (all methods): NotOfferedError and RefusedError.
     """
@@ -100,11 +100,11 @@ class AdminClient:
         raise NotOfferedError(self.offers_no_acls)
 
     def describe_acls(self, topic: str, pattern_type: PatternType) -> set[Acl]:
-        """Return the ACLs whose pattern a topic's name means."""
+        """Return the ACLs whose pattern matches a topic's name."""
         raise NotOfferedError(self.offers_no_acls)
 
     def delete_acls(self, topic: str, pattern_type: PatternType) -> set[Acl] | None:
-        """Return what was deleted, None where the client does not tell."""
+        """Return the deleted ACLs, None if the client does not report them."""
         raise NotOfferedError(self.offers_no_acls)
 
     def describe_cluster(self) -> Cluster:
@@ -124,7 +124,7 @@ class AdminClient:
         raise NotOfferedError(self.offers_no_more)
 
     def alter_config(self, name: str, value: str | None) -> None:
-        """Set a config of the node, or take it back."""
+        """Set a config of the node, or reset it."""
         raise NotOfferedError(self.offers_no_more)
 
     def describe_quorum(self) -> tuple[int, list[int]]:
@@ -142,7 +142,7 @@ Open = Callable[[str, Login | None], AdminClient]
 def told_of_each(
     names: Sequence[str], tell: Callable[[str], Operations | int | None]
 ) -> dict[str, Operations | int | None]:
-    """Ask about one name after the other, so that one refusal is not everybody's."""
+    """Ask about one name after the other, so that a refusal affects only its own name."""
     told: dict[str, Operations | int | None] = {}
     for name in names:
         try:

@@ -1,7 +1,7 @@
 """The servers that the clients of the matrix talk to, and the connections to them.
 
-Law: a server for each role, on which every user, with a name or without, has that role. So a client
-is the same user everywhere, and what differs is what the server thinks of it.
+**Invariant:** there is one server for each role, on which every user, named or anonymous, has that
+role. So a client's user is the same everywhere, and only its rights differ.
 """
 
 from __future__ import annotations

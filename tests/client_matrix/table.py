@@ -1,6 +1,6 @@
-"""The matrix as a table of text: a row for each client and protocol, a column for each deed.
+"""The matrix as a text table: a row for each client and protocol, a column for each operation.
 
-Law: what is no plain "ok" is written out below the table, by the number that stands in the cell.
+**Invariant:** an outcome other than "ok" is explained below the table, by the number in its cell.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Matrix:
     notes: dict[tuple[str, Deed], str] = field(default_factory=dict)
 
     def add_client(self, name: str, version: str, client: type[AdminClient]) -> None:
-        """Make a client a row; rows stand in the order in which they came."""
+        """Add a row for a client; rows keep the order of these calls."""
         self.versions[name] = version
         self.notes |= {(name, deed): note for deed, note in client.notes.items()}
 

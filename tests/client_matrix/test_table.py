@@ -1,4 +1,4 @@
-"""The matrix as text: what is printed of what was done."""
+"""The matrix as text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NOTE = PYTHON_CLIENTS[NAME].notes[Deed.ALTER_CONFIGS]
 
 @pytest.fixture
 def matrix() -> Matrix:
-    """One client of two, on one protocol: two deeds done, one not offered, one gone wrong."""
+    """One of two clients, on one protocol: two operations done, one not offered, one failed."""
     matrix = Matrix()
     for name in (NAME, "confluent-kafka"):
         matrix.add_client(name, "1.2", PYTHON_CLIENTS[name])
@@ -30,7 +30,7 @@ def matrix() -> Matrix:
 
 
 def test_a_row_is_what_one_client_did_on_one_protocol(matrix: Matrix) -> None:
-    """A cell each; who did nothing has no row, and what was not done no remark."""
+    """A cell each; an unused client has no row, and an operation not run has no remark."""
     table = [line for line in matrix.lines() if line.startswith("|")]
     assert len({*map(len, table)}) == 1, "the columns do not stand below each other"
     head, _, row = [[cell.strip() for cell in line.strip("|").split("|")] for line in table]
@@ -47,14 +47,14 @@ def test_a_row_is_what_one_client_did_on_one_protocol(matrix: Matrix) -> None:
 
 
 def test_a_remark_stands_below_the_table_by_its_number(matrix: Matrix) -> None:
-    """One each, however many cells it is of."""
+    """One remark, however many cells refer to it."""
     matrix.record(NAME, Protocol.SASL_PLAINTEXT, Deed.ALTER_CONFIGS, OK)
     remarks = [line for line in matrix.lines() if line and not line.startswith("|")]
     assert remarks == ["1. no call.", "2. TypeError: no.", f"3. {NOTE}."]
 
 
 def test_the_document_says_when_it_was_and_with_which_versions(matrix: Matrix) -> None:
-    """Beside the table, as it is printed."""
+    """Together with the table, as it is printed."""
     text = document(matrix, "2026-01-02")
     assert "on 2026-01-02." in text
     assert f"Versions: {NAME} 1.2, confluent-kafka 1.2." in text

@@ -19,8 +19,10 @@ Message = dict[str, str]
 
 
 class NotifySocket:
-    """Args:
-    address: as NOTIFY_SOCKET has it: a path, or ``@`` and an abstract name.
+    """A notify socket, as the service manager holds it.
+
+    Args:
+        address: as NOTIFY_SOCKET has it: a path, or ``@`` and an abstract name.
     """
 
     def __init__(self, address: str) -> None:

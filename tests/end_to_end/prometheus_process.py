@@ -79,7 +79,7 @@ def prometheus(program: str, config: Path, folder: Path) -> Iterator[PrometheusP
 
 
 def _is_ready(address: str) -> bool:
-    """Say whether it has read what it had stored; until then it answers 503."""
+    """Return True once it has read its stored data; until then it answers 503."""
     try:
         with urlopen(f"http://{address}/-/ready", timeout=SECONDS_MAX):
             return True

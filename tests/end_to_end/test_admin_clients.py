@@ -40,7 +40,7 @@ SECONDS_MAX = 20.0
 
 
 def meant(name: str | None, pattern_type: ResourcePatternType) -> AclBindingFilter:
-    """Return the filter of a resource's name, open in all else."""
+    """Return a filter for a resource's name that leaves everything else open."""
     open_name: Any = name  # the client's annotations deny that these may be left open
     nobody: Any = None
     return AclBindingFilter(
@@ -114,7 +114,7 @@ def described(admin: AdminClient, wanted: AclBindingFilter = ANYTHING) -> set[Ac
 
 
 def test_confluents_client_creates_describes_and_deletes(admin: AdminClient) -> None:
-    """Literal and prefixed, good and bad items in one request, each with its own result."""
+    """Literal and prefixed, valid and invalid items in one request, each with its own result."""
     literal = binding()
     prefixed = binding("ord", pattern_type=ResourcePatternType.PREFIXED)
     no_principal = binding(principal="alice")
@@ -140,7 +140,7 @@ def test_confluents_client_creates_describes_and_deletes(admin: AdminClient) -> 
 
 
 def test_a_creation_is_decided_by_at_once(daemon: DaemonProcess, admin: AdminClient) -> None:
-    """Whoever is told "created" is judged by it from then on; and so for "deleted"."""
+    """Once a client is told "created", decisions use the ACL; the same for "deleted"."""
     question = {
         "subject": {"type": "user", "id": "alice"},
         "action": {"name": "read"},
@@ -159,7 +159,7 @@ def test_a_creation_is_decided_by_at_once(daemon: DaemonProcess, admin: AdminCli
 
 
 def test_what_was_acknowledged_is_there_after_a_kill(tmp_path: Path) -> None:
-    """SIGKILL loses nothing that a client was told, and brings nothing back that was deleted."""
+    """SIGKILL loses no acknowledged creation, and restores no acknowledged deletion."""
     log_dir = new_log(tmp_path)
     for number in range(3):
         with running(tmp_path, log_dir, super_users="User:ANONYMOUS") as daemon:
@@ -191,7 +191,7 @@ def test_only_who_may_describe_and_alter_the_cluster_does(tmp_path: Path) -> Non
 
 
 def test_plain_log_ins_are_who_they_say(tmp_path: Path) -> None:
-    """SASL_PLAINTEXT beside PLAINTEXT: a principal a user, and nobody without the password."""
+    """SASL_PLAINTEXT beside PLAINTEXT: one principal per user, and none without the password."""
     jaas = (
         "org.apache.kafka.common.security.plain.PlainLoginModule required "
         'user_admin="admin-secret" user_bob="bob-secret";'
@@ -237,7 +237,7 @@ def wait_until(holds: Callable[[], bool]) -> None:
 
 
 def test_kafka_pythons_client_creates_describes_and_deletes(daemon: DaemonProcess) -> None:
-    """Another client's view of the same."""
+    """The same checks with another client."""
     client = KafkaAdminClient(bootstrap_servers=daemon.ready["listeners"]["PLAINTEXT"])
     pattern = ResourcePattern(PythonResource.TOPIC, "orders", PythonPattern.PREFIXED)
     good = ACL("User:alice", "*", PythonOperation.READ, PythonPermission.ALLOW, pattern)

@@ -31,7 +31,7 @@ def test_a_client_does_what_it_offers(
     deed: Deed,
     request: pytest.FixtureRequest,
 ) -> None:
-    """It has the effect that it tells of, and who lacks the right is refused."""
+    """A change has the reported effect, and an unauthorized client is refused."""
     topic = f"{request.node.callspec.id}-topic"
     outcome = check_cell(deed, servers.of(open_client, protocol), topic)
     assert outcome == OK or outcome.startswith(NOT_OFFERED)

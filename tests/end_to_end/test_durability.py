@@ -146,7 +146,7 @@ async def acknowledge_many(log_dir: Path, storage: RecordingStorage) -> int:
 
 
 async def test_an_acknowledgement_follows_the_sync(tmp_path: Path) -> None:
-    """Of its batch, and of the name of the segment that it stands in."""
+    """It follows the sync of its batch, and of the directory entry of the batch's segment."""
     storage = RecordingStorage()
     assert await acknowledge_many(tmp_path, storage) == 10 * CLIENTS
     assert early(storage.calls) == []
@@ -157,7 +157,7 @@ async def test_an_acknowledgement_follows_the_sync(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("skipped", ["sync", "sync_directory"])
 async def test_without_a_sync_the_watch_finds_it(tmp_path: Path, skipped: str) -> None:
-    """A test that could not fail would be none."""
+    """This proves that the check can fail."""
     storage = SkippingStorage(skipped)
     await acknowledge_many(tmp_path, storage)
     assert early(storage.calls)

@@ -112,7 +112,7 @@ class Held:
         self.process.stdin.flush()
 
     def is_open(self, name: str) -> bool:
-        """Say whether connections are taken; they are refused where not, rather than kept."""
+        """Return True if connections are accepted; otherwise they are refused, not left waiting."""
         try:
             _connect(self.addresses[name]).close()
         except ConnectionRefusedError:

@@ -177,7 +177,7 @@ async def test_a_bad_address_is_refused(nursery: trio.Nursery, version: int) -> 
 async def test_an_inner_request_that_cannot_be_read_is_refused(
     nursery: trio.Nursery, version: int
 ) -> None:
-    """Its header, its body, what stands behind it, its version."""
+    """Its header, its body, trailing bytes, its version."""
     service = await start(nursery, MAY_FORWARD, MAY_ALTER)
     unknown_version = inner(ApiKey.CREATE_ACLS, 4, b"\1\0")
     for data in (b"", CREATE[:12], CREATE[:-3], CREATE + b"\0", unknown_version):

@@ -257,7 +257,7 @@ class Slow:
         self.received = b""
 
     def has_ended(self) -> bool:
-        """Say whether the daemon has closed the connection; else go on with it."""
+        """Return True if the daemon has closed the connection; else send and receive on."""
         try:
             while self._sending:
                 self._sending = self._sending[self._socket.send(self._sending) :]
@@ -276,7 +276,7 @@ class Slow:
 
 
 def is_for_want_of_room(surface: Surface, answer: bytes) -> bool:
-    """Say whether ``answer`` refuses a request so; a stream's may come before its hello is read."""
+    """Return True if ``answer`` is a refusal for memory; a stream's may precede its hello."""
     if surface.endpoint != STREAM:
         return answer == (NO_ROOM if surface.endpoint == HTTP else b"")
     if answer == encode_hello(TOO_MUCH, -1):

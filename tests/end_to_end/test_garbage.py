@@ -1,6 +1,6 @@
-"""Thousands of connections that send no request, and a daemon that is none the worse for it.
+"""Thousands of connections without a valid request, which must not affect the daemon.
 
-AUTHORIZERD_GARBAGE_CONNECTIONS says how many, where 10,000 are too many.
+AUTHORIZERD_GARBAGE_CONNECTIONS sets their number, if 10,000 are too many.
 """
 
 from __future__ import annotations

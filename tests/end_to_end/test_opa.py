@@ -162,7 +162,7 @@ def test_sighup_reads_the_tokens_again(tmp_path: Path, log_dir: Path) -> None:
 
 
 def test_an_open_port_without_tokens_is_refused_at_the_start(tmp_path: Path, log_dir: Path) -> None:
-    """Whoever can reach the machine could ask."""
+    """Otherwise anyone who can reach the machine could ask."""
     open_port = {"authorizerd.decision.http": "http://0.0.0.0:0"}
     done = run("serve", "--config", write_config(tmp_path, log_dir, open_port))
     assert done.returncode == 1

@@ -51,7 +51,7 @@ def wait_for(daemon: DaemonProcess, text: str) -> None:
 
 
 def test_sighup_reads_the_file_again(tmp_path: Path) -> None:
-    """What is wrong with it is said, and changes nothing; then a good one is taken over."""
+    """Errors in it are logged and change nothing; then a valid file is applied."""
     log_dir = new_log(tmp_path)
     with running(tmp_path, log_dir) as daemon:
         assert created(new_admin(daemon), binding()) == [NOT_AUTHORIZED]
@@ -86,7 +86,7 @@ def test_every_server_takes_over_its_new_bounds(tmp_path: Path) -> None:
 
 
 def test_a_client_s_changes_outlive_the_daemon(tmp_path: Path) -> None:
-    """Kept in the log, they beat the file; who is a super user the file says anew."""
+    """Stored in the log, they override the file, except for super.users, which the file sets."""
     log_dir = new_log(tmp_path)
     with running(tmp_path, log_dir, super_users="User:ANONYMOUS") as daemon:
         admin = new_admin(daemon)

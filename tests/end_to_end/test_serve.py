@@ -41,7 +41,7 @@ def segment(log_dir: Path) -> Path:
 
 
 def test_a_daemon_answers_counts_audits_and_ends_well(tmp_path: Path, log_dir: Path) -> None:
-    """The main job, from start to SIGTERM."""
+    """The main task, from start to SIGTERM."""
     audit = tmp_path / "audit.log"
     with running(
         tmp_path,

@@ -80,7 +80,7 @@ def test_many_questions_a_frame_many_frames_in_flight(daemon: DaemonProcess) -> 
 
 
 def test_a_frame_may_wait_for_an_offset(daemon: DaemonProcess) -> None:
-    """What was answered before it comes at once; it comes when the change is applied."""
+    """Earlier answers come at once; its own comes when the change is applied."""
     client = Client(daemon.ready["decision_stream"])
     may: StreamQuestion = ("User:alice", None, READ, TOPIC, "orders")
     before = client.ask(may)

@@ -201,7 +201,7 @@ def test_a_worker_that_hangs_is_taken_out_and_replaced(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("place", ["tcp://127.0.0.1:0", "unix:{}/stream"])
 def test_sigterm_drains_the_workers(tmp_path: Path, place: str) -> None:
-    """What is under way is answered; no process is left, nor anything that listens."""
+    """Requests under way are answered; no process and no listening socket is left."""
     settings = {"authorizerd_decision_stream": place.format(tmp_path)}
     with two_workers(tmp_path, new_log(tmp_path), **settings) as daemon:
         workers = children(daemon.process.pid)
@@ -233,7 +233,7 @@ def test_workers_end_with_a_killed_daemon(tmp_path: Path) -> None:
 
 
 def test_a_port_of_another_daemon_s_workers_is_not_shared(tmp_path: Path) -> None:
-    """Who asks there would be answered by either log."""
+    """Otherwise some clients would be answered from another daemon's log."""
     (tmp_path / "other").mkdir()
     with two_workers(tmp_path, new_log(tmp_path)) as daemon:
         address = f"http://{daemon.ready['decision_http']}"
@@ -254,7 +254,7 @@ def write_tokens(path: Path, secret: str) -> None:
 
 
 def test_sighup_reaches_every_worker(tmp_path: Path) -> None:
-    """Who is a super user, and which tokens are good, on connections that are open too."""
+    """Super users and valid tokens change, on open connections too."""
     log_dir = new_log(tmp_path)
     tokens = tmp_path / "tokens"
     write_tokens(tokens, "first")

@@ -1,4 +1,4 @@
-"""A client of a cluster: which node it asks, what it tries again, when it gives up."""
+"""A client of a cluster: which node it asks, what it retries, and when it gives up."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ async def test_a_connection_is_made_once_and_closed(
 async def test_the_highest_version_that_both_know_is_spoken(
     cluster: KafkaCluster, theirs: tuple[int, int], chosen: int
 ) -> None:
-    """Whatever the node knows beside."""
+    """Whatever other versions the node knows."""
     node = cluster.add(FIRST, described(), served={**SERVED, ApiKey.DESCRIBE_ACLS: theirs})
     async with connected(cluster) as client:
         await client.describe()
@@ -127,7 +127,7 @@ async def test_the_highest_version_that_both_know_is_spoken(
 async def test_an_api_that_is_not_served_is_an_error_at_once(
     cluster: KafkaCluster, theirs: tuple[int, int] | None
 ) -> None:
-    """Version 0 of the ACL requests, which knows no prefixes, counts as none."""
+    """Version 0 of the ACL requests, which lacks prefixes, counts as unserved."""
     served = dict(without(ApiKey.DESCRIBE_ACLS))
     if theirs is not None:
         served[ApiKey.DESCRIBE_ACLS] = theirs
@@ -138,7 +138,7 @@ async def test_an_api_that_is_not_served_is_an_error_at_once(
 
 
 async def test_an_older_server_is_asked_for_its_versions_again(cluster: KafkaCluster) -> None:
-    """It answers a version of ApiVersions that it does not know in version 0 (KIP-511)."""
+    """It answers an unknown version of ApiVersions in version 0 (KIP-511)."""
     node = cluster.add(FIRST, described(), served={**SERVED, ApiKey.API_VERSIONS: (0, 2)})
     async with connected(cluster) as client:
         assert await client.describe() == []
@@ -150,7 +150,7 @@ def sasl(request: KafkaRequest) -> object:
 
 
 async def test_plain_logs_in_before_anything_is_asked(cluster: KafkaCluster) -> None:
-    """With SaslHandshake and SaslAuthenticate, as RFC 4616 has it."""
+    """With SaslHandshake and SaslAuthenticate, according to RFC 4616."""
     shaken = answer(error_code=0, mechanisms=("PLAIN",))
     let_in = answer(error_code=0, error_message=None, auth_bytes=b"", session_lifetime=None)
     let_in.session_lifetime = let_in.throttle_time
@@ -198,7 +198,7 @@ async def test_plain_logs_in_before_anything_is_asked(cluster: KafkaCluster) -> 
 async def test_a_refused_log_in_is_not_tried_again(
     cluster: KafkaCluster, answers: Sequence[object], said: str
 ) -> None:
-    """Not at other nodes either, as with Kafka's client."""
+    """Nor at other nodes, as in Kafka's client."""
     cluster.add(FIRST, *answers)
     cluster.add(SECOND)
     async with connected(cluster, FIRST, SECOND, credentials=ALICE) as client:
@@ -209,7 +209,7 @@ async def test_a_refused_log_in_is_not_tried_again(
 async def test_the_next_server_of_the_list_stands_in_for_one_that_is_gone(
     cluster: KafkaCluster,
 ) -> None:
-    """And the user is told of it."""
+    """The user gets a warning."""
     cluster.add(SECOND, described())
     async with connected(cluster, FIRST, SECOND) as client:
         assert await client.describe() == []
@@ -220,7 +220,7 @@ async def test_the_next_server_of_the_list_stands_in_for_one_that_is_gone(
 async def test_a_server_that_takes_connections_and_no_more_is_passed_over(
     cluster: KafkaCluster, autojump_clock: MockClock
 ) -> None:
-    """After ten seconds, as with Kafka's client."""
+    """After ten seconds, as in Kafka's client."""
 
     async def connect(address: Address) -> trio.abc.Stream:
         if address == FIRST:
@@ -256,7 +256,7 @@ async def test_a_server_that_takes_connections_and_no_more_is_passed_over(
 async def test_a_connection_that_breaks_is_replaced(
     cluster: KafkaCluster, autojump_clock: MockClock, given: object, warning: str
 ) -> None:
-    """The request is made again, on another node where there is one."""
+    """The request is repeated, on another node if there is one."""
     first = cluster.add(FIRST, given, given)
     second = cluster.add(SECOND, described())
     async with connected(cluster, FIRST, SECOND, request_timeout_ms=5000) as client:
@@ -270,7 +270,7 @@ async def test_a_connection_that_breaks_is_replaced(
 async def test_a_closed_connection_is_replaced(
     cluster: KafkaCluster, autojump_clock: MockClock
 ) -> None:
-    """A server that is shut down meanwhile costs one attempt, if there is another."""
+    """A server that shuts down costs one attempt, if there is another server."""
     first = cluster.add(FIRST, HANG_UP, HANG_UP)
     cluster.add(SECOND, described())
     async with connected(cluster, FIRST, SECOND) as client:
@@ -290,7 +290,7 @@ async def test_a_closed_connection_is_replaced(
 async def test_servers_that_serve_nobody_fail_within_two_seconds(
     cluster: KafkaCluster, autojump_clock: MockClock, answers: list[object], reason: str
 ) -> None:
-    """Neither a closed port nor a listener that hangs up is waited for as a slow one is."""
+    """Closed ports, and listeners that hang up, are not waited for like a slow server."""
     if answers:
         cluster.add(FIRST, *answers)
     bootstrap = (FIRST,) if answers else (FIRST, SECOND)
@@ -304,7 +304,7 @@ async def test_servers_that_serve_nobody_fail_within_two_seconds(
 async def test_a_refusal_between_slow_answers_is_waited_out(
     cluster: KafkaCluster, autojump_clock: MockClock
 ) -> None:
-    """Only refusals in a row end a request: a server that starts may refuse many times in all."""
+    """Only consecutive refusals end a request: a starting server may refuse often."""
     refusals = 0
 
     async def connect(address: Address) -> trio.abc.Stream:
@@ -322,7 +322,7 @@ async def test_a_refusal_between_slow_answers_is_waited_out(
 
 
 def log_in_wanted(code: int) -> list[object]:
-    """Return the answers of a SASL listener to two strangers, of whom the second asks for PLAIN."""
+    """Return a SASL listener's answers to two connections, the second of which tries PLAIN."""
     return [HANG_UP, answer(error_code=code, mechanisms=("PLAIN",))]
 
 
@@ -366,7 +366,7 @@ async def test_a_silent_server_is_an_error_once_its_time_is_up(
 async def test_an_interrupted_request_leaves_no_answer_behind(
     cluster: KafkaCluster, autojump_clock: MockClock
 ) -> None:
-    """What is asked next is asked on a new connection."""
+    """The next request is sent on a new connection."""
     node = cluster.add(FIRST, SILENCE, described())
     async with connected(cluster) as client:
         with trio.move_on_after(1):
@@ -378,7 +378,7 @@ async def test_an_interrupted_request_leaves_no_answer_behind(
 async def test_an_error_of_the_server_is_raised_and_the_connection_kept(
     cluster: KafkaCluster,
 ) -> None:
-    """With the server's text."""
+    """The exception has the server's text."""
     denied = answer(error_code=31, error_message="No.", resources=())
     node = cluster.add(FIRST, denied, described())
     async with connected(cluster) as client:
@@ -397,7 +397,7 @@ async def test_a_string_that_kafka_cannot_hold_is_an_error(cluster: KafkaCluster
 
 
 async def test_a_listener_of_controllers_is_none_for_clients(cluster: KafkaCluster) -> None:
-    """As Kafka's client says, which asks it for metadata."""
+    """As in Kafka's client, which asks it for metadata."""
     cluster.add(FIRST, served=without(ApiKey.METADATA))
     async with connected(cluster) as client:
         said = await refusal(client)
@@ -407,7 +407,7 @@ async def test_a_listener_of_controllers_is_none_for_clients(cluster: KafkaClust
 async def test_of_the_controllers_the_active_one_is_asked(
     cluster: KafkaCluster, autojump_clock: MockClock
 ) -> None:
-    """Whichever is met first tells which that is; one connection stays open."""
+    """Any controller names the active one; one connection stays open."""
     first = cluster.add(FIRST, cluster_of(2, (1, FIRST), (2, SECOND)))
     second = cluster.add(SECOND, described(), described())
     async with connected(cluster, FIRST, to_controllers=True) as client:
@@ -421,7 +421,7 @@ async def test_of_the_controllers_the_active_one_is_asked(
 
 
 async def test_the_active_controller_is_not_connected_to_twice(cluster: KafkaCluster) -> None:
-    """It is asked on the connection on which it said that it is the one."""
+    """It is asked on the connection on which it said that it is active."""
     cluster.add(FIRST, cluster_of(1, (1, FIRST)), described())
     async with connected(cluster, FIRST, to_controllers=True) as client:
         assert await client.describe() == []
@@ -431,7 +431,7 @@ async def test_the_active_controller_is_not_connected_to_twice(cluster: KafkaClu
 async def test_a_controller_that_is_active_no_more_is_left(
     cluster: KafkaCluster, autojump_clock: MockClock
 ) -> None:
-    """NOT_CONTROLLER, or none at all, and the active one is looked for again."""
+    """After NOT_CONTROLLER, or with no active one, the client searches again."""
     cluster.add(
         FIRST, cluster_of(2, (2, SECOND)), cluster_of(-1), cluster_of(3, (2, SECOND), (3, THIRD))
     )
@@ -446,7 +446,7 @@ async def test_a_controller_that_is_active_no_more_is_left(
 
 
 async def test_a_broker_is_no_controller(cluster: KafkaCluster) -> None:
-    """Its own words are told."""
+    """The error has the broker's own text."""
     cluster.add(FIRST, cluster_of(-1, error=114, text="The wrong type."))
     async with connected(cluster, FIRST, to_controllers=True) as client:
         assert await refusal(client) == "MISMATCHED_ENDPOINT_TYPE: The wrong type."
@@ -461,7 +461,7 @@ async def serve_tcp(cluster: KafkaCluster, nursery: trio.Nursery) -> Address:
 
 
 async def test_a_server_is_reached_over_tcp(cluster: KafkaCluster, nursery: trio.Nursery) -> None:
-    """By its address, past one that refuses and one whose name is none."""
+    """By its address, after one that refuses and one that cannot be resolved."""
     address = await serve_tcp(cluster, nursery)
     with trio.socket.socket() as bound:
         await bound.bind(("127.0.0.1", 0))
@@ -480,7 +480,7 @@ async def test_a_server_is_reached_over_tcp(cluster: KafkaCluster, nursery: trio
 
 
 async def test_hosts_that_nobody_knows_are_told() -> None:
-    """One that is known is enough."""
+    """One resolvable host is enough."""
     nameless = Address("a" * 64, 1)
     for bootstrap, known in (([nameless], False), ([nameless, Address("127.0.0.1", 1)], True)):
         async with KafkaClient(ClientSettings(bootstrap=bootstrap), lambda _: None) as client:
@@ -488,6 +488,6 @@ async def test_hosts_that_nobody_knows_are_told() -> None:
 
 
 def test_an_address_of_ipv6_stands_in_brackets() -> None:
-    """So that its port can be told."""
+    """So that the port can be told apart."""
     assert str(Address("::1", 9092)) == "[::1]:9092"
     assert str(Address("localhost", 9092)) == "localhost:9092"

@@ -57,7 +57,7 @@ def matched(result: FilterResult) -> list[Acl]:
 async def test_what_is_created_is_described_and_deleted(
     nursery: trio.Nursery, version: int
 ) -> None:
-    """Every version but 0 says all of an ACL."""
+    """Every version except 0 carries all fields of an ACL."""
     service = await start(nursery)
     acls = [LITERAL, PREFIXED, on_cluster(Operation.ALTER, PermissionType.DENY)]
     assert await service.create(acls, version=version) == [None] * 3
@@ -88,7 +88,7 @@ V0_DELETED_NOTHING = bytes.fromhex("00000000 00000001 0000 ffff 00000000")
 
 
 async def test_version_0_creates_what_is_literal(nursery: trio.Nursery) -> None:
-    """KIP-140's bytes know no pattern type."""
+    """KIP-140's schema has no pattern type."""
     service = await start(nursery)
     assert await service.raw(ApiKey.CREATE_ACLS, 0, V0_CREATE) == V0_CREATED
     assert service.acls == {LITERAL}
@@ -107,7 +107,7 @@ async def test_version_0_sees_and_deletes_only_what_is_literal(nursery: trio.Nur
 
 
 async def test_version_0_finds_by_name(nursery: trio.Nursery) -> None:
-    """The literal of that name: neither prefixes of it, nor the wildcard."""
+    """It matches the literal of that name: neither prefixes of it, nor the wildcard."""
     service = await start(nursery, LITERAL, PREFIXED, acl("*"), OTHER)
     named = bytes.fromhex("02 0001 74 ffff ffff 01 01")
     assert await service.raw(ApiKey.DESCRIBE_ACLS, 0, named) == V0_DESCRIBED
@@ -140,7 +140,7 @@ async def test_version_0_finds_by_name(nursery: trio.Nursery) -> None:
 async def test_a_bad_item_is_refused_and_the_others_go_on(
     nursery: trio.Nursery, bad: Acl, text: str
 ) -> None:
-    """INVALID_REQUEST with Kafka's text for that item alone; the connection stays."""
+    """Only that item gets INVALID_REQUEST, with Kafka's text; the connection stays open."""
     service = await start(nursery)
     first, error, last = await service.create([LITERAL, bad, OTHER])
     assert (first, last) == (None, None)
@@ -163,7 +163,7 @@ async def test_a_bad_item_is_refused_and_the_others_go_on(
     ],
 )
 async def test_what_kafka_accepts_is_accepted(nursery: trio.Nursery, odd: Acl) -> None:
-    """However odd: a prefix of the cluster's name, a principal of nothing, no host."""
+    """Even a prefix of the cluster's name, an empty principal, or no host."""
     service = await start(nursery)
     assert await service.create([odd]) == [None]
     assert service.acls == {odd}
@@ -171,7 +171,7 @@ async def test_what_kafka_accepts_is_accepted(nursery: trio.Nursery, odd: Acl) -
 
 
 async def test_a_duplicate_is_a_success_that_writes_nothing(nursery: trio.Nursery) -> None:
-    """Of what is there already, and of what stands in the same request."""
+    """Whether the ACL exists already or is repeated in the same request."""
     service = await start(nursery, LITERAL)
     assert await service.create([LITERAL, OTHER, OTHER]) == [None] * 3
     assert [len(batch) for batch in service.running.log.batches] == [1]
@@ -190,7 +190,7 @@ async def test_an_empty_request_is_answered(nursery: trio.Nursery) -> None:
 
 
 async def test_too_many_new_acls_are_none(nursery: trio.Nursery) -> None:
-    """One request is one batch: beyond 10,000 records every item is a POLICY_VIOLATION."""
+    """A request is one batch: above 10,000 records every item gets POLICY_VIOLATION."""
     service = await start(nursery)
     acls = [acl(str(number)) for number in range(RECORDS_PER_REQUEST_MAX + 1)]
     refused = ApiError(ErrorCode.POLICY_VIOLATION, TOO_MANY_CREATED)
@@ -210,7 +210,7 @@ async def test_too_many_new_acls_are_none(nursery: trio.Nursery) -> None:
 async def test_unknown_codes_in_filters_are_invalid_requests(
     nursery: trio.Nursery, version: int, code: int
 ) -> None:
-    """Describe says so at the top, delete at the filter; the other filters go on."""
+    """Describe reports it at the top, delete at the filter; the other filters take effect."""
     service = await start(nursery, LITERAL, OTHER)
     cases = {
         AclFilter(resource_type=code): "Unknown patternFilter.",
@@ -256,7 +256,7 @@ async def test_an_acl_that_two_filters_meet_is_reported_twice_and_removed_once(
 async def test_filters_mean_in_describe_and_delete_what_kip_290_says(
     nursery: trio.Nursery, pattern_type: PatternType, name: str | None, found: set[str]
 ) -> None:
-    """MATCH: all that a resource of the name meets; ANY: exactly the name, of either type."""
+    """MATCH: all patterns that match the name; ANY: exactly the name, of either type."""
     patterns = {
         "foo": acl("foo"),
         "P:f": acl("f", pattern_type=PatternType.PREFIXED),
@@ -274,7 +274,7 @@ async def test_filters_mean_in_describe_and_delete_what_kip_290_says(
 
 
 async def test_a_principal_in_a_filter_is_exact_text(nursery: trio.Nursery) -> None:
-    """``*`` finds nothing in it, nor does a name without its type."""
+    """``*`` matches only itself, and a name without its type matches nothing."""
     service = await start(nursery, LITERAL, acl("t", principal="User:*"))
     assert await service.describe(AclFilter(principal="*")) == set()
     assert await service.describe(AclFilter(principal="a")) == set()
@@ -283,7 +283,7 @@ async def test_a_principal_in_a_filter_is_exact_text(nursery: trio.Nursery) -> N
 
 
 async def test_stored_unknown_codes_are_told_and_deleted(nursery: trio.Nursery) -> None:
-    """By open filters, with their raw codes."""
+    """They match open filters, and keep their raw codes."""
     odd = acl("t", operation=99, permission_type=98)
     service = await start(nursery, odd)
     assert await service.describe() == {odd}
@@ -297,7 +297,7 @@ async def test_stored_unknown_codes_are_told_and_deleted(nursery: trio.Nursery) 
 async def test_without_the_right_nothing_is_done_or_told(
     nursery: trio.Nursery, version: int
 ) -> None:
-    """CLUSTER_AUTHORIZATION_FAILED: each item, each filter, the whole of a describe."""
+    """CLUSTER_AUTHORIZATION_FAILED: for each item, each filter, or the whole describe."""
     service = await start(nursery, LITERAL)
     assert (
         await service.create([OTHER, acl("")], version=version, principal=ALICE)
@@ -317,7 +317,7 @@ async def test_without_the_right_nothing_is_done_or_told(
 async def test_without_the_right_a_large_request_earns_no_answer_many_times_its_size(
     nursery: trio.Nursery, version: int, api_key: ApiKey
 ) -> None:
-    """An item has its code; texts end after a MiB. What announces more than it holds is refused."""
+    """Items get codes only; texts end after 1 MiB. A request shorter than announced is refused."""
     service = await start(nursery)
     count = 100_000
     is_flexible = version >= 2
@@ -332,7 +332,7 @@ async def test_without_the_right_a_large_request_earns_no_answer_many_times_its_
 
 
 async def test_version_0_without_the_right(nursery: trio.Nursery) -> None:
-    """The same in KIP-140's bytes."""
+    """The same in KIP-140's schema."""
     service = await start(nursery, LITERAL)
     error = b"\0\x1f\0\x1dCluster authorization failed."
     ask = partial(service.raw, version=0, principal=ALICE)
@@ -357,7 +357,7 @@ async def test_version_0_without_the_right(nursery: trio.Nursery) -> None:
 async def test_the_rights_are_describe_and_alter_of_the_cluster(
     nursery: trio.Nursery, granted: Operation, describes: bool, alters: bool
 ) -> None:
-    """ALTER implies DESCRIBE, nothing else implies either."""
+    """ALTER implies DESCRIBE; no other operation implies either."""
     service = await start(nursery, on_cluster(granted))
     described = await service.describe(principal=ALICE)
     assert (described != NOT_AUTHORIZED) is describes
@@ -368,7 +368,7 @@ async def test_the_rights_are_describe_and_alter_of_the_cluster(
 
 
 async def test_the_principal_that_means_everyone_has_no_right(nursery: trio.Nursery) -> None:
-    """No question can be about ``User:*``, so the answer is no, and no fault."""
+    """No question can be about ``User:*``, so the right is denied, without a fault."""
     service = await start(nursery, acl(CLUSTER_NAME, resource_type=4, principal="User:*"))
     assert await service.describe(principal="User:*") == NOT_AUTHORIZED
     assert await service.create([OTHER], principal="User:*") == [NOT_AUTHORIZED]
@@ -376,7 +376,7 @@ async def test_the_principal_that_means_everyone_has_no_right(nursery: trio.Nurs
 
 
 async def test_the_audit_knows_the_requests_by_their_names(nursery: trio.Nursery) -> None:
-    """One line a request, for the right that it takes; denials at INFO."""
+    """One line per request, for the right that it needs; denials at INFO."""
     service = await start(nursery)
     await service.describe(principal=ALICE)
     await service.create([OTHER, LITERAL], principal=ALICE)
@@ -395,7 +395,7 @@ async def test_the_audit_knows_the_requests_by_their_names(nursery: trio.Nursery
 async def test_when_time_is_up_finished_items_keep_their_result(
     nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
-    """Pending ones get REQUEST_TIMED_OUT, and are done all the same once the log goes on."""
+    """Pending ones get REQUEST_TIMED_OUT, but still take effect once the log continues."""
     service = await start(nursery)
     with service.log_held():
         first, bad, last = await service.create([LITERAL, acl(""), OTHER])
@@ -415,7 +415,7 @@ async def test_when_time_is_up_finished_items_keep_their_result(
 
 
 async def test_what_waits_is_counted_in_purgatory(nursery: trio.Nursery) -> None:
-    """And its wait as remote time; what was refused at once never waits."""
+    """Its wait counts as remote time; a request refused at once never waits."""
     service = await start(nursery)
     async with trio.open_nursery() as asking:
         with service.log_held():
@@ -430,7 +430,7 @@ async def test_what_waits_is_counted_in_purgatory(nursery: trio.Nursery) -> None
 
 
 async def test_too_many_waiting_updates_are_refused(nursery: trio.Nursery) -> None:
-    """An update that was not done, and never will be: BROKER_NOT_AVAILABLE."""
+    """BROKER_NOT_AVAILABLE: the update was not done, and never will be."""
     service = await start(nursery, requests_max=1)
     full = ApiError(ErrorCode.BROKER_NOT_AVAILABLE, "too many updates are waiting")
     async with trio.open_nursery() as asking:
@@ -445,7 +445,7 @@ async def test_too_many_waiting_updates_are_refused(nursery: trio.Nursery) -> No
 
 
 async def test_a_daemon_that_shuts_down_refuses_updates(nursery: trio.Nursery) -> None:
-    """It still describes."""
+    """It still describes ACLs."""
     service = await start(nursery, LITERAL)
     service.running.queue.close()
     await wait_all_tasks_blocked()
@@ -456,7 +456,7 @@ async def test_a_daemon_that_shuts_down_refuses_updates(nursery: trio.Nursery) -
 
 
 async def test_an_error_of_the_log_is_told_to_who_waits() -> None:
-    """KAFKA_STORAGE_ERROR, since it is not known whether it was done; then the daemon ends."""
+    """KAFKA_STORAGE_ERROR, since the outcome is unknown; then the daemon ends."""
     answers: list[ApiError | None] = []
 
     async def create() -> None:
@@ -479,7 +479,7 @@ async def test_an_error_of_the_log_is_told_to_who_waits() -> None:
 async def test_a_body_that_breaks_off_is_a_decode_error(
     nursery: trio.Nursery, api_key: ApiKey, version: int
 ) -> None:
-    """Which closes the connection; nothing of it is done."""
+    """It closes the connection, and has no effect."""
     service = await start(nursery, LITERAL)
     for body in (b"", b"\x7f\xff\xff\xff", b"\0\0\0\x01\x02"):
         with pytest.raises(DecodeError):

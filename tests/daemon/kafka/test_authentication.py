@@ -1,4 +1,4 @@
-"""The way from a stranger to a principal, step by step."""
+"""The log-in of a connection, step by step."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_a_mechanism_and_a_token_make_a_principal(version: int) -> None:
 
 
 def test_a_wrong_password_fails_for_good() -> None:
-    """There is no second token on one connection."""
+    """No second token is accepted on the same connection."""
     exchange = SaslExchange(USERS)
     exchange.choose_mechanism("PLAIN", 1)
     assert exchange.authenticate(BAD).error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
@@ -41,7 +41,7 @@ def test_a_wrong_password_fails_for_good() -> None:
 
 @pytest.mark.parametrize("mechanism", ["plain", "SCRAM-SHA-512", ""])
 def test_an_unsupported_mechanism_fails(mechanism: str) -> None:
-    """The answer names those that there are."""
+    """The answer names the supported mechanisms."""
     exchange = SaslExchange(USERS)
     answer = exchange.choose_mechanism(mechanism, 1)
     assert (answer.error_code, answer.mechanisms) == (
@@ -52,7 +52,7 @@ def test_an_unsupported_mechanism_fails(mechanism: str) -> None:
 
 
 def test_what_comes_out_of_turn_is_not_answered() -> None:
-    """A token before the mechanism, a second mechanism where a raw token must come."""
+    """A token before the mechanism, or a second mechanism instead of a raw token."""
     exchange = SaslExchange(USERS)
     with pytest.raises(OutOfTurnError):
         exchange.authenticate(GOOD)
@@ -62,7 +62,7 @@ def test_what_comes_out_of_turn_is_not_answered() -> None:
 
 
 def test_between_mechanism_and_token_all_else_fails() -> None:
-    """With an answer, as in Kafka, where the token is to come in a request."""
+    """As in Kafka it is answered, if the token is expected in a request."""
     exchange = SaslExchange(USERS)
     exchange.choose_mechanism("PLAIN", 1)
     answer = exchange.choose_mechanism("PLAIN", 1)
@@ -75,7 +75,7 @@ def test_between_mechanism_and_token_all_else_fails() -> None:
 
 
 def test_a_stranger_is_told_the_versions_once() -> None:
-    """Who is logged in, as often as he likes."""
+    """An authenticated client may ask again and again."""
     exchange = SaslExchange(USERS)
     assert exchange.tell_versions() == ErrorCode.NONE
     with pytest.raises(OutOfTurnError):
@@ -88,7 +88,7 @@ def test_a_stranger_is_told_the_versions_once() -> None:
 
 
 def test_who_is_logged_in_stays_who_it_is() -> None:
-    """Neither handshake nor token is taken again, nor where everyone is ANONYMOUS."""
+    """A second handshake or token is refused, also if everyone is ANONYMOUS."""
     logged_in = SaslExchange(USERS)
     logged_in.choose_mechanism("PLAIN", 1)
     logged_in.authenticate(GOOD)

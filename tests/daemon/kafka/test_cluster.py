@@ -1,4 +1,4 @@
-"""Metadata, DescribeCluster, FindCoordinator: what is told of a cluster of one node."""
+"""Metadata, DescribeCluster, FindCoordinator: the answers for a cluster of one node."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ async def metadata(
 
 @pytest.mark.parametrize("version", METADATA_VERSIONS)
 async def test_metadata_tells_of_one_node(nursery: trio.Nursery, version: int) -> None:
-    """By its advertised address; no topics where all are asked for."""
+    """By its advertised address; a request for all topics gets none."""
     service = await start(nursery)
     answer = await metadata(service, version, is_all=True)
     (node,) = answer.brokers
@@ -67,7 +67,7 @@ async def test_metadata_tells_of_one_node(nursery: trio.Nursery, version: int) -
 async def test_a_topic_is_unknown_only_to_who_may_describe_it(
     nursery: trio.Nursery, version: int
 ) -> None:
-    """To everyone else it is TOPIC_AUTHORIZATION_FAILED, with no id, in the request's order."""
+    """Others get TOPIC_AUTHORIZATION_FAILED without an id, in the request's order."""
     service = await start(nursery, DESCRIBE_T)
     answer = await metadata(service, version, topic("hidden"), topic("t"), topic("other"))
     assert [(each.error_code, each.name) for each in answer.topics] == [
@@ -89,7 +89,7 @@ async def test_a_topic_is_unknown_only_to_who_may_describe_it(
 async def test_an_unknown_id_is_unknown_to_everyone(
     nursery: trio.Nursery, version: int, principal: str
 ) -> None:
-    """UNKNOWN_TOPIC_ID with the id and no name; beside ids, names do not count."""
+    """UNKNOWN_TOPIC_ID with the id and no name; beside ids, names are ignored."""
     service = await start(nursery, DESCRIBE_T)
     asked = topic("t"), topic(topic_id=TOPIC_ID), topic("t")
     answer = await metadata(service, version, *asked, principal=principal)
@@ -103,7 +103,7 @@ async def test_an_unknown_id_is_unknown_to_everyone(
 async def test_a_topic_that_is_named_again_is_told_of_once(
     nursery: trio.Nursery, version: int
 ) -> None:
-    """However far apart the two stand."""
+    """However far apart the two are."""
     service = await start(nursery, DESCRIBE_T)
     others = [topic(f"other-{number}") for number in range(3 * TOPICS_PER_STEP)]
     answer = await metadata(service, version, topic("t"), topic("t"), *others, topic("t"))
@@ -113,7 +113,7 @@ async def test_a_topic_that_is_named_again_is_told_of_once(
 
 @pytest.mark.parametrize("version", [10, 11])
 async def test_versions_without_topic_ids_refuse_them(nursery: trio.Nursery, version: int) -> None:
-    """Nothing else is answered; a null name, which they cannot repeat, comes back empty."""
+    """Nothing else is answered; a null name, which they cannot encode, comes back empty."""
     service = await start(nursery, DESCRIBE_T)
     for unclear in (topic(topic_id=TOPIC_ID), topic("u", TOPIC_ID), topic()):
         answer = await metadata(service, version, topic("t"), unclear)
@@ -160,7 +160,7 @@ async def test_the_clusters_operations_are_those_that_are_authorized(
 
 
 async def test_operations_that_are_not_asked_for_are_not_told(nursery: trio.Nursery) -> None:
-    """INT32_MIN, to a super user as well; nobody's rights are looked at."""
+    """INT32_MIN, for a super user as well; no rights are checked."""
     service = await start(nursery)
     for version in (8, 9, 10):
         answer = await metadata(service, version, principal=ROOT)
@@ -203,7 +203,7 @@ async def describe_cluster(
 
 @pytest.mark.parametrize("version", range(3))
 async def test_describe_cluster_tells_of_one_node(nursery: trio.Nursery, version: int) -> None:
-    """Anyone may ask."""
+    """Any client may ask."""
     service = await start(nursery)
     answer = await describe_cluster(service, version)
     assert (answer.error_code, answer.error_message) == (0, None)
@@ -235,7 +235,7 @@ async def test_a_listener_tells_of_endpoints_of_its_own_type(
 ) -> None:
     """KIP-919: brokers on a broker's listener, controllers on a controller's, with Kafka's texts.
 
-    An error brings the type of a version that has none.
+    In a version without types the error is a different one.
     """
     service = await start(nursery)
     answer = await describe_cluster(
@@ -257,7 +257,7 @@ async def test_a_listener_tells_of_endpoints_of_its_own_type(
 async def test_only_who_may_alter_the_cluster_is_told_of_controllers(
     nursery: trio.Nursery, version: int
 ) -> None:
-    """KIP-919; to describe it is not enough, and what was asked makes no difference."""
+    """KIP-919: DESCRIBE is not enough, whatever was asked."""
     for granted, is_told in ((Operation.DESCRIBE, False), (Operation.ALTER, True)):
         service = await start(nursery, on_cluster(granted, PermissionType.ALLOW))
         for endpoint_type in (CONTROLLER_ENDPOINTS, 0):
@@ -325,7 +325,7 @@ async def test_the_coordinator_of_a_group_is_told_to_who_may_describe_it(
 async def test_other_keys_have_rights_of_their_own(
     nursery: trio.Nursery, version: int, key_type: int, error: ErrorCode
 ) -> None:
-    """A transactional id's is DESCRIBE of it; kinds that are not known are refused."""
+    """A transactional id needs DESCRIBE of it; unknown key types are refused."""
     service = await start(nursery, acl("g", resource_type=ResourceType.GROUP))
     (refused,) = await find_coordinators(service, version, "g", key_type=key_type)
     assert refused.error_code == error
@@ -351,7 +351,7 @@ async def test_share_groups_have_no_coordinator(
     error: ErrorCode,
     text: str,
 ) -> None:
-    """Version 6 knows them, for whoever may act for the cluster; other types nobody does."""
+    """Version 6 knows them, for callers with CLUSTER_ACTION; no one may ask for other types."""
     service = await start(nursery, acl("g", resource_type=ResourceType.GROUP))
     found = await find_coordinators(
         service, version, "g", "h", key_type=key_type, principal=principal
@@ -362,7 +362,7 @@ async def test_share_groups_have_no_coordinator(
 
 @pytest.mark.parametrize("version", [4, 5, 6])
 async def test_many_keys_are_answered_one_by_one(nursery: trio.Nursery, version: int) -> None:
-    """KIP-699: each with its own key and error, in the request's order; none for none."""
+    """KIP-699: each with its own key and error, in the request's order; no keys, no answers."""
     service = await start(nursery, acl("g", resource_type=ResourceType.GROUP))
     found = await find_coordinators(service, version, "hidden", "g", "other")
     assert [(each.key, each.error_code, each.node_id) for each in found] == [

@@ -1,4 +1,4 @@
-"""DescribeConfigs, AlterConfigs, IncrementalAlterConfigs: from request to what is in force."""
+"""DescribeConfigs, AlterConfigs, IncrementalAlterConfigs: from a request to its effect."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def max_connections(service: KafkaService) -> int:
 
 
 async def test_what_is_altered_is_in_force_durable_and_described(nursery: trio.Nursery) -> None:
-    """One batch a request; every follower is told before the answer."""
+    """One batch per request; every follower is notified before the answer."""
     service = await start(nursery)
     told: list[int] = []
     service.settings.follow(lambda settings: told.append(settings.max_connections))
@@ -129,7 +129,7 @@ async def test_what_is_altered_is_in_force_durable_and_described(nursery: trio.N
 
 
 async def test_a_replacement_sets_just_what_it_names(nursery: trio.Nursery) -> None:
-    """AlterConfigs takes away all else that was set of the resource."""
+    """AlterConfigs resets all other dynamic configs of the resource."""
     service = await start(nursery)
     idle = "connections.max.idle.ms"
     assert await alter(service, altered((KEY, SET, "500"), (idle, SET, "99999"))) == [OK]
@@ -182,7 +182,7 @@ BAD = [
 async def test_a_bad_resource_changes_nothing_and_keeps_no_other_from_it(
     nursery: trio.Nursery, bad: Resource, error: tuple[int, str]
 ) -> None:
-    """All of a resource or none of it, with Kafka's texts."""
+    """A resource is changed completely or not at all, with Kafka's texts."""
     service = await start(nursery)
     other = altered(("authorizerd.log.level", SET, "ERROR"), name="")
     assert await alter(service, bad, other) == [error, OK]
@@ -196,7 +196,7 @@ async def test_a_bad_resource_changes_nothing_and_keeps_no_other_from_it(
 async def test_what_is_wrong_comes_before_the_right_to_alter(
     nursery: trio.Nursery, bad: Resource, error: tuple[int, str]
 ) -> None:
-    """Kafka's order: who may do nothing is told all the same, and nothing is altered."""
+    """Kafka's order: a caller without rights sees the error too, and nothing is altered."""
     service = await start(nursery)
     good = altered((KEY, SET, "500"), name="")
     assert await alter(service, bad, good, principal=ALICE) == [error, NOT_AUTHORIZED]
@@ -205,7 +205,7 @@ async def test_what_is_wrong_comes_before_the_right_to_alter(
 
 
 async def test_a_resource_named_twice_is_refused_twice(nursery: trio.Nursery) -> None:
-    """Neither wins."""
+    """Neither of them is applied."""
     service = await start(nursery)
     error = invalid("Each resource must appear at most once.")
     assert await alter(service, altered((KEY, SET, "500")), altered()) == [error, error]
@@ -214,7 +214,7 @@ async def test_a_resource_named_twice_is_refused_twice(nursery: trio.Nursery) ->
 
 
 async def test_what_is_only_validated_changes_nothing(nursery: trio.Nursery) -> None:
-    """It is answered as if it had."""
+    """The answer is the same as for a change."""
     service = await start(nursery)
     resources = altered((KEY, SET, "500")), altered((KEY, SET, "x"), name="")
     (good, (code, _)) = await alter(service, *resources, validate_only=True)
@@ -225,7 +225,7 @@ async def test_what_is_only_validated_changes_nothing(nursery: trio.Nursery) -> 
 
 
 async def test_who_may_not_alter_or_describe_is_told_so(nursery: trio.Nursery) -> None:
-    """For each resource; ALTER_CONFIGS gives DESCRIBE_CONFIGS."""
+    """For each resource; ALTER_CONFIGS implies DESCRIBE_CONFIGS."""
     service = await start(nursery)
     resources = altered((KEY, SET, "500")), altered(("super.users", SET, ALICE), name="")
     assert await alter(service, *resources, principal=ALICE) == [NOT_AUTHORIZED] * 2
@@ -246,7 +246,7 @@ async def test_who_may_not_alter_or_describe_is_told_so(nursery: trio.Nursery) -
 async def test_only_a_super_user_says_who_may_do_everything(
     nursery: trio.Nursery, key: str, value: str, operation: AlterOperation
 ) -> None:
-    """ALTER_CONFIGS would else make anyone a super user."""
+    """Otherwise ALTER_CONFIGS could make anyone a super user."""
     service = await start(nursery, MAY_ALTER)
     change = key, operation, value if operation is SET else None
     if operation is DELETE:
@@ -262,7 +262,7 @@ async def test_only_a_super_user_says_who_may_do_everything(
 
 
 async def test_a_replacement_may_not_take_a_guarded_key_away_either(nursery: trio.Nursery) -> None:
-    """What it does not name it takes away."""
+    """A replacement would remove the keys that it does not name."""
     service = await start(nursery, MAY_ALTER)
     key = "allow.everyone.if.no.acl.found"
     assert await alter(service, altered((key, SET, "true"))) == [OK]
@@ -279,7 +279,7 @@ async def test_a_replacement_may_not_take_a_guarded_key_away_either(nursery: tri
 
 
 async def test_a_reload_takes_the_guarded_keys_from_the_file_again(nursery: trio.Nursery) -> None:
-    """All else that was set over the wire beats the file, and stays."""
+    """All other keys set over the wire override the file, and stay."""
     service = await start(nursery)
     changes = (KEY, SET, "500"), ("super.users", SET, f"{ROOT};{ALICE}")
     assert await alter(service, altered(*changes)) == [OK]
@@ -321,7 +321,7 @@ async def test_a_reload_that_hangs_holds_no_later_one_up(nursery: trio.Nursery) 
 async def test_at_a_start_the_log_says_nothing_of_who_may_do_everything(
     nursery: trio.Nursery,
 ) -> None:
-    """Nor anything that its key does not take; the rest of it counts."""
+    """Invalid values are ignored too; the other values apply."""
     service = await start(nursery, is_loaded=False)
     await service.load(
         cluster_changes=[
@@ -342,7 +342,7 @@ async def test_at_a_start_the_log_says_nothing_of_who_may_do_everything(
 
 @pytest.mark.parametrize("version", APIS[ApiKey.DESCRIBE_CONFIGS].versions)
 async def test_every_key_is_described(nursery: trio.Nursery, version: int) -> None:
-    """Fixed ones are read-only, and no password is shown."""
+    """Fixed keys are read-only, and no password is shown."""
     service = await start(nursery)
     result = await describe(service, version=version)
     entries = {entry.name: entry for entry in result.configs}
@@ -376,7 +376,7 @@ async def test_what_is_not_this_node_is_not_described(
 async def test_a_type_that_is_not_known_fails_the_whole_description(
     nursery: trio.Nursery, principal: str
 ) -> None:
-    """Whoever asks; what Kafka knows, and we have none of, keeps no other from being described."""
+    """For any caller. A type that Kafka knows but the daemon lacks fails only its own resource."""
     service = await start(nursery)
     for kind, is_known in ((9, False), (2, True)):
         resources = [
@@ -416,7 +416,7 @@ PLUGGED = "quarantine.principals"
 async def test_a_plug_in_s_own_key_is_for_super_users_and_until_the_file_is_read(
     nursery: trio.Nursery,
 ) -> None:
-    """Who may alter configs does not decide who may do what, not even in the log."""
+    """ALTER_CONFIGS does not give control over decisions, nor does a value in the log."""
     service = await start(nursery, MAY_ALTER, plug_in=QuarantineAuthorizer)
     change = altered((PLUGGED, SET, "User:mallory"))
     refused = ErrorCode.CLUSTER_AUTHORIZATION_FAILED, f"Only a super user may change {PLUGGED}"
@@ -454,7 +454,7 @@ class Unlisted(QuarantineAuthorizer):
 async def test_a_plug_in_that_does_not_list_its_keys_has_none_that_change(
     nursery: trio.Nursery,
 ) -> None:
-    """In doubt nothing changes; its fault is reported, and the daemon's keys go on changing."""
+    """Its keys cannot be changed and the fault is reported; the daemon's keys can be changed."""
     service = await start(nursery, plug_in=Unlisted)
     changes = altered((PLUGGED, SET, "User:mallory")), altered((KEY, SET, "500"), name="")
     unknown = ErrorCode.INVALID_CONFIG, UNKNOWN.format(PLUGGED)
@@ -464,7 +464,7 @@ async def test_a_plug_in_that_does_not_list_its_keys_has_none_that_change(
 
 
 async def test_only_a_super_user_says_what_the_audit_leaves_out(nursery: trio.Nursery) -> None:
-    """A right to alter configs is no right to act unseen."""
+    """The right to alter configs is not the right to act unaudited."""
     service = await start(nursery, MAY_ALTER)
     for key, value in (("level", "TRACE"), ("sample.allowed", "0.01")):
         name = f"authorizerd.audit.{key}"
@@ -476,7 +476,7 @@ async def test_only_a_super_user_says_what_the_audit_leaves_out(nursery: trio.Nu
 
 
 async def test_guarded_values_are_parsed_for_super_users_alone(nursery: trio.Nursery) -> None:
-    """Long lists take many milliseconds: nobody else may have them parsed."""
+    """Long lists take many milliseconds to parse, so nobody else may cause that."""
     service = await start(nursery, MAY_ALTER, plug_in=QuarantineAuthorizer)
     keys = *sorted(GUARDED), PLUGGED
     for key in keys:
@@ -515,7 +515,7 @@ async def describe_all(service: KafkaService, resources: list[Resource], princip
 async def test_a_resource_that_is_repeated_is_described_once(
     nursery: trio.Nursery, principal: str
 ) -> None:
-    """However its number is written, with all keys that were asked for; others keep their place."""
+    """However its number is spelled, with all requested keys; others keep their place."""
     service = await start(nursery)
     asked = [
         Resource(resource_type=kind, resource_name=name, configuration_keys=keys)
@@ -540,7 +540,7 @@ async def test_a_resource_that_is_repeated_is_described_once(
 async def test_all_keys_asked_for_once_are_described_whatever_else_is_asked(
     nursery: trio.Nursery,
 ) -> None:
-    """No keys are all of them."""
+    """An empty list of keys means all of them."""
     service = await start(nursery)
     every = {each.name for each in (await describe(service)).configs}
     for keys in ([KEY], None), (None, [KEY]):
@@ -554,7 +554,7 @@ async def test_all_keys_asked_for_once_are_described_whatever_else_is_asked(
 
 
 async def test_repeats_earn_no_larger_answer(nursery: trio.Nursery) -> None:
-    """A few bytes, repeated, would else be answered by megabytes."""
+    """Otherwise a few repeated bytes would get megabytes in return."""
     service = await start(nursery)
     one = Resource(resource_type=BROKER, resource_name="7", configuration_keys=None)
     request = {"include_synonyms": True, "include_documentation": True}
@@ -581,7 +581,7 @@ LONG = "x" * 30_000
 async def test_an_error_that_quotes_much_is_shortened(
     nursery: trio.Nursery, changes: list[tuple[str, int, str | None]]
 ) -> None:
-    """Kafka's strings have an end, and a request that is wrong is still answered."""
+    """Kafka's strings have a maximum length, and even an invalid request gets an answer."""
     service = await start(nursery)
     ((code, text),) = await alter(service, altered(*changes))
     assert code in (ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_CONFIG)
@@ -591,7 +591,7 @@ async def test_an_error_that_quotes_much_is_shortened(
 
 
 async def test_before_loading_each_resource_is_refused(nursery: trio.Nursery) -> None:
-    """AUTHORIZER_NOT_READY, which is 801."""
+    """AUTHORIZER_NOT_READY (KIP-801)."""
     service = await start(nursery, is_loaded=False)
     (result,) = await alter(service, altered((KEY, SET, "500")), principal=ALICE)
     assert result[0] == 801
@@ -600,7 +600,7 @@ async def test_before_loading_each_resource_is_refused(nursery: trio.Nursery) ->
 
 
 async def test_a_log_that_cannot_be_written_fails_each_resource(nursery: trio.Nursery) -> None:
-    """A queue that is closed says so; nothing is in force."""
+    """The error says that the queue is closed; nothing is in force."""
     service = await start(nursery)
     service.running.queue.close()
     (result,) = await alter(service, altered((KEY, SET, "500")))

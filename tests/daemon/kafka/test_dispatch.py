@@ -1,4 +1,4 @@
-"""AUTHORIZER_NOT_READY before the ACLs are loaded, in each API's own shape; then the handlers."""
+"""AUTHORIZER_NOT_READY before the ACLs are loaded, in each API's own form; then the handlers."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ ACL_ANSWERS_V0 = {  # request body, then the answer's
 
 @pytest.mark.parametrize("version", [1, 2, 3])
 async def test_acl_requests_are_refused_before_loading(nursery: trio.Nursery, version: int) -> None:
-    """Describe at the top, create each item, delete each filter without matches; none is done."""
+    """Describe at the top, create per item, delete per filter without matches; none is done."""
     service = await start(nursery, is_loaded=False)
     described = await service.describe(version=version, principal=ALICE)
     assert described == REFUSED
@@ -55,7 +55,7 @@ async def test_acl_requests_are_refused_before_loading(nursery: trio.Nursery, ve
 async def test_acl_requests_of_version_0_are_refused_before_loading(
     nursery: trio.Nursery, api_key: ApiKey
 ) -> None:
-    """The same shapes in KIP-140's bytes."""
+    """The same forms in KIP-140's schema."""
     service = await start(nursery, is_loaded=False)
     body, shape = ACL_ANSWERS_V0[api_key]
     text = NOT_READY.text.encode()
@@ -67,7 +67,7 @@ async def test_acl_requests_of_version_0_are_refused_before_loading(
 
 @pytest.mark.parametrize("version", METADATA_VERSIONS)
 async def test_metadata_is_refused_before_loading(nursery: trio.Nursery, version: int) -> None:
-    """Each named topic, and no brokers; from version 13 the whole too."""
+    """Each named topic, without brokers; from version 13 also at the top."""
     service = await start(nursery, is_loaded=False)
     answer = await metadata(service, version, topic("t"), topic("u"))
     assert [(each.error_code, each.name) for each in answer.topics] == [
@@ -85,7 +85,7 @@ async def test_metadata_is_refused_before_loading(nursery: trio.Nursery, version
 async def test_topics_without_a_name_are_refused_before_loading(
     nursery: trio.Nursery, version: int
 ) -> None:
-    """By their id, and a null name where the version's answers may have one."""
+    """By their id; a null name stays null if the version's answers allow it."""
     service = await start(nursery, is_loaded=False)
     answer = await metadata(service, version, topic(topic_id=UUID(int=9)))
     (refused,) = answer.topics
@@ -101,7 +101,7 @@ async def test_topics_without_a_name_are_refused_before_loading(
 async def test_describe_cluster_is_refused_before_loading(
     nursery: trio.Nursery, version: int
 ) -> None:
-    """At the top, with no node."""
+    """At the top, without nodes."""
     service = await start(nursery, is_loaded=False)
     answer = await describe_cluster(service, version)
     assert (answer.error_code, answer.error_message) == (NOT_READY, NOT_READY.text)
@@ -114,7 +114,7 @@ async def test_describe_cluster_is_refused_before_loading(
 async def test_find_coordinator_is_refused_before_loading(
     nursery: trio.Nursery, version: int
 ) -> None:
-    """Each key from version 4, the one key before; an unknown kind is not told from a known."""
+    """Each key from version 4, the one key before; an unknown type gets the same answer."""
     service = await start(nursery, is_loaded=False)
     keys = ["g", "h"] if version >= 4 else ["g"]
     for key_type in (0, 99):
@@ -149,7 +149,7 @@ async def test_super_users_are_served_before_loading(nursery: trio.Nursery) -> N
 
 
 async def test_all_are_served_once_the_acls_are_loaded(nursery: trio.Nursery) -> None:
-    """By what was loaded."""
+    """The answers follow the loaded ACLs."""
     service = await start(nursery, is_loaded=False)
     assert await service.describe(principal=ALICE) == REFUSED
     rule = on_cluster(Operation.DESCRIBE)
@@ -159,7 +159,7 @@ async def test_all_are_served_once_the_acls_are_loaded(nursery: trio.Nursery) ->
 
 
 async def test_every_request_is_timed_by_its_apis_name(nursery: trio.Nursery) -> None:
-    """Refused ones too."""
+    """Including refused ones."""
     service = await start(nursery, is_loaded=False)
     await service.describe(principal=ALICE)
     await metadata(service, 13)

@@ -1,4 +1,4 @@
-"""Envelope over the real handlers: whose rights count, what is told outside and what inside."""
+"""Envelope over the real handlers: whose rights count, and where errors are reported."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ async def forward(
 
 
 def created(answer: Any, version: int = 3) -> list[ApiError | None]:  # noqa: ANN401 - an entity
-    """Return what a forwarded creation was answered, its header seen to be of its version."""
+    """Return the answer to a forwarded creation, after checking its header's version."""
     assert answer.error_code == ErrorCode.NONE
     header = b"\0\0\0\x2a" + (b"\0" if version >= 2 else b"")
     assert answer.response_data.startswith(header)
@@ -106,7 +106,7 @@ def deleted(answer: Any) -> list[FilterResult]:  # noqa: ANN401 - an entity
 async def test_cluster_action_is_checked_before_anything_is_decoded(
     nursery: trio.Nursery, version: int
 ) -> None:
-    """Outer CLUSTER_AUTHORIZATION_FAILED to what is no Envelope at all."""
+    """Even a malformed Envelope gets an outer CLUSTER_AUTHORIZATION_FAILED."""
     service = await start(nursery, MAY_ALTER)
     for body in (NO_ENVELOPE, envelope(to_create(acl()), version=version)):
         answer = await forward_raw(service, body, version=version, forwarder=ALICE)
@@ -124,7 +124,7 @@ async def test_cluster_action_is_checked_before_anything_is_decoded(
 async def test_a_creation_is_carried(
     nursery: trio.Nursery, version: int, inner_version: int
 ) -> None:
-    """And answered behind the response header of its own version, flexible or not."""
+    """It is answered with the response header of its own version, flexible or not."""
     service = await start(nursery, MAY_FORWARD, MAY_ALTER)
     data = to_create(acl(), version=inner_version)
     answer = await forward(service, data, version=version)
@@ -134,7 +134,7 @@ async def test_a_creation_is_carried(
 
 
 async def test_a_deletion_is_carried(nursery: trio.Nursery) -> None:
-    """With a result a filter."""
+    """With one result per filter."""
     service = await start(nursery, MAY_FORWARD, MAY_ALTER, acl())
     answer = await forward(service, to_delete(AclFilter(resource_name="orders"), ANYTHING))
     assert [len(result.matches) for result in deleted(answer)] == [1, 3]
@@ -147,7 +147,7 @@ async def test_a_deletion_is_carried(nursery: trio.Nursery) -> None:
 async def test_other_apis_are_an_outer_invalid_request(
     nursery: trio.Nursery, version: int, api_key: int
 ) -> None:
-    """An Envelope in an Envelope too."""
+    """Including an Envelope in an Envelope."""
     service = await start(nursery, MAY_FORWARD, MAY_ALTER)
     data = inner(api_key, 1, envelope(to_create(acl())))
     answer = await forward(service, data, version=version)
@@ -182,7 +182,7 @@ async def test_what_cannot_be_opened_is_an_outer_error(
     code: ErrorCode,
     version: int,
 ) -> None:
-    """Bad address: 42; unparsable inner request: 35; bad principal: 97. The log says more."""
+    """Bad address: 42; unparsable inner request: 35; bad principal: 97. The log gives details."""
     caplog.set_level(logging.INFO)
     service = await start(nursery, MAY_FORWARD, MAY_ALTER)
     answer = await forward_raw(service, body, version=version)
@@ -194,7 +194,7 @@ async def test_what_cannot_be_opened_is_an_outer_error(
 
 
 async def test_what_is_no_envelope_ends_the_connection(nursery: trio.Nursery) -> None:
-    """As any request whose body is cut, once its sender may send one."""
+    """Like any truncated request, once its sender is authorized."""
     service = await start(nursery, MAY_FORWARD)
     with pytest.raises(DecodeError):
         await forward_raw(service, NO_ENVELOPE)
@@ -220,7 +220,7 @@ async def test_the_forwarder_that_is_not_yet_authorized_is_told_so_outside(
 async def test_an_inner_answer_that_is_not_ready_is_told_outside(
     nursery: trio.Nursery, version: int, code: ErrorCode, data: bytes
 ) -> None:
-    """A super user forwards for who is none: 801, -1 in version 0, lest it be taken as final."""
+    """A super user forwards for another user: 801, or -1 in version 0, so that it is retried."""
     service = await start(nursery, is_loaded=False)
     answer = await forward(service, data, version=version, forwarder=ROOT)
     assert (answer.error_code, answer.response_data) == (code, None)
@@ -233,7 +233,7 @@ async def test_an_inner_answer_that_is_not_ready_is_told_outside(
 async def test_an_inner_check_that_is_not_ready_is_told_outside(
     nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch, version: int, code: ErrorCode
 ) -> None:
-    """From an authorizer that serves all, and is not ready for this question."""
+    """From an authorizer that serves everyone, but is not ready for this question."""
     service = await start(nursery)
 
     def authorize(context: RequestContext, actions: list[Action]) -> list[bool]:
@@ -251,7 +251,7 @@ async def test_an_inner_check_that_is_not_ready_is_told_outside(
 async def test_an_inner_principal_that_is_not_served_yet_is_told_outside(
     nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch, version: int, code: ErrorCode
 ) -> None:
-    """By the gate that it would have met here, before its handler is asked."""
+    """By the gate that the principal would meet here, before its handler runs."""
     service = await start(nursery, MAY_FORWARD, MAY_ALTER)
     monkeypatch.setattr(service.authorizer, "serves", lambda principal: principal != ALICE)
     answer = await forward(service, to_create(acl()), version=version)
@@ -261,7 +261,7 @@ async def test_an_inner_principal_that_is_not_served_yet_is_told_outside(
 
 
 async def test_super_users_are_forwarded_before_loading(nursery: trio.Nursery) -> None:
-    """What they ask for waits for the ACLs, as if they had asked here."""
+    """Their requests wait for the ACLs, as if they had been sent here directly."""
     service = await start(nursery, is_loaded=False)
     answers: list[Any] = []
 
@@ -279,7 +279,7 @@ async def test_super_users_are_forwarded_before_loading(nursery: trio.Nursery) -
 
 @each_version
 async def test_all_other_inner_errors_stay_inside(nursery: trio.Nursery, version: int) -> None:
-    """Outer 0: an item's, and the refusal of all of them."""
+    """Outer 0, for an error of one item and for the refusal of all of them."""
     service = await start(nursery, MAY_FORWARD, MAY_ALTER)
     answer = await forward(service, to_create(acl(""), acl()), version=version)
     bad, good = created(answer)
@@ -291,7 +291,7 @@ async def test_all_other_inner_errors_stay_inside(nursery: trio.Nursery, version
 
 
 async def test_the_inner_principals_rights_count(nursery: trio.Nursery) -> None:
-    """Not the forwarder's: a super user's Envelope gives nobody rights, nor takes it any."""
+    """A super user's Envelope neither gives nor takes rights."""
     service = await start(nursery, MAY_FORWARD)
     for principal in (ALICE, BROKER, "User:*"):
         answer = await forward(service, to_create(acl()), principal=principal, forwarder=ROOT)
@@ -302,7 +302,7 @@ async def test_the_inner_principals_rights_count(nursery: trio.Nursery) -> None:
 
 
 async def test_the_inner_host_counts(nursery: trio.Nursery) -> None:
-    """That of the client, not of the forwarder."""
+    """The host is the client's, not the forwarder's."""
     for host, expected in ((HOST, None), ("10.0.0.1", REFUSED)):
         async with trio.open_nursery() as running:
             rule = Acl(ResourceType.CLUSTER, CLUSTER_NAME, 3, ALICE, host, Operation.ALTER, 3)
@@ -325,7 +325,7 @@ async def test_both_checks_are_audited(nursery: trio.Nursery) -> None:
 async def test_the_authorizer_is_told_all_of_the_inner_request(
     nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Client id and correlation id are its own, the listener is this one."""
+    """Client id and correlation id are the inner request's, the listener is this one."""
     service = await start(nursery)
     seen: list[RequestContext] = []
 
@@ -357,7 +357,7 @@ async def test_the_authorizer_is_told_all_of_the_inner_request(
 
 
 async def test_what_is_forwarded_waits_in_purgatory(nursery: trio.Nursery) -> None:
-    """And its wait is the Envelope's remote time."""
+    """Its wait is the Envelope's remote time."""
     service = await start(nursery, MAY_FORWARD, MAY_ALTER)
     async with trio.open_nursery() as asking:
         with service.log_held():
@@ -373,7 +373,7 @@ async def test_what_is_forwarded_waits_in_purgatory(nursery: trio.Nursery) -> No
 async def test_a_time_out_stays_inside(
     nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
 ) -> None:
-    """As any error of an item."""
+    """Like any error of an item."""
     service = await start(nursery, MAY_FORWARD, MAY_ALTER)
     with service.log_held():
         (late,) = created(await forward(service, to_create(acl())))
@@ -383,7 +383,7 @@ async def test_a_time_out_stays_inside(
 
 
 async def test_a_body_that_its_handler_refuses_is_unparsable(nursery: trio.Nursery) -> None:
-    """One with more items than it takes, say: its sender's fault, not the forwarder's."""
+    """For example with too many items: the client is at fault, not the forwarder."""
     service = await start(nursery, MAY_FORWARD)
 
     async def handle(request: KafkaRequest, context: RequestContext) -> Answer:

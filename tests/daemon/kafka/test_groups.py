@@ -1,4 +1,4 @@
-"""DescribeGroups, ListGroups: there are none, and only who may describe a group learns that."""
+"""DescribeGroups, ListGroups: no groups exist, and only authorized callers learn that."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def operations_of(group: SimpleNamespace) -> int:
 
 @pytest.mark.parametrize("version", DEAD_VERSIONS)
 async def test_a_group_that_may_be_described_is_dead(nursery: trio.Nursery, version: int) -> None:
-    """Error 0, no members; in the request's order, repeated where it was asked for twice."""
+    """Error 0, no members; in the request's order, with repetitions."""
     service = await start(nursery, on_group("g"), on_group("h", Operation.READ))
     groups = await told(service, version, "h", "g", "h")
     assert [(each.group_id, each.error_code, each.group_state) for each in groups] == [
@@ -75,7 +75,7 @@ async def test_a_group_that_may_be_described_is_dead(nursery: trio.Nursery, vers
 
 
 async def test_a_group_of_the_longest_name_is_answered(nursery: trio.Nursery) -> None:
-    """An error that quotes it is shortened: it would be too long a string."""
+    """An error that quotes the name is cut to the maximum length of a string."""
     service = await start(nursery)
     name = "g" * 0x7FFF
     (group,) = await told(service, 6, name, principal=ROOT)
@@ -103,7 +103,7 @@ async def test_from_version_6_a_group_that_may_be_described_is_not_found(
 async def test_a_group_that_may_not_be_described_is_denied(
     nursery: trio.Nursery, version: int
 ) -> None:
-    """GROUP_AUTHORIZATION_FAILED, no state, no operations; the others are answered all the same."""
+    """GROUP_AUTHORIZATION_FAILED, no state, no operations; other groups are answered."""
     service = await start(nursery, on_group("g"))
     hidden, seen = await told(service, version, "hidden", "g", wants_operations=version >= 3)
     assert (hidden.group_id, hidden.error_code, hidden.group_state) == (
@@ -137,7 +137,7 @@ async def test_a_group_that_may_not_be_described_is_denied(
 async def test_a_groups_operations_are_those_that_are_authorized(
     nursery: trio.Nursery, version: int, rules: list[Acl], operations: int
 ) -> None:
-    """KIP-430, implied ones with them; not asked for: INT32_MIN."""
+    """KIP-430, including implied ones; INT32_MIN if not requested."""
     service = await start(nursery, *rules)
     (group,) = await told(service, version, "g", wants_operations=True)
     assert operations_of(group) == operations
@@ -149,7 +149,7 @@ async def test_a_groups_operations_are_those_that_are_authorized(
 async def test_only_describe_is_audited_where_operations_are_asked_for(
     nursery: trio.Nursery,
 ) -> None:
-    """The questions about operations are no attempts: TRACE only, allowed or denied."""
+    """Questions about operations are not access attempts: TRACE only, allowed or denied."""
     service = await start(nursery, on_group())
     await told(service, 5, "g", "hidden", wants_operations=True)
     assert [
@@ -180,7 +180,7 @@ async def test_each_group_is_refused_before_loading(nursery: trio.Nursery, versi
 
 
 async def test_a_long_request_is_answered_from_one_state(nursery: trio.Nursery) -> None:
-    """An ACL that comes while it is answered changes nothing in it."""
+    """An ACL created meanwhile changes nothing in it."""
     service = await start(nursery, on_group("*"))
     names = [f"g{number}" for number in range(200 * GROUPS_PER_STEP)]
     created = trio.Event()
@@ -207,7 +207,7 @@ async def test_a_long_request_is_answered_from_one_state(nursery: trio.Nursery) 
 @pytest.mark.parametrize("version", APIS[ApiKey.LIST_GROUPS].versions)
 @pytest.mark.parametrize("is_loaded", [True, False])
 async def test_no_group_is_listed(nursery: trio.Nursery, version: int, is_loaded: bool) -> None:
-    """None, and no error, whoever asks; AUTHORIZER_NOT_READY before loading."""
+    """Every caller gets an empty list without an error; AUTHORIZER_NOT_READY before loading."""
     service = await start(nursery, is_loaded=is_loaded)
     for principal in (ALICE, ROOT):
         listed = await service.ask(
@@ -227,7 +227,7 @@ async def test_no_group_is_listed(nursery: trio.Nursery, version: int, is_loaded
 async def test_a_list_of_groups_is_no_failed_attempt(
     nursery: trio.Nursery, rules: list[Acl]
 ) -> None:
-    """As Kafka does, DESCRIBE of the cluster is audited where it is allowed, and only there."""
+    """As in Kafka, DESCRIBE of the cluster is audited only if it is allowed."""
     service = await start(nursery, *rules)
     await service.ask(ApiKey.LIST_GROUPS, 5, principal=ALICE, states_filter=(), types_filter=())
     is_allowed = rules == [on_cluster(Operation.DESCRIBE)]

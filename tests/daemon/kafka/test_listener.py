@@ -1,4 +1,4 @@
-"""The Kafka listener over real sockets: what a peer may send, and what becomes of it."""
+"""The Kafka listener over real sockets: what a peer may send, and how it is handled."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from tests.daemon.kafka_listener_service import (
 async def test_pipelined_requests_are_answered_in_order_one_at_a_time(
     nursery: trio.Nursery,
 ) -> None:
-    """However the bytes were cut."""
+    """However the bytes are split."""
     echo = free_echo()
     service = await start(nursery, echo)
     client = await service.connect()
@@ -53,7 +53,7 @@ async def test_pipelined_requests_are_answered_in_order_one_at_a_time(
 
 
 async def test_connections_do_not_wait_for_one_another(nursery: trio.Nursery) -> None:
-    """A slow request holds up what its own connection sends next, and nothing else."""
+    """A slow request delays only the later requests of its own connection."""
     echo = Echo()
     service = await start(nursery, echo)
     slow, quick = await service.connect(), await service.connect()
@@ -67,7 +67,7 @@ async def test_connections_do_not_wait_for_one_another(nursery: trio.Nursery) ->
 
 
 async def test_everyone_is_anonymous_where_nobody_has_to_log_in(nursery: trio.Nursery) -> None:
-    """From the address that the socket has."""
+    """The host is the socket's peer address."""
     echo = free_echo()
     service = await start(nursery, echo)
     await (await service.connect()).echo(b"")
@@ -83,7 +83,7 @@ async def test_everyone_is_anonymous_where_nobody_has_to_log_in(nursery: trio.Nu
 async def test_api_versions_tells_what_is_served(
     nursery: trio.Nursery, version: int, users: PlainUsers | None, is_controller: bool
 ) -> None:
-    """In every version, log-in or not; a controller's listener has more."""
+    """In every version, with or without a log-in; a controller's listener has more."""
     service = await start(nursery, users=users, is_controller=is_controller)
     client = await service.connect()
     software = {"client_software_name": "tests", "client_software_version": "1.0"}
@@ -100,7 +100,7 @@ async def test_api_versions_tells_what_is_served(
 async def test_an_unknown_version_of_api_versions_is_answered_in_version_0(
     nursery: trio.Nursery, version: int
 ) -> None:
-    """KIP-511: UNSUPPORTED_VERSION and the versions that there are; whatever else it held."""
+    """KIP-511: UNSUPPORTED_VERSION with the supported versions, whatever the body."""
     client = await (await start(nursery)).connect()
     await client.send(frame(struct.pack(">hhih", ApiKey.API_VERSIONS, version, 1, -1), b"\0future"))
     versions = answer(ApiKey.API_VERSIONS, 0, await client.receive())
@@ -117,7 +117,7 @@ async def test_an_unknown_version_of_api_versions_is_answered_in_version_0(
 async def test_software_by_a_bad_name_is_an_invalid_request(
     nursery: trio.Nursery, name: str, version: str
 ) -> None:
-    """KIP-511: and no more is said; the connection stays."""
+    """KIP-511: the answer has nothing else; the connection stays open."""
     client = await (await start(nursery)).connect()
     software = {"client_software_name": name, "client_software_version": version}
     refused = await client.ask(ApiKey.API_VERSIONS, 3, **software)
@@ -150,7 +150,7 @@ BAD_BYTES = {
 async def test_what_is_no_request_closes_its_own_connection_only(
     nursery: trio.Nursery, bad: bytes, users: PlainUsers | None
 ) -> None:
-    """Unanswered, as Kafka does; what stands behind it is not looked at."""
+    """As in Kafka it gets no answer; bytes after it are ignored."""
     echo = free_echo()
     service = await start(nursery, echo, users=users)
     other, client = await service.connect(), await service.connect()
@@ -189,7 +189,7 @@ class Faulty:
 async def test_a_fault_of_an_answer_costs_one_connection(
     nursery: trio.Nursery, caplog: pytest.LogCaptureFixture, error: Exception, level: str
 ) -> None:
-    """The peer's is told in a line, the daemon's own with its traceback."""
+    """A peer's fault is logged in one line, a fault of the daemon with its traceback."""
     caplog.set_level(logging.INFO)
     service = await start(nursery, Faulty(error))
     client, other = await service.connect(), await service.connect()
@@ -205,7 +205,7 @@ async def test_a_fault_of_an_answer_costs_one_connection(
 async def test_a_client_that_goes_away_is_forgotten(
     nursery: trio.Nursery, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Before, within or after a request, by end or by reset: no fault and no trace in the log."""
+    """Before, within or after a request, by end or by reset: no fault, and no log line."""
     caplog.set_level(logging.INFO)
     service = await start(nursery)
     for sent in (b"", b"\0\0", to_echo(b"x")[:-1], to_echo(b"x")):
@@ -227,7 +227,7 @@ async def test_a_client_that_goes_away_is_forgotten(
 async def test_a_peer_that_is_gone_before_it_is_looked_at_is_forgotten(
     nursery: trio.Nursery, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its address is not known any more, which is no fault of ours."""
+    """Its address cannot be read any more, which is not logged as a fault."""
 
     def getpeername(self: object) -> Any:  # noqa: ANN401 - a socket's address
         raise OSError("not connected")
@@ -256,7 +256,7 @@ async def test_a_peer_s_host_is_what_java_prints(
     peer: tuple[Any, ...],
     host: str,
 ) -> None:
-    """A link-local address ends in the number of the interface that its peer is reached by."""
+    """A link-local address ends with the number of the interface that leads to the peer."""
     echo = free_echo()
     service = await start(nursery, echo)
     client = await service.connect()
@@ -273,7 +273,7 @@ async def test_a_peer_s_host_is_what_java_prints(
 async def test_a_controllers_listener_closes_on_what_brokers_alone_serve(
     nursery: trio.Nursery, api_key: ApiKey
 ) -> None:
-    """As Kafka's do: such a request is of an API that is not enabled there."""
+    """As in Kafka: that API is not enabled there."""
     header = struct.pack(">hhih", api_key, 0, 7, -1)
     for is_controller in (True, False):
         echo = free_echo()

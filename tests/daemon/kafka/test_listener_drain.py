@@ -1,4 +1,4 @@
-"""A Kafka listener that ends: what is under way is answered, and waited for only so long."""
+"""The drain of a Kafka listener: requests under way are answered, within a time limit."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def test_a_drain_answers_what_is_under_way(nursery: trio.Nursery) -> None:
 
 
 async def test_a_drain_answers_what_has_arrived(nursery: trio.Nursery) -> None:
-    """A request that nobody has looked at yet does not make its connection idle."""
+    """An unread request keeps its connection from being idle."""
     service = await start(nursery)
     client = await service.connect()
     await client.echo(b"idle from here")
@@ -61,7 +61,7 @@ async def test_a_drain_waits_only_so_long(nursery: trio.Nursery) -> None:
 
 
 async def test_a_drain_of_nobody_ends_at_once(nursery: trio.Nursery) -> None:
-    """There is nothing to wait for."""
+    """Without connections the drain returns at once."""
     service = await start(nursery)
     with trio.fail_after(ENOUGH_S / 2):
         await service.listener.drain()

@@ -1,4 +1,4 @@
-"""What a Kafka listener bounds: connections, idleness, and peers that do not read."""
+"""The limits of a Kafka listener: connections, idleness, and peers that do not read."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ LARGE_BODY = bytes(64 * 1024 * 1024)
 
 
 async def test_connections_beyond_the_most_are_closed(nursery: trio.Nursery) -> None:
-    """And counted; as one ends another is taken."""
+    """They are counted; when one ends, another is accepted."""
     service = await start(nursery, max_connections=2)
     first, second = await service.connect(), await service.connect()
     await first.echo(b"1")
@@ -72,7 +72,7 @@ async def test_a_slow_answer_is_not_idleness(nursery: trio.Nursery) -> None:
 
 
 async def test_a_client_that_does_not_read_is_closed(nursery: trio.Nursery) -> None:
-    """It would hold its connection, and its answer's memory, for ever."""
+    """Otherwise it would hold its connection, and its answer's memory, forever."""
     echo = free_echo()
     echo.answers = lambda body: LARGE_BODY
     service = await start(nursery, echo, idle_timeout_ms=100)
@@ -84,7 +84,7 @@ async def test_a_client_that_does_not_read_is_closed(nursery: trio.Nursery) -> N
 
 
 async def test_a_large_answer_comes_whole(nursery: trio.Nursery) -> None:
-    """In pieces, to whoever reads it."""
+    """It is sent in chunks, to any client that reads it."""
     echo = free_echo()
     echo.answers = lambda body: LARGE_BODY[: 8 * 1024 * 1024] + body
     client = await (await start(nursery, echo)).connect()
@@ -97,7 +97,7 @@ async def test_a_large_answer_comes_whole(nursery: trio.Nursery) -> None:
 
 
 async def test_requests_before_the_log_in_do_not_extend_its_time(nursery: trio.Nursery) -> None:
-    """ApiVersions of an unknown version may be asked for again and again, until then."""
+    """ApiVersions of an unknown version may be repeated only until then."""
     service = await start(nursery, users=USERS, login_timeout_ms=300)
     known, client = await service.connect(), await service.connect()
     await known.log_in()
@@ -114,7 +114,7 @@ async def test_requests_before_the_log_in_do_not_extend_its_time(nursery: trio.N
 
 
 async def test_where_nobody_logs_in_the_first_request_has_its_time(nursery: trio.Nursery) -> None:
-    """A connection that asks stays, a silent one goes."""
+    """A connection that asks stays, a silent one is closed."""
     service = await start(nursery, login_timeout_ms=300)
     asking, silent = await service.connect(), await service.connect()
     await asking.echo(b"1")
@@ -126,7 +126,7 @@ async def test_where_nobody_logs_in_the_first_request_has_its_time(nursery: trio
 async def test_requests_before_the_log_in_take_no_memory_from_others(
     nursery: trio.Nursery,
 ) -> None:
-    """Half a log-in holds what every connection holds for free."""
+    """Half a log-in uses only the connection's free bytes."""
     service = await start(nursery, users=USERS)
     for _ in range(3):
         client = await service.connect()
