@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from typing import Final, TypeVar, cast
 from uuid import UUID
 
-from authorizerd.acl.steps import Steps
+from authorizerd.acl.steps import Steps, free
 from authorizerd.protocol import primitives as wire
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.kafka.step_sizes import BYTES_PER_STEP, ITEMS_PER_STEP
@@ -172,7 +172,11 @@ class BodyReader(WireReader):
         """Return, in steps, the results of ``read`` for the next ``count`` items."""
         items: list[T] = []
         for _ in range(count):
-            items.append(read(self))
+            try:
+                items.append(read(self))
+            except DecodeError:
+                yield from free(items)
+                raise
             if self.ends_step():
                 yield
         return items

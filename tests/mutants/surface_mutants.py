@@ -8,6 +8,16 @@ from tests.mutants.mutant import Mutant
 
 SURFACE_MUTANTS: Final = (
     Mutant(
+        name="items before a malformed one are freed at once",
+        file="protocol/kafka/body_reader.py",
+        text="                yield from free(items)\n",
+        becomes="",
+        found_by=(
+            "tests/protocol/kafka/test_body_reader.py"
+            "::test_items_before_a_malformed_one_are_freed_in_steps"
+        ),
+    ),
+    Mutant(
         name="a question of many lookups counts as one in a turn of the stream",
         file="daemon/decisions/stream_server.py",
         text="        return 1 + lookups // LOOKUPS_PER_QUESTION\n",

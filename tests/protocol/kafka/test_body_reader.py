@@ -1,13 +1,15 @@
 """Kafka's types in requests: as lenient as Kafka's readers, and bounded."""
 
 from collections.abc import Callable
+from itertools import pairwise
 from uuid import UUID
+from weakref import WeakSet
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from authorizerd.acl.steps import finish
+from authorizerd.acl.steps import ITEMS_FREED_PER_STEP, finish
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.kafka.body_reader import (
     ARRAY_ITEMS_MAX,
@@ -275,3 +277,28 @@ def test_items_are_read_in_steps() -> None:
     assert len(list(large.items(4, lambda each: each.take(BYTES_PER_STEP, "item")))) == 4
     both = reader(bytes(5))
     assert finish(both.items(5, lambda each: each.position)) == [0] * 5
+
+
+def test_items_before_a_malformed_one_are_freed_in_steps() -> None:
+    """To free many at once would take as long as it took to read them."""
+    count = 4 * ITEMS_FREED_PER_STEP
+    body = reader(bytes(count))
+    alive: WeakSet[_Item] = WeakSet()
+
+    def read(each: BodyReader) -> _Item:
+        each.int8("item")
+        item = _Item()
+        alive.add(item)
+        return item
+
+    held = [0]
+
+    with pytest.raises(DecodeError, match="item"):
+        held.extend(len(alive) for _ in body.items(count + 1, read))
+    held.append(0)
+    assert max(held) == count
+    assert max(a - b for a, b in pairwise(held)) <= ITEMS_FREED_PER_STEP
+
+
+class _Item:
+    """What a weak reference can be made to."""
