@@ -86,7 +86,7 @@ def _keeps_its_colons(text: bytes) -> bool:
 
 def _check_keys_one_by_one(text: bytes) -> None:
     try:
-        json.loads(text, object_pairs_hook=_check_members, parse_int=str, parse_float=str)
+        json.loads(text.decode(), object_pairs_hook=_check_members, parse_int=str, parse_float=str)
     except JSON_ERRORS:
         raise _malformed() from None
 

@@ -391,6 +391,13 @@ SURFACE_MUTANTS: Final = (
         ),
     ),
     Mutant(
+        name="a key may be half a surrogate pair",
+        file="protocol/decisions/json_keys.py",
+        text="json.loads(text.decode(), ",
+        becomes="json.loads(text, ",
+        found_by="tests/protocol/decisions/test_json_keys.py::test_a_key_that_is_not_utf8_is_rejected",
+    ),
+    Mutant(
         name="fractions in a question are computed",
         file="protocol/decisions/json_keys.py",
         text="Decoder(float_hook=len)",

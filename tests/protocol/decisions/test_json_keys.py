@@ -113,6 +113,15 @@ def test_a_text_without_a_repeated_key_is_accepted(text: str) -> None:
     assert not is_rejected(text)
 
 
+@pytest.mark.parametrize("key", [b"\xed\xa0\x80", b"\xff", b"\xc0\xa2"])
+def test_a_key_that_is_not_utf8_is_rejected(key: bytes) -> None:
+    """Half a surrogate pair too, which Python's own reader would take from bytes."""
+    with pytest.raises(JsonKeysError, match="malformed"):
+        check_keys(b'{"%b":1}' % key)
+    with pytest.raises(JsonKeysError, match="malformed"):
+        check_keys(b'{"a":{"%b":1},"b":"\\u003a"}' % key)
+
+
 @given(st.binary(max_size=40))
 def test_no_bytes_raise_another_error(text: bytes) -> None:
     """Bytes that are not JSON are rejected, or accepted without harm."""
