@@ -49,7 +49,7 @@ EVALUATIONS_PATH: Final = "/access/v1/evaluations"
 
 _JSON: Final = "application/json"
 _REQUEST_ID: Final = b"x-request-id"
-_SLICE_BYTES_MAX: Final = 32 * 1024
+_SLICE_BYTES_MAX: Final = 16 * 1024
 _EVALUATION_BYTES: Final = 512
 """What one evaluation costs beside reading its text, in bytes of text."""
 _LOOKUPS_PER_EVALUATION: Final = 32

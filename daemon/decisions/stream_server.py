@@ -45,7 +45,7 @@ from authorizerd.protocol.decisions.stream import (
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 
 SURFACE: Final = "Stream"
-QUESTIONS_PER_TURN: Final = 256
+QUESTIONS_PER_TURN: Final = 128
 LOOKUPS_PER_QUESTION: Final = 8
 """A question counts as one more for each so many lookups that it may take."""
 QUESTIONS_PER_FRAME: Final = 4

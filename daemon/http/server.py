@@ -30,7 +30,7 @@ from authorizerd.protocol.http.request_head import BadRequest, HttpLimits
 
 Handler = Callable[[Request], Awaitable[Response]]
 
-ANSWERS_IN_A_TURN_MAX: Final = 64
+ANSWERS_IN_A_TURN_MAX: Final = 16
 ANSWER_BYTES_IN_A_TURN_MAX: Final = 64 * 1024
 
 _TOO_MANY: Final = encode_response(

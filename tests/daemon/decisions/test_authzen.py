@@ -104,7 +104,7 @@ async def test_a_long_request_yields_by_the_length_of_its_evaluations(
             await trio.lowlevel.checkpoint()
             longest = max(longest, read - before)
     assert json.loads(answers[0].body)["evaluations"][count - 1]["decision"]
-    assert longest <= 2 * 33_000  # the loop shuffles its tasks
+    assert longest <= 2 * max(size + 100, 16 * 1024)  # the loop shuffles its tasks
 
 
 def with_prefixes(count: int) -> AclSnapshot:
