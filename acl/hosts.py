@@ -10,11 +10,13 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
+from struct import unpack
 
 HOSTS_CACHED = 4096
 TEXT_CHARACTERS_MAX = 128
 """Longer than any address with a zone. The limit keeps other texts out of the cache."""
 
+_GROUPS = ":".join(["%x"] * 8)
 _ZONE = re.compile(r"[!-$&-.0-~]+")
 """A network interface's name or number: visible ASCII without a slash or a second percent sign."""
 
@@ -42,7 +44,7 @@ def _host_address(text: str) -> str | None:
         return None
     if percent and not (address.is_link_local and _ZONE.fullmatch(zone)):
         return None
-    if address.ipv4_mapped is not None:
-        return str(address.ipv4_mapped)
-    groups = (format(int(group, 16), "x") for group in address.exploded.split(":"))
-    return ":".join(groups) + percent + zone
+    mapped = address.ipv4_mapped
+    if mapped is not None:
+        return str(mapped)
+    return _GROUPS % unpack(">8H", address.packed) + percent + zone

@@ -51,8 +51,10 @@ def test_a_text_that_is_not_an_address_gives_none(text: str) -> None:
 @given(st.integers(0, 2**128 - 1))
 def test_a_printed_address_prints_as_itself(number: int) -> None:
     """So a host that was normalised once stays as it is."""
-    printed = host_address(str(IPv6Address(number)))
+    address = IPv6Address(number)
+    printed = host_address(str(address))
     assert printed is not None
+    assert address.ipv4_mapped or IPv6Address(printed) == address
     assert host_address(printed) == printed
 
 
