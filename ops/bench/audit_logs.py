@@ -1,7 +1,7 @@
 """Audit logs as a busy broker writes them, for the pipeline to read: of any length, never random.
 
-Law: each line is what Kafka's audit logger writes of a real decision by the set ``kind``, so that
-a what-if of the same ACLs must find no difference. Few tuples make most of the lines, as in
+**Invariant:** each line is what Kafka's audit logger writes of a real decision by the set ``kind``,
+so that a what-if of the same ACLs must find no difference. Few tuples make most of the lines, as in
 production: the n-th most frequent comes about 1/n as often as the first.
 """
 
@@ -22,7 +22,7 @@ from ops.bench.sets import kind
 
 DISTINCT_MAX: Final = 200_000
 LINES_PER_SECOND: Final = 1000
-"""How densely the lines stand in time: 5 million are 83 minutes of traffic."""
+"""Lines per second of traffic: 5 million lines are 83 minutes."""
 
 _BEGIN_S: Final = 1_760_000_000
 _LINES_PER_CHUNK: Final = 100_000

@@ -1,6 +1,7 @@
 """Decisions over HTTP: the daemon's AuthZEN endpoints beside Open Policy Agent on the same ACLs.
 
-Law: before anything is timed, each server has answered every question as ``acl.decision`` does.
+**Invariant:** before anything is timed, each server has answered every question as ``acl.decision``
+does.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ SURFACE: Final = Surface(
 LEANING_SURFACE: Final = replace(
     SURFACE, many=lambda evaluations: {"context": {}, "evaluations": evaluations}
 )
-"""Evaluations that might lean on a default, so that none is found by its own text."""
+"""Evaluations with a default beside them, so that the answer cache never contains their text."""
 
 
 def _worded_as_plugin(question: Question) -> dict[str, Any]:

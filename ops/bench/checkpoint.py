@@ -1,8 +1,9 @@
 """A log directory that holds one checkpoint of a set, written as Kafka writes its own.
 
-Law: the batches are as large as Kafka makes them, since the size of a batch is what the reader's
-memory and the event loop's longest stretch hang on: its snapshot writer fills each one up to 8 MiB.
-So is their order: Kafka writes a hash map, so that neighbours in the file have nothing in common.
+**Invariant:** the batches are as large as Kafka makes them, since the size of a batch is what the
+reader's memory and the event loop's longest stretch depend on: its snapshot writer fills each one up
+to 8 MiB. So is their order: Kafka writes a hash map, so that neighbours in the file have nothing in
+common.
 
 Source: KIP-630; Kafka 4.3 RecordsSnapshotWriter, KafkaRaftClient.MAX_BATCH_SIZE_BYTES, AclsImage.
 """
@@ -31,7 +32,7 @@ _TIMESTAMP_MS: Final = 1_767_225_600_000
 _HEADER_VALUE: Final = bytes(2) + _TIMESTAMP_MS.to_bytes(8, "big") + bytes(1)
 _FOOTER_VALUE: Final = bytes(3)
 _FRAMING_BYTES_MAX: Final = 11
-"""What a record adds to its value: sizes, deltas, a null key, no headers."""
+"""Bytes that a record adds to its value: sizes, deltas, a null key, no headers."""
 
 
 def write_checkpoint(log_dir: Path, added: Iterable[AclAdded]) -> Path:

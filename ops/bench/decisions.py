@@ -1,6 +1,6 @@
 """Decisions in process: ``acl.decision`` beside Kafka's StandardAuthorizer, on the same set.
 
-Law: before anything is timed, both have given the same answer to every question.
+**Invariant:** before anything is timed, both have given the same answer to every question.
 
 Both are timed in rounds over all questions of a set, by the CPU time of the thread that asks, so
 that what else runs on the machine lengthens neither.
@@ -70,7 +70,7 @@ def check_agreement(ours: str, theirs: str, questions: Sequence[Question], peer_
 def measure_decisions(
     acl_set: AclSet, snapshot: AclSnapshot, peer: KafkaPeer, directory: Path, seconds: float
 ) -> list[Line]:
-    """Return the lines of one set, whose own lines stand in ``directory``.
+    """Return the result lines of one set, whose input lines are in ``directory``.
 
     Raises:
         DisagreementError: the peer answers a question differently.

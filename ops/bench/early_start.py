@@ -72,7 +72,7 @@ _VERSIONS: Final = {
 
 
 class EarlyStart(msgspec.Struct, frozen=True):
-    """What one start was like; ``opened_s`` are seconds from its beginning, by endpoint.
+    """Hold the measurements of one start; ``opened_s`` are seconds since its begin, by endpoint.
 
     ``refused`` is how many requests of somebody else's got AUTHORIZER_NOT_READY; after the first
     that did not, none did.
@@ -109,7 +109,7 @@ class _Client:
         return finish(decode_response(api_key, version, response.body))
 
     def is_refused(self) -> bool:
-        """Say whether this client is told that the ACLs are not loaded."""
+        """Return True if the daemon tells this client that the ACLs are not loaded."""
         api_key, fields = _ASKED[0]
         return bool(self.ask(api_key, **fields).error_code == ErrorCode.AUTHORIZER_NOT_READY)
 

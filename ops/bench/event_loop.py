@@ -31,7 +31,7 @@ TICK_SECONDS: Final = 0.001
 
 
 class Spans(msgspec.Struct, frozen=True):
-    """What many spans come to, in ms; the CPU times are the loop thread's."""
+    """Sum up many spans, in ms; CPU times are those of the loop's thread."""
 
     count: int
     wall_max: float

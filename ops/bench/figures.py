@@ -1,7 +1,7 @@
 """Figures and the table of them: what was measured, beside whom.
 
-Law: a peer's figure stands in the table only if this run measured it; otherwise the reason stands
-there. The ratio says how many times better ours is, whichever way better lies.
+**Invariant:** a peer's figure stands in the table only if this run measured it; otherwise the
+reason stands there. The ratio says how many times better ours is, whichever way better lies.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Peer(msgspec.Struct, frozen=True):
 
 
 class Absent(msgspec.Struct, frozen=True):
-    """What a peer's measurement is where there is none."""
+    """Stands for a missing measurement of a peer."""
 
     reason: str
 

@@ -37,7 +37,7 @@ _BATCH_MAX: Final = 16
 class Flood(Enum):
     """``IDLE`` connects and is silent. ``READERS`` ask for much and read nothing. ``WRITERS`` send
     all of a large request but its last byte, slowly from then on. ``OVERSIZED`` announce too much,
-    ``ENDLESS`` never come to an end; both connect anew when they are refused. ``RATE`` asks more
+    ``ENDLESS`` never come to an end; both reconnect when they are refused. ``RATE`` asks more
     often than can be answered.
     """
 
@@ -170,7 +170,7 @@ class _Flooder:
                 self._guarded(connection, self._read)
             elif events & (select.EPOLLRDHUP | select.EPOLLHUP | select.EPOLLERR):
                 self._end(connection)
-            else:  # nothing is read, and it is not to be told of again
+            else:  # nothing is read; do not report it again
                 self._poll.modify(descriptor, select.EPOLLRDHUP)
 
     def _read(self, connection: _Connection) -> None:

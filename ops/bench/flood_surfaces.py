@@ -271,7 +271,7 @@ def _kafka(configuration: Configuration) -> Surface:
             {"include_cluster_authorized_operations": False, "endpoint_type": 1},
         ),
         costly=describe,
-        # What stands behind a request's fields is passed over, as Kafka does.
+        # Bytes after a request's fields are ignored, as in Kafka.
         largest=limit.to_bytes(SIZE_BYTES, "big") + describe[SIZE_BYTES:].ljust(limit, b"\0"),
         oversized=(limit + 1).to_bytes(SIZE_BYTES, "big"),
         endless=((limit.to_bytes(SIZE_BYTES, "big"), b"\0" * 1024),),

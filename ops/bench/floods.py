@@ -2,10 +2,11 @@
 
     python -m ops.bench.floods [--quick] [--directory DIRECTORY]
 
-Law: the peak of the daemon's memory stands beside what it takes at rest plus the sum of the bounds
-that are configured (``config.bounds``), and is under it, or the run fails. The polite client asks
-200 times a second at most, on one connection that it had before the flood; its times are what the
-daemon, the flood and the client make of the cores they share, the flood being the nicest of them.
+**Invariant:** the peak of the daemon's memory stands beside what it takes at rest plus the sum of
+the bounds that are configured (``config.bounds``), and is under it, or the run fails. The polite
+client asks 200 times a second at most, on one connection that it had before the flood; its times
+are what the daemon, the flood and the client make of the cores they share, the flood being the
+nicest of them.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ _HELD_BACK: Final = 1024
 """How much of a largest request slow writers keep to themselves, to let it trickle."""
 
 _SETTINGS: Final = {
-    # Whoever connects may list all ACLs: a listener's largest answer.
+    # Every client may list all ACLs: a listener's largest answer.
     "super.users": "User:ANONYMOUS",
     "connections.max.idle.ms": "3000",
     "authorizerd.http.header.timeout.ms": "2000",
@@ -94,7 +95,7 @@ class Flooded:
         self.allowed_bytes = memory_bound_bytes(configuration, acls * _ANSWER_BYTES_EACH)
 
     def begin_peak(self) -> None:
-        """Let the peak begin anew. Source: proc(5), ``/proc/<pid>/clear_refs``."""
+        """Reset the peak of the memory. Source: proc(5), ``/proc/<pid>/clear_refs``."""
         Path(f"/proc/{self._daemon.process_id}/clear_refs").write_text("5")
 
     def peak_bytes(self) -> int:
@@ -108,7 +109,7 @@ class Flooded:
         return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{name}:"))
 
     def open_connections(self) -> int:
-        """Return how many connections are open, but for the one that asks."""
+        """Return the number of open connections, except the one that asks."""
         names = (("http", HTTP), ("http", ADMIN), ("stream", STREAM), ("kafka", KAFKA))
         return (
             sum(

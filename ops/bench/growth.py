@@ -42,7 +42,7 @@ _OURS: Final = "authorizerd"
 
 
 class GrowthReport(msgspec.Struct, frozen=True):
-    """What one process measured at one size."""
+    """Hold the measurements of one process at one size."""
 
     loading: LoadReport
     decision: Timing

@@ -7,7 +7,7 @@ most that the server can do, and how long an answer takes then.
     python -m ops.bench.http_load HOST:PORT PATH BODIES CONNECTIONS SECONDS [TOKEN]
 
 ``BODIES`` is a file of JSON texts, one a line; the connections share them out. ``TOKEN`` is a file
-that holds the token of whoever asks.
+that contains the caller's token.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ _TIMEOUT_SECONDS: Final = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surface:
-    """What a server understands: ``one`` words a question, ``many`` joins several so worded."""
+    """Describe a server's API: ``one`` formats a question, ``many`` joins several of them."""
 
     name: str
     one_path: str
@@ -33,7 +33,7 @@ class Surface:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """One way to ask: so many connections, so many questions a request."""
+    """Describe a load: the number of connections, and of questions per request."""
 
     connections: int
     each: int
@@ -44,7 +44,7 @@ class Load:
 
 
 class Driven(msgspec.Struct, frozen=True):
-    """What a load came to; times are a request's, ``cpu_us`` the server's for one decision."""
+    """Hold a load's results: times per request, and ``cpu_us`` of the server per decision."""
 
     decisions_per_second: float
     p50_ms: float

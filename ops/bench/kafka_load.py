@@ -129,7 +129,7 @@ class Client:
 
         Raises:
             LoadError: the server closed the connection.
-            DecodeError: what came is no answer.
+            DecodeError: the bytes are not a valid answer.
         """
         data = self.socket.recv(_RECEIVE_BYTES)
         if not data:

@@ -61,7 +61,7 @@ class KafkaPeer:
     classpath: str | Absent
 
     def decisions(self, directory: Path, set_name: str, seconds: float) -> Decisions | Absent:
-        """Measure the decisions of a set whose lines stand in ``directory``."""
+        """Measure the decisions of a set whose lines are in ``directory``."""
         return self._run(Decisions, "decisions", directory, set_name, str(seconds))
 
     def state(self, directory: Path, set_name: str) -> State | Absent:

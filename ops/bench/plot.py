@@ -1,7 +1,7 @@
 """Curves over logarithmic axes, as an SVG that any browser shows: no network, no library.
 
-Law: an axis covers whole powers of ten, each with a line and its number, so that curves in
-different files can be compared by eye.
+**Invariant:** an axis covers whole powers of ten, each with a line and its number, so that curves
+in different files can be compared by eye.
 """
 
 from __future__ import annotations

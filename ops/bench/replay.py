@@ -1,7 +1,7 @@
 """The pipeline on generated audit logs: ingest and what-if beside DuckDB and grep on the same file.
 
-Law: before a figure counts, the same ACLs have changed nothing, and the peer has found as many
-events that fewer ACLs would deny.
+**Invariant:** before a figure counts, the same ACLs have changed nothing, and the peer has found as
+many events that fewer ACLs would deny.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     python -m ops.bench.replay_load LOG DIRECTORY TARGET PROCESS_ID
 
-Law: every answer is the recorded one, or the run fails. Daemon and Spark share the machine's
-cores, so the CPU-seconds of each are told beside what came of it.
+**Invariant:** every answer is the recorded one, or the run fails. Daemon and Spark share the
+machine's cores, so the CPU-seconds of each are told beside what came of it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The sets that everything here is measured on: ACLs and the questions put to them.
 
-Law: a set is the same on every machine and in every run; nothing in it is random. Its shape
-decides what it shows: ``kind`` has many principals and few rules on a name, ``wide`` has few
+**Invariant:** a set is the same on every machine and in every run; nothing in it is random. Its
+shape decides what it shows: ``kind`` has many principals and few rules on a name, ``wide`` has few
 principals, and a tenth as many rules on the literal ``*`` as there are resources.
 """
 
@@ -43,7 +43,7 @@ _encode: Final = msgspec.json.Encoder().encode
 
 @dataclass(frozen=True, slots=True)
 class AclSet:
-    """``acls`` and ``questions`` begin anew at each call."""
+    """Describe a set; each call of ``acls`` and ``questions`` returns a new iterator."""
 
     name: str
     acls: Callable[[], Iterator[Acl]]

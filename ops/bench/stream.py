@@ -1,6 +1,7 @@
-"""Decisions over the decision stream, so many questions a frame.
+"""Benchmark decisions over the decision stream, with several questions per frame.
 
-Law: before anything is timed, the stream has answered every question as ``acl.decision`` does.
+**Invariant:** before anything is timed, the stream has answered every question as ``acl.decision``
+does.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from ops.stream_client.errors import StreamError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamLoad:
-    """So many questions a frame, and so many frames in flight on each connection."""
+    """Describe a load: questions per frame, and frames in flight per connection."""
 
     each: int
     in_flight: int

@@ -1,4 +1,4 @@
-"""A load generator for the decision stream: one connection, so many frames in flight.
+"""Generate load on the decision stream: one connection with several frames in flight.
 
 It is a process of its own, and sends frames that were encoded before, so that it takes as little as
 can be from what it measures.
@@ -6,7 +6,7 @@ can be from what it measures.
     python -m ops.bench.stream_load HOST:PORT FRAMES IN_FLIGHT SECONDS [TOKEN]
 
 ``FRAMES`` is a file of whole frames, one behind the other, each of equally many questions;
-``TOKEN`` one that holds the token of whoever asks.
+``TOKEN`` one that contains the caller's token.
 """
 
 from __future__ import annotations

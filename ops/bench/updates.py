@@ -64,7 +64,7 @@ _QUESTION: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateLoad:
-    """So many clients, so many ACLs a request."""
+    """Describe a load: the number of clients, and of ACLs per request."""
 
     clients: int
     bindings: int

@@ -1,1 +1,1 @@
-"""The daemon in a container: what stands beside it there, in the same image."""
+"""Tools that run beside the daemon in a container, from the same image."""

@@ -1,8 +1,8 @@
 """A port that others reach, which hands on the daemon's /metrics and nothing else.
 
-Law: one caller at a time, each for a few seconds at most, and no path but /metrics. The admin port
-trusts whoever reaches it and therefore is loopback alone; a scraper on another machine reaches this
-one, which runs beside the daemon, in the same network namespace.
+**Invariant:** one caller at a time, each for a few seconds at most, and no path but /metrics. The
+admin port trusts whoever reaches it and therefore is loopback alone; a scraper on another machine
+reaches this one, which runs beside the daemon, in the same network namespace.
 
     python -I -m authorizerd.container.metrics_port --listen 0.0.0.0:9182
 """
@@ -52,7 +52,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *arguments: Any) -> None:  # noqa: ANN401 - as inherited
-        """Say nothing: a scrape every few seconds is no news."""
+        """Log nothing: scrapes arrive every few seconds."""
 
 
 class MetricsPort(HTTPServer):

@@ -1,7 +1,7 @@
 """What must be done once before the daemon starts in a container: its configuration, and its log.
 
-Law: a log directory that is formatted is left alone. A configuration may come in parts, so that
-what is secret in it (passwords of SASL users) stands in another file than the rest.
+**Invariant:** a log directory that is formatted is left alone. A configuration may come in parts,
+so that what is secret in it (passwords of SASL users) stands in another file than the rest.
 
     python -I -m authorizerd.container.prepare --config /run/authorizerd/server.properties PART…
 """
@@ -47,7 +47,7 @@ def join(parts: Sequence[Path], config: Path) -> Path:
 
     Raises:
         OSError: a part cannot be read, or ``config`` not be written.
-        ConfigurationError: together they are no configuration.
+        ConfigurationError: the joined parts are not a valid configuration.
     """
     text = "".join(f"{part.read_text(ENCODING).rstrip()}\n" for part in parts)
     log_dir = Path(parse(text, source=str(config)).metadata_log_dir)

@@ -1,7 +1,8 @@
 """Whether the daemon of this container is alive, or ready: exit code 0 where it says so.
 
-Law: it asks the admin port over loopback, as that port demands, and needs nothing but Python. It is
-for HEALTHCHECK and for probes, which run it every few seconds: hence no import of the daemon.
+**Invariant:** it asks the admin port over loopback, as that port demands, and needs nothing but
+Python. It is for HEALTHCHECK and for probes, which run it every few seconds: hence no import of the
+daemon.
 
     python -I -m authorizerd.container.probe /readyz
 """

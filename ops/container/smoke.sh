@@ -90,7 +90,7 @@ def asked(headers):
                        {"Content-Type": "application/json", **headers})
     response = connection.getresponse()
     return response.status, response.read()
-assert asked({})[0] == 401, "it decides for whoever shows no token"
+assert asked({})[0] == 401, "it decides for callers without a token"
 status, body = asked({"Authorization": "Bearer " + sys.argv[1]})
 assert status == 200 and json.loads(body)["decision"] is False, (status, body)
 ' "$token" || fail "decisions are not as they should be"

@@ -22,7 +22,7 @@ CONFIG: Final = f"""\
 # Written by `make run`. Keys are Kafka's own where Kafka has one.
 node.id={NODE_ID}
 log.dirs={FOLDER}/log
-# Whoever connects without a name may do everything: right for an example on loopback alone.
+# Every client without a log-in may do everything: fine for an example on loopback only.
 super.users=User:ANONYMOUS
 """
 PATH: Final = "/access/v1/evaluation"

@@ -66,7 +66,7 @@ ACLS: Final = (
 
 
 def write_log(log_dir: Path) -> None:
-    """Write the log below ``log_dir``, over what stands there."""
+    """Write the log to ``log_dir``, and overwrite what is there."""
     directory = log_dir / METADATA_TOPIC_DIRECTORY
     directory.mkdir(parents=True, exist_ok=True)
     version = FeatureLevel(METADATA_VERSION_FEATURE, METADATA_VERSION_KNOWN)

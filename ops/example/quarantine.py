@@ -1,4 +1,4 @@
-"""An authorizer of one's own: whoever is in quarantine may do nothing; the ACLs judge all others.
+"""A custom authorizer: deny everything to quarantined principals, else ask the ACLs.
 
 Configured by::
 

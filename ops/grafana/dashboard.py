@@ -1,6 +1,6 @@
 """The dashboard, as Grafana reads it, from a table of its panels.
 
-``python -m ops.grafana.dashboard > ops/grafana/dashboards/authorizerd.json`` writes it anew; a test
+``python -m ops.grafana.dashboard > ops/grafana/dashboards/authorizerd.json`` updates it; a test
 compares the two, and every query with what the daemon exports.
 """
 

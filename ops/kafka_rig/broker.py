@@ -1,7 +1,7 @@
 """A combined broker and controller on 127.0.0.1, from its formatted directory to its end.
 
-Law: a broker that was started here is ended here, by its own process id: SIGTERM first, SIGKILL
-where that is not heard in time.
+**Invariant:** a broker that was started here is ended here, by its own process id: SIGTERM first,
+SIGKILL where that is not heard in time.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _BROKER_PROPERTIES: Final = {
     "share.coordinator.state.topic.replication.factor": "1",
     "share.coordinator.state.topic.min.isr": "1",
 }
-"""What a lone node needs, and what makes it quick."""
+"""Settings that a single node needs, and settings that speed it up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

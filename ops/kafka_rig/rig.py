@@ -1,7 +1,7 @@
 """Apache Kafka 4.3.1 as it comes from Maven: the class path, and its programs run to their end.
 
-Law: where Java, Maven or the jars cannot be had the rig is absent, with the reason. Nothing ever
-stands in for Kafka, and nothing is waited for without an end.
+**Invariant:** where Java, Maven or the jars cannot be had the rig is absent, with the reason.
+Nothing ever stands in for Kafka, and nothing is waited for without an end.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Absent:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What a program printed, and its exit code."""
+    """Hold a program's output and exit code."""
 
     exit_code: int
     stdout: str

@@ -1,7 +1,7 @@
 """Completion of the command line for bash, zsh and fish.
 
-Law: no program is run to complete a word, the daemon's own least of all, and what a help says is
-quoted: a shell never takes it for a command.
+**Invariant:** no program is run to complete a word, the daemon's own least of all, and what a help
+says is quoted: a shell never takes it for a command.
 """
 
 from __future__ import annotations

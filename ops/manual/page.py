@@ -1,6 +1,6 @@
 """The manual page, in man(7)'s macros.
 
-Law: no text of ours is taken for a request of troff's.
+**Invariant:** no text of ours is taken for a request of troff's.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """What can be typed: every command with its options, as values that pages are made of.
 
-Law: it is read from the parsers that read the command line, so nothing is said that is not so.
+**Invariant:** it is read from the parsers that read the command line, so nothing is said that is
+not so.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ class Option:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """``words`` are all that is typed before the options; ``commands`` what may stand there."""
+    """Describe a command: ``words`` precede the options, ``commands`` are its subcommands."""
 
     words: tuple[str, ...]
     help: str

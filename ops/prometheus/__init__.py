@@ -1,1 +1,1 @@
-"""What Prometheus is told of the daemon: its metrics in a table, rules, and their tests."""
+"""Monitoring with Prometheus: the catalogue of metrics, the rules, and their tests."""

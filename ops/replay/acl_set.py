@@ -1,6 +1,7 @@
 """A set of ACLs as a value: what a source gave, how it is identified, and under which settings.
 
-Law: two sets with equal ACLs have equal digests, wherever they were read and in whatever order.
+**Invariant:** two sets with equal ACLs have equal digests, wherever they were read and in whatever
+order.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """How a job's driver speaks to whoever started it: each line says by its beginning whom it is for.
 
-Law: Spark merges what a Python driver writes to its two streams, and its own log stands between.
-These beginnings alone take them apart again.
+**Invariant:** Spark merges what a Python driver writes to its two streams, and its own log stands
+between. These beginnings alone take them apart again.
 """
 
 from __future__ import annotations

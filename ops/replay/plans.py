@@ -1,8 +1,9 @@
 """What a job is told: read and checked where the command is run, carried to it as one JSON file.
 
-Law: a plan is complete. A job reads no configuration, no ACLs and no clock of the machine that
-its command was typed on. Its tag is the command's name, the job's module and, with ``.json``, the
-summary that the job writes last into ``out``; ``overwrite`` says that ``out`` may hold something.
+**Invariant:** a plan is complete. A job reads no configuration, no ACLs and no clock of the machine
+that its command was typed on. Its tag is the command's name, the job's module and, with ``.json``,
+the summary that the job writes last into ``out``; ``overwrite`` says that ``out`` may hold
+something.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """``make replay-demo``: a real broker's traffic through the whole pipeline, each step checked.
 
-Law: every step is the command as anybody types it. What an earlier run left is replaced; the exit
-code is 1 if anything is not as it must be.
+**Invariant:** every step is the command as anybody types it. What an earlier run left is replaced;
+the exit code is 1 if anything is not as it must be.
 """
 
 from __future__ import annotations

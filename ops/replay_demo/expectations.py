@@ -1,6 +1,6 @@
 """What each command must find in the recording; the figures are facts of it, counted elsewhere.
 
-Law: a result that is not as it must be ends the demonstration.
+**Invariant:** a result that is not as it must be ends the demonstration.
 """
 
 from __future__ import annotations

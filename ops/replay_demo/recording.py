@@ -1,6 +1,6 @@
 """The recording that the demonstration works on: a broker's metadata log and its audit log.
 
-Law: it is read only. What a daemon gets is a log of its own, with the ACLs of one moment.
+**Invariant:** it is read only. What a daemon gets is a log of its own, with the ACLs of one moment.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""What the words after ``authorizerd replay`` mean: a plan for a job, and how Spark runs it."""
+"""Parse the arguments of ``authorizerd replay`` into a plan for a job and for Spark."""

@@ -1,6 +1,7 @@
 """The options that name sets of ACLs, and the reading of what they name.
 
-Law: a source is read once, here. A job never sees where ACLs came from, only what they are.
+**Invariant:** a source is read once, here. A job never sees where ACLs came from, only what they
+are.
 """
 
 from __future__ import annotations

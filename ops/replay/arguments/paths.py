@@ -1,8 +1,8 @@
 """Paths and URIs of events and results.
 
-Law: a path without a scheme is this machine's only where the master is; it is made absolute there,
-since Spark would take it from wherever its own processes were started. Elsewhere it is left to
-the cluster, whose default file system it names.
+**Invariant:** a path without a scheme is this machine's only where the master is; it is made
+absolute there, since Spark would take it from wherever its own processes were started. Elsewhere it
+is left to the cluster, whose default file system it names.
 """
 
 from __future__ import annotations

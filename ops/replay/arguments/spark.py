@@ -1,6 +1,7 @@
 """The options that every job has: where Spark runs it, and with what.
 
-Law: what is not named here can be said with ``--conf``, which wins over what is chosen here.
+**Invariant:** what is not named here can be said with ``--conf``, which wins over what is chosen
+here.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What a candidate set of ACLs would decide otherwise, batch by batch of distinct tuples.
+"""Find the decisions that a candidate set of ACLs changes, per batch of distinct tuples.
 
-Law: a tuple changes where the candidate denies what was allowed, or allows what was denied, and
-only then; a rule is looked for only where something changed.
+**Invariant:** a tuple changes where the candidate denies what was allowed, or allows what was
+denied, and only then; a rule is looked for only where something changed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NEWLY_ALLOWED: Final = "newly_allowed"
 
 _OF_ALL: Final = ("events", "first_at", "last_at")
 FIGURES: Final = (*_OF_ALL, "rule")
-"""What a tuple holds of its allowed and of its denied events: ``allowed_events`` and so on."""
+"""Columns of a tuple about its allowed and denied events, such as ``allowed_events``."""
 
 _TIME: Final = pa.timestamp("us", tz="UTC")
 CHANGES_SCHEMA: Final = pa.schema(

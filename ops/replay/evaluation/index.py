@@ -1,8 +1,8 @@
 """The index that a worker process judges by: packed where a job is started, built where it is used.
 
-Law: equal ACLs under equal settings are indexed once in a process, however many tasks it runs. The
-ACLs travel packed, not as the index: to read 505,000 of them and build it takes no longer than to
-read the index itself, and the index would be three times as large on its way.
+**Invariant:** equal ACLs under equal settings are indexed once in a process, however many tasks it
+runs. The ACLs travel packed, not as the index: to read 505,000 of them and build it takes no longer
+than to read the index itself, and the index would be three times as large on its way.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _decoder: Final = msgspec.msgpack.Decoder(list[Acl])
 
 
 class AclIndex(NamedTuple):
-    """What one set of ACLs decides by."""
+    """Hold the index and the settings of one set of ACLs."""
 
     snapshot: AclSnapshot
     settings: AuthorizerSettings

@@ -1,7 +1,7 @@
 """The questions of an Arrow batch: which can be asked, and what the ACLs answer.
 
-Law: a batch is answered as ``acl.decision.authorize`` answers each of its rows. Columns that repeat
-themselves are read by their distinct values; most of the time is the decisions' own.
+**Invariant:** a batch is answered as ``acl.decision.authorize`` answers each of its rows. Columns
+that repeat themselves are read by their distinct values; most of the time is the decisions' own.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ QUESTION_FIELDS: Final = ("principal", "host", "operation", "resource_type", "re
 
 
 class Unasked(StrEnum):
-    """Why a recorded tuple is no question that ACLs answer."""
+    """Reason why ACLs cannot decide a recorded tuple."""
 
     INCOMPLETE = "no principal or no resource name"
     EVERYONE = "principal User:*"
@@ -50,7 +50,7 @@ def unasked_reason(
     resource_name: str | None,
     pattern_type: str | None,
 ) -> Unasked | None:
-    """Return why a tuple is no question that ACLs answer, None where it is one."""
+    """Return why ACLs cannot decide a tuple, or None if they can."""
     if principal is None or resource_name is None:
         return Unasked.INCOMPLETE
     if principal == WILDCARD_PRINCIPAL:

@@ -1,7 +1,8 @@
 """What ``whatif.json`` says, and the few lines of it that a console shows.
 
-Law: equal events and equal ACLs give equal bytes: the report tells no time of its own making, and
-what is counted stands in one order, the most events first, then the most tuples, then by names.
+**Invariant:** equal events and equal ACLs give equal bytes: the report tells no time of its own
+making, and what is counted stands in one order, the most events first, then the most tuples, then
+by names.
 """
 
 from __future__ import annotations
@@ -102,7 +103,7 @@ class JudgedBy(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def decides_as(self, other: JudgedBy) -> bool:
-        """Say whether both are the same ACLs under the same settings."""
+        """Return True if both are the same ACLs under the same settings."""
         return (
             self.digest == other.digest
             and set(self.super_users) == set(other.super_users)

@@ -1,1 +1,1 @@
-"""What a replay reads: one request that an authorizer decided, from whichever log."""
+"""Read recorded events: requests that an authorizer decided, from any supported log."""

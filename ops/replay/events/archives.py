@@ -1,7 +1,8 @@
 """Lines out of compressed logs, unpacked as a stream: gzip, bzip2, xz, Zstandard.
 
-Law: of an archive that breaks off everything before the break is kept, and the break itself is a
-line with a fault, so that it is counted and its file named. What is held at once is bounded.
+**Invariant:** of an archive that breaks off everything before the break is kept, and the break
+itself is a line with a fault, so that it is counted and its file named. What is held at once is
+bounded.
 """
 
 from __future__ import annotations

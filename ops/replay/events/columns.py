@@ -1,9 +1,9 @@
 """Lines in Arrow's arrays to columns of events: a log repeats itself, so what repeats is read once.
 
-Law: of each line the columns say what ``parse_line`` says. A plain beginning (the broker's time and
-a level, a container's stamp before them) holds no marker, and no other time that counts: lines that
-differ in that alone are one event at several instants. It is read once, and each line's own time is
-put in its place.
+**Invariant:** of each line the columns say what ``parse_line`` says. A plain beginning (the
+broker's time and a level, a container's stamp before them) holds no marker, and no other time that
+counts: lines that differ in that alone are one event at several instants. It is read once, and each
+line's own time is put in its place.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class EventReader:
         self._line_format: LineFormat = line_format
 
     def read(self, lines: pyarrow.BinaryArray) -> pyarrow.RecordBatch:
-        """Return the columns of ``SCHEMA``; what is no event has ``line`` and ``reason`` alone."""
+        """Return the columns of ``SCHEMA``; other lines have only ``line`` and ``reason``."""
         timed = compute.extract_regex(lines, _TIMED)
         is_long = compute.greater(compute.binary_length(lines), _LENGTH_MAX)
         second = compute.if_else(is_long, None, compute.struct_field(timed, "second"))

@@ -1,6 +1,7 @@
-"""One recorded decision, and why a line is none.
+"""One recorded decision, and the reasons why a line is not an event.
 
-Law: a line is an ``Event`` or has a ``Reason``; nothing is guessed and nothing is dropped.
+**Invariant:** a line is an ``Event`` or has a ``Reason``; nothing is guessed and nothing is
+dropped.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class Reason(StrEnum):
     NO_TIME = "no_time"
     BAD_TIME = "bad_time"  # no such day, hour or zone
     PARTIAL_LINE = "partial_line"  # a container runtime cut the line in pieces
-    BAD_JSON = "bad_json"  # begins with a brace and is no audit event
+    BAD_JSON = "bad_json"  # begins with a brace but is not an audit event
     MASKED = "masked"  # the daemon was told to hide names: who it was is not to be known
     NOT_UTF_8 = "not_utf_8"
     CONTROL_CHARACTER = "control_character"  # U+0001, which no log that is well holds

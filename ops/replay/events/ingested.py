@@ -1,6 +1,7 @@
 """What an ingest wrote, in figures: ``ingest.json`` beside the events.
 
-Law: ``lines == blank_lines + events + set_aside``: every line that was read is accounted for.
+**Invariant:** ``lines == blank_lines + events + set_aside``: every line that was read is accounted
+for.
 """
 
 from __future__ import annotations

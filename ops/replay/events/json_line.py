@@ -1,6 +1,7 @@
 """The audit line that this daemon writes under ``authorizerd.audit.format=json``.
 
-Law: every value that an event has is in the object and of its kind, or the line is set aside.
+**Invariant:** every value that an event has is in the object and of its kind, or the line is set
+aside.
 """
 
 from __future__ import annotations

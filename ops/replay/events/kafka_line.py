@@ -1,8 +1,8 @@
 """The audit line of Kafka's authorizers, in every layout that brokers and their containers write.
 
-Law: a line is read only if there is one way to read it. Principals, groups and client names are
-chosen by those who are judged, so a marker that stands anywhere but in its own place, once, makes
-the line ambiguous: no name can turn a recorded Denied into Allowed.
+**Invariant:** a line is read only if there is one way to read it. Principals, groups and client
+names are chosen by those who are judged, so a marker that stands anywhere but in its own place,
+once, makes the line ambiguous: no name can turn a recorded Denied into Allowed.
 
 Source: Kafka SimpleAclAuthorizer, AclAuthorizer and StandardAuthorizerData (buildAuditMessage).
 """

@@ -1,6 +1,6 @@
 """One line of a log: unwrapped from what a container runtime put round it, and read.
 
-Law: the bytes of a line decide alone what it is; no line depends on another.
+**Invariant:** the bytes of a line decide alone what it is; no line depends on another.
 """
 
 from __future__ import annotations

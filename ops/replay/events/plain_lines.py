@@ -1,8 +1,8 @@
 """Plain lines of Kafka's audit log in Arrow's arrays, read without a step of Python for each.
 
-Law: a plain line says what ``parse_kafka_line`` reads in it, and there is no other way to read it.
-Every marker of the layout holds a blank that follows no comma; a plain field holds no blank, and a
-plain rule none but after commas: so none of them can hold a marker.
+**Invariant:** a plain line says what ``parse_kafka_line`` reads in it, and there is no other way to
+read it. Every marker of the layout holds a blank that follows no comma; a plain field holds no
+blank, and a plain rule none but after commas: so none of them can hold a marker.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from authorizerd.replay.events.kafka_line import (
 from authorizerd.replay.events.times import LEVELS
 
 ONE_TIME: Final = b"[2000-01-01 00:00:00,000] "
-"""What a plain line begins with in place of its own time."""
+"""Replaces the time at the beginning of a plain line."""
 
 _FIELD: Final = "[!-~]+"  # ASCII, so that its bytes are a text's
 _WORD: Final = "[A-Za-z_]+"
@@ -59,7 +59,7 @@ def are_plain(lines: pyarrow.BinaryArray) -> pyarrow.BooleanArray:
 
 
 def read_plain(lines: pyarrow.BinaryArray) -> dict[str, pyarrow.Array]:
-    """Return the columns of plain lines, by the names of ``Event``'s fields; but for the time."""
+    """Return the columns of plain lines, by the names of ``Event``'s fields, without the time."""
     words = compute.split_pattern(lines, " ", max_splits=_WORDS - 1).flatten()
     texts = words.view(pyarrow.string())
     told = {name: _every(texts, place, _WORDS) for name, place in _PLACES.items()}

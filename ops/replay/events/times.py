@@ -1,8 +1,8 @@
-"""Times as they stand in logs, and what they mean in milliseconds since 1970.
+"""Parse the times in logs into milliseconds since 1970.
 
-Law: a time that carries a zone means what it says; one that carries none is of the zone given.
-Where clocks went forward it is read with the offset from before, and where they went back it is
-the earlier of the two instants: what Java's ``LocalDateTime.atZone`` does, and so Spark.
+**Invariant:** a time that carries a zone means what it says; one that carries none is of the zone
+given. Where clocks went forward it is read with the offset from before, and where they went back it
+is the earlier of the two instants: what Java's ``LocalDateTime.atZone`` does, and so Spark.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def zone_of(name: str) -> tzinfo:
 
 
 class Head:
-    """What stands before a message: its time and level, as texts."""
+    """Hold the time and the level before a message, as texts."""
 
     __slots__ = ("level", "local", "zone")
 

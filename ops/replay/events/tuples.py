@@ -1,6 +1,6 @@
-"""What a Parquet file of events says in sum of each tuple: who asked what, and what was answered.
+"""Sum up a Parquet file of events by tuple: who asked what, and the answers.
 
-Law: the sums of parts, summed again, are the sums of the whole.
+**Invariant:** the sums of parts, summed again, are the sums of the whole.
 """
 
 from __future__ import annotations

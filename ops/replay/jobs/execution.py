@@ -1,6 +1,7 @@
 """A plan carried out: the executors looked at, the output's place prepared, the job run.
 
-Law: a summary stands only beside the results that it sums up. An earlier one is removed first.
+**Invariant:** a summary stands only beside the results that it sums up. An earlier one is removed
+first.
 """
 
 from __future__ import annotations

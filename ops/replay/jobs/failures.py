@@ -1,6 +1,7 @@
 """A fault of a job in one line, whichever of three languages it rose in.
 
-Law: the line names what went wrong, not where Spark was when it did; that is in the trace.
+**Invariant:** the line names what went wrong, not where Spark was when it did; that is in the
+trace.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Small text files, read and written wherever Spark does: a disk, HDFS, an object store.
 
-Law: a file is there whole or not at all, as far as the file system can rename.
+**Invariant:** a file is there whole or not at all, as far as the file system can rename.
 """
 
 from __future__ import annotations

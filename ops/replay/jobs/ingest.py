@@ -1,8 +1,8 @@
 """``replay ingest``: recorded decisions out of audit logs, as Parquet that the other jobs read.
 
-Law: every line is an event, blank, or set aside with its reason; where too many were set aside the
-result says so, and later jobs refuse it. ``ingest.json`` is written last: without it there is no
-ingest.
+**Invariant:** every line is an event, blank, or set aside with its reason; where too many were set
+aside the result says so, and later jobs refuse it. ``ingest.json`` is written last: without it
+there is no ingest.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Which files an ingest reads, and how each of them is packed.
 
-Law: an input that matches nothing, or holds what cannot be read, is an error that names it.
+**Invariant:** an input that matches nothing, or holds what cannot be read, is an error that names
+it.
 """
 
 from __future__ import annotations
@@ -113,7 +114,7 @@ def _files(spark: SparkSession, text: str) -> Iterator[str]:
 
 
 def _files_below(spark: SparkSession, system: Any, folder: Any) -> Iterator[str]:  # noqa: ANN401 - Java's
-    """Yield the files of a directory, of an earlier ingest's its events; hidden ones are none."""
+    """Yield a directory's files, except hidden ones; of an earlier ingest, yield its events."""
     java: Any = spark.sparkContext._jvm
     if system.exists(java.org.apache.hadoop.fs.Path(folder, "ingest.json")):
         read_accepted(spark, folder.toString(), option="--input")
@@ -131,6 +132,6 @@ def _files_below(spark: SparkSession, system: Any, folder: Any) -> Iterator[str]
 
 
 def _is_hidden(path: Any) -> bool:  # noqa: ANN401 - Java's
-    """Say whether Spark would pass the file over, and not say so."""
+    """Return True if Spark would silently skip the file."""
     name: str = path.getName()
     return name.startswith(("_", ".")) or name.endswith("._COPYING_")

@@ -1,6 +1,6 @@
 """Lines of files to rows, in the Python of Spark's tasks: what repeats in a batch is read once.
 
-Law: a row says what ``replay.events.line.parse_line`` does. Rows keep the order of lines.
+**Invariant:** a row says what ``replay.events.line.parse_line`` does. Rows keep the order of lines.
 """
 
 from __future__ import annotations

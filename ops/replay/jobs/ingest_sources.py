@@ -1,7 +1,8 @@
 """Files as rows: lines of logs, and events that an earlier ingest wrote.
 
-Law: within a file rows keep their order, since Spark reads what it has split in the order of the
-file and what follows here moves no row; so a row's number in the run gives the recorded order.
+**Invariant:** within a file rows keep their order, since Spark reads what it has split in the order
+of the file and what follows here moves no row; so a row's number in the run gives the recorded
+order.
 """
 
 from __future__ import annotations

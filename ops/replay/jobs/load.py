@@ -1,7 +1,7 @@
 """The job of ``replay load``: recorded questions sent to a live daemon, as they came or as told.
 
-Law: nothing is sent before the target was asked and the plan is whole. Whatever happens after the
-first question, ``load.json`` is written, and says whether the run may be believed.
+**Invariant:** nothing is sent before the target was asked and the plan is whole. Whatever happens
+after the first question, ``load.json`` is written, and says whether the run may be believed.
 """
 
 from __future__ import annotations

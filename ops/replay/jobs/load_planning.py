@@ -1,7 +1,8 @@
 """The planning stage of a load: recorded events made into frames, each with its time, by lane.
 
-Law: equal events and equal options give equal frames, however Spark shared out the work. The order
-is that of (at, sequence), over all files; each principal's questions keep it within its lane.
+**Invariant:** equal events and equal options give equal frames, however Spark shared out the work.
+The order is that of (at, sequence), over all files; each principal's questions keep it within its
+lane.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class PlannedLoad:
 
 
 def plan_load(spark: SparkSession, plan: LoadPlan) -> PlannedLoad:
-    """Make the frames; whoever gets them unpersists them.
+    """Make the frames; the caller must unpersist them.
 
     Raises:
         LoadError: there is nothing to ask, or too much.

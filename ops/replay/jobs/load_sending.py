@@ -1,7 +1,7 @@
 """The sending stage of a load: one task a lane, all at once, each with a connection of its own.
 
-Law: no question is sent twice. The stage is not one that Spark makes again: its tasks give straight
-to the driver, they are not speculated on, and a second attempt of one sends nothing.
+**Invariant:** no question is sent twice. The stage is not one that Spark makes again: its tasks
+give straight to the driver, they are not speculated on, and a second attempt of one sends nothing.
 """
 
 from __future__ import annotations

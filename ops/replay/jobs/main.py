@@ -1,7 +1,7 @@
 """The script that spark-submit runs: reads the plan, starts Spark, and hands over to the job.
 
-Law: it alone decides what a user reads of a fault: one line, with the trace in the log. It is
-copied out of its package, so everything else comes from the zip that the job carries.
+**Invariant:** it alone decides what a user reads of a fault: one line, with the trace in the log.
+It is copied out of its package, so everything else comes from the zip that the job carries.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A look at the Python of each executor before anything is asked of it.
 
-Law: imports nothing that may be missing, so that it can say what is.
+**Invariant:** imports nothing that may be missing, so that it can say what is.
 """
 
 from __future__ import annotations

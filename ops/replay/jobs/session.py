@@ -1,6 +1,7 @@
 """The Spark session of a job, and the settings that results depend on.
 
-Law: no result depends on a machine's time zone, and a cluster's defaults do not change these.
+**Invariant:** no result depends on a machine's time zone, and a cluster's defaults do not change
+these.
 """
 
 from __future__ import annotations

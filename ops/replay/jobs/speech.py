@@ -1,4 +1,4 @@
-"""What a driver says, so begun that whoever started it can tell whom it is for (``messages``)."""
+"""Print a driver's messages with a prefix that names the addressee (``messages``)."""
 
 from __future__ import annotations
 

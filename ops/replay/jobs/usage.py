@@ -1,7 +1,7 @@
 """The job ``usage``: what recorded traffic used of a set of ACLs, and what narrower one it needs.
 
-Law: nothing is claimed that the evidence does not carry; then nothing is written, and the exit
-code is 1.
+**Invariant:** nothing is claimed that the evidence does not carry; then nothing is written, and the
+exit code is 1.
 """
 
 from __future__ import annotations

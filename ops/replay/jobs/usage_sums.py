@@ -1,6 +1,6 @@
 """What Spark sums for ``usage``: the tuples of the window, judged by the workers.
 
-Law: the driver is sent sums, one row an ACL at most, and no more names than it asked for.
+**Invariant:** the driver is sent sums, one row an ACL at most, and no more names than it asked for.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The job of ``replay whatif``: what other ACLs would have decided of the recorded tuples.
 
-Law: every tuple is judged, or counted as not evaluated with the reason. ``whatif.json`` is written
-last, once ``changes`` holds all that it sums up.
+**Invariant:** every tuple is judged, or counted as not evaluated with the reason. ``whatif.json``
+is written last, once ``changes`` holds all that it sums up.
 """
 
 from __future__ import annotations

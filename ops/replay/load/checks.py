@@ -1,6 +1,7 @@
-"""What a plan of a load must hold before anything is started; for the launcher and for the job.
+"""Check the plan of a load before it starts, in the launcher and in the job.
 
-Law: a plan that passes is carried out as it stands; nothing in it is corrected in silence.
+**Invariant:** a plan that passes is carried out as it stands; nothing in it is corrected in
+silence.
 """
 
 from __future__ import annotations

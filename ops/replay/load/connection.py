@@ -1,6 +1,7 @@
 """A socket and a clock: how a lane of the load is joined to the world.
 
-Law: nothing here waits longer than it was told to, and an error says which target it is of.
+**Invariant:** nothing here waits longer than it was told to, and an error says which target it is
+of.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """One lane from its connection to its result: ready, agreed with the others, sent, told.
 
-Law: either all lanes send or none does. Whoever cannot says so where the others wait for it.
+**Invariant:** either all lanes send or none does. A lane that cannot send reports it where the
+others wait.
 """
 
 from __future__ import annotations

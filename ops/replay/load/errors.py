@@ -1,7 +1,7 @@
-"""Why a load cannot be made, or had to end; the text is one line for whoever started it."""
+"""Errors that prevent or end a load; the text is one line for the user."""
 
 from __future__ import annotations
 
 
 class LoadError(Exception):
-    """What was asked for cannot be done, or the target does not do its part."""
+    """Report that a load is impossible, or that the target does not keep up."""

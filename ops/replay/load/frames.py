@@ -1,6 +1,6 @@
 """The questions of one lane made into frames, each due when its first question is.
 
-Law: the same questions give the same frames, and a digest says whether two plans are one.
+**Invariant:** the same questions give the same frames, and a digest says whether two plans are one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """A histogram of durations in log-linear buckets: small, and added up over tasks without loss.
 
-Law: a percentile is never below the exact one, and above it by less than ``RELATIVE_ERROR`` of it;
-it is the same however the samples were shared out over the histograms that were merged.
+**Invariant:** a percentile is never below the exact one, and above it by less than
+``RELATIVE_ERROR`` of it; it is the same however the samples were shared out over the histograms
+that were merged.
 
 Source: the buckets of HdrHistogram: 128 to each power of two, and below 256 ns one for each.
 """

@@ -1,8 +1,8 @@
 """One lane of the load: its frames sent when they are due, and what became of each.
 
-Law: in an open loop the schedule never moves. What the target holds up is late, and its latency
-runs from when it was due all the same; what could not be sent for too long is dropped, and counts
-with the time it had waited. In a closed loop a frame is due when it is sent.
+**Invariant:** in an open loop the schedule never moves. What the target holds up is late, and its
+latency runs from when it was due all the same; what could not be sent for too long is dropped, and
+counts with the time it had waited. In a closed loop a frame is due when it is sent.
 
 *Send lag* is what the generator itself is to blame for: how long after its time a frame was sent,
 less the time in which the lane sat waiting because the target had not answered or not read.
@@ -99,7 +99,7 @@ class Lane:
         """Send all there is and take the answers; what ends it early is in the tally."""
         try:
             self._send_what_is_due()
-            while not self._is_done():  # which may be so for want of time, with nothing to wait for
+            while not self._is_done():  # True also if the time is up and nothing is pending
                 self._wait()
                 self._send_what_is_due()
         except (LoadError, DecodeError, OSError) as error:

@@ -1,7 +1,7 @@
 """The place of each event in the whole record, when the record is looked at in parts.
 
-Law: number and elapsed time are those of one walk over all events, whatever the parts. A gap above
-the cap counts as the cap.
+**Invariant:** number and elapsed time are those of one walk over all events, whatever the parts. A
+gap above the cap counts as the cap.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""When each question is to be asked: as recorded, faster or slower, or at rates of one's own.
+"""Schedule the questions: as recorded, faster or slower, or at custom rates.
 
-Law: the time of a question follows from its number and its place in the record alone. Nothing that
-happens during the load moves it.
+**Invariant:** the time of a question follows from its number and its place in the record alone.
+Nothing that happens during the load moves it.
 
 Rates are piecewise linear: ``constant``, ``ramp:FROM:TO:SECONDS``, ``step:RATE:SECONDS,…``; the
 last one is kept until the questions end.

@@ -1,6 +1,7 @@
 """Recorded events as questions of a surface: which of them can be asked, and in what bytes.
 
-Law: what cannot be asked has a reason, and is counted under it; nothing is left out in silence.
+**Invariant:** what cannot be asked has a reason, and is counted under it; nothing is left out in
+silence.
 """
 
 from __future__ import annotations

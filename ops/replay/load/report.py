@@ -1,7 +1,7 @@
 """``load.json``: what one run of the load did, for people and for programs.
 
-Law: planned = sent + dropped + not sent, and sent = answered + errors + unanswered. A run whose
-generator was late, or that ended before its time, is not valid, whatever else it says.
+**Invariant:** planned = sent + dropped + not sent, and sent = answered + errors + unanswered. A run
+whose generator was late, or that ended before its time, is not valid, whatever else it says.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Principals spread over lanes, evenly by what they ask.
 
-Law: a principal has one lane, so that its questions are asked in the order of the record; which one
-depends on the counts alone.
+**Invariant:** a principal has one lane, so that its questions are asked in the order of the record;
+which one depends on the counts alone.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A lane's end of a connection to the target: what to send, and what came, without the socket.
 
-Law: an answer is taken for nothing else than it is. What cannot be read ends the lane.
+**Invariant:** an answer is taken for nothing else than it is. What cannot be read ends the lane.
 """
 
 from __future__ import annotations

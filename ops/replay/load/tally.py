@@ -1,7 +1,7 @@
 """What came of a lane's questions: counts, latencies, and the answers that were not as recorded.
 
-Law: every question that was sent ends in exactly one of answered, errors and unanswered. Figures of
-time leave the warm-up out; counts and comparisons do not.
+**Invariant:** every question that was sent ends in exactly one of answered, errors and unanswered.
+Figures of time leave the warm-up out; counts and comparisons do not.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a load must reach to be good: ``p99<5ms,mismatch=0``, read and judged.
 
-Law: a threshold on a figure that was not measured has failed.
+**Invariant:** a threshold on a figure that was not measured has failed.
 
     thresholds = threshold *( "," threshold )
     threshold  = ( "p50" | "p90" | "p99" | "p99.9" | "max" ) ( "<" | "<=" ) duration

@@ -1,6 +1,6 @@
 """Axes of plots: where a value stands, and which values get a line and a number.
 
-Law: every value that an axis was made for has its place between ``start`` and ``end``.
+**Invariant:** every value that an axis was made for has its place between ``start`` and ``end``.
 """
 
 from __future__ import annotations

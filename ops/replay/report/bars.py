@@ -1,6 +1,6 @@
 """Bars: counts side by side, and a whole divided into its parts.
 
-Law: every bar has its number beside it; lengths are in proportion, from 0.
+**Invariant:** every bar has its number beside it; lengths are in proportion, from 0.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """``replay report``: reads what the jobs of a run wrote, and writes the page and its JSON.
 
-Law: both files are there whole or not at all, and no result is ever written over. Needs no Spark.
+**Invariant:** both files are there whole or not at all, and no result is ever written over. Needs
+no Spark.
 """
 
 from __future__ import annotations

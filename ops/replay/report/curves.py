@@ -1,8 +1,8 @@
 """Curves as an SVG inside the page: its colours are the page's, so that it follows light and dark.
 
-Law: a curve is told from its neighbour by its dashes and its name, not by its colour alone; a gap
-in the figures is a gap in the curve. What a plot shows at one place on its x axis is told there
-when it is pointed at.
+**Invariant:** a curve is told from its neighbour by its dashes and its name, not by its colour
+alone; a gap in the figures is a gap in the curve. What a plot shows at one place on its x axis is
+told there when it is pointed at.
 """
 
 from __future__ import annotations

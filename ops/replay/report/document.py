@@ -1,7 +1,7 @@
 """``report.json``: what the page says, for programs.
 
-Law: the results stand in it exactly as their jobs wrote them, nothing left out; ``version`` grows
-when what stands around them changes its meaning.
+**Invariant:** the results stand in it exactly as their jobs wrote them, nothing left out;
+``version`` grows when what stands around them changes its meaning.
 """
 
 from __future__ import annotations

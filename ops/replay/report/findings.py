@@ -1,7 +1,7 @@
 """What the results come to, in a sentence each: the head of the page, and of the console.
 
-Law: a finding is "good" only where everything that it speaks of was looked at; where something was
-not, or where the results contradict each other, it is "doubtful".
+**Invariant:** a finding is "good" only where everything that it speaks of was looked at; where
+something was not, or where the results contradict each other, it is "doubtful".
 """
 
 from __future__ import annotations

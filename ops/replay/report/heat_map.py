@@ -1,6 +1,6 @@
 """A heat map as a table: who against what, the most hit first, with the number in every cell.
 
-Law: nothing is left out of the sums: what has no row or no column of its own stands under
+**Invariant:** nothing is left out of the sums: what has no row or no column of its own stands under
 "others", so that the whole map adds up.
 """
 

@@ -1,7 +1,7 @@
 """What a load looked like: latency and rate over time, and the curve of its percentiles.
 
-Law: a plot has at most ``POINTS_MAX`` places on its x axis. Where that puts seconds together, of a
-latency the worst stands for them and of a rate the mean, and the caption says so.
+**Invariant:** a plot has at most ``POINTS_MAX`` places on its x axis. Where that puts seconds
+together, of a latency the worst stands for them and of a rate the mean, and the caption says so.
 """
 
 from __future__ import annotations

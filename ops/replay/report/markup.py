@@ -1,8 +1,8 @@
 """Elements of a page, made of text that nobody vouches for.
 
-Law: what is no ``Markup`` is text, and is escaped where it enters an element; nothing else makes
-``Markup`` of a name. What a screen would take for a command (control characters, marks that turn
-the direction of what follows) stands there as its escape sequence.
+**Invariant:** what is no ``Markup`` is text, and is escaped where it enters an element; nothing
+else makes ``Markup`` of a name. What a screen would take for a command (control characters, marks
+that turn the direction of what follows) stands there as its escape sequence.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The page: one file that needs nothing else, and is let to load nothing else.
 
-Law: equal results give equal bytes; the page tells no time of its own making. Its policy allows
-the one style sheet and the one script that are in it, by their hashes, and nothing besides: no
-address is ever asked, and no name in the results can become code.
+**Invariant:** equal results give equal bytes; the page tells no time of its own making. Its policy
+allows the one style sheet and the one script that are in it, by their hashes, and nothing besides:
+no address is ever asked, and no name in the results can become code.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The results of a run, found and read: what its jobs wrote last, each into its directory.
 
-Law: at most one of each kind is read, from the directory or from those directly in it; where there
-are two nobody can say which is meant, and none is taken. What was read is known by its hash.
+**Invariant:** at most one of each kind is read, from the directory or from those directly in it;
+where there are two nobody can say which is meant, and none is taken. What was read is known by its
+hash.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What tables do where there is JavaScript: sort by any column, and search.
 
-Law: it changes no cell. Text is only ever set as text, and no row is thrown away. Its functions
-that touch no page are exported to whoever loads it elsewhere.
+**Invariant:** it changes no cell. Text is only ever set as text, and no row is thrown away. Its
+functions that touch no page are exported to whoever loads it elsewhere.
 """
 
 from __future__ import annotations

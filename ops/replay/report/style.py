@@ -1,6 +1,7 @@
 """How the page looks, by light, in the dark and on paper: one style sheet, for ``page``.
 
-Law: colours come in pairs that the colour-blind tell apart, and never carry a meaning alone.
+**Invariant:** colours come in pairs that the colour-blind tell apart, and never carry a meaning
+alone.
 
 Source: the palette of Okabe and Ito; the lighter of each where it stands on dark.
 """

@@ -1,7 +1,7 @@
 """Tables that are whole without JavaScript, and can be sorted and searched with it.
 
-Law: a table says how many rows there are, how many of them it shows, and where the others are; it
-never grows past ``ROWS_MAX`` rows or much past ``CHARACTERS_MAX`` characters.
+**Invariant:** a table says how many rows there are, how many of them it shows, and where the others
+are; it never grows past ``ROWS_MAX`` rows or much past ``CHARACTERS_MAX`` characters.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Numbers, times and names as the page has them.
 
-Law: a number is written so that it can be read aloud, and its unit stands beside it or above it;
-a name is cut to ``NAME_MAX`` characters, a rule to ``RULE_MAX``, and says so where it was.
+**Invariant:** a number is written so that it can be read aloud, and its unit stands beside it or
+above it; a name is cut to ``NAME_MAX`` characters, a rule to ``RULE_MAX``, and says so where it
+was.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@
         resource_name: orders
         pattern_type: PREFIXED    # LITERAL if left out
 
-Law: nothing is guessed. An unknown key, a value of the wrong kind, a key or an ACL that stands
-twice, and an ACL that Kafka would refuse to create: each is an error that names its place.
+**Invariant:** nothing is guessed. An unknown key, a value of the wrong kind, a key or an ACL that
+stands twice, and an ACL that Kafka would refuse to create: each is an error that names its place.
 """
 
 from __future__ import annotations

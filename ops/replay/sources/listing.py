@@ -1,8 +1,8 @@
 """What ``kafka-acls --list`` prints, and ``authorizerd acls --list``, read back.
 
-Law: a line is read in the one way that it can be read, or refused by its number. Principals and
-names may hold commas, brackets and spaces; a line in which it is not certain where the principal
-ends is refused, since a guess could turn one grant into another.
+**Invariant:** a line is read in the one way that it can be read, or refused by its number.
+Principals and names may hold commas, brackets and spaces; a line in which it is not certain where
+the principal ends is refused, since a guess could turn one grant into another.
 
 Source: Kafka 4.3 AclCommand; ResourcePattern and AccessControlEntry.toString.
 """

@@ -1,8 +1,8 @@
 """The ACLs of a metadata log, at its end or as of an earlier moment, each with when it was added.
 
-Law: what shows is what a broker served then: whole batches, and a metadata transaction only once it
-has ended. The log is read from as far back as it can be believed, so that as many ACLs as possible
-are dated; those that the first checkpoint holds are older than the log tells.
+**Invariant:** what shows is what a broker served then: whole batches, and a metadata transaction
+only once it has ended. The log is read from as far back as it can be believed, so that as many ACLs
+as possible are dated; those that the first checkpoint holds are older than the log tells.
 """
 
 from __future__ import annotations

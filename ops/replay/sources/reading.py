@@ -1,6 +1,6 @@
 """One way in to every source of ACLs: a log, a checkpoint, a listing, a document, a live server.
 
-Law: a source gives all of its ACLs or an ``AclSourceError``; never some of them.
+**Invariant:** a source gives all of its ACLs or an ``AclSourceError``; never some of them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The zip that a job carries to the cluster: what decides, and the job itself.
 
-Law: equal sources make equal bytes, on any day and any machine, so that the hash in the name says
-which code gave a result.
+**Invariant:** equal sources make equal bytes, on any day and any machine, so that the hash in the
+name says which code gave a result.
 """
 
 from __future__ import annotations

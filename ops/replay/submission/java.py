@@ -1,7 +1,7 @@
 """The Java that Spark runs on: which one it would take, and whether that will do.
 
-Law: what is looked at is what ``spark-class`` would start. Without a look Spark fails late, in
-words that name no cause.
+**Invariant:** what is looked at is what ``spark-class`` would start. Without a look Spark fails
+late, in words that name no cause.
 """
 
 from __future__ import annotations

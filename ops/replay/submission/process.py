@@ -1,6 +1,7 @@
 """spark-submit as a child process: what it says is sorted, and no signal leaves it behind.
 
-Law: the child leads a process group of its own, and the group is gone before a run returns.
+**Invariant:** the child leads a process group of its own, and the group is gone before a run
+returns.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The Spark that submits a job: which one, and of what version.
 
-Law: nothing is started to find out; a Spark tells its version by the name of its core's jar.
+**Invariant:** nothing is started to find out; a Spark tells its version by the name of its core's
+jar.
 """
 
 from __future__ import annotations

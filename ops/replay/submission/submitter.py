@@ -1,6 +1,7 @@
 """The way of a job from its plan to spark-submit's exit code.
 
-Law: what can be found wrong here is found before anything is started, and told in one line.
+**Invariant:** what can be found wrong here is found before anything is started, and told in one
+line.
 """
 
 from __future__ import annotations

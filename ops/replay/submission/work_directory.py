@@ -1,6 +1,6 @@
 """The temporary directory of one submission: what Spark is given, and what it said.
 
-Law: nobody else reads it. A plan holds ACLs, and the names of those they are for.
+**Invariant:** nobody else reads it. A plan holds ACLs, and the names of those they are for.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """kafka-acls' flags for an ACL, and the script that makes a suggestion real.
 
-Law: a command means exactly the ACL it was made for, whatever is in its names; what kafka-acls
-cannot say is refused here, not said approximately. The script adds before it removes.
+**Invariant:** a command means exactly the ACL it was made for, whatever is in its names; what
+kafka-acls cannot say is refused here, not said approximately. The script adds before it removes.
 
 Source: Kafka 4.3 AclCommand, which trims names, principals and hosts.
 """

@@ -1,6 +1,6 @@
 """Which ACLs a recorded request used: those that speak of it and say what was decided.
 
-Law: an ALLOW is used by what was allowed, a denial by what was denied.
+**Invariant:** an ALLOW is used by what was allowed, a denial by what was denied.
 """
 
 from __future__ import annotations

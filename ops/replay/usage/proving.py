@@ -1,6 +1,6 @@
 """The suggested set held against the old one: what breaks is left out, and named.
 
-Law: what is suggested was run over every recorded tuple, and changed no answer.
+**Invariant:** what is suggested was run over every recorded tuple, and changed no answer.
 """
 
 from __future__ import annotations

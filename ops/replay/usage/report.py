@@ -1,6 +1,7 @@
 """``usage.json``: what recorded traffic shows of each ACL, and what it suggests.
 
-Law: every ACL of the set stands in exactly one of ``used``, ``unused`` and ``not_judged``.
+**Invariant:** every ACL of the set stands in exactly one of ``used``, ``unused`` and
+``not_judged``.
 """
 
 from __future__ import annotations

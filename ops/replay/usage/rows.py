@@ -1,7 +1,7 @@
 """What a worker makes of a batch of recorded tuples: Arrow rows that Spark can sum.
 
-Law: rows of one tuple add up. Each event counts for every ACL that it used, and by a label where it
-was asked of none. A super user's requests use no ACL, whatever speaks of them.
+**Invariant:** rows of one tuple add up. Each event counts for every ACL that it used, and by a
+label where it was asked of none. A super user's requests use no ACL, whatever speaks of them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which grants could go, and which wide ones narrower ones would have served.
 
-Law: a suggestion takes grants away and never a denial. What narrower ACLs grant, the wide one that
-they replace granted too, so a suggested set allows nothing that the old one denied.
+**Invariant:** a suggestion takes grants away and never a denial. What narrower ACLs grant, the wide
+one that they replace granted too, so a suggested set allows nothing that the old one denied.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The time over which ACLs are judged, and which of them were there for all of it.
 
-Law: what is not known to have been in force for the whole window is never called unused.
+**Invariant:** what is not known to have been in force for the whole window is never called unused.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A server of the decision stream for one test: it answers all alike, and stalls or dies on time.
 
-Law: it is in threads of its own, and gone when its block is left.
+**Invariant:** it is in threads of its own, and gone when its block is left.
 """
 
 from __future__ import annotations
