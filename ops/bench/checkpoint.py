@@ -1,9 +1,8 @@
 """A log directory that holds one checkpoint of a set, written as Kafka writes its own.
 
-**Invariant:** the batches are as large as Kafka makes them, since the size of a batch is what the
-reader's memory and the event loop's longest stretch depend on: its snapshot writer fills each one up
-to 8 MiB. So is their order: Kafka writes a hash map, so that neighbours in the file have nothing in
-common.
+**Invariant:** the batches have Kafka's size and order. Kafka's snapshot writer fills each batch up
+to 8 MiB; the size determines the reader's memory and the event loop's longest stretch. Kafka writes
+the ACLs in the order of a hash map, so neighbours in the file have nothing in common.
 
 Source: KIP-630; Kafka 4.3 RecordsSnapshotWriter, KafkaRaftClient.MAX_BATCH_SIZE_BYTES, AclsImage.
 """

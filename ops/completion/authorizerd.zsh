@@ -135,119 +135,119 @@ _authorizerd_replay_ingest() {
         '*-h[show this help message and exit]' \
         '*--help[show this help message and exit]' \
         '*--input[audit logs\: files, directories, globs or URIs]:PATH:_files' \
-        '*--format[of the input; auto without it]:auto|json|kafka:(auto json kafka)' \
-        '*--tz[of times that name none; UTC]:ZONE:_files' \
-        '*--max-bad-ratio[how many of the lines may be set aside; 0.01]:R:_files' \
+        '*--format[format of the input; default auto]:auto|json|kafka:(auto json kafka)' \
+        '*--tz[zone of times without one; default UTC]:ZONE:_files' \
+        '*--max-bad-ratio[maximum share of lines set aside; default 0.01]:R:_files' \
         '*--out[gets the results]:DIR:_files' \
         '*--overwrite[--out may hold something\: replace the results]' \
-        '*--master[local\[*\] without it]:MASTER:_files' \
+        '*--master[default local\[*\]]:MASTER:_files' \
         '*--deploy-mode[]:client|cluster:(client cluster)' \
-        '*--conf[a setting of Spark; may be repeated]:KEY=VALUE:_files' \
-        '*--archives[unpacked beside each executor]:FILE#NAME,…:_files' \
-        '*--spark-home[a Spark 4; without it SPARK_HOME, or the installed pyspark]:DIR:_files' \
+        '*--conf[a Spark setting; may be repeated]:KEY=VALUE:_files' \
+        '*--archives[archives to unpack beside each executor]:FILE#NAME,…:_files' \
+        '*--spark-home[a Spark 4; default SPARK_HOME, or the installed pyspark]:DIR:_files' \
         '*--python[the Python of the executors]:PATH:_files' \
-        '*--driver-memory[2g if local]:SIZE:_files' \
+        '*--driver-memory[default 2g if local]:SIZE:_files' \
         '*--executor-memory[]:SIZE:_files' \
         '*--executor-cores[]:N:_files' \
         '*--num-executors[]:N:_files' \
-        '*--print[print the spark-submit line and keep its files, run nothing]' \
-        '*--verbose[show all that Spark says]'
+        '*--print[print the spark-submit line, keep its files, run nothing]' \
+        '*--verbose[show all output of Spark]'
 }
 
 _authorizerd_replay_whatif() {
     _arguments -C \
         '*-h[show this help message and exit]' \
         '*--help[show this help message and exit]' \
-        '*--events[what ingest wrote]:DIR:_files' \
-        '*--acls[a log directory, a .checkpoint file, what kafka-acls --list printed, a YAML or JSON file, or kafka\://HOST\:PORT]:SOURCE:_files' \
-        '*--as-of[the ACLs of a log directory as they were then]:TIME|OFFSET:_files' \
-        '*--super-users[as super.users\: Type\:name;Type\:name]:A;B:_files' \
+        '*--events[output of ingest]:DIR:_files' \
+        '*--acls[a log directory, a .checkpoint file, kafka-acls --list output, a YAML or JSON file, or kafka\://HOST\:PORT]:SOURCE:_files' \
+        '*--as-of[use the ACLs of a log directory at that time]:TIME|OFFSET:_files' \
+        '*--super-users[same as super.users\: Type\:name;Type\:name]:A;B:_files' \
         '*--allow-everyone-if-no-acl-found[]' \
-        '*--command-config[the settings of a client, for kafka\:// sources]:FILE:_files' \
-        '*--baseline-acls[compare with what these decide; without it, with what was recorded]:SOURCE:_files' \
-        '*--baseline-as-of[as --as-of, for those]:TIME|OFFSET:_files' \
+        '*--command-config[client settings for kafka\:// sources]:FILE:_files' \
+        '*--baseline-acls[compare with these ACLs instead of the recorded decisions]:SOURCE:_files' \
+        '*--baseline-as-of[--as-of for the baseline]:TIME|OFFSET:_files' \
         '*--out[gets the results]:DIR:_files' \
         '*--overwrite[--out may hold something\: replace the results]' \
-        '*--master[local\[*\] without it]:MASTER:_files' \
+        '*--master[default local\[*\]]:MASTER:_files' \
         '*--deploy-mode[]:client|cluster:(client cluster)' \
-        '*--conf[a setting of Spark; may be repeated]:KEY=VALUE:_files' \
-        '*--archives[unpacked beside each executor]:FILE#NAME,…:_files' \
-        '*--spark-home[a Spark 4; without it SPARK_HOME, or the installed pyspark]:DIR:_files' \
+        '*--conf[a Spark setting; may be repeated]:KEY=VALUE:_files' \
+        '*--archives[archives to unpack beside each executor]:FILE#NAME,…:_files' \
+        '*--spark-home[a Spark 4; default SPARK_HOME, or the installed pyspark]:DIR:_files' \
         '*--python[the Python of the executors]:PATH:_files' \
-        '*--driver-memory[2g if local]:SIZE:_files' \
+        '*--driver-memory[default 2g if local]:SIZE:_files' \
         '*--executor-memory[]:SIZE:_files' \
         '*--executor-cores[]:N:_files' \
         '*--num-executors[]:N:_files' \
-        '*--print[print the spark-submit line and keep its files, run nothing]' \
-        '*--verbose[show all that Spark says]'
+        '*--print[print the spark-submit line, keep its files, run nothing]' \
+        '*--verbose[show all output of Spark]'
 }
 
 _authorizerd_replay_usage() {
     _arguments -C \
         '*-h[show this help message and exit]' \
         '*--help[show this help message and exit]' \
-        '*--events[what ingest wrote]:DIR:_files' \
-        '*--acls[a log directory, a .checkpoint file, what kafka-acls --list printed, a YAML or JSON file, or kafka\://HOST\:PORT]:SOURCE:_files' \
-        '*--as-of[the ACLs of a log directory as they were then]:TIME|OFFSET:_files' \
-        '*--super-users[as super.users\: Type\:name;Type\:name]:A;B:_files' \
+        '*--events[output of ingest]:DIR:_files' \
+        '*--acls[a log directory, a .checkpoint file, kafka-acls --list output, a YAML or JSON file, or kafka\://HOST\:PORT]:SOURCE:_files' \
+        '*--as-of[use the ACLs of a log directory at that time]:TIME|OFFSET:_files' \
+        '*--super-users[same as super.users\: Type\:name;Type\:name]:A;B:_files' \
         '*--allow-everyone-if-no-acl-found[]' \
-        '*--command-config[the settings of a client, for kafka\:// sources]:FILE:_files' \
-        '*--lookback[judge the last so many days of the events; all of them without it]:DAYS:_files' \
-        '*--names-max[suggest up to so many literal ACLs in place of a wide grant; 20]:N:_files' \
-        '*--assume-in-force[take ACLs whose age is unknown for older than the window]' \
+        '*--command-config[client settings for kafka\:// sources]:FILE:_files' \
+        '*--lookback[evaluate only the last days of the events; default all]:DAYS:_files' \
+        '*--names-max[suggest at most N literal ACLs for a wide grant; default 20]:N:_files' \
+        '*--assume-in-force[treat ACLs of unknown age as older than the window]' \
         '*--out[gets the results]:DIR:_files' \
         '*--overwrite[--out may hold something\: replace the results]' \
-        '*--master[local\[*\] without it]:MASTER:_files' \
+        '*--master[default local\[*\]]:MASTER:_files' \
         '*--deploy-mode[]:client|cluster:(client cluster)' \
-        '*--conf[a setting of Spark; may be repeated]:KEY=VALUE:_files' \
-        '*--archives[unpacked beside each executor]:FILE#NAME,…:_files' \
-        '*--spark-home[a Spark 4; without it SPARK_HOME, or the installed pyspark]:DIR:_files' \
+        '*--conf[a Spark setting; may be repeated]:KEY=VALUE:_files' \
+        '*--archives[archives to unpack beside each executor]:FILE#NAME,…:_files' \
+        '*--spark-home[a Spark 4; default SPARK_HOME, or the installed pyspark]:DIR:_files' \
         '*--python[the Python of the executors]:PATH:_files' \
-        '*--driver-memory[2g if local]:SIZE:_files' \
+        '*--driver-memory[default 2g if local]:SIZE:_files' \
         '*--executor-memory[]:SIZE:_files' \
         '*--executor-cores[]:N:_files' \
         '*--num-executors[]:N:_files' \
-        '*--print[print the spark-submit line and keep its files, run nothing]' \
-        '*--verbose[show all that Spark says]'
+        '*--print[print the spark-submit line, keep its files, run nothing]' \
+        '*--verbose[show all output of Spark]'
 }
 
 _authorizerd_replay_load() {
     _arguments -C \
         '*-h[show this help message and exit]' \
         '*--help[show this help message and exit]' \
-        '*--events[what ingest wrote]:DIR:_files' \
-        '*--target[the daemon; or unix\:PATH]:HOST PORT:_files' \
+        '*--events[output of ingest]:DIR:_files' \
+        '*--target[address of the daemon, or unix\:PATH]:HOST PORT:_files' \
         '*--surface[stream]:stream|http:(stream http)' \
-        '*--token-file[its first line is shown to the target]:FILE:_files' \
-        '*--mode[open\: by a schedule, whatever the answers; closed\: as fast as they come]:open|closed:(open closed)' \
-        '*--speed[of the recorded times]:FACTOR:_files' \
-        '*--rate[questions a second instead]:N:_files' \
+        '*--token-file[file whose first line is the token]:FILE:_files' \
+        '*--mode[open\: follow a schedule; closed\: as fast as answers arrive]:open|closed:(open closed)' \
+        '*--speed[speed relative to the recorded times]:FACTOR:_files' \
+        '*--rate[questions per second instead]:N:_files' \
         '*--profile[or ramp\:FROM\:TO\:SECONDS, or step\:RATE\:SECONDS,RATE\:SECONDS]:PROFILE:_files' \
-        '*--max-gap[a longer silence of the record is cut]:SECONDS:_files' \
-        '*--loop[ask the record so often; 0\: as often as --duration needs; 1]:N:_files' \
-        '*--warmup[counted in no figure]:SECONDS:_files' \
+        '*--max-gap[shorten longer gaps to this]:SECONDS:_files' \
+        '*--loop[repetitions of the record; 0\: until --duration; default 1]:N:_files' \
+        '*--warmup[excluded from all figures]:SECONDS:_files' \
         '*--duration[after the warm-up]:SECONDS:_files' \
-        '*--lanes[connections, a task each; 1]:N:_files' \
-        '*--batch[questions a frame; 64]:N:_files' \
-        '*--depth[frames in flight; 8]:N:_files' \
-        '*--start-margin[from when all lanes are ready to their start; 3.0]:SECONDS:_files' \
-        '*--max-send-lag[a run whose generator was later than this, at p99, is not valid; 10.0]:MS:_files' \
-        '*--fail-on[such as p99<5ms,mismatch=0,errors=0,dropped=0,rate>=1000\: exit code 3]:THRESHOLDS:_files' \
-        '*--dry-run[plan, and send nothing]' \
+        '*--lanes[connections, one task each; default 1]:N:_files' \
+        '*--batch[questions per frame; default 64]:N:_files' \
+        '*--depth[frames in flight; default 8]:N:_files' \
+        '*--start-margin[delay between all lanes being ready and their start; default 3.0]:SECONDS:_files' \
+        '*--max-send-lag[maximum send lag at p99 of a valid run; default 10.0]:MS:_files' \
+        '*--fail-on[such as p99<5ms,mismatch=0,errors=0,dropped=0,rate>=1000; else exit code 3]:THRESHOLDS:_files' \
+        '*--dry-run[only plan; send nothing]' \
         '*--out[gets the results]:DIR:_files' \
         '*--overwrite[--out may hold something\: replace the results]' \
-        '*--master[local\[*\] without it]:MASTER:_files' \
+        '*--master[default local\[*\]]:MASTER:_files' \
         '*--deploy-mode[]:client|cluster:(client cluster)' \
-        '*--conf[a setting of Spark; may be repeated]:KEY=VALUE:_files' \
-        '*--archives[unpacked beside each executor]:FILE#NAME,…:_files' \
-        '*--spark-home[a Spark 4; without it SPARK_HOME, or the installed pyspark]:DIR:_files' \
+        '*--conf[a Spark setting; may be repeated]:KEY=VALUE:_files' \
+        '*--archives[archives to unpack beside each executor]:FILE#NAME,…:_files' \
+        '*--spark-home[a Spark 4; default SPARK_HOME, or the installed pyspark]:DIR:_files' \
         '*--python[the Python of the executors]:PATH:_files' \
-        '*--driver-memory[2g if local]:SIZE:_files' \
+        '*--driver-memory[default 2g if local]:SIZE:_files' \
         '*--executor-memory[]:SIZE:_files' \
         '*--executor-cores[]:N:_files' \
         '*--num-executors[]:N:_files' \
-        '*--print[print the spark-submit line and keep its files, run nothing]' \
-        '*--verbose[show all that Spark says]'
+        '*--print[print the spark-submit line, keep its files, run nothing]' \
+        '*--verbose[show all output of Spark]'
 }
 
 _authorizerd_replay_report() {

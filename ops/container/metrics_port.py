@@ -1,8 +1,8 @@
-"""A port that others reach, which hands on the daemon's /metrics and nothing else.
+"""Serve the daemon's /metrics, and nothing else, on a port that other machines can reach.
 
-**Invariant:** one caller at a time, each for a few seconds at most, and no path but /metrics. The
-admin port trusts whoever reaches it and therefore is loopback alone; a scraper on another machine
-reaches this one, which runs beside the daemon, in the same network namespace.
+**Invariant:** it serves one caller at a time, for a few seconds at most, and only /metrics. The
+admin port trusts every caller and is therefore loopback only. This process runs beside the daemon,
+in the same network namespace, so that a scraper on another machine can reach the metrics.
 
     python -I -m authorizerd.container.metrics_port --listen 0.0.0.0:9182
 """
@@ -32,7 +32,7 @@ class _Handler(BaseHTTPRequestHandler):
     sys_version = ""
 
     def do_GET(self) -> None:
-        """Answer with what the daemon answers, 502 where it does not."""
+        """Return the daemon's answer, or 502 if it does not answer."""
         assert isinstance(self.server, MetricsPort)
         if self.path != PATH:
             self._answer(404, "text/plain; charset=utf-8", f"there is only {PATH}\n".encode())
@@ -56,10 +56,12 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 class MetricsPort(HTTPServer):
-    """Args:
-    listen: host and port, 0 for a free one.
-    admin: ``host:port`` of the daemon's admin port.
-    seconds_max: how long one caller is served, however slowly it sends.
+    """Serve one caller at a time.
+
+    Args:
+        listen: host and port; port 0 selects a free one.
+        admin: ``host:port`` of the daemon's admin port.
+        seconds_max: time limit for one caller, however slowly it sends.
     """
 
     def __init__(
@@ -70,7 +72,7 @@ class MetricsPort(HTTPServer):
         self._seconds_max = seconds_max
 
     def finish_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - as inherited
-        """Serve one caller, and hang up when its time is over: a time-out is of each read alone."""
+        """Serve one caller up to its time limit; a socket timeout would limit only each read."""
         timer = Timer(self._seconds_max, _hang_up, (request,))
         timer.start()
         try:

@@ -1,7 +1,7 @@
-"""What must be done once before the daemon starts in a container: its configuration, and its log.
+"""Prepare the configuration and the log before the daemon starts in a container.
 
-**Invariant:** a log directory that is formatted is left alone. A configuration may come in parts,
-so that what is secret in it (passwords of SASL users) stands in another file than the rest.
+**Invariant:** it never changes a formatted log directory. A configuration may consist of several
+parts, so that its secrets (passwords of SASL users) can be in a separate file.
 
     python -I -m authorizerd.container.prepare --config /run/authorizerd/server.properties PART…
 """
@@ -23,10 +23,10 @@ ENCODING: Final = "iso-8859-1"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Join the parts and format the log directory if it is new; 1 where one cannot be done."""
+    """Join the parts and format a new log directory; return 1 if either fails."""
     parser = argparse.ArgumentParser(prog="prepare", description=__doc__)
-    parser.add_argument("--config", required=True, type=Path, help="the file that is written")
-    parser.add_argument("--cluster-id", help="of a log that is new; a random one without it")
+    parser.add_argument("--config", required=True, type=Path, help="the file to write")
+    parser.add_argument("--cluster-id", help="of a new log; default: random")
     parser.add_argument("parts", nargs="+", type=Path, metavar="PART")
     parsed = parser.parse_args(arguments)
     try:

@@ -5,7 +5,7 @@ Configured by::
     authorizer.class.name=ops.example.quarantine.QuarantineAuthorizer
     quarantine.principals=User:mallory;User:trudy
 
-It wraps the built-in authorizer, which goes on keeping the ACLs and obeying ``super.users``.
+It wraps the built-in authorizer, which still keeps the ACLs and applies ``super.users``.
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ PRINCIPALS: Final = "quarantine.principals"
 
 
 class QuarantineAuthorizer(Authorizer):
-    """Args:
-    standard: the built-in authorizer.
+    """Deny everything to quarantined principals, and delegate the rest.
+
+    Args:
+        standard: the built-in authorizer.
     """
 
     def __init__(self, standard: Authorizer) -> None:
@@ -32,7 +34,11 @@ class QuarantineAuthorizer(Authorizer):
         self._quarantined: frozenset[str] = frozenset()
 
     def configure(self, configs: Mapping[str, str]) -> None:
-        """Raises: ValueError, where a principal is not Type:name."""
+        """Read the quarantined principals.
+
+        Raises:
+            ValueError: a principal is not Type:name.
+        """
         self._quarantined = _principals(configs)
 
     def start(self, server_info: ServerInfo) -> Mapping[str, Completion[None]]:

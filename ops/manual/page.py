@@ -1,6 +1,6 @@
-"""The manual page, in man(7)'s macros.
+"""Generate the manual page, in man(7)'s macros.
 
-**Invariant:** no text of ours is taken for a request of troff's.
+**Invariant:** every text is escaped, so troff never interprets one as a request.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ authorizerd \\- Apache Kafka's ACL authorizer as a daemon
 .I COMMAND
 .RI [ OPTIONS ]
 .SH DESCRIPTION
-It answers whether a principal may do something to a Kafka resource, as Kafka's StandardAuthorizer
-would, over HTTP, a stream of frames and the Kafka protocol, and keeps the ACLs in a log of Kafka's
-own format.
+It answers whether a principal may perform an operation on a Kafka resource, exactly as Kafka's
+StandardAuthorizer would. It serves HTTP, a stream of frames and the Kafka protocol, and keeps the
+ACLs in a log in Kafka's own format.
 """
 _TAIL: Final = """\
 .SH SIGNALS
@@ -30,10 +30,10 @@ _TAIL: Final = """\
 .BR SIGTERM ", " SIGINT
 End
 .BR "authorizerd serve" ,
-with everything that was accepted answered and written.
+after every accepted request is answered and written.
 .TP
 .B SIGHUP
-Read the configuration, the tokens and the secret of the audit anew.
+Reload the configuration, the tokens and the secret for masked audit lines.
 .SH SEE ALSO
 docs/configuration.md, docs/errors.md, docs/metrics.md and docs/runbook.md of the project.
 """
@@ -43,7 +43,7 @@ def man_page(commands: Sequence[Command], exit_codes: Sequence[Sequence[str]]) -
     """Return the page.
 
     Args:
-        exit_codes: of each its command, the code, and what it means.
+        exit_codes: rows of command, exit code and meaning.
     """
     lines = [".SH COMMANDS"]
     for command in commands:

@@ -18,21 +18,21 @@ def add_acl_arguments(parser: argparse.ArgumentParser) -> None:
         "--acls",
         required=True,
         metavar="SOURCE",
-        help="a log directory, a .checkpoint file, what kafka-acls --list printed, a YAML or JSON"
+        help="a log directory, a .checkpoint file, kafka-acls --list output, a YAML or JSON"
         " file, or kafka://HOST:PORT",
     )
     parser.add_argument(
-        "--as-of", metavar="TIME|OFFSET", help="the ACLs of a log directory as they were then"
+        "--as-of", metavar="TIME|OFFSET", help="use the ACLs of a log directory at that time"
     )
     parser.add_argument(
-        "--super-users", default="", metavar="A;B", help="as super.users: Type:name;Type:name"
+        "--super-users", default="", metavar="A;B", help="same as super.users: Type:name;Type:name"
     )
     parser.add_argument("--allow-everyone-if-no-acl-found", action="store_true")
     parser.add_argument(
         "--command-config",
         type=Path,
         metavar="FILE",
-        help="the settings of a client, for kafka:// sources",
+        help="client settings for kafka:// sources",
     )
 
 

@@ -25,21 +25,21 @@ def add_ingest_arguments(parser: argparse.ArgumentParser) -> None:
         "--format",
         default="auto",
         choices=get_args(LineFormat),
-        help="of the input; %(default)s without it",
+        help="format of the input; default %(default)s",
     )
     parser.add_argument(
         "--tz",
         default="UTC",
         type=_zone,
         metavar="ZONE",
-        help="of times that name none; %(default)s",
+        help="zone of times without one; default %(default)s",
     )
     parser.add_argument(
         "--max-bad-ratio",
         default=0.01,
         type=ratio,
         metavar="R",
-        help="how many of the lines may be set aside; %(default)s",
+        help="maximum share of lines set aside; default %(default)s",
     )
 
 

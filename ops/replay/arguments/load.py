@@ -14,14 +14,12 @@ from authorizerd.replay.plans import LoadPlan
 
 
 def add_load_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--events", required=True, metavar="DIR", help="what ingest wrote")
+    parser.add_argument("--events", required=True, metavar="DIR", help="output of ingest")
     parser.add_argument(
-        "--target", required=True, metavar="HOST:PORT", help="the daemon; or unix:PATH"
+        "--target", required=True, metavar="HOST:PORT", help="address of the daemon, or unix:PATH"
     )
     parser.add_argument("--surface", choices=SURFACES, default="stream", help="%(default)s")
-    parser.add_argument(
-        "--token-file", metavar="FILE", help="its first line is shown to the target"
-    )
+    parser.add_argument("--token-file", metavar="FILE", help="file whose first line is the token")
     _add_schedule(parser)
     _add_connections(parser)
     parser.add_argument(
@@ -29,15 +27,15 @@ def add_load_arguments(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=10.0,
         metavar="MS",
-        help="a run whose generator was later than this, at p99, is not valid; %(default)s",
+        help="maximum send lag at p99 of a valid run; default %(default)s",
     )
     parser.add_argument(
         "--fail-on",
         default="",
         metavar="THRESHOLDS",
-        help="such as p99<5ms,mismatch=0,errors=0,dropped=0,rate>=1000: exit code 3",
+        help="such as p99<5ms,mismatch=0,errors=0,dropped=0,rate>=1000; else exit code 3",
     )
-    parser.add_argument("--dry-run", action="store_true", help="plan, and send nothing")
+    parser.add_argument("--dry-run", action="store_true", help="only plan; send nothing")
 
 
 def _add_schedule(parser: argparse.ArgumentParser) -> None:
@@ -45,13 +43,17 @@ def _add_schedule(parser: argparse.ArgumentParser) -> None:
         "--mode",
         choices=MODES,
         default="open",
-        help="open: by a schedule, whatever the answers; closed: as fast as they come",
+        help="open: follow a schedule; closed: as fast as answers arrive",
     )
     paces = parser.add_mutually_exclusive_group()
     paces.add_argument(
-        "--speed", type=float, default=1.0, metavar="FACTOR", help="of the recorded times"
+        "--speed",
+        type=float,
+        default=1.0,
+        metavar="FACTOR",
+        help="speed relative to the recorded times",
     )
-    paces.add_argument("--rate", type=float, metavar="N", help="questions a second instead")
+    paces.add_argument("--rate", type=float, metavar="N", help="questions per second instead")
     parser.add_argument(
         "--profile",
         default="constant",
@@ -59,37 +61,45 @@ def _add_schedule(parser: argparse.ArgumentParser) -> None:
         help="or ramp:FROM:TO:SECONDS, or step:RATE:SECONDS,RATE:SECONDS",
     )
     parser.add_argument(
-        "--max-gap", type=float, metavar="SECONDS", help="a longer silence of the record is cut"
+        "--max-gap", type=float, metavar="SECONDS", help="shorten longer gaps to this"
     )
     parser.add_argument(
         "--loop",
         type=int,
         default=1,
         metavar="N",
-        help="ask the record so often; 0: as often as --duration needs; %(default)s",
+        help="repetitions of the record; 0: until --duration; default %(default)s",
     )
     parser.add_argument(
-        "--warmup", type=float, default=0.0, metavar="SECONDS", help="counted in no figure"
+        "--warmup", type=float, default=0.0, metavar="SECONDS", help="excluded from all figures"
     )
     parser.add_argument("--duration", type=float, metavar="SECONDS", help="after the warm-up")
 
 
 def _add_connections(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--lanes", type=int, default=1, metavar="N", help="connections, a task each; %(default)s"
+        "--lanes",
+        type=int,
+        default=1,
+        metavar="N",
+        help="connections, one task each; default %(default)s",
     )
     parser.add_argument(
-        "--batch", type=int, default=64, metavar="N", help="questions a frame; %(default)s"
+        "--batch",
+        type=int,
+        default=64,
+        metavar="N",
+        help="questions per frame; default %(default)s",
     )
     parser.add_argument(
-        "--depth", type=int, default=8, metavar="N", help="frames in flight; %(default)s"
+        "--depth", type=int, default=8, metavar="N", help="frames in flight; default %(default)s"
     )
     parser.add_argument(
         "--start-margin",
         type=float,
         default=3.0,
         metavar="SECONDS",
-        help="from when all lanes are ready to their start; %(default)s",
+        help="delay between all lanes being ready and their start; default %(default)s",
     )
 
 

@@ -41,7 +41,7 @@ class SparkOptions:
 
 def add_spark_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("Spark")
-    group.add_argument("--master", default="local[*]", type=_master, help="%(default)s without it")
+    group.add_argument("--master", default="local[*]", type=_master, help="default %(default)s")
     group.add_argument("--deploy-mode", default="client", choices=("client", "cluster"))
     group.add_argument(
         "--conf",
@@ -49,17 +49,19 @@ def add_spark_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         type=_setting,
         metavar="KEY=VALUE",
-        help="a setting of Spark; may be repeated",
+        help="a Spark setting; may be repeated",
     )
-    group.add_argument("--archives", metavar="FILE#NAME,…", help="unpacked beside each executor")
+    group.add_argument(
+        "--archives", metavar="FILE#NAME,…", help="archives to unpack beside each executor"
+    )
     group.add_argument(
         "--spark-home",
         type=Path,
         metavar="DIR",
-        help="a Spark 4; without it SPARK_HOME, or the installed pyspark",
+        help="a Spark 4; default SPARK_HOME, or the installed pyspark",
     )
     group.add_argument("--python", metavar="PATH", help="the Python of the executors")
-    group.add_argument("--driver-memory", type=_memory, metavar="SIZE", help="2g if local")
+    group.add_argument("--driver-memory", type=_memory, metavar="SIZE", help="default 2g if local")
     group.add_argument("--executor-memory", type=_memory, metavar="SIZE")
     group.add_argument("--executor-cores", type=_count, metavar="N")
     group.add_argument("--num-executors", type=_count, metavar="N")
@@ -67,9 +69,9 @@ def add_spark_arguments(parser: argparse.ArgumentParser) -> None:
         "--print",
         action="store_true",
         dest="only_print",
-        help="print the spark-submit line and keep its files, run nothing",
+        help="print the spark-submit line, keep its files, run nothing",
     )
-    group.add_argument("--verbose", action="store_true", help="show all that Spark says")
+    group.add_argument("--verbose", action="store_true", help="show all output of Spark")
 
 
 def spark_options_of(parsed: argparse.Namespace) -> SparkOptions:

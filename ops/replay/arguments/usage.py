@@ -11,25 +11,25 @@ from authorizerd.replay.plans import UsagePlan
 
 
 def add_usage_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--events", required=True, metavar="DIR", help="what ingest wrote")
+    parser.add_argument("--events", required=True, metavar="DIR", help="output of ingest")
     add_acl_arguments(parser)
     parser.add_argument(
         "--lookback",
         type=days,
         metavar="DAYS",
-        help="judge the last so many days of the events; all of them without it",
+        help="evaluate only the last days of the events; default all",
     )
     parser.add_argument(
         "--names-max",
         type=names_max,
         default=20,
         metavar="N",
-        help="suggest up to so many literal ACLs in place of a wide grant; %(default)s",
+        help="suggest at most N literal ACLs for a wide grant; default %(default)s",
     )
     parser.add_argument(
         "--assume-in-force",
         action="store_true",
-        help="take ACLs whose age is unknown for older than the window",
+        help="treat ACLs of unknown age as older than the window",
     )
 
 

@@ -10,14 +10,14 @@ from authorizerd.replay.plans import WhatIfPlan
 
 
 def add_whatif_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--events", required=True, metavar="DIR", help="what ingest wrote")
+    parser.add_argument("--events", required=True, metavar="DIR", help="output of ingest")
     add_acl_arguments(parser)
     parser.add_argument(
         "--baseline-acls",
         metavar="SOURCE",
-        help="compare with what these decide; without it, with what was recorded",
+        help="compare with these ACLs instead of the recorded decisions",
     )
-    parser.add_argument("--baseline-as-of", metavar="TIME|OFFSET", help="as --as-of, for those")
+    parser.add_argument("--baseline-as-of", metavar="TIME|OFFSET", help="--as-of for the baseline")
 
 
 def whatif_plan_of(parsed: argparse.Namespace, *, is_local: bool) -> WhatIfPlan:
