@@ -23,6 +23,7 @@ This page lists every configuration key: its default, what it does, and whether 
 while the daemon runs.
 
 - `authorizerd serve --config FILE` reads a Java properties file in ISO-8859-1, as Kafka does.
+  The file may have at most 1 MiB.
 - `--override KEY=VALUE` takes precedence over the file and may be repeated.
 - An invalid value is rejected with file, line, key and reason.
 - An unknown key that begins with `authorizerd.` is an error.
