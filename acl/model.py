@@ -128,7 +128,7 @@ class Acl(msgspec.Struct, frozen=True, gc=False):
         )
 
 
-class AclFilter(msgspec.Struct, frozen=True):
+class AclFilter(msgspec.Struct, frozen=True, gc=False):
     """Select ACLs for a describe or delete request. None and ANY match every value of a field.
 
     Source: KIP-140 (AclBindingFilter), KIP-290 (MATCH and ANY).

@@ -139,6 +139,7 @@ def plan_creations(
             if len(changes) > RECORDS_PER_REQUEST_MAX or size > BYTES_PER_REQUEST_MAX:
                 tail = before
                 yield from free(states, STATES_FREED_PER_STEP)
+                yield from free(changes)
                 refused = PolicyViolationError(TOO_MANY_CREATED)
                 return CreationPlan([before], (), (refused,) * len(acls))
             if len(changes) % CHANGES_PER_STATE == 0:

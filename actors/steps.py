@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TypeVar
 
 import trio
@@ -11,12 +12,20 @@ from authorizerd.acl.steps import Steps
 T = TypeVar("T")
 
 
-async def finish_in_turns(steps: Steps[T]) -> T:
-    """Run a generator to its end, with a checkpoint after each yield. Return its value."""
+def _nothing() -> None:
+    """Do nothing between two steps."""
+
+
+async def finish_in_turns(steps: Steps[T], between: Callable[[], None] = _nothing) -> T:
+    """Run a generator to its end, with ``between`` and a checkpoint after each yield.
+
+    Return its value.
+    """
     while True:
         try:
             next(steps)
         except StopIteration as finished:
             result: T = finished.value
             return result
+        between()
         await trio.lowlevel.checkpoint()

@@ -80,7 +80,7 @@ class Parts:
         self.audit: Final = open_audit(configuration)
         self.audit_log: Final = None if self.audit is None else self.audit.log
         self.updates: Final = _new_update_queue(
-            configuration, self.log, self.feed, snapshot, image, self.workers
+            configuration, self.log, self.feed, snapshot, image, self.workers, self.collector
         )
         self.checkpointer: Final = self.log.new_checkpointer(snapshot, image)
         self.standard: Final = StandardAuthorizer(
@@ -173,6 +173,7 @@ def _new_update_queue(
     snapshot: View[AclSnapshot | None],
     image: View[ClusterImage],
     workers: WorkerPool | None,
+    collector: Collector,
 ) -> UpdateQueue:
     new_queue = partial(
         UpdateQueue,
@@ -182,6 +183,7 @@ def _new_update_queue(
         image,
         requests_max=configuration.queued_max_requests,
         new_id=lambda: os.urandom(ACL_ID_BYTES),
+        settle=collector.settle_if_many,
     )
     if workers is None:
         return new_queue()

@@ -3,8 +3,8 @@
 A collection scans every container created since the last freeze and everything that it refers to.
 One ACL change creates about fifteen map nodes with hundreds of references, so after 100,000
 changes an automatic collection would stop the loop for a third of a second. Instead, new objects
-are collected and frozen after each slice of changes, and once a second for other code that leaves
-cycles behind. Frozen objects are never scanned again.
+are collected and frozen after each slice of changes, while many changes are planned, and every
+50 ms for what large requests create. Frozen objects are never scanned again.
 
 A frozen object that becomes part of a cycle later is leaked. Requests and connections leave no
 cycles, so this does not add up.
@@ -19,7 +19,7 @@ from typing import Final
 
 import trio
 
-COLLECT_SECONDS: Final = 1.0
+COLLECT_SECONDS: Final = 0.05
 CONTAINERS_MIN: Final = 1000
 """Live containers since the last freeze below which a collection is not worth its time."""
 
@@ -47,9 +47,13 @@ class Collector:
         gc.freeze()
         self._loaded = True
 
+    def settle_if_many(self) -> None:
+        """Settle if enough objects are new for a collection to be worth its time."""
+        if self._loaded and gc.get_count()[0] >= CONTAINERS_MIN:
+            self.settle()
+
     async def run(self) -> None:
-        """Collect once a second if enough objects are new."""
+        """Collect every 50 ms if enough objects are new."""
         while True:
             await trio.sleep(COLLECT_SECONDS)
-            if self._loaded and gc.get_count()[0] >= CONTAINERS_MIN:
-                self.settle()
+            self.settle_if_many()

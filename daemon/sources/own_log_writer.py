@@ -148,17 +148,34 @@ class Checkpointer:
         self._bytes_at_checkpoint = -self._bytes_read()
         while True:
             await trio.sleep(CHECK_SECONDS)
-            newest, cluster = self._snapshot.newest, self._cluster.newest
-            assert newest is not None, "a snapshot stays loaded"
             failures = self.statistics.failures
             if self._is_retirement_due:
                 await self._retire()
-            has_changed = newest.offset >= self.statistics.last_end_offset
-            if has_changed and self._is_due(last):
-                await self._write(newest, cluster)
+            if self._is_due(last) and self._has_changed():
+                await self._write(self._state())
                 last = trio.current_time()
             if self.statistics.failures > failures:
                 await trio.sleep(RETRY_SECONDS)
+
+    def _has_changed(self) -> bool:
+        newest = self._snapshot.newest
+        return newest is not None and newest.offset >= self.statistics.last_end_offset
+
+    def _state(self) -> CheckpointState:
+        """Return what a checkpoint is made of.
+
+        A snapshot is not kept while others replace it: to free it would hold the event loop for
+        all that has changed meanwhile. Of the ACLs alone that is a small part.
+        """
+        snapshot = self._snapshot.newest
+        assert snapshot is not None, "a snapshot stays loaded"
+        return CheckpointState(
+            end_offset=snapshot.offset + 1,
+            epoch=self._writer.epoch,
+            timestamp_ms=self._writer.last_timestamp_ms,
+            cluster=self._cluster.newest,
+            acls=snapshot.acls,
+        )
 
     def _is_due(self, last: float) -> bool:
         bytes_since = self._writer.bytes_written - self._bytes_at_checkpoint
@@ -167,15 +184,8 @@ class Checkpointer:
         interval_s = self._policy.interval_ms / 1000
         return bool(interval_s) and trio.current_time() - last >= interval_s
 
-    async def _write(self, snapshot: AclSnapshot, cluster: ClusterImage) -> None:
+    async def _write(self, state: CheckpointState) -> None:
         bytes_written = self._writer.bytes_written
-        state = CheckpointState(
-            end_offset=snapshot.offset + 1,
-            epoch=self._writer.epoch,
-            timestamp_ms=self._writer.last_timestamp_ms,
-            cluster=cluster,
-            acls=snapshot.acls,
-        )
         try:
             path = await trio.to_thread.run_sync(
                 write_checkpoint, self._log_dir, state, self._storage
@@ -183,7 +193,7 @@ class Checkpointer:
             self._bytes_at_checkpoint = bytes_written
             self.statistics.written += 1
             self.statistics.last_end_offset = state.end_offset
-            _logger.info("checkpoint written: %s, %d ACLs", path.name, len(snapshot.acls))
+            _logger.info("checkpoint written: %s, %d ACLs", path.name, len(state.acls))
         except OSError as error:
             self.statistics.failures += 1
             _logger.error("checkpoint at offset %d: %s", state.end_offset, error)

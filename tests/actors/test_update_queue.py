@@ -81,6 +81,7 @@ class Running:
         self.log = MemoryLog()
         self.feed, inbox = trio.open_memory_channel[ChangeBatch | CaughtUp](1000)
         self.applier = RecordApplier(inbox)
+        self.settled = 0
         ids = itertools.count(1)
         self.queue = UpdateQueue(
             self.log,
@@ -89,7 +90,11 @@ class Running:
             self.applier.cluster,
             requests_max=requests_max,
             new_id=lambda: next(ids).to_bytes(16, "big"),
+            settle=self._settle,
         )
+
+    def _settle(self) -> None:
+        self.settled += 1
 
     @property
     def acls(self) -> set[Acl]:
@@ -537,4 +542,16 @@ async def test_nothing_is_acknowledged_before_whoever_else_decides_has_applied_i
     assert (created.is_done, changed.is_done) == (False, False)
     released.set()
     assert await results([created, changed]) == [None, "changed"]
+    nursery.cancel_scope.cancel()
+
+
+async def test_what_a_plan_makes_is_settled_between_its_steps(nursery: trio.Nursery) -> None:
+    """To collect the objects of many changes at once would hold the event loop."""
+    running = await start(nursery)
+    acls = [acl(f"t{number}") for number in range(1000)]
+    await results(running.queue.create(acls))
+    created = running.settled
+    assert created > 10
+    await results(running.queue.delete([AclFilter()]))
+    assert running.settled > created + 10
     nursery.cancel_scope.cancel()

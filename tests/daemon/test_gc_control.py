@@ -66,7 +66,7 @@ def test_cycles_are_collected_before_what_is_new_is_frozen() -> None:
 async def test_cycles_are_collected_though_nothing_changes(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    """A collection runs once a second if there is enough to collect."""
+    """A collection runs every 50 ms if there is enough to collect."""
     collector = Collector()
     collector.settle()
     with automatic_collection_off():

@@ -8,6 +8,28 @@ from tests.mutants.mutant import Mutant
 
 ACTOR_MUTANTS: Final = (
     Mutant(
+        name="what a plan makes is collected in one go",
+        file="actors/update_queue.py",
+        text=(
+            "                plan = await finish_in_turns(\n"
+            "                    plan_creations(tail.snapshot, acls, self._new_id), self._settle\n"
+        ),
+        becomes=(
+            "                plan = await finish_in_turns(\n"
+            "                    plan_creations(tail.snapshot, acls, self._new_id)\n"
+        ),
+        found_by=(
+            "tests/actors/test_update_queue.py::test_what_a_plan_makes_is_settled_between_its_steps"
+        ),
+    ),
+    Mutant(
+        name="a checkpointer keeps a snapshot between two looks",
+        file="daemon/own_log.py",
+        text="            failures = self.statistics.failures\n",
+        becomes=("            failures, kept = self.statistics.failures, self._snapshot.newest\n"),
+        found_by=("tests/daemon/test_own_log.py::test_no_snapshot_is_kept_between_two_looks"),
+    ),
+    Mutant(
         name="an action on a prefix is judged as one on a literal",
         file="actors/standard_authorizer.py",
         text="            if action is not None and action.pattern_type != PatternType.LITERAL:\n",
@@ -31,10 +53,13 @@ ACTOR_MUTANTS: Final = (
         name="creations are planned against what is published, not against the tail",
         file="actors/update_queue.py",
         text=(
-            "plan_creations(tail.snapshot, acls, self._new_id))\n"
+            "plan_creations(tail.snapshot, acls, self._new_id), self._settle\n"
+            "                )\n"
             "                tail.take(plan.states)"
         ),
-        becomes="plan_creations(tail.snapshot, acls, self._new_id))",
+        becomes=(
+            "plan_creations(tail.snapshot, acls, self._new_id), self._settle\n                )"
+        ),
         found_by=(
             "tests/actors/test_update_queue.py"
             "::test_a_thousand_equal_creations_write_one_record_and_all_succeed"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -252,6 +253,19 @@ async def test_an_interval_of_0_is_none(autojump_clock: MockClock, start: Start)
     running.append(added(2))
     await trio.sleep(4000)
     assert running.end_offsets == []
+
+
+async def test_no_snapshot_is_kept_between_two_looks(
+    autojump_clock: MockClock, start: Start
+) -> None:
+    """To free one that many changes have replaced meanwhile would hold the event loop."""
+    running = start(interval_s=1)
+    await looked()
+    await looked()
+    newest = running.published.newest
+    held = sys.getrefcount(newest)
+    running.append(added(2))
+    assert sys.getrefcount(newest) == held - 1  # what published it
 
 
 async def test_a_log_with_records_of_other_kinds_gets_none(
