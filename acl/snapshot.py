@@ -104,7 +104,7 @@ def rules_of(index: TypeIndex, principal: str) -> Rules:
     return index.principals.get(principal, NO_RULES)
 
 
-CHANGES_PER_STATE: Final = 64
+CHANGES_PER_STATE: Final = 32
 STATES_FREED_PER_STEP: Final = 2
 """Many changes are made in parts, and the intermediate states are kept until the end.
 

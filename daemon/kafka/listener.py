@@ -8,7 +8,7 @@ Source: Kafka 4.3 SocketServer, SaslServerAuthenticator; KIP-43, KIP-152 (SASL),
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -219,16 +219,17 @@ class _Conversation:
             may_use_reserve = self._listener.is_super_user(principal)
             self._listener.establish(self._connection, may_use_reserve=may_use_reserve)
 
-    async def _send(self, pieces: Sequence[Piece]) -> None:
-        """Send chunks one after the other, small ones together.
+    async def _send(self, pieces: list[Piece]) -> None:
+        """Send chunks one after the other, small ones together; the list is used up.
 
         Raises:
             NoRoomError: the memory budget for answers that clients have yet to read is exhausted.
         """
         self._connection.hold_answer(sum(map(len, pieces)))
         together = bytearray()
-        for piece in pieces:
-            together += piece
+        pieces.reverse()
+        while pieces:
+            together += pieces.pop()
             if len(together) >= SEND_BYTES:
                 await self._connection.send(together)
                 together = bytearray()
