@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: setup setup-dev run replay-demo test faults stories mutants check bench conformance manual wheel lock clean
+.PHONY: setup setup-dev run replay-demo test faults stories mutants stretches check bench conformance manual wheel lock clean
 
 setup: .venv/.setup
 setup-dev: .venv/.setup-dev
@@ -40,6 +40,10 @@ stories: setup-dev
 # Break one guard at a time in a copy, and run the test that must notice it.
 mutants: setup-dev
 	$(BIN)/python -m tests.mutants
+
+# Measures the longest stretches of the event loop, of every request by every caller.
+stretches: setup-dev
+	$(BIN)/python -m tests.loop --whole --repeats $(or $(REPEATS),3)
 
 check: setup-dev
 	$(BIN)/ruff check .

@@ -24,10 +24,12 @@ ACTOR_MUTANTS: Final = (
     ),
     Mutant(
         name="a checkpointer keeps a snapshot between two looks",
-        file="daemon/own_log.py",
+        file="daemon/sources/own_log_writer.py",
         text="            failures = self.statistics.failures\n",
         becomes=("            failures, kept = self.statistics.failures, self._snapshot.newest\n"),
-        found_by=("tests/daemon/test_own_log.py::test_no_snapshot_is_kept_between_two_looks"),
+        found_by=(
+            "tests/daemon/sources/test_own_log_writer.py::test_no_snapshot_is_kept_between_two_looks"
+        ),
     ),
     Mutant(
         name="an action on a prefix is judged as one on a literal",

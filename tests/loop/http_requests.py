@@ -1,0 +1,212 @@
+"""HTTP requests as large, as deep and as many as they may be, to every path."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from authorizerd.config.own_keys import OWN_KEYS
+from authorizerd.daemon.decisions.authzen import EVALUATION_PATH, EVALUATIONS_PATH
+from authorizerd.daemon.decisions.opa import DATA_PATH, HEALTH_PATH
+from authorizerd.daemon.endpoints import ADMIN_HTTP, DECISION_HTTP
+from authorizerd.protocol.decisions.authzen import EVALUATIONS_MAX
+
+BODY_BYTES: Final = next(
+    int(str(key.default)) for key in OWN_KEYS if key.name == "authorizerd.http.request.max.bytes"
+)
+PIPELINED: Final = 200
+CHUNKS: Final = 3000
+OPA_PATH: Final = f"{DATA_PATH}/kafka/authz/allow"
+ADMIN_PATHS: Final = ("/metrics", "/healthz", "/readyz")
+PATHS: Final = (EVALUATION_PATH, EVALUATIONS_PATH, OPA_PATH, HEALTH_PATH, *ADMIN_PATHS)
+
+
+@dataclass(frozen=True)
+class HttpRequest:
+    """``data`` is what is sent; the last of its requests asks for the connection to be closed."""
+
+    endpoint: str
+    name: str
+    data: bytes = field(repr=False)
+
+    def __str__(self) -> str:
+        return f"{self.endpoint} {self.name}"
+
+
+def post(path: str, body: bytes, *headers: str, token: str = "", close: bool = True) -> bytes:
+    lines = [
+        f"POST {path} HTTP/1.1",
+        "Host: localhost",
+        "Content-Type: application/json",
+        f"Content-Length: {len(body)}",
+        *headers,
+    ]
+    return _head(lines, token, close) + body
+
+
+def get(path: str, *headers: str, token: str = "", close: bool = True) -> bytes:
+    return _head([f"GET {path} HTTP/1.1", "Host: localhost", *headers], token, close)
+
+
+def _head(lines: list[str], token: str, close: bool) -> bytes:
+    if token:
+        lines = [*lines, f"Authorization: Bearer {token}"]
+    if close:
+        lines = [*lines, "Connection: close"]
+    return "\r\n".join([*lines, "", ""]).encode()
+
+
+def evaluation(
+    number: int = 0, *, name: str = "topic-", user: str = "alice", host: str | None = "10.0.0.1"
+) -> dict[str, object]:
+    asked: dict[str, object] = {
+        "subject": {"type": "user", "id": user},
+        "action": {"name": "READ"},
+        "resource": {"type": "topic", "id": f"{name}{number}"},
+    }
+    if host is not None:
+        asked["context"] = {"host": host}
+    return asked
+
+
+def opa_question(
+    name: str = "topic-1", *, pattern_type: str = "LITERAL", operation: str = "READ"
+) -> dict[str, object]:
+    return {
+        "input": {
+            "requestContext": {
+                "clientAddress": "/10.0.0.1",
+                "principal": {"principalType": "User", "name": "alice"},
+            },
+            "action": {
+                "resourcePattern": {
+                    "resourceType": "TOPIC", "name": name, "patternType": pattern_type,
+                },
+                "operation": operation,
+            },
+        }
+    }  # fmt: skip
+
+
+def _bodies(path: str) -> Iterator[tuple[str, bytes]]:
+    """Yield bodies of the largest size for a path that takes JSON."""
+    asked = opa_question() if path == OPA_PATH else evaluation()
+    whole = json.dumps(asked).encode()
+    room = BODY_BYTES - len(whole) - 100
+
+    def beside(value: bytes) -> bytes:
+        return whole[:-1] + b',"beside":' + value + b"}"
+
+    yield "one question", whole
+    yield (
+        "a long name",
+        json.dumps(
+            opa_question("x" * room) if path == OPA_PATH else evaluation(name="x" * room)
+        ).encode(),
+    )
+    yield (
+        "a long name of escapes",
+        json.dumps(
+            opa_question("é" * (room // 6))
+            if path == OPA_PATH
+            else evaluation(name="é" * (room // 6))
+        ).encode(),
+    )
+    yield "brackets that do not end", beside(b"[" * room)
+    yield "deep objects", beside(b'{"a":' * (room // 12) + b"0" + b"}" * (room // 12))
+    shallow = b"[" * 500 + b"]" * 500
+    yield "many deep arrays", beside(b"[" + b",".join([shallow] * (room // 1001)) + b"]")
+    keys = b",".join(b'"%d":0' % number for number in range(room // 9))
+    yield "many keys", beside(b"{" + keys + b"}")
+    yield "many keys beside", whole[:-1] + b"," + keys + b"}"
+    yield "many short values", beside(b"[" + b",".join([b"0"] * (room // 2 - 1)) + b"]")
+    yield "many empty objects", beside(b"[" + b",".join([b"{}"] * (room // 3 - 1)) + b"]")
+    yield "a long number", beside(b"1" * room)
+    yield "a long fraction", beside(b"0." + b"1" * room)
+    yield "many escapes", beside(b'"' + b"\\u00e9" * (room // 6 - 1) + b'"')
+    yield "spaces", whole + b" " * room
+    yield "no JSON", b"x" * BODY_BYTES
+    if path == EVALUATIONS_PATH:
+        yield from _evaluations(room)
+
+
+def _evaluations(room: int) -> Iterator[tuple[str, bytes]]:
+    def body(items: list[object], **defaults: object) -> bytes:
+        return json.dumps({"evaluations": items, **defaults}, separators=(",", ":")).encode()
+
+    size = room // EVALUATIONS_MAX
+    yield "evaluations", body([evaluation(n) for n in range(EVALUATIONS_MAX)])
+    yield (
+        "evaluations without a host",
+        body([evaluation(n, host=None, user="bob") for n in range(EVALUATIONS_MAX)]),
+    )
+    yield (
+        "evaluations of long names",
+        body([evaluation(n, name="x" * (size - 140)) for n in range(EVALUATIONS_MAX)]),
+    )
+    yield "evaluations of defaults", body([{}] * EVALUATIONS_MAX, **evaluation())
+    yield "evaluations that cannot be read", body([{"subject": 1}] * EVALUATIONS_MAX)
+    yield (
+        "evaluations of unknown types",
+        body([{**evaluation(n), "resource": {"type": "x" * 90, "id": "x"}} for n in range(900)]),
+    )
+    yield "too many evaluations", body([{}] * (room // 3))
+    yield (
+        "evaluations that are numbers",
+        b'{"evaluations":[' + b",".join([b"0"] * (room // 2)) + b"]}",
+    )
+
+
+def decision_requests(token: str) -> Iterator[HttpRequest]:
+    """Yield what is asked of the decision port with ``token``; empty: without one."""
+    for path in (EVALUATION_PATH, EVALUATIONS_PATH, OPA_PATH):
+        for name, body in _bodies(path):
+            yield HttpRequest(DECISION_HTTP, f"{path}: {name}", post(path, body, token=token))
+    by_type = json.dumps(opa_question("", pattern_type="PREFIXED")).encode()
+    yield HttpRequest(DECISION_HTTP, f"{OPA_PATH}: by type", post(OPA_PATH, by_type, token=token))
+    question = json.dumps(evaluation()).encode()
+    for path, body in ((EVALUATION_PATH, question), (OPA_PATH, by_type)):
+        many = post(path, body, token=token, close=False) * (PIPELINED - 1)
+        yield HttpRequest(
+            DECISION_HTTP, f"{path}: {PIPELINED} at once", many + post(path, body, token=token)
+        )
+    chunks = b"".join(b"1\r\n%c\r\n" % byte for byte in question) + b"0\r\n\r\n"
+    lines = (
+        f"POST {EVALUATION_PATH} HTTP/1.1", "Host: localhost", "Content-Type: application/json",
+        "Transfer-Encoding: chunked",
+    )  # fmt: skip
+    yield HttpRequest(
+        DECISION_HTTP, f"{EVALUATION_PATH}: chunks of a byte", _head([*lines], token, True) + chunks
+    )
+    spaces = b"1\r\n \r\n" * CHUNKS
+    yield HttpRequest(
+        DECISION_HTTP,
+        f"{EVALUATION_PATH}: {CHUNKS} chunks",
+        _head([*lines], token, True) + spaces + chunks,
+    )
+
+
+def any_port(endpoint: str, path: str) -> Iterator[HttpRequest]:
+    """Yield what is asked of any path with GET: heads, and requests that wait together."""
+    yield HttpRequest(endpoint, f"{path}: GET", get(path))
+    yield HttpRequest(
+        endpoint,
+        f"{path}: {PIPELINED} GETs at once",
+        get(path, close=False) * (PIPELINED - 1) + get(path),
+    )
+    headers = [f"X-{number}: {'y' * 140}" for number in range(95)]
+    yield HttpRequest(endpoint, f"{path}: many headers", get(path, *headers))
+    few = get(path, *headers, close=False)
+    yield HttpRequest(endpoint, f"{path}: 20 heads of many headers", few * 19 + get(path, *headers))
+    yield HttpRequest(endpoint, f"{path}: a long query", get(f"{path}?{'q' * 8000}"))
+    yield HttpRequest(endpoint, f"{path}: no request", b"\0" * 100_000)
+
+
+def heads() -> Iterator[HttpRequest]:
+    """Yield requests whose heads are all that is large, to both ports."""
+    for path in (EVALUATION_PATH, HEALTH_PATH, "/no/such/path"):
+        yield from any_port(DECISION_HTTP, path)
+    for path in ADMIN_PATHS:
+        yield from any_port(ADMIN_HTTP, path)

@@ -1,0 +1,375 @@
+"""Kafka requests as large as they may be, made of the definitions of their messages.
+
+A new API or version that is served gets its requests from here without new code: each of its
+arrays in turn is as long as it may be, with one parent or with as many parents as there may be,
+its texts are long, and its structures hold unknown tags. What a generator cannot know, the values
+that lead a handler furthest, stands in ``FLAVOURS``.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import Field, dataclass, field, fields, is_dataclass, replace
+from functools import partial
+from itertools import chain
+from types import NoneType, UnionType
+from typing import Any, Final, TypeAlias, cast, get_args, get_origin
+
+from kio.static.protocol import Entity
+
+from authorizerd.acl.model import Operation, PatternType, PermissionType, ResourceType
+from authorizerd.protocol import primitives
+from authorizerd.protocol.framing import frame
+from authorizerd.protocol.kafka import body_reader
+from authorizerd.protocol.kafka.api import APIS, NO_TAGS, REQUEST_ITEMS_MAX, ApiKey, request_type
+from authorizerd.protocol.kafka.body_reader import STRING_BYTES_MAX, TAGS_MAX
+from authorizerd.protocol.kafka.envelope import FORWARDABLE
+from tests.kafka_principals import encode_principal
+
+ITEMS: Final = REQUEST_ITEMS_MAX
+EVERY_ACL: Final = "every ACL"
+LONG_TEXTS: Final = 16
+TAGGED_ITEMS: Final = 100
+
+Value: TypeAlias = Callable[[int], object] | object
+"""A field's value, or what makes one of the number of the item that it stands in."""
+Values: TypeAlias = Mapping[str, Value]
+Flavours: TypeAlias = Mapping[str, Values]
+"""What leads a handler furthest, by a name for it."""
+
+_NUMBERS: Final = {
+    "bool": ">?",
+    "int8": ">b",
+    "int16": ">h",
+    "uint16": ">H",
+    "int32": ">i",
+    "int64": ">q",
+    "float64": ">d",
+    "error_code": ">h",
+    "timedelta_i32": ">i",
+    "timedelta_i64": ">q",
+}
+_UNKNOWN_TAG: Final = 1000
+_ADDRESS: Final = b"\n\0\0\1"
+
+
+def numbered(text: str) -> Callable[[int], str]:
+    """Return what makes another text for each item."""
+    return lambda number: f"{text}{number}"
+
+
+CREATED: Final[Values] = {
+    "resource_type": ResourceType.TOPIC,
+    "resource_name": numbered("created-"),
+    "resource_pattern_type": PatternType.LITERAL,
+    "principal": "User:created",
+    "host": "*",
+    "operation": Operation.READ,
+    "permission_type": PermissionType.ALLOW,
+}
+OPEN_FILTER: Final[Values] = {
+    "resource_type_filter": ResourceType.ANY,
+    "resource_name_filter": None,
+    "pattern_type_filter": PatternType.ANY,
+    "principal_filter": None,
+    "host_filter": None,
+    "operation": Operation.ANY,
+    "permission_type": PermissionType.ANY,
+}
+OF_CREATED: Final[Values] = {**OPEN_FILTER, "principal_filter": "User:created"}
+NARROW_FILTERS: Final = 20
+"""Each is laid over every ACL: more of them take long, in short stretches."""
+OPEN_FILTERS: Final = 200
+_BROKER: Final = 4
+
+FLAVOURS: Final[Mapping[ApiKey, Flavours]] = {
+    ApiKey.FIND_COORDINATOR: {"transactions": {"key_type": 1}},
+    ApiKey.API_VERSIONS: {
+        "named": {"client_software_name": "a", "client_software_version": "1"},
+    },
+    ApiKey.DESCRIBE_CONFIGS: {
+        "this node": {
+            "resource_type": _BROKER,
+            "resource_name": "1",
+            "configuration_keys": numbered("max.connections"),
+        },
+        "every node": {"resource_type": _BROKER, "resource_name": ""},
+    },
+    ApiKey.ALTER_CONFIGS: {
+        "this node": {
+            "resource_type": _BROKER, "resource_name": "1", "validate_only": True,
+            "name": numbered("key"), "value": "5",
+        },
+        "many nodes": {
+            "resource_type": _BROKER, "resource_name": numbered(""), "validate_only": True,
+            "name": "max.connections", "value": "1000",
+        },
+        "every node": {
+            "resource_type": _BROKER, "resource_name": "", "validate_only": True,
+            "name": "max.connections", "value": "1000",
+        },
+    },
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: {
+        "this node": {
+            "resource_type": _BROKER, "resource_name": "1", "validate_only": True,
+            "name": numbered("key"), "value": "5",
+        },
+        "lists": {
+            "resource_type": _BROKER, "resource_name": "1", "validate_only": True,
+            "name": "super.users", "config_operation": 2, "value": numbered("User:u"),
+        },
+        "many nodes": {
+            "resource_type": _BROKER, "resource_name": numbered(""), "validate_only": True,
+            "name": "max.connections", "value": "1000",
+        },
+        "every node": {
+            "resource_type": _BROKER, "resource_name": "", "validate_only": True,
+            "name": "max.connections", "value": "1000",
+        },
+    },
+    ApiKey.DESCRIBE_QUORUM: {
+        "the metadata": {"topic_name": "__cluster_metadata", "partition_index": 0},
+    },
+    ApiKey.DESCRIBE_CLUSTER: {
+        "operations": {"include_cluster_authorized_operations": True, "endpoint_type": 1},
+    },
+}  # fmt: skip
+"""By API: names of values that lead its handler furthest, beside those that mean nothing."""
+
+_PLAIN: Final[Values] = {
+    "include_topic_authorized_operations": True,
+    "include_cluster_authorized_operations": True,
+    "include_authorized_operations": True,
+    "include_synonyms": True,
+    "include_documentation": True,
+    "topic_id": None,
+    "host_filter": None,
+}
+
+
+@dataclass(frozen=True)
+class Request:
+    """A request; ``name`` says what is large about it, and ``make_body`` makes its bytes."""
+
+    api_key: ApiKey
+    version: int
+    name: str
+    make_body: Callable[[], bytes] = field(repr=False)
+
+    def __str__(self) -> str:
+        return f"{APIS[self.api_key].name} v{self.version}, {self.name}"
+
+    def frame(self) -> bytes:
+        """Return what is sent."""
+        header = struct.pack(">hhih", self.api_key, self.version, 1, -1)
+        tags = b"\0" if APIS[self.api_key].is_flexible(self.version) else b""
+        return frame(header, tags, self.make_body())
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """How large a body is made: ``counts`` by the path of an array; others have one item."""
+
+    counts: Mapping[str, int] = field(default_factory=dict)
+    values: Values = field(default_factory=dict)
+    text_bytes: int = 0
+    tags: int = 0
+
+
+def requests_of(
+    api_key: ApiKey, version: int, *, is_plain: bool = False, items: int = ITEMS
+) -> Iterator[Request]:
+    """Yield requests of one version, each as large as it may be in one way.
+
+    Args:
+        is_plain: only those of long arrays, of values that mean nothing.
+        items: how many items long arrays have.
+    """
+    entity_type = request_type(api_key, version)
+    shapes = _plain_shapes(entity_type, items)
+    if not is_plain:
+        shapes = chain(shapes, _flavoured_shapes(api_key, entity_type), _odd_shapes(entity_type))
+    for name, shape in shapes:
+        yield Request(api_key, version, name, partial(_body, entity_type, shape))
+
+
+def acl_requests(version: int) -> Iterator[Request]:
+    """Yield requests that ACLs decide the length of; what is created is deleted again."""
+
+    def request(api_key: ApiKey, name: str, values: Values, **counts: int) -> Request:
+        make_body = partial(_body, request_type(api_key, version), _Shape(counts, values))
+        return Request(api_key, version, name, make_body)
+
+    matching = {
+        **OPEN_FILTER,
+        "pattern_type_filter": PatternType.MATCH,
+        "resource_name_filter": "topic-1",
+    }
+    yield request(ApiKey.DESCRIBE_ACLS, EVERY_ACL, OPEN_FILTER)
+    yield request(ApiKey.DESCRIBE_ACLS, "those of a topic", matching)
+    yield request(
+        ApiKey.DESCRIBE_ACLS, "those of one operation", {**OPEN_FILTER, "operation": Operation.READ}
+    )
+    created = request(ApiKey.CREATE_ACLS, f"{ITEMS} new ACLs", CREATED, creations=ITEMS)
+    yield created
+    yield replace(created, name=f"{ITEMS} ACLs that there are")
+    same = {**CREATED, "resource_name": "created-0"}
+    yield request(ApiKey.CREATE_ACLS, f"{3 * ITEMS} equal ACLs", same, creations=3 * ITEMS)
+    other = {**CREATED, "principal": "User:other"}
+    yield request(ApiKey.CREATE_ACLS, "too many new ACLs", other, creations=ITEMS + 100)
+    yield request(ApiKey.DELETE_ACLS, EVERY_ACL, OPEN_FILTER)
+    yield request(
+        ApiKey.DELETE_ACLS, f"every ACL {OPEN_FILTERS} times", OPEN_FILTER, filters=OPEN_FILTERS
+    )
+    narrow = {**OPEN_FILTER, "resource_name_filter": numbered("created-")}
+    yield request(
+        ApiKey.DELETE_ACLS, f"{NARROW_FILTERS} single ACLs", narrow, filters=NARROW_FILTERS
+    )
+    yield request(ApiKey.DELETE_ACLS, f"some {ITEMS} ACLs", OF_CREATED)
+
+
+def _plain_shapes(entity_type: type[Entity], items: int) -> Iterator[tuple[str, _Shape]]:
+    arrays = [*_arrays(entity_type)]
+    for path in arrays:
+        yield f"{items} {path}", _Shape({path: items})
+    if not arrays:
+        yield "one of each", _Shape()
+
+
+def _flavoured_shapes(api_key: ApiKey, entity_type: type[Entity]) -> Iterator[tuple[str, _Shape]]:
+    for flavour, values in FLAVOURS.get(api_key, {}).items():
+        yield f"one of each ({flavour})", _Shape(values=values)
+        for path in _arrays(entity_type):
+            yield f"{ITEMS} {path} ({flavour})", _Shape({path: ITEMS}, values)
+            if parent := path.rpartition(".")[0]:
+                counts = {parent: 100, path: 100}
+                yield f"100 x 100 {path} ({flavour})", _Shape(counts, values)
+
+
+def _odd_shapes(entity_type: type[Entity]) -> Iterator[tuple[str, _Shape]]:
+    """Yield what is empty, long in its texts, full of tags, or one item too long."""
+    arrays = [*_arrays(entity_type)]
+    yield "nothing", _Shape(dict.fromkeys(arrays, 0))
+    yield "long texts", _Shape(text_bytes=STRING_BYTES_MAX)
+    for path in arrays:
+        long = _Shape({path: LONG_TEXTS}, text_bytes=STRING_BYTES_MAX)
+        yield f"{LONG_TEXTS} {path} of long texts", long
+        yield f"{ITEMS + 1} {path}", _Shape({path: ITEMS + 1})
+        if entity_type.__flexible__:
+            tagged = _Shape({path: TAGGED_ITEMS}, tags=TAGS_MAX)
+            yield f"{TAGGED_ITEMS} {path} of {TAGS_MAX} tags", tagged
+
+
+def enveloped(request: Request, version: int, principal: str) -> Request:
+    """Return a request as a broker forwards it for ``principal``."""
+
+    def make_body() -> bytes:
+        held = (request.frame()[4:], encode_principal(principal), _ADDRESS)
+        return b"".join(body_reader.byte_string(each, flexible=True) for each in held) + NO_TAGS
+
+    return Request(ApiKey.ENVELOPE, version, f"of {request}", make_body)
+
+
+def is_forwardable(api_key: ApiKey) -> bool:
+    return APIS[api_key].name in FORWARDABLE
+
+
+def _arrays(entity_type: type[Entity], parent: str = "") -> Iterator[str]:
+    """Yield the path of each array of a message, outermost first."""
+    for declared in fields(entity_type):
+        item_type, is_array = _item_type(declared)
+        path = f"{parent}{declared.name}"
+        if is_array:
+            yield path
+        if is_dataclass(item_type):
+            yield from _arrays(cast("type[Entity]", item_type), f"{path}.")
+
+
+def _body(entity_type: type[Entity], shape: _Shape) -> bytes:
+    """Return the bytes of a message."""
+    return _of_number(_entity(entity_type, shape, ""), 0)
+
+
+_Parts: TypeAlias = list[bytes | Callable[[int], bytes]]
+"""The bytes of a structure: those of every item, and what makes those of one by its number."""
+
+
+def _of_number(parts: _Parts, number: int) -> bytes:
+    return b"".join([part if isinstance(part, bytes) else part(number) for part in parts])
+
+
+def _entity(entity_type: type[Entity], shape: _Shape, parent: str) -> _Parts:
+    flexible = entity_type.__flexible__
+    parts: _Parts = []
+    tags: list[bytes] = []
+    for declared in fields(entity_type):
+        field_parts = _field(declared, shape, f"{parent}{declared.name}", flexible)
+        tag = declared.metadata.get("tag")
+        if tag is None:
+            parts += field_parts
+        else:
+            data = _of_number(field_parts, 0)
+            tags.append(
+                primitives.unsigned_varint(tag) + primitives.unsigned_varint(len(data)) + data
+            )
+    if flexible:
+        unknown = range(_UNKNOWN_TAG, _UNKNOWN_TAG + shape.tags - len(tags))
+        tags += [primitives.unsigned_varint(tag) + b"\1x" for tag in unknown]
+        parts.append(primitives.unsigned_varint(len(tags)) + b"".join(tags))
+    return parts
+
+
+def _field(declared: Field[Any], shape: _Shape, path: str, flexible: bool) -> _Parts:
+    item_type, is_array = _item_type(declared)
+    if not is_array:
+        return _item(declared, item_type, shape, path, flexible)
+    if _value_of(declared, shape) is None:
+        return [body_reader.array_length(None, flexible=flexible)]
+    count = shape.counts.get(path, 1)
+    item = _item(declared, item_type, shape, path, flexible)
+    items = b"".join([_of_number(item, number) for number in range(count)])
+    return [body_reader.array_length(count, flexible=flexible) + items]
+
+
+def _item(
+    declared: Field[Any],
+    item_type: Any,  # noqa: ANN401 - whatever kio declares
+    shape: _Shape,
+    path: str,
+    flexible: bool,
+) -> _Parts:
+    if is_dataclass(item_type):
+        return _entity(cast("type[Entity]", item_type), shape, f"{path}.")
+    kafka_type = declared.metadata["kafka_type"]
+    value = _value_of(declared, shape)
+    if value is ... and kafka_type in ("string", "bytes"):
+        value = numbered("t")
+    write = partial(_written, kafka_type, shape.text_bytes, flexible)
+    return [lambda number: write(value(number))] if callable(value) else [write(value)]
+
+
+def _value_of(declared: Field[Any], shape: _Shape) -> Value:
+    """Return what the shape says of a field, ``...`` where it says nothing."""
+    return shape.values.get(declared.name, _PLAIN.get(declared.name, ...))
+
+
+def _written(kafka_type: str, text_bytes: int, flexible: bool, value: Any) -> bytes:  # noqa: ANN401
+    if kafka_type == "string":
+        text = value.ljust(text_bytes, "x") if isinstance(value, str) else None
+        return body_reader.nullable_string(text, flexible=flexible)
+    if kafka_type == "bytes":
+        data = value.encode() if isinstance(value, str) else value
+        return body_reader.nullable_byte_string(data, flexible=flexible)
+    if kafka_type == "uuid":
+        return bytes(16)
+    return struct.pack(_NUMBERS[kafka_type], 0 if value in (None, ...) else value)
+
+
+def _item_type(declared: Field[Any]) -> tuple[Any, bool]:
+    declared_type: Any = declared.type
+    if get_origin(declared_type) is UnionType:
+        [declared_type] = [part for part in get_args(declared_type) if part is not NoneType]
+    if get_origin(declared_type) is tuple:
+        return get_args(declared_type)[0], True
+    return declared_type, False

@@ -1,0 +1,156 @@
+"""The daemon, run whole in this process on a log of many ACLs."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, closing, nullcontext
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final
+from unittest.mock import patch
+
+import trio
+
+from authorizerd.acl.model import Acl
+from authorizerd.config.configuration import parse
+from authorizerd.daemon import gc_control
+from authorizerd.daemon.components import Parts
+from authorizerd.daemon.forced_end import ForcedEnd
+from authorizerd.daemon.lifespan import Daemon
+from authorizerd.daemon.net.binding import BoundEndpoint
+from authorizerd.daemon.telemetry.systemd import ServiceManager
+from authorizerd.metadata.meta_properties import (
+    MetaProperties,
+    format_directory,
+    read_meta_properties,
+)
+from authorizerd.metadata.storage import DISK
+from tests.log_files import added, write_log
+from tests.loop.meter import IS_CLIENT
+
+ENOUGH_S: Final = 600
+ROOT, ALICE, ANONYMOUS, NOBODY = "root", "alice", "ANONYMOUS", "nobody yet"
+"""A super user, one without any right on the cluster, one without a name; one yet to log in."""
+PLAINTEXT, SASL, CONTROLLER = "PLAINTEXT", "SASL_PLAINTEXT", "CONTROLLER"
+LISTENERS: Final = (PLAINTEXT, SASL, CONTROLLER)
+
+_CHANGES_PER_BATCH: Final = 1000
+_JAAS: Final = (
+    "org.apache.kafka.common.security.plain.PlainLoginModule required "
+    f'user_{ROOT}="{ROOT}" user_{ALICE}="{ALICE}";'
+)
+
+
+def token_of(user: str) -> str:
+    """Return what ``user`` shows to the decision ports; a caller without a name shows none."""
+    return f"{user}.{user}" if user in (ROOT, ALICE) else ""
+
+
+def write_folder(folder: Path, acls: Iterable[Acl]) -> None:
+    """Write a log directory of ``acls``, and a tokens file."""
+    format_directory(folder / "log", MetaProperties("cluster", 1, "A" * 22), DISK)
+    changes = [added(number, acl) for number, acl in enumerate(acls, 1)]
+    starts = range(0, len(changes), _CHANGES_PER_BATCH)
+    write_log(folder / "log", *(changes[at : at + _CHANGES_PER_BATCH] for at in starts))
+    tokens = folder / "tokens"
+    tokens.touch(mode=0o600)
+    tokens.write_text(
+        "".join(
+            f"{user} {sha256(user.encode()).hexdigest()} User:{user}\n" for user in (ROOT, ALICE)
+        )
+    )
+
+
+def _configuration_text(folder: Path, settings: Mapping[str, str]) -> str:
+    values = {
+        "node.id": "1",
+        "log.dirs": str(folder / "log"),
+        "listeners": ",".join(f"{name}://127.0.0.1:0" for name in LISTENERS),
+        "listener.security.protocol.map": (
+            f"{PLAINTEXT}:PLAINTEXT,{SASL}:SASL_PLAINTEXT,{CONTROLLER}:SASL_PLAINTEXT"
+        ),
+        "controller.listener.names": CONTROLLER,
+        "early.start.listeners": ",".join(LISTENERS),
+        "listener.name.sasl_plaintext.plain.sasl.jaas.config": _JAAS,
+        "listener.name.controller.plain.sasl.jaas.config": _JAAS,
+        "super.users": f"User:{ROOT}",
+        "authorizerd.decision.http": "http://127.0.0.1:0",
+        "authorizerd.decision.stream": "tcp://127.0.0.1:0",
+        "authorizerd.admin.http": "http://127.0.0.1:0",
+        "authorizerd.tokens.file": str(folder / "tokens"),
+        "authorizerd.log.level": "ERROR",
+        **settings,
+    }
+    return "".join(f"{key}={value}\n" for key, value in values.items())
+
+
+class Running:
+    """A daemon that serves."""
+
+    def __init__(self, endpoints: Mapping[str, BoundEndpoint]) -> None:
+        self._endpoints = endpoints
+
+    async def connect(self, name: str) -> trio.SocketStream:
+        """Return a connection to the endpoint of this name."""
+        host, _, port = self._endpoints[name].address.removeprefix("http://").rpartition(":")
+        return await trio.open_tcp_stream(host, int(port))
+
+
+@asynccontextmanager
+async def running(
+    folder: Path, settings: Mapping[str, str], *, is_loaded: bool = True
+) -> AsyncIterator[Running]:
+    """Run a daemon on the log in ``folder``; the caller is its client from then on.
+
+    Args:
+        is_loaded: wait until the ACLs are loaded; else they never are.
+    """
+    text = _configuration_text(folder, settings)
+    properties = read_meta_properties(folder / "log")
+    assert properties is not None
+    ready_file = folder / f"ready-{os.urandom(4).hex()}.json"
+    with (
+        closing(ServiceManager({})) as manager,
+        closing(Parts(lambda: parse(text, source="server.properties"))) as parts,
+        nullcontext() if is_loaded else patch.object(parts.log.source, "run", _never_end),
+        # What collects by the clock would collect more or less of what a stretch has made.
+        patch.object(gc_control, "COLLECT_SECONDS", math.inf),
+    ):
+        daemon = _Daemon(parts, properties, ready_file, manager, {}, _NoForcedEnd())
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(daemon.run)
+            IS_CLIENT.set(True)
+            with trio.fail_after(ENOUGH_S):
+                await daemon.is_bound.wait()
+                for name in LISTENERS:
+                    await daemon.endpoints[name].wait_until_listening()
+                while is_loaded and not ready_file.exists():  # noqa: ASYNC110 - a file has no event
+                    await trio.sleep(0.01)
+            yield Running(daemon.endpoints)
+            nursery.cancel_scope.cancel()
+
+
+async def _never_end(applier: object) -> None:
+    await trio.sleep_forever()
+
+
+class _NoForcedEnd(ForcedEnd):
+    """Ends nothing: this process is not the daemon's alone."""
+
+    def begin(self, seconds: int) -> None: ...
+
+
+class _Daemon(Daemon):
+    """A daemon that tells where it is bound, once ``is_bound``."""
+
+    def __init__(self, *parts: Any) -> None:  # noqa: ANN401 - as Daemon has them
+        super().__init__(*parts)
+        self.is_bound = trio.Event()
+        self.endpoints: dict[str, BoundEndpoint] = {}
+
+    async def _bind(self, stack: AsyncExitStack) -> dict[str, BoundEndpoint]:
+        self.endpoints = await super()._bind(stack)
+        self.is_bound.set()
+        return self.endpoints

@@ -1,0 +1,158 @@
+"""What is played to which daemon: stations, each with its ACLs, its settings and its callers.
+
+Every API, version, path and frame is asked of some station; ``is_whole`` plays each of them in
+every way, by every caller, which takes some ten times as long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from authorizerd.daemon.decisions.authzen import EVALUATIONS_PATH
+from authorizerd.protocol.kafka.api import APIS, ApiKey
+from tests.loop.http_requests import OPA_PATH, decision_requests, heads
+from tests.loop.kafka_requests import (
+    EVERY_ACL,
+    ITEMS,
+    Request,
+    acl_requests,
+    enveloped,
+    is_forwardable,
+    requests_of,
+)
+from tests.loop.meter import Meter
+from tests.loop.players import Input, Played, Player
+from tests.loop.running import ALICE, ANONYMOUS, NOBODY, ROOT, running, token_of
+from tests.loop.stream_frames import frames
+
+FEW: Final = 1000
+"""How many items requests have of a version that is not the last, where not all is played."""
+BEFORE_LOG_IN: Final = frozenset((ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE))
+"""What is asked on a connection that nobody has logged in on."""
+
+Inputs = Callable[[str, bool], Iterable[Input]]
+"""Returns what a caller sends, all of it or a part."""
+
+
+@dataclass(frozen=True)
+class Station:
+    """``settings`` are told the folder that the daemon runs in."""
+
+    acls: str
+    callers: tuple[str, ...]
+    inputs: Inputs
+    settings: Callable[[Path], Mapping[str, str]] = field(default=lambda folder: {})
+    is_loaded: bool = True
+
+
+def _kafka(caller: str, is_whole: bool) -> Iterator[Input]:
+    """Yield requests of every API and version; forwarded ones, too, of who may forward."""
+    for api_key, api in APIS.items():
+        if api_key in BEFORE_LOG_IN or api_key is ApiKey.ENVELOPE:
+            continue
+        for version in api.versions:
+            is_last = version == api.last_version
+            if is_whole or (is_last and caller == ROOT):
+                requests = requests_of(api_key, version)
+            elif is_last:
+                requests = requests_of(api_key, version, is_plain=True)
+            elif caller == ROOT:
+                requests = requests_of(api_key, version, is_plain=True, items=FEW)
+            else:
+                continue
+            yield from requests
+    if caller == ROOT:
+        yield from acl_requests(APIS[ApiKey.CREATE_ACLS].last_version)
+    if caller != ANONYMOUS:
+        yield from _envelopes(caller, is_whole)
+
+
+def _envelopes(caller: str, is_whole: bool) -> Iterator[Request]:
+    for version in APIS[ApiKey.ENVELOPE].versions:
+        yield from requests_of(ApiKey.ENVELOPE, version)
+    for api_key in filter(is_forwardable, APIS):
+        inner = requests_of(
+            api_key,
+            APIS[api_key].last_version,
+            is_plain=not is_whole,
+            items=ITEMS if is_whole else FEW,
+        )
+        for request in inner:
+            yield enveloped(request, APIS[ApiKey.ENVELOPE].last_version, f"User:{ROOT}")
+
+
+def _not_loaded(caller: str, is_whole: bool) -> Iterator[Input]:
+    for api_key, api in APIS.items():
+        if api_key not in BEFORE_LOG_IN and api_key is not ApiKey.ENVELOPE:
+            yield from requests_of(api_key, api.last_version, is_plain=True)
+
+
+def _log_ins(caller: str, is_whole: bool) -> Iterator[Input]:
+    """Yield what is sent on a connection that nobody has logged in on."""
+    for api_key in (*BEFORE_LOG_IN, ApiKey.API_VERSIONS):
+        for version in APIS[api_key].versions:
+            yield from requests_of(api_key, version)
+
+
+def _http(caller: str, is_whole: bool) -> Iterator[Input]:
+    """Yield what is asked of every path; the admin port knows no callers."""
+    yield from decision_requests(token_of(caller))
+    if caller == ROOT:
+        yield from heads()
+
+
+def _stream(caller: str, is_whole: bool) -> Iterator[Input]:
+    return iter(frames())
+
+
+def _decisions(caller: str, is_whole: bool) -> Iterator[Input]:
+    yield from frames()
+    for request in decision_requests(token_of(caller)):
+        if f"{EVALUATIONS_PATH}: evaluations" in request.name or f"{OPA_PATH}: by" in request.name:
+            yield request
+
+
+def _what_acls_decide(caller: str, is_whole: bool) -> Iterator[Input]:
+    """Yield what the ACLs decide the length of."""
+    version = APIS[ApiKey.CREATE_ACLS].last_version
+    for request in acl_requests(version):
+        is_whole_set = request.api_key is ApiKey.DESCRIBE_ACLS and request.name == EVERY_ACL
+        if is_whole or not (request.api_key is ApiKey.CREATE_ACLS or is_whole_set):
+            yield request
+    yield from _decisions(caller, is_whole)
+
+
+def _audited(level: str) -> Callable[[Path], Mapping[str, str]]:
+    return lambda folder: {
+        "authorizerd.audit.log": str(folder / "audit.log"),
+        "authorizerd.audit.level": level,
+    }
+
+
+STATIONS: Final[Mapping[str, Station]] = {
+    "Kafka": Station("literals", (ROOT, ANONYMOUS), _kafka),
+    "log-ins": Station("none", (NOBODY,), _log_ins),
+    "HTTP": Station("literals", (ROOT, ALICE), _http),
+    "stream": Station("literals", (ROOT, ALICE), _stream),
+    "prefixes": Station("prefixes", (ROOT,), _what_acls_decide),
+    "denied hosts": Station("denied hosts", (ROOT,), _what_acls_decide, _audited("TRACE")),
+    "one topic": Station("one topic", (ROOT,), _what_acls_decide, _audited("INFO")),
+    "before loading": Station("none", (ALICE, ANONYMOUS), _not_loaded, is_loaded=False),
+}
+
+
+async def play(
+    station: Station, folder: Path, meters: list[Meter], *, is_whole: bool, repeats: int = 1
+) -> list[Played]:
+    """Run a daemon in ``folder``, play a station's inputs to it, and return what they took."""
+    played: list[Played] = []
+    async with running(folder, station.settings(folder), is_loaded=station.is_loaded) as place:
+        for caller in station.callers:
+            player = Player(place, meters, caller)
+            inputs = station.inputs(caller, is_whole)
+            played += [await player.play(each, repeats) for each in inputs]
+            await player.close()
+    return played

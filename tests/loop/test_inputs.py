@@ -1,0 +1,76 @@
+"""What is played reaches every API, version and path, and is what it is taken for."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from authorizerd.acl.steps import finish
+from authorizerd.daemon.decisions import authzen, opa
+from authorizerd.daemon.telemetry.admin import AdminHandler
+from authorizerd.daemon.telemetry.readiness import Readiness
+from authorizerd.protocol.http.messages import Request as HttpMessage
+from authorizerd.protocol.kafka.api import APIS, ApiKey, request_type
+from authorizerd.protocol.kafka.message_codec import check_entity
+from authorizerd.protocol.kafka.server_connection import KafkaServerConnection
+from tests.loop.http_requests import ADMIN_PATHS, PATHS
+from tests.loop.kafka_requests import Request, requests_of
+from tests.loop.running import ALICE, ANONYMOUS, NOBODY, ROOT
+from tests.loop.stations import BEFORE_LOG_IN, STATIONS
+
+VERSIONS = [(api_key, version) for api_key, api in APIS.items() for version in api.versions]
+
+
+def played(name: str, caller: str) -> set[tuple[ApiKey, int]]:
+    return {
+        (each.api_key, each.version)
+        for each in STATIONS[name].inputs(caller, False)
+        if isinstance(each, Request)
+    }
+
+
+def test_every_api_and_version_is_played() -> None:
+    """One that is served from now on is, too, without a line here."""
+    assert played("Kafka", ROOT) | played("log-ins", NOBODY) == set(VERSIONS)
+
+
+@pytest.mark.parametrize(("name", "caller"), [("Kafka", ANONYMOUS), ("before loading", ALICE)])
+def test_every_api_is_played_without_a_right(name: str, caller: str) -> None:
+    forwarded = {ApiKey.ENVELOPE}  # which takes a right to be opened at all
+    found = {api_key for api_key, _ in played(name, caller)}
+    assert found == set(APIS) - BEFORE_LOG_IN - forwarded
+
+
+@pytest.mark.parametrize(("api_key", "version"), VERSIONS)
+def test_requests_are_whole(api_key: ApiKey, version: int) -> None:
+    """A handler sees all of them: none is refused for its bytes."""
+    for asked in requests_of(api_key, version, is_plain=True, items=10):
+        connection = KafkaServerConnection(1 << 20)
+        connection.receive_data(asked.frame())
+        request = connection.next_request()
+        assert request is not None
+        assert (request.api_key, request.api_version) == (api_key, version)
+        finish(check_entity(request_type(api_key, version), request.body))
+
+
+def test_every_path_of_the_decision_port_is_played() -> None:
+    paths = {
+        path
+        for module in (authzen, opa)
+        for name, path in vars(module).items()
+        if name.endswith("_PATH")
+    }
+    assert len(paths) == 4
+    for path in paths:
+        assert any(each.startswith(path) for each in PATHS)
+
+
+async def test_every_path_of_the_admin_port_is_played() -> None:
+    handler = AdminHandler(CollectorRegistry(), cast(Readiness, None))  # which is not asked
+    answer = await handler(
+        HttpMessage(method="GET", path="/", query="", headers={}, body=b"", keep_alive=True)
+    )
+    assert set(answer.body.decode().replace(",", "").split()) >= set(ADMIN_PATHS)
+    assert answer.body.count(b"/") == len(ADMIN_PATHS)

@@ -1,0 +1,64 @@
+"""No stretch of the event loop is long, whatever a client asks: counted at 100,000 ACLs.
+
+``python -m tests.loop`` measures the same inputs in CPU time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+import trio
+
+from tests.loop.acl_sets import ACL_SETS, ACLS
+from tests.loop.limits import LIMITS
+from tests.loop.meter import ByteMeter, CollectionMeter, LineMeter, Meter
+from tests.loop.players import Played
+from tests.loop.running import write_folder
+from tests.loop.stations import STATIONS, play
+from tests.loop.worker import play_feed
+
+METERS: dict[str, Callable[[], list[Meter]]] = {
+    "lines": lambda: [LineMeter(LIMITS["lines"]), CollectionMeter()],
+    "bytes": lambda: [ByteMeter()],
+}
+BULKY = ("Kafka", "HTTP", "stream")
+"""Stations whose bytes are counted: the others ask for no more of them."""
+
+
+@pytest.mark.parametrize(
+    ("counted", "name"),
+    [*(("lines", name) for name in STATIONS), *(("bytes", name) for name in BULKY)],
+)
+def test_no_stretch_is_long(counted: str, name: str, tmp_path: Path) -> None:
+    """Whoever asks, whatever is asked, as much as one may ask at a time."""
+    station, meters = STATIONS[name], METERS[counted]()
+    write_folder(tmp_path, ACL_SETS[station.acls](ACLS))
+
+    async def run() -> list[Played]:
+        return await play(station, tmp_path, meters, is_whole=False)
+
+    assert too_long(trio.run(run, instruments=meters)) == []
+
+
+@pytest.mark.parametrize("counted", METERS)
+def test_no_stretch_of_a_worker_is_long(counted: str) -> None:
+    """It takes over all ACLs, and then the changes of the largest requests."""
+    meters = METERS[counted]()
+
+    async def run() -> list[Played]:
+        return await play_feed(meters)
+
+    assert too_long(trio.run(run, instruments=meters)) == []
+
+
+def too_long(played: Sequence[Played]) -> list[str]:
+    """Return what took longer than it may, and where."""
+    assert played
+    return [
+        f"{each.input}: {longest.amount:.0f} {unit} in {longest.task} {longest.where}"
+        for each in played
+        for unit, longest in each.longest.items()
+        if longest.amount > LIMITS[unit]
+    ]

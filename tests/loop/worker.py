@@ -1,0 +1,87 @@
+"""A worker that takes over 100,000 ACLs and then large changes, from a daemon at the other end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Final
+
+import trio
+from trio.testing import wait_all_tasks_blocked
+
+from authorizerd.acl.model import AclRemoved, Change, ChangeBatch
+from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.actors.record_applier import CaughtUp, RecordApplier
+from authorizerd.daemon.gc_control import Collector, automatic_collection_off
+from authorizerd.daemon.workers.feed_source import FeedSource, Follower
+from authorizerd.protocol.worker_feed import Files, Loaded, batch_frames, encode_message
+from tests.log_files import acl_id, added
+from tests.loop.acl_sets import ACLS, literals_of_one_principal
+from tests.loop.meter import IS_CLIENT, Meter
+from tests.loop.players import ENOUGH_S, Played
+
+CHANGES: Final = 10_000
+
+
+class _Nobody(Follower):
+    """Does nothing of what else a worker is told."""
+
+    def take_settings(self, texts: Mapping[str, str]) -> None: ...
+
+    async def take_files(self, files: Files) -> None: ...
+
+    async def listen(self) -> None: ...
+
+    async def drain(self) -> None: ...
+
+    def counters(self) -> dict[str, int]:
+        return {}
+
+
+async def play_feed(meters: list[Meter]) -> list[Played]:
+    """Run a worker's source and applier; return what their stretches took."""
+    ours, theirs = map(trio.SocketStream, trio.socket.socketpair())
+    collector = Collector()
+    feed, inbox = trio.open_memory_channel[ChangeBatch | CaughtUp](16)
+    applier = RecordApplier(inbox, settle=collector.settle)
+    source = FeedSource(theirs)
+    played: list[Played] = []
+    with automatic_collection_off():
+        async with ours, theirs, trio.open_nursery() as nursery:
+            nursery.start_soon(applier.run)
+            nursery.start_soon(source.run, feed, applier.snapshot, _Nobody())
+            IS_CLIENT.set(True)
+            for name, offset, data in _orders():
+                for meter in meters:
+                    meter.start()
+                with trio.fail_after(ENOUGH_S):
+                    await ours.send_all(data)
+                    await applier.snapshot.wait_until(partial(_is_of, offset))
+                    await wait_all_tasks_blocked()
+                for meter in meters:
+                    meter.stop()
+                longest = {meter.unit: meter.longest for meter in meters}
+                played.append(Played(f"worker: {name}", len(data), 0, longest))
+            nursery.cancel_scope.cancel()
+    return played
+
+
+def _is_of(offset: int, newest: AclSnapshot | None) -> bool:
+    return newest is not None and newest.offset >= offset
+
+
+def _orders() -> Iterator[tuple[str, int, bytes]]:
+    """Yield what a daemon sends of its ACLs and of changes to them, and the offset of each."""
+    batches: list[tuple[str, list[Change]]] = [
+        (f"{ACLS} ACLs", [added(n, acl) for n, acl in enumerate(literals_of_one_principal(ACLS))]),
+        (f"{CHANGES} new ACLs", [added(ACLS + number) for number in range(CHANGES)]),
+        (f"{CHANGES} removed", [AclRemoved(acl_id(ACLS + number)) for number in range(CHANGES)]),
+    ]
+    offset = 0
+    for number, (name, changes) in enumerate(batches, 1):
+        offset += len(changes)
+        batch = ChangeBatch(offset, tuple(changes), is_end=number > 1)
+        data = b"".join(batch_frames(number, batch))
+        if number == 1:
+            data += encode_message(Loaded(number, offset))
+        yield name, offset, data
