@@ -1,9 +1,8 @@
-"""Changes of dynamic configs, planned: what a request would set and take away, or why it may not.
+"""Plans for changes of dynamic configs: what a request sets and removes, or why it is rejected.
 
-Invariant: a plan is made against the configs before it and changes nothing by itself. Nothing is
-set that its key would not take.
+**Invariant:** making a plan changes nothing. A plan sets only values that their keys accept.
 
-What grows with a request is done in steps; a plan itself is short, since few keys can be changed.
+Work that grows with a request is done in steps. A plan itself is short, since few keys can change.
 
 Source: KIP-133 (AlterConfigs), KIP-339 (IncrementalAlterConfigs); Kafka 4.3 ConfigAdminManager,
 ConfigurationControlManager, DynamicBrokerConfig.
@@ -24,7 +23,7 @@ from authorizerd.config.keys import KEYS_BY_NAME
 
 _ALTERATIONS_PER_STEP: Final = 64
 _NAMES_MAX: Final = 100
-"""How many keys an error names."""
+"""The maximum number of keys that an error names."""
 
 
 class AlterOperation(IntEnum):
@@ -35,7 +34,7 @@ class AlterOperation(IntEnum):
 
 
 class Alteration(msgspec.Struct, frozen=True, gc=False):
-    """One change that is asked for; ``operation`` is a raw int8."""
+    """One requested change. ``operation`` is a raw int8."""
 
     name: str
     operation: int
@@ -43,22 +42,22 @@ class Alteration(msgspec.Struct, frozen=True, gc=False):
 
 
 class AlterationError(Exception):
-    """A request that may not be done; the text is Kafka's where Kafka has one."""
+    """A request that is rejected. The text is Kafka's if Kafka has one."""
 
 
 class InvalidConfigError(AlterationError):
-    """What Kafka answers INVALID_CONFIG."""
+    """An error that Kafka answers with INVALID_CONFIG."""
 
 
 Changes = dict[str, str | None]
-"""The new value of each key that changes, None where it is taken away."""
+"""The new value of each key that changes, or None if the key is removed."""
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """What a request wants of one resource, checked: each of ``values`` may be set, except those
-    that are forbidden to the caller.
+    """The checked changes that a request wants for one resource.
 
-    ``removed`` are the keys to take away, None for all that ``values`` does not name.
+    Each of ``values`` is valid, except those of keys that the caller may not set. ``removed`` are
+    the keys to remove, or None for every key that is not in ``values``.
     """
 
     values: Mapping[str, str]
@@ -66,7 +65,7 @@ class Wanted(msgspec.Struct, frozen=True):
 
 
 def check_alterations(alterations: Sequence[Alteration]) -> Steps[None]:
-    """Raise AlterationError, in steps, where the request itself makes no sense."""
+    """Raise AlterationError, in steps, if the request contradicts itself."""
     names: set[str] = set()
     nulls: list[str] = []
     for number, alteration in enumerate(alterations, 1):
@@ -86,15 +85,15 @@ def want_incremental(
     plugged: frozenset[str],
     forbidden: Set[str] = frozenset(),
 ) -> Steps[Wanted]:
-    """Return, in steps, what ``alterations``, without contradictions, want of one resource.
+    """Return, in steps, the changes that ``alterations``, already checked, want for one resource.
 
     Args:
-        plugged: the keys of the authorizer's own that it takes while it runs.
-        forbidden: keys that the caller may not set, whatever the value: theirs are not parsed, as
-            a long list takes many milliseconds. The caller refuses them.
+        plugged: the authorizer's own keys that can change while it runs.
+        forbidden: keys that the caller may not set. Their values are not parsed, since a long list
+            takes many milliseconds. The caller of this function rejects them.
 
     Raises:
-        AlterationError: one of them may not be done.
+        AlterationError: one of the changes is not allowed.
     """
     values: dict[str, str] = {}
     removed: set[str] = set()
@@ -126,9 +125,9 @@ def want_replacement(
     plugged: frozenset[str],
     forbidden: Set[str] = frozenset(),
 ) -> Steps[Wanted]:
-    """Return, in steps, what makes ``alterations`` all that is set of one resource.
+    """Return, in steps, the changes after which exactly ``alterations`` are set for one resource.
 
-    Takes and raises what ``want_incremental`` does.
+    The arguments and errors are those of ``want_incremental``.
     """
     values: dict[str, str] = {}
     for number, alteration in enumerate(alterations, 1):
@@ -140,10 +139,10 @@ def want_replacement(
 
 
 def plan_changes(before: Mapping[str, str], wanted: Wanted) -> Changes:
-    """Return what ``wanted`` changes in one resource's dynamic configs.
+    """Return the changes that ``wanted`` makes to one resource's dynamic configs.
 
     Raises:
-        AlterationError: a key that is fixed would be taken away.
+        AlterationError: a key that cannot change would be removed.
     """
     changes: Changes = {
         name: None

@@ -1,7 +1,7 @@
-"""The parsers of what the audit shows: patterns of principals and resources, and a share.
+"""The parsers of audit settings: patterns of principals and resources, and a share.
 
-Law: as in ``config.values``. What could never match anything is refused: an entry that is mistyped
-would leave out, or let in, nothing at all.
+**Invariant:** as in ``config.values``. Entries that can never match are rejected: a mistyped entry
+would exclude or include nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SHARE = re.compile(r"(?:1/([0-9]{1,7})|(0\.[0-9]{1,9}|1(?:\.0)?))")
 
 
 def principal_patterns(text: str) -> NamePatterns:
-    """Return the patterns of a semicolon list; a name may hold commas and colons."""
+    """Return the patterns of a semicolon list. A name may contain commas and colons."""
     entries = _entries(text)
     for entry in entries:
         principal_type, _, name = entry.partition(":")
@@ -38,7 +38,7 @@ def principal_patterns(text: str) -> NamePatterns:
 
 
 def resource_patterns(text: str) -> ResourcePatterns:
-    """Return the patterns of a semicolon list of TYPE:name; ``*`` is every resource there is."""
+    """Return the patterns of a semicolon list of TYPE:name. ``*`` matches every resource."""
     entries = _entries(text)
     if WILDCARD in entries:
         return ALL_RESOURCES
@@ -56,7 +56,7 @@ def resource_patterns(text: str) -> ResourcePatterns:
 
 
 def share(text: str) -> float:
-    """Return a share that is written as a decimal number or as 1/N: above 0, and at most 1."""
+    """Return a share, written as a decimal number or as 1/N: above 0, and at most 1."""
     found = _SHARE.fullmatch(text)
     if found:
         divisor, decimal = found.groups()

@@ -1,7 +1,7 @@
-"""How much memory connections may take, all together: the sum of the bounds that are configured.
+"""The maximum memory of all connections together: the sum of the configured bounds.
 
-Invariant: whatever peers send, the daemon's memory stays under what it takes at rest plus this sum.
-Each term is a number of things times the most that one of them holds, so each can be looked up.
+**Invariant:** whatever peers send, the daemon's memory stays below its memory at rest plus this
+sum. Each term is a count times the maximum size of one item.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from typing import Final
 from authorizerd.config.configuration import Configuration
 
 ADMIN_CONNECTIONS_MAX: Final = 64
-"""How many connections the admin port may have: its own, whatever max.connections says."""
+"""The maximum number of connections of the admin port, independent of max.connections."""
 RESERVED_CONNECTIONS: Final = 8
-"""How many places beside max.connections let an administrator in to repair what is set."""
+"""Connections beyond max.connections, with which an administrator can still log in."""
 FREE_BYTES: Final = 4096
-"""What a connection may hold of requests and answers without taking any of its endpoint's room."""
+"""The bytes of requests and answers per connection that its endpoint's budget does not count."""
 RECEIVE_BYTES: Final = 64 * 1024
-"""The most that is received at once."""
+"""The maximum size of one receive."""
 SEND_BYTES: Final = 64 * 1024
-"""Answers are sent as soon as so much of them has gathered."""
+"""Answers are sent as soon as this many bytes are ready."""
 ANSWERS_AT_ONCE_MAX: Final = 8
-"""How many requests for lists a Kafka listener answers at once; more wait for their turn."""
+"""The number of list requests that a Kafka listener answers at once. More wait for their turn."""
 
 HTTP_HEAD_BYTES_MAX: Final = 24 * 1024
 EVALUATIONS_BYTES_MAX: Final = 512 * 1024
-"""A thousand evaluations and their answers, while they are made."""
+"""The memory of a thousand evaluations and their answers while they are decided."""
 CONNECTION_BYTES: Final = 32 * 1024
 """A connection's task, socket and objects."""
 
@@ -37,12 +37,12 @@ HTTP_GROWTH: Final = 4
 STREAM_GROWTH: Final = 24
 KAFKA_GROWTH: Final = 48
 LIST_BYTES_MAX: Final = 8 * 1024 * 1024
-"""What a request for lists may take beside that, however short its items are; measured as well."""
+"""The additional memory of a list request, however short its items are. Measured as well."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """``count`` things of ``each_bytes``."""
+    """The memory of ``count`` items of at most ``each_bytes``."""
 
     what: str
     count: int
@@ -54,7 +54,7 @@ class Bound:
 
 
 def room_bytes(configuration: Configuration, request_bytes_max: int) -> int:
-    """Return how much an endpoint may hold: never less than its largest request needs."""
+    """Return the memory budget of an endpoint: at least what its largest request needs."""
     return max(configuration.queued_max_request_bytes, request_bytes_max + RECEIVE_BYTES)
 
 
@@ -73,7 +73,7 @@ def kafka_room_bytes(configuration: Configuration) -> int:
 def listener_connections_max(
     configuration: Configuration, listener_name: str, max_connections: int
 ) -> int:
-    """Return how many connections a Kafka listener may have, reserved ones included."""
+    """Return the maximum number of connections of a Kafka listener, reserved ones included."""
     own = configuration.listener_max_connections.get(listener_name, max_connections)
     has_reserve = (
         listener_name in configuration.sasl_users
@@ -85,8 +85,9 @@ def listener_connections_max(
 def memory_bounds(configuration: Configuration, answer_bytes_max: int) -> Iterator[Bound]:
     """Yield every bound of one process that decides by itself.
 
-    Args:    answer_bytes_max: the largest list a Kafka client may ask for, as all of its objects:
-             it grows with what the log holds, as memory at rest does.
+    Args:
+        answer_bytes_max: the size of the largest list that a Kafka client may request, as objects.
+            Like memory at rest, it grows with the contents of the log.
     """
     connections = configuration.reloadable.max_connections
     http_each = CONNECTION_BYTES + HTTP_GROWTH * FREE_BYTES + SEND_BYTES

@@ -1,7 +1,7 @@
-"""server.properties as one frozen, validated configuration, static and reloadable parts apart.
+"""server.properties as one frozen, validated configuration, with static and reloadable parts.
 
-Law: text in, value out. What is returned holds together, joined rules included; the first key
-that does not is a ConfigurationError, and nothing of a text with one bad key takes effect.
+**Invariant:** the result is consistent, including rules over several keys. The first invalid key is
+a ConfigurationError, and nothing of a text with an invalid key takes effect.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from authorizerd.config.values import AuditFormat, LogFormat, LogLevel, trim
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reloadable:
-    """What a running daemon takes over without a restart, beside what its authorizer does."""
+    """The settings that a running daemon can change without a restart, except the authorizer's."""
 
     audit_level: AuditLevel
     audit_rules: AuditRules
@@ -57,14 +57,14 @@ class Reloadable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
-    """All settings. A field is named as its key, ours without ``authorizerd.``.
+    """All settings. Each field has the name of its key, without ``authorizerd.``.
 
-    ``advertised_listeners`` are ``listeners`` where the key is absent. ``authzen_resource_types``
-    has lower-case names: a request's type matches in any case. ``sasl_users`` has each SASL
-    listener's users, by its name, ``listener_max_connections`` the
-    limits of single listeners. ``authorizer_class_name`` is empty where there is to be none.
-    ``file_values`` are the keys that are set, as text: what else an authorizer is configured with.
-    ``ignored_keys`` are those that mean nothing here, sorted, worth one warning.
+    ``advertised_listeners`` defaults to ``listeners``. ``authzen_resource_types`` has lower-case
+    names, since a request's type matches in any case. ``sasl_users`` has the users of each SASL
+    listener, by listener name, and ``listener_max_connections`` the limits of single listeners.
+    ``authorizer_class_name`` is empty if there is no authorizer. ``file_values`` are the keys that
+    are set, as text, for the authorizer's ``configure``. ``ignored_keys`` are unknown keys, sorted,
+    for one warning.
     """
 
     node_id: int
@@ -109,11 +109,15 @@ class Configuration:
 
 
 def parse(text: str, *, source: str, overrides: Sequence[str] = ()) -> Configuration:
-    """Return the configuration of a server.properties text; overrides win over it, the last most.
+    """Return the configuration of a server.properties text.
 
-    Args:    text: the file's bytes as ISO-8859-1, which is how Kafka reads them.
-             source: the file's name in errors. overrides: each ``KEY=VALUE``.
-    Raises:  ConfigurationError: the first key that is malformed, unknown, refused or missing.
+    Args:
+        text: the file's bytes as ISO-8859-1, as Kafka reads them.
+        source: the file's name in errors.
+        overrides: ``KEY=VALUE`` texts. They beat the file, and later ones beat earlier ones.
+
+    Raises:
+        ConfigurationError: the first key that is malformed, unknown, rejected or missing.
     """
     properties = parse_properties(text, source=source)
     for override in overrides:
@@ -123,7 +127,7 @@ def parse(text: str, *, source: str, overrides: Sequence[str] = ()) -> Configura
 
 
 def of_values(values: Mapping[str, str], *, source: str) -> Configuration:
-    """Return the configuration whose ``file_values`` are ``values``; raises as ``parse``."""
+    """Return the configuration whose ``file_values`` are ``values``. Raises as ``parse``."""
     properties = {
         key: Property(key=key, value=value, source=source, line=None)
         for key, value in values.items()
@@ -183,7 +187,7 @@ def _configure(keys: KeyValues) -> Configuration:
 
 
 def reloadable_of(texts: Mapping[str, str]) -> Reloadable:
-    """Return the reloadable settings that ``texts`` by key, sound and all there, say."""
+    """Return the reloadable settings in ``texts``, which must be complete and valid."""
     return _reloadable({key.name: key.parse(texts[key.name]) for key in KEYS if key.reloadable})
 
 

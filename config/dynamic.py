@@ -1,9 +1,9 @@
-"""Which value of a key is in force: that of the file, or one that was set while the daemon runs.
+"""The value of a key that is in force: from the file, or set while the daemon runs.
 
-Invariant: a value set for this node beats one set for every node, and both beat the file. Only
-guarded keys, as ``super.users`` and those of a plugged-in authorizer, obey the file whenever it is
-read, whatever the log says of them: whoever holds the file has the last word on who may do
-everything, and on what the audit leaves out.
+**Invariant:** a value set for this node beats one set for every node, and both beat the file.
+Guarded keys, such as ``super.users`` and those of a third-party authorizer, are the exception: each
+reading of the file resets them. So the owner of the file always decides who may do everything, and
+what the audit log omits.
 
 Source: KIP-226 (dynamic broker configuration); Kafka 4.3 DynamicBrokerConfig, ConfigHelper.
 """
@@ -33,7 +33,7 @@ GUARDED: Final = frozenset(
         *(key.name for key in KEYS if key.reloadable and key.name.startswith(_AUDIT_PREFIX)),
     )
 )
-"""The keys of ours that say who may do everything, or unseen, or how many may connect from where.
+"""Our keys that decide who may do everything, what is not audited, and the limits per address.
 
 Only super users change them.
 """
@@ -44,7 +44,7 @@ _INT_MAX: Final = 2**31 - 1
 
 
 class ConfigSource(IntEnum):
-    """Where a value comes from, by Kafka's codes."""
+    """The origin of a value, by Kafka's codes."""
 
     DYNAMIC_BROKER = 2
     DYNAMIC_DEFAULT_BROKER = 3
@@ -53,7 +53,7 @@ class ConfigSource(IntEnum):
 
 
 class ConfigType(IntEnum):
-    """What kind of value a key takes, by Kafka's codes."""
+    """The type of a key's value, by Kafka's codes."""
 
     UNKNOWN = 0
     BOOLEAN = 1
@@ -72,8 +72,8 @@ class ConfigValue(NamedTuple):
 class Layers:
     """The values of each layer by key.
 
-    ``node`` and ``everywhere`` are what the log says of this node and of every node;
-    ``since_reload`` are guarded keys that were set since the file was read.
+    ``node`` and ``everywhere`` are the log's values for this node and for every node.
+    ``since_reload`` has the guarded keys that were set since the file was read.
     """
 
     file: Mapping[str, str]
@@ -83,7 +83,7 @@ class Layers:
     plugged: frozenset[str] = frozenset()
 
     def values_of(self, name: str) -> list[ConfigValue]:
-        """Return the values of a key, the one in force first; a default is the last."""
+        """Return the values of a key, the one in force first. A default comes last."""
         values: list[ConfigValue] = []
         if is_guarded(name, self.plugged):
             values += _value(self.since_reload, name, ConfigSource.DYNAMIC_BROKER)
@@ -99,7 +99,7 @@ class Layers:
         return {*_DEFAULTS, *self.file, *self.everywhere, *self.node, *self.since_reload}
 
     def in_force(self) -> dict[str, str]:
-        """Return the value in force of every key that has one, without blanks around it."""
+        """Return the trimmed value in force of every key that has one."""
         values = {name: self.values_of(name) for name in self.names()}
         return {name: trim(found[0].value) for name, found in values.items() if found}
 
@@ -110,7 +110,7 @@ def _value(layer: Mapping[str, str], name: str, source: ConfigSource) -> list[Co
 
 
 def plugged_keys(reconfigurable: Iterable[str]) -> frozenset[str]:
-    """Return those keys of an authorizer's ``reconfigurable_configs`` that are its own."""
+    """Return the authorizer's own keys among its ``reconfigurable_configs``."""
     return frozenset(
         name
         for name in reconfigurable
@@ -121,19 +121,20 @@ def plugged_keys(reconfigurable: Iterable[str]) -> frozenset[str]:
 def may_change(name: str, plugged: frozenset[str]) -> bool:
     """Return True if a key may be set while the daemon runs.
 
-    Args:    plugged: the keys of the authorizer's own that it takes while it runs.
+    Args:
+        plugged: the authorizer's own keys that can change while it runs.
     """
     key = KEYS_BY_NAME.get(name)
     return name in plugged if key is None else key.reloadable
 
 
 def is_guarded(name: str, plugged: frozenset[str]) -> bool:
-    """Return True if only a super user may set a key, and only until the file is read again."""
+    """Return True if only super users may set a key, and reading the file resets it."""
     return name in GUARDED or name in plugged
 
 
 def sound_values(values: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
-    """Return those values that their keys take, and what is wrong with each of the others."""
+    """Return the valid values, and one error text for each of the others."""
     sound: dict[str, str] = {}
     faults: list[str] = []
     for name, value in values.items():
@@ -147,7 +148,7 @@ def sound_values(values: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
 
 
 def check_value(name: str, value: str) -> None:
-    """Raise InvalidValueError where a key of the table does not take ``value`` from a client."""
+    """Raise InvalidValueError if a client may not set a key of the table to ``value``."""
     key = KEYS_BY_NAME.get(name)
     if key is None:
         return
@@ -160,7 +161,7 @@ def check_value(name: str, value: str) -> None:
 
 
 def type_of(name: str) -> ConfigType:
-    """Return what kind of value a key takes."""
+    """Return the type of a key's value."""
     key = KEYS_BY_NAME.get(name)
     return ConfigType.UNKNOWN if key is None else _type_of(key)
 
@@ -175,7 +176,7 @@ def _type_of(key: Key) -> ConfigType:
 
 
 def value_as_read(name: str, value: str) -> str:
-    """Return a sound value as Kafka shows what is in force: a number as its key reads it."""
+    """Return a valid value as Kafka shows it: a number in the form in which its key reads it."""
     key = KEYS_BY_NAME.get(name)
     if key is None or type_of(name) not in (ConfigType.BOOLEAN, ConfigType.INT, ConfigType.LONG):
         return value

@@ -1,7 +1,7 @@
-"""Addresses to listen on: Kafka's ``NAME://host:port`` and our own ``http://host:port``.
+"""Listening addresses: Kafka's ``NAME://host:port`` and our own ``http://host:port``.
 
-Law: the admin port is a loopback address. Its callers are trusted without showing who they are, so
-any other host is refused here and never reaches a socket.
+**Invariant:** the admin port has a loopback address. Its callers are trusted without
+authentication, so any other host is rejected before a socket is opened.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LOOPBACK_IPV6 = IPv6Address("::1")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listener:
-    """An entry of ``listeners``; host None is every interface, port 0 any free port."""
+    """An entry of ``listeners``. Host None means every interface, port 0 any free port."""
 
     name: str
     host: str | None
@@ -48,7 +48,10 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpEndpoint:
-    """An address that serves HTTP; an IPv6 host stands without brackets, None: every interface."""
+    """An address that serves HTTP.
+
+    An IPv6 host has no brackets. Host None means every interface.
+    """
 
     host: str | None
     port: int
@@ -56,7 +59,7 @@ class HttpEndpoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamEndpoint:
-    """Where the decision stream is served: a Unix socket's path, or an address as HTTP's."""
+    """The address of the decision stream: a Unix socket's path, or a host and port."""
 
     host: str | None = None
     port: int = 0
@@ -64,9 +67,10 @@ class StreamEndpoint:
 
 
 def parse_stream_endpoint(text: str) -> StreamEndpoint | None:
-    """Return the endpoint of ``tcp://host:port`` or ``unix:PATH``; an empty text has none.
+    """Return the endpoint of ``tcp://host:port`` or ``unix:PATH``, or None for an empty text.
 
-    Raises:  InvalidValueError.
+    Raises:
+        InvalidValueError: the text is neither.
     """
     if not text:
         return None
@@ -84,20 +88,22 @@ def parse_stream_endpoint(text: str) -> StreamEndpoint | None:
 
 
 def is_loopback(endpoint: HttpEndpoint | StreamEndpoint) -> bool:
-    """Say whether only this machine can reach it."""
+    """Return True if only this machine can reach the endpoint."""
     if isinstance(endpoint, StreamEndpoint) and endpoint.path is not None:
         return True
     return _is_loopback(endpoint.host or "")
 
 
 def parse_listeners(text: str) -> tuple[Listener, ...]:
-    """Return the listeners of a comma list, names upper-cased, names and ports distinct.
+    """Return the listeners of a comma list: upper-case names, distinct names and ports.
 
     Port 0 may repeat, and an IPv4 and an IPv6 address may share a port.
 
-    Raises:  InvalidValueError.
-    Source:  Kafka 4.3 SocketServerConfigs, AbstractKafkaConfig.listenerListToEndPoints; unlike
-             Kafka, brackets stand around IPv6 addresses only and a port is checked.
+    Raises:
+        InvalidValueError: an entry is malformed, or a name or port repeats.
+
+    Source: Kafka 4.3 SocketServerConfigs, AbstractKafkaConfig.listenerListToEndPoints. Unlike
+    Kafka, brackets are allowed only around IPv6 addresses, and the port is checked.
     """
     listeners = parse_advertised_listeners(text)
     by_port = defaultdict(list)
@@ -111,7 +117,7 @@ def parse_listeners(text: str) -> tuple[Listener, ...]:
 
 
 def parse_advertised_listeners(text: str) -> tuple[Listener, ...]:
-    """Return the listeners of a comma list, names upper-cased and distinct; ports may repeat."""
+    """Return the listeners of a comma list: upper-case, distinct names. Ports may repeat."""
     listeners: dict[str, Listener] = {}
     for entry in some_words(text):
         name, host, port = _split(entry, "NAME://host:port")
@@ -123,9 +129,10 @@ def parse_advertised_listeners(text: str) -> tuple[Listener, ...]:
 
 
 def parse_http_endpoint(text: str) -> HttpEndpoint:
-    """Return the endpoint of ``http://host:port``; without a host it is every interface.
+    """Return the endpoint of ``http://host:port``. Without a host, it is every interface.
 
-    Raises:  InvalidValueError.
+    Raises:
+        InvalidValueError: the text is malformed.
     """
     scheme, host, port = _split(text.removesuffix("/"), "http://host:port")
     if scheme.lower() != "http":
@@ -134,9 +141,10 @@ def parse_http_endpoint(text: str) -> HttpEndpoint:
 
 
 def parse_loopback_http_endpoint(text: str) -> HttpEndpoint:
-    """Return the endpoint of ``http://host:port``; its host is a loopback address.
+    """Return the endpoint of ``http://host:port``, whose host must be a loopback address.
 
-    Raises:  InvalidValueError.
+    Raises:
+        InvalidValueError: the text is malformed, or the host is not a loopback address.
     """
     endpoint = parse_http_endpoint(text)
     if not is_loopback(endpoint):
@@ -145,7 +153,7 @@ def parse_loopback_http_endpoint(text: str) -> HttpEndpoint:
 
 
 def not_loopback(endpoint: HttpEndpoint | StreamEndpoint) -> str:
-    """Return what is wrong with an endpoint that others than this machine can reach."""
+    """Return the error text for an endpoint that other machines can reach."""
     shown_host = endpoint.host or "every interface"
     return f"{shown_host} is not a loopback address (127.0.0.0/8, ::1, localhost)"
 
@@ -184,5 +192,5 @@ def _is_loopback(host: str) -> bool:
         address = ip_address(host)
     except ValueError:
         return False
-    # Not address.is_loopback: whether that takes ::ffff:127.0.0.1 depends on Python's version.
+    # Why not address.is_loopback? Its answer for ::ffff:127.0.0.1 depends on Python's version.
     return address in _LOOPBACK_IPV4 or address == _LOOPBACK_IPV6

@@ -1,17 +1,17 @@
-"""What can be wrong with a configuration, told in one line that names the place and the key."""
+"""The errors of a configuration: one line that names the place and the key."""
 
 from __future__ import annotations
 
 
 class InvalidValueError(ValueError):
-    """A value that its key does not take; the text is the reason, without place or key."""
+    """A value that its key rejects. The text is the reason, without place or key."""
 
 
 class ConfigurationError(Exception):
-    """A configuration that the daemon does not start with.
+    """A configuration with which the daemon does not start.
 
-    ``line`` is None where there is no line: an override, or a key that is missing. ``key`` is
-    empty where the text itself is malformed.
+    ``line`` is None for an override or a missing key. ``key`` is empty if the text itself is
+    malformed.
     """
 
     def __init__(self, source: str, line: int | None, key: str, reason: str) -> None:
@@ -22,7 +22,7 @@ class ConfigurationError(Exception):
         self.reason = reason
 
     def __str__(self) -> str:
-        """Return ``source:line: key: reason`` on one line, whatever the file holds."""
+        """Return ``source:line: key: reason`` on one line, whatever the file contains."""
         place = self.source if self.line is None else f"{self.source}:{self.line}"
         parts = (place, self.key, self.reason) if self.key else (place, self.reason)
         return "".join(map(_printable, ": ".join(parts)))

@@ -1,6 +1,6 @@
-"""Every fault of a server.properties text, for whoever wants to mend them all at once.
+"""Report every fault of a server.properties text at once.
 
-Law: nothing is called sound here that ``configuration.parse`` refuses.
+**Invariant:** a text that ``configuration.parse`` rejects has at least one fault here.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from authorizerd.config.values import trim
 def parse_or_faults(
     text: str, *, source: str, overrides: Sequence[str] = ()
 ) -> Configuration | list[ConfigurationError]:
-    """Return the configuration, else what is wrong: at least one fault, in the order of the file.
+    """Return the configuration, or its faults, at least one, in the order of the file.
 
-    What keys say together is judged once each is sound by itself, and then the first fault alone:
-    a key whose neighbour is wrong would only seem to be.
+    Rules over several keys are checked only if every key is valid by itself, and only the first
+    fault of these is reported: a key beside an invalid one may only seem wrong.
     """
     faults: list[ConfigurationError] = []
     try:

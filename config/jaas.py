@@ -1,9 +1,9 @@
 """The users of a PLAIN listener, from Kafka's JAAS line.
 
-Law: a password is never shown. It stands in no error and in no ``repr``.
+**Invariant:** a password is never shown: not in an error, and not in a ``repr``.
 
 Source: Kafka 4.3 PlainServerCallbackHandler: each option ``user_NAME="PASSWORD"`` is a user who may
-log in; ``username`` and ``password`` are what a broker itself would log in with elsewhere.
+log in; a broker uses ``username`` and ``password`` for its own log-ins elsewhere.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class PlainUsers:
-    """Passwords by user name, and ``digests``: what is compared in their place."""
+    """Passwords by user name, and the ``digests`` that are compared instead."""
 
     passwords: Mapping[str, str] = field(repr=False)
     digests: Mapping[str, bytes] = field(init=False, repr=False, compare=False)
@@ -38,14 +38,15 @@ class PlainUsers:
 
 
 def password_digest(password: str) -> bytes:
-    """Return what is compared in place of a password: 32 bytes, whatever the password's length."""
+    """Return the 32 bytes that are compared instead of a password of any length."""
     return sha256(password.encode()).digest()
 
 
 def plain_users(text: str) -> PlainUsers:
     """Return the users of a JAAS line for PLAIN.
 
-    Raises:  InvalidValueError: it is for another login module, malformed, or has no user.
+    Raises:
+        InvalidValueError: it names another login module, is malformed, or has no user.
     """
     module, _, rest = text.strip().partition(" ")
     if module != PLAIN_LOGIN_MODULE:

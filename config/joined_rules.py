@@ -1,7 +1,7 @@
-"""What keys say together: the values of the configuration that more than one key decides.
+"""Values that depend on several keys.
 
-Law: each key is sound by itself before it is looked at here. What does not hold together is
-refused by one key and the place where that was set.
+**Invariant:** each key was already validated by itself. If keys contradict each other, the error
+names one key and the place where it was set.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from authorizerd.config.values import (
 
 
 def read_metadata_log_dir(keys: KeyValues) -> str:
-    """Return the one directory that holds the metadata log, the first of several."""
+    """Return the directory of the metadata log, the first one if there are several."""
     values = keys.values
     if values["metadata.log.dir"] is not None:
         return str(values["metadata.log.dir"])
@@ -41,7 +41,7 @@ def read_metadata_log_dir(keys: KeyValues) -> str:
 
 
 def read_controller_listener_names(keys: KeyValues) -> tuple[str, ...]:
-    """Return the controller's listeners, which a daemon that owns its log listens on itself."""
+    """Return the controller listeners, on which a daemon with its own log listens itself."""
     names = tuple(dict.fromkeys(keys.values["controller.listener.names"] or ()))
     _check_named(keys, "controller.listener.names", names)
     return names
@@ -50,7 +50,7 @@ def read_controller_listener_names(keys: KeyValues) -> tuple[str, ...]:
 def read_early_start_listeners(
     keys: KeyValues, controller_listener_names: tuple[str, ...]
 ) -> frozenset[str]:
-    """Return the listeners that open before the ACLs are loaded: the controller's, unless set."""
+    """Return the listeners that open before the ACLs are loaded. Default: the controller's."""
     names = keys.values["early.start.listeners"]
     if names is None:
         return frozenset(controller_listener_names)
@@ -82,7 +82,7 @@ def read_security_protocols(
 def read_listeners(
     keys: KeyValues, protocols: Mapping[str, SecurityProtocol]
 ) -> tuple[Endpoint, ...]:
-    """Return where to listen, and how each listener is protected."""
+    """Return the listening addresses, each with its security protocol."""
     return _secure(keys.values["listeners"], protocols)
 
 
@@ -91,7 +91,7 @@ def read_advertised_listeners(
     controller_listener_names: tuple[str, ...],
     protocols: Mapping[str, SecurityProtocol],
 ) -> tuple[Endpoint, ...]:
-    """Return what clients are told: never 0.0.0.0, to which nobody can connect."""
+    """Return the addresses for clients. 0.0.0.0 is rejected: no client can connect to it."""
     listeners: tuple[Listener, ...] = keys.values["listeners"]
     advertised: tuple[Listener, ...] | None = keys.values["advertised.listeners"]
     if advertised is None:
@@ -126,7 +126,7 @@ def _secure(
 
 
 def _check_named(keys: KeyValues, key: str, names: Sequence[str]) -> None:
-    """Refuse a name that is not exactly, case included, the name of a listener."""
+    """Reject a name that does not exactly equal, case included, the name of a listener."""
     known = [listener.name for listener in keys.values["listeners"]]
     for name in names:
         if name not in known:
@@ -136,7 +136,7 @@ def _check_named(keys: KeyValues, key: str, names: Sequence[str]) -> None:
 def read_sasl_users(
     keys: KeyValues, protocols: Mapping[str, SecurityProtocol]
 ) -> Mapping[str, PlainUsers]:
-    """Return the users of every SASL listener, by its name; refuse what cannot be served yet."""
+    """Return the users of every SASL listener, by its name. Reject unsupported protocols."""
     users: dict[str, PlainUsers] = {}
     for listener in keys.values["listeners"]:
         protocol = protocols[listener.name]
@@ -158,7 +158,7 @@ def _read_plain_users(keys: KeyValues, listener_name: str) -> PlainUsers:
 
 
 def read_listener_max_connections(keys: KeyValues) -> Mapping[str, int]:
-    """Return the limits of those listeners that have one of their own, by their names."""
+    """Return the limits of the listeners that have their own, by listener name."""
     limits: dict[str, int] = {}
     for listener in keys.values["listeners"]:
         most = keys.read(_listener_keys(listener.name)[2], integer(1, 2**31 - 1))
@@ -183,7 +183,7 @@ def _keys_of_listeners(keys: KeyValues) -> set[str]:
 
 
 def read_tokens_file(keys: KeyValues) -> str | None:
-    """Return the tokens file; without it nobody but this machine may reach a decision port."""
+    """Return the tokens file. Without one, decision ports must be loopback addresses."""
     tokens_file: str | None = keys.values["authorizerd.tokens.file"]
     for key in ("authorizerd.decision.http", "authorizerd.decision.stream"):
         endpoint: HttpEndpoint | StreamEndpoint | None = keys.values[key]
@@ -194,7 +194,7 @@ def read_tokens_file(keys: KeyValues) -> str | None:
 
 
 def read_workers(keys: KeyValues) -> int:
-    """Return how many workers; a class that we do not know may keep what it decides by itself."""
+    """Return the number of workers. A third-party authorizer may keep state, so it has none."""
     workers: int = keys.values["authorizerd.workers"]
     if workers > 1 and keys.values["authorizer.class.name"] != STANDARD_AUTHORIZER:
         reason = "only the built-in authorizer runs in several processes: see authorizer.class.name"
@@ -203,7 +203,10 @@ def read_workers(keys: KeyValues) -> int:
 
 
 def read_admin_http(keys: KeyValues) -> HttpEndpoint:
-    """Return where metrics and health are served: on no port of another's, unless a free one."""
+    """Return the address of metrics and health.
+
+    It must not be another endpoint's, except port 0.
+    """
     admin: HttpEndpoint = keys.values["authorizerd.admin.http"]
     if admin.port != 0 and admin == keys.values["authorizerd.decision.http"]:
         reason = "is the address of authorizerd.decision.http too: choose another port"
@@ -212,7 +215,7 @@ def read_admin_http(keys: KeyValues) -> HttpEndpoint:
 
 
 def read_audit_mask_secret_file(keys: KeyValues) -> str | None:
-    """Return the secret's file, without which nothing can be hashed."""
+    """Return the file of the secret, which hashing requires."""
     secret_file: str | None = keys.values["authorizerd.audit.mask.secret.file"]
     for what in ("principal", "host", "resource"):
         key = f"authorizerd.audit.mask.{what}"
@@ -222,7 +225,7 @@ def read_audit_mask_secret_file(keys: KeyValues) -> str | None:
 
 
 def read_ignored_keys(keys: KeyValues) -> tuple[str, ...]:
-    """Return the keys that nobody reads; an authorizer that is not built in may read any."""
+    """Return the keys that nothing reads. A third-party authorizer may read any key."""
     if keys.values["authorizer.class.name"] not in (STANDARD_AUTHORIZER, ""):
         return ()
     return tuple(sorted(keys.properties.keys() - KEYS_BY_NAME.keys() - _keys_of_listeners(keys)))

@@ -1,7 +1,7 @@
 """One key of server.properties: its parser, its default and what it means.
 
-Law: a default is text that goes through the key's own parser, so the reference shows what a file
-would say.
+**Invariant:** a default is text that goes through the key's own parser, so the reference shows what
+a file would say.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The value of every key by itself, and where each was set.
+"""The value of every key by itself, and the place where it was set.
 
-Law: whether a value is sound is for its key's own parser to say, whatever its neighbours are.
+**Invariant:** only a key's own parser decides whether its value is valid, not its neighbours.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class KeyValues:
     values: Mapping[str, Any]
 
     def refusal(self, key: str, reason: str) -> ConfigurationError:
-        """Return the error that names a key, and its place where it was set."""
+        """Return an error that names a key and the place where it was set."""
         place = self.properties.get(key)
         if place is None:
             return ConfigurationError(self.source, None, key, reason)

@@ -1,6 +1,7 @@
 """Every key that the daemon reads: Kafka's and our own, in one table.
 
-Law: no key stands in it twice. Of two keys with a fault each, the one that is first here is named.
+**Invariant:** each key is in the table once. If two keys are invalid, the error names the earlier
+one.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ KEYS_BY_NAME = {key.name: key for key in KEYS}
 
 
 TYPO_EDITS_MAX: Final = 2
-"""Letters to add, drop or replace. No key of Kafka's is that close to one that is read here."""
+"""Letters to add, drop or replace. No other key of Kafka's is that close to a key of the table."""
 
 
 def describe_ignored_key(name: str) -> str:
-    """Return a key that nobody reads, with the one that its author probably meant."""
+    """Return an unknown key, with the key that its author probably meant."""
     for known in KEYS_BY_NAME:
         if _edits(name.lower(), known) <= TYPO_EDITS_MAX:
             return f"{name} (did you mean {known}?)"
@@ -28,7 +29,7 @@ def describe_ignored_key(name: str) -> str:
 
 
 def _edits(name: str, known: str) -> int:
-    """Return Levenshtein's distance, or for texts of very different length a bound below it."""
+    """Return the Levenshtein distance, or a lower bound for texts of very different length."""
     if abs(len(name) - len(known)) > TYPO_EDITS_MAX:
         return abs(len(name) - len(known))
     row = list(range(len(known) + 1))
@@ -42,7 +43,7 @@ def _edits(name: str, known: str) -> int:
 
 
 def unknown_key_reason(name: str) -> str:
-    """Return what is said of a key that begins as ours do, and is none."""
+    """Return the error text for a key that begins like ours but is unknown."""
     # The shared prefix is left out, or every key would look alike.
     suffixes = [key.name.removeprefix(OWN_PREFIX) for key in OWN_KEYS]
     close = get_close_matches(name.removeprefix(OWN_PREFIX), suffixes, n=1)

@@ -1,8 +1,8 @@
 """The Java properties format: text to properties, read as java.util.Properties.load reads it.
 
-Law: every text gives Java's keys and values or a ConfigurationError with its line. It differs in
-two places: a half of a surrogate pair, which no principal or path can hold, is refused, and a lone
-backslash at the very end, to Java an empty key, sets nothing.
+**Invariant:** every text gives Java's keys and values or a ConfigurationError with its line. It
+differs in two places: a half of a surrogate pair, which no principal or path can hold, is refused,
+and a lone backslash at the very end, to Java an empty key, sets nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Property:
-    """A key, its value, and where it was set; an override has no line."""
+    """A key, its value, and where it was set. An override has no line."""
 
     key: str
     value: str
@@ -107,7 +107,7 @@ def _unescaped(escape: re.Match[str]) -> str:
 
 
 def _join_surrogates(text: str) -> str:
-    """Return ``text`` with each pair of surrogates as the character that it stands for."""
+    """Return ``text`` with each surrogate pair replaced by its character."""
     if _SURROGATE.search(text) is None:
         return text
     try:

@@ -1,6 +1,6 @@
 """The tokens of those who may ask on a decision port: the file's text to values, and new ones.
 
-Law: a secret is kept nowhere, only its SHA-256, and no error or ``repr`` shows either.
+**Invariant:** only a secret's SHA-256 is kept, and no error or ``repr`` shows either.
 
 A token is ``ID.SECRET``, the secret 32 random bytes in base64url. The file has one entry a line,
 ``ID SHA-256-OF-THE-SECRET Type:name``; the principal is the rest of its line, spaces and all.
@@ -41,7 +41,7 @@ class Token:
 
 
 class Tokens:
-    """The entries of one file, by id; ``text`` is the whole file's."""
+    """The entries of one file, by id. ``text`` is the whole file's."""
 
     __slots__ = ("_by_id", "text")
 
@@ -53,7 +53,7 @@ class Tokens:
         return len(self._by_id)
 
     def __contains__(self, token: Token) -> bool:
-        """Say whether this very entry, hash and principal included, still stands."""
+        """Return True if the file still has this entry, with the same hash and principal."""
         entry = self._by_id.get(token.id)
         return entry is token or entry == token
 
@@ -93,7 +93,7 @@ def parse_tokens(text: str, *, source: str) -> Tokens:
 
 
 def _parse_entry(entry: str) -> Token:
-    """Return a line's entry; what is wrong is named, but not shown: it may be a secret."""
+    """Return a line's entry. Errors name the fault but not the text: it may be a secret."""
     token_id, _, rest = entry.replace("\t", " ").partition(" ")
     digest, _, rest = rest.lstrip(" ").partition(" ")
     principal = entry[len(entry) - len(rest.lstrip(" ")) :]
@@ -130,5 +130,5 @@ def new_token(id: str, principal: str, secret: bytes) -> tuple[str, str]:
 
 
 def _is_text(name: str) -> bool:
-    """Say whether UTF-8 has all its characters: an argument may hold bytes that are none."""
+    """Return True if UTF-8 can encode ``name``. An argument may contain invalid bytes."""
     return name.encode("utf-8", "ignore").decode() == name

@@ -1,7 +1,8 @@
 """One text to one typed value: the parsers that the table of keys names.
 
-Law: a parser returns a value within its bounds or raises InvalidValueError with the reason. It
-gets its text trimmed; what is blank is Java's notion, so that names compare as they do in Kafka.
+**Invariant:** a parser returns a value within its bounds or raises InvalidValueError with the
+reason. It gets its text trimmed; what is blank is Java's notion, so that names compare as they do
+in Kafka.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class SecurityProtocol(StrEnum):
 
 
 class LogLevel(StrEnum):
-    """Python's names."""
+    """The daemon's log levels, by Python's names."""
 
     DEBUG = "DEBUG"
     INFO = "INFO"
@@ -50,14 +51,14 @@ class LogLevel(StrEnum):
 
 
 class LogFormat(StrEnum):
-    """The shape of a line that the daemon logs."""
+    """The format of the daemon's log lines."""
 
     TEXT = "text"
     JSON = "json"
 
 
 class AuditFormat(StrEnum):
-    """The shape of an audit line."""
+    """The format of audit lines."""
 
     KAFKA = "kafka"
     JSON = "json"
@@ -67,12 +68,12 @@ Choice = TypeVar("Choice", bound=StrEnum)
 
 
 def trim(text: str) -> str:
-    """Return ``text`` as String.trim leaves it: a no-break space at an end stays, as in Kafka."""
+    """Return ``text`` trimmed as by String.trim. As in Kafka, a no-break space at an end stays."""
     return text.strip(_BLANKS)
 
 
 def shown(text: str) -> str:
-    """Return ``text`` as the subject of a reason."""
+    """Return ``text`` quoted for an error."""
     return text or "an empty value"
 
 
@@ -92,7 +93,7 @@ class integer:
 
 
 def boolean(text: str) -> bool:
-    """Return the truth of ``true`` or ``false`` in any case; Kafka would read all else as false."""
+    """Return the value of ``true`` or ``false`` in any case. Kafka reads anything else as false."""
     match text.lower():
         case "true":
             return True
@@ -103,7 +104,7 @@ def boolean(text: str) -> bool:
 
 
 def choice(choices: type[Choice]) -> Callable[[str], Choice]:
-    """Return the parser of exactly the values of ``choices``."""
+    """Return a parser that accepts exactly the values of ``choices``."""
 
     def parse(text: str) -> Choice:
         try:
@@ -133,7 +134,7 @@ def sasl_mechanisms(text: str) -> tuple[str, ...]:
 
 
 def path(text: str) -> str:
-    """Return a path that an operating system can be asked to open."""
+    """Return a path that the operating system can open."""
     if not text:
         raise InvalidValueError("must not be empty")
     if "\0" in text:
@@ -207,7 +208,7 @@ def authorizer_class(text: str) -> str:
 
 
 def refused(reason: str, *, unless_empty: bool = False) -> Callable[[str], None]:
-    """Return the parser of a key that must not be set."""
+    """Return a parser that rejects the key."""
 
     def parse(text: str) -> None:
         if text or not unless_empty:
@@ -227,7 +228,7 @@ def security_protocols(text: str) -> Mapping[str, SecurityProtocol]:
 
 
 def subject_types(text: str) -> Mapping[str, str]:
-    """Return Kafka's principal type of each AuthZEN subject type, both exactly as written."""
+    """Return Kafka's principal type for each AuthZEN subject type, both exactly as written."""
     types: dict[str, str] = {}
     for subject_type, principal_type in _some_pairs(text, "type=PrincipalType"):
         if subject_type in types:
@@ -239,7 +240,7 @@ def subject_types(text: str) -> Mapping[str, str]:
 
 
 def resource_types(text: str) -> Mapping[str, ResourceType]:
-    """Return Kafka's resource type of each AuthZEN resource type, whose name is lower-cased."""
+    """Return Kafka's resource type for each AuthZEN resource type. Names become lower-case."""
     types: dict[str, ResourceType] = {}
     for name, kafka_name in _some_pairs(text, "type=RESOURCE_TYPE"):
         if ascii_lower(name) in types:
@@ -264,7 +265,7 @@ def _some_pairs(text: str, shape: str) -> list[tuple[str, str]]:
 
 
 def _pairs(text: str, separator: str, shape: str) -> list[tuple[str, str]]:
-    """Return the two sides of each entry of a comma list, split at the last separator as Kafka."""
+    """Return both sides of each entry of a comma list, split at the last separator as in Kafka."""
     pairs = []
     for entry in words(text):
         left, _, right = entry.rpartition(separator)
