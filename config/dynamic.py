@@ -184,5 +184,5 @@ def value_as_read(name: str, value: str) -> str:
 
 
 def is_secret(name: str) -> bool:
-    """Say whether a key's value is for nobody's eyes; as in Kafka, that of one not known is."""
+    """Return True if a key's value must not be shown. As in Kafka, unknown keys are secret."""
     return name not in KEYS_BY_NAME or name.endswith((".sasl.jaas.config", ".password", ".secret"))

@@ -21,7 +21,7 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyValues:
-    """What the joined rules look at.
+    """The values that rules over several keys use.
 
     ``values`` has every key of the table: the text's value, else the default's, else None.
     """

@@ -75,7 +75,7 @@ class Tokens:
 def parse_tokens(text: str, *, source: str) -> Tokens:
     """Return the entries of a tokens file; ``source`` is its name in errors.
 
-    Raises:  ConfigurationError: the first line that is no entry.
+    Raises:  ConfigurationError: the first invalid line.
     """
     by_id: dict[str, Token] = {}
     for number, line in enumerate(text.split("\n"), start=1):

@@ -10,7 +10,7 @@ from authorizerd.metadata.batch_file import TornTail
 
 
 class FaultKind(Enum):
-    """What a fault prevents. A repair depends on it."""
+    """The effect of a fault, on which its repair depends."""
 
     DAMAGE = auto()  # reading cannot pass the batch
     GAP = auto()  # the segment does not follow the one before

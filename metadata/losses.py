@@ -37,9 +37,9 @@ class LostRegion:
 
 @dataclass(slots=True)
 class Losses:
-    """What is lost.
+    """The state that is lost.
 
-    ``gone`` and ``back`` are ACLs whose creation, or whose removal, is lost, by id.
+    ``gone`` and ``back`` are ACLs whose creation, or removal, is lost, by id.
     """
 
     first_offset: int

@@ -113,7 +113,7 @@ def _type_of(data: bytes, position: int) -> int:
     return record_type(data, record.value_start, record.value_end)
 
 
-def _value_in_line(  # noqa: C901 - the loader's hot path: two varints stand here in line
+def _value_in_line(  # noqa: C901 - the loader's hot path: two varints are read inline
     data: bytes, position: int
 ) -> tuple[int, int, int] | None:
     """Return a value's bounds and the next record's start, or None if the record is not plain.

@@ -207,7 +207,7 @@ def test_the_denial_named_for_an_unknown_host_hangs_on_the_rules_alone() -> None
 
 @pytest.mark.parametrize("permission", [-128, 0, 1, 4, 127])
 def test_an_unknown_permission_denies(permission: int) -> None:
-    """What the future may mean by it is not taken for an ALLOW."""
+    """An unknown permission type is never treated as ALLOW."""
     odd = read(permission=permission)
     assert explain(snapshot_of(read(), odd), NOBODY, ask()).rule == MatchingAcl(odd)
     assert not fast(snapshot_of(read(), odd), NOBODY, ask())

@@ -40,7 +40,7 @@ ALLOW_READ = Acl(
 
 
 def remaining(log: list[ChangeBatch]) -> list[AclAdded]:
-    """What a log leaves, by reading every change from the start."""
+    """Return the ACLs that result from every change of a log."""
     live: dict[bytes, AclAdded] = {}
     for batch in log:
         for change in batch.changes:
@@ -102,7 +102,7 @@ def test_removing_everything_leaves_nothing(log: list[ChangeBatch]) -> None:
 
 @given(logs(odd=True), logs(odd=True))
 def test_a_snapshot_never_changes(first: list[ChangeBatch], later: list[ChangeBatch]) -> None:
-    """Whoever holds one sees what was there when it was taken, whatever is applied after."""
+    """A held snapshot stays the same, whatever is applied afterwards."""
     before, same = applied(first), applied(first)
     shifted = [
         change
@@ -159,7 +159,7 @@ def test_batches_are_applied_in_log_order_only() -> None:
 
 
 def test_an_update_copies_a_path_and_no_map() -> None:
-    """What a change does not touch is the same object before and after: nothing grows with n."""
+    """Parts that a change does not touch stay the same objects, so the work is bounded."""
     others = [
         AclAdded(
             bytes([n]) * 16,

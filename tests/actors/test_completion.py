@@ -10,7 +10,7 @@ from authorizerd.actors.completion import Completion, ItemCompletions
 
 
 async def test_every_waiter_gets_the_result(nursery: trio.Nursery) -> None:
-    """Whoever came before and whoever comes after."""
+    """Tasks that wait before the end and after it all get the result."""
     completion: Completion[int] = Completion()
     seen: list[int] = []
 
@@ -47,7 +47,7 @@ async def test_a_cancelled_waiter_does_not_end_the_work() -> None:
 
 
 def test_it_ends_once_and_has_no_result_before() -> None:
-    """A second end is a fault of whoever does the work."""
+    """Ending a completion twice is a defect of the task that does the work."""
     completion: Completion[int] = Completion()
     with pytest.raises(AssertionError):
         completion.result()

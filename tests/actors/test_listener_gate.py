@@ -36,7 +36,7 @@ async def test_only_what_is_started_is_open(
 
 
 async def test_an_endpoint_opens_when_it_is_started(nursery: trio.Nursery) -> None:
-    """Waiters are woken once, and whoever asks later does not wait."""
+    """Waiting tasks wake once, and later callers do not wait."""
     gate, late = new_gate()
     await nursery.start(gate.run)
     opened: list[str] = []

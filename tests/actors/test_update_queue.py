@@ -261,7 +261,7 @@ async def test_a_request_that_changes_nothing_writes_nothing(nursery: trio.Nurse
 
 
 async def test_each_filter_sees_the_state_before_the_request(nursery: trio.Nursery) -> None:
-    """What two filters mean is reported twice and removed once; a bad filter stops no other."""
+    """An ACL that two filters match is reported twice and removed once; others go on."""
     running = await start(nursery)
     await results(running.queue.create([acl("t"), acl("u")]))
     ended = await results(
@@ -338,7 +338,7 @@ async def test_accepted_work_is_done_whatever_becomes_of_its_caller(nursery: tri
 
 
 async def test_an_error_of_the_log_fails_all_that_waits_and_ends_the_actor() -> None:
-    """What is durable is not known: nobody is told "created", and nothing is written after."""
+    """It is not known what is durable: no item is acknowledged, and nothing more is written."""
     running = Running(100)
     completions: list[Completion[None]] = []
     with pytest.RaisesGroup(LogWriteError):

@@ -35,7 +35,7 @@ def plan_replacement(before: Mapping[str, str], configs: Mapping[str, str]) -> C
 
 
 def test_keys_are_set_and_taken_away() -> None:
-    """What is not there to be taken away changes nothing."""
+    """Removing a key that is not set changes nothing."""
     alterations = [
         Alteration(KEY, SET, "500"),
         Alteration("mine", SET, "x"),

@@ -392,7 +392,7 @@ def test_a_missing_key_has_no_line() -> None:
 
 
 def test_overrides_win_over_the_file_and_the_last_over_all() -> None:
-    """An override even mends a line that would be refused."""
+    """An override replaces even an invalid line of the file."""
     configuration = configure("node.id=x", overrides=("node.id=2", "node.id = 3 "))
     assert configuration.node_id == 3
     assert configure("super.users=User:a", overrides=("super.users=",)).reloadable == (

@@ -136,7 +136,7 @@ def test_the_controller_s_own_listener_may_listen_on_every_address() -> None:
 def test_early_start_listeners_are_the_controller_s_unless_set(
     lines: list[str], names: set[str]
 ) -> None:
-    """Set but empty is none."""
+    """An empty value means no early start listeners."""
     configuration = configure(LISTENERS, f"{CONTROLLERS},CONTROLLER", *lines)
     assert configuration.early_start_listeners == names
     assert configuration.controller_listener_names == ("CONTROLLER",)

@@ -231,5 +231,5 @@ def test_resource_types_are_kafka_s_codes_by_lower_case_name() -> None:
     ],
 )
 def test_a_bad_resource_type_is_refused(text: str, expected: str) -> None:
-    """ANY and UNKNOWN are no types that a question could have."""
+    """No question can have the types ANY and UNKNOWN."""
     assert reason(resource_types, text) == expected

@@ -31,7 +31,7 @@ def damaged(data: bytes, chance: Random) -> bytes:
 
 
 def is_out_of_reach(disk: FaultDisk, files: LogFiles) -> bool:
-    """Say whether the log, with the newest whole checkpoint, lacks what damaged ones held."""
+    """Return True if the log with the newest whole checkpoint lacks the state of damaged ones."""
     whole, needed = None, 0
     for checkpoint in files.checkpoints:
         needed = checkpoint.end_offset

@@ -1,12 +1,13 @@
 """A disk in memory that loses power, tears and reorders writes, and fails, as its seed says.
 
-Law: what is durable and what only the kernel's memory holds are apart. Contents are durable once
-the file is synced, names once their directory is; a power failure keeps, loses, cuts short or
-reorders all the rest. A sync that fails may drop what it should have written: readers still see it,
-no later sync writes it. Every choice comes from one ``random.Random``, and every call is listed.
+**Invariant:** durable data is kept apart from data in the kernel's memory only. Contents are
+durable once the file is synced, names once their directory is; a power failure keeps, loses, cuts
+short or reorders all the rest. A sync that fails may drop what it should have written: readers
+still see it, no later sync writes it. Every choice comes from one ``random.Random``, and every call
+is listed.
 
-Source: the disks that the crash tests of SQLite and the simulation of FoundationDB stand on;
-"Can Applications Recover from fsync Failures?" (Rebello et al., USENIX ATC 2020).
+Source: the disks that the crash tests of SQLite and the simulation of FoundationDB stand on; "Can
+Applications Recover from fsync Failures?" (Rebello et al., USENIX ATC 2020).
 """
 
 from __future__ import annotations

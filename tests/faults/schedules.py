@@ -1,9 +1,9 @@
 """Random stories of the real log over a disk that fails: what was acknowledged is what is read.
 
-Law: after every crash the ACLs are exactly those acknowledged, plus at most whole batches of the
-one append that was not. What was read, and may be built upon, survives the next crash. After an
-error nothing more is written. A stop is right only where ``verdicts`` says so, and never at a byte
-that was durable.
+**Invariant:** after every crash the ACLs are exactly those acknowledged, plus at most whole batches
+of the one append that was not. What was read, and may be built upon, survives the next crash. After
+an error nothing more is written. A stop is right only where ``verdicts`` says so, and never at a
+byte that was durable.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class Schedule:
             writer.close()
 
     def _is_formatted(self) -> bool:
-        """Say whether a start would take the directory; then all of it must be there."""
+        """Return True if a start would accept the directory; then it must be complete."""
         try:
             check_format_is_finished(LOG_DIR, self.disk)
             find_files(LOG_DIR, self.disk)

@@ -53,7 +53,7 @@ def next_offset(data: bytes) -> int:
 
 
 def may_stop(content: bytes, written: bytes) -> bool:
-    """Say whether recovery may refuse ``content``, what a crash left of ``written``.
+    """Return True if recovery may refuse ``content``, what a crash left of ``written``.
 
     Only where sectors of one unsynced write arrived in another order, and what is left cannot be
     told from damage: data of a later batch behind the hole; a hole where a batch's length should
@@ -81,7 +81,7 @@ def may_stop(content: bytes, written: bytes) -> bool:
 
 
 def _lacks_a_sector(content: bytes, start: int, end: int) -> bool:
-    """Say whether a sector between ``start`` and ``end`` is zeros, the last one's piece long."""
+    """Return True if a sector between ``start`` and ``end`` is zeros; the last may be partial."""
     first = start + -start % SECTOR_SIZE
     return any(
         not any(content[sector : min(sector + SECTOR_SIZE, end)])
@@ -93,7 +93,7 @@ def _lacks_a_sector(content: bytes, start: int, end: int) -> bool:
 def reaches_back(
     disk: FaultDisk, segments: Sequence[Segment], older: Checkpoint | None, needed: int
 ) -> bool:
-    """Say whether the segments, with a checkpoint ``older``, hold all below offset ``needed``."""
+    """Return True if segments and checkpoint ``older`` cover every offset below ``needed``."""
     end = older.end_offset if older is not None else 0
     left = list(segments)
     while len(left) > 1 and left[1].base_offset <= end:

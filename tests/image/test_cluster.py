@@ -139,7 +139,7 @@ def test_a_topic_is_found_by_its_id() -> None:
 
 
 def test_a_credential_prints_no_key() -> None:
-    """Whoever reads a log could log in with it, or try passwords on it."""
+    """With a credential's keys, a reader of a log could log in or try passwords."""
     credential = ScramCredential(b"salt", b"stored", b"server", 4096)
     assert repr(CredentialAdded("carol", 1, credential)).count("4096") == 1
     assert "stored" not in repr(CredentialAdded("carol", 1, credential))

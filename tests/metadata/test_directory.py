@@ -88,7 +88,7 @@ def test_files_being_written_or_deleted_and_all_others_are_passed_over(tmp_path:
 
 
 def test_a_clean_shutdown_is_known_by_kafka_s_own_file(tmp_path: Path) -> None:
-    """It stands in the log directory from the shutdown until the next start."""
+    """The log directory contains it from the shutdown until the next start."""
     write_file(tmp_path, segment_name(0))
     assert not find_files(tmp_path).was_shut_down_cleanly
     (tmp_path / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":9}')

@@ -318,7 +318,7 @@ def test_names_are_told_apart(tmp_path: Path) -> None:
 
 
 def test_meta_properties_are_read(tmp_path: Path) -> None:
-    """Missing is no fault: a start gives the log a cluster id."""
+    """A missing file is not a fault: a start creates a cluster id."""
     write_sound_log(tmp_path)
     path = tmp_path / "meta.properties"
     for data, reason in (

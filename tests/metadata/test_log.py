@@ -143,7 +143,7 @@ def test_a_segment_begins_where_the_one_before_ends(tmp_path: Path, name: int) -
 
 
 def test_an_empty_segment_that_another_follows_is_refused(tmp_path: Path) -> None:
-    """What it held is missing."""
+    """The records of the removed segment are missing."""
     write_segment(tmp_path, 0, *BATCHES[:2])
     write_segment(tmp_path, 2)
     write_segment(tmp_path, 4, BATCHES[3])
@@ -198,7 +198,7 @@ def test_alone_it_is_the_state(tmp_path: Path) -> None:
 
 
 def test_a_checkpoint_at_offset_0_covers_nothing(tmp_path: Path) -> None:
-    """Kafka's bootstrap checkpoint stands before the first offset."""
+    """Kafka's bootstrap checkpoint ends before the first offset."""
     write_checkpoint(tmp_path, 0, [], epoch=0)
     write_segment(tmp_path, 0, *BATCHES)
     assert offsets(tmp_path) == [0, 1, 2, 4]
@@ -305,7 +305,7 @@ def test_without_its_header_or_footer_it_is_refused(tmp_path: Path) -> None:
 
 
 def test_after_its_footer_it_ends(tmp_path: Path) -> None:
-    """Data behind the footer is no part of the state."""
+    """Data behind the footer does not belong to the state."""
     pieces = (HEADER, FOOTER, data_batch(2, [added(1)]))
     path = write_file(tmp_path, "00000000000000000090-0000000001.checkpoint", *pieces)
     assert refusal(path).reason == "a batch follows the checkpoint's footer"

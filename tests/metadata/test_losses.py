@@ -47,7 +47,7 @@ def test_acls_go_or_come_back(
 
 
 def test_what_a_checkpoint_holds_is_not_lost() -> None:
-    """Nor is what stands before the place where the file is cut."""
+    """Records before the cut are not lost either."""
     second = data_batch(4, [added(4)])
     for found in (losses(FIRST, second, from_offset=4), losses(FIRST, second, position=len(FIRST))):
         assert (found.records, found.last_offset, len(found.gone)) == (1, 4, 1)

@@ -85,7 +85,7 @@ def test_a_directory_is_formatted_once(tmp_path: Path) -> None:
 
 
 def test_each_directory_that_was_made_is_durable(tmp_path: Path) -> None:
-    """A name is durable once the directory that it stands in is synced."""
+    """A name is durable once its parent directory is synced."""
     storage = RecordingStorage()
     format_directory(tmp_path / "outer" / "log", PROPERTIES, storage)
     made = {name for _, name in storage.named("sync_directory")}

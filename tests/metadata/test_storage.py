@@ -74,7 +74,7 @@ def test_a_small_file_is_read_whole_or_not_at_all(tmp_path: Path) -> None:
 
 
 def test_what_is_forgotten_is_still_there(tmp_path: Path) -> None:
-    """The kernel reads it anew."""
+    """The kernel reads the file from the disk again."""
     path = tmp_path / "file"
     path.write_bytes(b"content")
     DISK.forget(path)
@@ -85,7 +85,7 @@ def test_what_is_forgotten_is_still_there(tmp_path: Path) -> None:
 
 
 def test_what_stands_where(tmp_path: Path) -> None:
-    """A directory is no file; what nobody may look at is none either."""
+    """A directory is not a file, and neither is a path without access."""
     directory = tmp_path / "directory"
     assert not DISK.exists(directory)
     DISK.make_directory(directory)

@@ -121,7 +121,7 @@ class Telling:
             )
 
     def _judge(self, error: BaseException, faults: Counter[str]) -> None:
-        """Say whether a process may end so, after these faults of its disk.
+        """Return True if a process may end this way after these faults of its disk.
 
         Raises:
             BrokenLawError: it may not.

@@ -90,7 +90,7 @@ def is_valid(acl: Acl) -> bool:
 
 
 def means(filter: AclFilter, acl: Acl) -> bool:
-    """Say whether a filter means an ACL (KIP-290)."""
+    """Return True if a filter matches an ACL (KIP-290)."""
     for name in ("resource_type", "operation", "permission_type", "principal", "host"):
         if getattr(filter, name) not in (ANY, None, getattr(acl, name)):
             return False

@@ -1,7 +1,7 @@
 """A story: what clients ask, when they give up, and what becomes of the process and its disk.
 
-Law: a story is a value, and the same one is told the same way again; so one that breaks a law can
-be cut down to what still does.
+**Invariant:** a story is a value, and the same one is told the same way again; so one that breaks a
+law can be cut down to what still does.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A mutant: one guard broken, and the test that must notice it.
 
-Law: a mutant's text stands exactly once in its file, so that a change of the code which moves the
-guard is noticed, and the mutant with it.
+**Invariant:** a mutant's text occurs exactly once in its file, so that a change of the code which
+moves the guard is noticed, and the mutant with it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 
 class StaleMutantError(Exception):
-    """The code has changed: the mutant's text stands there no more, or more than once."""
+    """The code has changed: the mutant's text is gone, or occurs more than once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +27,7 @@ class Mutant:
         """Return ``source``, which ``file`` holds, broken.
 
         Raises:
-            StaleMutantError: the text does not stand in it exactly once.
+            StaleMutantError: the text does not occur in it exactly once.
         """
         count = source.count(self.text)
         if count != 1:

@@ -1,6 +1,7 @@
 """A copy of the tree in which one mutant after the other is tried.
 
-Law: the tree itself is never changed, and each mutant is made in a copy that holds no other.
+**Invariant:** the tree itself is never changed, and each mutant is made in a copy that holds no
+other.
 """
 
 from __future__ import annotations
