@@ -139,7 +139,7 @@ remembered_head = lru_cache(maxsize=REMEMBERED_HEADS_MAX)(parse_head)
 """``parse_head`` with a cache for small heads.
 
 A client's requests differ in their bodies, rarely in their heads. The cache takes at most a
-megabyte, and nearly halves the time of a quick answer.
+megabyte, and makes half the difference between a slow and a quick answer.
 """
 
 
