@@ -256,9 +256,9 @@ class _Matches:
                     if work >= _LOOKUPS_PER_STEP:
                         work = 0
                         yield
-            if work >= _LOOKUPS_PER_STEP:
-                work = 0
-                yield
+                if work >= _LOOKUPS_PER_STEP:
+                    work = 0
+                    yield
 
     def _add(self, number: int, acl_id: bytes, acl: Acl) -> None:
         self._found.setdefault(number, []).append(acl)

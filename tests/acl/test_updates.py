@@ -155,6 +155,18 @@ def test_the_size_of_what_deletions_report_is_bounded(monkeypatch: pytest.Monkey
     assert [str(each.error) for each in plan.results] == [updates.TOO_MUCH_REPORTED] * 2
 
 
+def test_filters_of_many_shapes_that_match_nothing_are_looked_up_in_steps() -> None:
+    """Each shape costs a lookup for each ACL, found or not."""
+    filters = [
+        AclFilter(*fields)
+        for fields in itertools.product((2, 1), ("-",), (3, 1), ("-", None), ("-", None), (3, 1))
+    ]
+    _, at_rest = finished(plan_deletions(EMPTY_SNAPSHOT, filters))
+    plan, yields = finished(plan_deletions(loaded(500), filters))
+    assert plan.changes == ()
+    assert yields - at_rest >= 500 * len(filters) / 320
+
+
 def test_each_acl_is_looked_up_once_for_all_filters(monkeypatch: pytest.MonkeyPatch) -> None:
     """Thousands of filters, equal or not, take one scan; equal ones share what was found."""
     looked_up = count_look_ups(monkeypatch)
