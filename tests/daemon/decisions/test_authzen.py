@@ -115,7 +115,7 @@ def with_prefixes(count: int) -> AclSnapshot:
 
 @pytest.mark.parametrize(
     ("snapshot", "turns_min"),
-    [(EMPTY_SNAPSHOT, 5), (with_prefixes(200), 30)],
+    [(EMPTY_SNAPSHOT, 5), (with_prefixes(200), 100)],
     ids=["few lookups", "many lookups"],
 )
 async def test_a_long_request_yields_and_keeps_its_snapshot(
