@@ -92,16 +92,11 @@ class Descriptions:
         return invalid(f"Unexpected broker id, {expected}")
 
 
-def want_once(resources: Sequence[Any]) -> Steps[list[WantedResource] | None]:
-    """Return, in steps, each resource once, even if repeated or with its number written otherwise.
-
-    Return None if a resource has a type that Kafka does not know.
-    """
+def want_once(resources: Sequence[Any]) -> Steps[list[WantedResource]]:
+    """Return, in steps, each resource once, however often it is repeated (`1` and `01` are one)."""
     wanted: dict[tuple[int, str | int], WantedResource] = {}
     for number, each in enumerate(resources, 1):
         kind, name = each.resource_type, each.resource_name
-        if kind not in _DESCRIBABLE:
-            return None
         node_id = broker_number(name) if kind == BROKER_CONFIGS else None
         named = {*each.configuration_keys} if each.configuration_keys else None
         known = wanted.get((kind, name if node_id is None else node_id))
@@ -114,6 +109,11 @@ def want_once(resources: Sequence[Any]) -> Steps[list[WantedResource] | None]:
         if number % ITEMS_PER_STEP == 0:
             yield
     return [*wanted.values()]
+
+
+def are_of_known_types(wanted: Sequence[WantedResource]) -> bool:
+    """Return False if Kafka does not know the type of one: it then describes none of them."""
+    return all(each.kind in _DESCRIBABLE for each in wanted)
 
 
 def _entry(

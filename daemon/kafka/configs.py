@@ -37,6 +37,7 @@ from authorizerd.daemon.kafka.codec import Answer, read_body, write_body
 from authorizerd.daemon.kafka.config_descriptions import (
     NOT_AUTHORIZED,
     Descriptions,
+    are_of_known_types,
     broker_number,
     invalid,
     shortened,
@@ -119,9 +120,10 @@ class ConfigHandlers:
     async def describe(self, request: KafkaRequest, context: RequestContext) -> Answer:
         asked = await read_body(request)
         wanted = await finish_in_turns(want_once(asked.resources))
-        if wanted is None:
+        if not are_of_known_types(wanted):
             unknown = ApiError(ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_REQUEST.text)
-            return await _write_undescribed(request, asked.resources, unknown), 0.0
+            resources = [(each.kind, each.name) for each in wanted]
+            return await _write_undescribed(request, resources, unknown), 0.0
         may = self._rights.may(context, Operation.DESCRIBE_CONFIGS)
         descriptions = Descriptions(asked, may, self._settings.layers, self._node_id)
         answer = DescribeConfigsAnswer(Made(descriptions.describe, wanted))
@@ -131,7 +133,8 @@ class ConfigHandlers:
 
     async def refuse_describe(self, request: KafkaRequest) -> list[Piece]:
         asked = await read_body(request)
-        return await _write_undescribed(request, asked.resources, _NOT_READY)
+        resources = [(each.resource_type, each.resource_name) for each in asked.resources]
+        return await _write_undescribed(request, resources, _NOT_READY)
 
     async def alter(self, request: KafkaRequest, context: RequestContext) -> Answer:
         """Answer AlterConfigs (resets unnamed keys) and IncrementalAlterConfigs (keeps them).
@@ -277,10 +280,10 @@ def _repeated(asked: Sequence[Any]) -> Steps[set[Resource]]:
 
 
 async def _write_undescribed(
-    request: KafkaRequest, resources: Sequence[Any], error: ApiError
+    request: KafkaRequest, resources: Sequence[Resource], error: ApiError
 ) -> list[Piece]:
-    def refuse(each: Any) -> DescribedResource:  # noqa: ANN401 - kio's
-        return undescribed(error, each.resource_type, each.resource_name)
+    def refuse(resource: Resource) -> DescribedResource:
+        return undescribed(error, *resource)
 
     return await write_body(request, DescribeConfigsAnswer(Made(refuse, resources)))
 

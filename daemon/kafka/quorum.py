@@ -107,9 +107,9 @@ class QuorumHandler:
         self._leadership = leadership
 
     async def describe(self, request: KafkaRequest, context: RequestContext) -> Answer:
+        asked = await read_body(request)  # first, as in Kafka: a malformed one ends the connection
         if not self._rights.may(context, Operation.DESCRIBE):
             return await _write_error(request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED), 0.0
-        asked = await read_body(request)
         leadership = self._leadership()
         if not _is_the_metadata_log(asked.topics):
             answer = _refused(asked.topics, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)

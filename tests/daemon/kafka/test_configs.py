@@ -537,6 +537,19 @@ async def test_a_resource_that_is_repeated_is_described_once(
     nursery.cancel_scope.cancel()
 
 
+async def test_a_repeated_resource_is_refused_once(nursery: trio.Nursery) -> None:
+    """A type that Kafka does not know fails the whole request."""
+    service = await start(nursery)
+    asked = [
+        Resource(resource_type=kind, resource_name=name, configuration_keys=None)
+        for kind, name in ((BROKER, "7"), (99, "x"), (BROKER, "7"), (99, "x"))
+    ]
+    results = (await describe_all(service, asked, ROOT)).results
+    assert [each.resource_name for each in results] == ["7", "x"]
+    assert {each.error_code for each in results} == {ErrorCode.INVALID_REQUEST}
+    nursery.cancel_scope.cancel()
+
+
 async def test_all_keys_asked_for_once_are_described_whatever_else_is_asked(
     nursery: trio.Nursery,
 ) -> None:
