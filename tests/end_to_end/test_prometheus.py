@@ -66,7 +66,7 @@ def test_an_alert_is_raised_while_the_audit_fails_and_no_longer(tmp_path: Path) 
             alert = server.firing()["AuthorizerdAuditFailing"]
             assert alert["labels"]["severity"] == "critical"
             assert (
-                alert["annotations"]["summary"] == f"authorizerd {target} cannot write its audit."
+                alert["annotations"]["summary"] == f"authorizerd {target} cannot write audit lines."
             )
 
             folder.mkdir()
