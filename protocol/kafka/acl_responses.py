@@ -19,7 +19,7 @@ from authorizerd.acl.steps import Steps
 from authorizerd.protocol.kafka.api import APIS, ApiKey
 from authorizerd.protocol.kafka.body_reader import array_length, nullable_string, string
 from authorizerd.protocol.kafka.chunked_output import PIECE_BYTES, Items
-from authorizerd.protocol.kafka.error_codes import ApiError
+from authorizerd.protocol.kafka.error_codes import TEXT_CHARACTERS_MAX, ApiError
 from authorizerd.protocol.kafka.step_sizes import ITEMS_PER_STEP
 
 _NOT_THROTTLED: Final = bytes(4)
@@ -30,11 +30,6 @@ _INT16: Final = struct.Struct(">h")
 _SHARDS: Final = 256
 _PIECES_PER_STEP: Final = 2 * ITEMS_PER_STEP
 _JOINED_BYTES_MAX: Final = 4096
-_TEXT_CHARACTERS_MAX: Final = 4096
-"""The maximum length of an error text.
-
-A text that quotes a long name would exceed Kafka's strings.
-"""
 TEXTS_BYTES_MAX: Final = 1024 * 1024
 """The maximum size of all error texts in one answer.
 
@@ -55,7 +50,7 @@ class _Texts:
         self._flexible = flexible
 
     def error(self, error: ApiError) -> bytes:
-        text = None if error.message is None else error.message[:_TEXT_CHARACTERS_MAX]
+        text = None if error.message is None else error.message[:TEXT_CHARACTERS_MAX]
         encoded = nullable_string(text, flexible=self._flexible)
         self._bytes_left -= len(encoded)
         if self._bytes_left < 0:
