@@ -1,11 +1,11 @@
-"""Hypothesis strategies: questions that meet the ACLs of ``tests.strategies``."""
+"""Hypothesis strategies: questions that meet the ACLs of ``tests.support.strategies``."""
 
 from __future__ import annotations
 
 from hypothesis import strategies as st
 
 from authorizerd.acl.model import Operation, Question, ResourceType
-from tests.strategies import HOSTS, PRINCIPALS, resource_names
+from tests.support.strategies import HOSTS, PRINCIPALS, resource_names
 
 
 def questions() -> st.SearchStrategy[Question]:

@@ -28,7 +28,7 @@ from authorizerd.acl.model import (
 )
 from authorizerd.acl.steps import finish
 from tests.oracles import scan
-from tests.strategies import acls
+from tests.support.strategies import acls
 
 OPERATIONS = [Operation.READ, Operation.DESCRIBE, Operation.ALL]
 TOPIC = ResourceType.TOPIC

@@ -32,7 +32,7 @@ from authorizerd.acl.model import (
 from authorizerd.acl.snapshot import AclSnapshot, apply_changes
 from tests.acl.questions import questions
 from tests.oracles import scan
-from tests.strategies import acls
+from tests.support.strategies import acls
 
 ALLOW, DENY = PermissionType.ALLOW, PermissionType.DENY
 LITERAL, PREFIXED = PatternType.LITERAL, PatternType.PREFIXED

@@ -18,7 +18,7 @@ from authorizerd.acl.model import (
     PermissionType,
     ResourceType,
 )
-from tests.strategies import HOSTS, PRINCIPALS, acls, resource_names
+from tests.support.strategies import HOSTS, PRINCIPALS, acls, resource_names
 
 ANY, MATCH, LITERAL, PREFIXED = (
     PatternType.ANY,

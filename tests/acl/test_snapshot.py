@@ -25,7 +25,7 @@ from authorizerd.acl.patterns import NO_PATTERNS
 from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, EMPTY_TYPE, AclSnapshot, apply, apply_changes
 from authorizerd.image.errors import ChangeError
 from tests.acl.questions import questions
-from tests.strategies import acls, logs
+from tests.support.strategies import acls, logs
 
 ONE, TWO = b"1" * 16, b"2" * 16
 ALLOW_READ = Acl(

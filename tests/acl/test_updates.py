@@ -17,7 +17,7 @@ from authorizerd.acl.filter_index import FilterIndex
 from authorizerd.acl.model import Acl, AclAdded, AclFilter, AclRemoved, ChangeBatch, PatternType
 from authorizerd.acl.snapshot import CHANGES_PER_STATE, EMPTY_SNAPSHOT, AclSnapshot, apply_changes
 from authorizerd.acl.updates import plan_creations, plan_deletions
-from tests.strategies import acls, logs, resource_names
+from tests.support.strategies import acls, logs, resource_names
 
 Plan = TypeVar("Plan")
 

@@ -27,7 +27,7 @@ from authorizerd.actors import record_applier
 from authorizerd.actors.errors import UnfitChangeError
 from authorizerd.actors.record_applier import CHANGES_PER_SLICE, CaughtUp, RecordApplier
 from authorizerd.image.changes import TopicAdded, TopicRemoved
-from tests.strategies import logs
+from tests.support.strategies import logs
 
 EMPTY_SNAPSHOT_AT_0 = build([])
 Feed = trio.MemorySendChannel[ChangeBatch | CaughtUp]

@@ -17,9 +17,9 @@ from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, segment_nam
 from authorizerd.metadata.errors import LogLockedError
 from authorizerd.metadata.lock import locked
 from authorizerd.metadata.storage import DISK
-from tests.log_files import acl_id, added, flipped, read_acls
 from tests.metadata.sound_logs import SEGMENTS, start_of, write_sound_log
 from tests.metadata.stored_files import StoredFiles
+from tests.support.log_files import acl_id, added, flipped, read_acls
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 SUMMARY = (

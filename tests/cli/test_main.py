@@ -15,7 +15,7 @@ from authorizerd.cli.configuration_file import CONFIGURATION_BYTES_MAX, read_con
 from authorizerd.cli.main import main
 from authorizerd.daemon.errors import StartError
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
-from tests.log_files import write_segment
+from tests.support.log_files import write_segment
 
 HEADER = re.compile(r"Current ACLs for resource `(ResourcePattern\(.*\))`:")
 

@@ -17,8 +17,8 @@ from authorizerd.image.changes import CredentialAdded
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
 from authorizerd.metadata.replay import read_changes
 from authorizerd.protocol.records.scram import ScramMechanism, credential_of, salted_password
-from tests.end_to_end.daemon_process import write_config
-from tests.log_files import read_cluster
+from tests.support.daemon_process import write_config
+from tests.support.log_files import read_cluster
 
 SALT = b"salt of 16 bytes"
 SALT_TEXT = b64encode(SALT).decode()

@@ -27,8 +27,8 @@ from authorizerd.acl.model import (
 from authorizerd.image.changes import Partition, PartitionAdded, TopicAdded
 from tests.client_matrix.checks import HIDDEN, SEEN, AsRole, Role
 from tests.client_matrix.deeds import AdminClient, Login, Open, Protocol
-from tests.end_to_end.daemon_process import DaemonProcess, run, running, write_config
-from tests.log_files import acl_id, write_log
+from tests.support.daemon_process import DaemonProcess, run, running, write_config
+from tests.support.log_files import acl_id, write_log
 
 USER: Final = Login("bob", "bob-secret")
 _PRINCIPALS: Final = ("User:ANONYMOUS", "User:bob")

@@ -30,8 +30,8 @@ from tests.conformance.generated_requests import (
 )
 from tests.conformance.kafka_clients import create_topics
 from tests.conformance.kafka_peer import CLOSED, Peer
-from tests.end_to_end.daemon_process import running
-from tests.log_files import read_cluster
+from tests.support.daemon_process import running
+from tests.support.log_files import read_cluster
 
 Answer = Any
 """A response's fields by name, or CLOSED."""

@@ -25,7 +25,7 @@ from authorizerd.protocol.kafka.api import APIS, ApiKey, encode_request
 from authorizerd.protocol.kafka.client_connection import KafkaClientConnection
 from authorizerd.protocol.kafka.envelope import FORWARDABLE
 from ops.kafka_rig.broker import ADMIN
-from tests.kafka_principals import encode_principal
+from tests.support.kafka_principals import encode_principal
 
 T = TypeVar("T")
 Fields = SimpleNamespace

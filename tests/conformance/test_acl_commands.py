@@ -24,7 +24,7 @@ from tests.conformance.acl_command_stories import (
     recorded,
     run_on_terminal,
 )
-from tests.end_to_end.daemon_process import run, running, write_config
+from tests.support.daemon_process import run, running, write_config
 
 RECORDED = Path(__file__).parents[1] / "data" / "kafka-acls"
 LISTENERS = "PLAINTEXT://127.0.0.1:0,SASL_PLAINTEXT://127.0.0.1:0"

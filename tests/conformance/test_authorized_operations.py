@@ -26,8 +26,8 @@ from authorizerd.protocol.kafka.error_codes import ErrorCode
 from ops.kafka_rig.broker import ADMIN, Broker, running_broker
 from ops.kafka_rig.rig import Program, Rig
 from tests.conformance.kafka_clients import create_topics
-from tests.end_to_end.daemon_process import DaemonProcess, running
-from tests.log_files import read_cluster
+from tests.support.daemon_process import DaemonProcess, running
+from tests.support.log_files import read_cluster
 
 SECONDS_MAX = 30.0
 SEEN, HIDDEN, ABSENT, ABSENT_HIDDEN = "seen", "hidden", "absent-seen", "absent-hidden"

@@ -12,7 +12,7 @@ from authorizerd.metadata.replay import read_changes
 from authorizerd.protocol.records.metadata import encode_value
 from ops.kafka_rig.broker import CLUSTER_ID, BrokerSettings, format_storage, running_broker
 from ops.kafka_rig.rig import Rig
-from tests.end_to_end.daemon_process import run, write_config
+from tests.support.daemon_process import run, write_config
 
 SALT = b64encode(bytes(range(20))).decode()
 SALTED = b64encode(b"\x7f" * 64).decode()

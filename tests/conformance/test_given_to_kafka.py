@@ -28,8 +28,8 @@ from ops.kafka_rig.broker import CLUSTER_ID, Broker, BrokerSettings, running_bro
 from ops.kafka_rig.rig import Program, Rig
 from tests.cli.test_main import bindings
 from tests.conformance.test_written_files import PAYLOAD, dumped, shown
-from tests.end_to_end.daemon_process import DaemonProcess, run, running, write_config
 from tests.end_to_end.test_admin_clients import created
+from tests.support.daemon_process import DaemonProcess, run, running, write_config
 
 SECONDS_MAX = 20.0
 SMALL = {

@@ -12,7 +12,7 @@ from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
 from ops.example.log import write_log
 from ops.kafka_rig.broker import Broker, BrokerSettings, running_broker
 from ops.kafka_rig.rig import Rig, RigError
-from tests.end_to_end.daemon_process import run, running, write_config
+from tests.support.daemon_process import run, running, write_config
 
 
 def test_the_daemon_leaves_a_brokers_directory_alone(broker: Broker, tmp_path: Path) -> None:

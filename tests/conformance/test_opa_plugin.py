@@ -18,9 +18,9 @@ from ops.kafka_rig.broker import ADMIN, Broker, BrokerSettings, running_broker
 from ops.kafka_rig.rig import Rig
 from tests.conformance.kafka_clients import TIMEOUT_SECONDS, client_settings, create_topics
 from tests.daemon.opa_requests import PATH
-from tests.end_to_end.daemon_process import DaemonProcess, running
 from tests.end_to_end.test_admin_clients import binding, created, new_log
 from tests.end_to_end.test_reload import wait_for
+from tests.support.daemon_process import DaemonProcess, running
 
 TOPIC, GROUP = "orders", "billing"
 DENIALS = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.GROUP_AUTHORIZATION_FAILED)

@@ -27,8 +27,8 @@ from ops.example.log import write_log as write_example
 from ops.kafka_rig.broker import running_broker
 from ops.kafka_rig.rig import Output, Program, Rig
 from tests.cli.test_main import bindings
-from tests.end_to_end.daemon_process import run
-from tests.log_files import (
+from tests.support.daemon_process import run
+from tests.support.log_files import (
     METADATA_VERSION,
     TIME_MS,
     added,

@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from tests.end_to_end.daemon_process import ROOT, SECONDS_MAX
 from tests.end_to_end.held_daemon import HELD
 from tests.end_to_end.test_early_start import wait_for
+from tests.support.daemon_process import ROOT, SECONDS_MAX
 
 Message = dict[str, str]
 

@@ -15,8 +15,8 @@ from urllib.error import HTTPError
 from urllib.parse import urlencode
 from urllib.request import urlopen
 
-from tests.end_to_end.daemon_process import SECONDS_MAX
 from tests.end_to_end.worker_processes import wait_until
+from tests.support.daemon_process import SECONDS_MAX
 
 _LISTENING = re.compile(r'msg="?Listening on"? .*address=(127\.0\.0\.1:\d+)')
 

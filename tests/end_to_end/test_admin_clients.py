@@ -33,8 +33,8 @@ from kafka.errors import (
 from authorizerd.acl.model import Acl, AclAdded, Operation, PatternType, PermissionType
 from authorizerd.acl.model import ResourceType as AclResource
 from authorizerd.image.changes import Partition, PartitionAdded, TopicAdded
-from tests.end_to_end.daemon_process import DaemonProcess, run, running, write_config
-from tests.log_files import acl_id, write_log
+from tests.support.daemon_process import DaemonProcess, run, running, write_config
+from tests.support.log_files import acl_id, write_log
 
 SECONDS_MAX = 20.0
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.end_to_end.daemon_process import running
 from tests.end_to_end.test_durability import new_log
 from tests.end_to_end.test_workers import two_workers
 from tests.end_to_end.worker_processes import wait_until
+from tests.support.daemon_process import running
 
 READ_ORDERS = {
     "subject": {"type": "user", "id": "alice"},

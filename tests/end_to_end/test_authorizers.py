@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from tests.end_to_end.daemon_process import DaemonProcess, run, running, write_config
 from tests.end_to_end.test_admin_clients import binding, created, described, new_log
+from tests.support.daemon_process import DaemonProcess, run, running, write_config
 
 SECURITY_DISABLED = 54
 QUARANTINE = "ops.example.quarantine.QuarantineAuthorizer"

@@ -45,9 +45,9 @@ from authorizerd.protocol.kafka.acl_client import (
 )
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.client_connection import KafkaClientConnection
-from tests.end_to_end.daemon_process import SECONDS_MAX, DaemonProcess, run, running, write_config
-from tests.log_files import added, read_acls, write_log
-from tests.recording_storage import Call, RecordingStorage
+from tests.support.daemon_process import SECONDS_MAX, DaemonProcess, run, running, write_config
+from tests.support.log_files import added, read_acls, write_log
+from tests.support.recording_storage import Call, RecordingStorage
 
 KILLS: Final = int(os.environ.get("AUTHORIZERD_TEST_KILLS", "20"))
 CLIENTS: Final = 3

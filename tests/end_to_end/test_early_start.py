@@ -37,10 +37,17 @@ from authorizerd.protocol.kafka.client_connection import KafkaClientConnection
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from authorizerd.protocol.records.batch import encode_batch
 from authorizerd.protocol.records.control import leader_change
-from tests.end_to_end.daemon_process import ROOT as PROJECT
-from tests.end_to_end.daemon_process import SECONDS_MAX, ask, write_config
 from tests.end_to_end.held_daemon import HELD
-from tests.log_files import EPOCH, METADATA_VERSION, TIME_MS, added, data_batch, write_segment
+from tests.support.daemon_process import ROOT as PROJECT
+from tests.support.daemon_process import SECONDS_MAX, ask, write_config
+from tests.support.log_files import (
+    EPOCH,
+    METADATA_VERSION,
+    TIME_MS,
+    added,
+    data_batch,
+    write_segment,
+)
 
 RECORDS_PER_BATCH = 500
 BATCHES = 120

@@ -16,9 +16,9 @@ from typing import BinaryIO
 
 import pytest
 
-from tests.end_to_end.daemon_process import ROOT, SECONDS_MAX, DaemonProcess, write_config
 from tests.end_to_end.held_daemon import HELD
 from tests.end_to_end.test_durability import new_log
+from tests.support.daemon_process import ROOT, SECONDS_MAX, DaemonProcess, write_config
 
 QUESTION = {
     "subject": {"type": "user", "id": "alice"},

@@ -20,8 +20,8 @@ from threading import Thread
 from confluent_kafka.admin import AdminClient
 
 from authorizerd.protocol.kafka.api import APIS, ApiKey
-from tests.end_to_end.daemon_process import SECONDS_MAX, DaemonProcess, running
 from tests.end_to_end.test_admin_clients import binding, created, described, new_log
+from tests.support.daemon_process import SECONDS_MAX, DaemonProcess, running
 
 CONNECTIONS = int(os.environ.get("AUTHORIZERD_GARBAGE_CONNECTIONS", "10000"))
 AT_ONCE = 4

@@ -14,7 +14,8 @@ import pytest
 from authorizerd.config.tokens import SECRET_BYTES, new_token
 from ops.example.log import write_log
 from tests.daemon.opa_requests import CAPTURED_BODY, CAPTURED_HEAD, PATH, asked
-from tests.end_to_end.daemon_process import (
+from tests.end_to_end.test_reload import wait_for
+from tests.support.daemon_process import (
     SECONDS_MAX,
     Answer,
     DaemonProcess,
@@ -23,7 +24,6 @@ from tests.end_to_end.daemon_process import (
     running,
     write_config,
 )
-from tests.end_to_end.test_reload import wait_for
 
 TRUE, FALSE = b'{"result":true}', b'{"result":false}'
 JSON = {"Content-Type": "application/json"}

@@ -10,11 +10,11 @@ import pytest
 import yaml
 
 from ops.grafana.dashboard import dashboard
-from tests.end_to_end.daemon_process import ROOT, running
 from tests.end_to_end.prometheus_process import prometheus
 from tests.end_to_end.test_audit import READ_ORDERS
 from tests.end_to_end.test_durability import new_log
 from tests.end_to_end.worker_processes import wait_until
+from tests.support.daemon_process import ROOT, running
 
 PROGRAM = shutil.which("prometheus")
 RULES = ROOT / "ops" / "prometheus" / "rules.yaml"

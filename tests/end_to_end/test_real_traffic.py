@@ -19,7 +19,7 @@ import pytest
 
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, segment_name
 from authorizerd.metadata.log import MetadataLog
-from tests.end_to_end.daemon_process import running
+from tests.support.daemon_process import running
 
 LINE = re.compile(
     r"\[(?P<time>[^]]+)\] \w+ Principal = (?P<principal>.+) is (?P<result>Allowed|Denied)"

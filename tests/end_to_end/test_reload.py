@@ -10,8 +10,8 @@ from pathlib import Path
 
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 
-from tests.end_to_end.daemon_process import SECONDS_MAX, DaemonProcess, running, write_config
 from tests.end_to_end.test_admin_clients import binding, created, ended, new_log
+from tests.support.daemon_process import SECONDS_MAX, DaemonProcess, running, write_config
 
 NOT_AUTHORIZED = (31, "Cluster authorization failed.")
 

@@ -13,8 +13,8 @@ import pytest
 from authorizerd.replay.submission.errors import SubmissionError
 from authorizerd.replay.submission.java import find_java
 from authorizerd.replay.submission.spark_home import find_spark_home
-from tests.end_to_end.daemon_process import COMMAND, ROOT
 from tests.end_to_end.spark_cluster import QUICK_START, running_cluster
+from tests.support.daemon_process import COMMAND, ROOT
 
 LINES = 13_518  # of the broker's audit log
 SECONDS_MAX = 600.0

@@ -16,7 +16,7 @@ from authorizerd.metadata.lock import locked
 from authorizerd.protocol.records.batch import encode_batch
 from authorizerd.protocol.records.metadata import encode_value
 from ops.example.log import ACLS, write_log
-from tests.end_to_end.daemon_process import DaemonProcess, ask, run, running, write_config
+from tests.support.daemon_process import DaemonProcess, ask, run, running, write_config
 
 READ_ORDERS = {
     "subject": {"type": "user", "id": "alice"},

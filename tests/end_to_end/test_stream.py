@@ -10,8 +10,8 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from authorizerd.protocol.decisions.stream import Answer, StreamClientConnection, StreamQuestion
-from tests.end_to_end.daemon_process import SECONDS_MAX, DaemonProcess, run, running, write_config
 from tests.end_to_end.test_admin_clients import binding, created, new_log
+from tests.support.daemon_process import SECONDS_MAX, DaemonProcess, run, running, write_config
 
 FRAME_BYTES_MAX = 1 << 20
 READ, TOPIC = 3, 2

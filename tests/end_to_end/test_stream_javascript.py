@@ -13,9 +13,9 @@ import pytest
 import trio
 from confluent_kafka.admin import AdminClient
 
-from tests.end_to_end.daemon_process import ROOT, SECONDS_MAX, running
 from tests.end_to_end.test_admin_clients import binding, created, new_log
 from tests.ops.stream_client.stand_in import GREETING, NO_ANSWERS, NO_GREETINGS, start_stand_in
+from tests.support.daemon_process import ROOT, SECONDS_MAX, running
 
 NODE = shutil.which("node")
 CLIENT = ROOT / "ops" / "stream_client" / "javascript" / "stream-client.mjs"

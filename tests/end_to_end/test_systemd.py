@@ -19,7 +19,6 @@ import pytest
 from authorizerd.acl.model import Acl, Operation, PermissionType, ResourceType
 from authorizerd.protocol.records.batch import encode_batch
 from authorizerd.protocol.records.control import leader_change
-from tests.end_to_end.daemon_process import SECONDS_MAX, DaemonProcess, ask, write_config
 from tests.end_to_end.fake_service_manager import (
     HeldService,
     NotifySocket,
@@ -29,7 +28,15 @@ from tests.end_to_end.fake_service_manager import (
 from tests.end_to_end.test_early_start import Client as KafkaClient
 from tests.end_to_end.test_stream import Client as StreamClient
 from tests.end_to_end.worker_processes import children, server_of, wait_until
-from tests.log_files import EPOCH, METADATA_VERSION, TIME_MS, added, data_batch, write_segment
+from tests.support.daemon_process import SECONDS_MAX, DaemonProcess, ask, write_config
+from tests.support.log_files import (
+    EPOCH,
+    METADATA_VERSION,
+    TIME_MS,
+    added,
+    data_batch,
+    write_segment,
+)
 
 ACLS: Final = 10
 READABLE: Final = Acl(

@@ -24,7 +24,11 @@ from confluent_kafka.admin import AdminClient
 from authorizerd.acl.model import Acl, Operation, PatternType, PermissionType
 from authorizerd.acl.model import ResourceType as Type
 from authorizerd.protocol.decisions.stream import StreamQuestion
-from tests.end_to_end.daemon_process import (
+from tests.end_to_end.test_durability import Connection, new_log
+from tests.end_to_end.test_reload import alter, wait_for
+from tests.end_to_end.test_stream import Client
+from tests.end_to_end.worker_processes import children, client_of_each, is_alive, wait_until
+from tests.support.daemon_process import (
     SECONDS_MAX,
     DaemonProcess,
     ask,
@@ -32,10 +36,6 @@ from tests.end_to_end.daemon_process import (
     running,
     write_config,
 )
-from tests.end_to_end.test_durability import Connection, new_log
-from tests.end_to_end.test_reload import alter, wait_for
-from tests.end_to_end.test_stream import Client
-from tests.end_to_end.worker_processes import children, client_of_each, is_alive, wait_until
 
 STREAM_ALLOWED: Final = 'authorizerd_decisions_total{result="allowed",surface="Stream"}'
 STREAM_DENIED: Final = 'authorizerd_decisions_total{result="denied",surface="Stream"}'

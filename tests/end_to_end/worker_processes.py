@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.end_to_end.daemon_process import SECONDS_MAX, DaemonProcess
 from tests.end_to_end.test_stream import Client
+from tests.support.daemon_process import SECONDS_MAX, DaemonProcess
 
 CONNECTIONS_MAX = 200
 

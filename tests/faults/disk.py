@@ -21,7 +21,7 @@ from random import Random
 from typing import BinaryIO, Final
 
 from tests.faults.contents import Content
-from tests.recording_storage import PowerFailure
+from tests.support.recording_storage import PowerFailure
 
 TIME_MS: Final = 1_792_000_000_000
 UNREAD: Final = "EIO on reading"

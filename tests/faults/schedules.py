@@ -39,7 +39,7 @@ from tests.faults.disk import TIME_MS, UNREAD, FaultDisk
 from tests.faults.stories import STORIES, Counts
 from tests.faults.verdicts import may_stop, whole_size
 from tests.faults.workload import Batch, BrokenLawError, State, Workload, after, apply
-from tests.recording_storage import PowerFailure
+from tests.support.recording_storage import PowerFailure
 
 LOG_DIR: Final = Path("/data/log")
 PROPERTIES: Final = MetaProperties("cluster", 1, "directory")

@@ -12,7 +12,7 @@ import pytest
 from authorizerd.metadata.storage import AppendFile
 from tests.faults.contents import SECTOR_SIZE
 from tests.faults.disk import FaultDisk
-from tests.recording_storage import PowerFailure
+from tests.support.recording_storage import PowerFailure
 
 FOLDER = Path("/folder")
 FILE = FOLDER / "file"

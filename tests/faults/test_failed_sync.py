@@ -13,7 +13,7 @@ from authorizerd.metadata.meta_properties import MetaProperties, format_director
 from authorizerd.metadata.replay import Replay
 from authorizerd.metadata.writer import LogWriter
 from tests.faults.disk import TIME_MS, FaultDisk
-from tests.log_files import added
+from tests.support.log_files import added
 
 LOG_DIR = Path("/log")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.faults.verdicts import batch_starts, may_stop, next_offset, whole_size
-from tests.log_files import added, data_batch
+from tests.support.log_files import added, data_batch
 
 SMALL = data_batch(0, [added(0)])
 LARGE = data_batch(1, [b"\1\2\0" + b"x" * 2000])

@@ -23,7 +23,7 @@ from authorizerd.image.changes import (
 from authorizerd.image.cluster import EMPTY_IMAGE, ClusterImage, Topic, apply_cluster_changes
 from authorizerd.image.errors import ClusterChangeError
 from tests.oracles.cluster import FIELDS, Cluster
-from tests.strategies import colliding_cluster_changes
+from tests.support.strategies import colliding_cluster_changes
 
 ID, OTHER_ID = b"1" * 16, b"2" * 16
 PARTITION = Partition(replicas=(1, 2), isr=(1,), leader=1, leader_epoch=3, partition_epoch=5)

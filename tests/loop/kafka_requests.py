@@ -25,7 +25,7 @@ from authorizerd.protocol.kafka import body_reader
 from authorizerd.protocol.kafka.api import APIS, NO_TAGS, REQUEST_ITEMS_MAX, ApiKey, request_type
 from authorizerd.protocol.kafka.body_reader import STRING_BYTES_MAX, TAGS_MAX
 from authorizerd.protocol.kafka.envelope import FORWARDABLE
-from tests.kafka_principals import encode_principal
+from tests.support.kafka_principals import encode_principal
 
 ITEMS: Final = REQUEST_ITEMS_MAX
 EVERY_ACL: Final = "every ACL"

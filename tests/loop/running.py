@@ -27,8 +27,8 @@ from authorizerd.metadata.meta_properties import (
     read_meta_properties,
 )
 from authorizerd.metadata.storage import DISK
-from tests.log_files import added, write_log
 from tests.loop.meter import IS_CLIENT
+from tests.support.log_files import added, write_log
 
 ENOUGH_S: Final = 600
 ROOT, ALICE, ANONYMOUS, NOBODY = "root", "alice", "ANONYMOUS", "nobody yet"

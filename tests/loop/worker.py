@@ -15,10 +15,10 @@ from authorizerd.actors.record_applier import CaughtUp, RecordApplier
 from authorizerd.daemon.gc_control import Collector, automatic_collection_off
 from authorizerd.daemon.workers.feed_source import FeedSource, Follower
 from authorizerd.protocol.worker_feed import Files, Loaded, batch_frames, encode_message
-from tests.log_files import acl_id, added
 from tests.loop.acl_sets import ACLS, literals_of_one_principal
 from tests.loop.meter import IS_CLIENT, Meter
 from tests.loop.players import ENOUGH_S, Played
+from tests.support.log_files import acl_id, added
 
 CHANGES: Final = 10_000
 

@@ -9,7 +9,7 @@ import pytest
 from authorizerd.metadata.errors import CorruptLogError
 from authorizerd.metadata.log import LogBatch, MetadataLog, Progress
 from authorizerd.protocol.records.batch import ControlType
-from tests.log_files import (
+from tests.support.log_files import (
     METADATA_VERSION,
     added,
     control_batch,

@@ -11,7 +11,7 @@ from pathlib import Path
 from authorizerd.metadata.writer import CLEAN_SHUTDOWN_MARK
 from authorizerd.protocol.records.batch import ControlType
 from authorizerd.protocol.records.metadata import AbortTransaction, BeginTransaction, EndTransaction
-from tests.log_files import (
+from tests.support.log_files import (
     METADATA_VERSION,
     added,
     control_batch,

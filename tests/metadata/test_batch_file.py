@@ -15,7 +15,7 @@ from authorizerd.metadata.batch_file import (
     TornTail,
 )
 from authorizerd.metadata.errors import CorruptLogError, LogDirectoryError
-from tests.log_files import added, data_batch, flipped
+from tests.support.log_files import added, data_batch, flipped
 
 FIRST = data_batch(0, [added(0)])
 LAST = data_batch(1, [added(1), added(2)])

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from authorizerd.metadata.directory import checkpoint_name, segment_name
-from tests.log_files import (
+from tests.metadata.reading import BATCHES, numbers, read, refusal
+from tests.support.log_files import (
     METADATA_VERSION,
     TIME_MS,
     added,
@@ -15,7 +16,6 @@ from tests.log_files import (
     write_kafka_checkpoint,
     write_segment,
 )
-from tests.metadata.reading import BATCHES, numbers, read, refusal
 
 RECORDS = (METADATA_VERSION, added(1), added(2))
 

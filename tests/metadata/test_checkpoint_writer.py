@@ -27,8 +27,9 @@ from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, checkpoint_
 from authorizerd.metadata.log import MetadataLog
 from authorizerd.metadata.replay import Replay
 from authorizerd.metadata.storage import DiskStorage, Storage
-from tests import strategies
-from tests.log_files import (
+from tests.metadata.reading import numbers
+from tests.support import strategies
+from tests.support.log_files import (
     METADATA_VERSION,
     TIME_MS,
     acl_id,
@@ -41,9 +42,8 @@ from tests.log_files import (
     write_log,
     write_segment,
 )
-from tests.log_files import write_checkpoint as write_checkpoint_file
-from tests.metadata.reading import numbers
-from tests.recording_storage import PowerFailure, RecordingStorage
+from tests.support.log_files import write_checkpoint as write_checkpoint_file
+from tests.support.recording_storage import PowerFailure, RecordingStorage
 
 FEATURES = {"group.version": 1, "metadata.version": 30}
 CLUSTER = ClusterImage(features=Map(FEATURES))

@@ -19,7 +19,7 @@ from authorizerd.metadata.directory import (
 )
 from authorizerd.metadata.errors import LogDirectoryError
 from authorizerd.metadata.storage import DISK
-from tests.log_files import write_file
+from tests.support.log_files import write_file
 
 OTHERS = [
     "00000000000000000007.log.deleted",

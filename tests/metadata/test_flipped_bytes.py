@@ -16,7 +16,9 @@ from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, checkpoint_
 from authorizerd.metadata.errors import CorruptLogError, LogDirectoryError
 from authorizerd.metadata.log import MetadataLog
 from authorizerd.protocol.records.batch import ControlType
-from tests.log_files import (
+from tests.metadata.sound_logs import PROPERTIES, SEGMENTS, write_sound_log
+from tests.metadata.stored_files import StoredFiles, acls_read, faults_of
+from tests.support.log_files import (
     METADATA_VERSION,
     acl_id,
     added,
@@ -25,8 +27,6 @@ from tests.log_files import (
     flipped,
     write_segment,
 )
-from tests.metadata.sound_logs import PROPERTIES, SEGMENTS, write_sound_log
-from tests.metadata.stored_files import StoredFiles, acls_read, faults_of
 
 BITS = tuple(1 << bit for bit in range(8))
 RIGHT = {acl_id(number) for number in (2, 3, 6)}

@@ -17,7 +17,9 @@ from authorizerd.metadata.inspection import Inspection
 from authorizerd.metadata.storage import DISK
 from authorizerd.protocol.records.batch import ControlType, control_key, encode_batch
 from authorizerd.protocol.records.metadata import BeginTransaction, EndTransaction, MetadataRecord
-from tests.log_files import (
+from tests.metadata.sound_logs import END, SEGMENTS, start_of, write_sound_log
+from tests.metadata.stored_files import StoredFiles, faults_of
+from tests.support.log_files import (
     METADATA_VERSION,
     TIME_MS,
     acl_id,
@@ -32,9 +34,7 @@ from tests.log_files import (
     write_log,
     write_segment,
 )
-from tests.metadata.sound_logs import END, SEGMENTS, start_of, write_sound_log
-from tests.metadata.stored_files import StoredFiles, faults_of
-from tests.recording_storage import RecordingStorage
+from tests.support.recording_storage import RecordingStorage
 
 
 def reasons(log_dir: Path) -> list[str]:

@@ -11,7 +11,8 @@ from authorizerd.metadata.errors import CorruptLogError, LogDirectoryError
 from authorizerd.metadata.log import MetadataLog
 from authorizerd.protocol.records.batch import ControlType, batch_size, control_key, encode_batch
 from authorizerd.protocol.records.control import snapshot_header
-from tests.log_files import (
+from tests.metadata.reading import BATCHES, numbers, read, refusal
+from tests.support.log_files import (
     METADATA_VERSION,
     TIME_MS,
     acl_id,
@@ -27,8 +28,7 @@ from tests.log_files import (
     write_log,
     write_segment,
 )
-from tests.metadata.reading import BATCHES, numbers, read, refusal
-from tests.recording_storage import RecordingStorage
+from tests.support.recording_storage import RecordingStorage
 
 
 def offsets(path: Path) -> list[int]:

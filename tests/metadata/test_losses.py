@@ -9,8 +9,8 @@ import pytest
 from authorizerd.acl.builder import build
 from authorizerd.metadata.losses import ACLS_TOLD_MAX, Losses, LostRegion, find_losses
 from authorizerd.protocol.records.metadata import MetadataRecord
-from tests.log_files import added, data_batch, flipped, removed
 from tests.metadata.stored_files import StoredFiles
+from tests.support.log_files import added, data_batch, flipped, removed
 
 PATH = Path("/log/00000000000000000003.log")
 KEPT = build([added(1), added(2)])

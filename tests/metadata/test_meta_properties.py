@@ -16,7 +16,7 @@ from authorizerd.metadata.meta_properties import (
     write_meta_properties,
 )
 from authorizerd.metadata.storage import DiskStorage
-from tests.recording_storage import PowerFailure, RecordingStorage
+from tests.support.recording_storage import PowerFailure, RecordingStorage
 
 PROPERTIES = MetaProperties("AAAAAAAAQACAAAAAAAAAAQ", 1, "RMHudr8a9rrGxQEf6k-QdA")
 

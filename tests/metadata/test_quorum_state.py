@@ -6,7 +6,7 @@ import pytest
 
 from authorizerd.metadata.errors import LogDirectoryError
 from authorizerd.metadata.quorum_state import NAME, check_sole_voter
-from tests.log_files import write_file
+from tests.support.log_files import write_file
 
 OF_NODE_1 = (
     '{"clusterId":"","leaderId":1,"leaderEpoch":1,"votedId":-1,"appliedOffset":0,'

@@ -13,7 +13,8 @@ from authorizerd.metadata.batch_file import SECTOR_SIZE, TornTail
 from authorizerd.metadata.errors import CorruptLogError
 from authorizerd.protocol.records.batch import ControlType
 from authorizerd.protocol.records.metadata import BeginTransaction, EndTransaction
-from tests.log_files import (
+from tests.metadata.reading import BATCHES, numbers, read, refusal
+from tests.support.log_files import (
     METADATA_VERSION,
     added,
     control_batch,
@@ -24,7 +25,6 @@ from tests.log_files import (
     write_log,
     write_segment,
 )
-from tests.metadata.reading import BATCHES, numbers, read, refusal
 
 
 def test_the_last_batch_cut_at_any_byte_does_not_count(tmp_path: Path) -> None:

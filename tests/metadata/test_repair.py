@@ -17,7 +17,9 @@ from authorizerd.metadata.repair import RepairPlan, UnrepairableLogError, plan_r
 from authorizerd.metadata.replay import Replay
 from authorizerd.metadata.storage import DISK
 from authorizerd.metadata.writer import LogWriter
-from tests.log_files import (
+from tests.metadata.sound_logs import END, SEGMENTS, start_of, write_sound_log
+from tests.metadata.stored_files import StoredFiles, faults_of
+from tests.support.log_files import (
     METADATA_VERSION,
     acl_id,
     added,
@@ -29,9 +31,7 @@ from tests.log_files import (
     write_file,
     write_segment,
 )
-from tests.metadata.sound_logs import END, SEGMENTS, start_of, write_sound_log
-from tests.metadata.stored_files import StoredFiles, faults_of
-from tests.recording_storage import PowerFailure, RecordingStorage
+from tests.support.recording_storage import PowerFailure, RecordingStorage
 
 COPIES = "repair-20260102T030405Z"
 NEXT_COPIES = "repair-20260102T030406Z"

@@ -33,7 +33,7 @@ from authorizerd.protocol.records.metadata import (
     EndTransaction,
     MetadataRecord,
 )
-from tests.log_files import (
+from tests.support.log_files import (
     METADATA_VERSION,
     added,
     data_batch,
@@ -44,7 +44,7 @@ from tests.log_files import (
     write_log,
     write_segment,
 )
-from tests.strategies import logs
+from tests.support.strategies import logs
 
 BEGIN, END, ABORT = BeginTransaction("t"), EndTransaction(), AbortTransaction("why")
 BEFORE_THE_FIRST = [ChangeBatch(0), ChangeBatch(1, cluster_changes=(METADATA_VERSION,))]

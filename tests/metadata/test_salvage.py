@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from authorizerd.metadata.salvage import WINDOW_SIZE, find_batch, readable_batches
-from tests.log_files import added, data_batch, flipped
 from tests.metadata.stored_files import StoredFiles
+from tests.support.log_files import added, data_batch, flipped
 
 PATH = Path("/log/00000000000000000003.log")
 FIRST = data_batch(3, [added(3)])

@@ -27,7 +27,8 @@ from authorizerd.metadata.writer import CLEAN_SHUTDOWN_MARK, FEATURES_WRITTEN, S
 from authorizerd.protocol.records.batch import HEADER_SIZE, ControlType
 from authorizerd.protocol.records.fast_reader import Texts, read_records
 from authorizerd.protocol.records.metadata import AbortTransaction, BeginTransaction
-from tests.log_files import (
+from tests.metadata.reading import numbers, read
+from tests.support.log_files import (
     METADATA_VERSION,
     acl_id,
     added,
@@ -39,8 +40,7 @@ from tests.log_files import (
     write_log,
     write_segment,
 )
-from tests.metadata.reading import numbers, read
-from tests.recording_storage import PowerFailure, RecordingStorage
+from tests.support.recording_storage import PowerFailure, RecordingStorage
 
 NODE_ID = 7
 NOW_MS = 1_792_000_000_000

@@ -29,7 +29,7 @@ from tests.model.laws import Laws
 from tests.model.process import Process
 from tests.model.story import Life, Story
 from tests.model.watched_log import LOG_DIR, new_writer
-from tests.recording_storage import PowerFailure
+from tests.support.recording_storage import PowerFailure
 
 SHORT_TURNS: Final = (
     (filters, "ACLS_PER_STEP", 1),

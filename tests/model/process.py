@@ -37,7 +37,7 @@ from tests.faults.workload import BrokenLawError
 from tests.model.laws import Laws, check
 from tests.model.story import EARLY, LATE, ROOT, Life
 from tests.model.watched_log import LOG_DIR, WatchedLog, new_writer
-from tests.recording_storage import PowerFailure
+from tests.support.recording_storage import PowerFailure
 
 BATCHES_WAITING_MAX: Final = 16
 LIFE_S_MAX: Final = 600

@@ -16,7 +16,7 @@ from authorizerd.protocol.primitives import (
     unsigned_varint,
     varint,
 )
-from tests.strategies import texts
+from tests.support.strategies import texts
 
 Read = Callable[[WireReader], object]
 

@@ -33,8 +33,8 @@ from authorizerd.protocol.worker_feed import (
     report_reader,
     snapshot_frames,
 )
-from tests.log_files import added, removed
-from tests.strategies import acls, ids, texts
+from tests.support.log_files import added, removed
+from tests.support.strategies import acls, ids, texts
 
 some_examples = settings(max_examples=40)
 numbers = st.integers(0, 2**62)

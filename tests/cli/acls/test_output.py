@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from authorizerd.acl.model import Acl, Operation, PermissionType
 from authorizerd.cli.acls.output import listed, listed_by_principal
-from tests.strategies import acls
+from tests.support.strategies import acls
 
 # Put into a HashSet of KafkaPrincipals by OpenJDK 17, with Kafka 4.3.1.
 PRINCIPALS = (

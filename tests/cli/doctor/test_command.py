@@ -12,9 +12,9 @@ import pytest
 from authorizerd.cli.doctor.command import run_doctor
 from authorizerd.cli.main import main
 from ops.example.log import ACLS, write_log
-from tests.end_to_end.daemon_process import running, write_config
 from tests.metadata.sound_logs import PROPERTIES
 from tests.metadata.stored_files import StoredFiles
+from tests.support.daemon_process import running, write_config
 
 PASSWORD = "correct-horse"
 JAAS = (

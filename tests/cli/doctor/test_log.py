@@ -9,8 +9,8 @@ from authorizerd.cli.doctor.finding import Finding, Level
 from authorizerd.cli.doctor.log import FAULTS_MAX, log_findings
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, segment_name
 from authorizerd.metadata.lock import LOCK_NAME
-from tests.log_files import flipped
 from tests.metadata.sound_logs import start_of, write_sound_log
+from tests.support.log_files import flipped
 
 
 def found(log_dir: Path, *, node_id: int = 1, is_running: bool = False) -> list[Finding]:

@@ -47,7 +47,7 @@ from tests.daemon.stream_service import (
     start_on_loopback,
 )
 from tests.oracles import scan
-from tests.strategies import acls
+from tests.support.strategies import acls
 
 
 def asked_as(asked: Question, by_name: bool) -> StreamQuestion:

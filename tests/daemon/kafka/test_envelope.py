@@ -36,8 +36,8 @@ from tests.daemon.kafka_service import (
     on_cluster,
     start,
 )
-from tests.kafka_principals import encode_principal
 from tests.protocol.kafka.test_envelope import ADDRESS, envelope, inner
+from tests.support.kafka_principals import encode_principal
 
 BROKER = "User:broker"
 CONTROLLER = "CONTROLLER"

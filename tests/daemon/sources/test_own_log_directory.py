@@ -18,9 +18,9 @@ from authorizerd.metadata.directory import CLEAN_SHUTDOWN_NAME, METADATA_TOPIC_D
 from authorizerd.metadata.errors import LogDirectoryError
 from authorizerd.metadata.meta_properties import NAME, MetaProperties, read_meta_properties
 from authorizerd.metadata.storage import DiskStorage
-from tests.end_to_end.daemon_process import write_config
-from tests.log_files import added, read_acls, write_file, write_log
-from tests.recording_storage import PowerFailure, RecordingStorage
+from tests.support.daemon_process import write_config
+from tests.support.log_files import added, read_acls, write_file, write_log
+from tests.support.recording_storage import PowerFailure, RecordingStorage
 
 ID = re.compile(r"[A-Za-z0-9_-]{22}")
 

@@ -12,7 +12,7 @@ from authorizerd.metadata.errors import CorruptLogError
 from authorizerd.metadata.log import MetadataLog, Progress
 from authorizerd.metadata.replay import Replay
 from authorizerd.protocol.records.metadata import BeginTransaction, EndTransaction
-from tests.log_files import (
+from tests.support.log_files import (
     METADATA_VERSION,
     added,
     data_batch,

@@ -36,7 +36,8 @@ from authorizerd.metadata.log import MetadataLog, Progress
 from authorizerd.metadata.replay import Replay
 from authorizerd.metadata.storage import DiskStorage
 from authorizerd.metadata.writer import LogWriter
-from tests.log_files import (
+from tests.metadata.reading import numbers
+from tests.support.log_files import (
     METADATA_VERSION,
     added,
     read_acls,
@@ -44,8 +45,7 @@ from tests.log_files import (
     removed,
     write_log,
 )
-from tests.metadata.reading import numbers
-from tests.recording_storage import RecordingStorage
+from tests.support.recording_storage import RecordingStorage
 
 NEVER = 2**62
 QUOTA_RECORD = bytes.fromhex("01 0e 00 00")

@@ -31,7 +31,7 @@ from authorizerd.protocol.worker_feed import (
     encode_message,
     report_reader,
 )
-from tests.log_files import added
+from tests.support.log_files import added
 
 
 class Told(Follower):

@@ -23,7 +23,7 @@ from authorizerd.protocol.worker_feed import (
     encode_message,
     order_reader,
 )
-from tests.log_files import added
+from tests.support.log_files import added
 
 
 class Process(WorkerProcess):

@@ -16,7 +16,7 @@ from authorizerd.daemon.workers import link as worker_link
 from authorizerd.daemon.workers.pool import REPLACE_SECONDS_MAX, REPLACE_SECONDS_MIN, WorkerPool
 from authorizerd.protocol.worker_feed import Files
 from tests.daemon.fake_worker import FakeProcesses, FakeWorker
-from tests.log_files import added
+from tests.support.log_files import added
 
 TIMEOUT_MS = 1000
 DETECTION_SECONDS = 1.26

@@ -10,7 +10,7 @@ from ops.bench.checkpoint import write_checkpoint
 from ops.bench.early_start import EARLY, ENDPOINTS, LATE, start_early
 from ops.bench.processes import ProcessError
 from ops.bench.sets import wide
-from tests.log_files import write_file
+from tests.support.log_files import write_file
 
 
 def test_a_start_is_seen_from_the_first_endpoint_to_the_last(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 from authorizerd.config.configuration import Configuration, parse
 from authorizerd.config.values import SecurityProtocol
 from authorizerd.daemon.endpoints import ADMIN_HTTP, DECISION_HTTP, DECISION_STREAM
-from tests.end_to_end.daemon_process import run
+from tests.support.daemon_process import run
 
 FILES: Final = Path(__file__).parents[3] / "ops/systemd"
 SERVICE: Final = FILES / "authorizerd.service"

@@ -30,7 +30,7 @@ from authorizerd.protocol.decisions.stream import (
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.framing import frame
 from authorizerd.protocol.kafka.error_codes import ErrorCode
-from tests.strategies import texts
+from tests.support.strategies import texts
 
 BYTES_MAX = 4096
 some_examples = settings(max_examples=40, deadline=None)

@@ -29,7 +29,7 @@ from authorizerd.protocol.kafka.acl_responses import (
     encode_describe_acls_error,
 )
 from authorizerd.protocol.kafka.error_codes import ApiError
-from tests.strategies import acls, int8s, texts
+from tests.support.strategies import acls, int8s, texts
 
 some_examples = settings(max_examples=25)
 each_version = pytest.mark.parametrize("version", range(4))

@@ -19,7 +19,7 @@ from authorizerd.protocol.kafka.acl_requests import (
     decode_describe_acls,
 )
 from authorizerd.protocol.kafka.api import ApiKey, request_type
-from tests.strategies import acls, int8s, texts
+from tests.support.strategies import acls, int8s, texts
 
 VERSIONS = range(4)
 some_examples = settings(max_examples=25)

@@ -25,7 +25,7 @@ from authorizerd.protocol.kafka.acl_responses import (
 from authorizerd.protocol.kafka.api import ApiKey, response_type
 from authorizerd.protocol.kafka.chunked_output import PIECE_BYTES
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
-from tests.strategies import acls, texts
+from tests.support.strategies import acls, texts
 
 some_examples = settings(max_examples=25)
 each_version = pytest.mark.parametrize("version", range(4))

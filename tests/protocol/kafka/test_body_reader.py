@@ -23,7 +23,7 @@ from authorizerd.protocol.kafka.body_reader import (
     string,
 )
 from authorizerd.protocol.kafka.step_sizes import BYTES_PER_STEP, ITEMS_PER_STEP
-from tests.strategies import texts
+from tests.support.strategies import texts
 
 some_examples = settings(max_examples=30)
 both_kinds = pytest.mark.parametrize("flexible", [False, True], ids=["legacy", "flexible"])

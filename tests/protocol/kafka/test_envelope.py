@@ -43,8 +43,8 @@ from authorizerd.protocol.kafka.envelope import (
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from authorizerd.protocol.kafka.server_connection import KafkaRequest, KafkaServerConnection
 from authorizerd.protocol.kafka.step_sizes import ITEMS_PER_STEP
-from tests.kafka_principals import encode_principal
-from tests.strategies import texts
+from tests.support.kafka_principals import encode_principal
+from tests.support.strategies import texts
 
 # What Kafka 4.3.1's EnvelopeRequestData, EnvelopeResponseData and DefaultKafkaPrincipalBuilder
 # wrote for these values.

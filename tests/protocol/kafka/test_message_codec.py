@@ -26,7 +26,7 @@ from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.kafka.api import APIS, request_type, response_type
 from authorizerd.protocol.kafka.message_codec import check_entity, decode_entity, encode_entity
 from authorizerd.protocol.kafka.step_sizes import ITEMS_PER_STEP
-from tests.strategies import int8s, texts
+from tests.support.strategies import int8s, texts
 
 MESSAGES: list[type[Entity]] = [
     entity_type

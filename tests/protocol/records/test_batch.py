@@ -25,7 +25,7 @@ from authorizerd.protocol.records.batch import (
     read_record,
     sealed_size,
 )
-from tests.log_files import TIME_MS, control_batch, flipped, resealed
+from tests.support.log_files import TIME_MS, control_batch, flipped, resealed
 
 Record = tuple[bytes | None, bytes]
 

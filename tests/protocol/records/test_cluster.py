@@ -33,7 +33,7 @@ from authorizerd.protocol.records.metadata import (
     decode_value,
     encode_value,
 )
-from tests.strategies import cluster_changes
+from tests.support.strategies import cluster_changes
 
 ID = bytes(range(16))
 PARTITION = Partition(

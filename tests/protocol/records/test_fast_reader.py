@@ -24,8 +24,8 @@ from authorizerd.protocol.records.metadata import (
     decode_value,
     encode_value,
 )
-from tests.log_files import acl_id, added, data_batch, removed, resealed
-from tests.strategies import metadata_records
+from tests.support.log_files import acl_id, added, data_batch, removed, resealed
+from tests.support.strategies import metadata_records
 
 Outcome = list[MetadataRecord] | str
 

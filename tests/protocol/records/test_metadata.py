@@ -26,8 +26,8 @@ from authorizerd.protocol.records.metadata import (
     decode_value,
     encode_value,
 )
-from tests.log_files import acl_id, added, removed
-from tests.strategies import metadata_records
+from tests.support.log_files import acl_id, added, removed
+from tests.support.strategies import metadata_records
 
 ID = bytes(range(16))
 FROM_A_REAL_LOG = bytes.fromhex("011200") + ID + b"\x02\x06good1\x03\x07User:a\x02*\x03\x03\x00"

@@ -13,7 +13,7 @@ from authorizerd.acl.model import Acl
 from authorizerd.replay.acl_set import AclSet, DatedAcl, digest_of
 from authorizerd.replay.evaluation import index
 from authorizerd.replay.evaluation.index import INDEXES_KEPT, build_index, index_of, key_of, pack
-from tests.strategies import acls
+from tests.support.strategies import acls
 
 
 def set_of(*some: Acl, super_users: tuple[str, ...] = ()) -> AclSet:

@@ -23,7 +23,7 @@ from authorizerd.replay.evaluation.questions import (
 )
 from tests.oracles.scan import decide as scan
 from tests.oracles.standard_authorizer import acl_of, decision_cases, question_of
-from tests.strategies import acls, resource_names
+from tests.support.strategies import acls, resource_names
 
 Row = tuple[str | None, str | None, str, str, str]
 

@@ -8,9 +8,9 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from authorizerd.replay.plans import LoadPlan
-from tests.end_to_end.daemon_process import running
 from tests.end_to_end.test_admin_clients import binding, created, new_log
 from tests.ops.replay.jobs.recorded_events import Event, write_events
+from tests.support.daemon_process import running
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

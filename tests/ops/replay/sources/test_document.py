@@ -17,7 +17,7 @@ from authorizerd.replay.sources.document import (
     parse_yaml,
     read_document,
 )
-from tests.strategies import acls
+from tests.support.strategies import acls
 
 USUAL = {
     "principal": "User:a",

@@ -23,7 +23,7 @@ from authorizerd.protocol.records.metadata import (
 from authorizerd.replay.acl_set import DatedAcl
 from authorizerd.replay.sources.as_of import AtOffset, AtTime
 from authorizerd.replay.sources.log import LogState, OutOfReachError, read_checkpoint, read_log
-from tests.log_files import (
+from tests.support.log_files import (
     METADATA_VERSION,
     added,
     flipped,

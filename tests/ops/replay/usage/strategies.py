@@ -8,7 +8,7 @@ from authorizerd.acl.model import OPERATIONS, RESOURCE_TYPES, Acl, Operation, Re
 from authorizerd.replay.acl_set import AclSet, DatedAcl, digest_of
 from tests.acl.questions import questions
 from tests.oracles.usage import Recorded
-from tests.strategies import acls
+from tests.support.strategies import acls
 
 asked_questions = questions().filter(
     lambda question: question.operation in OPERATIONS and question.resource_type in RESOURCE_TYPES

@@ -25,7 +25,7 @@ from authorizerd.replay.usage.suggestions import AclUsage, LeftOut, Narrowing, S
 from authorizerd.replay.usage.summary import script_comments, summary
 from authorizerd.replay.usage.window import Window
 from tests.ops.replay.usage.strategies import acl_set_of, topic_read
-from tests.strategies import acls
+from tests.support.strategies import acls
 
 USED = AclUsage(2, 1, 3, 2, 1_500, 2, "a", "b", ("a", "b"))
 PLAIN = AclUsage(1, 1, 0, 0, 1_500, 0, None, None, ())
