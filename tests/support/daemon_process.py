@@ -1,4 +1,4 @@
-"""A real daemon in a process of its own, for the length of a test."""
+"""A real daemon in a process, on free ports, while a test runs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http.client import HTTPConnection
@@ -21,6 +21,8 @@ ROOT = Path(__file__).parents[2]
 
 @dataclass
 class Answer:
+    """An HTTP response."""
+
     status: int
     headers: dict[str, str]
     body: bytes
@@ -31,7 +33,11 @@ class Answer:
 
 
 class DaemonProcess:
-    """``decision`` and ``admin`` are keep-alive connections to a daemon that is ready."""
+    """A daemon that is ready.
+
+    ``decision`` and ``admin`` are keep-alive connections. ``ready`` is the content of the ready
+    file, which has the addresses of all ports.
+    """
 
     def __init__(self, process: subprocess.Popen[str], ready: dict[str, Any]) -> None:
         self.process = process
@@ -40,17 +46,18 @@ class DaemonProcess:
         self.admin = HTTPConnection(ready["admin_http"], timeout=SECONDS_MAX)
 
     def evaluate(self, body: object, *, path: str = "/access/v1/evaluation") -> Answer:
+        """Send an AuthZEN request; ``body`` is JSON's value, or raw bytes."""
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
         return ask(self.decision, "POST", path, data, {"Content-Type": "application/json"})
 
     def metric(self, name: str, *, absent: float | None = None) -> float:
-        """Return one sample of /metrics by its whole name, labels included.
+        """Return one sample of /metrics by its full name, with labels.
 
         Args:
-            absent: what one counts as that is not there; None: it must be.
+            absent: the value of a missing sample; None: a missing sample fails the test.
         """
         give_up = time.monotonic() + SECONDS_MAX
-        while (answer := ask(self.admin, "GET", "/metrics")).status == 503:  # overloaded for now
+        while (answer := ask(self.admin, "GET", "/metrics")).status == 503:  # overloaded
             assert time.monotonic() < give_up
             time.sleep(0.1)
         for line in answer.body.decode().splitlines():
@@ -64,7 +71,7 @@ class DaemonProcess:
         self.admin.close()
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> tuple[int, str]:
-        """Send a signal; return exit code and standard error."""
+        """Send a signal, wait for the end, and return the exit code and standard error."""
         self.close()
         self.process.send_signal(number)
         _, errors = self.process.communicate(timeout=SECONDS_MAX)
@@ -78,6 +85,7 @@ def ask(
     body: bytes | None = None,
     headers: dict[str, str] | None = None,
 ) -> Answer:
+    """Send an HTTP request and return the response."""
     connection.request(method, path, body, headers or {})
     response = connection.getresponse()
     return Answer(response.status, dict(response.getheaders()), response.read())
@@ -86,7 +94,7 @@ def ask(
 def write_config(
     folder: Path, log_dir: Path, config: Mapping[str, str] | None = None, **settings: str
 ) -> Path:
-    """Write a server.properties; keyword ``a_b`` stands for the key ``a.b``."""
+    """Write a server.properties with free ports; the keyword ``a_b`` sets the key ``a.b``."""
     lines = {
         "node.id": "1",
         "log.dirs": str(log_dir),
@@ -105,7 +113,7 @@ def write_config(
 def running(
     folder: Path, log_dir: Path, config: Mapping[str, str] | None = None, **settings: str
 ) -> Iterator[DaemonProcess]:
-    """Start a daemon on ``log_dir`` and wait until it is ready; end it, if it has not, after."""
+    """Start a daemon on ``log_dir`` and wait until it is ready. Kill it at the end if it runs."""
     config_file = write_config(folder, log_dir, config, **settings)
     ready_file = folder / "ready.json"
     ready_file.unlink(missing_ok=True)
@@ -133,8 +141,24 @@ def running(
             process.communicate()
 
 
+def new_log(folder: Path) -> Path:
+    """Format a log directory below ``folder`` and return it."""
+    log_dir = folder / "log"
+    done = run("format", "--config", write_config(folder, log_dir))
+    assert done.returncode == 0, done.stderr
+    return log_dir
+
+
+def wait_until(holds: Callable[[], bool], what: str) -> None:
+    """Wait until ``holds`` returns True; ``what`` names the condition if it never does."""
+    give_up = time.monotonic() + SECONDS_MAX
+    while not holds():
+        assert time.monotonic() < give_up, f"not in time: {what}"
+        time.sleep(0.02)
+
+
 def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    """Run the command to its end."""
+    """Run the command and wait for its end."""
     return subprocess.run(
         [*COMMAND, *arguments],
         cwd=ROOT,

@@ -1,0 +1,82 @@
+"""The words that tests use for ACLs, questions and snapshots."""
+
+from __future__ import annotations
+
+from typing import TypedDict, TypeVar, Unpack
+
+from authorizerd.acl.builder import build
+from authorizerd.acl.model import (
+    CLUSTER_NAME,
+    Acl,
+    AclAdded,
+    Code,
+    Operation,
+    PatternType,
+    PermissionType,
+    Question,
+    ResourceType,
+)
+from authorizerd.acl.snapshot import AclSnapshot
+
+AnyCode = TypeVar("AnyCode", bound=Code)
+
+
+class Resource(TypedDict, total=False):
+    """One resource, by the keyword of its type. Without a keyword: the topic ``t``."""
+
+    topic: str
+    group: str
+    transactional_id: str
+    delegation_token: str
+    user: str
+    cluster: bool
+
+
+def acl(
+    principal: str = "User:a",
+    operation: str | int = "READ",
+    *,
+    pattern: str | int = "LITERAL",
+    deny: bool = False,
+    host: str = "*",
+    **resource: Unpack[Resource],
+) -> Acl:
+    """Return an ACL: ``acl("User:a", "READ", topic="orders", pattern="PREFIXED")``.
+
+    Operation and pattern are names, or codes. For other unusual codes, construct ``Acl`` itself.
+    """
+    kind, name = _resource(resource)
+    permission = PermissionType.DENY if deny else PermissionType.ALLOW
+    return Acl(
+        kind, name, _code(PatternType, pattern), principal, host,
+        _code(Operation, operation), permission,
+    )  # fmt: skip
+
+
+def question(
+    principal: str = "User:a",
+    operation: str | int = "READ",
+    *,
+    host: str | None = "10.0.0.1",
+    **resource: Unpack[Resource],
+) -> Question:
+    """Return a question: ``question("User:a", "READ", topic="orders")``."""
+    kind, name = _resource(resource)
+    return Question(principal, host, _code(Operation, operation), kind, name)
+
+
+def snapshot_of(*acls: Acl, offset: int = 0) -> AclSnapshot:
+    """Return the snapshot of these ACLs, which get the ids 1, 2, 3, …"""
+    added = (AclAdded(n.to_bytes(16, "big"), each) for n, each in enumerate(acls, 1))
+    return build(added, offset)
+
+
+def _resource(resource: Resource) -> tuple[ResourceType, str]:
+    if not resource:
+        return ResourceType.TOPIC, "t"
+    ((keyword, name),) = resource.items()
+    return ResourceType[keyword.upper()], CLUSTER_NAME if keyword == "cluster" else str(name)
+
+
+def _code(codes: type[AnyCode], value: str | int) -> int:
+    return codes[value] if isinstance(value, str) else value

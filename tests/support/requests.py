@@ -1,0 +1,17 @@
+"""Requests that tests of several decision ports send."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def evaluation(
+    user: str = "alice", action: str = "read", *, topic: str = "orders", host: str | None = None
+) -> dict[str, Any]:
+    """Return AuthZEN's document that asks whether ``user`` may do ``action`` to a topic."""
+    document: dict[str, Any] = {
+        "subject": {"type": "user", "id": user},
+        "action": {"name": action},
+        "resource": {"type": "topic", "id": topic},
+    }
+    return document if host is None else {**document, "context": {"host": host}}
