@@ -7,8 +7,8 @@ every batch becomes visible atomically. A batch that contradicts the state befor
 log or this code is wrong, so the error ends the daemon.
 
 The applier works in slices, with a checkpoint after each, so that a long batch does not block the
-event loop. After loading, and after each later slice, it calls ``settle``: the objects that exist
-now will live long.
+event loop. After loading, and after each later slice, it calls ``collect_garbage``: the objects
+that exist now will live long.
 """
 
 from __future__ import annotations
@@ -61,17 +61,17 @@ class RecordApplier:
 
     Args:
         inbox: the batches of the source, in log order.
-        settle: called when the existing objects are expected to live long.
+        collect_garbage: called when the existing objects are expected to live long.
     """
 
     def __init__(
         self,
         inbox: trio.MemoryReceiveChannel[ChangeBatch | CaughtUp],
         *,
-        settle: Callable[[], None] = lambda: None,
+        collect_garbage: Callable[[], None] = lambda: None,
     ) -> None:
         self._inbox = inbox
-        self._settle = settle
+        self._collect_garbage = collect_garbage
         self._snapshot: Published[AclSnapshot | None] = Published(None)
         self._cluster: Published[ClusterImage] = Published(EMPTY_IMAGE)
 
@@ -106,7 +106,7 @@ class RecordApplier:
                 return
             snapshot, cluster = loaded
             del loaded  # otherwise this task would keep the first snapshot forever
-            self._settle()
+            self._collect_garbage()
             self._publish(snapshot, cluster)
             replaced: list[AclSnapshot] = []
             async for message in self._inbox:
@@ -153,7 +153,7 @@ class RecordApplier:
             for changes in _slices(batch.changes):
                 replaced.append(snapshot)
                 snapshot = apply_changes(snapshot, changes)
-                self._settle()
+                self._collect_garbage()
                 await trio.lowlevel.checkpoint()
         except ChangeError as error:
             raise UnfitChangeError(batch.last_offset, error) from error
@@ -164,7 +164,7 @@ class RecordApplier:
             for changes in _slices(batch.cluster_changes):
                 cluster = apply_cluster_changes(cluster, changes)
                 if self._snapshot.newest is not None:
-                    self._settle()
+                    self._collect_garbage()
                 await trio.lowlevel.checkpoint()
         except ChangeError as error:
             raise UnfitChangeError(batch.last_offset, error) from error

@@ -140,7 +140,7 @@ class UpdateQueue:
         requests_max: the maximum number of waiting requests. More are refused.
         new_id: returns a new 16-byte id for an ACL.
         applied_everywhere: returns once every other deciding process has applied what is published.
-        settle: called between the steps of a plan, which create many objects.
+        collect_garbage: called between the steps of a plan, which create many objects.
     """
 
     def __init__(
@@ -153,10 +153,10 @@ class UpdateQueue:
         requests_max: int,
         new_id: Callable[[], bytes],
         applied_everywhere: Callable[[], Awaitable[None]] = _nowhere_else,
-        settle: Callable[[], None] = lambda: None,
+        collect_garbage: Callable[[], None] = lambda: None,
     ) -> None:
         self._applied_everywhere = applied_everywhere
-        self._settle = settle
+        self._collect_garbage = collect_garbage
         self._log = log
         self._applier = applier
         self._snapshot = snapshot
@@ -274,12 +274,14 @@ class UpdateQueue:
         match request:
             case _Creations(acls):
                 plan = await finish_in_turns(
-                    plan_creations(tail.snapshot, acls, self._new_id), self._settle
+                    plan_creations(tail.snapshot, acls, self._new_id), self._collect_garbage
                 )
                 tail.take(plan.states)
                 await finish_in_turns(free(acls))
             case _Deletions(filters):
-                plan = await finish_in_turns(plan_deletions(tail.snapshot, filters), self._settle)
+                plan = await finish_in_turns(
+                    plan_deletions(tail.snapshot, filters), self._collect_garbage
+                )
                 tail.take(plan.states)
                 await finish_in_turns(free(filters))
             case _ClusterRequest(plan_changes):

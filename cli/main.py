@@ -37,7 +37,7 @@ from authorizerd.config.errors import ConfigurationError
 from authorizerd.config.keys import describe_ignored_key
 from authorizerd.daemon.errors import StartError
 from authorizerd.daemon.lifespan import run_daemon
-from authorizerd.daemon.logging.setup import log_to_standard_error, report_fault, take_log_format
+from authorizerd.daemon.logging.setup import log_to_standard_error, report_fault, set_log_format
 from authorizerd.daemon.reload_signal import hold_reload_signal
 from authorizerd.daemon.sources.own_log_directory import (
     check_log_is_there,
@@ -154,7 +154,7 @@ def _serve(arguments: argparse.Namespace) -> int:
     log_to_standard_error()
     read = partial(read_configuration, arguments.config, arguments.override)
     configuration = read()
-    take_log_format(configuration.log_format)
+    set_log_format(configuration.log_format)
     _warn(configuration)
     log_dir = Path(configuration.metadata_log_dir)
     check_log_is_there(log_dir)

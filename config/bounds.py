@@ -53,21 +53,21 @@ class Bound:
         return self.count * self.each_bytes
 
 
-def room_bytes(configuration: Configuration, request_bytes_max: int) -> int:
+def memory_bytes(configuration: Configuration, request_bytes_max: int) -> int:
     """Return the memory budget of an endpoint: at least what its largest request needs."""
     return max(configuration.queued_max_request_bytes, request_bytes_max + RECEIVE_BYTES)
 
 
-def http_room_bytes(configuration: Configuration) -> int:
-    return room_bytes(configuration, configuration.http_request_max_bytes + HTTP_HEAD_BYTES_MAX)
+def http_memory_bytes(configuration: Configuration) -> int:
+    return memory_bytes(configuration, configuration.http_request_max_bytes + HTTP_HEAD_BYTES_MAX)
 
 
-def stream_room_bytes(configuration: Configuration) -> int:
-    return room_bytes(configuration, configuration.stream_frame_max_bytes)
+def stream_memory_bytes(configuration: Configuration) -> int:
+    return memory_bytes(configuration, configuration.stream_frame_max_bytes)
 
 
-def kafka_room_bytes(configuration: Configuration) -> int:
-    return room_bytes(configuration, configuration.socket_request_max_bytes)
+def kafka_memory_bytes(configuration: Configuration) -> int:
+    return memory_bytes(configuration, configuration.socket_request_max_bytes)
 
 
 def listener_connections_max(
@@ -91,7 +91,7 @@ def memory_bounds(configuration: Configuration, answer_bytes_max: int) -> Iterat
     """
     connections = configuration.reloadable.max_connections
     http_each = CONNECTION_BYTES + HTTP_GROWTH * FREE_BYTES + SEND_BYTES
-    room = HTTP_GROWTH * http_room_bytes(configuration)
+    room = HTTP_GROWTH * http_memory_bytes(configuration)
     yield Bound("decision HTTP, connections", connections, http_each + EVALUATIONS_BYTES_MAX)
     yield Bound("decision HTTP, requests and answers", 1, room)
     yield Bound("admin HTTP, connections", ADMIN_CONNECTIONS_MAX, http_each)
@@ -99,14 +99,14 @@ def memory_bounds(configuration: Configuration, answer_bytes_max: int) -> Iterat
     if configuration.decision_stream is not None:
         each = CONNECTION_BYTES + STREAM_GROWTH * FREE_BYTES + SEND_BYTES
         yield Bound("decision stream, connections", connections, each)
-        room = STREAM_GROWTH * stream_room_bytes(configuration)
+        room = STREAM_GROWTH * stream_memory_bytes(configuration)
         yield Bound("decision stream, requests and answers", 1, room)
     for listener in configuration.listeners:
         name = listener.listener_name
         each = CONNECTION_BYTES + KAFKA_GROWTH * FREE_BYTES + SEND_BYTES
         most = listener_connections_max(configuration, name, connections)
         yield Bound(f"{name}, connections", most, each)
-        room = KAFKA_GROWTH * kafka_room_bytes(configuration)
+        room = KAFKA_GROWTH * kafka_memory_bytes(configuration)
         yield Bound(f"{name}, requests and answers", 1, room)
         list_bytes = max(answer_bytes_max, LIST_BYTES_MAX)
         yield Bound(f"{name}, lists that are made", ANSWERS_AT_ONCE_MAX + 1, list_bytes)

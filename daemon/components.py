@@ -28,7 +28,7 @@ from authorizerd.config.configuration import Configuration
 from authorizerd.config.dynamic import Layers
 from authorizerd.daemon.audit.setup import open_audit
 from authorizerd.daemon.authorizer_loader import choose_authorizer
-from authorizerd.daemon.decisions.callers import Askers
+from authorizerd.daemon.decisions.callers import Callers
 from authorizerd.daemon.errors import StartError
 from authorizerd.daemon.gc_control import Collector
 from authorizerd.daemon.kafka.quorum import Leadership
@@ -73,7 +73,7 @@ class Parts:
         self.log: Final = Log(configuration, DISK)
         self.collector: Final = Collector()
         feed, inbox = trio.open_memory_channel[ChangeBatch | CaughtUp](BATCHES_WAITING_MAX)
-        self.applier: Final = RecordApplier(inbox, settle=self.collector.settle)
+        self.applier: Final = RecordApplier(inbox, collect_garbage=self.collector.collect_garbage)
         snapshot, image = self.applier.snapshot, self.applier.cluster
         self.workers: Final = _new_worker_pool(configuration, feed, snapshot, self._files)
         self.feed: Final = feed if self.workers is None else self.workers.feed
@@ -94,19 +94,19 @@ class Parts:
         self.settings: Final = Settings(
             configuration, image, self.authorizer, read=read_configuration
         )
-        self.askers: Final = Askers(self.authorizer, configuration.tokens_file)
-        self.askers.read_anew()()
-        self.settings.follow_file(self.askers.read_anew)
+        self.callers: Final = Callers(self.authorizer, configuration.tokens_file)
+        self.callers.prepare_reload()()
+        self.settings.follow_file(self.callers.prepare_reload)
         if self.audit is not None:
-            self.settings.follow_file(self.audit.read_anew)
+            self.settings.follow_file(self.audit.prepare_reload)
         if self.workers is not None:
-            self.settings.follow_file(self.workers.read_anew)
+            self.settings.follow_file(self.workers.prepare_reload)
         self.purgatory: Final = Purgatory(configuration.reloadable.update_timeout_ms)
         self.times: Final = RequestTimes()
 
     def _files(self) -> Files:
         """Return the content in force of the files that the configuration names."""
-        return Files(self.askers.text, b"" if self.audit is None else self.audit.secret)
+        return Files(self.callers.text, b"" if self.audit is None else self.audit.secret)
 
     def close(self) -> None:
         """Close the authorizer and the files; mark an undamaged log as cleanly shut down."""
@@ -183,7 +183,7 @@ def _new_update_queue(
         image,
         requests_max=configuration.queued_max_requests,
         new_id=lambda: os.urandom(ACL_ID_BYTES),
-        settle=collector.settle_if_many,
+        collect_garbage=collector.collect_if_many,
     )
     if workers is None:
         return new_queue()

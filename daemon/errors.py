@@ -11,7 +11,7 @@ class ClosingError(Exception):
     """A connection must be closed; the text gives the reason, for the log."""
 
 
-class NoRoomError(ClosingError):
+class MemoryBudgetError(ClosingError):
     """A connection needs more memory than its endpoint has left now."""
 
 

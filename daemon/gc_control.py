@@ -40,20 +40,20 @@ class Collector:
     def __init__(self) -> None:
         self._loaded = False
 
-    def settle(self) -> None:
+    def collect_garbage(self) -> None:
         """Freeze all objects; from the second call on, collect garbage first."""
         if self._loaded:
             gc.collect()
         gc.freeze()
         self._loaded = True
 
-    def settle_if_many(self) -> None:
+    def collect_if_many(self) -> None:
         """Settle if enough objects are new for a collection to be worth its time."""
         if self._loaded and gc.get_count()[0] >= CONTAINERS_MIN:
-            self.settle()
+            self.collect_garbage()
 
     async def run(self) -> None:
         """Collect every 50 ms if enough objects are new."""
         while True:
             await trio.sleep(COLLECT_SECONDS)
-            self.settle_if_many()
+            self.collect_if_many()

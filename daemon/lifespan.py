@@ -119,7 +119,7 @@ class Daemon:
                 async with trio.open_nursery() as actors:
                     await actors.start(parts.applier.run)
                     await actors.start(gate.run)
-                    await actors.start(self._service_manager.keep_told, readiness)
+                    await actors.start(self._service_manager.run, readiness)
                     actors.start_soon(parts.collector.run)
                     actors.start_soon(parts.checkpointer.run)
                     if parts.workers is not None:
@@ -138,7 +138,7 @@ class Daemon:
                                 await self._heed(signals)
                             finally:  # by a signal, or by a fault
                                 self._forced_end.begin(self._end_seconds)
-                            self._service_manager.tell_stopping()
+                            self._service_manager.report_stopping()
                             self._forced_end.phase = "draining connections"
                             await _drain(servers.values(), parts.workers)
                             serving.cancel_scope.cancel()
@@ -214,10 +214,10 @@ class Daemon:
         parts.purgatory.timeout_ms = settings.update_timeout_ms
         self._drain_timeout_ms = settings.http_drain_timeout_ms
         if parts.audit is not None:
-            parts.audit.take_settings(settings)
+            parts.audit.apply_settings(settings)
         if parts.workers is not None:
             parts.workers.drain_timeout_ms = settings.http_drain_timeout_ms
-            parts.workers.take_settings(parts.settings.layers.in_force())
+            parts.workers.apply_settings(parts.settings.layers.in_force())
 
     async def _load(
         self,
@@ -257,7 +257,7 @@ class Daemon:
                 offset=snapshot.offset,
             )
             await trio.to_thread.run_sync(write_ready_file, self._ready_file, ready)
-        self._service_manager.tell_ready()
+        self._service_manager.report_ready()
 
     async def _read_log(self) -> None:
         parts = self._parts

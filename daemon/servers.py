@@ -16,15 +16,15 @@ from authorizerd.actors.decider import Decider
 from authorizerd.actors.listener_gate import ListenerGate
 from authorizerd.config.bounds import (
     RESERVED_CONNECTIONS,
-    http_room_bytes,
-    kafka_room_bytes,
-    stream_room_bytes,
+    http_memory_bytes,
+    kafka_memory_bytes,
+    stream_memory_bytes,
 )
 from authorizerd.config.configuration import Configuration, Reloadable
 from authorizerd.config.endpoints import Endpoint
 from authorizerd.daemon.components import Parts
 from authorizerd.daemon.decisions.authzen import AuthZenHandler
-from authorizerd.daemon.decisions.callers import Askers
+from authorizerd.daemon.decisions.callers import Callers
 from authorizerd.daemon.decisions.opa import OpaHandler, is_opa_path
 from authorizerd.daemon.decisions.stream_server import StreamServer
 from authorizerd.daemon.endpoints import (
@@ -129,23 +129,23 @@ def new_servers(
         LOOPBACK_HOSTS,
     )
     if parts.workers is None:
-        http[DECISION_HTTP] = new_decision_server(configuration, parts.authorizer, parts.askers)
+        http[DECISION_HTTP] = new_decision_server(configuration, parts.authorizer, parts.callers)
         if configuration.decision_stream is not None:
             streams[DECISION_STREAM] = new_stream_server(
-                configuration, parts.authorizer, parts.askers
+                configuration, parts.authorizer, parts.callers
             )
     return {**http, **kafka, **streams}
 
 
 def new_decision_server(
-    configuration: Configuration, authorizer: Decider, askers: Askers
+    configuration: Configuration, authorizer: Decider, callers: Callers
 ) -> HttpServer:
     """Return the server of AuthZEN and of OPA's data API on one port."""
     vocabulary = Vocabulary(
         configuration.authzen_subject_types, configuration.authzen_resource_types
     )
-    authzen = AuthZenHandler(authorizer, vocabulary, askers)
-    opa = OpaHandler(authorizer, askers)
+    authzen = AuthZenHandler(authorizer, vocabulary, callers)
+    opa = OpaHandler(authorizer, callers)
 
     def answer(request: Request) -> Awaitable[Response]:
         return (opa if is_opa_path(request.path) else authzen)(request)
@@ -174,7 +174,7 @@ def _new_http_server(
         handler=handler,
         limits=_limits(configuration, name, is_http=True),
         http_limits=HttpLimits(body_bytes_max=body_bytes_max),
-        room_bytes=http_room_bytes(configuration),
+        memory_bytes_max=http_memory_bytes(configuration),
         turn_ms_max=turn_ms_max,
         allowed_hosts=allowed_hosts,
     )
@@ -196,22 +196,22 @@ def _new_kafka_listener(
         users=users,
         limits=_limits(configuration, name, reserved=reserved),
         request_bytes_max=configuration.socket_request_max_bytes,
-        room_bytes=kafka_room_bytes(configuration),
+        memory_bytes_max=kafka_memory_bytes(configuration),
         is_super_user=is_super_user,
         is_controller=endpoint.listener_name in configuration.controller_listener_names,
     )
 
 
 def new_stream_server(
-    configuration: Configuration, decider: Decider, askers: Askers
+    configuration: Configuration, decider: Decider, callers: Callers
 ) -> StreamServer:
     return StreamServer(
         name=DECISION_STREAM,
         decider=decider,
-        askers=askers,
+        callers=callers,
         limits=_limits(configuration, DECISION_STREAM),
         frame_bytes_max=configuration.stream_frame_max_bytes,
-        room_bytes=stream_room_bytes(configuration),
+        memory_bytes_max=stream_memory_bytes(configuration),
         turn_ms_max=configuration.overload_turn_ms,
         offset_timeout_ms=configuration.reloadable.update_timeout_ms,
     )

@@ -89,15 +89,15 @@ class Settings:
         self._followers.append(follower)
         follower(self._reloadable)
 
-    def follow_file(self, read_anew: Callable[[], Callable[[], None]]) -> None:
+    def follow_file(self, prepare_reload: Callable[[], Callable[[], None]]) -> None:
         """Reload a file that the configuration names whenever the configuration is reloaded.
 
         Args:
-            read_anew: blocks; changes nothing, and returns a function that applies the new content.
-                Raises ConfigurationError or StartError if the file is unusable: nothing is applied
-                    then.
+            prepare_reload: reads the file (blocks), changes nothing, and returns a function that
+                applies the new content. Raises ConfigurationError or StartError if the file is
+                unusable; then nothing is applied.
         """
-        self._files.append(read_anew)
+        self._files.append(prepare_reload)
 
     def refresh(self) -> None:
         """Apply the log's dynamic configs."""
@@ -166,12 +166,12 @@ class Settings:
         if as_it_is != self._configuration:
             _logger.warning("a restart is needed for %s", ", ".join(self._fixed(configuration)))
         self._take(layers)
-        for put_in_force in files:
-            put_in_force()
+        for apply in files:
+            apply()
         _logger.info("the configuration is reloaded")
 
     def _read_all(self) -> tuple[Configuration, list[Callable[[], None]]]:
-        return self._read(), [read_anew() for read_anew in self._files]
+        return self._read(), [prepare_reload() for prepare_reload in self._files]
 
     def _fixed(self, configuration: Configuration) -> list[str]:
         """Return the keys that differ and need a restart."""

@@ -23,14 +23,14 @@ from authorizerd.actors.standard_authorizer import StandardAuthorizer
 from authorizerd.config.configuration import Configuration, of_values, reloadable_of
 from authorizerd.daemon.audit.setup import Audit, open_worker_audit
 from authorizerd.daemon.components import BATCHES_WAITING_MAX
-from authorizerd.daemon.decisions.callers import Askers
+from authorizerd.daemon.decisions.callers import Callers
 from authorizerd.daemon.decisions.stream_server import StreamServer
 from authorizerd.daemon.endpoints import DECISION_HTTP, DECISION_STREAM
 from authorizerd.daemon.errors import StartError
 from authorizerd.daemon.gc_control import Collector, automatic_collection_off
 from authorizerd.daemon.http.server import HttpServer
 from authorizerd.daemon.lifespan import SWITCH_INTERVAL_S
-from authorizerd.daemon.logging.setup import log_statistics, take_log_format
+from authorizerd.daemon.logging.setup import log_statistics, set_log_format
 from authorizerd.daemon.net.binding import listen_at
 from authorizerd.daemon.servers import new_decision_server, new_stream_server, reconfigure_servers
 from authorizerd.daemon.workers.counters import counters_of
@@ -70,7 +70,7 @@ async def _follow_feed(descriptor: int) -> None:
         if begin is None:
             return
         configuration = of_values(begin.configuration, source=_SOURCE)
-        take_log_format(configuration.log_format)
+        set_log_format(configuration.log_format)
         audit = open_worker_audit(configuration, begin.audit_secret, begin.audit_turns)
         with nullcontext() if audit is None else closing(audit):
             await Worker(configuration, begin.places, audit).run(source)
@@ -93,20 +93,20 @@ class Worker(Follower):
         self._places = places
         self._collector = Collector()
         self._feed, inbox = trio.open_memory_channel[ChangeBatch | CaughtUp](BATCHES_WAITING_MAX)
-        self._applier = RecordApplier(inbox, settle=self._collector.settle)
+        self._applier = RecordApplier(inbox, collect_garbage=self._collector.collect_garbage)
         self._audit = audit
         self._audit_log = None if audit is None else audit.log
         self._audited = trio.Event()
         self._authorizer = StandardAuthorizer(
             self._applier.snapshot, audit_log=self._audit_log, now_s=time.time
         )
-        self._askers = Askers(self._authorizer, configuration.tokens_file)
+        self._callers = Callers(self._authorizer, configuration.tokens_file)
         self._servers: dict[str, HttpServer | StreamServer] = {
-            DECISION_HTTP: new_decision_server(configuration, self._authorizer, self._askers)
+            DECISION_HTTP: new_decision_server(configuration, self._authorizer, self._callers)
         }
         if configuration.decision_stream is not None:
             self._servers[DECISION_STREAM] = new_stream_server(
-                configuration, self._authorizer, self._askers
+                configuration, self._authorizer, self._callers
             )
         self._serving: trio.Nursery
 
@@ -138,19 +138,19 @@ class Worker(Follower):
             self._audit_log.close()
         await self._audited.wait()
 
-    def take_settings(self, texts: Mapping[str, str]) -> None:
+    def apply_settings(self, texts: Mapping[str, str]) -> None:
         self._authorizer.reconfigure(texts)
         settings = reloadable_of(texts)
         reconfigure_servers(self._servers, self._configuration, settings)
         logging.getLogger().setLevel(settings.log_level)
         if self._audit is not None:
-            self._audit.take_settings(settings)
+            self._audit.apply_settings(settings)
 
-    async def take_files(self, files: Files) -> None:
-        put_in_force = await trio.to_thread.run_sync(self._askers.parse, files.tokens)
-        put_in_force()
+    async def apply_files(self, files: Files) -> None:
+        apply = await trio.to_thread.run_sync(self._callers.parse, files.tokens)
+        apply()
         if self._audit is not None:
-            self._audit.take_secret(files.audit_secret)
+            self._audit.use_secret(files.audit_secret)
 
     async def listen(self) -> None:
         for place in self._places:

@@ -6,7 +6,7 @@ from enum import Enum
 
 import msgspec
 
-from authorizerd.daemon.logging.setup import shown
+from authorizerd.daemon.logging.setup import escape_line
 
 
 class Level(Enum):
@@ -35,12 +35,16 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def ok(check: str, text: str) -> Finding:
-    return Finding(level=Level.OK, check=check, text=shown(text))
+    return Finding(level=Level.OK, check=check, text=escape_line(text))
 
 
 def warning(check: str, text: str, advice: str) -> Finding:
-    return Finding(level=Level.WARNING, check=check, text=shown(text), advice=shown(advice))
+    return Finding(
+        level=Level.WARNING, check=check, text=escape_line(text), advice=escape_line(advice)
+    )
 
 
 def error(check: str, text: str, advice: str) -> Finding:
-    return Finding(level=Level.ERROR, check=check, text=shown(text), advice=shown(advice))
+    return Finding(
+        level=Level.ERROR, check=check, text=escape_line(text), advice=escape_line(advice)
+    )

@@ -77,11 +77,11 @@ class Audit:
         masker = self._formatter.masker
         return b"" if masker is None else masker.secret
 
-    def take_settings(self, settings: Reloadable) -> None:
+    def apply_settings(self, settings: Reloadable) -> None:
         self.log.level = settings.audit_level
         self.log.take_rules(settings.audit_rules)
 
-    def read_anew(self) -> Callable[[], None]:
+    def prepare_reload(self) -> Callable[[], None]:
         """Read the secret again; return a function that applies it and reopens the file.
 
         It blocks.
@@ -89,9 +89,9 @@ class Audit:
         Raises:
             StartError: the secret's file is unusable.
         """
-        return partial(self.take_secret, _read_secret_of(self._configuration))
+        return partial(self.use_secret, _read_secret_of(self._configuration))
 
-    def take_secret(self, secret: bytes) -> None:
+    def use_secret(self, secret: bytes) -> None:
         """Use another secret for hashes from now on, and reopen the file."""
         self._formatter.masker = _new_masker(self._configuration, secret)
         self._output.reopen()

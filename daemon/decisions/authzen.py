@@ -19,7 +19,7 @@ from authorizerd.acl.model import Question
 from authorizerd.acl.question_cost import lookups_max
 from authorizerd.actors.decider import Authority, Decider
 from authorizerd.daemon.decisions.answer_cache import Answered, AnswerMemory
-from authorizerd.daemon.decisions.callers import Asker, Askers, check_may_ask
+from authorizerd.daemon.decisions.callers import Caller, Callers, check_may_ask
 from authorizerd.daemon.errors import ForbiddenError
 from authorizerd.protocol.decisions.authzen import (
     AuthZenError,
@@ -60,14 +60,14 @@ class _Judgement(msgspec.Struct, frozen=True, gc=False):
     """The state that judges one request, its caller, and the generation of its cached answers."""
 
     authority: Authority
-    asker: Asker
+    caller: Caller
     generation: int
 
 
 class AuthZenHandler:
-    def __init__(self, authorizer: Decider, vocabulary: Vocabulary, askers: Askers) -> None:
+    def __init__(self, authorizer: Decider, vocabulary: Vocabulary, callers: Callers) -> None:
         self._authorizer = authorizer
-        self._askers = askers
+        self._callers = callers
         self._vocabulary = vocabulary
         self._counts = authorizer.counts_of(SURFACE)
         self._memory = AnswerMemory()
@@ -89,15 +89,15 @@ class AuthZenHandler:
         if request.method != "POST":
             response = text_response(405, "method not allowed: expected POST")
             return msgspec.structs.replace(response, headers=((b"Allow", b"POST"),))
-        asker = self._askers.identify(bearer_token(request), SURFACE)
-        if asker is None:
+        caller = self._callers.identify(bearer_token(request), SURFACE)
+        if caller is None:
             return UNIDENTIFIED
         if not has_json_type(request):
             return text_response(400, "Content-Type must be application/json")
         try:
             if request.path == EVALUATION_PATH:
-                return self._evaluate(request.body, asker)
-            return await self._evaluate_all(request.body, asker)
+                return self._evaluate(request.body, caller)
+            return await self._evaluate_all(request.body, caller)
         except (AuthZenError, InvalidQuestionError) as error:
             return text_response(400, str(error))
         except ForbiddenError as error:
@@ -105,19 +105,19 @@ class AuthZenHandler:
         except NotReadyError as error:
             return text_response(503, f"AUTHORIZER_NOT_READY: {error}")
 
-    def _judgement(self, asker: Asker) -> _Judgement:
+    def _judgement(self, caller: Caller) -> _Judgement:
         authority = self._authorizer.newest()
-        return _Judgement(authority, asker, self._memory.generation_of(authority))
+        return _Judgement(authority, caller, self._memory.generation_of(authority))
 
-    def _evaluate(self, body: bytes, asker: Asker) -> Response:
-        answer, _ = self._decide(self._judgement(asker), body)
+    def _evaluate(self, body: bytes, caller: Caller) -> Response:
+        answer, _ = self._decide(self._judgement(caller), body)
         return Response(status=200, body=answer, content_type=_JSON)
 
-    async def _evaluate_all(self, body: bytes, asker: Asker) -> Response:
+    async def _evaluate_all(self, body: bytes, caller: Caller) -> Response:
         request, evaluations = decode_evaluations(body)
         if not evaluations:
-            return self._evaluate(body, asker)
-        judgement = self._judgement(asker)
+            return self._evaluate(body, caller)
+        judgement = self._judgement(caller)
         defaults = request if has_defaults(request) else None
         heaviest = _weight(judgement.authority, len(body))
         answers: list[bytes] = []
@@ -175,7 +175,7 @@ class AuthZenHandler:
 
     def _check(self, judgement: _Judgement, question: Question) -> None:
         try:
-            check_may_ask(judgement.asker, question.principal, judgement.authority)
+            check_may_ask(judgement.caller, question.principal, judgement.authority)
         except ForbiddenError:
             self._counts.invalid += 1
             raise

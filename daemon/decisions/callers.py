@@ -21,7 +21,7 @@ from authorizerd.daemon.decisions.token_file import read_tokens_text
 from authorizerd.daemon.errors import ForbiddenError
 
 
-class Asker(Protocol):
+class Caller(Protocol):
     """A caller at the other end of a connection."""
 
     def may_ask_about(self, principal: str, authority: Authority) -> bool:
@@ -32,14 +32,14 @@ class Asker(Protocol):
         """
 
 
-class Trusted(Asker):
+class Trusted(Caller):
     """A caller on a port that requires no credentials."""
 
     def may_ask_about(self, principal: str, authority: Authority) -> bool:
         return True
 
 
-class Askers:
+class Callers:
     """The callers of all decision ports, known by their tokens.
 
     No token is valid until the file's text has been applied.
@@ -59,7 +59,7 @@ class Askers:
         """The text of the tokens file in force, None if there is no file."""
         return None if self._tokens_file is None else self.tokens.text
 
-    def identify(self, token: str | bytes | None, surface: str) -> Asker | None:
+    def identify(self, token: str | bytes | None, surface: str) -> Caller | None:
         """Return the caller with this ``token``, None if the token is unknown.
 
         Args:
@@ -74,7 +74,7 @@ class Askers:
         found = self.tokens.find(token)
         return None if found is None else _Known(self, self._authorizer, found, surface)
 
-    def read_anew(self) -> Callable[[], None]:
+    def prepare_reload(self) -> Callable[[], None]:
         """Read the file again, and return a function that applies it; until then nothing changes.
 
         It blocks. A token that has been removed from the file becomes invalid with that call, on
@@ -88,7 +88,7 @@ class Askers:
         return self.parse(None if path is None else read_tokens_text(path))
 
     def parse(self, text: str | None) -> Callable[[], None]:
-        """Parse a tokens file's text, and return a function that applies it; see ``read_anew``.
+        """Parse a tokens file's text, and return a function that applies it.
 
         Args:
             text: None if there is no tokens file.
@@ -97,26 +97,26 @@ class Askers:
             return lambda: None
         tokens = parse_tokens(text, source=self._tokens_file)
 
-        def put_in_force() -> None:
+        def apply() -> None:
             self.tokens = tokens
 
-        return put_in_force
+        return apply
 
 
-class _Known(Asker):
+class _Known(Caller):
     """A caller with a token, valid for as long as the file lists the token."""
 
-    __slots__ = ("_askers", "_authorizer", "_surface", "_token")
+    __slots__ = ("_authorizer", "_callers", "_surface", "_token")
 
-    def __init__(self, askers: Askers, authorizer: Decider, token: Token, surface: str) -> None:
-        self._askers: Final = askers
+    def __init__(self, callers: Callers, authorizer: Decider, token: Token, surface: str) -> None:
+        self._callers: Final = callers
         self._authorizer: Final = authorizer
         self._token: Final = token
         self._surface: Final = surface
 
     def may_ask_about(self, principal: str, authority: Authority) -> bool:
-        """See ``Asker``; the caller's own address is not used, so its host counts as unknown."""
-        if self._token not in self._askers.tokens:
+        """See ``Caller``; the caller's own address is not used, so its host counts as unknown."""
+        if self._token not in self._callers.tokens:
             return False
         if principal == self._token.principal:
             return True
@@ -133,12 +133,12 @@ class _Known(Asker):
             return False
 
 
-def check_may_ask(asker: Asker, principal: str, authority: Authority) -> None:
-    """Raise an error unless ``asker`` may ask about ``principal``.
+def check_may_ask(caller: Caller, principal: str, authority: Authority) -> None:
+    """Raise an error unless ``caller`` may ask about ``principal``.
 
     Raises:
         ForbiddenError: it may not.
-        NotReadyError: see ``Asker.may_ask_about``.
+        NotReadyError: see ``Caller.may_ask_about``.
     """
-    if not asker.may_ask_about(principal, authority):
+    if not caller.may_ask_about(principal, authority):
         raise ForbiddenError("CLUSTER_ACTION on the cluster is needed to ask about others")

@@ -18,7 +18,7 @@ from authorizerd.acl.model import Question
 from authorizerd.actors.authorizer import Action, RequestContext
 from authorizerd.actors.decider import Authority, Decider
 from authorizerd.actors.steps import finish_in_turns
-from authorizerd.daemon.decisions.callers import Asker, Askers, check_may_ask
+from authorizerd.daemon.decisions.callers import Caller, Callers, check_may_ask
 from authorizerd.daemon.errors import ForbiddenError
 from authorizerd.protocol.decisions.opa import (
     ALLOWED,
@@ -53,9 +53,9 @@ def is_opa_path(path: str) -> bool:
 
 
 class OpaHandler:
-    def __init__(self, authorizer: Decider, askers: Askers) -> None:
+    def __init__(self, authorizer: Decider, callers: Callers) -> None:
         self._authorizer = authorizer
-        self._askers = askers
+        self._callers = callers
         self._counts = authorizer.counts_of(SURFACE)
 
     async def __call__(self, request: Request) -> Response:
@@ -68,13 +68,13 @@ class OpaHandler:
         if request.method != "POST":
             return _only(b"POST")
         token = bearer_token(request) or token_in_query(request.query)
-        asker = self._askers.identify(token, SURFACE)
-        if asker is None:
+        caller = self._callers.identify(token, SURFACE)
+        if caller is None:
             return UNIDENTIFIED
         if not has_json_type(request):
             return text_response(400, "Content-Type must be application/json")
         try:
-            return _ALLOWED if await self._decide(request.body, asker) else _DENIED
+            return _ALLOWED if await self._decide(request.body, caller) else _DENIED
         except (OpaError, InvalidQuestionError) as error:
             return text_response(400, str(error))
         except ForbiddenError as error:
@@ -89,11 +89,11 @@ class OpaHandler:
             return text_response(503, "the ACLs are not loaded yet")
         return _HEALTHY
 
-    async def _decide(self, body: bytes, asker: Asker) -> bool:
+    async def _decide(self, body: bytes, caller: Caller) -> bool:
         authority = self._authorizer.newest()
         try:
             asked = decode_question(body)
-            check_may_ask(asker, asked.principal, authority)
+            check_may_ask(caller, asked.principal, authority)
         except (OpaError, ForbiddenError):
             self._counts.invalid += 1
             raise

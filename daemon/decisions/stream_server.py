@@ -22,8 +22,8 @@ from authorizerd.acl.question_cost import lookups_max
 from authorizerd.actors.decider import Authority, Decider
 from authorizerd.config.bounds import SEND_BYTES
 from authorizerd.config.configuration import Reloadable
-from authorizerd.daemon.decisions.callers import Asker, Askers
-from authorizerd.daemon.errors import ClosingError, NoRoomError
+from authorizerd.daemon.decisions.callers import Caller, Callers
+from authorizerd.daemon.errors import ClosingError, MemoryBudgetError
 from authorizerd.daemon.net.connection import LOGIN_BYTES_MAX, Connection, Phase
 from authorizerd.daemon.net.connection_limits import ConnectionLimits
 from authorizerd.daemon.net.connection_server import ConnectionServer, ConnectionStatistics
@@ -71,24 +71,24 @@ class StreamServer(ConnectionServer):
         *,
         name: str,
         decider: Decider,
-        askers: Askers,
+        callers: Callers,
         limits: ConnectionLimits,
         frame_bytes_max: int,
-        room_bytes: int,
+        memory_bytes_max: int,
         turn_ms_max: float,
         offset_timeout_ms: int,
     ) -> None:
         super().__init__(
             name=name,
             limits=limits,
-            room_bytes=room_bytes,
+            memory_bytes_max=memory_bytes_max,
             turn_ms_max=turn_ms_max,
             too_many=_NOT_NOW,
             requires_login=True,
         )
         self.statistics = ConnectionStatistics()
         self.decider: Final = decider
-        self.askers: Final = askers
+        self.callers: Final = callers
         self.frame_bytes_max: Final = frame_bytes_max
         self.offset_timeout = offset_timeout_ms / 1000
         self.counts: Final = decider.counts_of(SURFACE)
@@ -112,21 +112,21 @@ class _Conversation:
         )
         self._answers = bytearray()
         self._questions_this_turn = 0
-        self._asker: Asker | None = None
+        self._caller: Caller | None = None
 
     async def run(self) -> None:
         """Read and answer in turn until the peer, or an invalid frame, ends the connection."""
         while data := await self._receive():
             self._frames.receive_data(data)
             await self._answer_all()
-            while self._connection.admission.is_put_off:
+            while self._connection.admission.is_deferred:
                 await self._connection.pause()
                 await self._answer_all()
 
     async def _receive(self) -> bytes:
         try:
             return await self._connection.receive(self._frames.bytes_held)
-        except NoRoomError:
+        except MemoryBudgetError:
             error = ErrorCode.THROTTLING_QUOTA_EXCEEDED
             self._answers += encode_answer(NO_CORRELATION_ID, error, self._offset, b"")
             await self._flush()
@@ -141,7 +141,7 @@ class _Conversation:
 
     async def _answer_frames(self) -> None:
         admission = self._connection.admission
-        while not admission.is_put_off and (received := self._frames.next_frame()) is not None:
+        while not admission.is_deferred and (received := self._frames.next_frame()) is not None:
             self._connection.phase = Phase.ANSWERING
             self._server.statistics.requests += 1
             await self._take_turns(QUESTIONS_PER_FRAME)
@@ -173,8 +173,8 @@ class _Conversation:
         if hello.version != STREAM_VERSION:
             error = ErrorCode.UNSUPPORTED_VERSION
         else:
-            self._asker = self._server.askers.identify(hello.token, SURFACE)
-            if self._asker is None:
+            self._caller = self._server.callers.identify(hello.token, SURFACE)
+            if self._caller is None:
                 error = ErrorCode.SASL_AUTHENTICATION_FAILED
         self._answers += encode_hello(error, -1 if error else self._offset)
         if error:
@@ -188,8 +188,8 @@ class _Conversation:
 
     async def _answer(self, ask: Ask) -> bytes:
         """Return the frame that answers ``ask``."""
-        asker = self._asker
-        assert asker is not None, "greeted"
+        caller = self._caller
+        assert caller is not None, "greeted"
         if not self._connection.admission.admits(has_sent_more=self._frames.bytes_held > 0):
             self._server.statistics.requests_refused += 1
             error = ErrorCode.THROTTLING_QUOTA_EXCEEDED
@@ -198,7 +198,7 @@ class _Conversation:
             error = ErrorCode.REQUEST_TIMED_OUT
             return encode_answer(ask.correlation_id, error, self._offset, b"")
         authority = self._server.decider.newest()
-        error = self._refusal(asker, ask.questions, authority)
+        error = self._refusal(caller, ask.questions, authority)
         if error:
             return encode_answer(ask.correlation_id, error, authority.offset, b"")
         decisions = bytearray()
@@ -234,13 +234,13 @@ class _Conversation:
         return False
 
     def _refusal(
-        self, asker: Asker, questions: Sequence[StreamQuestion], authority: Authority
+        self, caller: Caller, questions: Sequence[StreamQuestion], authority: Authority
     ) -> ErrorCode:
         """Return why the caller may not ask these questions, NONE if it may."""
         # Two principals suffice: one differs from the caller, and that right covers all others.
         principals = islice({question[0] for question in questions}, 2)
         try:
-            if all(asker.may_ask_about(principal, authority) for principal in principals):
+            if all(caller.may_ask_about(principal, authority) for principal in principals):
                 return ErrorCode.NONE
         except NotReadyError:
             self._server.counts.not_ready += len(questions)

@@ -82,14 +82,14 @@ class HttpServer(ConnectionServer):
         handler: Handler,
         limits: ConnectionLimits,
         http_limits: HttpLimits,
-        room_bytes: int,
+        memory_bytes_max: int,
         turn_ms_max: float,
         allowed_hosts: re.Pattern[bytes] | None,
     ) -> None:
         super().__init__(
             name=name,
             limits=limits,
-            room_bytes=room_bytes,
+            memory_bytes_max=memory_bytes_max,
             turn_ms_max=turn_ms_max,
             too_many=_TOO_MANY,
             too_slow=_TOO_SLOW,
@@ -117,7 +117,7 @@ class _Conversation:
     async def run(self) -> None:
         """Read and answer in turn: the server stops reading if the peer does not read answers."""
         connection, protocol, server = self._connection, self._protocol, self._server
-        cover = connection.share.cover
+        reserve = connection.reservation.reserve
         while not protocol.closed:
             if not protocol.receiving:
                 if server.is_draining:
@@ -131,11 +131,11 @@ class _Conversation:
                 return
             protocol.receive_data(data)
             held = protocol.bytes_held
-            if not cover(held) and not connection.cover(held):
+            if not reserve(held) and not connection.reserve(held):
                 await self._refuse_to_hold()
                 return
             await self._answer_all()
-            while connection.admission.is_put_off:
+            while connection.admission.is_deferred:
                 await connection.pause()
                 await self._answer_all()
         await send_last(self._stream, b"")
@@ -154,7 +154,7 @@ class _Conversation:
         size = 0
         connection, protocol = self._connection, self._protocol
         admission = connection.admission
-        while not admission.is_put_off and (event := protocol.next_event()) is not None:
+        while not admission.is_deferred and (event := protocol.next_event()) is not None:
             if isinstance(event, Pause):
                 if connection.phase is not _RECEIVING:
                     connection.enter(_RECEIVING)
@@ -176,7 +176,7 @@ class _Conversation:
         connection.phase = _SENDING
         connection.since = self._server.next_sweep
         await self._stream.send_all(b"".join(answers))
-        connection.share.cover(self._protocol.bytes_held)
+        connection.reservation.reserve(self._protocol.bytes_held)
 
     async def _answer(self, event: Request | BadRequest | Interim) -> bytes:
         server, connection, protocol = self._server, self._connection, self._protocol
@@ -198,7 +198,9 @@ class _Conversation:
             if not connection.is_established and response.status < _FIRST_ERROR_STATUS:
                 server.establish(connection)
             size = len(response.body)
-            if not connection.share.cover_answer(size) and not connection.cover_answer(size):
+            if not connection.reservation.reserve_answer(size) and not connection.reserve_answer(
+                size
+            ):
                 server.statistics.requests_refused += 1
                 response = _NO_ROOM
             return protocol.send(response, close=server.is_draining)

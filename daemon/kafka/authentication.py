@@ -58,7 +58,7 @@ class SaslExchange:
         """True if the connection must be closed once its last request is answered."""
         return self._state is _State.FAILED
 
-    def tell_versions(self) -> ErrorCode:
+    def accept_versions_request(self) -> ErrorCode:
         """Return the error with which to answer a valid ApiVersions request.
 
         Raises:

@@ -76,7 +76,7 @@ class ClusterHandlers:
         self._image = image
         self._cluster = cluster
 
-    async def tell_metadata(self, request: KafkaRequest, context: RequestContext) -> Answer:
+    async def answer_metadata(self, request: KafkaRequest, context: RequestContext) -> Answer:
         asked = await read_body(request)
         meant = await finish_in_turns(_meant(request.api_version, asked.topics or ()))
         if meant is None:

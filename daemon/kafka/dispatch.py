@@ -69,7 +69,7 @@ class KafkaHandlers:
         quorum = QuorumHandler(authorizer, cluster, leadership)
         envelopes = EnvelopeHandler(authorizer, self._handle)
         self._handlers: Final[Mapping[ApiKey, _Handler]] = {
-            ApiKey.METADATA: _Handler(whole.tell_metadata, whole.refuse_metadata),
+            ApiKey.METADATA: _Handler(whole.answer_metadata, whole.refuse_metadata),
             ApiKey.FIND_COORDINATOR: _Handler(
                 whole.find_coordinator, whole.refuse_find_coordinator
             ),

@@ -84,12 +84,15 @@ class KafkaListener(ConnectionServer):
         users: PlainUsers | None,
         limits: ConnectionLimits,
         request_bytes_max: int,
-        room_bytes: int,
+        memory_bytes_max: int,
         is_super_user: Callable[[str], bool],
         is_controller: bool = False,
     ) -> None:
         super().__init__(
-            name=name, limits=limits, room_bytes=room_bytes, requires_login=users is not None
+            name=name,
+            limits=limits,
+            memory_bytes_max=memory_bytes_max,
+            requires_login=users is not None,
         )
         self.apis: Final = served_apis(is_controller=is_controller)
         self.statistics: KafkaStatistics = KafkaStatistics()
@@ -121,7 +124,7 @@ class KafkaListener(ConnectionServer):
         if request.api_key not in _LISTING_APIS:
             return await self._handlers.answer(request, session)
         async with self._listing:
-            if connection.has_gone:
+            if connection.is_disconnected:
                 raise trio.BrokenResourceError
             return await self._handlers.answer(request, session)
 
@@ -165,7 +168,7 @@ class _Conversation:
             return unsupported_api_versions(request)
         match request.api_key:
             case ApiKey.API_VERSIONS:
-                body = await self._tell_versions(request)
+                body = await self._answer_api_versions(request)
             case ApiKey.SASL_HANDSHAKE:
                 asked = await read_body(request)
                 chosen = self._sasl.choose_mechanism(asked.mechanism, request.api_version)
@@ -188,11 +191,11 @@ class _Conversation:
             self._listener.establish(self._connection)
         return frame_response(request, body)
 
-    async def _tell_versions(self, request: KafkaRequest) -> list[Piece]:
+    async def _answer_api_versions(self, request: KafkaRequest) -> list[Piece]:
         asked = await read_body(request)
         error = ErrorCode.INVALID_REQUEST
         if _names_software(asked):
-            error = self._sasl.tell_versions()
+            error = self._sasl.accept_versions_request()
             await self._note_login()
         return await write_body(request, _api_versions(self._listener.apis, error))
 
@@ -223,7 +226,7 @@ class _Conversation:
         """Send chunks one after the other, small ones together; the list is used up.
 
         Raises:
-            NoRoomError: the memory budget for answers that clients have yet to read is exhausted.
+            MemoryBudgetError: answers that clients have yet to read hold the whole budget.
         """
         self._connection.hold_answer(sum(map(len, pieces)))
         together = bytearray()

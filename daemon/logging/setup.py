@@ -9,7 +9,7 @@ Source: sd-daemon(3); systemd.exec(5), JOURNAL_STREAM.
 
 from __future__ import annotations
 
-import encodings.unicode_escape  # noqa: F401 - `shown` needs it where no file can be opened
+import encodings.unicode_escape  # noqa: F401 - `escape_line` needs it where no file can be opened
 import json
 import logging
 import os
@@ -66,7 +66,7 @@ class LineFormatter(logging.Formatter):
     def _text(self, record: logging.LogRecord, message: str, exception: str) -> str:
         time = "" if self.is_journal else f"{self.formatTime(record)} "
         worker = "" if self._worker is None else f" worker {self._worker}"
-        event = shown(f"{message}\n{exception}" if exception else message)
+        event = escape_line(f"{message}\n{exception}" if exception else message)
         return f"{time}{record.levelname} {record.name}{worker}: {event}"
 
     def _json(self, record: logging.LogRecord, message: str, exception: str) -> str:
@@ -85,7 +85,7 @@ class LineFormatter(logging.Formatter):
     def fault(self, text: str) -> str:
         """Return the line of a fault that ends the process; as text it is the command's own."""
         if self.format_as is LogFormat.TEXT:
-            line = shown(f"authorizerd: {text}")
+            line = escape_line(f"authorizerd: {text}")
             return f"<{_priority(logging.CRITICAL)}>{line}" if self.is_journal else line
         record = logging.LogRecord(
             "authorizerd", logging.CRITICAL, __file__, 0, "%s", (text,), None
@@ -93,7 +93,7 @@ class LineFormatter(logging.Formatter):
         return self.format(record)
 
 
-def shown(text: str) -> str:
+def escape_line(text: str) -> str:
     """Return ``text`` as one line of bounded length, with unprintable characters escaped."""
     text = _cut(text, _TEXT_CHARACTERS_MAX)
     if not text.isprintable():
@@ -168,7 +168,7 @@ def _report_defect(
     sys.__excepthook__(kind, error, traceback)
 
 
-def take_log_format(format_as: LogFormat) -> None:
+def set_log_format(format_as: LogFormat) -> None:
     """Write lines of this format from now on."""
     for handler in _handlers():
         handler.formatter.format_as = format_as

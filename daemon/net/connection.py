@@ -16,9 +16,9 @@ import trio
 
 from authorizerd.acl.hosts import host_address
 from authorizerd.config.bounds import FREE_BYTES, RECEIVE_BYTES
-from authorizerd.daemon.errors import NoRoomError
+from authorizerd.daemon.errors import MemoryBudgetError
 from authorizerd.daemon.net.load_shedding import PAUSE_SECONDS, Admission
-from authorizerd.daemon.net.memory_budget import Share
+from authorizerd.daemon.net.memory_budget import Reservation
 from authorizerd.daemon.net.socket_stream import SocketStream
 
 if TYPE_CHECKING:
@@ -62,8 +62,8 @@ class Connection:
         "is_confined",
         "is_established",
         "phase",
+        "reservation",
         "scope",
-        "share",
         "since",
         "stream",
     )
@@ -79,8 +79,8 @@ class Connection:
         self._socket = stream.socket if isinstance(stream, trio.SocketStream) else None
         self.stream = SocketStream(stream) if isinstance(stream, trio.SocketStream) else stream
         self.address = None if self._socket is None else peer_address(self._socket)
-        self.share = Share(server.room)
-        self.admission = Admission(server.clock)
+        self.reservation = Reservation(server.memory)
+        self.admission = Admission(server.load_shedder)
         self.scope = trio.CancelScope()
         self.phase = Phase.IDLE
         self.accepted_at = self.since = server.next_sweep
@@ -113,9 +113,9 @@ class Connection:
             bytes_left: how many bytes of an incomplete request are already held.
 
         Raises:
-            NoRoomError: the memory budget is exhausted.
+            MemoryBudgetError: the memory budget is exhausted.
         """
-        self.share.cover(bytes_left)
+        self.reservation.reserve(bytes_left)
         if not bytes_left:
             if self._server.is_draining:
                 return b""
@@ -126,13 +126,13 @@ class Connection:
         data = bytes(await self.stream.receive_some(size))
         if not bytes_left:
             self.enter(Phase.RECEIVING)
-        if not self.cover(bytes_left + len(data)):
+        if not self.reserve(bytes_left + len(data)):
             raise self._refuse(f"a request of {bytes_left + len(data)} bytes or more")
         return data
 
     async def pause(self) -> None:
         """Wait before reading on from a connection that was refused for overload."""
-        self.admission.is_put_off = False
+        self.admission.is_deferred = False
         if self._server.is_draining:
             return
         self.enter(Phase.IDLE)
@@ -143,37 +143,39 @@ class Connection:
         await self.stream.send_all(data)
         self.phase = Phase.ANSWERING
 
-    def cover(self, size: int) -> bool:
+    def reserve(self, size: int) -> bool:
         """Hold ``size`` bytes; if the budget is exhausted, stalled connections are ended for it."""
-        share = self.share
-        return share.cover(size) or self._server.make_room(self, partial(share.cover, size))
+        reservation = self.reservation
+        return reservation.reserve(size) or self._server.free_memory(
+            self, partial(reservation.reserve, size)
+        )
 
     def keep(self, bytes_left: int) -> None:
         """Hold only the bytes that are still to be answered."""
-        self.share.cover(bytes_left)
+        self.reservation.reserve(bytes_left)
 
     def hold_answer(self, size: int) -> None:
         """Hold ``size`` bytes of an answer in addition, until ``keep``.
 
         Raises:
-            NoRoomError: the memory budget is exhausted.
+            MemoryBudgetError: the memory budget is exhausted.
         """
-        if not self.cover_answer(size):
+        if not self.reserve_answer(size):
             raise self._refuse(f"an answer of {size} bytes")
 
-    def cover_answer(self, size: int) -> bool:
+    def reserve_answer(self, size: int) -> bool:
         """Hold ``size`` bytes of an answer in addition; like ``cover`` otherwise."""
-        share = self.share
-        if share.cover_answer(size):
+        reservation = self.reservation
+        if reservation.reserve_answer(size):
             return True
-        return self._server.make_room(self, partial(share.cover_answer, size))
+        return self._server.free_memory(self, partial(reservation.reserve_answer, size))
 
-    def _refuse(self, what: str) -> NoRoomError:
+    def _refuse(self, what: str) -> MemoryBudgetError:
         self._server.statistics.requests_refused += 1
-        return NoRoomError(f"there is no room for {what}")
+        return MemoryBudgetError(f"there is no room for {what}")
 
     @property
-    def has_gone(self) -> bool:
+    def is_disconnected(self) -> bool:
         """True if the peer has ended or reset the connection, even if its requests are unread.
 
         A peer that has only stopped sending looks the same and counts as gone, as in Kafka.

@@ -27,8 +27,8 @@ from authorizerd.daemon.errors import ClosingError
 from authorizerd.daemon.net.accepting import accept_all
 from authorizerd.daemon.net.connection import Connection, Ending, Phase
 from authorizerd.daemon.net.connection_limits import ConnectionLimits
-from authorizerd.daemon.net.load_shedding import TurnClock
-from authorizerd.daemon.net.memory_budget import RequestRoom
+from authorizerd.daemon.net.load_shedding import LoadShedder
+from authorizerd.daemon.net.memory_budget import MemoryBudget
 from authorizerd.daemon.net.socket_stream import send_last
 from authorizerd.protocol.errors import DecodeError
 
@@ -67,7 +67,7 @@ class ConnectionServer(ABC):
     Timeouts add no cost to a request: one task checks all connections four times a second.
 
     Args:
-        room_bytes: how much memory all connections together may hold for requests and answers.
+        memory_bytes_max: limit of the memory that all connections hold for requests and answers.
         turn_ms_max: how many milliseconds of work may precede a request in its turn of the loop.
             Requests above this limit are refused. `inf` disables the limit.
         too_many: what a connection above the limit receives before it is closed.
@@ -82,7 +82,7 @@ class ConnectionServer(ABC):
         *,
         name: str,
         limits: ConnectionLimits,
-        room_bytes: int,
+        memory_bytes_max: int,
         turn_ms_max: float = math.inf,
         too_many: bytes = b"",
         too_slow: bytes = b"",
@@ -90,11 +90,11 @@ class ConnectionServer(ABC):
     ) -> None:
         self.name: Final = name
         self.limits = limits
-        self.room: Final = RequestRoom(room_bytes)
-        self.clock: Final = TurnClock(turn_ms_max)
+        self.memory: Final = MemoryBudget(memory_bytes_max)
+        self.load_shedder: Final = LoadShedder(turn_ms_max)
         self.next_sweep = math.inf
         self.is_draining = False
-        self._has_clock = turn_ms_max < math.inf
+        self._sheds_load = turn_ms_max < math.inf
         self._too_many = too_many
         self._too_slow = too_slow
         self._requires_login = requires_login
@@ -134,7 +134,7 @@ class ConnectionServer(ABC):
             self.next_sweep = trio.current_time() + SWEEP_SECONDS
             nursery.start_soon(self._sweep)
             task_status.started()
-            with self.clock.running() if self._has_clock else nullcontext():
+            with self.load_shedder.running() if self._sheds_load else nullcontext():
                 with self._accepting:
                     async with trio.open_nursery() as accepting:
                         for listener in listeners:
@@ -293,13 +293,13 @@ class ConnectionServer(ABC):
             and connection.since + least <= trio.current_time()
         )
 
-    def make_room(self, newcomer: Connection, hold: Callable[[], bool]) -> bool:
+    def free_memory(self, newcomer: Connection, hold: Callable[[], bool]) -> bool:
         """End stalled connections that hold memory until ``hold`` succeeds; return its result."""
         holders = [
             connection
             for connection in chain(islice(self._unestablished, _LOOKED_AT_MAX), self._idle)
             if connection is not newcomer
-            and connection.share.has_taken
+            and connection.reservation.exceeds_free_bytes
             and self._is_stalled(connection)
         ]
         for connection in holders:
@@ -314,7 +314,7 @@ class ConnectionServer(ABC):
         self._remove(connection)
 
     def _remove(self, connection: Connection) -> None:
-        connection.share.cover(0)
+        connection.reservation.reserve(0)
         if connection not in self._open:
             return
         del self._open[connection]

@@ -21,7 +21,7 @@ short enough that a client which asks seldom, and was refused because of others,
 """
 
 
-class TurnClock(trio.abc.Instrument):
+class LoadShedder(trio.abc.Instrument):
     """Measure the work of the current turn of the event loop.
 
     Args:
@@ -36,7 +36,7 @@ class TurnClock(trio.abc.Instrument):
         self._began_ns = time.thread_time_ns()
 
     @property
-    def is_overdue(self) -> bool:
+    def is_overloaded(self) -> bool:
         """Return True if requests that are ready now have waited for more work than allowed."""
         return time.thread_time_ns() - self._began_ns > self._turn_ns_max
 
@@ -53,15 +53,15 @@ class TurnClock(trio.abc.Instrument):
 class Admission:
     """Decide whether one connection's next request is admitted or deferred.
 
-    ``is_put_off`` is set with a refusal; the caller clears it after the pause.
+    ``is_deferred`` is set with a refusal; the caller clears it after the pause.
     """
 
-    __slots__ = ("_clock", "_was_refused", "is_put_off")
+    __slots__ = ("_load_shedder", "_was_refused", "is_deferred")
 
-    def __init__(self, clock: TurnClock) -> None:
-        self._clock = clock
+    def __init__(self, load_shedder: LoadShedder) -> None:
+        self._load_shedder = load_shedder
         self._was_refused = False
-        self.is_put_off = False
+        self.is_deferred = False
 
     def admits(self, *, has_sent_more: bool) -> bool:
         """Return True if the next request is admitted.
@@ -72,8 +72,8 @@ class Admission:
         Args:
             has_sent_more: True if more of the connection is waiting to be read.
         """
-        is_refused = self._clock.is_overdue
+        is_refused = self._load_shedder.is_overloaded
         if is_refused:
-            self.is_put_off = self._was_refused or has_sent_more
+            self.is_deferred = self._was_refused or has_sent_more
         self._was_refused = is_refused
         return not is_refused

@@ -14,49 +14,51 @@ from typing import Final
 from authorizerd.config.bounds import FREE_BYTES
 
 
-class RequestRoom:
+class MemoryBudget:
+    """How much memory the connections of one endpoint may hold, and how much they do."""
+
     def __init__(self, bytes_max: int) -> None:
         self.bytes_max: Final = bytes_max
         self.bytes_held = 0
 
 
-class Share:
-    """One connection's reservation; its first few bytes are free."""
+class Reservation:
+    """The memory that one connection reserves; its first FREE_BYTES are free."""
 
-    __slots__ = ("_room", "_taken", "size")
+    __slots__ = ("_budget", "_reserved", "size")
 
-    def __init__(self, room: RequestRoom) -> None:
-        self._room = room
-        self._taken = 0
+    def __init__(self, budget: MemoryBudget) -> None:
+        self._budget = budget
+        self._reserved = 0
         self.size = 0
 
     @property
-    def has_taken(self) -> bool:
+    def exceeds_free_bytes(self) -> bool:
         """True if it has reserved memory beyond its free bytes."""
-        return self._taken > 0
+        return self._reserved > 0
 
-    def cover(self, size: int) -> bool:
+    def reserve(self, size: int) -> bool:
         """Hold ``size`` bytes from now on if the budget allows; else hold as many as before.
 
         Return False if it does not. Holding fewer bytes always succeeds.
         """
-        return self._hold(size, self._room.bytes_max)
+        return self._hold(size, self._budget.bytes_max)
 
-    def cover_answer(self, size: int) -> bool:
+    def reserve_answer(self, size: int) -> bool:
         """Hold ``size`` bytes in addition if any budget is left; one answer may exceed the bound.
 
         Otherwise an answer larger than the whole budget could never be sent.
         """
-        return self._hold(self.size + size, self._room.bytes_max + size)
+        return self._hold(self.size + size, self._budget.bytes_max + size)
 
     def _hold(self, size: int, bytes_max: int) -> bool:
-        taken = size - FREE_BYTES if size > FREE_BYTES else 0
-        more = taken - self._taken
+        reserved = size - FREE_BYTES if size > FREE_BYTES else 0
+        more = reserved - self._reserved
         if more:
-            room = self._room
-            if more > 0 and room.bytes_held + more > bytes_max:
+            budget = self._budget
+            if more > 0 and budget.bytes_held + more > bytes_max:
                 return False
-            room.bytes_held += more
-            self._taken = taken
+            budget.bytes_held += more
+            self._reserved = reserved
         self.size = size
         return True

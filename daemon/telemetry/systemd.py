@@ -53,11 +53,11 @@ class ServiceManager:
         self._unsent: deque[str] = deque(maxlen=MESSAGES_MAX)
         self._readiness: Readiness | None = None
         self._status = ""
-        self._deed = ""
+        self._phase = ""
         self._is_failing = False
         self._is_serving = False
 
-    async def keep_told(
+    async def run(
         self,
         readiness: Readiness,
         *,
@@ -77,10 +77,10 @@ class ServiceManager:
             self._beat(feeds=beat % beats == 0)
             await trio.sleep(min(STATUS_SECONDS, between / beats))
 
-    def tell_ready(self) -> None:
+    def report_ready(self) -> None:
         """Report that the ACLs are loaded and every endpoint listens."""
         self._is_serving = True
-        self._tell("READY=1", self._new_status())
+        self._notify("READY=1", self._new_status())
 
     @contextmanager
     def reloading(self) -> Iterator[None]:
@@ -92,15 +92,15 @@ class ServiceManager:
             yield
             return
         now_us = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000
-        self._deed = "reloading"
-        self._tell("RELOADING=1", f"MONOTONIC_USEC={now_us}", self._new_status())
+        self._phase = "reloading"
+        self._notify("RELOADING=1", f"MONOTONIC_USEC={now_us}", self._new_status())
         yield
-        self._deed = ""
-        self._tell("READY=1", self._new_status())
+        self._phase = ""
+        self._notify("READY=1", self._new_status())
 
-    def tell_stopping(self) -> None:
-        self._deed = "draining"
-        self._tell("STOPPING=1", self._new_status())
+    def report_stopping(self) -> None:
+        self._phase = "draining"
+        self._notify("STOPPING=1", self._new_status())
 
     def close(self) -> None:
         if self._socket is not None:
@@ -118,16 +118,16 @@ class ServiceManager:
         if self._readiness is not None and not self._readiness.is_loaded:
             said.append(f"EXTEND_TIMEOUT_USEC={EXTENSION_SECONDS * 1_000_000}")
         if said:
-            self._tell(*said)
+            self._notify(*said)
 
     def _text(self) -> str:
-        return self._deed or ("" if self._readiness is None else self._readiness.text)
+        return self._phase or ("" if self._readiness is None else self._readiness.text)
 
     def _new_status(self) -> str:
         self._status = self._text()
         return f"STATUS={self._status}"
 
-    def _tell(self, *lines: str) -> None:
+    def _notify(self, *lines: str) -> None:
         self._unsent.append("\n".join(lines))
         self._send_unsent()
 

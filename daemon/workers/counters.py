@@ -60,7 +60,7 @@ class Totals:
     def __init__(self) -> None:
         self._dead: Counter[str] = Counter()
 
-    def bury(self, counters: Mapping[str, int]) -> None:
+    def retire(self, counters: Mapping[str, int]) -> None:
         """Keep the counts of a worker that has ended."""
         self._dead.update(
             {name: count for name, count in counters.items() if not name.endswith(_OF_THE_LIVING)}

@@ -39,10 +39,10 @@ RECEIVE_BYTES: Final = 64 * 1024
 class Follower(Protocol):
     """The parts of a worker, beside its applier, that carry out orders."""
 
-    def take_settings(self, texts: Mapping[str, str]) -> None:
+    def apply_settings(self, texts: Mapping[str, str]) -> None:
         """Apply the settings."""
 
-    async def take_files(self, files: Files) -> None:
+    async def apply_files(self, files: Files) -> None:
         """Apply the content of the files."""
 
     async def listen(self) -> None:
@@ -95,9 +95,9 @@ class FeedSource:
                         if not await _apply(order, applier, snapshot):
                             continue
                     case TakeSettings(_, texts):
-                        follower.take_settings(texts)
+                        follower.apply_settings(texts)
                     case TakeFiles(_, files):
-                        await follower.take_files(files)
+                        await follower.apply_files(files)
                     case Report():
                         counters = follower.counters()
                     case Listen():

@@ -128,7 +128,7 @@ class WorkerLink:
         self.last_number = ordered.number
         self._changes_waiting += ordered.changes
         if self._changes_waiting > CHANGES_WAITING_MAX:
-            self.take_out("too many changes wait for it")
+            self.kill("too many changes wait for it")
             return
         self._outbox.append(ordered)
         self._arrived.set()
@@ -137,7 +137,7 @@ class WorkerLink:
         """Return once the worker has done all orders up to ``number``, or has ended."""
         await self._done.wait_until(lambda done: done >= number)
 
-    def take_out(self, reason: str) -> None:
+    def kill(self, reason: str) -> None:
         """Have the worker killed."""
         self._reason = reason
         self._alive.cancel()
@@ -191,7 +191,7 @@ class WorkerLink:
         except trio.BrokenResourceError:
             pass
         except DecodeError as error:
-            self.take_out(str(error))
+            self.kill(str(error))
 
     def _take(self, done: Done) -> None:
         while self._sent and self._sent[0].number <= done.number:
@@ -223,4 +223,4 @@ class WorkerLink:
             if self._sent and self._sent[0].number != self._drain_number:
                 waited = trio.current_time() - self._progress_time
                 if waited > (self._timeout if self.is_loaded else LOADING_SECONDS_MAX):
-                    self.take_out(f"it has done nothing for {waited:.1f} s")
+                    self.kill(f"it has done nothing for {waited:.1f} s")

@@ -127,20 +127,20 @@ class WorkerPool:
         for link, number in waited_for:
             await link.wait_until_done(number)
 
-    def take_settings(self, texts: Mapping[str, str]) -> None:
+    def apply_settings(self, texts: Mapping[str, str]) -> None:
         """Apply these settings in every current and future worker."""
         self._texts = dict(texts)
         for link in self._links:
             link.order(lambda number: TakeSettings(number, self._texts))
 
-    def read_anew(self) -> Callable[[], None]:
+    def prepare_reload(self) -> Callable[[], None]:
         """Return a function that sends the files' content, as then in force, to every worker."""
 
-        def put_in_force() -> None:
+        def apply() -> None:
             for link in self._links:
                 self._order_files(link)
 
-        return put_in_force
+        return apply
 
     def _order_files(self, link: WorkerLink) -> None:
         link.order(lambda number: TakeFiles(number, self._files()))
@@ -201,7 +201,7 @@ class WorkerPool:
         finally:
             if link in self._links:
                 self._links.remove(link)
-            self._totals.bury(link.counters)
+            self._totals.retire(link.counters)
             self._notice_change()
         return reason
 
@@ -237,4 +237,4 @@ class WorkerPool:
         with trio.move_on_after((self.drain_timeout_ms + self._timeout_ms) / 1000):
             await self._changes.wait_until(lambda _: not self._links)
         for link in self._links:
-            link.take_out("it does not end")
+            link.kill("it does not end")

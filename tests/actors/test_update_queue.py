@@ -90,10 +90,10 @@ class Running:
             self.applier.cluster,
             requests_max=requests_max,
             new_id=lambda: next(ids).to_bytes(16, "big"),
-            settle=self._settle,
+            collect_garbage=self._collect_garbage,
         )
 
-    def _settle(self) -> None:
+    def _collect_garbage(self) -> None:
         self.settled += 1
 
     @property

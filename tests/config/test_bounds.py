@@ -9,11 +9,11 @@ from authorizerd.config.bounds import (
     RECEIVE_BYTES,
     RESERVED_CONNECTIONS,
     STREAM_GROWTH,
-    kafka_room_bytes,
+    kafka_memory_bytes,
     listener_connections_max,
     memory_bound_bytes,
     memory_bounds,
-    stream_room_bytes,
+    stream_memory_bytes,
 )
 from authorizerd.config.configuration import Configuration, parse
 
@@ -64,8 +64,8 @@ def test_no_stream_takes_no_memory() -> None:
 def test_an_endpoint_has_room_for_its_largest_request() -> None:
     """Kafka's usual socket.request.max.bytes alone makes the room larger."""
     usual = configured("socket.request.max.bytes=104857600")
-    assert kafka_room_bytes(usual) == 104857600 + RECEIVE_BYTES
-    assert stream_room_bytes(usual) == 16 * MIB
+    assert kafka_memory_bytes(usual) == 104857600 + RECEIVE_BYTES
+    assert stream_memory_bytes(usual) == 16 * MIB
 
 
 def test_room_counts_as_what_it_grows_to() -> None:

@@ -20,7 +20,7 @@ from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.actors.audit_log import AuditEvent, AuditLog
 from authorizerd.actors.published import Published
 from authorizerd.actors.standard_authorizer import StandardAuthorizer
-from authorizerd.daemon.decisions.callers import Asker, Askers
+from authorizerd.daemon.decisions.callers import Caller, Callers
 
 SURFACE = "AuthZEN"
 PROXY, ROOT, OTHER = "User:a proxy", "User:root", "User:other"
@@ -107,17 +107,17 @@ class Place:
         self.file = None if folder is None else folder / "tokens"
         if self.file is not None:
             self.file.write_text(TOKENS)
-        self.askers = Askers(self.authorizer, None if self.file is None else str(self.file))
-        self.askers.read_anew()()
+        self.callers = Callers(self.authorizer, None if self.file is None else str(self.file))
+        self.callers.prepare_reload()()
 
     def rewrite_tokens(self, text: str) -> None:
         assert self.file is not None
         self.file.write_text(text)
 
-    def asker(self, name: str) -> Asker:
-        asker = self.askers.identify(f"{name}.secret", SURFACE)
-        assert asker is not None
-        return asker
+    def caller(self, name: str) -> Caller:
+        caller = self.callers.identify(f"{name}.secret", SURFACE)
+        assert caller is not None
+        return caller
 
     def may_ask_about(self, name: str, principal: str) -> bool:
-        return self.asker(name).may_ask_about(principal, self.authorizer.newest())
+        return self.caller(name).may_ask_about(principal, self.authorizer.newest())

@@ -110,10 +110,10 @@ class FakeWorker(Follower, WorkerProcess):
                 await self.stream.aclose()
             self.ended.set()
 
-    def take_settings(self, texts: Mapping[str, str]) -> None:
+    def apply_settings(self, texts: Mapping[str, str]) -> None:
         self.settings = dict(texts)
 
-    async def take_files(self, files: Files) -> None:
+    async def apply_files(self, files: Files) -> None:
         self.files.append(files)
 
     async def listen(self) -> None:

@@ -34,7 +34,7 @@ def new_server(
     *,
     max_connections: int = 10,
     body_bytes_max: int = 1000,
-    room_bytes: int = ROOM_BYTES,
+    memory_bytes_max: int = ROOM_BYTES,
     turn_ms_max: float = math.inf,
 ) -> HttpServer:
     return HttpServer(
@@ -48,7 +48,7 @@ def new_server(
             drain_timeout_s=DRAIN_TIMEOUT_S,
         ),
         http_limits=HttpLimits(body_bytes_max=body_bytes_max),
-        room_bytes=room_bytes,
+        memory_bytes_max=memory_bytes_max,
         turn_ms_max=turn_ms_max,
         allowed_hosts=LOOPBACK_HOSTS,
     )

@@ -176,7 +176,7 @@ async def start(
     handlers: Handlers | None = None,
     *,
     users: PlainUsers | None = None,
-    room_bytes: int = 2 * REQUEST_BYTES_MAX,
+    memory_bytes_max: int = 2 * REQUEST_BYTES_MAX,
     max_connections: int = 10,
     reserved: int = 0,
     login_timeout_ms: int = ENOUGH_S * 1000,
@@ -189,7 +189,7 @@ async def start(
         handlers=handlers or free_echo(),
         users=users,
         request_bytes_max=REQUEST_BYTES_MAX,
-        room_bytes=room_bytes,
+        memory_bytes_max=memory_bytes_max,
         limits=ConnectionLimits(
             connections_max=max_connections + reserved,
             reserved=reserved,

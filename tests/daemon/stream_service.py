@@ -31,15 +31,15 @@ def new_server(
     place: Place,
     *,
     max_connections: int = 10,
-    room_bytes: int = 4 * FRAME_BYTES_MAX,
+    memory_bytes_max: int = 4 * FRAME_BYTES_MAX,
     turn_ms_max: float = math.inf,
 ) -> StreamServer:
     return StreamServer(
         name="decision_stream",
         decider=place.authorizer,
-        askers=place.askers,
+        callers=place.callers,
         frame_bytes_max=FRAME_BYTES_MAX,
-        room_bytes=room_bytes,
+        memory_bytes_max=memory_bytes_max,
         turn_ms_max=turn_ms_max,
         offset_timeout_ms=OFFSET_TIMEOUT_S * 1000,
         limits=ConnectionLimits(

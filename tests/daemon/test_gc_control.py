@@ -45,21 +45,21 @@ def test_what_was_settled_is_not_looked_at_again() -> None:
     collector = Collector()
     loaded: list[object] = []
     assert is_looked_at(loaded)
-    collector.settle()
+    collector.collect_garbage()
     assert not is_looked_at(loaded)
     changed: list[object] = []
-    collector.settle()
+    collector.collect_garbage()
     assert not is_looked_at(changed)
 
 
 def test_cycles_are_collected_before_what_is_new_is_frozen() -> None:
     """Garbage that is frozen would never be freed."""
     collector = Collector()
-    collector.settle()
+    collector.collect_garbage()
     with automatic_collection_off():
         frozen = gc.get_freeze_count()
         make_cycles()
-        collector.settle()
+        collector.collect_garbage()
         assert gc.get_freeze_count() - frozen < CONTAINERS_MIN / 2
 
 
@@ -68,7 +68,7 @@ async def test_cycles_are_collected_though_nothing_changes(
 ) -> None:
     """A collection runs every 50 ms if there is enough to collect."""
     collector = Collector()
-    collector.settle()
+    collector.collect_garbage()
     with automatic_collection_off():
         async with trio.open_nursery() as nursery:
             nursery.start_soon(collector.run)

@@ -15,7 +15,7 @@ from authorizerd.acl.model import Operation
 from authorizerd.config.bounds import ANSWERS_AT_ONCE_MAX, FREE_BYTES
 from authorizerd.daemon.decisions.stream_server import NO_CORRELATION_ID
 from authorizerd.daemon.net.connection import LOGIN_BYTES_MAX
-from authorizerd.daemon.net.load_shedding import PAUSE_SECONDS, TurnClock
+from authorizerd.daemon.net.load_shedding import PAUSE_SECONDS, LoadShedder
 from authorizerd.protocol.decisions.stream import Answer
 from authorizerd.protocol.http.messages import Request, Response
 from authorizerd.protocol.kafka.error_codes import ErrorCode
@@ -41,7 +41,7 @@ class Overload:
 @pytest.fixture
 def overload(monkeypatch: pytest.MonkeyPatch) -> Overload:
     said = Overload()
-    monkeypatch.setattr(TurnClock, "is_overdue", property(lambda _: said.is_there))
+    monkeypatch.setattr(LoadShedder, "is_overdue", property(lambda _: said.is_there))
     return said
 
 
@@ -131,7 +131,7 @@ async def test_http_does_not_wait_out_a_pause_to_drain(
 
 async def test_http_refuses_what_it_has_no_room_for(nursery: trio.Nursery) -> None:
     """The second half-sent request exceeds the budget; once the first is answered, it fits."""
-    server = http_service.new_server(body_bytes_max=HALF, room_bytes=ROOM_BYTES)
+    server = http_service.new_server(body_bytes_max=HALF, memory_bytes_max=ROOM_BYTES)
     listener = await start_in_memory(nursery, server)
     first, second = listener.connect(), listener.connect()
     await first.send_all(post(HALF) + bytes(HALF - 1))
@@ -156,7 +156,7 @@ async def test_http_has_no_room_for_answers_that_nobody_reads(nursery: trio.Nurs
     async def answer(request: Request) -> Response:
         return Response(status=200, body=bytes(1 if request.path == "/small" else HALF))
 
-    server = http_service.new_server(answer, room_bytes=HALF // 2)
+    server = http_service.new_server(answer, memory_bytes_max=HALF // 2)
     listener = await start_in_memory(nursery, server, MemoryListener(lockstep_stream_pair))
     slow, other = listener.connect(), listener.connect()
     await slow.send_all(GET)
@@ -202,7 +202,7 @@ async def test_the_stream_refuses_what_it_has_no_room_for(
     """An incomplete frame has no number; its memory is released."""
     caplog.set_level(logging.INFO)
     place = Place(None, allow("User:alice", Operation.READ, "orders"))
-    server = stream_service.new_server(place, room_bytes=ROOM_BYTES)
+    server = stream_service.new_server(place, memory_bytes_max=ROOM_BYTES)
     listener = await stream_service.start(nursery, server)
     first, second = listener.connect(), listener.connect()
     for client in (first, second):
@@ -212,10 +212,10 @@ async def test_the_stream_refuses_what_it_has_no_room_for(
     assert await second.answer() == Answer(NO_CORRELATION_ID, TOO_MUCH, 0, b"")
     assert await second.is_closed()
     assert f"there is no room for a request of {HALF + 4} bytes or more" in caplog.text
-    assert server.room.bytes_held == HALF + 4 - FREE_BYTES
+    assert server.memory.bytes_held == HALF + 4 - FREE_BYTES
     await first.stream.aclose()
     await until(lambda: server.statistics.connections_open == 0)
-    assert (server.room.bytes_held, server.statistics.requests_refused) == (0, 1)
+    assert (server.memory.bytes_held, server.statistics.requests_refused) == (0, 1)
     nursery.cancel_scope.cancel()
 
 
@@ -241,18 +241,18 @@ async def test_a_listener_closes_on_what_it_has_no_room_for(
 ) -> None:
     """Kafka's protocol lacks this error, so only the log has the reason. Small requests go on."""
     caplog.set_level(logging.INFO)
-    service = await kafka_listener_service.start(nursery, free_echo(), room_bytes=ROOM_BYTES)
+    service = await kafka_listener_service.start(nursery, free_echo(), memory_bytes_max=ROOM_BYTES)
     first, second, small = [await service.connect() for _ in range(3)]
     large = to_echo(bytes(HALF))
     await first.send(large[:-1])
-    await until(lambda: service.listener.room.bytes_held == len(large) - 1 - FREE_BYTES)
+    await until(lambda: service.listener.memory.bytes_held == len(large) - 1 - FREE_BYTES)
     await second.send(large[:-1])
     assert await second.is_closed()
     assert f"TEST: connection closed: there is no room for a request of {HALF + 13}" in caplog.text
     await small.echo(b"small")
     await first.send(large[-1:])
     assert len(await first.receive()) == HALF + 4
-    await until(lambda: service.listener.room.bytes_held == 0)
+    await until(lambda: service.listener.memory.bytes_held == 0)
     nursery.cancel_scope.cancel()
 
 
@@ -260,15 +260,15 @@ async def test_a_listener_has_no_room_for_answers_that_nobody_reads(nursery: tri
     """One answer may exceed the bound; until it is read, the next large one is not given."""
     echo = free_echo()
     echo.answers = lambda body: body if body == b"small" else bytes(16 << 20)
-    service = await kafka_listener_service.start(nursery, echo, room_bytes=1 << 20)
+    service = await kafka_listener_service.start(nursery, echo, memory_bytes_max=1 << 20)
     slow, other, small = [await service.connect() for _ in range(3)]
     await slow.send(to_echo(b""))
-    await until(lambda: service.listener.room.bytes_held > 1 << 20)
+    await until(lambda: service.listener.memory.bytes_held > 1 << 20)
     await other.send(to_echo(b""))
     assert await other.is_closed()
     await small.echo(b"small")
     assert len(await slow.receive()) == 4 + (16 << 20)
-    await until(lambda: service.listener.room.bytes_held == 0)
+    await until(lambda: service.listener.memory.bytes_held == 0)
     assert service.listener.statistics.requests_refused == 1
     nursery.cancel_scope.cancel()
 
@@ -296,14 +296,14 @@ async def test_hello_of_more_than_its_limit_is_refused_and_takes_no_memory(
     nursery: trio.Nursery,
 ) -> None:
     """It is not answered; an incomplete hello uses only the connection's free bytes."""
-    server = stream_service.new_server(Place(None), room_bytes=1)
+    server = stream_service.new_server(Place(None), memory_bytes_max=1)
     listener = await stream_service.start(nursery, server)
     client, half = listener.connect(), listener.connect()
     await half.stream.send_all(LOGIN_BYTES_MAX.to_bytes(4, "big") + bytes(LOGIN_BYTES_MAX - 1))
     await client.stream.send_all((LOGIN_BYTES_MAX + 1).to_bytes(4, "big") + bytes(HALF))
     assert await client.is_closed()
     assert server.statistics.connections_broken == 1
-    assert (server.room.bytes_held, server.statistics.connections_open) == (0, 1)
+    assert (server.memory.bytes_held, server.statistics.connections_open) == (0, 1)
     nursery.cancel_scope.cancel()
 
 
@@ -334,7 +334,7 @@ async def test_answers_of_one_turn_are_not_held_together(nursery: trio.Nursery) 
     echo = free_echo()
     held: list[int] = []
     service = await kafka_listener_service.start(nursery, echo)
-    room = service.listener.room
+    room = service.listener.memory
 
     def answer(body: bytes) -> bytes:
         held.append(room.bytes_held)
@@ -351,7 +351,7 @@ async def test_answers_of_one_turn_are_not_held_together(nursery: trio.Nursery) 
 
 async def test_http_gives_back_what_a_lost_connection_held(nursery: trio.Nursery) -> None:
     """A client that disconnects within its request frees memory for the next one's."""
-    server = http_service.new_server(body_bytes_max=HALF, room_bytes=ROOM_BYTES)
+    server = http_service.new_server(body_bytes_max=HALF, memory_bytes_max=ROOM_BYTES)
     listener = await start_in_memory(nursery, server)
     first, second = listener.connect(), listener.connect()
     await first.send_all(post(HALF) + bytes(HALF - 1))

@@ -88,7 +88,7 @@ async def connected(
         handlers=service.handlers,
         users=USERS,
         request_bytes_max=LIMIT,
-        room_bytes=2 * LIMIT,
+        memory_bytes_max=2 * LIMIT,
         limits=ConnectionLimits(
             connections_max=10,
             login_timeout_s=60,

@@ -26,9 +26,9 @@ CHANGES: Final = 10_000
 class _Nobody(Follower):
     """Does nothing of what else a worker is told."""
 
-    def take_settings(self, texts: Mapping[str, str]) -> None: ...
+    def apply_settings(self, texts: Mapping[str, str]) -> None: ...
 
-    async def take_files(self, files: Files) -> None: ...
+    async def apply_files(self, files: Files) -> None: ...
 
     async def listen(self) -> None: ...
 
@@ -43,7 +43,7 @@ async def play_feed(meters: list[Meter]) -> list[Played]:
     ours, theirs = map(trio.SocketStream, trio.socket.socketpair())
     collector = Collector()
     feed, inbox = trio.open_memory_channel[ChangeBatch | CaughtUp](16)
-    applier = RecordApplier(inbox, settle=collector.settle)
+    applier = RecordApplier(inbox, collect_garbage=collector.collect_garbage)
     source = FeedSource(theirs)
     played: list[Played] = []
     with automatic_collection_off():

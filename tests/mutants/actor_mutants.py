@@ -12,7 +12,8 @@ ACTOR_MUTANTS: Final = (
         file="actors/update_queue.py",
         text=(
             "                plan = await finish_in_turns(\n"
-            "                    plan_creations(tail.snapshot, acls, self._new_id), self._settle\n"
+            "                    plan_creations(tail.snapshot, acls, self._new_id), "
+            "self._collect_garbage\n"
         ),
         becomes=(
             "                plan = await finish_in_turns(\n"
@@ -55,12 +56,13 @@ ACTOR_MUTANTS: Final = (
         name="creations are planned against what is published, not against the tail",
         file="actors/update_queue.py",
         text=(
-            "plan_creations(tail.snapshot, acls, self._new_id), self._settle\n"
+            "plan_creations(tail.snapshot, acls, self._new_id), self._collect_garbage\n"
             "                )\n"
             "                tail.take(plan.states)"
         ),
         becomes=(
-            "plan_creations(tail.snapshot, acls, self._new_id), self._settle\n                )"
+            "plan_creations(tail.snapshot, acls, self._new_id), "
+            "self._collect_garbage\n                )"
         ),
         found_by=(
             "tests/actors/test_update_queue.py"

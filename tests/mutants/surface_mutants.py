@@ -459,7 +459,7 @@ SURFACE_MUTANTS: Final = (
     Mutant(
         name="a token that is withdrawn goes on counting",
         file="daemon/decisions/callers.py",
-        text="if self._token not in self._askers.tokens:",
+        text="if self._token not in self._callers.tokens:",
         becomes="if self._token is None:",
         found_by=(
             "tests/daemon/decisions/test_callers.py::test_a_token_that_is_withdrawn_is_worth_nothing"

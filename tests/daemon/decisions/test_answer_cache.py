@@ -22,7 +22,7 @@ from authorizerd.daemon.decisions.answer_cache import (
     AnswerMemory,
 )
 from authorizerd.daemon.decisions.authzen import EVALUATION_PATH, EVALUATIONS_PATH, AuthZenHandler
-from authorizerd.daemon.decisions.callers import Askers
+from authorizerd.daemon.decisions.callers import Callers
 from authorizerd.protocol.decisions.authzen import Vocabulary
 from authorizerd.protocol.http.messages import Request
 from tests.actors.test_plugged_authorizer import Plug
@@ -64,7 +64,7 @@ async def ask(
 
 
 def new_handler(place: Place) -> AuthZenHandler:
-    return AuthZenHandler(place.authorizer, VOCABULARY, place.askers)
+    return AuthZenHandler(place.authorizer, VOCABULARY, place.callers)
 
 
 async def test_a_repeated_question_is_counted_and_audited_each_time() -> None:
@@ -131,7 +131,7 @@ async def test_a_plugged_in_authorizer_is_asked_each_time() -> None:
     authorizer = PluggedAuthorizer(
         plug, name="plug", snapshot=place.snapshot, on_failure=lambda error: None
     )
-    handler = AuthZenHandler(authorizer, VOCABULARY, Askers(authorizer, None))
+    handler = AuthZenHandler(authorizer, VOCABULARY, Callers(authorizer, None))
     assert (await ask(handler, evaluation("alice")))[0]["decision"] is True
     plug.answers = [False]
     assert (await ask(handler, evaluation("alice")))[0]["decision"] is False

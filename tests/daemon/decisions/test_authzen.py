@@ -14,7 +14,7 @@ from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot
 from authorizerd.actors.published import Published
 from authorizerd.actors.standard_authorizer import StandardAuthorizer
 from authorizerd.daemon.decisions.authzen import EVALUATION_PATH, EVALUATIONS_PATH, AuthZenHandler
-from authorizerd.daemon.decisions.callers import Askers
+from authorizerd.daemon.decisions.callers import Callers
 from authorizerd.protocol.decisions.authzen import Evaluation, Vocabulary, decode_evaluation
 from authorizerd.protocol.http.messages import Request, Response
 
@@ -24,7 +24,7 @@ VOCABULARY = Vocabulary({"user": "User"}, {"topic": 2})
 def new_handler(snapshot: Published[AclSnapshot | None]) -> AuthZenHandler:
     authorizer = StandardAuthorizer(snapshot, audit_log=None, now_s=lambda: 0.0)
     authorizer.configure({"super.users": "User:root"})
-    return AuthZenHandler(authorizer, VOCABULARY, Askers(authorizer, None))
+    return AuthZenHandler(authorizer, VOCABULARY, Callers(authorizer, None))
 
 
 def evaluation(name: str, count: int = 0) -> Request:

@@ -9,7 +9,7 @@ import pytest
 from authorizerd.acl.errors import NotReadyError
 from authorizerd.acl.model import PermissionType
 from authorizerd.config.errors import ConfigurationError
-from authorizerd.daemon.decisions.callers import Askers, Trusted
+from authorizerd.daemon.decisions.callers import Callers, Trusted
 from tests.daemon.decision_place import (
     OTHER,
     PROXY,
@@ -27,9 +27,9 @@ from tests.daemon.decision_place import (
 def test_without_a_tokens_file_everybody_is_trusted(token: str | bytes | None) -> None:
     """Any caller may ask about any principal, with or without a token."""
     place = Place(None)
-    asker = place.askers.identify(token, SURFACE)
-    assert isinstance(asker, Trusted)
-    assert asker.may_ask_about(PROXY, place.authorizer.newest())
+    caller = place.callers.identify(token, SURFACE)
+    assert isinstance(caller, Trusted)
+    assert caller.may_ask_about(PROXY, place.authorizer.newest())
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_with_a_tokens_file_nobody_is_trusted_without_a_token(
     token: str | bytes | None, tmp_path: Path
 ) -> None:
     """A wrong token is treated like no token."""
-    assert Place(tmp_path).askers.identify(token, SURFACE) is None
+    assert Place(tmp_path).callers.identify(token, SURFACE) is None
 
 
 def test_everybody_may_ask_about_itself_and_super_users_about_all(tmp_path: Path) -> None:
@@ -57,9 +57,9 @@ def test_cluster_action_lets_a_caller_ask_about_others(tmp_path: Path) -> None:
     place = Place(tmp_path, cluster_action(PROXY))
     assert place.may_ask_about("proxy", OTHER)
     assert not place.may_ask_about("other", PROXY)
-    asker = place.askers.identify(b"proxy.secret", SURFACE)
-    assert asker is not None
-    assert asker.may_ask_about(OTHER, place.authorizer.newest())
+    caller = place.callers.identify(b"proxy.secret", SURFACE)
+    assert caller is not None
+    assert caller.may_ask_about(OTHER, place.authorizer.newest())
 
 
 def test_a_caller_s_address_is_not_known(tmp_path: Path) -> None:
@@ -73,10 +73,10 @@ def test_a_caller_s_address_is_not_known(tmp_path: Path) -> None:
 def test_the_right_is_judged_by_the_state_of_the_question(tmp_path: Path) -> None:
     """Changes published since apply to later requests."""
     place = Place(tmp_path, cluster_action(PROXY))
-    asker, authority = place.asker("proxy"), place.authorizer.newest()
+    caller, authority = place.caller("proxy"), place.authorizer.newest()
     place.snapshot.publish(snapshot_of())
-    assert asker.may_ask_about(OTHER, authority)
-    assert not asker.may_ask_about(OTHER, place.authorizer.newest())
+    assert caller.may_ask_about(OTHER, authority)
+    assert not caller.may_ask_about(OTHER, place.authorizer.newest())
 
 
 def test_before_the_acls_are_loaded_only_super_users_may_ask_about_others(tmp_path: Path) -> None:
@@ -104,16 +104,16 @@ def test_the_right_is_audited_and_not_counted(tmp_path: Path) -> None:
 def test_a_token_that_is_withdrawn_is_worth_nothing(tmp_path: Path) -> None:
     """It becomes invalid on open connections too; a token that stays is not affected."""
     place = Place(tmp_path, cluster_action(PROXY))
-    proxy, root = place.asker("proxy"), place.asker("root")
+    proxy, root = place.caller("proxy"), place.caller("root")
     place.rewrite_tokens(entry("root", ROOT) + entry("new", OTHER))
-    put_in_force = place.askers.read_anew()
+    apply = place.callers.prepare_reload()
     assert proxy.may_ask_about(OTHER, place.authorizer.newest())
-    put_in_force()
+    apply()
     authority = place.authorizer.newest()
     assert not proxy.may_ask_about(OTHER, authority)
     assert not proxy.may_ask_about(PROXY, authority)
     assert root.may_ask_about(OTHER, authority)
-    assert place.askers.identify("proxy.secret", SURFACE) is None
+    assert place.callers.identify("proxy.secret", SURFACE) is None
     assert place.may_ask_about("new", OTHER)
 
 
@@ -122,7 +122,7 @@ def test_a_bad_file_changes_nothing(tmp_path: Path) -> None:
     place = Place(tmp_path)
     place.rewrite_tokens(entry("root", ROOT) + "nonsense")
     with pytest.raises(ConfigurationError, match=":2: "):
-        place.askers.read_anew()
+        place.callers.prepare_reload()
     assert place.may_ask_about("proxy", PROXY)
 
 
@@ -130,9 +130,9 @@ def test_before_its_text_is_in_force_no_token_is_known(tmp_path: Path) -> None:
     """A worker uses the text that its daemon has in force, even if the file has changed."""
     place = Place(tmp_path)
     place.rewrite_tokens(entry("new", OTHER))
-    worker = Askers(place.authorizer, str(place.file))
+    worker = Callers(place.authorizer, str(place.file))
     assert worker.identify("proxy.secret", SURFACE) is None
-    worker.parse(place.askers.text)()
+    worker.parse(place.callers.text)()
     assert worker.identify("proxy.secret", SURFACE) is not None
     assert worker.identify("new.secret", SURFACE) is None
 
@@ -140,14 +140,14 @@ def test_before_its_text_is_in_force_no_token_is_known(tmp_path: Path) -> None:
 def test_without_a_file_there_is_nothing_to_read_anew() -> None:
     """Callers stay trusted until a restart."""
     place = Place(None)
-    place.askers.read_anew()()
-    assert isinstance(place.askers.identify(None, SURFACE), Trusted)
+    place.callers.prepare_reload()()
+    assert isinstance(place.callers.identify(None, SURFACE), Trusted)
 
 
 def test_no_asker_shows_its_token(tmp_path: Path) -> None:
     """Nor does the object that holds all callers."""
     place = Place(tmp_path)
     hash_of_secret = TOKENS.split()[1]
-    for shown in (repr(place.asker("proxy")), repr(place.askers), repr(vars(place.askers))):
+    for shown in (repr(place.caller("proxy")), repr(place.callers), repr(vars(place.callers))):
         assert "secret" not in shown
         assert hash_of_secret not in shown

@@ -27,7 +27,7 @@ def by_principal(principal: str) -> tuple[str, dict[str, str]]:
 
 
 async def answer(place: Place, request: Request) -> Response:
-    return await OpaHandler(place.authorizer, place.askers)(request)
+    return await OpaHandler(place.authorizer, place.callers)(request)
 
 
 async def decision(place: Place, *changes: tuple[str, object]) -> bytes:

@@ -118,7 +118,7 @@ async def test_a_withdrawn_token_is_worth_nothing_on_an_open_connection(
     _, client = await connected(nursery, place, "proxy.secret")
     assert (await client.ask(about(PROXY))).decisions == ALLOWED
     place.rewrite_tokens("")
-    place.askers.read_anew()()
+    place.callers.prepare_reload()()
     refused = Answer(1, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, 0, b"")
     assert await client.ask(about(PROXY)) == refused
     nursery.cancel_scope.cancel()

@@ -94,7 +94,7 @@ async def test_a_body_larger_than_any_buffer_arrives_and_leaves_whole(
             drain_timeout_s=1,
         ),
         http_limits=HttpLimits(body_bytes_max=size),
-        room_bytes=4 * size,
+        memory_bytes_max=4 * size,
         turn_ms_max=math.inf,
         allowed_hosts=None,
     )

@@ -70,21 +70,21 @@ def test_between_mechanism_and_token_all_else_fails() -> None:
     assert exchange.has_failed
     exchange = SaslExchange(USERS)
     exchange.choose_mechanism("PLAIN", 1)
-    assert exchange.tell_versions() == ErrorCode.ILLEGAL_SASL_STATE
+    assert exchange.accept_versions_request() == ErrorCode.ILLEGAL_SASL_STATE
     assert exchange.has_failed
 
 
 def test_a_stranger_is_told_the_versions_once() -> None:
     """An authenticated client may ask again and again."""
     exchange = SaslExchange(USERS)
-    assert exchange.tell_versions() == ErrorCode.NONE
+    assert exchange.accept_versions_request() == ErrorCode.NONE
     with pytest.raises(OutOfTurnError):
-        exchange.tell_versions()
+        exchange.accept_versions_request()
     exchange.choose_mechanism("PLAIN", 1)
     exchange.authenticate(GOOD)
     for known in (exchange, SaslExchange(None)):
         for _ in range(2):
-            assert known.tell_versions() == ErrorCode.NONE
+            assert known.accept_versions_request() == ErrorCode.NONE
 
 
 def test_who_is_logged_in_stays_who_it_is() -> None:

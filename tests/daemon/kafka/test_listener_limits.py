@@ -133,7 +133,7 @@ async def test_requests_before_the_log_in_take_no_memory_from_others(
         await client.send(LOGIN_BYTES_MAX.to_bytes(4, "big") + bytes(LOGIN_BYTES_MAX - 1))
     await until(lambda: service.statistics[0] == 3)
     await (await service.connect()).log_in()
-    assert service.listener.room.bytes_held == 0
+    assert service.listener.memory.bytes_held == 0
     assert service.statistics == (4, 0)
     nursery.cancel_scope.cancel()
 

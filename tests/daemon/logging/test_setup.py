@@ -21,12 +21,12 @@ from authorizerd.daemon.logging import setup as log_output
 from authorizerd.daemon.logging.setup import (
     LINE_BYTES_MAX,
     LineFormatter,
+    escape_line,
     flush_log,
     is_journal,
     log_to_standard_error,
     report_fault,
-    shown,
-    take_log_format,
+    set_log_format,
 )
 
 FORGED = "alice\n2026-01-01 00:00:00,000 ERROR authorizerd: forged\r\x1b[2J\x85\u2028\x7f\u202e\0"
@@ -60,9 +60,9 @@ def test_odd_characters_are_escaped_without_a_free_descriptor() -> None:
     """Python loads a codec from a file, at its first use."""
     code = """
 import resource
-from authorizerd.daemon.logging.setup import shown
+from authorizerd.daemon.logging.setup import escape_line
 resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))
-print(shown("\x1b"))
+print(escape_line("\x1b"))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "\\x1b\n"
@@ -190,7 +190,7 @@ def test_why_it_ends_is_said_in_the_format_of_the_log() -> None:
         report_fault("no log")
         log_to_standard_error()
         report_fault("none")
-        take_log_format(LogFormat.JSON)
+        set_log_format(LogFormat.JSON)
         report_fault("no\nlog")
         *texts, event = standard_error.text.splitlines()
     assert texts == ["authorizerd: no log", "authorizerd: none"]
@@ -205,7 +205,7 @@ def test_a_defect_is_one_event_where_that_is_counted_on(format_as: LogFormat) ->
     error = raised("a defect")
     with own_standard_error() as standard_error:
         log_to_standard_error()
-        take_log_format(format_as)
+        set_log_format(format_as)
         sys.excepthook(type(error), error, error.__traceback__)
         text = standard_error.text
     if format_as is LogFormat.TEXT:
@@ -229,6 +229,6 @@ def test_a_flood_of_one_kind_is_bounded() -> None:
 
 def test_printable_text_is_left_as_it_is() -> None:
     """Names in any script."""
-    assert shown("Grüße an алиса") == "Grüße an алиса"
-    assert shown("a\tb") == "a\\tb"
-    assert log_output.shown("\ud800") == "\\ud800"
+    assert escape_line("Grüße an алиса") == "Grüße an алиса"
+    assert escape_line("a\tb") == "a\\tb"
+    assert log_output.escape_line("\ud800") == "\\ud800"

@@ -32,7 +32,7 @@ Stream = trio.abc.HalfCloseableStream
 class Server(ConnectionServer):
     """Echoes; HELLO establishes a connection, FAULT raises ``fault``, WAIT is answered late."""
 
-    def __init__(self, connections_max: int = 2, room_bytes: int = 1000) -> None:
+    def __init__(self, connections_max: int = 2, memory_bytes_max: int = 1000) -> None:
         super().__init__(
             name="TEST",
             limits=ConnectionLimits(
@@ -42,7 +42,7 @@ class Server(ConnectionServer):
                 idle_timeout_s=IDLE_S,
                 drain_timeout_s=1,
             ),
-            room_bytes=room_bytes,
+            memory_bytes_max=memory_bytes_max,
             too_many=b"too many",
         )
         self.statistics = ConnectionStatistics()
@@ -186,7 +186,7 @@ async def test_memory_of_a_request_that_stalls_goes_to_others(
     third = listener.connect()
     await third.send_all(half)
     assert await is_closed(holder)
-    assert server.room.bytes_held == len(half) - FREE_BYTES
+    assert server.memory.bytes_held == len(half) - FREE_BYTES
     seen = server.statistics
     assert (seen.connections_open, seen.connections_evicted, seen.requests_refused) == (1, 1, 1)
     nursery.cancel_scope.cancel()

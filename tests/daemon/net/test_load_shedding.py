@@ -7,7 +7,7 @@ import time
 import pytest
 import trio
 
-from authorizerd.daemon.net.load_shedding import TurnClock
+from authorizerd.daemon.net.load_shedding import LoadShedder
 
 TURN_MS_MAX = 50
 
@@ -20,31 +20,31 @@ def worked_ns(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return worked
 
 
-async def test_a_turn_is_overdue_once_it_has_worked_too_much(worked_ns: list[int]) -> None:
+async def test_a_turn_is_overloaded_once_it_has_worked_too_much(worked_ns: list[int]) -> None:
     """Exactly as much as a turn may do is not too much; the next turn begins anew."""
-    clock = TurnClock(TURN_MS_MAX)
-    with clock.running():
+    shedder = LoadShedder(TURN_MS_MAX)
+    with shedder.running():
         await trio.lowlevel.checkpoint()
         worked_ns[0] += TURN_MS_MAX * 1_000_000
-        assert not clock.is_overdue
+        assert not shedder.is_overloaded
         worked_ns[0] += 1
-        assert clock.is_overdue
+        assert shedder.is_overloaded
         await trio.lowlevel.checkpoint()
-        assert not clock.is_overdue
+        assert not shedder.is_overloaded
 
 
 async def test_one_that_does_not_run_is_told_of_no_turn(worked_ns: list[int]) -> None:
     """A server that has ended leaves nothing behind in the loop."""
-    clock = TurnClock(TURN_MS_MAX)
-    with clock.running():
+    shedder = LoadShedder(TURN_MS_MAX)
+    with shedder.running():
         pass
     worked_ns[0] += 2 * TURN_MS_MAX * 1_000_000
     await trio.lowlevel.checkpoint()
-    assert clock.is_overdue
+    assert shedder.is_overloaded
 
 
 def test_time_that_goes_by_is_no_work() -> None:
     """A process that was stopped for a while has nothing more to do for it."""
-    clock = TurnClock(0.5)
+    shedder = LoadShedder(0.5)
     time.sleep(0.01)
-    assert not clock.is_overdue
+    assert not shedder.is_overloaded

@@ -58,10 +58,10 @@ async def test_nobody_is_told_where_nobody_asks(nursery: trio.Nursery) -> None:
     place = Place()
     manager = ServiceManager({"WATCHDOG_USEC": "1000000"})
     with trio.fail_after(5):
-        await manager.keep_told(place.readiness)
-    manager.tell_ready()
+        await manager.run(place.readiness)
+    manager.report_ready()
     with manager.reloading():
-        manager.tell_stopping()
+        manager.report_stopping()
     manager.close()
 
 
@@ -79,7 +79,7 @@ async def test_while_it_loads_time_is_asked_for_and_no_more_once_it_is_loaded(
     place = Place()
     await place.start(nursery)
     manager = ServiceManager(environment_of(notified))
-    await nursery.start(manager.keep_told, place.readiness)
+    await nursery.start(manager.run, place.readiness)
     await trio.sleep(1.5)
     loading = {"STATUS": "loading: read up to log offset 5"}
     assert notified.receive_all() == [loading | EXTENSION, EXTENSION]
@@ -91,10 +91,10 @@ async def test_while_it_loads_time_is_asked_for_and_no_more_once_it_is_loaded(
     await trio.sleep(2)
     ready = {"STATUS": "ready: 0 ACLs at log offset 7"}
     assert notified.receive_all() == [ready]
-    manager.tell_ready()
+    manager.report_ready()
     with manager.reloading():
         await trio.sleep(2)
-    manager.tell_stopping()
+    manager.report_stopping()
     await trio.sleep(2)
     told, reloading, reloaded, stopping = notified.receive_all()
     assert (told, reloaded) == (ready | {"READY": "1"}, ready | {"READY": "1"})
@@ -117,7 +117,7 @@ async def test_the_watchdog_is_fed_twice_in_its_time(
     await place.start(nursery)
     await place.load()
     manager = ServiceManager(environment_of(notified, round(watchdog_s * 1e6)))
-    await nursery.start(manager.keep_told, place.readiness)
+    await nursery.start(manager.run, place.readiness)
     await trio.sleep(watchdog_s * 2.25)
     meals = [message for message in notified.receive_all() if MEAL.items() <= message.items()]
     assert len(meals) == 5
@@ -132,7 +132,7 @@ async def test_the_watchdog_starves_while_the_loop_is_held(
     place = Place()
     await place.start(nursery)
     manager = ServiceManager(environment_of(notified, 40_000))
-    await nursery.start(manager.keep_told, place.readiness)
+    await nursery.start(manager.run, place.readiness)
     assert "WATCHDOG" in await trio.to_thread.run_sync(notified.receive)
     notified.receive_all()
     heard: list[dict[str, str]] = []
@@ -167,7 +167,7 @@ async def test_a_watchdog_that_is_another_s_or_none_is_not_fed(
     await place.start(nursery)
     environment = environment_of(notified) | {"WATCHDOG_USEC": microseconds, "WATCHDOG_PID": pid}
     manager = ServiceManager(environment)
-    await nursery.start(manager.keep_told, place.readiness)
+    await nursery.start(manager.run, place.readiness)
     await trio.sleep(60)
     assert not any("WATCHDOG" in message for message in notified.receive_all())
     manager.close()
@@ -180,8 +180,8 @@ def test_an_address_that_nobody_can_be_told_at_is_warned_of(
 ) -> None:
     """One warning, and no other effect."""
     manager = ServiceManager({"NOTIFY_SOCKET": address})
-    manager.tell_ready()
-    manager.tell_stopping()
+    manager.report_ready()
+    manager.report_stopping()
     manager.close()
     assert len(caplog.records) == 1
 
@@ -196,8 +196,8 @@ async def test_a_manager_that_is_away_is_told_in_order_when_it_is_back(
     place = Place()
     await place.start(nursery)
     manager = ServiceManager({"NOTIFY_SOCKET": str(tmp_path / "notify")})
-    await nursery.start(manager.keep_told, place.readiness)
-    manager.tell_ready()
+    await nursery.start(manager.run, place.readiness)
+    manager.report_ready()
     for _ in range(MESSAGES_MAX):
         with manager.reloading():
             await trio.sleep(2)
@@ -222,9 +222,9 @@ def test_a_manager_that_reads_nothing_is_not_waited_for(notified: NotifySocket) 
         while True:
             full.sendto(b"STATUS=other", notified.address)
     manager = ServiceManager(environment_of(notified))
-    manager.tell_ready()
+    manager.report_ready()
     assert {"READY": "1"}.items() not in [each.items() for each in notified.receive_all()]
-    manager.tell_stopping()
+    manager.report_stopping()
     assert [list(each) for each in notified.receive_all()] == [
         ["READY", "STATUS"],
         ["STOPPING", "STATUS"],
@@ -242,5 +242,5 @@ def test_without_files_to_spare_nobody_is_told(
         raise OSError(24, "Too many open files")
 
     monkeypatch.setattr("authorizerd.daemon.telemetry.systemd.socket.socket", fail)
-    ServiceManager(environment_of(notified)).tell_ready()
+    ServiceManager(environment_of(notified)).report_ready()
     assert "Too many open files" in caplog.text

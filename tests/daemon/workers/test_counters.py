@@ -36,10 +36,10 @@ def test_what_is_handed_up_is_what_is_read_again() -> None:
 def test_the_dead_are_counted_and_their_connections_are_not() -> None:
     """A dead worker has no open connections."""
     totals = Totals()
-    totals.bury(
+    totals.retire(
         counters_of({}, {"s": Server(ConnectionStatistics(6, 7, 8, 9))}, None, LogStatistics())
     )
-    totals.bury(
+    totals.retire(
         counters_of({}, {"s": Server(ConnectionStatistics(1, 1, 1, 1))}, None, LogStatistics())
     )
     living = counters_of({}, {"s": Server(ConnectionStatistics(2, 0, 0, 0))}, None, LogStatistics())
@@ -50,7 +50,7 @@ def test_the_dead_are_counted_and_their_connections_are_not() -> None:
 def test_a_worker_that_is_gone_fails_no_more() -> None:
     """Its lost lines stay counted."""
     totals = Totals()
-    totals.bury(
+    totals.retire(
         counters_of(
             {}, {}, AuditStatistics(written=5, dropped_output=2, failing=1), LogStatistics()
         )

@@ -41,10 +41,10 @@ class Told(Follower):
         self.told: list[str] = []
         self.drained = trio.Event()
 
-    def take_settings(self, texts: Mapping[str, str]) -> None:
+    def apply_settings(self, texts: Mapping[str, str]) -> None:
         self.told.append(f"settings {dict(texts)}")
 
-    async def take_files(self, files: Files) -> None:
+    async def apply_files(self, files: Files) -> None:
         self.told.append(f"files {files.tokens}")
 
     async def listen(self) -> None:

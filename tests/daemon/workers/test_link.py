@@ -108,7 +108,7 @@ async def test_it_listens_once_it_is_waited_for(far: Far) -> None:
 async def test_nobody_goes_on_while_the_process_lives(far: Far, nursery: trio.Nursery) -> None:
     """Whatever the reason, the process is killed and awaited."""
     number = far.link.order(Report)
-    far.link.take_out("because")
+    far.link.kill("because")
     went_on = trio.Event()
 
     async def wait() -> None:

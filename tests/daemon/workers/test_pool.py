@@ -39,7 +39,7 @@ class Running:
             timeout_ms=TIMEOUT_MS,
         )
         self.pool.drain_timeout_ms = 500
-        self.pool.take_settings({"super.users": "User:first"})
+        self.pool.apply_settings({"super.users": "User:first"})
         self.processes = FakeProcesses(nursery)
         self.offset = 1
         self.acknowledged = 0
@@ -93,7 +93,7 @@ async def test_an_acknowledgement_waits_for_every_worker(
     assert scope.cancelled_caught
     assert (first.offset, second.offset) == (2, 1)
     second.release()
-    running.pool.take_settings({"super.users": "User:second"})
+    running.pool.apply_settings({"super.users": "User:second"})
     await running.change()
     assert [worker.offset for worker in running.workers] == [3, 3]
     assert [worker.acl_count for worker in running.workers] == [3, 3]
@@ -289,11 +289,11 @@ async def test_workers_get_the_files_that_are_in_force(
 ) -> None:
     """All of them at a reload, once everything is in force; a replacement, from its start."""
     running = await start(nursery)
-    put_in_force = running.pool.read_anew()
+    apply = running.pool.prepare_reload()
     await wait_all_tasks_blocked()
     assert [worker.files for worker in running.workers] == [[Files("first")]] * 2
     running.files = Files("second")
-    put_in_force()
+    apply()
     await running.pool.applied_everywhere()
     assert [worker.files[1:] for worker in running.workers] == [[Files("second")]] * 2
     running.workers[0].kill()

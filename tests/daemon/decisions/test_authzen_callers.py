@@ -20,7 +20,7 @@ ITSELF, ALICE = PROXY.removeprefix("User:"), "alice"
 
 def new_handler(place: Place) -> AuthZenHandler:
     return AuthZenHandler(
-        place.authorizer, Vocabulary({"user": "User"}, {"topic": 2}), place.askers
+        place.authorizer, Vocabulary({"user": "User"}, {"topic": 2}), place.callers
     )
 
 
