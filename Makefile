@@ -61,7 +61,7 @@ conformance: setup-dev
 
 # Regenerate the manual page and the shell completions from the command-line parsers.
 manual: setup-dev
-	$(BIN)/python -m tests.ops.manual
+	$(BIN)/python -m ops.manual
 
 # Build the wheel that ops/systemd/README.md installs, so that root builds nothing here.
 wheel: setup

@@ -1,39 +1,280 @@
-# Written by python -m tests.ops.manual: change the parsers instead. It belongs into
-# /usr/share/bash-completion/completions/authorizerd
-_authorizerd() {
-    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]}
-    local command=authorizerd index words
-    for ((index = 1; index < COMP_CWORD; index++)); do
-        case "$command ${COMP_WORDS[index]}" in
-            "authorizerd serve" | "authorizerd format" | "authorizerd token" | "authorizerd acls" | "authorizerd check-log" | "authorizerd doctor" | "authorizerd replay" | "authorizerd replay ingest" | "authorizerd replay whatif" | "authorizerd replay usage" | "authorizerd replay load" | "authorizerd replay report" | "authorizerd explain") command="$command ${COMP_WORDS[index]}" ;;
-        esac
-    done
-    case "$command $before" in
-        "authorizerd replay ingest --format") COMPREPLY=($(compgen -W "auto json kafka" -- "$word")); return ;;
-        "authorizerd replay ingest --deploy-mode" | "authorizerd replay whatif --deploy-mode" | "authorizerd replay usage --deploy-mode" | "authorizerd replay load --deploy-mode") COMPREPLY=($(compgen -W "client cluster" -- "$word")); return ;;
-        "authorizerd replay load --surface") COMPREPLY=($(compgen -W "stream http" -- "$word")); return ;;
-        "authorizerd replay load --mode") COMPREPLY=($(compgen -W "open closed" -- "$word")); return ;;
-        "authorizerd serve --config" | "authorizerd serve --override" | "authorizerd serve --ready-file" | "authorizerd format --config" | "authorizerd format --override" | "authorizerd format --cluster-id" | "authorizerd format --add-scram" | "authorizerd token --principal" | "authorizerd token --id" | "authorizerd token --append" | "authorizerd acls --bootstrap-server" | "authorizerd acls --bootstrap-controller" | "authorizerd acls --command-config" | "authorizerd acls --log-dir" | "authorizerd acls --topic" | "authorizerd acls --group" | "authorizerd acls --transactional-id" | "authorizerd acls --delegation-token" | "authorizerd acls --user-principal" | "authorizerd acls --resource-pattern-type" | "authorizerd acls --operation" | "authorizerd acls --allow-principal" | "authorizerd acls --deny-principal" | "authorizerd acls --allow-host" | "authorizerd acls --deny-host" | "authorizerd acls --principal" | "authorizerd doctor --config" | "authorizerd doctor --override" | "authorizerd replay ingest --input" | "authorizerd replay ingest --tz" | "authorizerd replay ingest --max-bad-ratio" | "authorizerd replay ingest --out" | "authorizerd replay ingest --master" | "authorizerd replay ingest --conf" | "authorizerd replay ingest --archives" | "authorizerd replay ingest --spark-home" | "authorizerd replay ingest --python" | "authorizerd replay ingest --driver-memory" | "authorizerd replay ingest --executor-memory" | "authorizerd replay ingest --executor-cores" | "authorizerd replay ingest --num-executors" | "authorizerd replay whatif --events" | "authorizerd replay whatif --acls" | "authorizerd replay whatif --as-of" | "authorizerd replay whatif --super-users" | "authorizerd replay whatif --command-config" | "authorizerd replay whatif --baseline-acls" | "authorizerd replay whatif --baseline-as-of" | "authorizerd replay whatif --out" | "authorizerd replay whatif --master" | "authorizerd replay whatif --conf" | "authorizerd replay whatif --archives" | "authorizerd replay whatif --spark-home" | "authorizerd replay whatif --python" | "authorizerd replay whatif --driver-memory" | "authorizerd replay whatif --executor-memory" | "authorizerd replay whatif --executor-cores" | "authorizerd replay whatif --num-executors" | "authorizerd replay usage --events" | "authorizerd replay usage --acls" | "authorizerd replay usage --as-of" | "authorizerd replay usage --super-users" | "authorizerd replay usage --command-config" | "authorizerd replay usage --lookback" | "authorizerd replay usage --names-max" | "authorizerd replay usage --out" | "authorizerd replay usage --master" | "authorizerd replay usage --conf" | "authorizerd replay usage --archives" | "authorizerd replay usage --spark-home" | "authorizerd replay usage --python" | "authorizerd replay usage --driver-memory" | "authorizerd replay usage --executor-memory" | "authorizerd replay usage --executor-cores" | "authorizerd replay usage --num-executors" | "authorizerd replay load --events" | "authorizerd replay load --target" | "authorizerd replay load --token-file" | "authorizerd replay load --speed" | "authorizerd replay load --rate" | "authorizerd replay load --profile" | "authorizerd replay load --max-gap" | "authorizerd replay load --loop" | "authorizerd replay load --warmup" | "authorizerd replay load --duration" | "authorizerd replay load --lanes" | "authorizerd replay load --batch" | "authorizerd replay load --depth" | "authorizerd replay load --start-margin" | "authorizerd replay load --max-send-lag" | "authorizerd replay load --fail-on" | "authorizerd replay load --out" | "authorizerd replay load --master" | "authorizerd replay load --conf" | "authorizerd replay load --archives" | "authorizerd replay load --spark-home" | "authorizerd replay load --python" | "authorizerd replay load --driver-memory" | "authorizerd replay load --executor-memory" | "authorizerd replay load --executor-cores" | "authorizerd replay load --num-executors" | "authorizerd replay report --run" | "authorizerd replay report --out" | "authorizerd explain --log-dir" | "authorizerd explain --config" | "authorizerd explain --override" | "authorizerd explain --principal" | "authorizerd explain --host" | "authorizerd explain --operation" | "authorizerd explain --topic" | "authorizerd explain --group" | "authorizerd explain --transactional-id" | "authorizerd explain --delegation-token" | "authorizerd explain --user-principal" | "authorizerd explain --super-users") return ;;
-    esac
-    case $command in
-        "authorizerd") words="serve format token acls check-log doctor replay explain -h --help --version" ;;
-        "authorizerd serve") words="-h --help --config --override --ready-file" ;;
-        "authorizerd format") words="-h --help --config --override --cluster-id --add-scram" ;;
-        "authorizerd token") words="-h --help --principal --id --append" ;;
-        "authorizerd acls") words="--add --remove --list --bootstrap-server --bootstrap-controller --command-config --log-dir --topic --group --cluster --transactional-id --delegation-token --user-principal --resource-pattern-type --operation --allow-principal --deny-principal --allow-host --deny-host --principal --producer --consumer --idempotent --force --help --version" ;;
-        "authorizerd check-log") words="-h --help --repair" ;;
-        "authorizerd doctor") words="-h --help --config --override --json" ;;
-        "authorizerd replay") words="ingest whatif usage load report -h --help" ;;
-        "authorizerd replay ingest") words="-h --help --input --format --tz --max-bad-ratio --out --overwrite --master --deploy-mode --conf --archives --spark-home --python --driver-memory --executor-memory --executor-cores --num-executors --print --verbose" ;;
-        "authorizerd replay whatif") words="-h --help --events --acls --as-of --super-users --allow-everyone-if-no-acl-found --command-config --baseline-acls --baseline-as-of --out --overwrite --master --deploy-mode --conf --archives --spark-home --python --driver-memory --executor-memory --executor-cores --num-executors --print --verbose" ;;
-        "authorizerd replay usage") words="-h --help --events --acls --as-of --super-users --allow-everyone-if-no-acl-found --command-config --lookback --names-max --assume-in-force --out --overwrite --master --deploy-mode --conf --archives --spark-home --python --driver-memory --executor-memory --executor-cores --num-executors --print --verbose" ;;
-        "authorizerd replay load") words="-h --help --events --target --surface --token-file --mode --speed --rate --profile --max-gap --loop --warmup --duration --lanes --batch --depth --start-margin --max-send-lag --fail-on --dry-run --out --overwrite --master --deploy-mode --conf --archives --spark-home --python --driver-memory --executor-memory --executor-cores --num-executors --print --verbose" ;;
-        "authorizerd replay report") words="-h --help --run --out" ;;
-        "authorizerd explain") words="-h --help --log-dir --config --override --principal --host --operation --topic --group --transactional-id --delegation-token --user-principal --cluster --super-users --allow-everyone-if-no-acl-found" ;;
-    esac
-    if [[ $command != authorizerd && $command != "authorizerd replay" && $word != -* ]]; then
-        return # a file, perhaps
-    fi
-    COMPREPLY=($(compgen -W "$words" -- "$word"))
+# AUTOMATICALLY GENERATED by https://github.com/tqdm/shtab
+# Written by `make manual`. Install it as /usr/share/bash-completion/completions/authorizerd
+# Usage:
+# 1) Copy this to somewhere (e.g. ~/.local/share/bash_completion/authorizerd).
+# 2) Add the following line to your .bashrc:
+#    source ~/.local/share/bash_completion/authorizerd
+# See also: https://github.com/scop/bash-completion/blob/main/doc/configuration.md
+
+_shtab_authorizerd_replay_subparsers=(ingest whatif usage load report)
+_shtab_authorizerd_subparsers=(serve format token acls check-log doctor replay explain)
+
+_shtab_authorizerd_serve_option_strings=(-h --help --config --override --ready-file)
+_shtab_authorizerd_format_option_strings=(-h --help --config --override --cluster-id --add-scram)
+_shtab_authorizerd_token_option_strings=(-h --help --principal --id --append)
+_shtab_authorizerd_acls_option_strings=(--add --remove --list --bootstrap-server --bootstrap-controller --command-config --log-dir --topic --group --cluster --transactional-id --delegation-token --user-principal --resource-pattern-type --operation --allow-principal --deny-principal --allow-host --deny-host --principal --producer --consumer --idempotent --force --help --version)
+_shtab_authorizerd_check_log_option_strings=(-h --help --repair)
+_shtab_authorizerd_doctor_option_strings=(-h --help --config --override --json)
+_shtab_authorizerd_replay_ingest_option_strings=(-h --help --input --format --tz --max-bad-ratio --out --overwrite --master --deploy-mode --conf --archives --spark-home --python --driver-memory --executor-memory --executor-cores --num-executors --print --verbose)
+_shtab_authorizerd_replay_whatif_option_strings=(-h --help --events --acls --as-of --super-users --allow-everyone-if-no-acl-found --command-config --baseline-acls --baseline-as-of --out --overwrite --master --deploy-mode --conf --archives --spark-home --python --driver-memory --executor-memory --executor-cores --num-executors --print --verbose)
+_shtab_authorizerd_replay_usage_option_strings=(-h --help --events --acls --as-of --super-users --allow-everyone-if-no-acl-found --command-config --lookback --names-max --assume-in-force --out --overwrite --master --deploy-mode --conf --archives --spark-home --python --driver-memory --executor-memory --executor-cores --num-executors --print --verbose)
+_shtab_authorizerd_replay_load_option_strings=(-h --help --events --target --surface --token-file --mode --speed --rate --profile --max-gap --loop --warmup --duration --lanes --batch --depth --start-margin --max-send-lag --fail-on --dry-run --out --overwrite --master --deploy-mode --conf --archives --spark-home --python --driver-memory --executor-memory --executor-cores --num-executors --print --verbose)
+_shtab_authorizerd_replay_report_option_strings=(-h --help --run --out)
+_shtab_authorizerd_replay_option_strings=(-h --help)
+_shtab_authorizerd_explain_option_strings=(-h --help --log-dir --config --override --principal --host --operation --topic --group --transactional-id --delegation-token --user-principal --cluster --super-users --allow-everyone-if-no-acl-found)
+_shtab_authorizerd_option_strings=(-h --help --version)
+
+_shtab_authorizerd_serve___config_COMPGEN=_shtab_compgen_files
+_shtab_authorizerd_serve___ready_file_COMPGEN=_shtab_compgen_files
+_shtab_authorizerd_format___config_COMPGEN=_shtab_compgen_files
+_shtab_authorizerd_token___append_COMPGEN=_shtab_compgen_files
+_shtab_authorizerd_acls___command_config_COMPGEN=_shtab_compgen_files
+_shtab_authorizerd_acls___log_dir_COMPGEN=_shtab_compgen_files
+_shtab_authorizerd_check_log_pos_0_COMPGEN=_shtab_compgen_files
+_shtab_authorizerd_doctor___config_COMPGEN=_shtab_compgen_files
+_shtab_authorizerd_replay_ingest___input_COMPGEN=_shtab_compgen_files
+_shtab_authorizerd_replay_ingest___archives_COMPGEN=_shtab_compgen_files
+_shtab_authorizerd_replay_ingest___spark_home_COMPGEN=_shtab_compgen_files
+_shtab_authorizerd_replay_whatif___events_COMPGEN=_shtab_compgen_files
+_shtab_authorizerd_replay_whatif___acls_COMPGEN=_shtab_compgen_files
+_shtab_authorizerd_replay_whatif___command_config_COMPGEN=_shtab_compgen_files
+_shtab_authorizerd_replay_whatif___baseline_acls_COMPGEN=_shtab_compgen_files
+_shtab_authorizerd_replay_whatif___archives_COMPGEN=_shtab_compgen_files
+_shtab_authorizerd_replay_whatif___spark_home_COMPGEN=_shtab_compgen_files
+_shtab_authorizerd_replay_usage___events_COMPGEN=_shtab_compgen_files
+_shtab_authorizerd_replay_usage___acls_COMPGEN=_shtab_compgen_files
+_shtab_authorizerd_replay_usage___command_config_COMPGEN=_shtab_compgen_files
+_shtab_authorizerd_replay_usage___archives_COMPGEN=_shtab_compgen_files
+_shtab_authorizerd_replay_usage___spark_home_COMPGEN=_shtab_compgen_files
+_shtab_authorizerd_replay_load___events_COMPGEN=_shtab_compgen_files
+_shtab_authorizerd_replay_load___archives_COMPGEN=_shtab_compgen_files
+_shtab_authorizerd_replay_load___spark_home_COMPGEN=_shtab_compgen_files
+_shtab_authorizerd_replay_report___run_COMPGEN=_shtab_compgen_files
+_shtab_authorizerd_replay_report___out_COMPGEN=_shtab_compgen_files
+_shtab_authorizerd_explain___log_dir_COMPGEN=_shtab_compgen_files
+_shtab_authorizerd_explain___config_COMPGEN=_shtab_compgen_files
+
+_shtab_authorizerd_replay_ingest___format_choices=(auto json kafka)
+_shtab_authorizerd_replay_ingest___deploy_mode_choices=(client cluster)
+_shtab_authorizerd_replay_whatif___deploy_mode_choices=(client cluster)
+_shtab_authorizerd_replay_usage___deploy_mode_choices=(client cluster)
+_shtab_authorizerd_replay_load___surface_choices=(stream http)
+_shtab_authorizerd_replay_load___mode_choices=(open closed)
+_shtab_authorizerd_replay_load___deploy_mode_choices=(client cluster)
+_shtab_authorizerd_replay_pos_0_choices=(ingest whatif usage load report)
+_shtab_authorizerd_pos_0_choices=(serve format token acls check-log doctor replay explain)
+
+_shtab_authorizerd_serve__h_nargs=0
+_shtab_authorizerd_serve___help_nargs=0
+_shtab_authorizerd_format__h_nargs=0
+_shtab_authorizerd_format___help_nargs=0
+_shtab_authorizerd_token__h_nargs=0
+_shtab_authorizerd_token___help_nargs=0
+_shtab_authorizerd_acls___add_nargs=0
+_shtab_authorizerd_acls___remove_nargs=0
+_shtab_authorizerd_acls___list_nargs=0
+_shtab_authorizerd_acls___command_config_nargs='?'
+_shtab_authorizerd_acls___cluster_nargs=0
+_shtab_authorizerd_acls___principal_nargs='?'
+_shtab_authorizerd_acls___producer_nargs=0
+_shtab_authorizerd_acls___consumer_nargs=0
+_shtab_authorizerd_acls___idempotent_nargs=0
+_shtab_authorizerd_acls___force_nargs=0
+_shtab_authorizerd_acls___help_nargs=0
+_shtab_authorizerd_acls___version_nargs=0
+_shtab_authorizerd_check_log__h_nargs=0
+_shtab_authorizerd_check_log___help_nargs=0
+_shtab_authorizerd_check_log___repair_nargs=0
+_shtab_authorizerd_doctor__h_nargs=0
+_shtab_authorizerd_doctor___help_nargs=0
+_shtab_authorizerd_doctor___json_nargs=0
+_shtab_authorizerd_replay_ingest__h_nargs=0
+_shtab_authorizerd_replay_ingest___help_nargs=0
+_shtab_authorizerd_replay_ingest___input_nargs=+
+_shtab_authorizerd_replay_ingest___overwrite_nargs=0
+_shtab_authorizerd_replay_ingest___print_nargs=0
+_shtab_authorizerd_replay_ingest___verbose_nargs=0
+_shtab_authorizerd_replay_whatif__h_nargs=0
+_shtab_authorizerd_replay_whatif___help_nargs=0
+_shtab_authorizerd_replay_whatif___allow_everyone_if_no_acl_found_nargs=0
+_shtab_authorizerd_replay_whatif___overwrite_nargs=0
+_shtab_authorizerd_replay_whatif___print_nargs=0
+_shtab_authorizerd_replay_whatif___verbose_nargs=0
+_shtab_authorizerd_replay_usage__h_nargs=0
+_shtab_authorizerd_replay_usage___help_nargs=0
+_shtab_authorizerd_replay_usage___allow_everyone_if_no_acl_found_nargs=0
+_shtab_authorizerd_replay_usage___assume_in_force_nargs=0
+_shtab_authorizerd_replay_usage___overwrite_nargs=0
+_shtab_authorizerd_replay_usage___print_nargs=0
+_shtab_authorizerd_replay_usage___verbose_nargs=0
+_shtab_authorizerd_replay_load__h_nargs=0
+_shtab_authorizerd_replay_load___help_nargs=0
+_shtab_authorizerd_replay_load___dry_run_nargs=0
+_shtab_authorizerd_replay_load___overwrite_nargs=0
+_shtab_authorizerd_replay_load___print_nargs=0
+_shtab_authorizerd_replay_load___verbose_nargs=0
+_shtab_authorizerd_replay_report__h_nargs=0
+_shtab_authorizerd_replay_report___help_nargs=0
+_shtab_authorizerd_replay_pos_0_nargs=A...
+_shtab_authorizerd_replay__h_nargs=0
+_shtab_authorizerd_replay___help_nargs=0
+_shtab_authorizerd_explain__h_nargs=0
+_shtab_authorizerd_explain___help_nargs=0
+_shtab_authorizerd_explain___cluster_nargs=0
+_shtab_authorizerd_explain___allow_everyone_if_no_acl_found_nargs=0
+_shtab_authorizerd_pos_0_nargs=A...
+_shtab_authorizerd__h_nargs=0
+_shtab_authorizerd___help_nargs=0
+_shtab_authorizerd___version_nargs=0
+
+
+# $1=COMP_WORDS[1]
+_shtab_compgen_files() {
+  compgen -f -- $1  # files
 }
-complete -o default -F _authorizerd authorizerd
+
+# $1=COMP_WORDS[1]
+_shtab_compgen_dirs() {
+  compgen -d -- $1  # recurse into subdirs
+}
+
+# $1=COMP_WORDS[1]
+_shtab_replace_nonword() {
+  echo "${1//[^[:word:]]/_}"
+}
+
+# set default values (called for the initial parser & any subparsers)
+_set_parser_defaults() {
+  local subparsers_var="${prefix}_subparsers[@]"
+  sub_parsers=${!subparsers_var-}
+
+  local current_option_strings_var="${prefix}_option_strings[@]"
+  current_option_strings=${!current_option_strings_var}
+
+  completed_positional_actions=0
+
+  _set_new_action "pos_$completed_positional_actions" true
+}
+
+# $1=action identifier
+# $2=positional action (bool)
+# set all identifiers for an action's parameters
+_set_new_action() {
+  current_action="${prefix}_$(_shtab_replace_nonword $1)"
+
+  local current_action_compgen_var=${current_action}_COMPGEN
+  current_action_compgen="${!current_action_compgen_var-}"
+
+  local current_action_choices_var="${current_action}_choices[@]"
+  current_action_choices="${!current_action_choices_var-}"
+
+  local current_action_nargs_var="${current_action}_nargs"
+  if [ -n "${!current_action_nargs_var-}" ]; then
+    current_action_nargs="${!current_action_nargs_var}"
+  else
+    current_action_nargs=1
+  fi
+
+  current_action_args_start_index=$(( $word_index + 1 - $pos_only ))
+
+  current_action_is_positional=$2
+}
+
+# Notes:
+# `COMPREPLY`: what will be rendered after completion is triggered
+# `completing_word`: currently typed word to generate completions for
+# `${!var}`: evaluates the content of `var` and expand its content as a variable
+#     hello="world"
+#     x="hello"
+#     ${!x} -> ${hello} -> "world"
+_shtab_authorizerd() {
+  local completing_word="${COMP_WORDS[COMP_CWORD]}"
+  local previous_word="${COMP_WORDS[COMP_CWORD-1]}"
+  local completed_positional_actions
+  local current_action
+  local current_action_args_start_index
+  local current_action_choices
+  local current_action_compgen
+  local current_action_is_positional
+  local current_action_nargs
+  local current_option_strings
+  local sub_parsers
+  COMPREPLY=()
+
+  local prefix=_shtab_authorizerd
+  local word_index=0
+  local pos_only=0 # "--" delimiter not encountered yet
+  _set_parser_defaults
+  word_index=1
+
+  # determine what arguments are appropriate for the current state
+  # of the arg parser
+  while [ $word_index -ne $COMP_CWORD ]; do
+    local this_word="${COMP_WORDS[$word_index]}"
+
+    if [[ $pos_only = 1 || " $this_word " != " -- " ]]; then
+      if [[ -n $sub_parsers && " ${sub_parsers[@]} " == *" $this_word "* ]]; then
+        # valid subcommand: add it to the prefix & reset the current action
+        prefix="${prefix}_$(_shtab_replace_nonword $this_word)"
+        _set_parser_defaults
+      fi
+
+      if [[ " ${current_option_strings[@]} " == *" $this_word "* ]]; then
+        # a new action should be acquired (due to recognised option string or
+        # no more input expected from current action);
+        # the next positional action can fill in here
+        _set_new_action $this_word false
+      fi
+
+      if [[ "$current_action_nargs" != "*" ]] && \
+         [[ "$current_action_nargs" != "+" ]] && \
+         [[ "$current_action_nargs" != "?" ]] && \
+         [[ "$current_action_nargs" != *"..." ]] && \
+         (( $word_index + 1 - $current_action_args_start_index - $pos_only >= \
+            $current_action_nargs )); then
+        $current_action_is_positional && let "completed_positional_actions += 1"
+        _set_new_action "pos_$completed_positional_actions" true
+      fi
+    else
+      pos_only=1 # "--" delimiter encountered
+    fi
+
+    let "word_index+=1"
+  done
+
+  # Generate the completions
+
+  COMPREPLY=()
+  if [[ $pos_only = 0 && "$completing_word" == -* &&
+        ( -z "$current_action_compgen" || "$current_action_is_positional" = true ) ]]; then
+    # optional argument started: use option strings
+    while IFS= read -r line; do COMPREPLY+=("$line"); done < <(
+      compgen -W "${current_option_strings[*]}" -- "$completing_word")
+  elif [[ "$previous_word" =~ ^[0-9\&]*[\<\>]\>?$ ]]; then
+    # handle redirection operators
+    compopt -o filenames 2>/dev/null || : # bash>=4
+    while IFS= read -r line; do COMPREPLY+=("$line"); done < <(compgen -f -- "$completing_word")
+  else
+    # use choices & compgen
+    local action_compgen_word="$completing_word"
+    # handle tab-completing in the middle of a line (#248 <- #116)
+    [[ -n "$current_action_compgen" && "$completing_word" == -* ]] && action_compgen_word=""
+    [ -n "$current_action_compgen" ] && {
+      [[ "$current_action_compgen" =~ _(file|dir|glob|FILE|DIR|GLOB)|File|Dir|Glob ]] &&
+        compopt -o filenames 2>/dev/null || : # bash>=4
+      while IFS= read -r line; do COMPREPLY+=("$line"); done < <(
+        "$current_action_compgen" "$action_compgen_word")
+    }
+    while IFS= read -r line; do COMPREPLY+=("$line"); done < <(
+      compgen -W "${current_action_choices[*]}" -- "$completing_word")
+  fi
+
+  if [[ ${#COMPREPLY[@]} = 0 ]]; then
+    # native fallback matches are not necessarily filenames (e.g. variables)
+    compopt +o filenames 2>/dev/null || : # bash>=4
+  fi
+
+  return 0
+}
+
+complete -o bashdefault -F _shtab_authorizerd authorizerd

@@ -1,181 +1,239 @@
-# Written by python -m tests.ops.manual: change the parsers instead. It belongs into
-# /usr/share/fish/vendor_completions.d/authorizerd.fish
-complete -c authorizerd -f -n 'not __fish_seen_subcommand_from serve format token acls check-log doctor replay explain' -a serve -d 'run the daemon'
-complete -c authorizerd -f -n 'not __fish_seen_subcommand_from serve format token acls check-log doctor replay explain' -a format -d 'create an empty log directory'
-complete -c authorizerd -f -n 'not __fish_seen_subcommand_from serve format token acls check-log doctor replay explain' -a token -d 'create a token for a caller of a decision port'
-complete -c authorizerd -f -n 'not __fish_seen_subcommand_from serve format token acls check-log doctor replay explain' -a acls -d 'list, add and remove ACLs, with the flags of kafka-acls'
-complete -c authorizerd -f -n 'not __fish_seen_subcommand_from serve format token acls check-log doctor replay explain' -a check-log -d 'validate every byte of a metadata log'
-complete -c authorizerd -f -n 'not __fish_seen_subcommand_from serve format token acls check-log doctor replay explain' -a doctor -d 'find problems for a daemon on this machine'
-complete -c authorizerd -f -n 'not __fish_seen_subcommand_from serve format token acls check-log doctor replay explain' -a replay -d 'Recorded traffic, on Spark, against other ACLs.'
-complete -c authorizerd -f -n 'not __fish_seen_subcommand_from serve format token acls check-log doctor replay explain' -a explain -d 'show a decision and its reason, from a log or checkpoint'
-complete -c authorizerd -n 'not __fish_seen_subcommand_from serve format token acls check-log doctor replay explain' -s h -l help -d 'show this help message and exit'
-complete -c authorizerd -n 'not __fish_seen_subcommand_from serve format token acls check-log doctor replay explain' -l version -d 'show program\'s version number and exit'
-complete -c authorizerd -n '__fish_seen_subcommand_from serve' -s h -l help -d 'show this help message and exit'
-complete -c authorizerd -n '__fish_seen_subcommand_from serve' -l config -r -d 'server.properties'
-complete -c authorizerd -n '__fish_seen_subcommand_from serve' -l override -r -d 'a setting that overrides the file\'s; may be repeated'
-complete -c authorizerd -n '__fish_seen_subcommand_from serve' -l ready-file -r -d 'write the bound addresses here, as JSON, once ready'
-complete -c authorizerd -n '__fish_seen_subcommand_from format' -s h -l help -d 'show this help message and exit'
-complete -c authorizerd -n '__fish_seen_subcommand_from format' -l config -r -d 'server.properties'
-complete -c authorizerd -n '__fish_seen_subcommand_from format' -l override -r -d 'a setting that overrides the file\'s; may be repeated'
-complete -c authorizerd -n '__fish_seen_subcommand_from format' -l cluster-id -r -d 'the cluster\'s id (default: a random one)'
-complete -c authorizerd -n '__fish_seen_subcommand_from format' -l add-scram -r -d 'a user\'s SCRAM credential, in kafka-storage\'s syntax; may be repeated'
-complete -c authorizerd -n '__fish_seen_subcommand_from token' -s h -l help -d 'show this help message and exit'
-complete -c authorizerd -n '__fish_seen_subcommand_from token' -l principal -r -d 'the token\'s holder: Type:name, for example User:proxy'
-complete -c authorizerd -n '__fish_seen_subcommand_from token' -l id -r -d 'the token\'s id (default: a random one)'
-complete -c authorizerd -n '__fish_seen_subcommand_from token' -l append -r -d 'add the token\'s line to authorizerd.tokens.file; without it the line is printed'
-complete -c authorizerd -n '__fish_seen_subcommand_from acls' -l add -d 'Add ACLs.'
-complete -c authorizerd -n '__fish_seen_subcommand_from acls' -l remove -d 'Remove ACLs.'
-complete -c authorizerd -n '__fish_seen_subcommand_from acls' -l list -d 'List the ACLs of the named resources, or all.'
-complete -c authorizerd -n '__fish_seen_subcommand_from acls' -l bootstrap-server -r -d 'Brokers to connect to: host:port,host:port.'
-complete -c authorizerd -n '__fish_seen_subcommand_from acls' -l bootstrap-controller -r -d 'Controllers to connect to instead.'
-complete -c authorizerd -n '__fish_seen_subcommand_from acls' -l command-config -r -d 'A properties file for the connection: security.protocol, sasl.mechanism, sasl.jaas.config, request.timeout.ms, default.api.timeout.ms.'
-complete -c authorizerd -n '__fish_seen_subcommand_from acls' -l log-dir -r -d 'With --list: read, instead of asking a server, a directory that holds __cluster_metadata-0, or one .checkpoint file.'
-complete -c authorizerd -n '__fish_seen_subcommand_from acls' -l topic -r -d 'A topic; \'*\' is the ACLs for all topics.'
-complete -c authorizerd -n '__fish_seen_subcommand_from acls' -l group -r -d 'A consumer group; \'*\' is the ACLs for all groups.'
-complete -c authorizerd -n '__fish_seen_subcommand_from acls' -l cluster -d 'The cluster.'
-complete -c authorizerd -n '__fish_seen_subcommand_from acls' -l transactional-id -r -d 'A transactional id; \'*\' is the ACLs for all.'
-complete -c authorizerd -n '__fish_seen_subcommand_from acls' -l delegation-token -r -d 'A delegation token; \'*\' is the ACLs for all.'
-complete -c authorizerd -n '__fish_seen_subcommand_from acls' -l user-principal -r -d 'A user as the resource of CreateTokens and DescribeTokens.'
-complete -c authorizerd -n '__fish_seen_subcommand_from acls' -l resource-pattern-type -r -d 'How names are meant: LITERAL (the default) or PREFIXED; to list and remove also ANY (this name in either type) and MATCH (every pattern that such a resource meets; with --remove, take care).'
-complete -c authorizerd -n '__fish_seen_subcommand_from acls' -l operation -r -d 'All (the default), Read, Write, Create, Delete, Alter, Describe, ClusterAction, DescribeConfigs, AlterConfigs, IdempotentWrite, CreateTokens, DescribeTokens or TwoPhaseCommit.'
-complete -c authorizerd -n '__fish_seen_subcommand_from acls' -l allow-principal -r -d 'A principal to allow, as Type:name; User:\'*\' is everyone.'
-complete -c authorizerd -n '__fish_seen_subcommand_from acls' -l deny-principal -r -d 'A principal to deny; a denial overrides any permission.'
-complete -c authorizerd -n '__fish_seen_subcommand_from acls' -l allow-host -r -d 'A host of the allowed principals (default: any host).'
-complete -c authorizerd -n '__fish_seen_subcommand_from acls' -l deny-host -r -d 'A host of the denied principals (default: any host).'
-complete -c authorizerd -n '__fish_seen_subcommand_from acls' -l principal -r -d 'With --list: only the ACLs of this principal.'
-complete -c authorizerd -n '__fish_seen_subcommand_from acls' -l producer -d 'The ACLs of a producer: Write, Describe and Create on the topics, Write and Describe on the transactional ids.'
-complete -c authorizerd -n '__fish_seen_subcommand_from acls' -l consumer -d 'The ACLs of a consumer: Read and Describe on the topics, Read on the groups.'
-complete -c authorizerd -n '__fish_seen_subcommand_from acls' -l idempotent -d 'With --producer: IdempotentWrite on the cluster too.'
-complete -c authorizerd -n '__fish_seen_subcommand_from acls' -l force -d 'Do not ask for confirmation.'
-complete -c authorizerd -n '__fish_seen_subcommand_from acls' -l help -d 'Print this help.'
-complete -c authorizerd -n '__fish_seen_subcommand_from acls' -l version -d 'Print the version of authorizerd.'
-complete -c authorizerd -n '__fish_seen_subcommand_from check-log' -s h -l help -d 'show this help message and exit'
-complete -c authorizerd -n '__fish_seen_subcommand_from check-log' -l repair -d 'keep a copy, then end the log before what cannot be read; says first what is lost'
-complete -c authorizerd -n '__fish_seen_subcommand_from doctor' -s h -l help -d 'show this help message and exit'
-complete -c authorizerd -n '__fish_seen_subcommand_from doctor' -l config -r -d 'server.properties'
-complete -c authorizerd -n '__fish_seen_subcommand_from doctor' -l override -r -d 'a setting that overrides the file\'s; may be repeated'
-complete -c authorizerd -n '__fish_seen_subcommand_from doctor' -l json -d 'print one JSON document'
-complete -c authorizerd -f -n '__fish_seen_subcommand_from replay; and not __fish_seen_subcommand_from ingest whatif usage load report' -a ingest -d 'read audit logs into events'
-complete -c authorizerd -f -n '__fish_seen_subcommand_from replay; and not __fish_seen_subcommand_from ingest whatif usage load report' -a whatif -d 'say what other ACLs would newly deny, and newly allow'
-complete -c authorizerd -f -n '__fish_seen_subcommand_from replay; and not __fish_seen_subcommand_from ingest whatif usage load report' -a usage -d 'say which ACLs the traffic used, and what narrower ones would serve it'
-complete -c authorizerd -f -n '__fish_seen_subcommand_from replay; and not __fish_seen_subcommand_from ingest whatif usage load report' -a load -d 'send the recorded questions to a live daemon, and measure its answers'
-complete -c authorizerd -f -n '__fish_seen_subcommand_from replay; and not __fish_seen_subcommand_from ingest whatif usage load report' -a report -d 'make one page of what the others found; needs no Spark'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and not __fish_seen_subcommand_from ingest whatif usage load report' -s h -l help -d 'show this help message and exit'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from ingest' -s h -l help -d 'show this help message and exit'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from ingest' -l input -r -d 'audit logs: files, directories, globs or URIs'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from ingest' -l format -r -f -a 'auto json kafka' -d 'format of the input; default auto'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from ingest' -l tz -r -d 'zone of times without one; default UTC'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from ingest' -l max-bad-ratio -r -d 'maximum share of lines set aside; default 0.01'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from ingest' -l out -r -d 'gets the results'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from ingest' -l overwrite -d '--out may hold something: replace the results'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from ingest' -l master -r -d 'default local[*]'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from ingest' -l deploy-mode -r -f -a 'client cluster'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from ingest' -l conf -r -d 'a Spark setting; may be repeated'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from ingest' -l archives -r -d 'archives to unpack beside each executor'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from ingest' -l spark-home -r -d 'a Spark 4; default SPARK_HOME, or the installed pyspark'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from ingest' -l python -r -d 'the Python of the executors'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from ingest' -l driver-memory -r -d 'default 2g if local'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from ingest' -l executor-memory -r
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from ingest' -l executor-cores -r
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from ingest' -l num-executors -r
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from ingest' -l print -d 'print the spark-submit line, keep its files, run nothing'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from ingest' -l verbose -d 'show all output of Spark'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from whatif' -s h -l help -d 'show this help message and exit'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from whatif' -l events -r -d 'output of ingest'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from whatif' -l acls -r -d 'a log directory, a .checkpoint file, kafka-acls --list output, a YAML or JSON file, or kafka://HOST:PORT'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from whatif' -l as-of -r -d 'use the ACLs of a log directory at that time'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from whatif' -l super-users -r -d 'same as super.users: Type:name;Type:name'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from whatif' -l allow-everyone-if-no-acl-found
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from whatif' -l command-config -r -d 'client settings for kafka:// sources'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from whatif' -l baseline-acls -r -d 'compare with these ACLs instead of the recorded decisions'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from whatif' -l baseline-as-of -r -d '--as-of for the baseline'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from whatif' -l out -r -d 'gets the results'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from whatif' -l overwrite -d '--out may hold something: replace the results'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from whatif' -l master -r -d 'default local[*]'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from whatif' -l deploy-mode -r -f -a 'client cluster'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from whatif' -l conf -r -d 'a Spark setting; may be repeated'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from whatif' -l archives -r -d 'archives to unpack beside each executor'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from whatif' -l spark-home -r -d 'a Spark 4; default SPARK_HOME, or the installed pyspark'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from whatif' -l python -r -d 'the Python of the executors'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from whatif' -l driver-memory -r -d 'default 2g if local'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from whatif' -l executor-memory -r
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from whatif' -l executor-cores -r
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from whatif' -l num-executors -r
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from whatif' -l print -d 'print the spark-submit line, keep its files, run nothing'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from whatif' -l verbose -d 'show all output of Spark'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from usage' -s h -l help -d 'show this help message and exit'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from usage' -l events -r -d 'output of ingest'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from usage' -l acls -r -d 'a log directory, a .checkpoint file, kafka-acls --list output, a YAML or JSON file, or kafka://HOST:PORT'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from usage' -l as-of -r -d 'use the ACLs of a log directory at that time'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from usage' -l super-users -r -d 'same as super.users: Type:name;Type:name'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from usage' -l allow-everyone-if-no-acl-found
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from usage' -l command-config -r -d 'client settings for kafka:// sources'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from usage' -l lookback -r -d 'evaluate only the last days of the events; default all'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from usage' -l names-max -r -d 'suggest at most N literal ACLs for a wide grant; default 20'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from usage' -l assume-in-force -d 'treat ACLs of unknown age as older than the window'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from usage' -l out -r -d 'gets the results'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from usage' -l overwrite -d '--out may hold something: replace the results'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from usage' -l master -r -d 'default local[*]'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from usage' -l deploy-mode -r -f -a 'client cluster'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from usage' -l conf -r -d 'a Spark setting; may be repeated'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from usage' -l archives -r -d 'archives to unpack beside each executor'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from usage' -l spark-home -r -d 'a Spark 4; default SPARK_HOME, or the installed pyspark'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from usage' -l python -r -d 'the Python of the executors'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from usage' -l driver-memory -r -d 'default 2g if local'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from usage' -l executor-memory -r
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from usage' -l executor-cores -r
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from usage' -l num-executors -r
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from usage' -l print -d 'print the spark-submit line, keep its files, run nothing'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from usage' -l verbose -d 'show all output of Spark'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from load' -s h -l help -d 'show this help message and exit'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from load' -l events -r -d 'output of ingest'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from load' -l target -r -d 'address of the daemon, or unix:PATH'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from load' -l surface -r -f -a 'stream http' -d 'stream'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from load' -l token-file -r -d 'file whose first line is the token'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from load' -l mode -r -f -a 'open closed' -d 'open: follow a schedule; closed: as fast as answers arrive'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from load' -l speed -r -d 'speed relative to the recorded times'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from load' -l rate -r -d 'questions per second instead'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from load' -l profile -r -d 'or ramp:FROM:TO:SECONDS, or step:RATE:SECONDS,RATE:SECONDS'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from load' -l max-gap -r -d 'shorten longer gaps to this'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from load' -l loop -r -d 'repetitions of the record; 0: until --duration; default 1'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from load' -l warmup -r -d 'excluded from all figures'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from load' -l duration -r -d 'after the warm-up'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from load' -l lanes -r -d 'connections, one task each; default 1'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from load' -l batch -r -d 'questions per frame; default 64'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from load' -l depth -r -d 'frames in flight; default 8'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from load' -l start-margin -r -d 'delay between all lanes being ready and their start; default 3.0'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from load' -l max-send-lag -r -d 'maximum send lag at p99 of a valid run; default 10.0'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from load' -l fail-on -r -d 'such as p99<5ms,mismatch=0,errors=0,dropped=0,rate>=1000; else exit code 3'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from load' -l dry-run -d 'only plan; send nothing'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from load' -l out -r -d 'gets the results'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from load' -l overwrite -d '--out may hold something: replace the results'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from load' -l master -r -d 'default local[*]'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from load' -l deploy-mode -r -f -a 'client cluster'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from load' -l conf -r -d 'a Spark setting; may be repeated'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from load' -l archives -r -d 'archives to unpack beside each executor'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from load' -l spark-home -r -d 'a Spark 4; default SPARK_HOME, or the installed pyspark'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from load' -l python -r -d 'the Python of the executors'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from load' -l driver-memory -r -d 'default 2g if local'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from load' -l executor-memory -r
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from load' -l executor-cores -r
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from load' -l num-executors -r
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from load' -l print -d 'print the spark-submit line, keep its files, run nothing'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from load' -l verbose -d 'show all output of Spark'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from report' -s h -l help -d 'show this help message and exit'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from report' -l run -r -d 'holds ingest.json, whatif.json, usage.json or load.json, or directories that do'
-complete -c authorizerd -n '__fish_seen_subcommand_from replay; and __fish_seen_subcommand_from report' -l out -r -d 'the page; DIR/report.html without it. The same as JSON is written beside it'
-complete -c authorizerd -n '__fish_seen_subcommand_from explain' -s h -l help -d 'show this help message and exit'
-complete -c authorizerd -n '__fish_seen_subcommand_from explain' -l log-dir -r -d 'a directory that holds __cluster_metadata-0, or one .checkpoint file; without it that of --config'
-complete -c authorizerd -n '__fish_seen_subcommand_from explain' -l config -r -d 'server.properties'
-complete -c authorizerd -n '__fish_seen_subcommand_from explain' -l override -r -d 'a setting that overrides the file\'s; may be repeated'
-complete -c authorizerd -n '__fish_seen_subcommand_from explain' -l principal -r -d 'Type:name, for example User:alice'
-complete -c authorizerd -n '__fish_seen_subcommand_from explain' -l host -r -d 'the client\'s IP address (default: unknown)'
-complete -c authorizerd -n '__fish_seen_subcommand_from explain' -l operation -r -d 'a Kafka operation, in any case'
-complete -c authorizerd -n '__fish_seen_subcommand_from explain' -l topic -r
-complete -c authorizerd -n '__fish_seen_subcommand_from explain' -l group -r
-complete -c authorizerd -n '__fish_seen_subcommand_from explain' -l transactional-id -r
-complete -c authorizerd -n '__fish_seen_subcommand_from explain' -l delegation-token -r
-complete -c authorizerd -n '__fish_seen_subcommand_from explain' -l user-principal -r
-complete -c authorizerd -n '__fish_seen_subcommand_from explain' -l cluster -d 'the resource kafka-cluster'
-complete -c authorizerd -n '__fish_seen_subcommand_from explain' -l super-users -r -d 'overrides super.users of --config: Type:name;Type:name'
-complete -c authorizerd -n '__fish_seen_subcommand_from explain' -l allow-everyone-if-no-acl-found -d 'as if allow.everyone.if.no.acl.found were true'
+# AUTOMATICALLY GENERATED by https://github.com/tqdm/shtab
+# Written by `make manual`. Install it as /usr/share/fish/vendor_completions.d/authorizerd.fish
+# Usage:
+# 1) Copy this to ~/.config/fish/completions/authorizerd.fish
+# 2) Ensure a binary named authorizerd is in your PATH
+# See also: https://fishshell.com/docs/current/completions.html#where-to-put-completions
+
+
+# Parse current commandline:
+# - _shtab_authorizerd_cmdpath=(sub)command path seen so far
+# - _shtab_authorizerd_npos=number of positional arguments given after it
+# - options are skipped based on _shtab_authorizerd_opts_with_value & _shtab_authorizerd_commands lists
+function _shtab_authorizerd_scan
+  set -g _shtab_authorizerd_cmdpath ''
+  set -g _shtab_authorizerd_npos 0
+  set -l tokens (commandline -opc)
+  set -e tokens[1]
+  set -l expect_value 0
+  for t in $tokens
+    if test $expect_value -eq 1
+      set expect_value 0
+      continue
+    end
+    switch "$t"
+      case '--*=*'
+        continue
+      case '-*'
+        if contains -- $t $_shtab_authorizerd_opts_with_value
+          set expect_value 1
+        end
+        continue
+      case '*'
+        if test $_shtab_authorizerd_npos -eq 0
+          set -l candidate $t
+          if test -n "$_shtab_authorizerd_cmdpath"
+            set candidate "$_shtab_authorizerd_cmdpath $t"
+          end
+          if contains -- $candidate $_shtab_authorizerd_commands
+            set -g _shtab_authorizerd_cmdpath $candidate
+            continue
+          end
+        end
+        set -g _shtab_authorizerd_npos (math $_shtab_authorizerd_npos + 1)
+    end
+  end
+end
+
+# Condition helper: true if the current (sub)command path equals the given one.
+function _shtab_authorizerd_using
+  _shtab_authorizerd_scan
+  test "$_shtab_authorizerd_cmdpath" = "$argv"
+end
+
+set -g _shtab_authorizerd_commands serve format token acls check-log doctor replay 'replay ingest' 'replay whatif' 'replay usage' 'replay load' 'replay report' explain
+set -g _shtab_authorizerd_opts_with_value --acls --add-scram --allow-host --allow-principal --append --archives --as-of --baseline-acls --baseline-as-of --batch --bootstrap-controller --bootstrap-server --cluster-id --command-config --conf --config --delegation-token --deny-host --deny-principal --deploy-mode --depth --driver-memory --duration --events --executor-cores --executor-memory --fail-on --format --group --host --id --input --lanes --log-dir --lookback --loop --master --max-bad-ratio --max-gap --max-send-lag --mode --names-max --num-executors --operation --out --override --principal --profile --python --rate --ready-file --resource-pattern-type --run --spark-home --speed --start-margin --super-users --surface --target --token-file --topic --transactional-id --tz --user-principal --warmup
+
+complete -c authorizerd -e
+complete -c authorizerd -f
+
+complete -c authorizerd -n _shtab_authorizerd_using -s h -l help -d 'show this help message and exit'
+complete -c authorizerd -n _shtab_authorizerd_using -l version -d 'show program'"'"'s version number and exit'
+complete -c authorizerd -n '_shtab_authorizerd_using; and test $_shtab_authorizerd_npos -eq 0' -a serve -d 'run the daemon'
+complete -c authorizerd -n '_shtab_authorizerd_using serve' -s h -l help -d 'show this help message and exit'
+complete -c authorizerd -n '_shtab_authorizerd_using serve' -l config -xka "(__fish_complete_path (commandline -ct))" -d server.properties
+complete -c authorizerd -n '_shtab_authorizerd_using serve' -l override -x -d 'a setting that overrides the file'"'"'s; may be repeated'
+complete -c authorizerd -n '_shtab_authorizerd_using serve' -l ready-file -xka "(__fish_complete_path (commandline -ct))" -d 'write the bound addresses here, as JSON, once ready'
+complete -c authorizerd -n '_shtab_authorizerd_using; and test $_shtab_authorizerd_npos -eq 0' -a format -d 'create an empty log directory'
+complete -c authorizerd -n '_shtab_authorizerd_using format' -s h -l help -d 'show this help message and exit'
+complete -c authorizerd -n '_shtab_authorizerd_using format' -l config -xka "(__fish_complete_path (commandline -ct))" -d server.properties
+complete -c authorizerd -n '_shtab_authorizerd_using format' -l override -x -d 'a setting that overrides the file'"'"'s; may be repeated'
+complete -c authorizerd -n '_shtab_authorizerd_using format' -l cluster-id -x -d 'the cluster'"'"'s id (default: a random one)'
+complete -c authorizerd -n '_shtab_authorizerd_using format' -l add-scram -x -d 'a user'"'"'s SCRAM credential, in kafka-storage'"'"'s syntax; may be repeated'
+complete -c authorizerd -n '_shtab_authorizerd_using; and test $_shtab_authorizerd_npos -eq 0' -a token -d 'create a token for a caller of a decision port'
+complete -c authorizerd -n '_shtab_authorizerd_using token' -s h -l help -d 'show this help message and exit'
+complete -c authorizerd -n '_shtab_authorizerd_using token' -l principal -x -d 'the token'"'"'s holder: Type:name, for example User:proxy'
+complete -c authorizerd -n '_shtab_authorizerd_using token' -l id -x -d 'the token'"'"'s id (default: a random one)'
+complete -c authorizerd -n '_shtab_authorizerd_using token' -l append -xka "(__fish_complete_path (commandline -ct))" -d 'add the token'"'"'s line to authorizerd.tokens.file; without it the line is printed'
+complete -c authorizerd -n '_shtab_authorizerd_using; and test $_shtab_authorizerd_npos -eq 0' -a acls -d 'list, add and remove ACLs, with the flags of kafka-acls'
+complete -c authorizerd -n '_shtab_authorizerd_using acls' -l add -d 'Add ACLs.'
+complete -c authorizerd -n '_shtab_authorizerd_using acls' -l remove -d 'Remove ACLs.'
+complete -c authorizerd -n '_shtab_authorizerd_using acls' -l list -d 'List the ACLs of the named resources, or all.'
+complete -c authorizerd -n '_shtab_authorizerd_using acls' -l bootstrap-server -x -d 'Brokers to connect to: host:port,host:port.'
+complete -c authorizerd -n '_shtab_authorizerd_using acls' -l bootstrap-controller -x -d 'Controllers to connect to instead.'
+complete -c authorizerd -n '_shtab_authorizerd_using acls' -l command-config -xka "(__fish_complete_path (commandline -ct))" -d 'A properties file for the connection: security.protocol, sasl.mechanism, sasl.jaas.config, request.timeout.ms, default.api.timeout.ms.'
+complete -c authorizerd -n '_shtab_authorizerd_using acls' -l log-dir -xka "(__fish_complete_path (commandline -ct))" -d 'With --list: read, instead of asking a server, a directory that holds __cluster_metadata-0, or one .checkpoint file.'
+complete -c authorizerd -n '_shtab_authorizerd_using acls' -l topic -x -d 'A topic; '"'"'*'"'"' is the ACLs for all topics.'
+complete -c authorizerd -n '_shtab_authorizerd_using acls' -l group -x -d 'A consumer group; '"'"'*'"'"' is the ACLs for all groups.'
+complete -c authorizerd -n '_shtab_authorizerd_using acls' -l cluster -d 'The cluster.'
+complete -c authorizerd -n '_shtab_authorizerd_using acls' -l transactional-id -x -d 'A transactional id; '"'"'*'"'"' is the ACLs for all.'
+complete -c authorizerd -n '_shtab_authorizerd_using acls' -l delegation-token -x -d 'A delegation token; '"'"'*'"'"' is the ACLs for all.'
+complete -c authorizerd -n '_shtab_authorizerd_using acls' -l user-principal -x -d 'A user as the resource of CreateTokens and DescribeTokens.'
+complete -c authorizerd -n '_shtab_authorizerd_using acls' -l resource-pattern-type -x -d 'How names are meant: LITERAL (the default) or PREFIXED; to list and remove also ANY (this name in either type) and MATCH (every pattern that such a resource meets; with --remove, take care).'
+complete -c authorizerd -n '_shtab_authorizerd_using acls' -l operation -x -d 'All (the default), Read, Write, Create, Delete, Alter, Describe, ClusterAction, DescribeConfigs, AlterConfigs, IdempotentWrite, CreateTokens, DescribeTokens or TwoPhaseCommit.'
+complete -c authorizerd -n '_shtab_authorizerd_using acls' -l allow-principal -x -d 'A principal to allow, as Type:name; User:'"'"'*'"'"' is everyone.'
+complete -c authorizerd -n '_shtab_authorizerd_using acls' -l deny-principal -x -d 'A principal to deny; a denial overrides any permission.'
+complete -c authorizerd -n '_shtab_authorizerd_using acls' -l allow-host -x -d 'A host of the allowed principals (default: any host).'
+complete -c authorizerd -n '_shtab_authorizerd_using acls' -l deny-host -x -d 'A host of the denied principals (default: any host).'
+complete -c authorizerd -n '_shtab_authorizerd_using acls' -l principal -x -d 'With --list: only the ACLs of this principal.'
+complete -c authorizerd -n '_shtab_authorizerd_using acls' -l producer -d 'The ACLs of a producer: Write, Describe and Create on the topics, Write and Describe on the transactional ids.'
+complete -c authorizerd -n '_shtab_authorizerd_using acls' -l consumer -d 'The ACLs of a consumer: Read and Describe on the topics, Read on the groups.'
+complete -c authorizerd -n '_shtab_authorizerd_using acls' -l idempotent -d 'With --producer: IdempotentWrite on the cluster too.'
+complete -c authorizerd -n '_shtab_authorizerd_using acls' -l force -d 'Do not ask for confirmation.'
+complete -c authorizerd -n '_shtab_authorizerd_using acls' -l help -d 'Print this help.'
+complete -c authorizerd -n '_shtab_authorizerd_using acls' -l version -d 'Print the version of authorizerd.'
+complete -c authorizerd -n '_shtab_authorizerd_using; and test $_shtab_authorizerd_npos -eq 0' -a check-log -d 'validate a metadata log, and repair it'
+complete -c authorizerd -n '_shtab_authorizerd_using check-log' -s h -l help -d 'show this help message and exit'
+complete -c authorizerd -n '_shtab_authorizerd_using check-log' -l repair -d 'keep a copy, then end the log before what cannot be read; says first what is lost'
+complete -c authorizerd -n '_shtab_authorizerd_using check-log; and test $_shtab_authorizerd_npos -eq 0' -ka "(__fish_complete_path (commandline -ct))" -d 'the log directory, which holds __cluster_metadata-0'
+complete -c authorizerd -n '_shtab_authorizerd_using; and test $_shtab_authorizerd_npos -eq 0' -a doctor -d 'find problems for a daemon on this machine'
+complete -c authorizerd -n '_shtab_authorizerd_using doctor' -s h -l help -d 'show this help message and exit'
+complete -c authorizerd -n '_shtab_authorizerd_using doctor' -l config -xka "(__fish_complete_path (commandline -ct))" -d server.properties
+complete -c authorizerd -n '_shtab_authorizerd_using doctor' -l override -x -d 'a setting that overrides the file'"'"'s; may be repeated'
+complete -c authorizerd -n '_shtab_authorizerd_using doctor' -l json -d 'print one JSON document'
+complete -c authorizerd -n '_shtab_authorizerd_using; and test $_shtab_authorizerd_npos -eq 0' -a replay -d 'evaluate recorded traffic against other ACLs, on Spark'
+complete -c authorizerd -n '_shtab_authorizerd_using replay' -s h -l help -d 'show this help message and exit'
+complete -c authorizerd -n '_shtab_authorizerd_using replay; and test $_shtab_authorizerd_npos -eq 0' -a ingest -d 'read audit logs into events'
+complete -c authorizerd -n '_shtab_authorizerd_using replay ingest' -s h -l help -d 'show this help message and exit'
+complete -c authorizerd -n '_shtab_authorizerd_using replay ingest' -l input -xka "(__fish_complete_path (commandline -ct))" -d 'audit logs: files, directories, globs or URIs'
+complete -c authorizerd -n '_shtab_authorizerd_using replay ingest' -l format -xka "auto json kafka" -d 'format of the input; default auto'
+complete -c authorizerd -n '_shtab_authorizerd_using replay ingest' -l tz -x -d 'zone of times without one; default UTC'
+complete -c authorizerd -n '_shtab_authorizerd_using replay ingest' -l max-bad-ratio -x -d 'maximum share of lines set aside; default 0.01'
+complete -c authorizerd -n '_shtab_authorizerd_using replay ingest' -l out -x -d 'gets the results'
+complete -c authorizerd -n '_shtab_authorizerd_using replay ingest' -l overwrite -d '--out may hold something: replace the results'
+complete -c authorizerd -n '_shtab_authorizerd_using replay ingest' -l master -x -d 'default local[*]'
+complete -c authorizerd -n '_shtab_authorizerd_using replay ingest' -l deploy-mode -xka "client cluster" -d deploy_mode
+complete -c authorizerd -n '_shtab_authorizerd_using replay ingest' -l conf -x -d 'a Spark setting; may be repeated'
+complete -c authorizerd -n '_shtab_authorizerd_using replay ingest' -l archives -xka "(__fish_complete_path (commandline -ct))" -d 'archives to unpack beside each executor'
+complete -c authorizerd -n '_shtab_authorizerd_using replay ingest' -l spark-home -xka "(__fish_complete_path (commandline -ct))" -d 'a Spark 4; default SPARK_HOME, or the installed pyspark'
+complete -c authorizerd -n '_shtab_authorizerd_using replay ingest' -l python -x -d 'the Python of the executors'
+complete -c authorizerd -n '_shtab_authorizerd_using replay ingest' -l driver-memory -x -d 'default 2g if local'
+complete -c authorizerd -n '_shtab_authorizerd_using replay ingest' -l executor-memory -x -d executor_memory
+complete -c authorizerd -n '_shtab_authorizerd_using replay ingest' -l executor-cores -x -d executor_cores
+complete -c authorizerd -n '_shtab_authorizerd_using replay ingest' -l num-executors -x -d num_executors
+complete -c authorizerd -n '_shtab_authorizerd_using replay ingest' -l print -d 'print the spark-submit line, keep its files, run nothing'
+complete -c authorizerd -n '_shtab_authorizerd_using replay ingest' -l verbose -d 'show all output of Spark'
+complete -c authorizerd -n '_shtab_authorizerd_using replay; and test $_shtab_authorizerd_npos -eq 0' -a whatif -d 'say what other ACLs would newly deny, and newly allow'
+complete -c authorizerd -n '_shtab_authorizerd_using replay whatif' -s h -l help -d 'show this help message and exit'
+complete -c authorizerd -n '_shtab_authorizerd_using replay whatif' -l events -xka "(__fish_complete_path (commandline -ct))" -d 'output of ingest'
+complete -c authorizerd -n '_shtab_authorizerd_using replay whatif' -l acls -xka "(__fish_complete_path (commandline -ct))" -d 'a log directory, a .checkpoint file, kafka-acls --list output, a YAML or JSON file, or kafka://HOST:PORT'
+complete -c authorizerd -n '_shtab_authorizerd_using replay whatif' -l as-of -x -d 'use the ACLs of a log directory at that time'
+complete -c authorizerd -n '_shtab_authorizerd_using replay whatif' -l super-users -x -d 'same as super.users: Type:name;Type:name'
+complete -c authorizerd -n '_shtab_authorizerd_using replay whatif' -l allow-everyone-if-no-acl-found -d allow_everyone_if_no_acl_found
+complete -c authorizerd -n '_shtab_authorizerd_using replay whatif' -l command-config -xka "(__fish_complete_path (commandline -ct))" -d 'client settings for kafka:// sources'
+complete -c authorizerd -n '_shtab_authorizerd_using replay whatif' -l baseline-acls -xka "(__fish_complete_path (commandline -ct))" -d 'compare with these ACLs instead of the recorded decisions'
+complete -c authorizerd -n '_shtab_authorizerd_using replay whatif' -l baseline-as-of -x -d '--as-of for the baseline'
+complete -c authorizerd -n '_shtab_authorizerd_using replay whatif' -l out -x -d 'gets the results'
+complete -c authorizerd -n '_shtab_authorizerd_using replay whatif' -l overwrite -d '--out may hold something: replace the results'
+complete -c authorizerd -n '_shtab_authorizerd_using replay whatif' -l master -x -d 'default local[*]'
+complete -c authorizerd -n '_shtab_authorizerd_using replay whatif' -l deploy-mode -xka "client cluster" -d deploy_mode
+complete -c authorizerd -n '_shtab_authorizerd_using replay whatif' -l conf -x -d 'a Spark setting; may be repeated'
+complete -c authorizerd -n '_shtab_authorizerd_using replay whatif' -l archives -xka "(__fish_complete_path (commandline -ct))" -d 'archives to unpack beside each executor'
+complete -c authorizerd -n '_shtab_authorizerd_using replay whatif' -l spark-home -xka "(__fish_complete_path (commandline -ct))" -d 'a Spark 4; default SPARK_HOME, or the installed pyspark'
+complete -c authorizerd -n '_shtab_authorizerd_using replay whatif' -l python -x -d 'the Python of the executors'
+complete -c authorizerd -n '_shtab_authorizerd_using replay whatif' -l driver-memory -x -d 'default 2g if local'
+complete -c authorizerd -n '_shtab_authorizerd_using replay whatif' -l executor-memory -x -d executor_memory
+complete -c authorizerd -n '_shtab_authorizerd_using replay whatif' -l executor-cores -x -d executor_cores
+complete -c authorizerd -n '_shtab_authorizerd_using replay whatif' -l num-executors -x -d num_executors
+complete -c authorizerd -n '_shtab_authorizerd_using replay whatif' -l print -d 'print the spark-submit line, keep its files, run nothing'
+complete -c authorizerd -n '_shtab_authorizerd_using replay whatif' -l verbose -d 'show all output of Spark'
+complete -c authorizerd -n '_shtab_authorizerd_using replay; and test $_shtab_authorizerd_npos -eq 0' -a usage -d 'say which ACLs the traffic used, and what narrower ones would serve it'
+complete -c authorizerd -n '_shtab_authorizerd_using replay usage' -s h -l help -d 'show this help message and exit'
+complete -c authorizerd -n '_shtab_authorizerd_using replay usage' -l events -xka "(__fish_complete_path (commandline -ct))" -d 'output of ingest'
+complete -c authorizerd -n '_shtab_authorizerd_using replay usage' -l acls -xka "(__fish_complete_path (commandline -ct))" -d 'a log directory, a .checkpoint file, kafka-acls --list output, a YAML or JSON file, or kafka://HOST:PORT'
+complete -c authorizerd -n '_shtab_authorizerd_using replay usage' -l as-of -x -d 'use the ACLs of a log directory at that time'
+complete -c authorizerd -n '_shtab_authorizerd_using replay usage' -l super-users -x -d 'same as super.users: Type:name;Type:name'
+complete -c authorizerd -n '_shtab_authorizerd_using replay usage' -l allow-everyone-if-no-acl-found -d allow_everyone_if_no_acl_found
+complete -c authorizerd -n '_shtab_authorizerd_using replay usage' -l command-config -xka "(__fish_complete_path (commandline -ct))" -d 'client settings for kafka:// sources'
+complete -c authorizerd -n '_shtab_authorizerd_using replay usage' -l lookback -x -d 'evaluate only the last days of the events; default all'
+complete -c authorizerd -n '_shtab_authorizerd_using replay usage' -l names-max -x -d 'suggest at most N literal ACLs for a wide grant; default 20'
+complete -c authorizerd -n '_shtab_authorizerd_using replay usage' -l assume-in-force -d 'treat ACLs of unknown age as older than the window'
+complete -c authorizerd -n '_shtab_authorizerd_using replay usage' -l out -x -d 'gets the results'
+complete -c authorizerd -n '_shtab_authorizerd_using replay usage' -l overwrite -d '--out may hold something: replace the results'
+complete -c authorizerd -n '_shtab_authorizerd_using replay usage' -l master -x -d 'default local[*]'
+complete -c authorizerd -n '_shtab_authorizerd_using replay usage' -l deploy-mode -xka "client cluster" -d deploy_mode
+complete -c authorizerd -n '_shtab_authorizerd_using replay usage' -l conf -x -d 'a Spark setting; may be repeated'
+complete -c authorizerd -n '_shtab_authorizerd_using replay usage' -l archives -xka "(__fish_complete_path (commandline -ct))" -d 'archives to unpack beside each executor'
+complete -c authorizerd -n '_shtab_authorizerd_using replay usage' -l spark-home -xka "(__fish_complete_path (commandline -ct))" -d 'a Spark 4; default SPARK_HOME, or the installed pyspark'
+complete -c authorizerd -n '_shtab_authorizerd_using replay usage' -l python -x -d 'the Python of the executors'
+complete -c authorizerd -n '_shtab_authorizerd_using replay usage' -l driver-memory -x -d 'default 2g if local'
+complete -c authorizerd -n '_shtab_authorizerd_using replay usage' -l executor-memory -x -d executor_memory
+complete -c authorizerd -n '_shtab_authorizerd_using replay usage' -l executor-cores -x -d executor_cores
+complete -c authorizerd -n '_shtab_authorizerd_using replay usage' -l num-executors -x -d num_executors
+complete -c authorizerd -n '_shtab_authorizerd_using replay usage' -l print -d 'print the spark-submit line, keep its files, run nothing'
+complete -c authorizerd -n '_shtab_authorizerd_using replay usage' -l verbose -d 'show all output of Spark'
+complete -c authorizerd -n '_shtab_authorizerd_using replay; and test $_shtab_authorizerd_npos -eq 0' -a load -d 'send the recorded questions to a live daemon, and measure its answers'
+complete -c authorizerd -n '_shtab_authorizerd_using replay load' -s h -l help -d 'show this help message and exit'
+complete -c authorizerd -n '_shtab_authorizerd_using replay load' -l events -xka "(__fish_complete_path (commandline -ct))" -d 'output of ingest'
+complete -c authorizerd -n '_shtab_authorizerd_using replay load' -l target -x -d 'address of the daemon, or unix:PATH'
+complete -c authorizerd -n '_shtab_authorizerd_using replay load' -l surface -xka "stream http" -d stream
+complete -c authorizerd -n '_shtab_authorizerd_using replay load' -l token-file -x -d 'file whose first line is the token'
+complete -c authorizerd -n '_shtab_authorizerd_using replay load' -l mode -xka "open closed" -d 'open: follow a schedule; closed: as fast as answers arrive'
+complete -c authorizerd -n '_shtab_authorizerd_using replay load' -l speed -x -d 'speed relative to the recorded times'
+complete -c authorizerd -n '_shtab_authorizerd_using replay load' -l rate -x -d 'questions per second instead'
+complete -c authorizerd -n '_shtab_authorizerd_using replay load' -l profile -x -d 'or ramp:FROM:TO:SECONDS, or step:RATE:SECONDS,RATE:SECONDS'
+complete -c authorizerd -n '_shtab_authorizerd_using replay load' -l max-gap -x -d 'shorten longer gaps to this'
+complete -c authorizerd -n '_shtab_authorizerd_using replay load' -l loop -x -d 'repetitions of the record; 0: until --duration; default 1'
+complete -c authorizerd -n '_shtab_authorizerd_using replay load' -l warmup -x -d 'excluded from all figures'
+complete -c authorizerd -n '_shtab_authorizerd_using replay load' -l duration -x -d 'after the warm-up'
+complete -c authorizerd -n '_shtab_authorizerd_using replay load' -l lanes -x -d 'connections, one task each; default 1'
+complete -c authorizerd -n '_shtab_authorizerd_using replay load' -l batch -x -d 'questions per frame; default 64'
+complete -c authorizerd -n '_shtab_authorizerd_using replay load' -l depth -x -d 'frames in flight; default 8'
+complete -c authorizerd -n '_shtab_authorizerd_using replay load' -l start-margin -x -d 'delay between all lanes being ready and their start; default 3.0'
+complete -c authorizerd -n '_shtab_authorizerd_using replay load' -l max-send-lag -x -d 'maximum send lag at p99 of a valid run; default 10.0'
+complete -c authorizerd -n '_shtab_authorizerd_using replay load' -l fail-on -x -d 'such as p99<5ms,mismatch=0,errors=0,dropped=0,rate>=1000; else exit code 3'
+complete -c authorizerd -n '_shtab_authorizerd_using replay load' -l dry-run -d 'only plan; send nothing'
+complete -c authorizerd -n '_shtab_authorizerd_using replay load' -l out -x -d 'gets the results'
+complete -c authorizerd -n '_shtab_authorizerd_using replay load' -l overwrite -d '--out may hold something: replace the results'
+complete -c authorizerd -n '_shtab_authorizerd_using replay load' -l master -x -d 'default local[*]'
+complete -c authorizerd -n '_shtab_authorizerd_using replay load' -l deploy-mode -xka "client cluster" -d deploy_mode
+complete -c authorizerd -n '_shtab_authorizerd_using replay load' -l conf -x -d 'a Spark setting; may be repeated'
+complete -c authorizerd -n '_shtab_authorizerd_using replay load' -l archives -xka "(__fish_complete_path (commandline -ct))" -d 'archives to unpack beside each executor'
+complete -c authorizerd -n '_shtab_authorizerd_using replay load' -l spark-home -xka "(__fish_complete_path (commandline -ct))" -d 'a Spark 4; default SPARK_HOME, or the installed pyspark'
+complete -c authorizerd -n '_shtab_authorizerd_using replay load' -l python -x -d 'the Python of the executors'
+complete -c authorizerd -n '_shtab_authorizerd_using replay load' -l driver-memory -x -d 'default 2g if local'
+complete -c authorizerd -n '_shtab_authorizerd_using replay load' -l executor-memory -x -d executor_memory
+complete -c authorizerd -n '_shtab_authorizerd_using replay load' -l executor-cores -x -d executor_cores
+complete -c authorizerd -n '_shtab_authorizerd_using replay load' -l num-executors -x -d num_executors
+complete -c authorizerd -n '_shtab_authorizerd_using replay load' -l print -d 'print the spark-submit line, keep its files, run nothing'
+complete -c authorizerd -n '_shtab_authorizerd_using replay load' -l verbose -d 'show all output of Spark'
+complete -c authorizerd -n '_shtab_authorizerd_using replay; and test $_shtab_authorizerd_npos -eq 0' -a report -d 'make one page of what the others found; needs no Spark'
+complete -c authorizerd -n '_shtab_authorizerd_using replay report' -s h -l help -d 'show this help message and exit'
+complete -c authorizerd -n '_shtab_authorizerd_using replay report' -l run -xka "(__fish_complete_path (commandline -ct))" -d 'holds ingest.json, whatif.json, usage.json or load.json, or directories that do'
+complete -c authorizerd -n '_shtab_authorizerd_using replay report' -l out -xka "(__fish_complete_path (commandline -ct))" -d 'the page; DIR/report.html without it. The same as JSON is written beside it'
+complete -c authorizerd -n '_shtab_authorizerd_using; and test $_shtab_authorizerd_npos -eq 0' -a explain -d 'show a decision and its reason, from a log or checkpoint'
+complete -c authorizerd -n '_shtab_authorizerd_using explain' -s h -l help -d 'show this help message and exit'
+complete -c authorizerd -n '_shtab_authorizerd_using explain' -l log-dir -xka "(__fish_complete_path (commandline -ct))" -d 'a directory that holds __cluster_metadata-0, or one .checkpoint file; without it that of --config'
+complete -c authorizerd -n '_shtab_authorizerd_using explain' -l config -xka "(__fish_complete_path (commandline -ct))" -d server.properties
+complete -c authorizerd -n '_shtab_authorizerd_using explain' -l override -x -d 'a setting that overrides the file'"'"'s; may be repeated'
+complete -c authorizerd -n '_shtab_authorizerd_using explain' -l principal -x -d 'Type:name, for example User:alice'
+complete -c authorizerd -n '_shtab_authorizerd_using explain' -l host -x -d 'the client'"'"'s IP address (default: unknown)'
+complete -c authorizerd -n '_shtab_authorizerd_using explain' -l operation -x -d 'a Kafka operation, in any case'
+complete -c authorizerd -n '_shtab_authorizerd_using explain' -l topic -x -d topic
+complete -c authorizerd -n '_shtab_authorizerd_using explain' -l group -x -d group
+complete -c authorizerd -n '_shtab_authorizerd_using explain' -l transactional-id -x -d transactional_id
+complete -c authorizerd -n '_shtab_authorizerd_using explain' -l delegation-token -x -d delegation_token
+complete -c authorizerd -n '_shtab_authorizerd_using explain' -l user-principal -x -d user_principal
+complete -c authorizerd -n '_shtab_authorizerd_using explain' -l cluster -d 'the resource kafka-cluster'
+complete -c authorizerd -n '_shtab_authorizerd_using explain' -l super-users -x -d 'overrides super.users of --config: Type:name;Type:name'
+complete -c authorizerd -n '_shtab_authorizerd_using explain' -l allow-everyone-if-no-acl-found -d 'as if allow.everyone.if.no.acl.found were true'

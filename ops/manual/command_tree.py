@@ -1,0 +1,117 @@
+"""The whole command line as one parser: what the manual page and the completions are made of."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import shtab
+
+from authorizerd.cli import check_log
+from authorizerd.cli import main as command_line
+from authorizerd.cli.acls.arguments import FLAGS, Argument
+from authorizerd.cli.doctor import command as doctor
+from authorizerd.replay import command_line as replay
+
+_PATHS: Final = frozenset(
+    ("acls", "archives", "baseline_acls", "command-config", "events", "input", "log-dir")
+)
+"""Arguments that name a file but are read as text. Others that do are read as a ``Path``."""
+
+
+class UnsafeTextError(ValueError):
+    """A shell or troff would take a part of this text as its own syntax."""
+
+
+def command_tree() -> argparse.ArgumentParser:
+    """Return a parser with all that a user may type; it parses nothing.
+
+    Some commands read their words by themselves. Here their parsers replace the placeholders of
+    ``cli.main``. Commands without help are internal, and left out.
+
+    Raises:
+        UnsafeTextError: a help text cannot be quoted for every shell and for troff.
+    """
+    parser = command_line.new_parser()
+    commands = _subcommands(parser)
+    commands.update(
+        {
+            "acls": _acls_parser(),
+            "check-log": check_log.new_parser(),
+            "doctor": doctor.new_parser(),
+            "replay": replay.new_parser(),
+        }
+    )
+    prepare(parser)
+    return parser
+
+
+def prepare(parser: argparse.ArgumentParser) -> None:
+    """Remove internal commands, check all texts, and mark the arguments that name files."""
+    for action in parser._actions:
+        check_text(action.help or "")
+        if isinstance(action, argparse._SubParsersAction):
+            texts = {each.dest: each.help or "" for each in action._choices_actions}
+            for name in [name for name in action.choices if not texts.get(name)]:
+                del action.choices[name]
+            for name, inner in action.choices.items():
+                check_text(texts[name])
+                inner.description = None  # the command's help says the same
+                prepare(inner)
+        elif action.type is Path or action.dest in _PATHS:
+            vars(action)["complete"] = shtab.FILE
+
+
+def check_text(text: str) -> None:
+    """Reject a text that cannot be quoted.
+
+    fish reads a backslash between single quotes. troff reads a line that begins with a dot or a
+    quote as a request.
+
+    Raises:
+        UnsafeTextError: as said.
+    """
+    if "\\" in text or text.startswith((".", "'")):
+        raise UnsafeTextError(
+            f"help text {text!r}: expected no backslash, and no dot or quote at the beginning"
+        )
+
+
+def each_command(
+    parser: argparse.ArgumentParser,
+) -> Iterator[tuple[str, list[argparse.Action]]]:
+    """Yield each command's words, as one text, and its arguments."""
+    yield (
+        parser.prog,
+        [each for each in parser._actions if not isinstance(each, argparse._SubParsersAction)],
+    )
+    for inner in _subcommands(parser).values():
+        yield from each_command(inner)
+
+
+def _subcommands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            choices: dict[str, argparse.ArgumentParser] = action.choices
+            return choices
+    return {}
+
+
+def _acls_parser() -> argparse.ArgumentParser:
+    """Return a parser of ``acls``' flags, which the command itself parses as kafka-acls does."""
+    parser = argparse.ArgumentParser(prog="authorizerd acls", add_help=False)
+    for name, flag in FLAGS.items():
+        if flag.argument is Argument.NONE:
+            parser.add_argument(f"--{name}", action="store_true", help=flag.help)
+            continue
+        parser.add_argument(
+            f"--{name}",
+            action="append",
+            dest=name,
+            metavar="VALUE",
+            nargs="?" if flag.argument is Argument.OPTIONAL else None,
+            help=flag.help,
+        )
+    return parser
