@@ -1,7 +1,6 @@
 """The interface of decision surfaces: an authorizer that names the rule behind each answer.
 
-**Invariant:** one request uses one ``Authority``, and so one snapshot and one set of settings. A
-later one is never mixed in.
+**Invariant:** one request uses one ``DecisionState``: one snapshot and one set of settings.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from authorizerd.actors.authorizer import Action, Authorizer
 KAFKA_SURFACE: Final = "Kafka"
 
 
-class Authority(msgspec.Struct, frozen=True, gc=False):
+class DecisionState(msgspec.Struct, frozen=True, gc=False):
     """The state that decides one request. ``snapshot`` is None until the ACLs are loaded."""
 
     snapshot: AclSnapshot | None
@@ -55,7 +54,7 @@ class Decider(Authorizer, Protocol):
     def counts_of(self, surface: str) -> DecisionCounts:
         """Return the counts of one surface, to which its questions are added."""
 
-    def newest(self) -> Authority:
+    def current_state(self) -> DecisionState:
         """Return the state for a request that begins now.
 
         It must be used until the request ends.
@@ -64,7 +63,7 @@ class Decider(Authorizer, Protocol):
     async def wait_until_applied(self, offset: int) -> None:
         """Return as soon as the log is applied up to ``offset``. This may never happen."""
 
-    def judge(self, authority: Authority, request_name: str) -> Judge:
+    def judge(self, state: DecisionState, request_name: str) -> Judge:
         """Return a fast function for many questions, which answers without the rule.
 
         It audits the questions, and the caller counts them. It raises as ``decide``.
@@ -72,7 +71,7 @@ class Decider(Authorizer, Protocol):
 
     def decide(
         self,
-        authority: Authority,
+        state: DecisionState,
         question: Question,
         request_name: str,
         counts: DecisionCounts,

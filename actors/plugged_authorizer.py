@@ -21,7 +21,7 @@ from authorizerd.acl.steps import Steps
 from authorizerd.acl.updates import Deleted
 from authorizerd.actors.authorizer import Action, Authorize, Authorizer, RequestContext, ServerInfo
 from authorizerd.actors.completion import Completion, ItemCompletions
-from authorizerd.actors.decider import KAFKA_SURFACE, Authority, Decider, DecisionCounts, Judge
+from authorizerd.actors.decider import KAFKA_SURFACE, Decider, DecisionCounts, DecisionState, Judge
 from authorizerd.actors.errors import (
     AuthorizerFaultError,
     EndpointStartError,
@@ -74,8 +74,8 @@ class PluggedAuthorizer(Decider):
     def counts_of(self, surface: str) -> DecisionCounts:
         return self._counts.setdefault(surface, DecisionCounts())
 
-    def newest(self) -> Authority:
-        return Authority(self._snapshot.newest, _NO_SETTINGS)
+    def current_state(self) -> DecisionState:
+        return DecisionState(self._snapshot.newest, _NO_SETTINGS)
 
     def configure(self, configs: Mapping[str, str]) -> None:
         """Configure the authorizer. Any error it raises stops the daemon from starting."""
@@ -130,8 +130,8 @@ class PluggedAuthorizer(Decider):
             lambda newest: newest is not None and newest.offset >= offset
         )
 
-    def judge(self, authority: Authority, request_name: str) -> Judge:
-        """As ``Decider.judge``. Failures deny. ``authority`` is ignored."""
+    def judge(self, state: DecisionState, request_name: str) -> Judge:
+        """As ``Decider.judge``. Failures deny. ``state`` is ignored."""
 
         def allows(
             principal: str,
@@ -141,20 +141,20 @@ class PluggedAuthorizer(Decider):
             resource_name: str,
         ) -> bool:
             question = Question(principal, host, operation, resource_type, resource_name)
-            return self.decide(authority, question, request_name, DecisionCounts()).allowed
+            return self.decide(state, question, request_name, DecisionCounts()).allowed
 
         return allows
 
     def decide(
         self,
-        authority: Authority,
+        state: DecisionState,
         question: Question,
         request_name: str,
         counts: DecisionCounts,
         action: Action | None = None,
         known: Decision | None = None,
     ) -> Decision:
-        """As ``Decider.decide``. Failures deny. ``authority`` and ``known`` are ignored."""
+        """As ``Decider.decide``. Failures deny. ``state`` and ``known`` are ignored."""
         if action is None:
             action = Action(question.operation, question.resource_type, question.resource_name)
         context = RequestContext(

@@ -24,7 +24,7 @@ from authorizerd.acl.updates import Deleted
 from authorizerd.actors.audit_log import AuditEvent, AuditLog
 from authorizerd.actors.authorizer import Action, Authorize, RequestContext, ServerInfo, probe_of
 from authorizerd.actors.completion import Completion
-from authorizerd.actors.decider import KAFKA_SURFACE, Authority, Decider, DecisionCounts, Judge
+from authorizerd.actors.decider import KAFKA_SURFACE, Decider, DecisionCounts, DecisionState, Judge
 from authorizerd.actors.errors import EndpointStartError
 from authorizerd.actors.published import View
 from authorizerd.actors.update_queue import UpdateQueue
@@ -111,12 +111,12 @@ class StandardAuthorizer(Decider):
     def counts(self) -> Mapping[str, DecisionCounts]:
         return self._counts
 
-    def newest(self) -> Authority:
+    def current_state(self) -> DecisionState:
         """Return the state for a request that begins now.
 
         It must be used until the request ends.
         """
-        return Authority(self._snapshot.newest, self._settings)
+        return DecisionState(self._snapshot.newest, self._settings)
 
     def counts_of(self, surface: str) -> DecisionCounts:
         return self._counts.setdefault(surface, DecisionCounts())
@@ -136,19 +136,19 @@ class StandardAuthorizer(Decider):
         Raises:
             NotReadyError, InvalidQuestionError: as ``decide``.
         """
-        return self._authorize(self.newest(), context, actions)
+        return self._authorize(self.current_state(), context, actions)
 
     def pinned(self) -> Authorize:
         """Return an ``authorize`` whose calls all use the current snapshot."""
-        return partial(self._authorize, self.newest())
+        return partial(self._authorize, self.current_state())
 
     def _authorize(
-        self, authority: Authority, context: RequestContext, actions: Sequence[Action]
+        self, state: DecisionState, context: RequestContext, actions: Sequence[Action]
     ) -> list[bool]:
         counts = self.counts_of(KAFKA_SURFACE)
         return [
             self.decide(
-                authority,
+                state,
                 Question(
                     context.principal,
                     context.host,
@@ -169,18 +169,18 @@ class StandardAuthorizer(Decider):
             lambda newest: newest is not None and newest.offset >= offset
         )
 
-    def judge(self, authority: Authority, request_name: str) -> Judge:
+    def judge(self, state: DecisionState, request_name: str) -> Judge:
         """Return a fast function for many questions.
 
         It looks for the rule only if the audit log needs it.
         """
-        if authority.snapshot is None or self._audit_log is not None:
-            return partial(self._judge, authority, request_name)
-        return partial(authorize, authority.snapshot, authority.settings)
+        if state.snapshot is None or self._audit_log is not None:
+            return partial(self._judge, state, request_name)
+        return partial(authorize, state.snapshot, state.settings)
 
     def _judge(
         self,
-        authority: Authority,
+        state: DecisionState,
         request_name: str,
         principal: str,
         host: str | None,
@@ -188,10 +188,10 @@ class StandardAuthorizer(Decider):
         resource_type: int,
         resource_name: str,
     ) -> bool:
-        snapshot, settings, audit_log = authority.snapshot, authority.settings, self._audit_log
+        snapshot, settings, audit_log = state.snapshot, state.settings, self._audit_log
         if snapshot is None or audit_log is None:
             question = Question(principal, host, operation, resource_type, resource_name)
-            return self.decide(authority, question, request_name, DecisionCounts()).allowed
+            return self.decide(state, question, request_name, DecisionCounts()).allowed
         if audit_log.is_refusing:
             raise _cannot_be_audited()
         allowed = authorize(
@@ -204,12 +204,12 @@ class StandardAuthorizer(Decider):
             return allowed
         question = Question(principal, host, operation, resource_type, resource_name)
         decision = explain(snapshot, settings, question)
-        self._record(audit_log, level, authority, question, decision, request_name)
+        self._record(audit_log, level, state, question, decision, request_name)
         return allowed
 
     def decide(
         self,
-        authority: Authority,
+        state: DecisionState,
         question: Question,
         request_name: str,
         counts: DecisionCounts,
@@ -228,7 +228,7 @@ class StandardAuthorizer(Decider):
             InvalidQuestionError: the principal is ``User:*``, or the action's pattern is not
                 literal.
         """
-        snapshot, audit_log = authority.snapshot, self._audit_log
+        snapshot, audit_log = state.snapshot, self._audit_log
         try:
             if action is not None and action.pattern_type != PatternType.LITERAL:
                 raise _not_literal(action.pattern_type)
@@ -237,9 +237,9 @@ class StandardAuthorizer(Decider):
             if known is not None:
                 decision = known
             elif snapshot is None:
-                decision = _before_loading(authority.settings, question.principal)
+                decision = _before_loading(state.settings, question.principal)
             else:
-                decision = explain(snapshot, authority.settings, question)
+                decision = explain(snapshot, state.settings, question)
         except NotReadyError:
             counts.not_ready += 1
             raise
@@ -251,13 +251,13 @@ class StandardAuthorizer(Decider):
         else:
             counts.denied += 1
         if audit_log is not None and not (decision.allowed and audit_log.passes_over_allowed):
-            self._audit(audit_log, authority, question, decision, request_name, action)
+            self._audit(audit_log, state, question, decision, request_name, action)
         return decision
 
     def _audit(
         self,
         audit_log: AuditLog,
-        authority: Authority,
+        state: DecisionState,
         question: Question,
         decision: Decision,
         request_name: str,
@@ -272,15 +272,13 @@ class StandardAuthorizer(Decider):
         if level is not None and audit_log.chooses(
             allowed, question.principal, question.resource_type, question.resource_name
         ):
-            self._record(
-                audit_log, level, authority, question, decision, request_name, reference_count
-            )
+            self._record(audit_log, level, state, question, decision, request_name, reference_count)
 
     def _record(
         self,
         audit_log: AuditLog,
         level: AuditLevel,
-        authority: Authority,
+        state: DecisionState,
         question: Question,
         decision: Decision,
         request_name: str,
@@ -293,7 +291,7 @@ class StandardAuthorizer(Decider):
                 question,
                 decision,
                 request_name,
-                authority.offset,
+                state.offset,
                 reference_count,
                 audit_log.allowed_rate if decision.allowed else 1.0,
             )
@@ -311,17 +309,17 @@ class StandardAuthorizer(Decider):
             NotReadyError, InvalidQuestionError: as ``decide``.
         """
         check_by_resource_type(operation, resource_type)
-        authority, probe = self.newest(), probe_of(operation, resource_type)
+        state, probe = self.current_state(), probe_of(operation, resource_type)
         principal, host = context.principal, context.host
         question = Question(principal, host, operation, resource_type, probe.resource_name)
         uncounted = DecisionCounts()
-        if self.decide(authority, question, context.request_name, uncounted, probe).allowed:
+        if self.decide(state, question, context.request_name, uncounted, probe).allowed:
             return True
-        snapshot = authority.snapshot
+        snapshot = state.snapshot
         assert snapshot is not None, "no denial is possible before the ACLs are loaded"
         return (
             yield from authorize_by_resource_type(
-                snapshot, authority.settings, principal, host, operation, resource_type
+                snapshot, state.settings, principal, host, operation, resource_type
             )
         )
 

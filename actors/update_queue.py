@@ -91,7 +91,7 @@ class _ClusterRequest:
     """A request that does not concern ACLs."""
 
     plan: Callable[[ClusterImage], ClusterPlan[Any]]
-    take: Callable[[], None]
+    on_applied: Callable[[], None]
     completion: Completion[Any]
 
 
@@ -111,7 +111,7 @@ class _Tail:
     states: list[AclSnapshot] = field(default_factory=list)
     planned: list[tuple[_Request, _Plan]] = field(default_factory=list)
 
-    def take(self, states: list[AclSnapshot]) -> None:
+    def advance(self, states: list[AclSnapshot]) -> None:
         """Go on to the last of a plan's states; the plan has none from then on."""
         self.snapshot = states[-1]
         self.states += states
@@ -186,19 +186,19 @@ class UpdateQueue:
         return ItemCompletions(completion, len(filters))
 
     def change_cluster(
-        self, plan: Callable[[ClusterImage], ClusterPlan[T]], take: Callable[[], None]
+        self, plan: Callable[[ClusterImage], ClusterPlan[T]], on_applied: Callable[[], None]
     ) -> Completion[T]:
         """Queue one request that does not concern ACLs.
 
         Args:
             plan: called with the tail of the log. It must be quick, and changes nothing.
-            take: called once the plan is durable and applied, before the request is answered. What
-                it passes on to other deciding processes is waited for, too.
+            on_applied: called once the plan is durable and applied. The request is answered after
+                that, and after other deciding processes have applied what the call passed on.
 
         The completion fails with UpdateRefusedError or LogWriteError, as for ``create``.
         """
         completion = Completion[T]()
-        self._accept(_ClusterRequest(plan, take, completion))
+        self._accept(_ClusterRequest(plan, on_applied, completion))
         return completion
 
     def _accept(self, request: _Request) -> None:
@@ -256,7 +256,7 @@ class UpdateQueue:
             await self._write([plan for _, plan in tail.planned if plan.changes])
             for request, _ in tail.planned:
                 if isinstance(request, _ClusterRequest):
-                    request.take()
+                    request.on_applied()
             await self._applied_everywhere()
             for request, plan in tail.planned:
                 _answer(request, plan)
@@ -276,13 +276,13 @@ class UpdateQueue:
                 plan = await finish_in_turns(
                     plan_creations(tail.snapshot, acls, self._new_id), self._collect_garbage
                 )
-                tail.take(plan.states)
+                tail.advance(plan.states)
                 await finish_in_turns(free(acls))
             case _Deletions(filters):
                 plan = await finish_in_turns(
                     plan_deletions(tail.snapshot, filters), self._collect_garbage
                 )
-                tail.take(plan.states)
+                tail.advance(plan.states)
                 await finish_in_turns(free(filters))
             case _ClusterRequest(plan_changes):
                 plan = plan_changes(tail.image)

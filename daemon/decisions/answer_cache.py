@@ -14,7 +14,7 @@ import msgspec
 from authorizerd.acl.decision import AuthorizerSettings, Decision
 from authorizerd.acl.model import Question
 from authorizerd.acl.snapshot import AclSnapshot
-from authorizerd.actors.decider import Authority
+from authorizerd.actors.decider import DecisionState
 
 ANSWERS_MAX: Final = 10_000
 QUESTION_BYTES_MAX: Final = 1024
@@ -29,7 +29,7 @@ class Answered(msgspec.Struct, frozen=True, gc=False):
     answer: bytes
 
 
-class AnswerMemory:
+class AnswerCache:
     """The latest answers; each new one replaces the oldest."""
 
     def __init__(self, answers_max: int = ANSWERS_MAX) -> None:
@@ -39,10 +39,10 @@ class AnswerMemory:
         self._settings: AuthorizerSettings | None = None
         self._generation = 0
 
-    def generation_of(self, authority: Authority) -> int:
-        """Return the number under which answers by ``authority`` are kept and looked up."""
-        if authority.snapshot is not self._snapshot or authority.settings is not self._settings:
-            self._snapshot, self._settings = authority.snapshot, authority.settings
+    def generation_of(self, state: DecisionState) -> int:
+        """Return the number under which answers by ``state`` are kept and looked up."""
+        if state.snapshot is not self._snapshot or state.settings is not self._settings:
+            self._snapshot, self._settings = state.snapshot, state.settings
             self._generation += 1
         return self._generation
 

@@ -17,8 +17,8 @@ import trio
 from authorizerd.acl.errors import InvalidQuestionError, NotReadyError
 from authorizerd.acl.model import Question
 from authorizerd.acl.question_cost import lookups_max
-from authorizerd.actors.decider import Authority, Decider
-from authorizerd.daemon.decisions.answer_cache import Answered, AnswerMemory
+from authorizerd.actors.decider import Decider, DecisionState
+from authorizerd.daemon.decisions.answer_cache import AnswerCache, Answered
 from authorizerd.daemon.decisions.callers import Caller, Callers, check_may_ask
 from authorizerd.daemon.errors import ForbiddenError
 from authorizerd.protocol.decisions.authzen import (
@@ -59,7 +59,7 @@ _LOOKUPS_PER_EVALUATION: Final = 32
 class _Judgement(msgspec.Struct, frozen=True, gc=False):
     """The state that judges one request, its caller, and the generation of its cached answers."""
 
-    authority: Authority
+    state: DecisionState
     caller: Caller
     generation: int
 
@@ -70,7 +70,7 @@ class AuthZenHandler:
         self._callers = callers
         self._vocabulary = vocabulary
         self._counts = authorizer.counts_of(SURFACE)
-        self._memory = AnswerMemory()
+        self._cache = AnswerCache()
 
     async def __call__(self, request: Request) -> Response:
         """Answer one request; long ones yield to other connections between slices."""
@@ -106,8 +106,8 @@ class AuthZenHandler:
             return text_response(503, f"AUTHORIZER_NOT_READY: {error}")
 
     def _judgement(self, caller: Caller) -> _Judgement:
-        authority = self._authorizer.newest()
-        return _Judgement(authority, caller, self._memory.generation_of(authority))
+        state = self._authorizer.current_state()
+        return _Judgement(state, caller, self._cache.generation_of(state))
 
     def _evaluate(self, body: bytes, caller: Caller) -> Response:
         answer, _ = self._decide(self._judgement(caller), body)
@@ -119,14 +119,14 @@ class AuthZenHandler:
             return self._evaluate(body, caller)
         judgement = self._judgement(caller)
         defaults = request if has_defaults(request) else None
-        heaviest = _weight(judgement.authority, len(body))
+        heaviest = _weight(judgement.state, len(body))
         answers: list[bytes] = []
         slice_bytes = len(body)
         for raw in evaluations:
             text = bytes(raw)
             weight = heaviest
             if heaviest > 1 and defaults is None:  # a default's name may fill the body
-                weight = _weight(judgement.authority, len(text))
+                weight = _weight(judgement.state, len(text))
             cost = _EVALUATION_BYTES * weight + len(text)
             if slice_bytes + cost > _SLICE_BYTES_MAX:
                 await trio.lowlevel.checkpoint()
@@ -150,17 +150,17 @@ class AuthZenHandler:
 
         The cache is skipped with ``defaults``: then the same text can mean different questions.
         """
-        authority, generation = judgement.authority, judgement.generation
-        kept = self._memory.find(text, generation) if defaults is None else None
+        state, generation = judgement.state, judgement.generation
+        kept = self._cache.find(text, generation) if defaults is None else None
         question = self._question(text, defaults) if kept is None else kept.question
         self._check(judgement, question)
         known = None if kept is None else kept.decision
-        decision = self._authorizer.decide(authority, question, SURFACE, self._counts, known=known)
+        decision = self._authorizer.decide(state, question, SURFACE, self._counts, known=known)
         if kept is not None and decision is known:
             return kept.answer, decision.allowed
-        answer = encode_answer(decision, authority.offset, question)
+        answer = encode_answer(decision, state.offset, question)
         if defaults is None:
-            self._memory.keep(text, generation, Answered(question, decision, answer))
+            self._cache.keep(text, generation, Answered(question, decision, answer))
         return answer, decision.allowed
 
     def _question(self, text: bytes, defaults: Evaluation | None) -> Question:
@@ -175,7 +175,7 @@ class AuthZenHandler:
 
     def _check(self, judgement: _Judgement, question: Question) -> None:
         try:
-            check_may_ask(judgement.caller, question.principal, judgement.authority)
+            check_may_ask(judgement.caller, question.principal, judgement.state)
         except ForbiddenError:
             self._counts.invalid += 1
             raise
@@ -184,8 +184,8 @@ class AuthZenHandler:
             raise
 
 
-def _weight(authority: Authority, text_size: int) -> int:
+def _weight(state: DecisionState, text_size: int) -> int:
     """Return as how many evaluations one counts whose resource name stands in a text so long."""
-    if authority.snapshot is None:
+    if state.snapshot is None:
         return 1
-    return 1 + lookups_max(authority.snapshot, text_size) // _LOOKUPS_PER_EVALUATION
+    return 1 + lookups_max(state.snapshot, text_size) // _LOOKUPS_PER_EVALUATION

@@ -15,7 +15,7 @@ from typing import Final, Protocol
 
 from authorizerd.acl.errors import InvalidQuestionError
 from authorizerd.acl.model import CLUSTER_NAME, Operation, ResourceType
-from authorizerd.actors.decider import Authority, Decider
+from authorizerd.actors.decider import Decider, DecisionState
 from authorizerd.config.tokens import Token, Tokens, parse_tokens
 from authorizerd.daemon.decisions.token_file import read_tokens_text
 from authorizerd.daemon.errors import ForbiddenError
@@ -24,8 +24,8 @@ from authorizerd.daemon.errors import ForbiddenError
 class Caller(Protocol):
     """A caller at the other end of a connection."""
 
-    def may_ask_about(self, principal: str, authority: Authority) -> bool:
-        """Return True if it may learn the rights of ``principal``, by the state of ``authority``.
+    def may_ask_about(self, principal: str, state: DecisionState) -> bool:
+        """Return True if it may learn the rights of ``principal``, by the state of ``state``.
 
         Raises:
             NotReadyError: the ACLs are not loaded yet.
@@ -35,7 +35,7 @@ class Caller(Protocol):
 class Trusted(Caller):
     """A caller on a port that requires no credentials."""
 
-    def may_ask_about(self, principal: str, authority: Authority) -> bool:
+    def may_ask_about(self, principal: str, state: DecisionState) -> bool:
         return True
 
 
@@ -114,14 +114,14 @@ class _Known(Caller):
         self._token: Final = token
         self._surface: Final = surface
 
-    def may_ask_about(self, principal: str, authority: Authority) -> bool:
+    def may_ask_about(self, principal: str, state: DecisionState) -> bool:
         """See ``Caller``; the caller's own address is not used, so its host counts as unknown."""
         if self._token not in self._callers.tokens:
             return False
         if principal == self._token.principal:
             return True
         try:
-            judge = self._authorizer.judge(authority, self._surface)
+            judge = self._authorizer.judge(state, self._surface)
             return judge(
                 self._token.principal,
                 None,
@@ -133,12 +133,12 @@ class _Known(Caller):
             return False
 
 
-def check_may_ask(caller: Caller, principal: str, authority: Authority) -> None:
+def check_may_ask(caller: Caller, principal: str, state: DecisionState) -> None:
     """Raise an error unless ``caller`` may ask about ``principal``.
 
     Raises:
         ForbiddenError: it may not.
         NotReadyError: see ``Caller.may_ask_about``.
     """
-    if not caller.may_ask_about(principal, authority):
+    if not caller.may_ask_about(principal, state):
         raise ForbiddenError("CLUSTER_ACTION on the cluster is needed to ask about others")

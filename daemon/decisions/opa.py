@@ -16,7 +16,7 @@ import msgspec
 from authorizerd.acl.errors import InvalidQuestionError, NotReadyError
 from authorizerd.acl.model import Question
 from authorizerd.actors.authorizer import Action, RequestContext
-from authorizerd.actors.decider import Authority, Decider
+from authorizerd.actors.decider import Decider, DecisionState
 from authorizerd.actors.steps import finish_in_turns
 from authorizerd.daemon.decisions.callers import Caller, Callers, check_may_ask
 from authorizerd.daemon.errors import ForbiddenError
@@ -85,15 +85,15 @@ class OpaHandler:
     def _answer_health(self, request: Request) -> Response:
         if request.method not in ("GET", "HEAD"):
             return _only(b"GET, HEAD")
-        if self._authorizer.newest().snapshot is None:
+        if self._authorizer.current_state().snapshot is None:
             return text_response(503, "the ACLs are not loaded yet")
         return _HEALTHY
 
     async def _decide(self, body: bytes, caller: Caller) -> bool:
-        authority = self._authorizer.newest()
+        state = self._authorizer.current_state()
         try:
             asked = decode_question(body)
-            check_may_ask(caller, asked.principal, authority)
+            check_may_ask(caller, asked.principal, state)
         except (OpaError, ForbiddenError):
             self._counts.invalid += 1
             raise
@@ -102,9 +102,9 @@ class OpaHandler:
             raise
         if asked.resource_name is None:
             return await self._decide_by_type(asked)
-        return self._decide_one(asked, asked.resource_name, authority)
+        return self._decide_one(asked, asked.resource_name, state)
 
-    def _decide_one(self, asked: OpaQuestion, resource_name: str, authority: Authority) -> bool:
+    def _decide_one(self, asked: OpaQuestion, resource_name: str, state: DecisionState) -> bool:
         question = Question(
             asked.principal, asked.host, asked.operation, asked.resource_type, resource_name
         )
@@ -117,9 +117,7 @@ class OpaHandler:
             log_if_denied=asked.log_if_denied,
         )
         request_name = asked.request_name or SURFACE
-        return self._authorizer.decide(
-            authority, question, request_name, self._counts, action
-        ).allowed
+        return self._authorizer.decide(state, question, request_name, self._counts, action).allowed
 
     async def _decide_by_type(self, asked: OpaQuestion) -> bool:
         """Answer authorizeByResourceType from the state at its start, yielding between steps."""

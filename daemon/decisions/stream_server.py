@@ -19,7 +19,7 @@ import trio
 from authorizerd.acl.errors import InvalidQuestionError, NotReadyError
 from authorizerd.acl.hosts import host_address
 from authorizerd.acl.question_cost import lookups_max
-from authorizerd.actors.decider import Authority, Decider
+from authorizerd.actors.decider import Decider, DecisionState
 from authorizerd.config.bounds import SEND_BYTES
 from authorizerd.config.configuration import Reloadable
 from authorizerd.daemon.decisions.callers import Caller, Callers
@@ -166,7 +166,7 @@ class _Conversation:
 
     @property
     def _offset(self) -> int:
-        return self._server.decider.newest().offset
+        return self._server.decider.current_state().offset
 
     def _greet(self, hello: Hello) -> None:
         error = ErrorCode.NONE
@@ -197,25 +197,25 @@ class _Conversation:
         if ask.min_offset > self._offset and not await self._wait_for(ask.min_offset):
             error = ErrorCode.REQUEST_TIMED_OUT
             return encode_answer(ask.correlation_id, error, self._offset, b"")
-        authority = self._server.decider.newest()
-        error = self._refusal(caller, ask.questions, authority)
+        state = self._server.decider.current_state()
+        error = self._refusal(caller, ask.questions, state)
         if error:
-            return encode_answer(ask.correlation_id, error, authority.offset, b"")
+            return encode_answer(ask.correlation_id, error, state.offset, b"")
         decisions = bytearray()
-        weight = self._weight_of_each(ask.questions, authority)
+        weight = self._weight_of_each(ask.questions, state)
         questions_per_turn = max(1, QUESTIONS_PER_TURN // weight)
         for start in range(0, len(ask.questions), questions_per_turn):
             questions = ask.questions[start : start + questions_per_turn]
             await self._take_turns(len(questions) * weight)
-            decisions += self._decide(authority, questions)
+            decisions += self._decide(state, questions)
         if decisions and decisions.count(NOT_READY) == len(decisions):
             error = ErrorCode.AUTHORIZER_NOT_READY
-            return encode_answer(ask.correlation_id, error, authority.offset, b"")
-        return encode_answer(ask.correlation_id, ErrorCode.NONE, authority.offset, decisions)
+            return encode_answer(ask.correlation_id, error, state.offset, b"")
+        return encode_answer(ask.correlation_id, ErrorCode.NONE, state.offset, decisions)
 
-    def _weight_of_each(self, questions: Sequence[StreamQuestion], authority: Authority) -> int:
+    def _weight_of_each(self, questions: Sequence[StreamQuestion], state: DecisionState) -> int:
         """Return as how many questions each of these counts in a turn."""
-        snapshot = authority.snapshot
+        snapshot = state.snapshot
         if snapshot is None:
             return 1
         lookups = lookups_max(snapshot, self._server.frame_bytes_max)
@@ -234,13 +234,13 @@ class _Conversation:
         return False
 
     def _refusal(
-        self, caller: Caller, questions: Sequence[StreamQuestion], authority: Authority
+        self, caller: Caller, questions: Sequence[StreamQuestion], state: DecisionState
     ) -> ErrorCode:
         """Return why the caller may not ask these questions, NONE if it may."""
         # Two principals suffice: one differs from the caller, and that right covers all others.
         principals = islice({question[0] for question in questions}, 2)
         try:
-            if all(caller.may_ask_about(principal, authority) for principal in principals):
+            if all(caller.may_ask_about(principal, state) for principal in principals):
                 return ErrorCode.NONE
         except NotReadyError:
             self._server.counts.not_ready += len(questions)
@@ -248,8 +248,8 @@ class _Conversation:
         self._server.counts.invalid += len(questions)
         return ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
-    def _decide(self, authority: Authority, questions: Sequence[StreamQuestion]) -> bytes:
-        judge = self._server.decider.judge(authority, SURFACE)
+    def _decide(self, state: DecisionState, questions: Sequence[StreamQuestion]) -> bytes:
+        judge = self._server.decider.judge(state, SURFACE)
         decisions = bytearray()
         for principal, host, operation_asked, type_asked, name in questions:
             operation = OPERATION_OF.get(operation_asked)

@@ -93,7 +93,7 @@ class ClusterUpdates(Protocol):
     def change_cluster(
         self,
         plan: Callable[[ClusterImage], ClusterPlan[dict[str, ApiError | None]]],
-        take: Callable[[], None],
+        on_applied: Callable[[], None],
     ) -> Completion[dict[str, ApiError | None]]: ...
 
 
@@ -246,7 +246,7 @@ class ConfigHandlers:
             guarded.update(planning.guarded)
             return ClusterPlan(tuple(planning.changes), planning.results)
 
-        def take() -> None:
+        def on_applied() -> None:
             self._settings.refresh()
             self._settings.set_guarded(guarded)
 
@@ -256,7 +256,7 @@ class ConfigHandlers:
         if validate_only or not wanted:
             return plan(self._image.newest).result
         try:
-            return await self._updates.change_cluster(plan, take)
+            return await self._updates.change_cluster(plan, on_applied)
         except UpdateRefusedError as error:
             failed = ApiError(ErrorCode.BROKER_NOT_AVAILABLE, str(error))
         except LogWriteError as error:

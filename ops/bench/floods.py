@@ -67,13 +67,13 @@ class Extent:
 
     idle: int
     slow: int
-    askers: int
+    callers: int
     seconds: float
     is_whole: bool = True
 
 
-FULL: Final = Extent(idle=2000, slow=250, askers=256, seconds=4.0)
-QUICK: Final = Extent(idle=50, slow=5, askers=8, seconds=0.5, is_whole=False)
+FULL: Final = Extent(idle=2000, slow=250, callers=256, seconds=4.0)
+QUICK: Final = Extent(idle=50, slow=5, callers=8, seconds=0.5, is_whole=False)
 
 
 class Flooded:
@@ -189,21 +189,21 @@ def flood_plans(surface: Surface, host: str, extent: Extent, capacity: float) ->
             extent.slow, first=opening + surface.largest[:-_HELD_BACK], trickle=b" "
         ),
         Flood.OVERSIZED.value: plan(
-            extent.askers, first=opening + surface.oversized, reconnects=True
+            extent.callers, first=opening + surface.oversized, reconnects=True
         ),
     }
     if (
         surface.endpoint != ADMIN
     ):  # which is for this machine alone, and refuses nobody for his pace
         plans[f"{TIMES} times the rate"] = plan(
-            extent.askers,
+            extent.callers,
             first=opening,
             again=surface.request,
             requests_per_second=TIMES * capacity,
         )
     for number, (first, again) in enumerate(surface.endless):
         name = Flood.ENDLESS.value if not number else f"{Flood.ENDLESS.value}, chunks"
-        plans[name] = plan(extent.askers, first=opening + first, again=again, reconnects=True)
+        plans[name] = plan(extent.callers, first=opening + first, again=again, reconnects=True)
     if not extent.is_whole:
         plans = {flood.value: plans[flood.value] for flood in (Flood.IDLE, Flood.OVERSIZED)}
     return plans

@@ -65,13 +65,13 @@ def built(log: list[ChangeBatch]) -> AclSnapshot:
     return builder.freeze(log[-1].last_offset if log else -1)
 
 
-@given(logs(odd=True))
+@given(logs(unknown_codes=True))
 def test_single_updates_and_the_bulk_load_reach_one_state(log: list[ChangeBatch]) -> None:
     """Index, counts, lengths and list of odd ones are equal, part by part."""
     assert applied(log) == built(log)
 
 
-@given(logs(odd=True))
+@given(logs(unknown_codes=True))
 def test_what_remains_is_all_that_shows(log: list[ChangeBatch]) -> None:
     """After creations and removals nothing differs from a bulk load of what is left."""
     snapshot = applied(log)
@@ -79,7 +79,7 @@ def test_what_remains_is_all_that_shows(log: list[ChangeBatch]) -> None:
     assert len(snapshot.acls) == len(remaining(log))
 
 
-@given(logs(odd=True), questions(), st.booleans())
+@given(logs(unknown_codes=True), questions(), st.booleans())
 def test_decisions_and_rules_after_removals_are_those_of_what_remains(
     log: list[ChangeBatch], question: Question, allow_everyone: bool
 ) -> None:
@@ -89,7 +89,7 @@ def test_decisions_and_rules_after_removals_are_those_of_what_remains(
     assert explain(applied(log), settings, question) == explain(left, settings, question)
 
 
-@given(logs(odd=True))
+@given(logs(unknown_codes=True))
 def test_removing_everything_leaves_nothing(log: list[ChangeBatch]) -> None:
     """No empty map, count or length stays behind."""
     snapshot = applied(log)
@@ -100,7 +100,7 @@ def test_removing_everything_leaves_nothing(log: list[ChangeBatch]) -> None:
     assert not emptied.acls
 
 
-@given(logs(odd=True), logs(odd=True))
+@given(logs(unknown_codes=True), logs(unknown_codes=True))
 def test_a_snapshot_never_changes(first: list[ChangeBatch], later: list[ChangeBatch]) -> None:
     """A held snapshot stays the same, whatever is applied afterwards."""
     before, same = applied(first), applied(first)
@@ -122,7 +122,7 @@ def test_a_repeated_id_is_refused_by_both_roads(acl: Acl) -> None:
     assert refused([AclAdded(ONE, acl), AclAdded(ONE, ALLOW_READ)]) == DuplicateIdError
 
 
-@given(acls(odd=True))
+@given(acls(unknown_codes=True))
 def test_a_repeated_binding_is_refused_by_both_roads(acl: Acl) -> None:
     """The index cannot count one binding twice, so a second id for it does not fit."""
     assert refused([AclAdded(ONE, acl), AclAdded(TWO, acl)]) == DuplicateAclError

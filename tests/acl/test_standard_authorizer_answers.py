@@ -74,7 +74,7 @@ def authorizer_of(case: Case) -> StandardAuthorizer:
 
 def answer(authorizer: StandardAuthorizer, question: Question) -> str | Decision:
     try:
-        return authorizer.decide(authorizer.newest(), question, REQUEST, DecisionCounts())
+        return authorizer.decide(authorizer.current_state(), question, REQUEST, DecisionCounts())
     except NotReadyError:
         return NOT_READY
     except InvalidQuestionError:
@@ -103,7 +103,7 @@ def test_every_decision_is_kafkas() -> None:
 def test_the_fast_decision_is_the_explained_one() -> None:
     """``authorize`` and ``explain`` never differ."""
     for case in decision_cases():
-        snapshot, settings = snapshot_of(case), authorizer_of(case).newest().settings
+        snapshot, settings = snapshot_of(case), authorizer_of(case).current_state().settings
         for row in case["requests"]:
             asked = question_of(row)
             fields = (asked.principal, asked.host, asked.operation, asked.resource_type)
@@ -138,7 +138,7 @@ def test_every_audit_text_is_kafkas() -> None:
 def test_every_filter_finds_what_kafka_finds() -> None:
     """ANY, MATCH, null names and UNKNOWN, over what is left after removals."""
     for case in decision_cases():
-        snapshot, numbers = authorizer_of(case).newest().snapshot, numbered(case)
+        snapshot, numbers = authorizer_of(case).current_state().snapshot, numbered(case)
         if snapshot is None:
             snapshot = snapshot_of(case)  # Kafka lists what it has while it is loading
         for row, expected in zip(case["filters"], case["expect"]["filters"], strict=True):

@@ -156,16 +156,16 @@ def test_a_decision_names_who_took_it() -> None:
     """There is no rule to name, and no offset but that of the log."""
     plug = Plug([True])
     authorizer, _ = plugged(plug)
-    authority, counts = authorizer.newest(), DecisionCounts()
+    state, counts = authorizer.current_state(), DecisionCounts()
     question = Question("User:a", None, Operation.READ, ResourceType.TOPIC, "t")
-    assert authority.offset == -1
-    decision = authorizer.decide(authority, question, "AuthZEN", counts)
+    assert state.offset == -1
+    decision = authorizer.decide(state, question, "AuthZEN", counts)
     assert (decision.allowed, str(decision.rule)) == (True, "Plug")
     ((context, actions),) = plug.asked
     assert (context.principal, context.host, context.request_name) == ("User:a", None, "AuthZEN")
     assert actions == (READ_T,)
     plug.answers = KeyError("x")
-    assert not authorizer.decide(authority, question, "AuthZEN", counts).allowed
+    assert not authorizer.decide(state, question, "AuthZEN", counts).allowed
     assert counts == DecisionCounts(allowed=1, denied=1)
 
 

@@ -82,7 +82,7 @@ def test_before_loading_only_super_users_are_answered() -> None:
     """KIP-801: others get AUTHORIZER_NOT_READY, and the ACL count is -1."""
     authorizer, _ = new_authorizer(None)
     counts = authorizer.counts_of("Test")
-    now = authorizer.newest()
+    now = authorizer.current_state()
     assert authorizer.decide(now, ask("User:root"), "Test", counts).rule is DefaultRule.SUPER_USER
     with pytest.raises(NotReadyError):
         authorizer.decide(now, ask("User:a"), "Test", counts)
@@ -98,12 +98,12 @@ def test_a_request_keeps_the_authority_it_began_with() -> None:
     """A snapshot published meanwhile is for later requests."""
     authorizer, published = new_authorizer(build([AclAdded(b"1" * 16, READ_T)]))
     counts = authorizer.counts_of("Test")
-    begun = authorizer.newest()
+    begun = authorizer.current_state()
     published.publish(build([], offset=5))
     assert authorizer.decide(begun, ask("User:a"), "Test", counts).allowed
     assert [acl for some in authorizer.acls(AclFilter()) for acl in some] == []
-    assert not authorizer.decide(authorizer.newest(), ask("User:a"), "Test", counts).allowed
-    assert (begun.offset, authorizer.newest().offset) == (0, 5)
+    assert not authorizer.decide(authorizer.current_state(), ask("User:a"), "Test", counts).allowed
+    assert (begun.offset, authorizer.current_state().offset) == (0, 5)
     assert authorizer.acl_count() == 0
 
 
@@ -111,10 +111,10 @@ def test_every_question_is_counted_by_how_it_ended() -> None:
     """By surface, the refused ones too."""
     authorizer, _ = new_authorizer(build([AclAdded(b"1" * 16, READ_T)]))
     counts = authorizer.counts_of("Test")
-    authorizer.decide(authorizer.newest(), ask("User:a"), "Test", counts)
-    authorizer.decide(authorizer.newest(), ask("User:b"), "Test", counts)
+    authorizer.decide(authorizer.current_state(), ask("User:a"), "Test", counts)
+    authorizer.decide(authorizer.current_state(), ask("User:b"), "Test", counts)
     with pytest.raises(InvalidQuestionError):
-        authorizer.decide(authorizer.newest(), ask("User:*"), "Test", counts)
+        authorizer.decide(authorizer.current_state(), ask("User:*"), "Test", counts)
     assert authorizer.counts == {"Test": DecisionCounts(allowed=1, denied=1, invalid=1)}
 
 
@@ -123,8 +123,8 @@ async def test_what_the_level_asks_for_reaches_the_audit_log() -> None:
     log, seen = keeping_log()
     authorizer, _ = new_authorizer(build([AclAdded(b"1" * 16, READ_T)], offset=9), log)
     counts = authorizer.counts_of("Test")
-    authorizer.decide(authorizer.newest(), ask("User:a"), "Test", counts)
-    decision = authorizer.decide(authorizer.newest(), ask("User:b"), "Test", counts)
+    authorizer.decide(authorizer.current_state(), ask("User:a"), "Test", counts)
+    decision = authorizer.decide(authorizer.current_state(), ask("User:b"), "Test", counts)
     log.close()
     await log.run()
     assert [(event.time_s, event.offset, event.decision) for event in seen] == [(12.5, 9, decision)]
@@ -191,19 +191,19 @@ def test_endpoints_that_wait_fail_when_loading_does_or_the_authorizer_closes(clo
 def test_it_is_reconfigured_between_requests() -> None:
     """A request that has begun keeps its settings; what cannot be taken changes nothing."""
     authorizer, _ = new_authorizer(build([]))
-    begun = authorizer.newest()
+    begun = authorizer.current_state()
     settings = {"super.users": "User:new", "allow.everyone.if.no.acl.found": "true"}
     authorizer.validate_reconfiguration(settings)
-    assert authorizer.newest() == begun
+    assert authorizer.current_state() == begun
     authorizer.reconfigure(settings)
     assert begun.settings == AuthorizerSettings(super_users=frozenset({"User:root"}))
-    assert authorizer.newest().settings == AuthorizerSettings(
+    assert authorizer.current_state().settings == AuthorizerSettings(
         super_users=frozenset({"User:new"}), allow_everyone_if_no_acl_found=True
     )
     for take in (authorizer.validate_reconfiguration, authorizer.reconfigure):
         with pytest.raises(ValueError, match="root is not Type:name"):
             take({"super.users": "root"})
-    assert authorizer.newest().settings.allow_everyone_if_no_acl_found
+    assert authorizer.current_state().settings.allow_everyone_if_no_acl_found
     assert authorizer.reconfigurable_configs == set(settings)
 
 
@@ -232,13 +232,13 @@ async def test_many_questions_are_audited_as_each_by_itself(
     events = []
     for is_fast in (True, False):
         authorizer, log = chosen_at(level, rules)
-        authority = authorizer.newest()
-        judge = authorizer.judge(authority, "Test")
+        state = authorizer.current_state()
+        judge = authorizer.judge(state, "Test")
         for _ in range(100):
             if is_fast:
                 judge(principal, "h", Operation.READ, ResourceType.TOPIC, "t")
             else:
-                authorizer.decide(authority, question, "Test", DecisionCounts())
+                authorizer.decide(state, question, "Test", DecisionCounts())
         events.append(list(log._events))
         is_allowed = principal != "User:b"
         count = 0 if is_allowed and level is AuditLevel.INFO else 40 if is_allowed else 100
@@ -253,8 +253,8 @@ async def test_what_is_filtered_is_decided_all_the_same() -> None:
     """By each way to ask; its denials are audited."""
     rules = AuditRules(filter=AuditFilter(principals_excluded=name_patterns(["User:*"])))
     authorizer, log = chosen_at(AuditLevel.DEBUG, rules)
-    authority = authorizer.newest()
-    judge = authorizer.judge(authority, "Test")
+    state = authorizer.current_state()
+    judge = authorizer.judge(state, "Test")
     read, write = (
         Action(operation, ResourceType.TOPIC, "t")
         for operation in (Operation.READ, Operation.WRITE)
@@ -310,14 +310,14 @@ def test_an_action_on_a_pattern_that_is_not_literal_is_rejected(pattern_type: in
 async def test_nothing_is_answered_while_a_required_audit_cannot_be_kept(principal: str) -> None:
     """Super users and what would not be audited included; it is as before the ACLs are loaded."""
     authorizer, log = chosen_at(AuditLevel.INFO, AuditRules(is_required=True))
-    authority, counts = authorizer.newest(), DecisionCounts()
+    state, counts = authorizer.current_state(), DecisionCounts()
     question = Question(principal, None, Operation.READ, ResourceType.TOPIC, "t")
-    judge = authorizer.judge(authority, "Test")
+    judge = authorizer.judge(state, "Test")
     pinned = authorizer.pinned()
     read = [Action(Operation.READ, ResourceType.TOPIC, "t")]
     asked: list[Callable[[], object]] = [
         lambda: judge(principal, None, Operation.READ, ResourceType.TOPIC, "t"),
-        lambda: authorizer.decide(authority, question, "Test", counts).allowed,
+        lambda: authorizer.decide(state, question, "Test", counts).allowed,
         lambda: authorizer.authorize(context(principal), read) == [True],
         lambda: finish(
             authorizer.authorize_by_resource_type(
@@ -339,7 +339,7 @@ async def test_nothing_is_answered_while_a_required_audit_cannot_be_kept(princip
 async def test_the_last_decision_that_finds_room_is_the_last_that_is_made() -> None:
     """Where the audit is required none is made that would have to be dropped."""
     authorizer, log = chosen_at(AuditLevel.INFO, AuditRules(is_required=True))
-    judge = authorizer.judge(authorizer.newest(), "Test")
+    judge = authorizer.judge(authorizer.current_state(), "Test")
     for _ in range(1000):
         assert not judge("User:b", None, Operation.READ, ResourceType.TOPIC, "t")
     with pytest.raises(NotReadyError):

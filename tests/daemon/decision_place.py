@@ -120,4 +120,4 @@ class Place:
         return caller
 
     def may_ask_about(self, name: str, principal: str) -> bool:
-        return self.caller(name).may_ask_about(principal, self.authorizer.newest())
+        return self.caller(name).may_ask_about(principal, self.authorizer.current_state())

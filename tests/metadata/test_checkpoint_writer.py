@@ -73,7 +73,7 @@ def written(log_dir: Path, acls: Mapping[bytes, Acl], storage: Storage | None = 
 
 
 @given(
-    st.dictionaries(strategies.ids, strategies.acls(odd=True), max_size=20),
+    st.dictionaries(strategies.ids, strategies.acls(unknown_codes=True), max_size=20),
     st.lists(strategies.colliding_cluster_changes(), max_size=40),
 )
 def test_a_checkpoint_holds_what_was_in_force(

@@ -296,7 +296,7 @@ def test_a_frame_says_whether_it_is_open() -> None:
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
-@given(logs(odd=True), st.data())
+@given(logs(unknown_codes=True), st.data())
 def test_any_log_reads_back_however_transactions_frame_it(
     tmp_path: Path, log: list[ChangeBatch], data: st.DataObject
 ) -> None:

@@ -89,7 +89,7 @@ class ClientTask:
     async def _ask(self, questions: Sequence[Question], pause_s: float | None) -> None:
         """Ask at once, or with pauses by one state; each answer is what the law says."""
         process = self._process
-        offset = self._see(process.authorizer.newest().offset)
+        offset = self._see(process.authorizer.current_state().offset)
         authorizer = process.authorizer
         authorize = authorizer.authorize if pause_s is None else authorizer.pinned()
         super_users, allow_everyone = process.super_users, process.allow_everyone
@@ -128,7 +128,7 @@ class ClientTask:
             validate_filter(step.filter)
         except InvalidAclError:
             return
-        offset = self._see(self._process.authorizer.newest().offset)
+        offset = self._see(self._process.authorizer.current_state().offset)
         described: list[Acl] = []
         for acls in self._process.authorizer.acls(step.filter):
             described += acls
@@ -178,11 +178,11 @@ class ClientTask:
                     change = ConfigChanged(BROKER, node, TIMEOUT_KEY, value)
                     return ClusterPlan((change,) if before != value else (), before)
 
-                def take() -> None:
+                def on_applied() -> None:
                     process.settings.refresh()
                     process.laws.take(request, process.applier.snapshot.newest)
 
-                return [process.updates.change_cluster(plan, take)]
+                return [process.updates.change_cluster(plan, on_applied)]
 
 
 async def _give_up(scope: trio.CancelScope, patience_s: float, turns: int) -> None:

@@ -58,7 +58,7 @@ ACTOR_MUTANTS: Final = (
         text=(
             "plan_creations(tail.snapshot, acls, self._new_id), self._collect_garbage\n"
             "                )\n"
-            "                tail.take(plan.states)"
+            "                tail.advance(plan.states)"
         ),
         becomes=(
             "plan_creations(tail.snapshot, acls, self._new_id), "
@@ -220,7 +220,7 @@ ACTOR_MUTANTS: Final = (
     Mutant(
         name="a request changes snapshots half-way",
         file="actors/standard_authorizer.py",
-        text="return partial(self._authorize, self.newest())",
+        text="return partial(self._authorize, self.current_state())",
         becomes="return self.authorize",
         found_by=(
             "tests/daemon/kafka/test_permissions.py"

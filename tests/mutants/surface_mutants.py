@@ -619,14 +619,14 @@ SURFACE_MUTANTS: Final = (
     Mutant(
         name="an answer outlives the ACLs that it was given by",
         file="daemon/decisions/answer_cache.py",
-        text="if authority.snapshot is not self._snapshot or",
+        text="if state.snapshot is not self._snapshot or",
         becomes="if",
         found_by="tests/daemon/decisions/test_answer_cache.py::test_a_change_of_acls_changes_the_next_answer",
     ),
     Mutant(
         name="an answer outlives the super users that it was given by",
         file="daemon/decisions/answer_cache.py",
-        text=" or authority.settings is not self._settings:",
+        text=" or state.settings is not self._settings:",
         becomes=":",
         found_by=(
             "tests/daemon/decisions/test_answer_cache.py::test_a_change_of_settings_changes_the_next_answer"

@@ -39,7 +39,7 @@ from tests.support.strategies import acls, ids, texts
 some_examples = settings(max_examples=40)
 numbers = st.integers(0, 2**62)
 text_maps = st.dictionaries(texts, texts, max_size=3)
-changes = ids.map(AclRemoved) | st.builds(AclAdded, ids, acls(odd=True))
+changes = ids.map(AclRemoved) | st.builds(AclAdded, ids, acls(unknown_codes=True))
 places = st.builds(
     Place,
     texts,

@@ -53,20 +53,22 @@ any_text = st.one_of(texts, resource_names, st.integers(100, 300).map("é".__mul
 """Strings that pass the 126 bytes up to which their size takes one byte."""
 
 
-def _codes(usual: tuple[int, ...], odd: bool) -> st.SearchStrategy[int]:
-    return st.sampled_from((*usual, *ODD_CODES) if odd else usual)
+def _codes(usual: tuple[int, ...], unknown_codes: bool) -> st.SearchStrategy[int]:
+    return st.sampled_from((*usual, *ODD_CODES) if unknown_codes else usual)
 
 
-def acls(*, odd: bool = False) -> st.SearchStrategy[Acl]:
+def acls(*, unknown_codes: bool = False) -> st.SearchStrategy[Acl]:
     """Return ACLs over few names, principals and hosts, so that they meet.
 
-    With ``odd``, codes may also be such as only another version could have written.
+    With ``unknown_codes``, codes may also be those of another Kafka version.
     """
     return st.builds(
         Acl,
-        resource_type=_codes((ResourceType.TOPIC, ResourceType.GROUP, ResourceType.USER), odd),
+        resource_type=_codes(
+            (ResourceType.TOPIC, ResourceType.GROUP, ResourceType.USER), unknown_codes
+        ),
         resource_name=resource_names,
-        pattern_type=_codes((PatternType.LITERAL, PatternType.PREFIXED), odd),
+        pattern_type=_codes((PatternType.LITERAL, PatternType.PREFIXED), unknown_codes),
         principal=st.sampled_from(PRINCIPALS),
         host=st.sampled_from(HOSTS),
         operation=_codes(
@@ -79,14 +81,14 @@ def acls(*, odd: bool = False) -> st.SearchStrategy[Acl]:
                 Operation.DESCRIBE_CONFIGS,
                 Operation.TWO_PHASE_COMMIT,
             ),
-            odd,
+            unknown_codes,
         ),
-        permission_type=_codes((PermissionType.ALLOW, PermissionType.DENY), odd),
+        permission_type=_codes((PermissionType.ALLOW, PermissionType.DENY), unknown_codes),
     )
 
 
 @st.composite
-def logs(draw: st.DrawFn, *, odd: bool = False) -> list[ChangeBatch]:
+def logs(draw: st.DrawFn, *, unknown_codes: bool = False) -> list[ChangeBatch]:
     """Return batches in log order: ids never recur, no binding stands twice, removals are of what
     is there. A batch may be empty, and offsets may leap over records that are no ACLs.
     """
@@ -99,7 +101,7 @@ def logs(draw: st.DrawFn, *, odd: bool = False) -> list[ChangeBatch]:
             if live != {} and draw(st.booleans()):
                 changes.append(AclRemoved(live.pop(draw(st.sampled_from(list(live))))))
                 continue
-            acl = draw(acls(odd=odd))
+            acl = draw(acls(unknown_codes=unknown_codes))
             if acl in live:
                 changes.append(AclRemoved(live.pop(acl)))
                 continue
@@ -116,7 +118,7 @@ def metadata_records() -> st.SearchStrategy[MetadataRecord]:
     any_acl = st.builds(Acl, int8s, any_text, int8s, any_text, any_text, int8s, int8s)
     optional_text = st.none() | any_text
     return st.one_of(
-        st.builds(AclAdded, ids, st.one_of(acls(odd=True), any_acl)),
+        st.builds(AclAdded, ids, st.one_of(acls(unknown_codes=True), any_acl)),
         st.builds(AclRemoved, ids),
         cluster_changes(),
         st.builds(BeginTransaction, optional_text),

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 from authorizerd.acl.decision import DEFAULT_ALLOW, DEFAULT_DENY
 from authorizerd.acl.model import Acl, Operation, PermissionType, Question, ResourceType
-from authorizerd.actors.decider import Authority, Decider
+from authorizerd.actors.decider import Decider, DecisionState
 from authorizerd.actors.plugged_authorizer import PluggedAuthorizer
 from authorizerd.actors.standard_authorizer import StandardAuthorizer
 from authorizerd.daemon.decisions.answer_cache import (
     ANSWER_BYTES_MAX,
     QUESTION_BYTES_MAX,
+    AnswerCache,
     Answered,
-    AnswerMemory,
 )
 from authorizerd.daemon.decisions.authzen import EVALUATION_PATH, EVALUATIONS_PATH, AuthZenHandler
 from authorizerd.daemon.decisions.callers import Callers
@@ -151,32 +151,34 @@ async def test_an_evaluation_that_leans_on_defaults_is_not_remembered() -> None:
 
 def test_the_oldest_makes_room_and_long_ones_are_not_kept() -> None:
     """The cache is bounded, in number and in size."""
-    memory = AnswerMemory(answers_max=2)
-    now = memory.generation_of(Authority(snapshot_of(), Place(None).authorizer.newest().settings))
+    cache = AnswerCache(answers_max=2)
+    now = cache.generation_of(
+        DecisionState(snapshot_of(), Place(None).authorizer.current_state().settings)
+    )
     for text in (b"a", b"b", b"c"):
-        memory.keep(text, now, ANSWERED)
-    assert [memory.find(text, now) for text in (b"a", b"b", b"c")] == [None, ANSWERED, ANSWERED]
+        cache.keep(text, now, ANSWERED)
+    assert [cache.find(text, now) for text in (b"a", b"b", b"c")] == [None, ANSWERED, ANSWERED]
     long = b"x" * (QUESTION_BYTES_MAX + 1)
-    memory.keep(long, now, ANSWERED)
-    assert memory.find(long, now) is None
+    cache.keep(long, now, ANSWERED)
+    assert cache.find(long, now) is None
     wordy = msgspec.structs.replace(ANSWERED, answer=b"x" * (ANSWER_BYTES_MAX + 1))
-    memory.keep(b"d", now, wordy)
-    assert memory.find(b"d", now) is None
-    assert memory.find(b"b", now) is ANSWERED
+    cache.keep(b"d", now, wordy)
+    assert cache.find(b"d", now) is None
+    assert cache.find(b"b", now) is ANSWERED
 
 
 def test_a_request_that_began_earlier_leaves_nothing_to_later_ones() -> None:
     """A long request keeps its state during a newer publication and stays out of the cache."""
-    settings = Place(None).authorizer.newest().settings
-    memory = AnswerMemory()
-    earlier = memory.generation_of(Authority(snapshot_of(READ), settings))
-    later = memory.generation_of(Authority(snapshot_of(DENIED), settings))
-    memory.keep(b"a", earlier, ANSWERED)
-    assert memory.find(b"a", later) is None
+    settings = Place(None).authorizer.current_state().settings
+    cache = AnswerCache()
+    earlier = cache.generation_of(DecisionState(snapshot_of(READ), settings))
+    later = cache.generation_of(DecisionState(snapshot_of(DENIED), settings))
+    cache.keep(b"a", earlier, ANSWERED)
+    assert cache.find(b"a", later) is None
     newer = msgspec.structs.replace(ANSWERED, decision=DEFAULT_ALLOW)
-    memory.keep(b"a", later, newer)
-    assert memory.find(b"a", later) is newer
-    assert memory.find(b"a", earlier) is None
+    cache.keep(b"a", later, newer)
+    assert cache.find(b"a", later) is newer
+    assert cache.find(b"a", earlier) is None
 
 
 _steps = st.lists(
@@ -213,6 +215,8 @@ def test_the_standard_authorizer_returns_what_it_decided_before() -> None:
     authorizer: Decider = place.authorizer
     assert isinstance(authorizer, StandardAuthorizer)
     counts = authorizer.counts_of("AuthZEN")
-    given = authorizer.decide(authorizer.newest(), QUESTION, "AuthZEN", counts, known=DEFAULT_DENY)
+    given = authorizer.decide(
+        authorizer.current_state(), QUESTION, "AuthZEN", counts, known=DEFAULT_DENY
+    )
     assert given is DEFAULT_DENY
     assert counts.denied == 1

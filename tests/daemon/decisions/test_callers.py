@@ -29,7 +29,7 @@ def test_without_a_tokens_file_everybody_is_trusted(token: str | bytes | None) -
     place = Place(None)
     caller = place.callers.identify(token, SURFACE)
     assert isinstance(caller, Trusted)
-    assert caller.may_ask_about(PROXY, place.authorizer.newest())
+    assert caller.may_ask_about(PROXY, place.authorizer.current_state())
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_cluster_action_lets_a_caller_ask_about_others(tmp_path: Path) -> None:
     assert not place.may_ask_about("other", PROXY)
     caller = place.callers.identify(b"proxy.secret", SURFACE)
     assert caller is not None
-    assert caller.may_ask_about(OTHER, place.authorizer.newest())
+    assert caller.may_ask_about(OTHER, place.authorizer.current_state())
 
 
 def test_a_caller_s_address_is_not_known(tmp_path: Path) -> None:
@@ -73,10 +73,10 @@ def test_a_caller_s_address_is_not_known(tmp_path: Path) -> None:
 def test_the_right_is_judged_by_the_state_of_the_question(tmp_path: Path) -> None:
     """Changes published since apply to later requests."""
     place = Place(tmp_path, cluster_action(PROXY))
-    caller, authority = place.caller("proxy"), place.authorizer.newest()
+    caller, state = place.caller("proxy"), place.authorizer.current_state()
     place.snapshot.publish(snapshot_of())
-    assert caller.may_ask_about(OTHER, authority)
-    assert not caller.may_ask_about(OTHER, place.authorizer.newest())
+    assert caller.may_ask_about(OTHER, state)
+    assert not caller.may_ask_about(OTHER, place.authorizer.current_state())
 
 
 def test_before_the_acls_are_loaded_only_super_users_may_ask_about_others(tmp_path: Path) -> None:
@@ -107,12 +107,12 @@ def test_a_token_that_is_withdrawn_is_worth_nothing(tmp_path: Path) -> None:
     proxy, root = place.caller("proxy"), place.caller("root")
     place.rewrite_tokens(entry("root", ROOT) + entry("new", OTHER))
     apply = place.callers.prepare_reload()
-    assert proxy.may_ask_about(OTHER, place.authorizer.newest())
+    assert proxy.may_ask_about(OTHER, place.authorizer.current_state())
     apply()
-    authority = place.authorizer.newest()
-    assert not proxy.may_ask_about(OTHER, authority)
-    assert not proxy.may_ask_about(PROXY, authority)
-    assert root.may_ask_about(OTHER, authority)
+    state = place.authorizer.current_state()
+    assert not proxy.may_ask_about(OTHER, state)
+    assert not proxy.may_ask_about(PROXY, state)
+    assert root.may_ask_about(OTHER, state)
     assert place.callers.identify("proxy.secret", SURFACE) is None
     assert place.may_ask_about("new", OTHER)
 

@@ -252,12 +252,12 @@ async def test_only_a_super_user_says_who_may_do_everything(
     if operation is DELETE:
         assert await alter(service, altered((key, SET, value))) == [OK]
     refused = ErrorCode.CLUSTER_AUTHORIZATION_FAILED, f"Only a super user may change {key}"
-    before = service.authorizer.newest().settings
+    before = service.authorizer.current_state().settings
     if not (operation is DELETE and key == "super.users"):  # alice is one by then
         assert await alter(service, altered(change), principal=ALICE) == [refused]
-    assert service.authorizer.newest().settings == before
+    assert service.authorizer.current_state().settings == before
     assert await alter(service, altered(change), principal=ROOT) == [OK]
-    assert service.authorizer.newest().settings != before
+    assert service.authorizer.current_state().settings != before
     nursery.cancel_scope.cancel()
 
 
@@ -274,7 +274,7 @@ async def test_a_replacement_may_not_take_a_guarded_key_away_either(nursery: tri
         version=2,
     )
     assert result == (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, f"Only a super user may change {key}")
-    assert service.authorizer.newest().settings.allow_everyone_if_no_acl_found
+    assert service.authorizer.current_state().settings.allow_everyone_if_no_acl_found
     nursery.cancel_scope.cancel()
 
 
@@ -287,7 +287,7 @@ async def test_a_reload_takes_the_guarded_keys_from_the_file_again(nursery: trio
     service.read = lambda: read_configuration("max.connections=9", "authorizerd.log.level=ERROR")
     await service.settings.reload()
     assert service.settings.super_users == {ROOT}
-    assert service.authorizer.newest().settings.super_users == {ROOT}
+    assert service.authorizer.current_state().settings.super_users == {ROOT}
     assert max_connections(service) == 500
     (entry,) = (await describe(service, "7", "authorizerd.log.level")).configs
     assert (entry.value, entry.config_source) == ("ERROR", 4)

@@ -32,7 +32,7 @@ def _nothing_kept() -> Iterator[None]:
     index._kept.clear()
 
 
-@given(st.lists(acls(odd=True), max_size=8))
+@given(st.lists(acls(unknown_codes=True), max_size=8))
 def test_every_acl_reaches_the_worker_once(some: list[Acl]) -> None:
     """Repeats in a set are one ACL, and codes from the future keep their code."""
     built = build_index(set_of(*some))

@@ -59,7 +59,7 @@ def question(row: Row) -> Question:
 
 
 @given(
-    st.lists(acls(odd=True), max_size=10, unique=True),
+    st.lists(acls(unknown_codes=True), max_size=10, unique=True),
     st.lists(rows, max_size=12),
     st.booleans(),
     st.integers(0, 3),

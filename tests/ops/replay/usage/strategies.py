@@ -32,13 +32,13 @@ def acl_set_of(
     )
 
 
-def acl_sets(*, odd: bool = False) -> st.SearchStrategy[AclSet]:
+def acl_sets(*, unknown_codes: bool = False) -> st.SearchStrategy[AclSet]:
     """Return sets without repeats, with and without super users and the default to allow."""
     return st.builds(
         lambda found, super_users, allow_everyone: acl_set_of(
             found, super_users=super_users, allow_everyone=allow_everyone
         ),
-        st.lists(acls(odd=odd), max_size=12, unique=True),
+        st.lists(acls(unknown_codes=unknown_codes), max_size=12, unique=True),
         st.sampled_from([(), ("User:b",)]),
         st.booleans(),
     )
