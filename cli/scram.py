@@ -20,7 +20,7 @@ from typing import Final
 
 from authorizerd.daemon.errors import StartError
 from authorizerd.image.changes import CredentialAdded
-from authorizerd.protocol.records.scram import ScramMechanism, credential_of, salted_password
+from authorizerd.protocol.records.scram import ScramMechanism, make_credential, salt_password
 
 ITERATIONS: Final = 4096
 """The number of iterations if an argument gives none."""
@@ -63,11 +63,11 @@ def _credential(argument: str, new_salt: Callable[[], bytes]) -> CredentialAdded
         raise ValueError("you must supply 'salt' with 'saltedpassword'")
     salt = _decoded(values, "salt") if "salt" in values else new_salt()
     if "password" in values:
-        salted = salted_password(mechanism, _required(values, "password"), salt, iterations)
+        salted = salt_password(mechanism, _required(values, "password"), salt, iterations)
     else:
         _required(values, "saltedpassword")
         salted = _decoded(values, "saltedpassword")
-    return CredentialAdded(name, mechanism, credential_of(mechanism, salted, salt, iterations))
+    return CredentialAdded(name, mechanism, make_credential(mechanism, salted, salt, iterations))
 
 
 def _split(argument: str) -> tuple[ScramMechanism, list[str]]:

@@ -126,7 +126,7 @@ def parse(text: str, *, source: str, overrides: Sequence[str] = ()) -> Configura
     return _configure(read_key_values(properties, source))
 
 
-def of_values(values: Mapping[str, str], *, source: str) -> Configuration:
+def parse_values(values: Mapping[str, str], *, source: str) -> Configuration:
     """Return the configuration whose ``file_values`` are ``values``. Raises as ``parse``."""
     properties = {
         key: Property(key=key, value=value, source=source, line=None)
@@ -186,7 +186,7 @@ def _configure(keys: KeyValues) -> Configuration:
     )
 
 
-def reloadable_of(texts: Mapping[str, str]) -> Reloadable:
+def parse_reloadable(texts: Mapping[str, str]) -> Reloadable:
     """Return the reloadable settings in ``texts``, which must be complete and valid."""
     return _reloadable({key.name: key.parse(texts[key.name]) for key in KEYS if key.reloadable})
 

@@ -82,7 +82,7 @@ class Layers:
     since_reload: Mapping[str, str] = _NONE
     plugged: frozenset[str] = frozenset()
 
-    def values_of(self, name: str) -> list[ConfigValue]:
+    def look_up(self, name: str) -> list[ConfigValue]:
         """Return the values of a key, the one in force first. A default comes last."""
         values: list[ConfigValue] = []
         if is_guarded(name, self.plugged):
@@ -98,9 +98,9 @@ class Layers:
         """Return every key that has a value."""
         return {*_DEFAULTS, *self.file, *self.everywhere, *self.node, *self.since_reload}
 
-    def in_force(self) -> dict[str, str]:
+    def merge(self) -> dict[str, str]:
         """Return the trimmed value in force of every key that has one."""
-        values = {name: self.values_of(name) for name in self.names()}
+        values = {name: self.look_up(name) for name in self.names()}
         return {name: trim(found[0].value) for name, found in values.items() if found}
 
 
@@ -109,7 +109,7 @@ def _value(layer: Mapping[str, str], name: str, source: ConfigSource) -> list[Co
     return [] if value is None else [ConfigValue(value, source)]
 
 
-def plugged_keys(reconfigurable: Iterable[str]) -> frozenset[str]:
+def select_plugged_keys(reconfigurable: Iterable[str]) -> frozenset[str]:
     """Return the authorizer's own keys among its ``reconfigurable_configs``."""
     return frozenset(
         name
@@ -133,7 +133,7 @@ def is_guarded(name: str, plugged: frozenset[str]) -> bool:
     return name in GUARDED or name in plugged
 
 
-def sound_values(values: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+def split_valid(values: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
     """Return the valid values, and one error text for each of the others."""
     sound: dict[str, str] = {}
     faults: list[str] = []
@@ -160,7 +160,7 @@ def check_value(name: str, value: str) -> None:
         )
 
 
-def type_of(name: str) -> ConfigType:
+def get_type(name: str) -> ConfigType:
     """Return the type of a key's value."""
     key = KEYS_BY_NAME.get(name)
     return ConfigType.UNKNOWN if key is None else _type_of(key)
@@ -175,10 +175,10 @@ def _type_of(key: Key) -> ConfigType:
     return ConfigType.LIST if parse in (words, some_words, paths) else ConfigType.STRING
 
 
-def value_as_read(name: str, value: str) -> str:
+def normalize_value(name: str, value: str) -> str:
     """Return a valid value as Kafka shows it: a number in the form in which its key reads it."""
     key = KEYS_BY_NAME.get(name)
-    if key is None or type_of(name) not in (ConfigType.BOOLEAN, ConfigType.INT, ConfigType.LONG):
+    if key is None or get_type(name) not in (ConfigType.BOOLEAN, ConfigType.INT, ConfigType.LONG):
         return value
     return str(key.parse(trim(value))).lower()
 

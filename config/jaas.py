@@ -42,7 +42,7 @@ def password_digest(password: str) -> bytes:
     return sha256(password.encode()).digest()
 
 
-def plain_users(text: str) -> PlainUsers:
+def parse_plain_users(text: str) -> PlainUsers:
     """Return the users of a JAAS line for PLAIN.
 
     Raises:

@@ -18,7 +18,7 @@ from authorizerd.config.endpoints import (
     is_loopback,
     not_loopback,
 )
-from authorizerd.config.jaas import PlainUsers, plain_users
+from authorizerd.config.jaas import PlainUsers, parse_plain_users
 from authorizerd.config.key_values import KeyValues
 from authorizerd.config.keys import KEYS_BY_NAME
 from authorizerd.config.values import (
@@ -151,7 +151,7 @@ def read_sasl_users(
 def _read_plain_users(keys: KeyValues, listener_name: str) -> PlainUsers:
     mechanisms_key, users_key, _ = _listener_keys(listener_name)
     keys.read(mechanisms_key, sasl_mechanisms)
-    users = keys.read(users_key, plain_users)
+    users = keys.read(users_key, parse_plain_users)
     if users is None:
         raise keys.refusal(users_key, f"is required: {listener_name} is a SASL listener")
     return users

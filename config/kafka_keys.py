@@ -16,7 +16,7 @@ from authorizerd.config.values import (
     integer,
     path,
     paths,
-    refused,
+    reject,
     sasl_mechanisms,
     security_protocols,
     some_words,
@@ -119,12 +119,12 @@ KAFKA_KEYS = (
     ),
     Key(
         name="zookeeper.connect",
-        parse=refused("StandardAuthorizer does not run with ZooKeeper (KIP-801): remove this key"),
+        parse=reject("StandardAuthorizer does not run with ZooKeeper (KIP-801): remove this key"),
         doc="Rejected: StandardAuthorizer does not run with ZooKeeper (KIP-801).",
     ),
     Key(
         name="controller.quorum.bootstrap.servers",
-        parse=refused(
+        parse=reject(
             "following a quorum is not available in this version: remove this key only if"
             " this daemon is to own its metadata log",
             unless_empty=True,

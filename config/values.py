@@ -207,7 +207,7 @@ def authorizer_class(text: str) -> str:
     return text
 
 
-def refused(reason: str, *, unless_empty: bool = False) -> Callable[[str], None]:
+def reject(reason: str, *, unless_empty: bool = False) -> Callable[[str], None]:
     """Return a parser that rejects the key."""
 
     def parse(text: str) -> None:

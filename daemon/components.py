@@ -216,7 +216,7 @@ def _configure(authorizer: Authorizer, configuration: Configuration) -> None:
         StartError: the authorizer rejects them.
     """
     try:
-        authorizer.configure(Layers(file=configuration.file_values).in_force())
+        authorizer.configure(Layers(file=configuration.file_values).merge())
     except BaseException as error:
         reason = f"{type(error).__name__}: {error}"
         raise StartError(f"{configuration.authorizer_class_name}: {reason}") from error

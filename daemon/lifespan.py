@@ -217,7 +217,7 @@ class Daemon:
             parts.audit.apply_settings(settings)
         if parts.workers is not None:
             parts.workers.drain_timeout_ms = settings.http_drain_timeout_ms
-            parts.workers.apply_settings(parts.settings.layers.in_force())
+            parts.workers.apply_settings(parts.settings.layers.merge())
 
     async def _load(
         self,

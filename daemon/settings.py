@@ -20,8 +20,14 @@ from immutables import Map
 from authorizerd.actors.authorizer import Authorizer
 from authorizerd.actors.published import View
 from authorizerd.config.alterations import Changes
-from authorizerd.config.configuration import Configuration, Reloadable, reloadable_of
-from authorizerd.config.dynamic import Layers, is_guarded, may_change, plugged_keys, sound_values
+from authorizerd.config.configuration import Configuration, Reloadable, parse_reloadable
+from authorizerd.config.dynamic import (
+    Layers,
+    is_guarded,
+    may_change,
+    select_plugged_keys,
+    split_valid,
+)
 from authorizerd.config.errors import ConfigurationError, InvalidValueError
 from authorizerd.config.keys import KEYS_BY_NAME
 from authorizerd.config.values import super_users
@@ -63,7 +69,7 @@ class Settings:
         self._read = read
         self.node_id: Final = configuration.node_id
         self._layers = Layers(file=configuration.file_values)
-        self._texts = self._layers.in_force()
+        self._texts = self._layers.merge()
         self._reloadable = configuration.reloadable
         self._followers: list[Callable[[Reloadable], None]] = []
         self._files: list[Callable[[], Callable[[], None]]] = []
@@ -77,7 +83,7 @@ class Settings:
     @property
     def plugged(self) -> frozenset[str]:
         """The plugged-in authorizer's own keys that it accepts while it runs."""
-        return plugged_keys(self._authorizer.reconfigurable_configs)
+        return select_plugged_keys(self._authorizer.reconfigurable_configs)
 
     @property
     def super_users(self) -> frozenset[str]:
@@ -134,7 +140,7 @@ class Settings:
             InvalidValueError: the authorizer rejects them.
         """
         try:
-            self._authorizer.validate_reconfiguration(layers.in_force())
+            self._authorizer.validate_reconfiguration(layers.merge())
         except Exception as error:  # a plug-in may raise anything; each error is a rejection
             raise InvalidValueError(str(error)) from error
 
@@ -184,20 +190,20 @@ class Settings:
         )
 
     def _take(self, layers: Layers) -> None:
-        texts = layers.in_force()
+        texts = layers.merge()
         self._layers = layers
         if texts == self._texts:
             return
         self._texts = texts
         self._authorizer.reconfigure(texts)
-        self._reloadable = reloadable_of(texts)
+        self._reloadable = parse_reloadable(texts)
         for follower in self._followers:
             follower(self._reloadable)
 
 
 def _sound(values: Mapping[str, str], plugged: frozenset[str]) -> Mapping[str, str]:
     """Return the valid values of a log's dynamic configs."""
-    sound, faults = sound_values(
+    sound, faults = split_valid(
         {
             name: value
             for name, value in values.items()

@@ -20,7 +20,7 @@ import trio
 from authorizerd.acl.model import ChangeBatch
 from authorizerd.actors.record_applier import CaughtUp, RecordApplier
 from authorizerd.actors.standard_authorizer import StandardAuthorizer
-from authorizerd.config.configuration import Configuration, of_values, reloadable_of
+from authorizerd.config.configuration import Configuration, parse_reloadable, parse_values
 from authorizerd.daemon.audit.setup import Audit, open_worker_audit
 from authorizerd.daemon.components import BATCHES_WAITING_MAX
 from authorizerd.daemon.decisions.callers import Callers
@@ -69,7 +69,7 @@ async def _follow_feed(descriptor: int) -> None:
         begin = await source.begin()
         if begin is None:
             return
-        configuration = of_values(begin.configuration, source=_SOURCE)
+        configuration = parse_values(begin.configuration, source=_SOURCE)
         set_log_format(configuration.log_format)
         audit = open_worker_audit(configuration, begin.audit_secret, begin.audit_turns)
         with nullcontext() if audit is None else closing(audit):
@@ -140,7 +140,7 @@ class Worker(Follower):
 
     def apply_settings(self, texts: Mapping[str, str]) -> None:
         self._authorizer.reconfigure(texts)
-        settings = reloadable_of(texts)
+        settings = parse_reloadable(texts)
         reconfigure_servers(self._servers, self._configuration, settings)
         logging.getLogger().setLevel(settings.log_level)
         if self._audit is not None:

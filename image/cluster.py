@@ -70,7 +70,7 @@ class ClusterImage(msgspec.Struct, frozen=True, gc=False):
     credentials: Map[Login, ScramCredential] = Map()
     features: Map[str, int] = Map()
 
-    def topic_of(self, id: bytes) -> Topic | None:
+    def find_topic(self, id: bytes) -> Topic | None:
         """Return the topic with this id, or None."""
         name = self.topic_names.get(id)
         return None if name is None else self.topics[name]
@@ -121,7 +121,7 @@ def _apply(image: ClusterImage, change: ClusterChange) -> ClusterImage:
 
 
 def _topic(image: ClusterImage, id: bytes) -> Topic:
-    topic = image.topic_of(id)
+    topic = image.find_topic(id)
     if topic is None:
         raise ClusterChangeError(f"there is no topic with id {id.hex()}")
     return topic

@@ -71,7 +71,7 @@ class BatchFile:
         """Open ``path``. Until the first batch, errors name ``next_offset``.
 
         Args:
-            from_disk: read from the disk, not from the kernel's page cache (``Storage.forget``).
+            from_disk: bypass the kernel's page cache (``Storage.drop_cache``).
 
         Raises:
             LogDirectoryError: the file cannot be opened.
@@ -82,7 +82,7 @@ class BatchFile:
         self._position = 0
         try:
             if from_disk:
-                storage.forget(path)
+                storage.drop_cache(path)
             self._size = storage.size(path)
             self._file = storage.open(path)
         except OSError as error:

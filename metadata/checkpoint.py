@@ -48,7 +48,7 @@ class CheckpointReader:
                 self._check_order(placed, expected)
                 if is_ended:
                     raise corrupt(placed, expected, "a batch follows the checkpoint's footer")
-                controls = control_types_of(placed)
+                controls = read_control_types(placed)
                 if not expected:
                     self._read_header(placed, controls)
                 is_ended = ControlType.SNAPSHOT_FOOTER in controls
@@ -119,7 +119,7 @@ def time_fault(header: SnapshotHeader | None, before: RecordBatch) -> str | None
     )
 
 
-def control_types_of(placed: PlacedBatch) -> list[int]:
+def read_control_types(placed: PlacedBatch) -> list[int]:
     """Return the types of a batch's control records. A data batch has none.
 
     Raises:

@@ -70,7 +70,7 @@ def checkpoint_name(end_offset: int, epoch: int) -> str:
     return f"{end_offset:020d}-{epoch:010d}.checkpoint"
 
 
-def checkpoint_of(path: Path) -> Checkpoint:
+def parse_checkpoint_name(path: Path) -> Checkpoint:
     """Return the checkpoint that a file's name describes.
 
     Raises:
@@ -149,7 +149,9 @@ def find_files(log_dir: Path, storage: Storage = DISK) -> LogFiles:
         for path in paths
         if (match := _SEGMENT_NAME.fullmatch(path.name))
     ]
-    checkpoints = [checkpoint_of(path) for path in paths if _CHECKPOINT_NAME.fullmatch(path.name)]
+    checkpoints = [
+        parse_checkpoint_name(path) for path in paths if _CHECKPOINT_NAME.fullmatch(path.name)
+    ]
     if not (segments or checkpoints):
         raise LogDirectoryError(
             f"{directory}: expected a log segment or a checkpoint, found neither"

@@ -16,14 +16,19 @@ from pathlib import Path
 from typing import Final
 
 from authorizerd.metadata.batch_file import BatchFile, PlacedBatch, TornTail
-from authorizerd.metadata.checkpoint import CheckpointReader, control_types_of, corrupt, place_fault
+from authorizerd.metadata.checkpoint import (
+    CheckpointReader,
+    corrupt,
+    place_fault,
+    read_control_types,
+)
 from authorizerd.metadata.directory import (
     Checkpoint,
     LogFiles,
     Segment,
     check_names,
-    checkpoint_of,
     find_files,
+    parse_checkpoint_name,
 )
 from authorizerd.metadata.epochs import epoch_fault
 from authorizerd.metadata.errors import CorruptLogError, MetadataLogError
@@ -90,7 +95,7 @@ class MetadataLog:
             LogDirectoryError: there is no log, or a file beside it has a wrong name.
         """
         if storage.is_file(path):
-            return cls(LogFiles((), (checkpoint_of(path),)), storage)
+            return cls(LogFiles((), (parse_checkpoint_name(path),)), storage)
         files = find_files(path, storage)
         check_names(path, storage)
         return cls(files, storage)
@@ -212,7 +217,7 @@ class MetadataLog:
 
     def _check_epoch(self, placed: PlacedBatch) -> None:
         batch = placed.batch
-        begins_epoch = ControlType.LEADER_CHANGE in control_types_of(placed)
+        begins_epoch = ControlType.LEADER_CHANGE in read_control_types(placed)
         reason = epoch_fault(
             batch.leader_epoch, self.progress.last_epoch, begins_epoch=begins_epoch
         )

@@ -14,7 +14,7 @@ from typing import Final
 
 from authorizerd.acl.model import Acl, AclAdded, AclRemoved
 from authorizerd.acl.snapshot import AclSnapshot
-from authorizerd.metadata.salvage import readable_batches
+from authorizerd.metadata.salvage import scan_batches
 from authorizerd.metadata.storage import Storage
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.records.batch import RecordBatch
@@ -86,7 +86,7 @@ def find_losses(
     losses = Losses(end_offset)
     texts = Texts()
     for region in regions:
-        for batch in readable_batches(region.path, region.position, storage):
+        for batch in scan_batches(region.path, region.position, storage):
             if isinstance(batch, int):
                 losses.unreadable_bytes += batch
             elif batch.last_offset >= region.from_offset:

@@ -131,7 +131,7 @@ class PlannedStorage(DiskStorage):
     def is_file(self, path: Path) -> bool:
         return path in self._pieces or (path not in self._dropped and self._storage.is_file(path))
 
-    def forget(self, path: Path) -> None:
+    def drop_cache(self, path: Path) -> None:
         """Do nothing: no page cache contains what is only planned."""
 
     def size(self, path: Path) -> int:

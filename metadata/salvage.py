@@ -18,7 +18,7 @@ from authorizerd.protocol.records.batch import LENGTH_SIZE, RecordBatch, batch_s
 WINDOW_SIZE: Final = 1 << 20
 
 
-def readable_batches(path: Path, start: int, storage: Storage) -> Iterator[RecordBatch | int]:
+def scan_batches(path: Path, start: int, storage: Storage) -> Iterator[RecordBatch | int]:
     """Yield the batches from ``start`` on, and the number of bytes of each unreadable range.
 
     Raises:

@@ -62,7 +62,7 @@ class Storage(Protocol):
     def open(self, path: Path) -> BinaryIO:
         """Open the regular file at ``path`` for reading. Never blocks."""
 
-    def forget(self, path: Path) -> None:
+    def drop_cache(self, path: Path) -> None:
         """Drop the page cache for this file, except unwritten pages, so that the next read is from
         the disk.
 
@@ -159,7 +159,7 @@ class DiskStorage:
             os.close(descriptor)
             raise
 
-    def forget(self, path: Path) -> None:
+    def drop_cache(self, path: Path) -> None:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)

@@ -72,10 +72,10 @@ def frame(*content: bytes | bytearray) -> bytes:
     return b"".join((sum(map(len, content)).to_bytes(SIZE_BYTES, "big"), *content))
 
 
-def frame_pieces(head: bytes, body: Sequence[bytes | bytearray]) -> list[bytes | bytearray]:
-    """Return one frame in pieces, to be sent one after the other. A small frame is a single piece.
+def frame_chunks(head: bytes, body: Sequence[bytes | bytearray]) -> list[bytes | bytearray]:
+    """Return one frame in chunks, to be sent one after the other. A small frame is a single chunk.
 
-    The pieces of a large frame are not joined, since that would take too long in one step.
+    The chunks of a large frame are not joined, since that would take too long in one step.
     """
     size = len(head) + sum(map(len, body))
     if size <= _JOINED_BYTES_MAX:

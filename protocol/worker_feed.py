@@ -188,7 +188,7 @@ def encode_message(message: Order | Done) -> bytes:
     return frame(_encode(message))
 
 
-def snapshot_frames(number: int, snapshot: AclSnapshot) -> Iterator[bytes]:
+def encode_snapshot(number: int, snapshot: AclSnapshot) -> Iterator[bytes]:
     """Yield the frames of one order: use this snapshot."""
     rows: Iterator[Row] = ((key, astuple(acl)) for key, acl in snapshot.acls.items())
     while some := list(islice(rows, CHANGES_PER_FRAME)):
@@ -196,7 +196,7 @@ def snapshot_frames(number: int, snapshot: AclSnapshot) -> Iterator[bytes]:
     yield encode_message(Loaded(number, snapshot.offset))
 
 
-def batch_frames(number: int, batch: ChangeBatch) -> Iterator[bytes]:
+def encode_changes(number: int, batch: ChangeBatch) -> Iterator[bytes]:
     """Yield the frames of one order: make these changes of ACLs, which become visible together."""
     changes = batch.changes
     for start in range(0, len(changes) or 1, CHANGES_PER_FRAME):
@@ -210,7 +210,7 @@ def _rows(changes: Iterable[Change]) -> Iterator[Row]:
         yield change.id, astuple(change.acl) if isinstance(change, AclAdded) else None
 
 
-def batch_of(order: TakeChanges) -> ChangeBatch:
+def to_batch(order: TakeChanges) -> ChangeBatch:
     """Return the changes of an order as the daemon's own source would pass them on."""
     changes = tuple(
         AclRemoved(key) if fields is None else AclAdded(key, Acl(*fields))

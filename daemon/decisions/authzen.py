@@ -25,14 +25,14 @@ from authorizerd.protocol.decisions.authzen import (
     AuthZenError,
     Evaluation,
     Vocabulary,
+    apply_defaults,
+    build_question,
     decode_evaluation,
     decode_evaluations,
     encode_answer,
     encode_answers,
     encode_failed_answer,
     has_defaults,
-    question_of,
-    with_defaults,
 )
 from authorizerd.protocol.http.messages import (
     UNIDENTIFIED,
@@ -167,8 +167,8 @@ class AuthZenHandler:
         try:
             evaluation = decode_evaluation(text)
             if defaults is not None:
-                evaluation = with_defaults(evaluation, defaults)
-            return question_of(evaluation, self._vocabulary)
+                evaluation = apply_defaults(evaluation, defaults)
+            return build_question(evaluation, self._vocabulary)
         except AuthZenError:
             self._counts.invalid += 1
             raise

@@ -43,12 +43,11 @@ from authorizerd.protocol.kafka.acl_responses import (
     DescribeAclsBody,
     FilterResult,
     MatchingAcl,
-    Piece,
     encode_create_acls,
     encode_delete_acls,
     encode_describe_acls_error,
 )
-from authorizerd.protocol.kafka.chunked_output import Made
+from authorizerd.protocol.kafka.chunked_output import Chunk, LazyItems
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from authorizerd.protocol.kafka.server_connection import KafkaRequest
 
@@ -103,7 +102,7 @@ class AclHandlers:
             return [encode_describe_acls_error(version, _api_error(error))], 0.0
         return await finish_in_turns(body.encode()), 0.0
 
-    async def refuse_describe(self, request: KafkaRequest) -> list[Piece]:
+    async def refuse_describe(self, request: KafkaRequest) -> list[Chunk]:
         return [encode_describe_acls_error(request.api_version, _NOT_READY)]
 
     async def create(self, request: KafkaRequest, context: RequestContext) -> Answer:
@@ -135,7 +134,7 @@ class AclHandlers:
         results = _CreationResults(faults, completions)
         return await finish_in_turns(encode_create_acls(request.api_version, results)), remote_s
 
-    async def refuse_create(self, request: KafkaRequest) -> list[Piece]:
+    async def refuse_create(self, request: KafkaRequest) -> list[Chunk]:
         return await _refuse_creations(request, _NOT_READY)
 
     async def delete(self, request: KafkaRequest, context: RequestContext) -> Answer:
@@ -155,10 +154,10 @@ class AclHandlers:
         except SecurityDisabledError as error:
             return await _refuse_deletions(request, _api_error(error)), 0.0
         remote_s = await self._wait(completions)
-        results = Made(_filter_result, completions)
+        results = LazyItems(_filter_result, completions)
         return await finish_in_turns(encode_delete_acls(request.api_version, results)), remote_s
 
-    async def refuse_delete(self, request: KafkaRequest) -> list[Piece]:
+    async def refuse_delete(self, request: KafkaRequest) -> list[Chunk]:
         return await _refuse_deletions(request, _NOT_READY)
 
     async def _wait(self, completions: Sequence[Completion[Any]]) -> float:
@@ -186,16 +185,16 @@ class _CreationResults:
             yield _error_of(next(completions)) if fault is None else fault
 
 
-async def _refuse_creations(request: KafkaRequest, error: ApiError) -> list[Piece]:
+async def _refuse_creations(request: KafkaRequest, error: ApiError) -> list[Chunk]:
     count = count_items(request.api_key, request.api_version, request.body)
-    refused = Made(lambda _: error, range(count))
+    refused = LazyItems(lambda _: error, range(count))
     return await finish_in_turns(encode_create_acls(request.api_version, refused))
 
 
-async def _refuse_deletions(request: KafkaRequest, error: ApiError) -> list[Piece]:
+async def _refuse_deletions(request: KafkaRequest, error: ApiError) -> list[Chunk]:
     count = count_items(request.api_key, request.api_version, request.body)
     result = FilterResult(error=error)
-    refused = Made(lambda _: result, range(count))
+    refused = LazyItems(lambda _: result, range(count))
     return await finish_in_turns(encode_delete_acls(request.api_version, refused))
 
 
@@ -241,4 +240,4 @@ def _filter_result(completion: Completion[Deleted]) -> FilterResult:
     def match(acl: Acl) -> MatchingAcl:
         return MatchingAcl(acl, _api_error(failures[acl]) if acl in failures else None)
 
-    return FilterResult(Made(match, deleted.acls))
+    return FilterResult(LazyItems(match, deleted.acls))

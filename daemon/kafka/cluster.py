@@ -34,8 +34,7 @@ from authorizerd.daemon.kafka.responses import (
 )
 from authorizerd.daemon.kafka.topics import TOPIC_IDS_VERSION, TopicAnswers, no_topic
 from authorizerd.image.cluster import ClusterImage
-from authorizerd.protocol.kafka.acl_responses import Piece
-from authorizerd.protocol.kafka.chunked_output import Items, Made
+from authorizerd.protocol.kafka.chunked_output import Chunk, Items, LazyItems
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from authorizerd.protocol.kafka.server_connection import KafkaRequest
 from authorizerd.protocol.kafka.step_sizes import ITEMS_PER_STEP
@@ -101,7 +100,7 @@ class ClusterHandlers:
         )
         return await write_body(request, answer), 0.0
 
-    async def refuse_metadata(self, request: KafkaRequest) -> list[Piece]:
+    async def refuse_metadata(self, request: KafkaRequest) -> list[Chunk]:
         asked = await read_body(request)
         return await _write_no_metadata(request, asked, ErrorCode.AUTHORIZER_NOT_READY)
 
@@ -136,7 +135,7 @@ class ClusterHandlers:
             )
         return await write_body(request, answer), 0.0
 
-    async def refuse_describe_cluster(self, request: KafkaRequest) -> list[Piece]:
+    async def refuse_describe_cluster(self, request: KafkaRequest) -> list[Chunk]:
         error = ErrorCode.AUTHORIZER_NOT_READY
         refused = _cluster_error(error, error.text)
         return await write_body(request, refused)
@@ -149,7 +148,7 @@ class ClusterHandlers:
         kind = _COORDINATOR_KEYS.get(key_type)
         if kind is None:
             error, text = self._key_type_error(request, context, key_type)
-            refused = Made(partial(_no_coordinator, error, text=text), keys)
+            refused = LazyItems(partial(_no_coordinator, error, text=text), keys)
             return await _write_coordinators(request, refused), 0.0
         resource_type, denied = kind
         node = self._cluster.node_of(context.listener_name)
@@ -179,9 +178,9 @@ class ClusterHandlers:
         error = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         return error, error.text
 
-    async def refuse_find_coordinator(self, request: KafkaRequest) -> list[Piece]:
+    async def refuse_find_coordinator(self, request: KafkaRequest) -> list[Chunk]:
         keys = _coordinator_keys(request, await read_body(request))
-        refused = Made(partial(_no_coordinator, ErrorCode.AUTHORIZER_NOT_READY), keys)
+        refused = LazyItems(partial(_no_coordinator, ErrorCode.AUTHORIZER_NOT_READY), keys)
         return await _write_coordinators(request, refused)
 
 
@@ -206,9 +205,9 @@ async def _write_no_metadata(
     request: KafkaRequest,
     asked: Any,  # noqa: ANN401 - kio's
     error: ErrorCode,
-) -> list[Piece]:
+) -> list[Chunk]:
     """Refuse everything that is asked, with one error for each topic."""
-    topics = Made(partial(no_topic, request.api_version, error), asked.topics or ())
+    topics = LazyItems(partial(no_topic, request.api_version, error), asked.topics or ())
     return await write_body(request, MetadataAnswer(brokers=(), topics=topics, error_code=error))
 
 
@@ -225,7 +224,7 @@ def _coordinator_keys(request: KafkaRequest, asked: Any) -> Sequence[str]:  # no
     return keys
 
 
-async def _write_coordinators(request: KafkaRequest, found: Items[Coordinator]) -> list[Piece]:
+async def _write_coordinators(request: KafkaRequest, found: Items[Coordinator]) -> list[Chunk]:
     """Write the coordinators, with Kafka's error texts: for a single key, NONE has a text too."""
     if request.api_version >= _MANY_KEYS:
         return await write_body(request, FindCoordinatorAnswer(found))

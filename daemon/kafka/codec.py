@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 from authorizerd.actors.steps import finish_in_turns
-from authorizerd.protocol.kafka.acl_responses import Piece
 from authorizerd.protocol.kafka.api import decode_request, encode_response
+from authorizerd.protocol.kafka.chunked_output import Chunk
 from authorizerd.protocol.kafka.server_connection import KafkaRequest
 
-Answer: TypeAlias = tuple[list[Piece], float]
+Answer: TypeAlias = tuple[list[Chunk], float]
 """A body in chunks, and for how many seconds its request waited in purgatory."""
 
 
@@ -22,8 +22,8 @@ async def read_body(request: KafkaRequest) -> Any:  # noqa: ANN401 - an entity o
     return await finish_in_turns(decode_request(request.api_key, request.api_version, request.body))
 
 
-async def write_body(request: KafkaRequest, answer: object) -> list[Piece]:
+async def write_body(request: KafkaRequest, answer: object) -> list[Chunk]:
     """Return the body that answers ``request``, with the fields of the request's version."""
     steps = encode_response(request.api_key, request.api_version, answer)
-    pieces: list[Piece] = [*await finish_in_turns(steps)]
-    return pieces
+    chunks: list[Chunk] = [*await finish_in_turns(steps)]
+    return chunks

@@ -17,15 +17,15 @@ from authorizerd.acl.steps import Steps
 from authorizerd.config.dynamic import (
     ConfigSource,
     Layers,
+    get_type,
     is_secret,
     may_change,
-    type_of,
-    value_as_read,
+    normalize_value,
 )
 from authorizerd.config.keys import KEYS_BY_NAME
 from authorizerd.daemon.kafka.responses import ConfigEntry, ConfigSynonym, DescribedResource
 from authorizerd.daemon.settings import BROKER_CONFIGS, EVERY_NODE
-from authorizerd.protocol.kafka.chunked_output import Made
+from authorizerd.protocol.kafka.chunked_output import LazyItems
 from authorizerd.protocol.kafka.error_codes import TEXT_CHARACTERS_MAX, ApiError, ErrorCode
 from authorizerd.protocol.kafka.step_sizes import ITEMS_PER_STEP
 
@@ -77,7 +77,7 @@ class Descriptions:
         return DescribedResource(
             resource_type=kind,
             resource_name=name,
-            configs=Made(entry, [each for each in sorted(names) if self.layers.values_of(each)]),
+            configs=LazyItems(entry, [each for each in sorted(names) if self.layers.look_up(each)]),
         )
 
     def _error(self, kind: int, name: str) -> ApiError | None:
@@ -120,7 +120,7 @@ def _entry(
     layers: Layers, name: str, *, is_default: bool, has_synonyms: bool, has_documentation: bool
 ) -> ConfigEntry:
     """Return the description of one key that has a value."""
-    values = layers.values_of(name)
+    values = layers.look_up(name)
     if is_default:
         values = [each for each in values if each.source == ConfigSource.DYNAMIC_DEFAULT_BROKER]
     secret = is_secret(name)
@@ -129,13 +129,13 @@ def _entry(
     key = KEYS_BY_NAME.get(name)
     return ConfigEntry(
         name=name,
-        value=value if value is None or is_default else value_as_read(name, value),
+        value=value if value is None or is_default else normalize_value(name, value),
         read_only=not may_change(name, layers.plugged),
         config_source=shown[0][1],
         is_default=shown[0][1] == ConfigSource.DEFAULT,
         is_sensitive=secret,
         synonyms=[ConfigSynonym(name, *each) for each in shown] if has_synonyms else [],
-        config_type=type_of(name),
+        config_type=get_type(name),
         documentation=key.doc if key is not None and has_documentation else None,
     )
 

@@ -54,9 +54,8 @@ from authorizerd.daemon.kafka.responses import (
 )
 from authorizerd.daemon.settings import BROKER_CONFIGS, EVERY_NODE, Settings
 from authorizerd.image.cluster import ClusterImage
-from authorizerd.protocol.kafka.acl_responses import Piece
 from authorizerd.protocol.kafka.api import ApiKey
-from authorizerd.protocol.kafka.chunked_output import Made
+from authorizerd.protocol.kafka.chunked_output import Chunk, LazyItems
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from authorizerd.protocol.kafka.server_connection import KafkaRequest
 from authorizerd.protocol.kafka.step_sizes import ITEMS_PER_STEP
@@ -126,12 +125,12 @@ class ConfigHandlers:
             return await _write_undescribed(request, resources, unknown), 0.0
         may = self._rights.may(context, Operation.DESCRIBE_CONFIGS)
         descriptions = Descriptions(asked, may, self._settings.layers, self._node_id)
-        answer = DescribeConfigsAnswer(Made(descriptions.describe, wanted))
+        answer = DescribeConfigsAnswer(LazyItems(descriptions.describe, wanted))
         body = await write_body(request, answer)
         await finish_in_turns(free(wanted))
         return body, 0.0
 
-    async def refuse_describe(self, request: KafkaRequest) -> list[Piece]:
+    async def refuse_describe(self, request: KafkaRequest) -> list[Chunk]:
         asked = await read_body(request)
         resources = [(each.resource_type, each.resource_name) for each in asked.resources]
         return await _write_undescribed(request, resources, _NOT_READY)
@@ -160,7 +159,7 @@ class ConfigHandlers:
             checked.results[checked.places[name]] = error
         return await self._write_altered(request, asked.resources, checked.results), 0.0
 
-    async def refuse_alter(self, request: KafkaRequest) -> list[Piece]:
+    async def refuse_alter(self, request: KafkaRequest) -> list[Chunk]:
         asked = await read_body(request)
         return await self._write_altered(request, asked.resources, itertools.repeat(_NOT_READY))
 
@@ -214,7 +213,7 @@ class ConfigHandlers:
 
     async def _write_altered(
         self, request: KafkaRequest, resources: Sequence[Any], results: Iterable[ApiError | None]
-    ) -> list[Piece]:
+    ) -> list[Chunk]:
         """Write a result for each resource, in their order, created as it is written."""
         remaining = iter(results)
 
@@ -231,7 +230,7 @@ class ConfigHandlers:
                 error_message=shortened(error),
             )
 
-        return await write_body(request, AlterConfigsAnswer(Made(alter, resources)))
+        return await write_body(request, AlterConfigsAnswer(LazyItems(alter, resources)))
 
     async def _alter(
         self, wanted: Mapping[str, Wanted], *, may: bool, is_super_user: bool, validate_only: bool
@@ -281,11 +280,11 @@ def _repeated(asked: Sequence[Any]) -> Steps[set[Resource]]:
 
 async def _write_undescribed(
     request: KafkaRequest, resources: Sequence[Resource], error: ApiError
-) -> list[Piece]:
+) -> list[Chunk]:
     def refuse(resource: Resource) -> DescribedResource:
         return undescribed(error, *resource)
 
-    return await write_body(request, DescribeConfigsAnswer(Made(refuse, resources)))
+    return await write_body(request, DescribeConfigsAnswer(LazyItems(refuse, resources)))
 
 
 def _unless_authorized(error: ApiError | None) -> ApiError:

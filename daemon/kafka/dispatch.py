@@ -29,8 +29,8 @@ from authorizerd.daemon.kafka.request_latency import RequestTimes
 from authorizerd.daemon.kafka.responses import Cluster
 from authorizerd.daemon.settings import Settings
 from authorizerd.image.cluster import ClusterImage
-from authorizerd.protocol.kafka.acl_responses import Piece
 from authorizerd.protocol.kafka.api import APIS, ApiKey
+from authorizerd.protocol.kafka.chunked_output import Chunk
 from authorizerd.protocol.kafka.server_connection import KafkaRequest
 
 
@@ -44,7 +44,7 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
 
 class _Handler(NamedTuple):
     answer: Callable[[KafkaRequest, RequestContext], Awaitable[Answer]]
-    refuse: Callable[[KafkaRequest], Awaitable[list[Piece]]]
+    refuse: Callable[[KafkaRequest], Awaitable[list[Chunk]]]
 
 
 class KafkaHandlers:
@@ -88,7 +88,7 @@ class KafkaHandlers:
             ApiKey.ENVELOPE: _Handler(envelopes.answer, envelopes.refuse),
         }
 
-    async def answer(self, request: KafkaRequest, session: Session) -> list[Piece]:
+    async def answer(self, request: KafkaRequest, session: Session) -> list[Chunk]:
         """Return the body of the response, in chunks.
 
         Raises:

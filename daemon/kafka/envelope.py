@@ -21,8 +21,8 @@ from authorizerd.actors.steps import finish_in_turns
 from authorizerd.daemon.kafka.codec import Answer
 from authorizerd.daemon.kafka.permissions import Rights
 from authorizerd.protocol.errors import DecodeError
-from authorizerd.protocol.kafka.acl_responses import Piece
 from authorizerd.protocol.kafka.api import APIS
+from authorizerd.protocol.kafka.chunked_output import Chunk
 from authorizerd.protocol.kafka.envelope import (
     EnvelopeError,
     Forwarded,
@@ -64,7 +64,7 @@ class EnvelopeHandler:
             return [encode_envelope_error(error.code)], 0.0
         return encode_envelope_response(forwarded.request, body), remote_s
 
-    async def refuse(self, request: KafkaRequest) -> list[Piece]:
+    async def refuse(self, request: KafkaRequest) -> list[Chunk]:
         """Answer that the ACLs are not loaded, as far as the request's version can express it."""
         if request.api_version < _FIRST_VERSION_THAT_KNOWS_NOT_READY:
             return [encode_envelope_error(ErrorCode.UNKNOWN_SERVER_ERROR)]

@@ -23,8 +23,7 @@ from authorizerd.daemon.kafka.responses import (
     DescribeGroupsAnswer,
     ListGroupsAnswer,
 )
-from authorizerd.protocol.kafka.acl_responses import Piece
-from authorizerd.protocol.kafka.chunked_output import Made
+from authorizerd.protocol.kafka.chunked_output import Chunk, LazyItems
 from authorizerd.protocol.kafka.error_codes import TEXT_CHARACTERS_MAX, ErrorCode
 from authorizerd.protocol.kafka.server_connection import KafkaRequest
 
@@ -58,11 +57,11 @@ class GroupHandlers:
         )
         return await write_body(request, DescribeGroupsAnswer(groups)), 0.0
 
-    async def refuse_describe(self, request: KafkaRequest) -> list[Piece]:
+    async def refuse_describe(self, request: KafkaRequest) -> list[Chunk]:
         asked = await read_body(request)
         error = ErrorCode.AUTHORIZER_NOT_READY
         refuse = partial(DescribedGroup, error, error_message=error.text)
-        return await write_body(request, DescribeGroupsAnswer(Made(refuse, asked.groups)))
+        return await write_body(request, DescribeGroupsAnswer(LazyItems(refuse, asked.groups)))
 
     async def list_all(self, request: KafkaRequest, context: RequestContext) -> Answer:
         """Return an empty list to every caller; check the cluster's right only for the audit."""
@@ -71,7 +70,7 @@ class GroupHandlers:
         rights.may_describe(ResourceType.CLUSTER, [CLUSTER_NAME], log_if_denied=False)
         return await write_body(request, ListGroupsAnswer()), 0.0
 
-    async def refuse_list(self, request: KafkaRequest) -> list[Piece]:
+    async def refuse_list(self, request: KafkaRequest) -> list[Chunk]:
         return await write_body(request, ListGroupsAnswer(ErrorCode.AUTHORIZER_NOT_READY))
 
 

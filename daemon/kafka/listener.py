@@ -25,8 +25,8 @@ from authorizerd.daemon.net.connection import LOGIN_BYTES_MAX, Connection, Phase
 from authorizerd.daemon.net.connection_limits import ConnectionLimits
 from authorizerd.daemon.net.connection_server import ConnectionServer, ConnectionStatistics
 from authorizerd.protocol.errors import DecodeError
-from authorizerd.protocol.kafka.acl_responses import Piece
 from authorizerd.protocol.kafka.api import Api, ApiKey, names_software, served_apis
+from authorizerd.protocol.kafka.chunked_output import Chunk
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from authorizerd.protocol.kafka.server_connection import (
     KafkaRequest,
@@ -59,7 +59,7 @@ class KafkaStatistics(ConnectionStatistics):
 class Handlers(Protocol):
     """The handlers of requests from authenticated clients."""
 
-    async def answer(self, request: KafkaRequest, session: Session) -> list[Piece]:
+    async def answer(self, request: KafkaRequest, session: Session) -> list[Chunk]:
         """Return the body of the response, in chunks.
 
         Raises:
@@ -115,7 +115,7 @@ class KafkaListener(ConnectionServer):
 
     async def answer(
         self, request: KafkaRequest, session: Session, connection: Connection
-    ) -> list[Piece]:
+    ) -> list[Chunk]:
         """Return the body of the response; a listing waits until few others are being answered.
 
         Raises:
@@ -145,13 +145,13 @@ class _Conversation:
         """Read and answer in turn until the peer, or an invalid request, ends the connection."""
         while data := await self._connection.receive(self._requests.bytes_held):
             self._requests.receive_data(data)
-            while (pieces := await self._answer_next()) is not None:
-                await self._send(pieces)
+            while (chunks := await self._answer_next()) is not None:
+                await self._send(chunks)
                 if self._sasl.has_failed:
                     raise ClosingError(f"log-in failed from {self._host}")
                 await trio.lowlevel.checkpoint()  # sending does not yield to other tasks
 
-    async def _answer_next(self) -> list[Piece] | None:
+    async def _answer_next(self) -> list[Chunk] | None:
         """Return the answer to the next received frame, None until the frame is complete."""
         if self._sasl.expects_raw_token:
             token = self._requests.next_token()
@@ -159,7 +159,7 @@ class _Conversation:
         request = self._requests.next_request()
         return None if request is None else await self._answer(request)
 
-    async def _answer(self, request: KafkaRequest) -> list[Piece]:
+    async def _answer(self, request: KafkaRequest) -> list[Chunk]:
         self._connection.phase = Phase.ANSWERING
         self._listener.statistics.requests += 1
         if request.api_key not in self._listener.apis:
@@ -191,7 +191,7 @@ class _Conversation:
             self._listener.establish(self._connection)
         return frame_response(request, body)
 
-    async def _answer_api_versions(self, request: KafkaRequest) -> list[Piece]:
+    async def _answer_api_versions(self, request: KafkaRequest) -> list[Chunk]:
         asked = await read_body(request)
         error = ErrorCode.INVALID_REQUEST
         if _names_software(asked):
@@ -199,7 +199,7 @@ class _Conversation:
             await self._note_login()
         return await write_body(request, _api_versions(self._listener.apis, error))
 
-    async def _take_raw_token(self, token: bytes) -> list[Piece]:
+    async def _take_raw_token(self, token: bytes) -> list[Chunk]:
         """Log in as clients did before SaslAuthenticate: a valid token gets an empty answer."""
         self._connection.phase = Phase.ANSWERING
         self._sasl.authenticate(token)
@@ -222,17 +222,17 @@ class _Conversation:
             may_use_reserve = self._listener.is_super_user(principal)
             self._listener.establish(self._connection, may_use_reserve=may_use_reserve)
 
-    async def _send(self, pieces: list[Piece]) -> None:
+    async def _send(self, chunks: list[Chunk]) -> None:
         """Send chunks one after the other, small ones together; the list is used up.
 
         Raises:
             MemoryBudgetError: answers that clients have yet to read hold the whole budget.
         """
-        self._connection.hold_answer(sum(map(len, pieces)))
+        self._connection.hold_answer(sum(map(len, chunks)))
         together = bytearray()
-        pieces.reverse()
-        while pieces:
-            together += pieces.pop()
+        chunks.reverse()
+        while chunks:
+            together += chunks.pop()
             if len(together) >= SEND_BYTES:
                 await self._connection.send(together)
                 together = bytearray()

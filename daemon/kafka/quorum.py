@@ -22,8 +22,7 @@ from authorizerd.daemon.kafka.codec import Answer, read_body, write_body
 from authorizerd.daemon.kafka.permissions import Rights
 from authorizerd.daemon.kafka.responses import Cluster
 from authorizerd.daemon.sources.own_log_directory import now_ms
-from authorizerd.protocol.kafka.acl_responses import Piece
-from authorizerd.protocol.kafka.chunked_output import Items, Made
+from authorizerd.protocol.kafka.chunked_output import Chunk, Items, LazyItems
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from authorizerd.protocol.kafka.server_connection import KafkaRequest
 
@@ -119,7 +118,7 @@ class QuorumHandler:
             answer = self._described(leadership, context.listener_name)
         return await write_body(request, answer), 0.0
 
-    async def refuse_describe(self, request: KafkaRequest) -> list[Piece]:
+    async def refuse_describe(self, request: KafkaRequest) -> list[Chunk]:
         return await _write_error(request, ErrorCode.AUTHORIZER_NOT_READY)
 
     def _described(self, leadership: Leadership, listener_name: str) -> DescribeQuorumAnswer:
@@ -163,12 +162,12 @@ def _refused(topics: Sequence[Any], error: ErrorCode) -> DescribeQuorumAnswer:
         return QuorumPartition(asked.partition_index, error, error.text)
 
     def refuse_topic(asked: Any) -> QuorumTopic:  # noqa: ANN401 - kio's
-        return QuorumTopic(asked.topic_name, Made(refuse_partition, asked.partitions))
+        return QuorumTopic(asked.topic_name, LazyItems(refuse_partition, asked.partitions))
 
-    return DescribeQuorumAnswer(Made(refuse_topic, topics))
+    return DescribeQuorumAnswer(LazyItems(refuse_topic, topics))
 
 
-async def _write_error(request: KafkaRequest, error: ErrorCode) -> list[Piece]:
+async def _write_error(request: KafkaRequest, error: ErrorCode) -> list[Chunk]:
     return await write_body(
         request, DescribeQuorumAnswer(error_code=error, error_message=error.text)
     )

@@ -109,7 +109,7 @@ class TopicAnswers:
         if topic_id is None:
             topic = None if item.name is None else self._image.topics.get(item.name)
             return _Wanted(item.name, None, topic)
-        topic = self._image.topic_of(topic_id.bytes)
+        topic = self._image.find_topic(topic_id.bytes)
         return _Wanted(None if topic is None else topic.name, topic_id, topic)
 
     def _operations(self, name: str) -> int:

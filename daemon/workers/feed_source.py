@@ -28,9 +28,9 @@ from authorizerd.protocol.worker_feed import (
     TakeChanges,
     TakeFiles,
     TakeSettings,
-    batch_of,
     encode_message,
     order_reader,
+    to_batch,
 )
 
 RECEIVE_BYTES: Final = 64 * 1024
@@ -149,7 +149,7 @@ async def _apply(
 ) -> bool:
     """Pass on the changes of an order; return True once all of them are in force."""
     if isinstance(order, TakeChanges):
-        await applier.send(batch_of(order))
+        await applier.send(to_batch(order))
         if not order.is_end:
             return False
     else:

@@ -24,10 +24,10 @@ from authorizerd.protocol.worker_feed import (
     Listen,
     Order,
     Report,
-    batch_frames,
+    encode_changes,
     encode_message,
+    encode_snapshot,
     report_reader,
-    snapshot_frames,
 )
 
 CHANGES_WAITING_MAX: Final = 200_000
@@ -112,12 +112,12 @@ class WorkerLink:
     def order_snapshot(self, snapshot: AclSnapshot) -> None:
         """Queue the order to take over ``snapshot``; once done, the worker may listen."""
         self._snapshot_number = number = self.last_number + 1
-        self._post(_Ordered(number, snapshot_frames(number, snapshot)))
+        self._post(_Ordered(number, encode_snapshot(number, snapshot)))
 
     def order_changes(self, batch: ChangeBatch) -> None:
         """Queue the changes of a batch, or of a part of one."""
         number = self.last_number + 1
-        self._post(_Ordered(number, batch_frames(number, batch), len(batch.changes)))
+        self._post(_Ordered(number, encode_changes(number, batch), len(batch.changes)))
 
     def order_drain(self, make: Callable[[int], Order]) -> None:
         """Queue the last order; the caller limits its time."""

@@ -175,7 +175,7 @@ def has_defaults(request: Evaluations) -> bool:
     return any(field is not None for field in fields)
 
 
-def with_defaults(evaluation: Evaluation, defaults: Evaluation) -> Evaluation:
+def apply_defaults(evaluation: Evaluation, defaults: Evaluation) -> Evaluation:
     """Return the evaluation with each absent field taken, as a whole, from ``defaults``."""
     return Evaluation(
         evaluation.subject or defaults.subject,
@@ -185,7 +185,7 @@ def with_defaults(evaluation: Evaluation, defaults: Evaluation) -> Evaluation:
     )
 
 
-def question_of(evaluation: Evaluation, vocabulary: Vocabulary) -> Question:
+def build_question(evaluation: Evaluation, vocabulary: Vocabulary) -> Question:
     """Return Kafka's question for ``evaluation``.
 
     Raises:
@@ -236,7 +236,7 @@ def _unknown(what: str, name: str, known: Iterable[str]) -> AuthZenError:
     return AuthZenError(f"{what} {quote(name)}: expected one of {', '.join(known)}")
 
 
-def hint_for(question: Question) -> str | None:
+def describe_hint(question: Question) -> str | None:
     """Return a likely mistake of a denied question's caller, or None.
 
     For example, the id ``User:alice`` gives the principal ``User:User:alice``, and the cluster has
@@ -299,7 +299,7 @@ def encode_answer(decision: Decision, offset: int, question: Question) -> bytes:
     else:
         teller = "an ACL" if isinstance(rule, MatchingAcl) else "the authorizer"
         reason = f"{teller} allows it" if decision.allowed else f"{teller} denies it"
-    hint = None if decision.allowed else hint_for(question)
+    hint = None if decision.allowed else describe_hint(question)
     return _encode(_Answer(decision.allowed, _DecisionContext(offset, reason, str(rule), hint)))
 
 

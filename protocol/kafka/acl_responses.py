@@ -18,7 +18,7 @@ from authorizerd.acl.model import Acl, PatternType
 from authorizerd.acl.steps import Steps
 from authorizerd.protocol.kafka.api import APIS, ApiKey
 from authorizerd.protocol.kafka.body_reader import array_length, nullable_string, string
-from authorizerd.protocol.kafka.chunked_output import PIECE_BYTES, Items
+from authorizerd.protocol.kafka.chunked_output import CHUNK_BYTES, Chunk, Items
 from authorizerd.protocol.kafka.error_codes import TEXT_CHARACTERS_MAX, ApiError
 from authorizerd.protocol.kafka.step_sizes import ITEMS_PER_STEP
 
@@ -36,8 +36,6 @@ TEXTS_BYTES_MAX: Final = 1024 * 1024
 Errors beyond it have a code but no text, and clients print the meaning of the code. So a request
 with many small items cannot cause an answer many times its size.
 """
-
-Piece = bytes | bytearray
 
 
 class _Texts:
@@ -81,7 +79,7 @@ class _Group(msgspec.Struct, gc=False):
     full: list[bytearray] | None = None
 
     def add(self, entry: bytes) -> None:
-        if len(self.entries) >= PIECE_BYTES:
+        if len(self.entries) >= CHUNK_BYTES:
             if self.full is None:
                 self.full = []
             self.full.append(self.entries)
@@ -121,11 +119,11 @@ class DescribeAclsBody:
             else:
                 group.add(_entry(acl, flexible))
 
-    def encode(self) -> Steps[list[Piece]]:
+    def encode(self) -> Steps[list[Chunk]]:
         """Return, in steps, the body in chunks. Free the added ACLs on the way."""
-        return _gather(self._pieces())
+        return _gather(self._chunks())
 
-    def _pieces(self) -> Iterator[Piece]:
+    def _chunks(self) -> Iterator[Chunk]:
         flexible, shards = self._flexible, self._shards
         end = b"\0" if flexible else b""
         yield _NOT_THROTTLED + _NO_ERROR + string("", flexible=flexible)
@@ -147,16 +145,16 @@ def encode_describe_acls_error(version: int, error: ApiError) -> bytes:
     return b"".join((_NOT_THROTTLED, _Texts(flexible).error(error), no_resources, end))
 
 
-def encode_create_acls(version: int, results: Items[ApiError | None]) -> Steps[list[Piece]]:
+def encode_create_acls(version: int, results: Items[ApiError | None]) -> Steps[list[Chunk]]:
     """Return, in steps, the body of a CreateAcls response in chunks.
 
     Args:
         results: for each creation, in order, its error, or None for success.
     """
-    return _gather(_create_pieces(APIS[ApiKey.CREATE_ACLS].is_flexible(version), results))
+    return _gather(_create_chunks(APIS[ApiKey.CREATE_ACLS].is_flexible(version), results))
 
 
-def encode_delete_acls(version: int, results: Items[FilterResult]) -> Steps[list[Piece]]:
+def encode_delete_acls(version: int, results: Items[FilterResult]) -> Steps[list[Chunk]]:
     """Return, in steps, the body of a DeleteAcls response in chunks.
 
     Args:
@@ -165,10 +163,10 @@ def encode_delete_acls(version: int, results: Items[FilterResult]) -> Steps[list
     Raises:
         ValueError: a string exceeds Kafka's maximum.
     """
-    return _gather(_delete_pieces(version, results))
+    return _gather(_delete_chunks(version, results))
 
 
-def _create_pieces(flexible: bool, results: Items[ApiError | None]) -> Iterator[Piece]:
+def _create_chunks(flexible: bool, results: Items[ApiError | None]) -> Iterator[Chunk]:
     end = b"\0" if flexible else b""
     created = _NO_ERROR + string("", flexible=flexible) + end
     texts = _Texts(flexible)
@@ -178,7 +176,7 @@ def _create_pieces(flexible: bool, results: Items[ApiError | None]) -> Iterator[
     yield end
 
 
-def _delete_pieces(version: int, results: Items[FilterResult]) -> Iterator[Piece]:
+def _delete_chunks(version: int, results: Items[FilterResult]) -> Iterator[Chunk]:
     flexible = APIS[ApiKey.DELETE_ACLS].is_flexible(version)
     end = b"\0" if flexible else b""
     succeeded = _NO_ERROR + nullable_string(None, flexible=flexible)
@@ -194,15 +192,15 @@ def _delete_pieces(version: int, results: Items[FilterResult]) -> Iterator[Piece
     yield end
 
 
-def _gather(pieces: Iterator[Piece]) -> Steps[list[Piece]]:
+def _gather(chunks: Iterator[Chunk]) -> Steps[list[Chunk]]:
     """Return, in steps, the chunks, with small ones joined."""
-    whole: list[Piece] = []
-    part: list[Piece] = []
-    for piece in pieces:
-        part.append(piece)
-        if len(piece) > _JOINED_BYTES_MAX:
+    whole: list[Chunk] = []
+    part: list[Chunk] = []
+    for chunk in chunks:
+        part.append(chunk)
+        if len(chunk) > _JOINED_BYTES_MAX:
             whole.append(b"".join(part[:-1]))
-            whole.append(piece)
+            whole.append(chunk)
         elif len(part) < _PIECES_PER_STEP:
             continue
         else:

@@ -25,7 +25,7 @@ from authorizerd.protocol.kafka import envelope_v1 as kafka_envelope_v1
 from authorizerd.protocol.kafka.message_codec import (
     decode_entity,
     encode_entity,
-    encode_entity_in_pieces,
+    encode_entity_in_chunks,
 )
 
 REQUEST_ITEMS_MAX: Final = 10_000
@@ -181,12 +181,12 @@ def encode_response(
 ) -> Steps[list[bytes | bytearray]]:
     """Return, in steps, the body of ``response``: an entity, or an object with its fields.
 
-    The body is in pieces.
+    The body is in chunks.
 
     Raises:
         ValueError: a string exceeds Kafka's maximum.
     """
-    return encode_entity_in_pieces(response_type(api_key, version), response)
+    return encode_entity_in_chunks(response_type(api_key, version), response)
 
 
 def names_software(name: str, version: str) -> bool:

@@ -7,11 +7,13 @@ it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final, Generic, Protocol, TypeVar
+from typing import Final, Generic, Protocol, TypeAlias, TypeVar
 
 from authorizerd.protocol.kafka.step_sizes import ITEMS_PER_STEP
 
-PIECE_BYTES: Final = 65_536
+CHUNK_BYTES: Final = 65_536
+
+Chunk: TypeAlias = bytes | bytearray
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -26,8 +28,8 @@ class Items(Protocol[T_co]):
     def __iter__(self) -> Iterator[T_co]: ...
 
 
-class Made(Generic[S, T]):
-    """What ``make`` makes of each source, at the time that it is written."""
+class LazyItems(Generic[S, T]):
+    """Items that ``make`` creates from the sources, each at the time that it is written."""
 
     def __init__(self, make: Callable[[S], T], sources: Sequence[S]) -> None:
         self._make = make
@@ -41,18 +43,18 @@ class Made(Generic[S, T]):
 
 
 class Output:
-    """Collect the parts of a message, and return chunks of about ``PIECE_BYTES``."""
+    """Collect the parts of a message, and return chunks of about ``CHUNK_BYTES``."""
 
     def __init__(self) -> None:
-        self._pieces: list[bytes | bytearray] = []
+        self._chunks: list[Chunk] = []
         # Join small parts: as objects of their own they would take many times their size.
         self._last = bytearray()
         self._items = 0
 
-    def add(self, part: bytes | bytearray) -> None:
+    def add(self, part: Chunk) -> None:
         self._last += part
-        if len(self._last) >= PIECE_BYTES:
-            self._pieces.append(self._last)
+        if len(self._last) >= CHUNK_BYTES:
+            self._chunks.append(self._last)
             self._last = bytearray()
 
     def begin_part(self) -> Output:
@@ -64,16 +66,16 @@ class Output:
     def add_part(self, head: Callable[[int], bytes], part: Output) -> None:
         """Add a complete part, after the result of ``head`` for its size."""
         self._items = part._items
-        pieces = part.finish()
-        self.add(head(sum(map(len, pieces))))
-        for piece in pieces:
-            self.add(piece)
+        chunks = part.finish()
+        self.add(head(sum(map(len, chunks))))
+        for chunk in chunks:
+            self.add(chunk)
 
     def ends_step(self) -> bool:
         """Count an item of an array at any depth. Return True if a step ends after it."""
         self._items += 1
         return self._items % ITEMS_PER_STEP == 0
 
-    def finish(self) -> list[bytes | bytearray]:
-        self._pieces.append(self._last)
-        return self._pieces
+    def finish(self) -> list[Chunk]:
+        self._chunks.append(self._last)
+        return self._chunks

@@ -21,9 +21,9 @@ from authorizerd.acl.hosts import host_address
 from authorizerd.acl.steps import Steps
 from authorizerd.protocol import primitives as wire
 from authorizerd.protocol.errors import DecodeError
-from authorizerd.protocol.kafka.acl_responses import Piece
 from authorizerd.protocol.kafka.api import APIS, NO_TAGS, request_type
 from authorizerd.protocol.kafka.body_reader import BodyReader
+from authorizerd.protocol.kafka.chunked_output import Chunk
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from authorizerd.protocol.kafka.message_codec import check_entity
 from authorizerd.protocol.kafka.server_connection import KafkaRequest, read_request, response_header
@@ -110,7 +110,7 @@ def decode_principal(data: bytes | bytearray, start: int = 0, end: int | None = 
     return f"{kind}:{name}"
 
 
-def encode_envelope_response(request: KafkaRequest, body: Sequence[Piece]) -> list[Piece]:
+def encode_envelope_response(request: KafkaRequest, body: Sequence[Chunk]) -> list[Chunk]:
     """Return, in chunks, the body of the response whose inner ``body`` answers ``request``."""
     header = response_header(request)
     size = len(header) + sum(map(len, body))

@@ -156,11 +156,11 @@ def encode_entity(entity_type: type[Entity], value: object) -> Steps[bytes]:
     Raises:
         ValueError: a string exceeds Kafka's maximum.
     """
-    pieces = yield from encode_entity_in_pieces(entity_type, value)
-    return b"".join(pieces)
+    chunks = yield from encode_entity_in_chunks(entity_type, value)
+    return b"".join(chunks)
 
 
-def encode_entity_in_pieces(
+def encode_entity_in_chunks(
     entity_type: type[Entity], value: object
 ) -> Steps[list[bytes | bytearray]]:
     """As ``encode_entity``, for values too large to be joined at once.

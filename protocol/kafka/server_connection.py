@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 
 from authorizerd.protocol.errors import DecodeError
-from authorizerd.protocol.framing import Frames, frame, frame_pieces
+from authorizerd.protocol.framing import Frames, frame, frame_chunks
 from authorizerd.protocol.kafka.api import APIS, NO_TAGS, ApiKey, has_response_tags
 from authorizerd.protocol.kafka.body_reader import BodyReader
 from authorizerd.protocol.kafka.error_codes import ErrorCode
@@ -90,12 +90,12 @@ class KafkaServerConnection:
 def frame_response(
     request: KafkaRequest, body: Sequence[bytes | bytearray]
 ) -> list[bytes | bytearray]:
-    """Return the frame that answers ``request``, in pieces to be sent one after the other.
+    """Return the frame that answers ``request``, in chunks to be sent one after the other.
 
     Args:
-        body: the response's bytes, in any number of pieces.
+        body: the response's bytes, in any number of chunks.
     """
-    return frame_pieces(response_header(request), body)
+    return frame_chunks(response_header(request), body)
 
 
 def response_header(request: KafkaRequest) -> bytes:

@@ -32,9 +32,7 @@ class ScramMechanism(IntEnum):
         return self.name.removeprefix("SCRAM_").replace("_", "").lower()
 
 
-def salted_password(
-    mechanism: ScramMechanism, password: str, salt: bytes, iterations: int
-) -> bytes:
+def salt_password(mechanism: ScramMechanism, password: str, salt: bytes, iterations: int) -> bytes:
     """Return RFC 5802's SaltedPassword.
 
     It computes ``iterations`` hashes, which takes milliseconds.
@@ -45,7 +43,7 @@ def salted_password(
     return hashlib.pbkdf2_hmac(mechanism.hash_name, password.encode(), salt, iterations)
 
 
-def credential_of(
+def make_credential(
     mechanism: ScramMechanism, salted: bytes, salt: bytes, iterations: int
 ) -> ScramCredential:
     """Return the credential that checks a log-in with the salted password ``salted``."""

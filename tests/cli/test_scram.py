@@ -16,7 +16,7 @@ from authorizerd.daemon.errors import StartError
 from authorizerd.image.changes import CredentialAdded
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
 from authorizerd.metadata.replay import read_changes
-from authorizerd.protocol.records.scram import ScramMechanism, credential_of, salted_password
+from authorizerd.protocol.records.scram import ScramMechanism, make_credential, salt_password
 from tests.support.daemon_process import write_config
 from tests.support.log_files import read_cluster
 
@@ -34,8 +34,8 @@ def read(*arguments: str) -> list[CredentialAdded]:
 def added(
     user: str, mechanism: ScramMechanism, password: str, iterations: int = ITERATIONS
 ) -> CredentialAdded:
-    salted = salted_password(mechanism, password, SALT, iterations)
-    return CredentialAdded(user, mechanism, credential_of(mechanism, salted, SALT, iterations))
+    salted = salt_password(mechanism, password, SALT, iterations)
+    return CredentialAdded(user, mechanism, make_credential(mechanism, salted, SALT, iterations))
 
 
 ALICE = added("alice", SHA_256, "secret")
@@ -58,7 +58,7 @@ ALICE = added("alice", SHA_256, "secret")
         ('SCRAM-SHA-512=[name=é,iterations=+4096,password="]', added("é", SHA_512, '"')),
         (
             f'SCRAM-SHA-256=[name=a,salt="{SALT_TEXT}",saltedpassword="{SALTED_TEXT}"]',
-            CredentialAdded("a", SHA_256, credential_of(SHA_256, SALTED, SALT, ITERATIONS)),
+            CredentialAdded("a", SHA_256, make_credential(SHA_256, SALTED, SALT, ITERATIONS)),
         ),
     ],
 )

@@ -10,7 +10,7 @@ from authorizerd.acl.audit import AuditLevel
 from authorizerd.acl.audit_filter import AuditRules, name_patterns
 from authorizerd.acl.audit_mask import Masking
 from authorizerd.acl.model import ResourceType
-from authorizerd.config.configuration import Configuration, Reloadable, of_values, parse
+from authorizerd.config.configuration import Configuration, Reloadable, parse, parse_values
 from authorizerd.config.endpoints import HttpEndpoint, StreamEndpoint
 from authorizerd.config.errors import ConfigurationError
 from authorizerd.config.jaas import PlainUsers
@@ -453,7 +453,7 @@ def test_the_values_of_a_file_make_the_same_configuration_elsewhere() -> None:
         source=SOURCE,
         overrides=["authorizerd.workers=3"],
     )
-    second = of_values(first.file_values, source="elsewhere")
+    second = parse_values(first.file_values, source="elsewhere")
     assert (second, second.file_values) == (first, first.file_values)
 
 

@@ -8,19 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from authorizerd.config.configuration import Reloadable, reloadable_of
+from authorizerd.config.configuration import Reloadable, parse_reloadable
 from authorizerd.config.dynamic import (
     GUARDED,
     ConfigSource,
     ConfigType,
     Layers,
     check_value,
+    get_type,
     is_secret,
     may_change,
-    plugged_keys,
-    sound_values,
-    type_of,
-    value_as_read,
+    normalize_value,
+    select_plugged_keys,
+    split_valid,
 )
 from authorizerd.config.keys import KEYS
 from authorizerd.config.values import trim
@@ -32,26 +32,26 @@ KEY = "max.connections"
 def test_a_node_s_value_beats_every_node_s_and_both_beat_the_file() -> None:
     """The others are its synonyms, in the order in which they would come into force."""
     layers = Layers(file=FILE, everywhere={KEY: "20"}, node={KEY: "30"})
-    assert layers.values_of(KEY) == [
+    assert layers.look_up(KEY) == [
         ("30", ConfigSource.DYNAMIC_BROKER),
         ("20", ConfigSource.DYNAMIC_DEFAULT_BROKER),
         ("10", ConfigSource.STATIC_BROKER),
         ("1024", ConfigSource.DEFAULT),
     ]
-    assert layers.in_force()[KEY] == "30"
-    assert Layers(file=FILE, everywhere={KEY: "20"}).in_force()[KEY] == "20"
-    assert Layers(file=FILE).in_force()[KEY] == "10"
-    assert Layers(file={}).in_force()[KEY] == "1024"
+    assert layers.merge()[KEY] == "30"
+    assert Layers(file=FILE, everywhere={KEY: "20"}).merge()[KEY] == "20"
+    assert Layers(file=FILE).merge()[KEY] == "10"
+    assert Layers(file={}).merge()[KEY] == "1024"
 
 
 @pytest.mark.parametrize("key", sorted(GUARDED))
 def test_who_may_do_everything_is_not_for_the_log_to_say(key: str) -> None:
     """Only what was set since the file was read beats the file."""
     layers = Layers(file={key: "file"}, everywhere={key: "log"}, node={key: "log"})
-    assert layers.in_force()[key] == "file"
+    assert layers.merge()[key] == "file"
     layers = Layers(file={key: "file"}, node={key: "log"}, since_reload={key: "wire"})
-    assert layers.in_force()[key] == "wire"
-    assert [each.source for each in layers.values_of(key)][:2] == [
+    assert layers.merge()[key] == "wire"
+    assert [each.source for each in layers.look_up(key)][:2] == [
         ConfigSource.DYNAMIC_BROKER,
         ConfigSource.STATIC_BROKER,
     ]
@@ -60,7 +60,7 @@ def test_who_may_do_everything_is_not_for_the_log_to_say(key: str) -> None:
 def test_a_key_that_is_not_reloadable_obeys_the_file_alone() -> None:
     """A log that names another node id, a broker's perhaps, changes nothing."""
     layers = Layers(file=FILE, everywhere={"node.id": "7"}, node={"node.id": "8"})
-    assert layers.in_force()["node.id"] == "1"
+    assert layers.merge()["node.id"] == "1"
     assert not may_change("node.id", frozenset())
     assert may_change(KEY, frozenset())
 
@@ -70,16 +70,16 @@ def test_a_plug_in_s_own_key_changes_only_if_it_reconfigures_it() -> None:
     assert not may_change("mine", frozenset({"another"}))
     assert may_change("mine", frozenset({"mine"}))
     layers = Layers(file={"mine": "a"}, node={"mine": "b"}, everywhere={"mine": "c"})
-    assert layers.in_force()["mine"] == "a"
+    assert layers.merge()["mine"] == "a"
     plugged = replace(layers, plugged=frozenset({"mine"}))
-    assert plugged.in_force()["mine"] == "a"
-    assert replace(plugged, since_reload={"mine": "d"}).in_force()["mine"] == "d"
+    assert plugged.merge()["mine"] == "a"
+    assert replace(plugged, since_reload={"mine": "d"}).merge()["mine"] == "d"
 
 
 def test_only_names_that_are_nobody_else_s_are_a_plug_in_s() -> None:
     """It cannot make a key of ours changeable, nor take a name of ours that is to come."""
     names = {"mine", "node.id", KEY, "super.users", "authorizerd.tokens.file", "authorizerd.new"}
-    assert plugged_keys(names) == {"mine"}
+    assert select_plugged_keys(names) == {"mine"}
 
 
 def test_what_the_audit_leaves_out_is_guarded() -> None:
@@ -98,10 +98,10 @@ def test_what_the_audit_leaves_out_is_guarded() -> None:
 
 def test_a_value_that_its_key_does_not_take_is_told_apart() -> None:
     """It must not come into force, nor keep others from it."""
-    sound, faults = sound_values({KEY: "many", "connections.max.idle.ms": "50000", "mine": "x"})
+    sound, faults = split_valid({KEY: "many", "connections.max.idle.ms": "50000", "mine": "x"})
     assert sound == {"connections.max.idle.ms": "50000", "mine": "x"}
     assert faults == ["max.connections: many is not an integer from 1 to 2147483647"]
-    (fault,) = sound_values({KEY: "1"})[1]
+    (fault,) = split_valid({KEY: "1"})[1]
     assert fault.startswith("max.connections: 1 is less than 64, the least that may be set while")
 
 
@@ -118,8 +118,8 @@ def test_what_is_in_force_makes_the_reloadable_settings() -> None:
             "authorizerd.log.level": "ERROR",
         },
         since_reload={"authorizerd.audit.level": "DEBUG"},
-    ).in_force()
-    made = reloadable_of(texts)
+    ).merge()
+    made = parse_reloadable(texts)
     assert isinstance(made, Reloadable)
     assert (
         made.max_connections,
@@ -133,18 +133,18 @@ def test_what_is_in_force_makes_the_reloadable_settings() -> None:
 
 def test_every_kind_of_key_has_kafka_s_type() -> None:
     """As DescribeConfigs tells it."""
-    assert {type_of(key.name) for key in KEYS} == {
+    assert {get_type(key.name) for key in KEYS} == {
         ConfigType.BOOLEAN,
         ConfigType.STRING,
         ConfigType.INT,
         ConfigType.LONG,
         ConfigType.LIST,
     }
-    assert type_of("allow.everyone.if.no.acl.found") is ConfigType.BOOLEAN
-    assert type_of("max.connections") is ConfigType.INT
-    assert type_of("connections.max.idle.ms") is ConfigType.LONG
-    assert type_of("log.dirs") is ConfigType.LIST
-    assert type_of("somebody.else.s.key") is ConfigType.UNKNOWN
+    assert get_type("allow.everyone.if.no.acl.found") is ConfigType.BOOLEAN
+    assert get_type("max.connections") is ConfigType.INT
+    assert get_type("connections.max.idle.ms") is ConfigType.LONG
+    assert get_type("log.dirs") is ConfigType.LIST
+    assert get_type("somebody.else.s.key") is ConfigType.UNKNOWN
 
 
 def test_passwords_are_secret() -> None:
@@ -157,18 +157,18 @@ def test_passwords_are_secret() -> None:
 
 def test_a_number_is_shown_as_it_is_read() -> None:
     """As Kafka does: without blanks and needless zeros; all else as it was written."""
-    assert value_as_read("max.connections", " 05000 ") == "5000"
-    assert value_as_read("allow.everyone.if.no.acl.found", "TRUE") == "true"
-    assert value_as_read("super.users", " User:a") == " User:a"
-    assert value_as_read("somebody.else.s.key", " 05") == " 05"
+    assert normalize_value("max.connections", " 05000 ") == "5000"
+    assert normalize_value("allow.everyone.if.no.acl.found", "TRUE") == "true"
+    assert normalize_value("super.users", " User:a") == " User:a"
+    assert normalize_value("somebody.else.s.key", " 05") == " 05"
 
 
 def test_blanks_around_a_value_do_not_count() -> None:
     """Over the wire as in a file."""
     check_value("max.connections", " 500 ")
     layers = Layers(file={}, node={"max.connections": "\t500 "})
-    assert layers.in_force()["max.connections"] == "500"
-    assert layers.values_of("max.connections")[0].value == "\t500 "
+    assert layers.merge()["max.connections"] == "500"
+    assert layers.look_up("max.connections")[0].value == "\t500 "
 
 
 LAYER = st.dictionaries(st.sampled_from([KEY, "super.users", "node.id", "mine"]), st.text())
@@ -180,8 +180,8 @@ def test_what_is_in_force_is_the_first_synonym(
 ) -> None:
     """For every key that has a value at all, and for no other."""
     layers = Layers(file=file, everywhere=everywhere, node=node, since_reload=since)
-    in_force = layers.in_force()
+    in_force = layers.merge()
     for name in layers.names():
-        values = layers.values_of(name)
+        values = layers.look_up(name)
         assert in_force.get(name) == (trim(values[0].value) if values else None)
         assert values == sorted(values, key=lambda each: each.source)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from authorizerd.config.errors import InvalidValueError
-from authorizerd.config.jaas import PLAIN_LOGIN_MODULE, PlainUsers, plain_users
+from authorizerd.config.jaas import PLAIN_LOGIN_MODULE, PlainUsers, parse_plain_users
 
 LINE = f"{PLAIN_LOGIN_MODULE} required "
 
@@ -13,14 +13,14 @@ LINE = f"{PLAIN_LOGIN_MODULE} required "
 def test_the_users_are_those_who_may_log_in() -> None:
     """``username`` is what a broker itself would use elsewhere, and no user here."""
     line = LINE + 'username="admin" password="x" user_admin="a b" user_bob=c ;'
-    assert plain_users(line) == PlainUsers({"admin": "a b", "bob": "c"})
+    assert parse_plain_users(line) == PlainUsers({"admin": "a b", "bob": "c"})
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_a_quoted_password_may_be_any_text(password: str) -> None:
     """Backslashes escape quotes and themselves."""
     quoted = password.replace("\\", "\\\\").replace('"', '\\"')
-    assert plain_users(f'{LINE}user_a="{quoted}";').passwords == {"a": password}
+    assert parse_plain_users(f'{LINE}user_a="{quoted}";').passwords == {"a": password}
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_a_quoted_password_may_be_any_text(password: str) -> None:
 def test_a_malformed_line_is_refused_without_its_secrets(line: str, said: str) -> None:
     """The error says where, never what."""
     with pytest.raises(InvalidValueError, match=said) as error:
-        plain_users(line)
+        parse_plain_users(line)
     assert "hidden" not in str(error.value)
 
 

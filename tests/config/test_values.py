@@ -16,7 +16,7 @@ from authorizerd.config.values import (
     integer,
     path,
     paths,
-    refused,
+    reject,
     resource_types,
     security_protocols,
     some_words,
@@ -60,7 +60,7 @@ def test_only_decimal_digits_make_an_integer(text: str) -> None:
 
 
 def test_a_boolean_is_true_or_false_in_any_case() -> None:
-    """What Kafka would quietly read as false is refused."""
+    """Kafka silently reads other texts as false; they are rejected."""
     assert boolean("true") is boolean("TRUE") is boolean("True") is True
     assert boolean("false") is boolean("FaLsE") is False
     for text in ("yes", "1", "on", "tru", "truе"):
@@ -151,9 +151,9 @@ def test_an_authorizer_is_a_class_or_none() -> None:
 
 def test_a_refused_key_says_why() -> None:
     """Where empty means unset, empty passes."""
-    assert reason(refused("no"), "x") == reason(refused("no"), "") == "no"
-    assert reason(refused("no", unless_empty=True), "x") == "no"
-    refused("no", unless_empty=True)("")
+    assert reason(reject("no"), "x") == reason(reject("no"), "") == "no"
+    assert reason(reject("no", unless_empty=True), "x") == "no"
+    reject("no", unless_empty=True)("")
 
 
 def test_security_protocols_are_upper_cased() -> None:

@@ -17,7 +17,6 @@ from authorizerd.daemon.kafka.dispatch import Session
 from authorizerd.daemon.kafka.listener import Handlers, KafkaListener
 from authorizerd.daemon.net.connection_limits import ConnectionLimits
 from authorizerd.protocol.framing import frame
-from authorizerd.protocol.kafka.acl_responses import Piece
 from authorizerd.protocol.kafka.api import (
     APIS,
     ApiKey,
@@ -25,6 +24,7 @@ from authorizerd.protocol.kafka.api import (
     encode_request,
     has_response_tags,
 )
+from authorizerd.protocol.kafka.chunked_output import Chunk
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from authorizerd.protocol.kafka.server_connection import KafkaRequest
 
@@ -49,7 +49,7 @@ class Echo:
     under_way: int = 0
     under_way_max: int = 0
 
-    async def answer(self, request: KafkaRequest, session: Session) -> list[Piece]:
+    async def answer(self, request: KafkaRequest, session: Session) -> list[Chunk]:
         self.sessions.append(session)
         self.bodies.append(bytes(request.body))
         self.under_way += 1
@@ -110,9 +110,9 @@ class Client:
         """Return what the next frame holds."""
         with trio.fail_after(ENOUGH_S):
             while len(self._received) < 4 or len(self._received) < 4 + self._size:
-                piece = await self.stream.receive_some()
-                assert piece, "closed"
-                self._received += piece
+                chunk = await self.stream.receive_some()
+                assert chunk, "closed"
+                self._received += chunk
         end = 4 + self._size
         held = bytes(self._received[4:end])
         del self._received[:end]

@@ -58,7 +58,7 @@ class Content:
                     left.append((start, piece))
         self._dirty = left
 
-    def forget(self) -> None:
+    def drop_cache(self) -> None:
         """Read from the disk, but for what it has still to get."""
         size = len(self.seen)
         self.seen[:] = self._with_dirty(self.durable)
@@ -66,7 +66,7 @@ class Content:
 
     def truncate(self, size: int) -> None:
         """Cut it, durably."""
-        self.forget()
+        self.drop_cache()
         for data in (self.seen, self.written):
             del data[size:]
         self.durable[:] = self.seen

@@ -154,9 +154,9 @@ class FaultDisk:
         self._call("open", path, can_fail=UNREAD)
         return BytesIO(bytes(self.content(path).seen))
 
-    def forget(self, path: Path) -> None:
-        self._call("forget", path)
-        self.content(path).forget()
+    def drop_cache(self, path: Path) -> None:
+        self._call("drop_cache", path)
+        self.content(path).drop_cache()
 
     # Storage: what is written.
 

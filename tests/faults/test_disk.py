@@ -101,7 +101,7 @@ def test_a_sync_that_fails_may_drop_what_is_still_seen() -> None:
             file.sync()
         file.sync()
         assert read(disk) == WRITTEN
-        disk.forget(FILE)
+        disk.drop_cache(FILE)
         forgotten = read(disk)
         disk.lose_power()
         assert read(disk) == forgotten, "what is read from the disk stays"
@@ -115,7 +115,7 @@ def test_what_is_still_to_be_written_is_not_forgotten() -> None:
     """Only what the memory took for written is read anew."""
     disk, file = new_disk(1)
     write_both(disk, file)
-    disk.forget(FILE)
+    disk.drop_cache(FILE)
     assert read(disk) == WRITTEN
 
 
@@ -172,7 +172,7 @@ def test_after_a_crash_no_call_is_made(calls: int) -> None:
 def test_what_is_not_there_is_an_error() -> None:
     """As it is on a real disk."""
     disk, _ = new_disk(1)
-    for call in (disk.size, disk.open, disk.remove, disk.names, disk.forget):
+    for call in (disk.size, disk.open, disk.remove, disk.names, disk.drop_cache):
         with pytest.raises(FileNotFoundError):
             call(FOLDER / "other")
     with pytest.raises(NotADirectoryError):

@@ -134,8 +134,8 @@ def test_partitions_are_told_of_in_order(numbers: set[int]) -> None:
 def test_a_topic_is_found_by_its_id() -> None:
     """While it is there."""
     image = applied(TopicAdded("t", ID))
-    assert image.topic_of(ID) == Topic("t", ID)
-    assert image.topic_of(OTHER_ID) is None
+    assert image.find_topic(ID) == Topic("t", ID)
+    assert image.find_topic(OTHER_ID) is None
 
 
 def test_a_credential_prints_no_key() -> None:

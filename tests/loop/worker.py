@@ -14,7 +14,7 @@ from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.actors.record_applier import CaughtUp, RecordApplier
 from authorizerd.daemon.gc_control import Collector, automatic_collection_off
 from authorizerd.daemon.workers.feed_source import FeedSource, Follower
-from authorizerd.protocol.worker_feed import Files, Loaded, batch_frames, encode_message
+from authorizerd.protocol.worker_feed import Files, Loaded, encode_changes, encode_message
 from tests.loop.acl_sets import ACLS, literals_of_one_principal
 from tests.loop.meter import IS_CLIENT, Meter
 from tests.loop.players import ENOUGH_S, Played
@@ -81,7 +81,7 @@ def _orders() -> Iterator[tuple[str, int, bytes]]:
     for number, (name, changes) in enumerate(batches, 1):
         offset += len(changes)
         batch = ChangeBatch(offset, tuple(changes), is_end=number > 1)
-        data = b"".join(batch_frames(number, batch))
+        data = b"".join(encode_changes(number, batch))
         if number == 1:
             data += encode_message(Loaded(number, offset))
         yield name, offset, data

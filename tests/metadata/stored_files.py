@@ -44,7 +44,7 @@ class StoredFiles(DiskStorage):
             raise FileNotFoundError(2, "No such file or directory")
         return io.BytesIO(self.files[path])
 
-    def forget(self, path: Path) -> None:
+    def drop_cache(self, path: Path) -> None:
         """Nothing is kept beside the files."""
 
 

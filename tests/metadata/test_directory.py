@@ -13,8 +13,8 @@ from authorizerd.metadata.directory import (
     Segment,
     check_names,
     checkpoint_name,
-    checkpoint_of,
     find_files,
+    parse_checkpoint_name,
     segment_name,
 )
 from authorizerd.metadata.errors import LogDirectoryError
@@ -53,14 +53,14 @@ def test_names_are_those_of_kafka() -> None:
 def test_a_checkpoint_is_what_its_name_says(tmp_path: Path) -> None:
     """The end offset is exclusive, and the epoch that of the last record."""
     path = tmp_path / checkpoint_name(925, 3)
-    assert checkpoint_of(path) == Checkpoint(end_offset=925, epoch=3, path=path)
+    assert parse_checkpoint_name(path) == Checkpoint(end_offset=925, epoch=3, path=path)
 
 
 @pytest.mark.parametrize("name", [*OTHERS, segment_name(0)])
 def test_a_file_of_another_name_is_no_checkpoint(name: str) -> None:
     """Its offset and epoch would be unknown."""
     with pytest.raises(LogDirectoryError, match="expected a log directory, or a checkpoint"):
-        checkpoint_of(Path(name))
+        parse_checkpoint_name(Path(name))
 
 
 def test_segments_and_checkpoints_rise_by_offset(tmp_path: Path) -> None:

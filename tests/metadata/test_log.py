@@ -407,10 +407,10 @@ def test_the_end_of_a_log_in_use_is_read_from_the_disk(tmp_path: Path) -> None:
         write_segment(tmp_path, base_offset, *batches)
     storage = RecordingStorage()
     list(MetadataLog.open(tmp_path, storage).batches())
-    assert storage.named("forget") == [("forget", segment_name(4))]
+    assert storage.named("drop_cache") == [("drop_cache", segment_name(4))]
     (tmp_path / CLEAN_SHUTDOWN_NAME).touch()
     list(MetadataLog.open(tmp_path, storage).batches())
-    assert len(storage.named("forget")) == 1
+    assert len(storage.named("drop_cache")) == 1
 
 
 def test_other_control_records_are_passed_over(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from authorizerd.metadata.salvage import WINDOW_SIZE, find_batch, readable_batches
+from authorizerd.metadata.salvage import WINDOW_SIZE, find_batch, scan_batches
 from tests.metadata.stored_files import StoredFiles
 from tests.support.log_files import added, data_batch, flipped
 
@@ -19,7 +19,7 @@ def test_batches_are_read_past_damage() -> None:
     storage = StoredFiles({PATH: FIRST + flipped(FIRST, 70) + FIRST + flipped(FIRST, 8) + FIRST})
     size = len(FIRST)
     for start, sizes in ((0, [None, size, None, 2 * size]), (2 * size, [None, 2 * size])):
-        read = list(readable_batches(PATH, start, storage))
+        read = list(scan_batches(PATH, start, storage))
         assert [each if isinstance(each, int) else None for each in read] == sizes
 
 

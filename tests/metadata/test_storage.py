@@ -77,11 +77,11 @@ def test_what_is_forgotten_is_still_there(tmp_path: Path) -> None:
     """The kernel reads the file from the disk again."""
     path = tmp_path / "file"
     path.write_bytes(b"content")
-    DISK.forget(path)
+    DISK.drop_cache(path)
     with DISK.open(path) as file:
         assert file.read() == b"content"
     with pytest.raises(FileNotFoundError):
-        DISK.forget(tmp_path / "other")
+        DISK.drop_cache(tmp_path / "other")
 
 
 def test_what_stands_where(tmp_path: Path) -> None:

@@ -41,8 +41,8 @@ SURFACE_MUTANTS: Final = (
         name="the requests of one connection are answered side by side",
         file="daemon/kafka/listener.py",
         text=(
-            "while (pieces := await self._answer_next()) is not None:\n"
-            "                await self._send(pieces)\n"
+            "while (chunks := await self._answer_next()) is not None:\n"
+            "                await self._send(chunks)\n"
         ),
         becomes=(
             "while (request := self._connection.next_request()) is not None:\n"
@@ -301,7 +301,7 @@ SURFACE_MUTANTS: Final = (
     Mutant(
         name="an answer is kept in parts until it is sent",
         file="protocol/kafka/chunked_output.py",
-        text="        if len(self._last) >= PIECE_BYTES:\n",
+        text="        if len(self._last) >= CHUNK_BYTES:\n",
         becomes="        if part:\n",
         found_by=(
             "tests/daemon/test_memory_growth.py"
@@ -662,8 +662,8 @@ SURFACE_MUTANTS: Final = (
     Mutant(
         name="an answer that allows carries a hint",
         file="protocol/decisions/authzen.py",
-        text="hint = None if decision.allowed else hint_for(question)",
-        becomes="hint = hint_for(question)",
+        text="hint = None if decision.allowed else describe_hint(question)",
+        becomes="hint = describe_hint(question)",
         found_by=(
             "tests/protocol/decisions/test_authzen.py::test_only_a_denial_of_a_likely_mistake_carries_a_hint"
         ),

@@ -5,17 +5,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from authorizerd.protocol.errors import DecodeError
-from authorizerd.protocol.framing import Frames, frame, frame_pieces
+from authorizerd.protocol.framing import Frames, frame, frame_chunks
 
 some_examples = settings(max_examples=40)
 BYTES_MAX = 1000
 
 
-def frames_of(pieces: list[bytes]) -> list[bytes]:
+def frames_of(chunks: list[bytes]) -> list[bytes]:
     frames = Frames()
     found: list[bytes] = []
-    for piece in pieces:
-        frames.receive_data(piece)
+    for chunk in chunks:
+        frames.receive_data(chunk)
         while (each := frames.next(BYTES_MAX)) is not None:
             found.append(bytes(each))
     return found
@@ -80,14 +80,14 @@ def test_small_frames_are_taken_off_the_buffer() -> None:
 @some_examples
 @given(head=st.binary(max_size=9), body=st.lists(st.binary(max_size=9), max_size=4))
 def test_a_frame_in_pieces_is_the_frame(head: bytes, body: list[bytes]) -> None:
-    """A small one is a single piece, to be sent at once."""
-    assert frame_pieces(head, body) == [frame(head, *body)]
+    """A small one is a single chunk, to be sent at once."""
+    assert frame_chunks(head, body) == [frame(head, *body)]
 
 
 def test_a_large_frame_stays_in_its_pieces() -> None:
     """They are not joined: that would take too long at once."""
     body: list[bytes | bytearray] = [bytes(40_000), bytearray(40_000)]
-    pieces = frame_pieces(b"head", body)
-    assert b"".join(pieces) == frame(b"head", *body)
-    assert pieces[1] is body[0]
-    assert pieces[2] is body[1]
+    chunks = frame_chunks(b"head", body)
+    assert b"".join(chunks) == frame(b"head", *body)
+    assert chunks[1] is body[0]
+    assert chunks[2] is body[1]

@@ -26,12 +26,12 @@ from authorizerd.protocol.worker_feed import (
     TakeChanges,
     TakeFiles,
     TakeSettings,
-    batch_frames,
-    batch_of,
+    encode_changes,
     encode_message,
+    encode_snapshot,
     order_reader,
     report_reader,
-    snapshot_frames,
+    to_batch,
 )
 from tests.support.log_files import added, removed
 from tests.support.strategies import acls, ids, texts
@@ -111,11 +111,11 @@ def test_a_batch_comes_in_pieces_that_show_with_the_last(
     """All of one offset, none of them long; codes that nobody knows included."""
     batch = ChangeBatch(7, tuple(made) * repeated, is_end)
     pieces: list[ChangeBatch] = []
-    for order in orders_of(b"".join(batch_frames(3, batch))):
+    for order in orders_of(b"".join(encode_changes(3, batch))):
         assert isinstance(order, TakeChanges)
         assert (order.number, order.offset) == (3, 7)
         assert len(order.rows) <= CHANGES_PER_FRAME
-        pieces.append(batch_of(order))
+        pieces.append(to_batch(order))
     assert tuple(change for piece in pieces for change in piece.changes) == batch.changes
     assert [piece.is_end for piece in pieces] == [False] * (len(pieces) - 1) + [is_end]
 
@@ -124,12 +124,12 @@ def test_a_batch_comes_in_pieces_that_show_with_the_last(
 def test_a_snapshot_is_built_again_of_its_frames(size: int) -> None:
     """All ACLs with their ids, then the offset; nothing of it shows before."""
     snapshot = build(map(added, range(size)), offset=9) if size else EMPTY_SNAPSHOT
-    *pieces, last = orders_of(b"".join(snapshot_frames(2, snapshot)))
+    *pieces, last = orders_of(b"".join(encode_snapshot(2, snapshot)))
     builder = SnapshotBuilder()
     for order in pieces:
         assert isinstance(order, TakeChanges)
         assert not order.is_end
-        builder.apply_changes(batch_of(order).changes)
+        builder.apply_changes(to_batch(order).changes)
     assert last == Loaded(2, snapshot.offset)
     rebuilt: AclSnapshot = builder.freeze(snapshot.offset)
     assert (rebuilt.offset, rebuilt.acls) == (snapshot.offset, snapshot.acls)
@@ -137,9 +137,9 @@ def test_a_snapshot_is_built_again_of_its_frames(size: int) -> None:
 
 def test_a_removal_stays_one() -> None:
     """It has an id and nothing else."""
-    [order] = orders_of(b"".join(batch_frames(1, ChangeBatch(5, (removed(4),)))))
+    [order] = orders_of(b"".join(encode_changes(1, ChangeBatch(5, (removed(4),)))))
     assert isinstance(order, TakeChanges)
-    assert batch_of(order) == ChangeBatch(5, (removed(4),))
+    assert to_batch(order) == ChangeBatch(5, (removed(4),))
 
 
 @pytest.mark.parametrize(

@@ -70,9 +70,9 @@ class RecordingStorage:
     def is_file(self, path: Path) -> bool:
         return self._disk.is_file(path)
 
-    def forget(self, path: Path) -> None:
-        self.call("forget", path)
-        self._disk.forget(path)
+    def drop_cache(self, path: Path) -> None:
+        self.call("drop_cache", path)
+        self._disk.drop_cache(path)
 
     def make_directory(self, path: Path) -> None:
         self.call("make_directory", path)

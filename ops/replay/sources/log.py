@@ -13,7 +13,7 @@ from pathlib import Path
 
 from authorizerd.acl.errors import DuplicateAclError, DuplicateIdError, UnknownIdError
 from authorizerd.acl.model import Acl, AclAdded, Change
-from authorizerd.metadata.directory import LogFiles, check_names, checkpoint_of, find_files
+from authorizerd.metadata.directory import LogFiles, check_names, find_files, parse_checkpoint_name
 from authorizerd.metadata.errors import MetadataLogError
 from authorizerd.metadata.log import LogBatch, MetadataLog
 from authorizerd.metadata.replay import Replay
@@ -45,7 +45,7 @@ def read_checkpoint(path: Path) -> LogState:
     Raises:
         MetadataLogError, ChangeError: it is none, or one that cannot be believed.
     """
-    return _state(LogFiles((), (checkpoint_of(path),)), None)
+    return _state(LogFiles((), (parse_checkpoint_name(path),)), None)
 
 
 def read_log(log_dir: Path, as_of: AsOf | None, *, now_ms: int) -> LogState:

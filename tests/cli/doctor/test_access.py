@@ -9,7 +9,7 @@ import pytest
 
 from authorizerd.cli.doctor.access import access_findings
 from authorizerd.cli.doctor.finding import Finding, Level
-from authorizerd.config.configuration import Configuration, of_values
+from authorizerd.config.configuration import Configuration, parse_values
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
 from authorizerd.metadata.lock import LOCK_NAME
 
@@ -29,7 +29,7 @@ def config(tmp_path: Path) -> Path:
 
 def configured(log_dir: Path, **settings: str) -> Configuration:
     values = {key.replace("_", "."): value for key, value in settings.items()}
-    return of_values({"node.id": "1", "log.dirs": str(log_dir)} | values, source="f")
+    return parse_values({"node.id": "1", "log.dirs": str(log_dir)} | values, source="f")
 
 
 def found(config: Path, configuration: Configuration, about: Path) -> Finding:
@@ -103,7 +103,7 @@ def test_a_file_that_root_has_left_in_the_log_is_an_error(
 
 def test_a_file_with_passwords_is_nobody_elses(tmp_path: Path, config: Path) -> None:
     """Without passwords anybody may read it."""
-    configuration = of_values(
+    configuration = parse_values(
         {"node.id": "1", "log.dirs": str(tmp_path)} | SASL, source=str(config)
     )
     assert found(config, configuration, config).level is Level.OK
@@ -151,7 +151,7 @@ def test_a_standard_stream_is_no_file(tmp_path: Path, config: Path) -> None:
 def test_tokens_and_secrets_are_read_as_the_daemon_reads_them(tmp_path: Path, config: Path) -> None:
     """What it would refuse is an error; a file without a token shuts everybody out."""
     tokens, secret = tmp_path / "tokens", tmp_path / "secret"
-    configuration = of_values(
+    configuration = parse_values(
         {
             "node.id": "1",
             "log.dirs": str(tmp_path),

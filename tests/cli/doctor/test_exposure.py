@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from authorizerd.cli.doctor.exposure import exposure_findings
 from authorizerd.cli.doctor.finding import Level
-from authorizerd.config.configuration import of_values
+from authorizerd.config.configuration import parse_values
 
 BASE = {"node.id": "1", "log.dirs": "/log"}
 JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_a="b";'
@@ -12,7 +12,7 @@ JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_a=
 
 def texts(**settings: str) -> list[str]:
     values = {key.replace("__", "."): value for key, value in settings.items()}
-    findings = list(exposure_findings(of_values(BASE | values, source="f")))
+    findings = list(exposure_findings(parse_values(BASE | values, source="f")))
     return [f"{each.level.value}: {each.text}" for each in findings]
 
 

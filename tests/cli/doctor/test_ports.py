@@ -11,7 +11,7 @@ import pytest
 
 from authorizerd.cli.doctor.finding import Finding, Level
 from authorizerd.cli.doctor.ports import port_findings
-from authorizerd.config.configuration import Configuration, of_values
+from authorizerd.config.configuration import Configuration, parse_values
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def configured(*, decision: int = 0, stream: str = "") -> Configuration:
         "authorizerd.decision.stream": stream,
         "authorizerd.admin.http": "http://127.0.0.1:0",
     }
-    return of_values(values, source="f")
+    return parse_values(values, source="f")
 
 
 def of_decision(port: int, *, is_running: bool = False) -> Finding:
@@ -78,7 +78,7 @@ def test_a_free_port_stays_free() -> None:
 def test_an_address_that_is_another_machines_is_an_error() -> None:
     """192.0.2.1 is for documents alone."""
     values = {"node.id": "1", "log.dirs": "/log", "listeners": "PLAINTEXT://192.0.2.1:0"}
-    found = list(port_findings(of_values(values, source="f"), is_running=True))
+    found = list(port_findings(parse_values(values, source="f"), is_running=True))
     (finding,) = [each for each in found if "192.0.2.1" in each.text]
     assert finding.level is Level.ERROR
     assert finding.advice == "name an address of this machine"

@@ -421,16 +421,16 @@ async def test_a_plug_in_s_own_key_is_for_super_users_and_until_the_file_is_read
     change = altered((PLUGGED, SET, "User:mallory"))
     refused = ErrorCode.CLUSTER_AUTHORIZATION_FAILED, f"Only a super user may change {PLUGGED}"
     assert await alter(service, change, principal=ALICE) == [refused]
-    assert PLUGGED not in service.settings.layers.in_force()
+    assert PLUGGED not in service.settings.layers.merge()
     assert await alter(service, change) == [OK]
-    assert service.settings.layers.in_force()[PLUGGED] == "User:mallory"
+    assert service.settings.layers.merge()[PLUGGED] == "User:mallory"
     (entry,) = (await describe(service, "7", PLUGGED)).configs
     assert (entry.config_source, entry.read_only, entry.is_sensitive) == (2, False, True)
     assert await alter(service, altered((KEY, SET, "500"))) == [OK]
-    assert service.settings.layers.in_force()[PLUGGED] == "User:mallory"
+    assert service.settings.layers.merge()[PLUGGED] == "User:mallory"
     service.read = lambda: read_configuration(f"{PLUGGED}=User:trudy")
     await service.settings.reload()
-    assert service.settings.layers.in_force()[PLUGGED] == "User:trudy"
+    assert service.settings.layers.merge()[PLUGGED] == "User:trudy"
     assert await alter(service, altered(("audit.of.mine", SET, "x"))) == [
         (ErrorCode.INVALID_CONFIG, UNKNOWN.format("audit.of.mine"))
     ]

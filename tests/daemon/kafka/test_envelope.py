@@ -398,7 +398,7 @@ async def test_a_body_that_its_handler_refuses_is_unparsable(nursery: trio.Nurse
         body=envelope(to_create(acl())),
     )
     context = RequestContext(principal=ROOT, host=HOST, request_name="Envelope")
-    pieces, _ = await handler.answer(request, context)
-    answer: Any = finish(decode_response(ApiKey.ENVELOPE, 1, b"".join(pieces)))
+    chunks, _ = await handler.answer(request, context)
+    answer: Any = finish(decode_response(ApiKey.ENVELOPE, 1, b"".join(chunks)))
     assert (answer.error_code, answer.response_data) == (ErrorCode.UNSUPPORTED_VERSION, None)
     nursery.cancel_scope.cancel()

@@ -14,8 +14,8 @@ from authorizerd.config.jaas import PlainUsers
 from authorizerd.daemon.kafka.dispatch import Session
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.framing import frame
-from authorizerd.protocol.kafka.acl_responses import Piece
 from authorizerd.protocol.kafka.api import ApiKey, served_apis
+from authorizerd.protocol.kafka.chunked_output import Chunk
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from authorizerd.protocol.kafka.server_connection import KafkaRequest
 from tests.daemon.kafka_listener_service import (
@@ -179,7 +179,7 @@ class Faulty:
     def __init__(self, error: Exception) -> None:
         self._error = error
 
-    async def answer(self, request: KafkaRequest, session: Session) -> list[Piece]:
+    async def answer(self, request: KafkaRequest, session: Session) -> list[Chunk]:
         raise self._error
 
 

@@ -34,7 +34,7 @@ from authorizerd.protocol.kafka.api import (
     decode_response,
     encode_response,
 )
-from authorizerd.protocol.kafka.chunked_output import PIECE_BYTES
+from authorizerd.protocol.kafka.chunked_output import CHUNK_BYTES
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from authorizerd.protocol.kafka.step_sizes import ITEMS_PER_STEP
 from tests.daemon.kafka_service import ALICE, ROOT, KafkaService, acl, start
@@ -343,7 +343,7 @@ async def test_a_long_request_is_answered_from_one_state(
 
 def test_a_long_answer_is_made_in_small_steps() -> None:
     """A few topics are judged in a step, and a few items written, be it of one topic's partitions;
-    the body comes in pieces.
+    the body comes in chunks.
     """
     names = [f"t{number}" for number in range(10 * TOPICS_PER_STEP)]
     changes = [change for name in names for change in created(name)]
@@ -367,10 +367,10 @@ def test_a_long_answer_is_made_in_small_steps() -> None:
     assert max(asked_at_once) == TOPICS_PER_STEP
     whole = MetadataAnswer(brokers=(), topics=finish(answers.of_all()))
     assert len(list(encode_response(ApiKey.METADATA, 13, whole))) > 10_000 // ITEMS_PER_STEP
-    pieces = finish(encode_response(ApiKey.METADATA, 13, whole))
-    assert len(pieces) > 1
-    assert max(map(len, pieces)) < PIECE_BYTES + 100
-    body: Any = finish(decode_response(ApiKey.METADATA, 13, b"".join(pieces)))
+    chunks = finish(encode_response(ApiKey.METADATA, 13, whole))
+    assert len(chunks) > 1
+    assert max(map(len, chunks)) < CHUNK_BYTES + 100
+    body: Any = finish(decode_response(ApiKey.METADATA, 13, b"".join(chunks)))
     [wide] = [topic for topic in body.topics if topic.name == "wide"]
     assert [each.partition_index for each in wide.partitions] == list(range(10_000))
     assert len(body.topics) == len(names) + 1

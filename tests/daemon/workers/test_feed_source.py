@@ -27,7 +27,7 @@ from authorizerd.protocol.worker_feed import (
     Report,
     TakeFiles,
     TakeSettings,
-    batch_frames,
+    encode_changes,
     encode_message,
     report_reader,
 )
@@ -111,8 +111,8 @@ async def test_a_change_is_done_when_it_is_decided_by(daemon: Daemon) -> None:
     daemon.snapshot.publish(at_offset(EMPTY_SNAPSHOT, 3))
     assert await daemon.reports() == [Done(1, 3)]
     piece, end = ChangeBatch(5, (added(1),), is_end=False), ChangeBatch(5, (added(2),))
-    assert await daemon.send(b"".join(batch_frames(2, piece))) == []
-    assert await daemon.send(b"".join(batch_frames(3, end))) == []
+    assert await daemon.send(b"".join(encode_changes(2, piece))) == []
+    assert await daemon.send(b"".join(encode_changes(3, end))) == []
     assert [daemon.handed_on.receive_nowait() for _ in range(2)] == [piece, end]
     assert await daemon.order(Report(4)) == [], "in order, it waits for its turn"
     daemon.snapshot.publish(apply(at_offset(EMPTY_SNAPSHOT, 3), end))

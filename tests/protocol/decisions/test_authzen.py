@@ -16,13 +16,13 @@ from authorizerd.protocol.decisions.authzen import (
     AuthZenError,
     Semantic,
     Vocabulary,
+    apply_defaults,
+    build_question,
     decode_evaluation,
     decode_evaluations,
     encode_answer,
     encode_answers,
     encode_failed_answer,
-    question_of,
-    with_defaults,
 )
 
 VOCABULARY = Vocabulary(
@@ -38,7 +38,7 @@ GOOD: dict[str, Any] = {
 
 
 def asked(**changed: object) -> Question:
-    return question_of(decode_evaluation(json.dumps(GOOD | changed).encode()), VOCABULARY)
+    return build_question(decode_evaluation(json.dumps(GOOD | changed).encode()), VOCABULARY)
 
 
 def refused(**changed: object) -> str:
@@ -79,7 +79,7 @@ def test_only_ascii_letters_match_in_any_case(changed: dict[str, Any]) -> None:
     )
     evaluation = decode_evaluation(json.dumps(GOOD | changed).encode())
     with pytest.raises(AuthZenError, match="unknown"):
-        question_of(evaluation, vocabulary)
+        build_question(evaluation, vocabulary)
 
 
 def test_the_host_may_be_a_property_of_the_subject() -> None:
@@ -199,7 +199,7 @@ def test_what_is_no_json_object_is_refused(body: bytes) -> None:
 def test_no_bytes_raise_anything_else(body: bytes) -> None:
     """Whatever comes, it is an evaluation or an AuthZenError."""
     with suppress(AuthZenError):
-        question_of(decode_evaluation(body), VOCABULARY)
+        build_question(decode_evaluation(body), VOCABULARY)
     with suppress(AuthZenError):
         decode_evaluations(body)
 
@@ -234,7 +234,7 @@ def test_defaults_stand_in_for_what_is_absent_as_a_whole() -> None:
         ).encode()
     )
     questions = [
-        question_of(with_defaults(decode_evaluation(bytes(raw)), request), VOCABULARY)
+        build_question(apply_defaults(decode_evaluation(bytes(raw)), request), VOCABULARY)
         for raw in evaluations
     ]
     assert questions[0] == asked()

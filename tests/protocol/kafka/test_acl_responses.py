@@ -17,13 +17,12 @@ from authorizerd.protocol.kafka.acl_responses import (
     DescribeAclsBody,
     FilterResult,
     MatchingAcl,
-    Piece,
     encode_create_acls,
     encode_delete_acls,
     encode_describe_acls_error,
 )
 from authorizerd.protocol.kafka.api import ApiKey, response_type
-from authorizerd.protocol.kafka.chunked_output import PIECE_BYTES
+from authorizerd.protocol.kafka.chunked_output import CHUNK_BYTES, Chunk
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from tests.support.strategies import acls, texts
 
@@ -82,8 +81,8 @@ def described(version: int, *slices: list[Acl]) -> bytes:
     return joined(finish(body.encode()))
 
 
-def joined(pieces: list[Piece]) -> bytes:
-    return b"".join(pieces)
+def joined(chunks: list[Chunk]) -> bytes:
+    return b"".join(chunks)
 
 
 @each_version
@@ -189,7 +188,7 @@ def test_an_error_that_quotes_a_long_name_is_cut(version: int) -> None:
 @each_version
 @pytest.mark.parametrize("encode", [encode_create_acls, encode_delete_acls])
 def test_the_texts_of_errors_do_not_grow_an_answer_without_bound(
-    version: int, encode: Callable[..., Steps[list[Piece]]]
+    version: int, encode: Callable[..., Steps[list[Chunk]]]
 ) -> None:
     """The first ten thousand refusals say why; behind a MiB of texts codes stand alone."""
     api_key = ApiKey.CREATE_ACLS if encode is encode_create_acls else ApiKey.DELETE_ACLS
@@ -223,7 +222,7 @@ def test_a_name_that_no_request_could_have_brought_is_refused(version: int) -> N
 @each_version
 @pytest.mark.parametrize("resources", [1, 10, 3000])
 def test_large_responses_are_written_in_steps_and_pieces(version: int, resources: int) -> None:
-    """So that others get their turns in between, and no piece takes long to copy."""
+    """So that others get their turns in between, and no chunk takes long to copy."""
     found = [
         Acl(2, f"topic-{number % resources}", 3, f"User:{number}", "*", 3, 3)
         for number in range(3000)
@@ -233,8 +232,8 @@ def test_large_responses_are_written_in_steps_and_pieces(version: int, resources
     steps = description.encode()
     yields = len(list(steps))
     assert yields >= resources // 64
-    pieces = finish(encode_delete_acls(version, [FilterResult([MatchingAcl(a) for a in found])]))
-    assert len(pieces) > 3000 // 128
+    chunks = finish(encode_delete_acls(version, [FilterResult([MatchingAcl(a) for a in found])]))
+    assert len(chunks) > 3000 // 128
     response = read_by_kio(ApiKey.DESCRIBE_ACLS, version, described(version, found))
     told = Counter(the_acl(each, acl) for each in response.resources for acl in each.acls)
     assert told == Counter(found)
@@ -248,9 +247,9 @@ def test_no_piece_grows_with_the_acls_of_one_pattern(version: int) -> None:
     found = [Acl(2, "t", 3, f"User:{number:0100}", "*", 3, 3) for number in range(2000)]
     description = DescribeAclsBody(version)
     description.add(found)
-    pieces = finish(description.encode())
-    assert max(map(len, pieces)) < PIECE_BYTES + 200
-    response = read_by_kio(ApiKey.DESCRIBE_ACLS, version, joined(pieces))
+    chunks = finish(description.encode())
+    assert max(map(len, chunks)) < CHUNK_BYTES + 200
+    response = read_by_kio(ApiKey.DESCRIBE_ACLS, version, joined(chunks))
     assert [the_acl(each, acl) for each in response.resources for acl in each.acls] == found
 
 

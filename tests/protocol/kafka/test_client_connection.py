@@ -56,8 +56,8 @@ def test_responses_are_known_by_their_number() -> None:
     first = received(server, client.frame_request(ApiKey.DESCRIBE_ACLS, 1, b""))
     second = received(server, client.frame_request(ApiKey.CREATE_ACLS, 3, b""))
     assert (first.correlation_id, second.correlation_id) == (0, 1)
-    for piece in (*frame_response(second, [b"2"]), *frame_response(first, [b"1"])):
-        client.receive_data(piece)
+    for chunk in (*frame_response(second, [b"2"]), *frame_response(first, [b"1"])):
+        client.receive_data(chunk)
     responses = [client.next_response(), client.next_response()]
     assert [(each.api_key, each.body) for each in responses if each is not None] == [
         (ApiKey.CREATE_ACLS, b"2"),

@@ -417,8 +417,8 @@ def test_an_answer_stands_behind_the_header_of_its_own_version(
 ) -> None:
     """With the inner request's correlation id, and tags where that version has them."""
     body = bytes.fromhex(inner_answer)[header_size:]
-    pieces = encode_envelope_response(request_of(version), [body[:3], bytearray(body[3:])])
-    assert b"".join(pieces).hex() == whole
+    chunks = encode_envelope_response(request_of(version), [body[:3], bytearray(body[3:])])
+    assert b"".join(chunks).hex() == whole
 
 
 @each_version

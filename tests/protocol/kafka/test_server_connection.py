@@ -22,11 +22,11 @@ some_examples = settings(max_examples=40)
 BYTES_MAX = 1000
 
 
-def requests_of(pieces: list[bytes]) -> list[KafkaRequest]:
+def requests_of(chunks: list[bytes]) -> list[KafkaRequest]:
     connection = KafkaServerConnection(BYTES_MAX)
     requests: list[KafkaRequest] = []
-    for piece in pieces:
-        connection.receive_data(piece)
+    for chunk in chunks:
+        connection.receive_data(chunk)
         while (request := connection.next_request()) is not None:
             requests.append(request)
     return requests

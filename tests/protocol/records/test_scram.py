@@ -9,7 +9,7 @@ from base64 import b64decode
 import pytest
 
 from authorizerd.image.changes import ScramCredential
-from authorizerd.protocol.records.scram import ScramMechanism, credential_of, salted_password
+from authorizerd.protocol.records.scram import ScramMechanism, make_credential, salt_password
 
 RFC_SALT = b64decode("W22ZaJ0SNY7soEsUEjb6gQ==")
 RFC_MESSAGE = (
@@ -32,8 +32,8 @@ def test_a_mechanism_has_the_number_of_kafkas_records() -> None:
 
 def test_the_exchange_of_the_rfc_checks_out() -> None:
     """RFC 7677: the client's proof is of the stored key, the server's signature of its own."""
-    salted = salted_password(SHA_256, "pencil", RFC_SALT, 4096)
-    credential = credential_of(SHA_256, salted, RFC_SALT, 4096)
+    salted = salt_password(SHA_256, "pencil", RFC_SALT, 4096)
+    credential = make_credential(SHA_256, salted, RFC_SALT, 4096)
     client_signature = hmac.digest(credential.stored_key, RFC_MESSAGE, "sha256")
     client_key = bytes(a ^ b for a, b in zip(RFC_PROOF, client_signature, strict=True))
     assert hashlib.sha256(client_key).digest() == credential.stored_key
@@ -46,7 +46,7 @@ def test_the_exchange_of_the_rfc_checks_out() -> None:
     [
         (
             SHA_256,
-            salted_password(SHA_256, "alice-secret", b"0123456789abcdef", 5000),
+            salt_password(SHA_256, "alice-secret", b"0123456789abcdef", 5000),
             5000,
             "jh3dmRws4Y2GxAIjjx7xKa6G943XI45sjSQgeDl2H10=",
             "nqoYt5kRmK6HyYk+nfc7bG4Q5ABgmXgrGjD11kvFm98=",
@@ -67,7 +67,7 @@ def test_kafka_storage_writes_the_same_keys(
 ) -> None:
     """Of Kafka 4.3.1, by a password and by a salted one."""
     salt = b"0123456789abcdef"
-    assert credential_of(mechanism, salted, salt, iterations) == ScramCredential(
+    assert make_credential(mechanism, salted, salt, iterations) == ScramCredential(
         salt, b64decode(stored_key), b64decode(server_key), iterations
     )
 
@@ -75,7 +75,7 @@ def test_kafka_storage_writes_the_same_keys(
 def test_a_password_is_its_utf_8() -> None:
     """Without SASLprep, as in Kafka: letters that look the same are not."""
     composed, decomposed = (
-        salted_password(SHA_512, password, b"salt", 4096) for password in ("\u00e9", "e\u0301")
+        salt_password(SHA_512, password, b"salt", 4096) for password in ("\u00e9", "e\u0301")
     )
     assert composed != decomposed
     assert len(composed) == 64
