@@ -19,38 +19,28 @@ ACTOR_MUTANTS: Final = (
             "                plan = await finish_in_turns(\n"
             "                    plan_creations(tail.snapshot, acls, self._new_id)\n"
         ),
-        found_by=(
-            "tests/actors/test_update_queue.py::test_what_a_plan_makes_is_settled_between_its_steps"
-        ),
+        found_by="tests/actors/test_update_queue.py::test_what_a_plan_makes_is_settled_between_its_steps",
     ),
     Mutant(
         name="a checkpointer keeps a snapshot between two looks",
         file="daemon/sources/own_log_writer.py",
         text="            failures = self.statistics.failures\n",
         becomes=("            failures, kept = self.statistics.failures, self._snapshot.newest\n"),
-        found_by=(
-            "tests/daemon/sources/test_own_log_writer.py::test_no_snapshot_is_kept_between_two_looks"
-        ),
+        found_by="tests/daemon/sources/test_own_log_writer.py::test_no_snapshot_is_kept_between_two_looks",
     ),
     Mutant(
         name="an action on a prefix is judged as one on a literal",
         file="actors/standard_authorizer.py",
         text="            if action is not None and action.pattern_type != PatternType.LITERAL:\n",
         becomes="            if action is not None and action.pattern_type is None:\n",
-        found_by=(
-            "tests/actors/test_standard_authorizer.py"
-            "::test_an_action_on_a_pattern_that_is_not_literal_is_rejected"
-        ),
+        found_by="tests/actors/test_standard_authorizer.py::test_an_action_on_a_pattern_that_is_not_literal_is_rejected",
     ),
     Mutant(
         name="the probe of a question by resource type counts as a resource",
         file="actors/authorizer.py",
         text="resource_reference_count=0, log_if_denied=False",
         becomes="resource_reference_count=1, log_if_denied=False",
-        found_by=(
-            "tests/actors/test_standard_authorizer.py"
-            "::test_a_question_by_resource_type_is_audited_by_its_probe"
-        ),
+        found_by="tests/actors/test_standard_authorizer.py::test_a_question_by_resource_type_is_audited_by_its_probe",
     ),
     Mutant(
         name="creations are planned against what is published, not against the tail",
@@ -64,20 +54,14 @@ ACTOR_MUTANTS: Final = (
             "plan_creations(tail.snapshot, acls, self._new_id), "
             "self._collect_garbage\n                )"
         ),
-        found_by=(
-            "tests/actors/test_update_queue.py"
-            "::test_a_thousand_equal_creations_write_one_record_and_all_succeed"
-        ),
+        found_by="tests/actors/test_update_queue.py::test_a_thousand_equal_creations_write_one_record_and_all_succeed",
     ),
     Mutant(
         name="what was loaded is kept for ever",
         file="actors/record_applier.py",
         text="del loaded",
         becomes="pass",
-        found_by=(
-            "tests/actors/test_record_applier.py"
-            "::test_nothing_of_what_was_loaded_is_kept_once_it_is_removed"
-        ),
+        found_by="tests/actors/test_record_applier.py::test_nothing_of_what_was_loaded_is_kept_once_it_is_removed",
     ),
     Mutant(
         name="the states before a long batch are freed at once",
@@ -91,10 +75,7 @@ ACTOR_MUTANTS: Final = (
         file="actors/update_queue.py",
         text="changes += await self._plan(tail, group[-1])",
         becomes="await self._plan(tail, group[-1])",
-        found_by=(
-            "tests/actors/test_update_queue.py"
-            "::test_a_flush_never_holds_more_changes_than_its_bound"
-        ),
+        found_by="tests/actors/test_update_queue.py::test_a_flush_never_holds_more_changes_than_its_bound",
     ),
     Mutant(
         name="an update is acknowledged before the sync",
@@ -106,48 +87,35 @@ ACTOR_MUTANTS: Final = (
             "                _answer(request, plan)\n"
             "            await self._write([plan for _, plan in written if plan.changes])\n"
         ),
-        found_by=(
-            "tests/actors/test_update_queue.py"
-            "::test_a_creation_is_durable_and_applied_when_it_is_acknowledged"
-        ),
+        found_by="tests/actors/test_update_queue.py::test_a_creation_is_durable_and_applied_when_it_is_acknowledged",
     ),
     Mutant(
         name="an update is acknowledged before it is applied",
         file="actors/update_queue.py",
         text="newest is not None and newest.offset >= last_offset",
         becomes="newest is not None",
-        found_by=(
-            "tests/actors/test_update_queue.py"
-            "::test_what_is_durable_and_not_yet_applied_is_not_acknowledged"
-        ),
+        found_by="tests/actors/test_update_queue.py::test_what_is_durable_and_not_yet_applied_is_not_acknowledged",
     ),
     Mutant(
         name="who waits when the queue ends waits for ever",
         file="actors/update_queue.py",
         text='self._refuse_all(UpdateRefusedError("the daemon is shutting down"))',
         becomes="pass",
-        found_by=(
-            "tests/actors/test_update_queue.py::test_a_cancelled_queue_leaves_nobody_waiting"
-        ),
+        found_by="tests/actors/test_update_queue.py::test_a_cancelled_queue_leaves_nobody_waiting",
     ),
     Mutant(
         name="who waits for a write that was interrupted waits for ever",
         file="actors/update_queue.py",
         text='_refuse(request, LogWriteError("interrupted: the update may still apply"))',
         becomes="pass",
-        found_by=(
-            "tests/actors/test_update_queue.py::test_a_cancelled_queue_leaves_nobody_waiting"
-        ),
+        found_by="tests/actors/test_update_queue.py::test_a_cancelled_queue_leaves_nobody_waiting",
     ),
     Mutant(
         name="what the log refuses is said to be in doubt",
         file="actors/update_queue.py",
         text="                _refuse(request, error)\n        finally:",
         becomes="                pass\n        finally:",
-        found_by=(
-            "tests/actors/test_update_queue.py"
-            "::test_what_the_log_refuses_is_refused_and_the_queue_goes_on"
-        ),
+        found_by="tests/actors/test_update_queue.py::test_what_the_log_refuses_is_refused_and_the_queue_goes_on",
     ),
     Mutant(
         name="a cancelled append is left to itself",
@@ -168,30 +136,21 @@ ACTOR_MUTANTS: Final = (
         file="actors/record_applier.py",
         text="        return None\n\n    async def _apply(",
         becomes="        return builder.freeze(0), cluster\n\n    async def _apply(",
-        found_by=(
-            "tests/actors/test_record_applier.py"
-            "::test_a_source_that_ends_early_leaves_nothing_to_serve"
-        ),
+        found_by="tests/actors/test_record_applier.py::test_a_source_that_ends_early_leaves_nothing_to_serve",
     ),
     Mutant(
         name="a super user is not answered before loading",
         file="actors/standard_authorizer.py",
         text="    if principal in settings.super_users:\n        return SUPER_USER\n",
         becomes="",
-        found_by=(
-            "tests/actors/test_standard_authorizer.py"
-            "::test_before_loading_only_super_users_are_answered"
-        ),
+        found_by="tests/actors/test_standard_authorizer.py::test_before_loading_only_super_users_are_answered",
     ),
     Mutant(
         name="everyone is allowed before loading",
         file="actors/standard_authorizer.py",
         text='raise NotReadyError("the ACLs are not loaded yet")',
         becomes="return SUPER_USER",
-        found_by=(
-            "tests/actors/test_standard_authorizer.py"
-            "::test_before_loading_only_super_users_are_answered"
-        ),
+        found_by="tests/actors/test_standard_authorizer.py::test_before_loading_only_super_users_are_answered",
     ),
     Mutant(
         name="an early listener serves everyone",
@@ -205,10 +164,7 @@ ACTOR_MUTANTS: Final = (
         file="actors/standard_authorizer.py",
         text="if name in server_info.early_start_listeners or",
         becomes="if name in server_info.endpoints or",
-        found_by=(
-            "tests/actors/test_standard_authorizer.py"
-            "::test_early_endpoints_start_at_once_the_others_when_loaded"
-        ),
+        found_by="tests/actors/test_standard_authorizer.py::test_early_endpoints_start_at_once_the_others_when_loaded",
     ),
     Mutant(
         name="the gate opens an endpoint that is not started",
@@ -222,10 +178,7 @@ ACTOR_MUTANTS: Final = (
         file="actors/standard_authorizer.py",
         text="return partial(self._authorize, self.current_state())",
         becomes="return self.authorize",
-        found_by=(
-            "tests/daemon/kafka/test_permissions.py"
-            "::test_the_rights_of_a_request_stay_those_of_its_begin"
-        ),
+        found_by="tests/daemon/kafka/test_permissions.py::test_the_rights_of_a_request_stay_those_of_its_begin",
     ),
     Mutant(
         name="a plug-in that fails allows",
@@ -246,9 +199,7 @@ ACTOR_MUTANTS: Final = (
         file="actors/plugged_values.py",
         text="    if not isinstance(answers, list | tuple):\n",
         becomes="    if not isinstance(answers, list | tuple | dict):\n",
-        found_by=(
-            "tests/actors/test_plugged_authorizer.py::test_a_list_of_real_bools_alone_allows"
-        ),
+        found_by="tests/actors/test_plugged_authorizer.py::test_a_list_of_real_bools_alone_allows",
     ),
     Mutant(
         name="an audit line is dropped and not counted",
@@ -277,5 +228,12 @@ ACTOR_MUTANTS: Final = (
         text="self.items_waiting -= left",
         becomes="pass",
         found_by="tests/actors/test_purgatory.py::test_time_is_up_for_what_is_pending",
+    ),
+    Mutant(
+        name="a plug-in may spell a host as it likes",
+        file="actors/authorizer.py",
+        text="        if self.host is not None and host_address(self.host) != self.host:\n",
+        becomes="        if self.host is not None and not self.host:\n",
+        found_by="tests/actors/test_authorizer.py::test_a_context_with_another_host_is_rejected",
     ),
 )

@@ -10,20 +10,28 @@ from itertools import chain
 from typing import Final
 
 from tests.mutants.actor_mutants import ACTOR_MUTANTS
+from tests.mutants.command_mutants import COMMAND_MUTANTS
+from tests.mutants.connection_mutants import CONNECTION_MUTANTS
 from tests.mutants.decision_mutants import DECISION_MUTANTS
+from tests.mutants.decision_port_mutants import DECISION_PORT_MUTANTS
+from tests.mutants.kafka_mutants import KAFKA_MUTANTS
 from tests.mutants.log_mutants import LOG_MUTANTS
 from tests.mutants.mutant import Mutant
 from tests.mutants.process_mutants import PROCESS_MUTANTS
 from tests.mutants.replay_mutants import REPLAY_MUTANTS
-from tests.mutants.surface_mutants import SURFACE_MUTANTS
+from tests.mutants.setting_mutants import SETTING_MUTANTS
 
 CATALOGUE: Final[Mapping[str, Sequence[Mutant]]] = {
-    "The log": LOG_MUTANTS,
-    "The rules": DECISION_MUTANTS,
-    "The actors": ACTOR_MUTANTS,
-    "The ways in": SURFACE_MUTANTS,
-    "The process": PROCESS_MUTANTS,
-    "The replay": REPLAY_MUTANTS,
+    "Log": LOG_MUTANTS,
+    "Rules": DECISION_MUTANTS,
+    "Actors": ACTOR_MUTANTS,
+    "Kafka listeners": KAFKA_MUTANTS,
+    "Decision ports": DECISION_PORT_MUTANTS,
+    "Connections": CONNECTION_MUTANTS,
+    "Settings": SETTING_MUTANTS,
+    "Commands": COMMAND_MUTANTS,
+    "Process": PROCESS_MUTANTS,
+    "Replay": REPLAY_MUTANTS,
 }
 MUTANTS: Final = tuple(chain.from_iterable(CATALOGUE.values()))
 

@@ -18,10 +18,7 @@ DECISION_MUTANTS: Final = (
             "    if bits & ALLOWS[operation]:\n        return True\n"
             "    if bits & DENIES[operation]:\n        return False\n"
         ),
-        found_by=(
-            "tests/acl/test_standard_authorizer_answers.py"
-            "::test_the_fast_decision_is_the_explained_one"
-        ),
+        found_by="tests/acl/test_standard_authorizer_answers.py::test_the_fast_decision_is_the_explained_one",
     ),
     Mutant(
         name="ALLOW beats DENY where the rule is named",
@@ -42,10 +39,7 @@ DECISION_MUTANTS: Final = (
         file="acl/decision.py",
         text="                if length <= size:",
         becomes="                if length < size:",
-        found_by=(
-            "tests/acl/test_standard_authorizer_answers.py"
-            "::test_the_fast_decision_is_the_explained_one"
-        ),
+        found_by="tests/acl/test_standard_authorizer_answers.py::test_the_fast_decision_is_the_explained_one",
     ),
     Mutant(
         name="any address may have a zone",
@@ -101,10 +95,7 @@ DECISION_MUTANTS: Final = (
         file="acl/decision.py",
         text="if not (resource_name < AFTER_WILDCARD and resource_name > WILDCARD):",
         becomes="if patterns.wildcard:",
-        found_by=(
-            "tests/acl/test_decision.py"
-            "::test_the_wildcard_misses_names_that_begin_with_it_as_in_kafka"
-        ),
+        found_by="tests/acl/test_decision.py::test_the_wildcard_misses_names_that_begin_with_it_as_in_kafka",
     ),
     Mutant(
         name="a host is compared by its beginning",
@@ -118,46 +109,35 @@ DECISION_MUTANTS: Final = (
         file="acl/decision.py",
         text="        return DENIES[operation]\n    return 0",
         becomes="        return DENIES[operation]\n    return ALLOWS[operation]",
-        found_by=(
-            "tests/acl/test_decision.py"
-            "::test_an_unknown_host_is_allowed_only_by_rules_for_every_host"
-        ),
+        found_by="tests/acl/test_decision.py::test_an_unknown_host_is_allowed_only_by_rules_for_every_host",
     ),
     Mutant(
         name="an unknown host escapes a denial of one host",
         file="acl/decision.py",
         text="if look_up(rules.host_denials, name) & HOST_DENIES[operation]:",
         becomes="if look_up(rules.host_denials, name) & 0:",
-        found_by=(
-            "tests/acl/test_decision.py::test_an_unknown_host_meets_the_denials_of_every_host"
-        ),
+        found_by="tests/acl/test_decision.py::test_an_unknown_host_meets_the_denials_of_every_host",
     ),
     Mutant(
         name="the rule for an unknown host is looked for among all hosts",
         file="acl/decision.py",
         text="acls = _matching(snapshot, question, 1)",
         becomes="acls = _matching(snapshot, question, None)",
-        found_by=(
-            "tests/acl/test_decision.py"
-            "::test_explaining_an_unknown_host_costs_the_same_for_any_number_of_hosts"
-        ),
+        found_by="tests/acl/test_decision.py::test_explaining_an_unknown_host_costs_the_same_for_any_number_of_hosts",
     ),
     Mutant(
         name="a removed denial of one host is still named",
         file="acl/denying_hosts.py",
         text="hosts = index[place].delete(_digest(acl.host))",
         becomes="hosts = index[place]",
-        found_by=(
-            "tests/acl/test_decision.py"
-            "::test_the_denial_named_for_an_unknown_host_hangs_on_the_rules_alone"
-        ),
+        found_by="tests/acl/test_decision.py::test_the_denial_named_for_an_unknown_host_hangs_on_the_rules_alone",
     ),
     Mutant(
         name="allow.everyone does not see the ACLs of other principals",
         file="acl/decision.py",
         text="and not look_up(index.resources, resource_name)",
         becomes="and not bits",
-        found_by=("tests/acl/test_decision.py::test_any_acl_of_whomever_turns_the_default_to_deny"),
+        found_by="tests/acl/test_decision.py::test_any_acl_of_whomever_turns_the_default_to_deny",
     ),
     Mutant(
         name="a denied super user is denied",
@@ -192,9 +172,7 @@ DECISION_MUTANTS: Final = (
         file="acl/builder.py",
         text="            if denial_weight:\n",
         becomes="            if denial_weight < 0:\n",
-        found_by=(
-            "tests/acl/test_decision.py::test_an_unknown_host_meets_the_denials_of_every_host"
-        ),
+        found_by="tests/acl/test_decision.py::test_an_unknown_host_meets_the_denials_of_every_host",
     ),
     Mutant(
         name="a second ACL of one id is loaded",
@@ -208,10 +186,7 @@ DECISION_MUTANTS: Final = (
         file="acl/by_resource_type.py",
         text="denials_at(_PREFIXED, name[:length])",
         becomes="denials_at(_LITERAL, )",
-        found_by=(
-            "tests/acl/test_standard_authorizer_answers.py"
-            "::test_every_answer_by_resource_type_is_kafkas"
-        ),
+        found_by="tests/acl/test_standard_authorizer_answers.py::test_every_answer_by_resource_type_is_kafkas",
     ),
     Mutant(
         name="MATCH takes a prefix for a literal",
@@ -232,9 +207,7 @@ DECISION_MUTANTS: Final = (
         file="acl/updates.py",
         text="            changes.append(change)\n",
         becomes="            changes += [change] * acls.count(acl)\n",
-        found_by=(
-            "tests/daemon/kafka/test_acls.py::test_a_duplicate_is_a_success_that_writes_nothing"
-        ),
+        found_by="tests/daemon/kafka/test_acls.py::test_a_duplicate_is_a_success_that_writes_nothing",
     ),
     Mutant(
         name="a filter of a deletion sees what the one before it left",
@@ -244,36 +217,28 @@ DECISION_MUTANTS: Final = (
             "        if acl_id in self.removed:\n            return\n"
             "        self._found.setdefault(number, []).append(acl)\n"
         ),
-        found_by=(
-            "tests/actors/test_update_queue.py::test_each_filter_sees_the_state_before_the_request"
-        ),
+        found_by="tests/actors/test_update_queue.py::test_each_filter_sees_the_state_before_the_request",
     ),
     Mutant(
         name="a deletion by MATCH passes over prefixes",
         file="acl/filter_index.py",
         text="else name.startswith(pattern_name)",
         becomes="else name == pattern_name",
-        found_by=(
-            "tests/acl/test_filters.py::test_the_index_of_filters_finds_those_that_accept_an_acl"
-        ),
+        found_by="tests/acl/test_filters.py::test_the_index_of_filters_finds_those_that_accept_an_acl",
     ),
     Mutant(
         name="a deletion reports any number of matches",
         file="acl/updates.py",
         text="elif self._count > MATCHES_PER_REQUEST_MAX or",
         becomes="elif",
-        found_by=(
-            "tests/acl/test_updates.py::test_deletions_that_report_too_much_are_refused_whole"
-        ),
+        found_by="tests/acl/test_updates.py::test_deletions_that_report_too_much_are_refused_whole",
     ),
     Mutant(
         name="matches of equal filters count once",
         file="acl/updates.py",
         text="self._count += repeats",
         becomes="self._count += 1",
-        found_by=(
-            "tests/acl/test_updates.py::test_deletions_that_report_too_much_are_refused_whole"
-        ),
+        found_by="tests/acl/test_updates.py::test_deletions_that_report_too_much_are_refused_whole",
     ),
     Mutant(
         name="a deletion reports matches of any size",
@@ -294,9 +259,7 @@ DECISION_MUTANTS: Final = (
         file="acl/by_resource_type.py",
         text="        if work >= LOOKUPS_PER_STEP:",
         becomes="        if work < 0:",
-        found_by=(
-            "tests/acl/test_by_resource_type.py::test_the_work_is_done_in_steps_whatever_is_stored"
-        ),
+        found_by="tests/acl/test_by_resource_type.py::test_the_work_is_done_in_steps_whatever_is_stored",
     ),
     Mutant(
         name="a deletion may remove any number of ACLs",

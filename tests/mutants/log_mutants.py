@@ -40,20 +40,14 @@ LOG_MUTANTS: Final = (
         file="metadata/writer.py",
         text="            directory.sync()\n",
         becomes="",
-        found_by=(
-            "tests/metadata/test_writer.py"
-            "::test_a_segments_name_is_durable_before_anything_stands_in_it"
-        ),
+        found_by="tests/metadata/test_writer.py::test_a_segments_name_is_durable_before_anything_stands_in_it",
     ),
     Mutant(
         name="what a killed process left is built upon without a sync",
         file="metadata/writer.py",
         text="            self._sync_what_was_read()\n",
         becomes="",
-        found_by=(
-            "tests/metadata/test_writer.py"
-            "::test_what_a_killed_process_left_is_synced_before_the_log_goes_on"
-        ),
+        found_by="tests/metadata/test_writer.py::test_what_a_killed_process_left_is_synced_before_the_log_goes_on",
     ),
     Mutant(
         name="writing goes on after an error of the log",
@@ -67,39 +61,28 @@ LOG_MUTANTS: Final = (
         file="metadata/writer.py",
         text="            self._check_alone()\n",
         becomes="",
-        found_by=(
-            "tests/metadata/test_writer.py"
-            "::test_nothing_is_written_where_another_process_has_written"
-        ),
+        found_by="tests/metadata/test_writer.py::test_nothing_is_written_where_another_process_has_written",
     ),
     Mutant(
         name="what went into a file that was replaced is acknowledged",
         file="metadata/writer.py",
         text="        self._check_written()\n",
         becomes="",
-        found_by=(
-            "tests/metadata/test_writer.py"
-            "::test_what_is_written_into_another_file_is_not_acknowledged"
-        ),
+        found_by="tests/metadata/test_writer.py::test_what_is_written_into_another_file_is_not_acknowledged",
     ),
     Mutant(
         name="an append that found no descriptor ends the log",
         file="metadata/writer.py",
         text="if error.errno in SHORTAGES:",
         becomes="if not error.errno:",
-        found_by=(
-            "tests/metadata/test_writer.py"
-            "::test_an_append_that_wants_a_new_file_in_vain_leaves_the_log_as_it_was"
-        ),
+        found_by="tests/metadata/test_writer.py::test_an_append_that_wants_a_new_file_in_vain_leaves_the_log_as_it_was",
     ),
     Mutant(
         name="a torn tail is left where the log goes on",
         file="metadata/writer.py",
         text="if progress.torn_tail is not None:",
         becomes="if progress.torn_tail is not None and False:",
-        found_by=(
-            "tests/metadata/test_writer.py::test_a_torn_tail_is_cut_before_anything_is_written"
-        ),
+        found_by="tests/metadata/test_writer.py::test_a_torn_tail_is_cut_before_anything_is_written",
     ),
     Mutant(
         name="a transaction that was left open is not aborted",
@@ -113,56 +96,42 @@ LOG_MUTANTS: Final = (
         file="metadata/writer.py",
         text="        self._remove_clean_shutdown_mark()\n",
         becomes="",
-        found_by=("tests/metadata/test_writer.py::test_the_clean_mark_goes_before_the_first_write"),
+        found_by="tests/metadata/test_writer.py::test_the_clean_mark_goes_before_the_first_write",
     ),
     Mutant(
         name="a checkpoint gets its name before it is synced",
         file="metadata/checkpoint_writer.py",
         text="            file.sync()\n        storage.rename(part, path)",
         becomes="        storage.rename(part, path)",
-        found_by=(
-            "tests/metadata/test_checkpoint_writer.py"
-            "::test_it_gets_its_name_once_it_is_whole_and_durable"
-        ),
+        found_by="tests/metadata/test_checkpoint_writer.py::test_it_gets_its_name_once_it_is_whole_and_durable",
     ),
     Mutant(
         name="the name of a checkpoint is not synced",
         file="metadata/checkpoint_writer.py",
         text="    storage.sync_directory(directory)\n    return path",
         becomes="    return path",
-        found_by=(
-            "tests/metadata/test_checkpoint_writer.py"
-            "::test_it_gets_its_name_once_it_is_whole_and_durable"
-        ),
+        found_by="tests/metadata/test_checkpoint_writer.py::test_it_gets_its_name_once_it_is_whole_and_durable",
     ),
     Mutant(
         name="a segment goes before the checkpoint in its place is durable",
         file="metadata/checkpoint_writer.py",
         text="        storage.sync_directory(directory)\n        for path in paths:",
         becomes="        for path in paths:",
-        found_by=(
-            "tests/metadata/test_checkpoint_writer.py"
-            "::test_nothing_goes_for_a_checkpoint_whose_name_is_not_durable"
-        ),
+        found_by="tests/metadata/test_checkpoint_writer.py::test_nothing_goes_for_a_checkpoint_whose_name_is_not_durable",
     ),
     Mutant(
         name="one segment too many goes with a checkpoint",
         file="metadata/checkpoint_writer.py",
         text="segments[1].base_offset <= checkpoints[0].end_offset",
         becomes="segments[0].base_offset <= checkpoints[0].end_offset",
-        found_by=(
-            "tests/metadata/test_checkpoint_writer.py::test_only_as_much_goes_as_the_bound_asks_for"
-        ),
+        found_by="tests/metadata/test_checkpoint_writer.py::test_only_as_much_goes_as_the_bound_asks_for",
     ),
     Mutant(
         name="the newest checkpoint goes as well",
         file="metadata/checkpoint_writer.py",
         text="while len(checkpoints) > 1 and (",
         becomes="while checkpoints and (",
-        found_by=(
-            "tests/metadata/test_checkpoint_writer.py"
-            "::test_the_newest_checkpoint_and_what_follows_it_stay"
-        ),
+        found_by="tests/metadata/test_checkpoint_writer.py::test_the_newest_checkpoint_and_what_follows_it_stay",
     ),
     Mutant(
         name="a checkpoint is written that loses what is not kept here",
@@ -176,9 +145,7 @@ LOG_MUTANTS: Final = (
         file="protocol/records/batch.py",
         text="if found != crc:",
         becomes="if found < 0:",
-        found_by=(
-            "tests/metadata/test_recovery.py::test_a_bad_crc_in_a_complete_batch_is_damage_anywhere"
-        ),
+        found_by="tests/metadata/test_recovery.py::test_a_bad_crc_in_a_complete_batch_is_damage_anywhere",
     ),
     Mutant(
         name="a gap in the offsets is read over",
@@ -275,10 +242,7 @@ LOG_MUTANTS: Final = (
             "                    (self._shown if self._open is None else self._open)"
         ),
         becomes="case AclAdded() | AclRemoved():\n                    self._shown",
-        found_by=(
-            "tests/metadata/test_replay.py"
-            "::test_a_transaction_over_several_batches_shows_at_its_end_only"
-        ),
+        found_by="tests/metadata/test_replay.py::test_a_transaction_over_several_batches_shows_at_its_end_only",
     ),
     Mutant(
         name="an aborted transaction shows",
@@ -292,17 +256,13 @@ LOG_MUTANTS: Final = (
         file="metadata/lock.py",
         text="fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)",
         becomes="pass",
-        found_by=(
-            "tests/metadata/test_lock.py::test_a_directory_that_another_process_holds_is_refused"
-        ),
+        found_by="tests/metadata/test_lock.py::test_a_directory_that_another_process_holds_is_refused",
     ),
     Mutant(
         name="two daemons share the lock",
         file="metadata/lock.py",
         text="fcntl.LOCK_EX",
         becomes="fcntl.LOCK_SH",
-        found_by=(
-            "tests/metadata/test_lock.py::test_it_keeps_other_processes_out_until_its_block_ends"
-        ),
+        found_by="tests/metadata/test_lock.py::test_it_keeps_other_processes_out_until_its_block_ends",
     ),
 )

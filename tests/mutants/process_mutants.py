@@ -12,9 +12,7 @@ PROCESS_MUTANTS: Final = (
         file="daemon/logging/queue.py",
         text="if self._size + len(data) > QUEUE_BYTES_MAX:",
         becomes="if False:",
-        found_by=(
-            "tests/daemon/logging/test_queue.py::test_a_reader_that_does_not_read_costs_lines_and_no_time"
-        ),
+        found_by="tests/daemon/logging/test_queue.py::test_a_reader_that_does_not_read_costs_lines_and_no_time",
     ),
     Mutant(
         name="a fault elsewhere loses the audit lines that are queued",
@@ -35,46 +33,35 @@ PROCESS_MUTANTS: Final = (
         file="daemon/audit/turns.py",
         text="        fcntl.lockf(self.descriptor, fcntl.LOCK_EX)\n",
         becomes="",
-        found_by=(
-            "tests/daemon/audit/test_file.py::test_other_processes_wait_while_a_write_is_under_way"
-        ),
+        found_by="tests/daemon/audit/test_file.py::test_other_processes_wait_while_a_write_is_under_way",
     ),
     Mutant(
         name="the turn to write audit lines is a lock on the file itself",
         file="daemon/audit/file.py",
         text="            with self._turns.taken():\n",
         becomes="            with AuditTurns(self._file).taken():\n",
-        found_by=(
-            "tests/daemon/audit/test_file.py::test_a_reader_of_the_file_cannot_hold_a_write_up"
-        ),
+        found_by="tests/daemon/audit/test_file.py::test_a_reader_of_the_file_cannot_hold_a_write_up",
     ),
     Mutant(
         name="whoever's Unix socket is at the path is removed at the end",
         file="daemon/net/binding.py",
         text="            if self.is_in_place:\n",
         becomes="            if True:\n",
-        found_by=(
-            "tests/daemon/net/test_binding.py::test_the_socket_of_another_daemon_at_the_path_is_kept"
-        ),
+        found_by="tests/daemon/net/test_binding.py::test_the_socket_of_another_daemon_at_the_path_is_kept",
     ),
     Mutant(
         name="a daemon whose Unix socket was replaced says that it is ready",
         file="daemon/net/binding.py",
         text="        if self._file is not None and not self._file.is_in_place:\n",
         becomes="        if False:\n",
-        found_by=(
-            "tests/daemon/net/test_binding.py"
-            "::test_of_two_daemons_that_start_at_one_path_the_one_without_its_file_ends"
-        ),
+        found_by="tests/daemon/net/test_binding.py::test_of_two_daemons_that_start_at_one_path_the_one_without_its_file_ends",
     ),
     Mutant(
         name="the ready file goes where somebody's link leads",
         file="daemon/telemetry/ready_file.py",
         text="os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW",
         becomes="os.O_CREAT",
-        found_by=(
-            "tests/daemon/telemetry/test_ready_file.py::test_what_stands_at_the_name_aside_is_left_alone"
-        ),
+        found_by="tests/daemon/telemetry/test_ready_file.py::test_what_stands_at_the_name_aside_is_left_alone",
     ),
     Mutant(
         name="a replaced worker has the files of the start",
@@ -103,10 +90,7 @@ PROCESS_MUTANTS: Final = (
         file="actors/plugged_values.py",
         text="            if not _is_deleted(value):\n",
         becomes="            if False:\n",
-        found_by=(
-            "tests/actors/test_plugged_authorizer.py"
-            "::test_a_deletion_of_another_type_fails_its_item"
-        ),
+        found_by="tests/actors/test_plugged_authorizer.py::test_a_deletion_of_another_type_fails_its_item",
     ),
     Mutant(
         name="an end that hangs is waited for",
@@ -130,20 +114,14 @@ PROCESS_MUTANTS: Final = (
         file="daemon/lifespan.py",
         text="                self._reload_asked.set()\n",
         becomes="                await self._parts.settings.reload()\n",
-        found_by=(
-            "tests/end_to_end/test_ending.py"
-            "::test_sighup_at_a_start_is_obeyed_and_sigterm_ends_a_reload_that_hangs"
-        ),
+        found_by="tests/end_to_end/test_ending.py::test_sighup_at_a_start_is_obeyed_and_sigterm_ends_a_reload_that_hangs",
     ),
     Mutant(
         name="SIGHUP ends a daemon that is still imported",
         file="cli/__main__.py",
         text="    hold_reload_signal(sys.argv[1:])\n",
         becomes="",
-        found_by=(
-            "tests/end_to_end/test_ending.py"
-            "::test_sighup_while_a_daemon_is_imported_does_not_end_it"
-        ),
+        found_by="tests/end_to_end/test_ending.py::test_sighup_while_a_daemon_is_imported_does_not_end_it",
     ),
     Mutant(
         name="a standard stream that is closed stays closed",
@@ -164,19 +142,14 @@ PROCESS_MUTANTS: Final = (
         file="daemon/settings.py",
         text="trio.CapacityLimiter(READS_MAX)",
         becomes="trio.CapacityLimiter(1)",
-        found_by=(
-            "tests/daemon/kafka/test_configs.py::test_a_reload_that_hangs_holds_no_later_one_up"
-        ),
+        found_by="tests/daemon/kafka/test_configs.py::test_a_reload_that_hangs_holds_no_later_one_up",
     ),
     Mutant(
         name="the codec of the log's escapes is loaded when it is needed",
         file="daemon/logging/setup.py",
         text="import encodings.unicode_escape  #",
         becomes="#",
-        found_by=(
-            "tests/daemon/logging/test_setup.py"
-            "::test_odd_characters_are_escaped_without_a_free_descriptor"
-        ),
+        found_by="tests/daemon/logging/test_setup.py::test_odd_characters_are_escaped_without_a_free_descriptor",
     ),
     Mutant(
         name="SIGINT at a start leaves a traceback",
@@ -184,5 +157,26 @@ PROCESS_MUTANTS: Final = (
         text="            signal.signal(signal.SIGINT, signal.SIG_DFL)\n",
         becomes="            pass\n",
         found_by="tests/end_to_end/test_ending.py::test_sigint_at_a_start_leaves_no_traceback",
+    ),
+    Mutant(
+        name="a server does not wait for the gate",
+        file="daemon/lifespan.py",
+        text="    await gate.wait_until_open(name)\n",
+        becomes="",
+        found_by="tests/end_to_end/test_early_start.py::test_every_other_endpoint_refuses_connections",
+    ),
+    Mutant(
+        name="an audit line keeps what reorders its text",
+        file="daemon/audit/format.py",
+        text='frozenset(("Cc", "Cf", "Zl", "Zp"))',
+        becomes='frozenset(("Cc", "Zl", "Zp"))',
+        found_by="tests/daemon/audit/test_format.py::test_no_character_misleads_a_reader",
+    ),
+    Mutant(
+        name="lists of metrics follow each other in one turn",
+        file="daemon/telemetry/admin.py",
+        text="await trio.lowlevel.checkpoint()  # to list all metrics takes a millisecond",
+        becomes="pass",
+        found_by="tests/daemon/telemetry/test_admin.py::test_others_have_their_turn_between_two_lists_of_metrics",
     ),
 )

@@ -50,79 +50,55 @@ REPLAY_MUTANTS: Final = (
         file="ops/replay/events/columns.py",
         text="compute.if_else(is_long, None, ",
         becomes="compute.if_else(False, None, ",
-        found_by=(
-            "tests/ops/replay/events/test_columns.py"
-            "::test_a_line_that_was_made_to_hurt_is_read_as_any_other"
-        ),
+        found_by="tests/ops/replay/events/test_columns.py::test_a_line_that_was_made_to_hurt_is_read_as_any_other",
     ),
     Mutant(
         name="a marker within a name is read over",
         file="ops/replay/events/kafka_line.py",
         text="if any(marker in fields for marker in MARKERS):",
         becomes="if not MARKERS:",
-        found_by=(
-            "tests/ops/replay/events/test_kafka_line.py"
-            "::test_what_cannot_be_read_in_one_way_is_set_aside"
-        ),
+        found_by="tests/ops/replay/events/test_kafka_line.py::test_what_cannot_be_read_in_one_way_is_set_aside",
     ),
     Mutant(
         name="Docker's piece of a line is a whole one",
         file="ops/replay/events/line.py",
         text='if not record.log.endswith("\\n"):',
         becomes="if not record.log:",
-        found_by=(
-            "tests/ops/replay/events/test_line.py"
-            "::test_a_piece_of_a_line_that_docker_cut_is_set_aside"
-        ),
+        found_by="tests/ops/replay/events/test_line.py::test_a_piece_of_a_line_that_docker_cut_is_set_aside",
     ),
     Mutant(
         name="events that were decided alike are said to change",
         file="ops/replay/evaluation/changes.py",
         text='pc.greater(compared["events"], 0)',
         becomes='pc.greater_equal(compared["events"], 0)',
-        found_by=(
-            "tests/ops/replay/evaluation/test_changes.py"
-            "::test_only_events_that_were_recorded_otherwise_change"
-        ),
+        found_by="tests/ops/replay/evaluation/test_changes.py::test_only_events_that_were_recorded_otherwise_change",
     ),
     Mutant(
         name="ACLs are called unused by a log of denials",
         file="ops/replay/usage/window.py",
         text="if not ingested.allowed_events:",
         becomes="if not ingested.events:",
-        found_by=(
-            "tests/ops/replay/usage/test_window.py"
-            "::test_a_log_of_denials_claims_nothing_and_says_how_to_log_what_is_allowed"
-        ),
+        found_by="tests/ops/replay/usage/test_window.py::test_a_log_of_denials_claims_nothing_and_says_how_to_log_what_is_allowed",
     ),
     Mutant(
         name="an ACL that came within the window is judged",
         file="ops/replay/usage/window.py",
         text="if dated.added_ms < window.begins_ms else",
         becomes="if dated.added_ms < window.ends_ms else",
-        found_by=(
-            "tests/ops/replay/usage/test_window.py"
-            "::test_only_what_was_there_before_the_window_is_judged"
-        ),
+        found_by="tests/ops/replay/usage/test_window.py::test_only_what_was_there_before_the_window_is_judged",
     ),
     Mutant(
         name="suggestions that would change answers are made all the same",
         file="ops/replay/usage/proving.py",
         text="        if whole is None:\n",
         becomes="        if whole is None or not is_last:\n",
-        found_by=(
-            "tests/ops/replay/usage/test_proving.py"
-            "::test_what_breaks_is_left_out_and_named_and_the_rest_is_proven_again"
-        ),
+        found_by="tests/ops/replay/usage/test_proving.py::test_what_breaks_is_left_out_and_named_and_the_rest_is_proven_again",
     ),
     Mutant(
         name="latency counts from the sending, not from when it was due",
         file="ops/replay/load/lane.py",
         text="self._send(frame, due_ns if self._rules.is_open else now_ns, now_ns)",
         becomes="self._send(frame, now_ns, now_ns)",
-        found_by=(
-            "tests/ops/replay/load/test_lane.py"
-            "::test_what_the_depth_holds_up_counts_from_when_it_was_due"
-        ),
+        found_by="tests/ops/replay/load/test_lane.py::test_what_the_depth_holds_up_counts_from_when_it_was_due",
     ),
 )

@@ -1,0 +1,38 @@
+"""Mutants of the commands and of the Kafka client that they use."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.mutants.mutant import Mutant
+
+COMMAND_MUTANTS: Final = (
+    Mutant(
+        name="a closed port is retried until the time is up",
+        file="kafka_client/client.py",
+        text="if attempts >= _UNSERVED_MAX:",
+        becomes="if attempts < 0:",
+        found_by="tests/kafka_client/test_client.py::test_servers_that_serve_nobody_fail_within_two_seconds",
+    ),
+    Mutant(
+        name="any listener that hangs up is taken for one that requires a log-in",
+        file="kafka_client/connection.py",
+        text="return int(answer.error_code) in (ErrorCode.NONE, ErrorCode.",
+        becomes="return int(answer.error_code) in (ErrorCode.ILLEGAL_SASL_STATE, ErrorCode.",
+        found_by="tests/kafka_client/test_client.py::test_a_listener_without_log_ins_is_not_taken_for_one_that_requires_them",
+    ),
+    Mutant(
+        name="a reader that leaves changes the exit code",
+        file="cli/standard_streams.py",
+        text="            except BrokenPipeError:\n                self._is_lost = True\n",
+        becomes="",
+        found_by="tests/cli/test_main.py::test_a_reader_that_leaves_changes_no_exit_code",
+    ),
+    Mutant(
+        name="explain passes over the configuration's super users",
+        file="cli/explain.py",
+        text='values.get(_SUPER_USERS, ""), origin)',
+        becomes='"", origin)',
+        found_by="tests/cli/test_main.py::test_explain_decides_by_the_settings_that_it_names",
+    ),
+)

@@ -1,0 +1,94 @@
+"""Mutants of what a connection may cost: limits, eviction, memory, descriptors."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.mutants.mutant import Mutant
+
+CONNECTION_MUTANTS: Final = (
+    Mutant(
+        name="connections have no bound",
+        file="daemon/net/connection_server.py",
+        text="if len(self._open) < limits.unreserved_max or self._evict():",
+        becomes="if len(self._open) >= 0:",
+        found_by="tests/daemon/kafka/test_listener_limits.py::test_connections_beyond_the_most_are_closed",
+    ),
+    Mutant(
+        name="silent connections keep newcomers out",
+        file="daemon/net/connection_server.py",
+        text="limits.unreserved_max or self._evict():",
+        becomes="limits.unreserved_max:",
+        found_by="tests/daemon/net/test_connection_server.py::test_newcomer_takes_the_place_of_the_oldest_silent_connection",
+    ),
+    Mutant(
+        name="strangers who do not read keep newcomers out",
+        file="daemon/net/connection.py",
+        text="self.is_confined and self.phase is Phase.SENDING",
+        becomes="self.is_confined and self.phase is Phase.IDLE",
+        found_by="tests/daemon/kafka/test_listener_limits.py::test_stranger_who_does_not_read_gives_way_to_newcomers",
+    ),
+    Mutant(
+        name="a busy connection gives way to a newcomer",
+        file="daemon/net/connection_server.py",
+        text="(each for each in self._unestablished if each.is_waiting)",
+        becomes="iter(self._open)",
+        found_by="tests/daemon/net/test_connection_server.py::test_connection_whose_request_is_under_way_never_gives_way",
+    ),
+    Mutant(
+        name="an idle connection gives way at once",
+        file="daemon/net/connection_server.py",
+        text="connection.since + least <= trio.current_time()",
+        becomes="least > 0",
+        found_by="tests/daemon/net/test_connection_server.py::test_established_connection_gives_way_only_when_idle_for_long",
+    ),
+    Mutant(
+        name="requests extend the time to log in",
+        file="daemon/net/connection_server.py",
+        text="connection.accepted_at + limits.login_timeout_s",
+        becomes="connection.since + limits.login_timeout_s",
+        found_by="tests/daemon/kafka/test_listener_limits.py::test_requests_before_the_log_in_do_not_extend_its_time",
+    ),
+    Mutant(
+        name="one address may have any number of connections",
+        file="daemon/net/connection_server.py",
+        text="self._by_address[address] >= limits.of_address(address)",
+        becomes="self._by_address[address] < 0",
+        found_by="tests/daemon/net/test_connection_server.py::test_one_address_has_no_more_connections_than_its_limit",
+    ),
+    Mutant(
+        name="any user takes a place that is reserved for super users",
+        file="daemon/net/connection_server.py",
+        text="if not limits.reserved or may_use_reserve:",
+        becomes="if limits:",
+        found_by="tests/daemon/kafka/test_listener_limits.py::test_super_user_logs_in_though_all_connections_are_taken",
+    ),
+    Mutant(
+        name="a fault of a connection ends the daemon",
+        file="daemon/net/connection_server.py",
+        text="        except Exception:\n",
+        becomes="        except ValueError:\n",
+        found_by="tests/daemon/net/test_connection_server.py::test_fault_of_any_kind_ends_its_own_connection_only",
+    ),
+    Mutant(
+        name="an error of accept ends the daemon",
+        file="daemon/net/accepting.py",
+        text="except OSError as error:",
+        becomes="except TimeoutError as error:",
+        found_by="tests/daemon/net/test_connection_server.py::test_accept_that_fails_is_tried_again_and_logged_once",
+    ),
+    Mutant(
+        name="half a log-in takes memory from others",
+        file="daemon/net/connection.py",
+        text="size = FREE_BYTES - bytes_left if self.is_confined else RECEIVE_BYTES",
+        becomes="size = RECEIVE_BYTES",
+        found_by="tests/daemon/test_overload.py::test_hello_of_more_than_its_limit_is_refused_and_takes_no_memory",
+    ),
+    Mutant(
+        name="connections take the files of the log",
+        file="daemon/net/fd_limit.py",
+        text="max(most - OTHER_FILES_MIN, most // 4)",
+        becomes="most",
+        found_by="tests/daemon/net/test_fd_limit.py::test_connections_are_capped_by_too_low_a_hard_limit",
+    ),
+)

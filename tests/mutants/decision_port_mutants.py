@@ -1,0 +1,208 @@
+"""Mutants of the decision ports: AuthZEN, OPA, the decision stream, and the HTTP server."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.mutants.mutant import Mutant
+
+DECISION_PORT_MUTANTS: Final = (
+    Mutant(
+        name="a question of many lookups counts as one in a turn of the stream",
+        file="daemon/decisions/stream_server.py",
+        text="        return 1 + lookups // LOOKUPS_PER_QUESTION\n",
+        becomes="        return 1\n",
+        found_by="tests/daemon/decisions/test_stream_server.py::test_questions_of_many_lookups_leave_others_more_turns",
+    ),
+    Mutant(
+        name="an evaluation of many lookups counts as one in a turn",
+        file="daemon/decisions/authzen.py",
+        text="cost = _EVALUATION_BYTES * weight + len(text)",
+        becomes="cost = _EVALUATION_BYTES + len(text)",
+        found_by="tests/daemon/decisions/test_authzen.py::test_a_long_request_yields_and_keeps_its_snapshot",
+    ),
+    Mutant(
+        name="a page of another site may ask",
+        file="daemon/http/server.py",
+        text="hosts = server.allowed_hosts",
+        becomes="hosts = None",
+        found_by="tests/end_to_end/test_serve.py::test_what_a_browser_could_send_is_refused",
+    ),
+    Mutant(
+        name="who shows no token is trusted though there is a tokens file",
+        file="daemon/decisions/callers.py",
+        text="        if token is None:\n            return None\n",
+        becomes="        if token is None:\n            return Trusted()\n",
+        found_by="tests/daemon/decisions/test_callers.py::test_with_a_tokens_file_nobody_is_trusted_without_a_token",
+    ),
+    Mutant(
+        name="the last value of a repeated JSON key counts",
+        file="protocol/decisions/json_keys.py",
+        text="        if key in keys:\n",
+        becomes="        if key in keys and not keys:\n",
+        found_by="tests/protocol/decisions/test_json_keys.py::test_a_text_is_rejected_exactly_if_a_key_is_repeated",
+    ),
+    Mutant(
+        name="an escaped colon stands for a lost key's",
+        file="protocol/decisions/json_keys.py",
+        text='_ESCAPED_COLON: Final = b"\\\\u003"',
+        becomes='_ESCAPED_COLON: Final = b"\\\\u003x"',
+        found_by="tests/protocol/decisions/test_json_keys.py::test_a_repeated_key_is_found",
+    ),
+    Mutant(
+        name="repeated keys around many evaluations are not looked for",
+        file="protocol/decisions/authzen.py",
+        text=(
+            '            check_keys_around("evaluations", len(bytes(request.evaluations)), body)\n'
+        ),
+        becomes="            pass\n",
+        found_by="tests/protocol/decisions/test_authzen.py::test_a_repeated_key_is_rejected",
+    ),
+    Mutant(
+        name="evaluations beyond the bound are passed over",
+        file="protocol/decisions/authzen.py",
+        text="    forbid_unknown_fields=True,\n",
+        becomes="",
+        found_by="tests/protocol/decisions/test_authzen.py::test_evaluations_are_bounded",
+    ),
+    Mutant(
+        name="a slice of evaluations may have any length",
+        file="daemon/decisions/authzen.py",
+        text="cost = _EVALUATION_BYTES * weight + len(text)",
+        becomes="cost = _EVALUATION_BYTES * weight",
+        found_by="tests/daemon/decisions/test_authzen.py::test_a_long_request_yields_by_the_length_of_its_evaluations",
+    ),
+    Mutant(
+        name="a key may be half a surrogate pair",
+        file="protocol/decisions/json_keys.py",
+        text="json.loads(text.decode(), ",
+        becomes="json.loads(text, ",
+        found_by="tests/protocol/decisions/test_json_keys.py::test_a_key_that_is_not_utf8_is_rejected",
+    ),
+    Mutant(
+        name="fractions in a question are computed",
+        file="protocol/decisions/json_keys.py",
+        text="Decoder(float_hook=len)",
+        becomes="Decoder()",
+        found_by="tests/protocol/decisions/test_json_keys.py::test_fractions_are_not_computed",
+    ),
+    Mutant(
+        name="any number of chunks is read in one go",
+        file="protocol/http/connection.py",
+        text="if count == _CHUNKS_AT_ONCE_MAX:",
+        becomes="if count < 0:",
+        found_by="tests/protocol/http/test_connection.py::test_many_chunks_are_read_with_pauses",
+    ),
+    Mutant(
+        name="a chunk's extension holds control characters",
+        file="protocol/http/connection.py",
+        text="(?:;[\\t\\x20-\\x7e\\x80-\\xff]{0,128})?",
+        becomes="(?:;[^\\r\\n]{0,128})?",
+        found_by="tests/protocol/http/test_connection.py::test_a_malformed_chunk_is_refused",
+    ),
+    Mutant(
+        name="operations of AuthZEN match in any case of Unicode",
+        file="protocol/decisions/authzen.py",
+        text="vocabulary.operations.get(ascii_upper(action.name))",
+        becomes="vocabulary.operations.get(action.name.upper())",
+        found_by="tests/protocol/decisions/test_authzen.py::test_only_ascii_letters_match_in_any_case",
+    ),
+    Mutant(
+        name="the type of OPA's principal may hold a colon",
+        file="protocol/decisions/opa.py",
+        text='    if ":" in principal.principal_type:\n',
+        becomes='    if ":" in principal.name and not principal.name:\n',
+        found_by="tests/protocol/decisions/test_opa.py::test_a_colon_in_the_principal_s_type_is_rejected",
+    ),
+    Mutant(
+        name="a token that is withdrawn goes on counting",
+        file="daemon/decisions/callers.py",
+        text="if self._token not in self._callers.tokens:",
+        becomes="if self._token is None:",
+        found_by="tests/daemon/decisions/test_callers.py::test_a_token_that_is_withdrawn_is_worth_nothing",
+    ),
+    Mutant(
+        name="who has a token asks about others without CLUSTER_ACTION",
+        file="daemon/decisions/callers.py",
+        text="if principal == self._token.principal:",
+        becomes="if principal:",
+        found_by="tests/daemon/decisions/test_callers.py::test_everybody_may_ask_about_itself_and_super_users_about_all",
+    ),
+    Mutant(
+        name="what a browser may send without asking is answered",
+        file="daemon/decisions/authzen.py",
+        text="if not has_json_type(request):",
+        becomes="if not request:",
+        found_by="tests/end_to_end/test_serve.py::test_what_a_browser_could_send_is_refused",
+    ),
+    Mutant(
+        name="a body that announces any length is read",
+        file="protocol/http/connection.py",
+        text="if head.length > limits.body_bytes_max:",
+        becomes="if head.length > 2**40:",
+        found_by="tests/protocol/http/test_connection.py::test_a_bad_request_is_refused_with_its_status",
+    ),
+    Mutant(
+        name="trailers may hold anything",
+        file="protocol/http/connection.py",
+        text="        if not _TRAILERS.fullmatch(self._buffer, start, end):\n",
+        becomes="        if not _TRAILERS:\n",
+        found_by="tests/protocol/http/test_connection.py::test_malformed_trailers_are_refused",
+    ),
+    Mutant(
+        name="a peer may send empty lines for ever",
+        file="protocol/http/connection.py",
+        text="            self._empty_lines += 1\n",
+        becomes="",
+        found_by="tests/protocol/http/test_connection.py::test_a_few_empty_lines_before_a_request_are_ignored",
+    ),
+    Mutant(
+        name="a body in chunks may have any length",
+        file="protocol/http/connection.py",
+        text="if len(chunks) + size > self._limits.body_bytes_max:",
+        becomes="if size > self._limits.body_bytes_max:",
+        found_by="tests/protocol/http/test_connection.py::test_the_limits_are_what_they_say",
+    ),
+    Mutant(
+        name="an answer outlives the ACLs that it was given by",
+        file="daemon/decisions/answer_cache.py",
+        text="if state.snapshot is not self._snapshot or",
+        becomes="if",
+        found_by="tests/daemon/decisions/test_answer_cache.py::test_a_change_of_acls_changes_the_next_answer",
+    ),
+    Mutant(
+        name="an answer outlives the super users that it was given by",
+        file="daemon/decisions/answer_cache.py",
+        text=" or state.settings is not self._settings:",
+        becomes=":",
+        found_by="tests/daemon/decisions/test_answer_cache.py::test_a_change_of_settings_changes_the_next_answer",
+    ),
+    Mutant(
+        name="a longer request answers later ones from its older state",
+        file="daemon/decisions/answer_cache.py",
+        text="kept is not None and kept[0] == generation",
+        becomes="kept is not None",
+        found_by="tests/daemon/decisions/test_answer_cache.py::test_a_request_that_began_earlier_leaves_nothing_to_later_ones",
+    ),
+    Mutant(
+        name="evaluations with other defaults get each other's answers",
+        file="daemon/decisions/authzen.py",
+        text="defaults = request if has_defaults(request) else None",
+        becomes="defaults = None",
+        found_by="tests/daemon/decisions/test_answer_cache.py::test_an_evaluation_that_leans_on_defaults_is_not_remembered",
+    ),
+    Mutant(
+        name="a decoder's own text reaches the caller",
+        file="protocol/decisions/json_faults.py",
+        text='return f"{_INVALID}: the body ends before the document does"',
+        becomes="return text",
+        found_by="tests/protocol/decisions/test_json_faults.py::test_no_text_of_the_decoder_is_passed_on",
+    ),
+    Mutant(
+        name="an answer that allows carries a hint",
+        file="protocol/decisions/authzen.py",
+        text="hint = None if decision.allowed else describe_hint(question)",
+        becomes="hint = describe_hint(question)",
+        found_by="tests/protocol/decisions/test_authzen.py::test_only_a_denial_of_a_likely_mistake_carries_a_hint",
+    ),
+)

@@ -1,0 +1,204 @@
+"""Mutants of the Kafka listeners: log-ins, rights, forwarding, and the cost of requests."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.mutants.mutant import Mutant
+
+KAFKA_MUTANTS: Final = (
+    Mutant(
+        name="items before a malformed one are freed at once",
+        file="protocol/kafka/body_reader.py",
+        text="                yield from free(items)\n",
+        becomes="",
+        found_by="tests/protocol/kafka/test_body_reader.py::test_items_before_a_malformed_one_are_freed_in_steps",
+    ),
+    Mutant(
+        name="the requests of one connection are answered side by side",
+        file="daemon/kafka/listener.py",
+        text=(
+            "while (chunks := await self._answer_next()) is not None:\n"
+            "                await self._send(chunks)\n"
+        ),
+        becomes=(
+            "while (request := self._connection.next_request()) is not None:\n"
+            "\n"
+            "                async def answer(request: KafkaRequest = request) -> None:\n"
+            "                    await self._send(await self._answer(request))\n"
+            "\n"
+            "                trio.lowlevel.spawn_system_task(answer)\n"
+        ),
+        found_by="tests/daemon/kafka/test_listener.py::test_pipelined_requests_are_answered_in_order_one_at_a_time",
+    ),
+    Mutant(
+        name="who has not logged in is served",
+        file="daemon/kafka/listener.py",
+        text="principal = self._sasl.principal\n                if principal is None:",
+        becomes=(
+            'principal = self._sasl.principal or "User:ANONYMOUS"\n'
+            "                if principal is None:"
+        ),
+        found_by="tests/daemon/kafka/test_listener_sasl.py::test_what_comes_before_its_turn_closes",
+    ),
+    Mutant(
+        name="the items of nested arrays are read in one step",
+        file="protocol/kafka/message_codec.py",
+        text="        if reader.ends_step():\n",
+        becomes="        if reader.ends_step() and isinstance(field.item, _Codec):\n",
+        found_by="tests/protocol/kafka/test_message_codec.py::test_nested_arrays_are_read_checked_and_written_in_steps",
+    ),
+    Mutant(
+        name="each array of a request may have as many items as the whole",
+        file="protocol/kafka/body_reader.py",
+        text="        self._items_left -= count\n",
+        becomes="",
+        found_by="tests/protocol/kafka/test_message_codec.py::test_all_items_of_a_message_count_towards_its_bound",
+    ),
+    Mutant(
+        name="a stranger may send requests of any size",
+        file="daemon/kafka/listener.py",
+        text="LOGIN_BYTES_MAX if listener.users is not None else listener.request_bytes_max",
+        becomes="listener.request_bytes_max",
+        found_by="tests/daemon/kafka/test_listener_sasl.py::test_strangers_send_small_requests",
+    ),
+    Mutant(
+        name="a password is not compared",
+        file="daemon/kafka/sasl_plain.py",
+        text="if not compare_digest(expected, password_digest(password)):",
+        becomes="if user not in users.digests:",
+        found_by="tests/daemon/kafka/test_sasl_plain.py::test_anything_else_does_not",
+    ),
+    Mutant(
+        name="an unknown user costs less work than a known one",
+        file="daemon/kafka/sasl_plain.py",
+        text="    if not compare_digest(expected, password_digest(password)):",
+        becomes=(
+            "    if user not in users.digests or not compare_digest(expected, "
+            "password_digest(password)):"
+        ),
+        found_by="tests/daemon/kafka/test_sasl_plain.py::test_an_unknown_user_costs_the_work_of_a_known_one",
+    ),
+    Mutant(
+        name="a password is compared by its beginning",
+        file="daemon/kafka/sasl_plain.py",
+        text="if not compare_digest(expected, password_digest(password)):",
+        becomes='if not users.passwords.get(user, "?").startswith(password):',
+        found_by="tests/daemon/kafka/test_sasl_plain.py::test_anything_else_does_not",
+    ),
+    Mutant(
+        name="one user logs in as another",
+        file="daemon/kafka/sasl_plain.py",
+        text='if authorization_id not in ("", user):',
+        becomes='if authorization_id == "":\n        return user\n    if authorization_id is None:',
+        found_by="tests/daemon/kafka/test_sasl_plain.py::test_anything_else_does_not",
+    ),
+    Mutant(
+        name="errors have texts however many there are",
+        file="protocol/kafka/acl_responses.py",
+        text="if self._bytes_left < 0:",
+        becomes="if self._bytes_left is None:",
+        found_by="tests/protocol/kafka/test_acl_responses.py::test_the_texts_of_errors_do_not_grow_an_answer_without_bound",
+    ),
+    Mutant(
+        name="a request is owed as many results as it announces items",
+        file="protocol/kafka/acl_requests.py",
+        text="if count * each > bytes_left:",
+        becomes="if count > bytes_left:",
+        found_by="tests/daemon/kafka/test_acls.py::test_without_the_right_a_large_request_earns_no_answer_many_times_its_size",
+    ),
+    Mutant(
+        name="ACLs are created without ALTER",
+        file="daemon/kafka/acls.py",
+        text="Operation.ALTER):\n            return await _refuse_creations(",
+        becomes="Operation.DESCRIBE):\n            return await _refuse_creations(",
+        found_by="tests/daemon/kafka/test_acls.py::test_the_rights_are_describe_and_alter_of_the_cluster",
+    ),
+    Mutant(
+        name="ACLs are deleted without any right",
+        file="daemon/kafka/acls.py",
+        text=(
+            "if not self._rights.may(context, Operation.ALTER):\n"
+            "            return await _refuse_deletions("
+        ),
+        becomes="if not self:\n            return await _refuse_deletions(",
+        found_by="tests/daemon/kafka/test_acls.py::test_without_the_right_nothing_is_done_or_told",
+    ),
+    Mutant(
+        name="ACLs are told without DESCRIBE",
+        file="daemon/kafka/acls.py",
+        text="if not self._rights.may(context, Operation.DESCRIBE):",
+        becomes="if not self:",
+        found_by="tests/daemon/kafka/test_acls.py::test_without_the_right_nothing_is_done_or_told",
+    ),
+    Mutant(
+        name="a controller's listener tells of topics and groups",
+        file="protocol/kafka/api.py",
+        text="if (api.is_on_controllers if is_controller else api.is_on_brokers)",
+        becomes="if is_controller or api.is_on_brokers",
+        found_by="tests/protocol/kafka/test_api.py::test_each_kind_of_listener_serves_what_kafkas_does",
+    ),
+    Mutant(
+        name="an Envelope is opened without CLUSTER_ACTION",
+        file="daemon/kafka/envelope.py",
+        text="if not self._rights.may(context, Operation.CLUSTER_ACTION):",
+        becomes="if not self:",
+        found_by="tests/daemon/kafka/test_envelope.py::test_cluster_action_is_checked_before_anything_is_decoded",
+    ),
+    Mutant(
+        name="what is forwarded is judged by the forwarder's rights",
+        file="daemon/kafka/envelope.py",
+        text="            principal=forwarded.principal,\n",
+        becomes="",
+        found_by="tests/daemon/kafka/test_envelope.py::test_the_inner_principals_rights_count",
+    ),
+    Mutant(
+        name="all topics are told of without DESCRIBE",
+        file="daemon/kafka/topics.py",
+        text="if is_described:",
+        becomes="if topic:",
+        found_by="tests/daemon/kafka/test_topics.py::test_all_topics_leave_out_those_without_describe",
+    ),
+    Mutant(
+        name="authorized operations are told without DESCRIBE",
+        file="daemon/kafka/permissions.py",
+        text="bit_field(allowed) if Operation.DESCRIBE in allowed else 0",
+        becomes="bit_field(allowed)",
+        found_by="tests/daemon/kafka/test_cluster.py::test_the_clusters_operations_are_those_that_are_authorized",
+    ),
+    Mutant(
+        name="whoever may alter configs makes himself a super user",
+        file="daemon/kafka/config_plan.py",
+        text="if guarded and not self._is_super_user:",
+        becomes="if guarded and not self:",
+        found_by="tests/daemon/kafka/test_configs.py::test_only_a_super_user_says_who_may_do_everything",
+    ),
+    Mutant(
+        name="an answer is kept in parts until it is sent",
+        file="protocol/kafka/chunked_output.py",
+        text="        if len(self._last) >= CHUNK_BYTES:\n",
+        becomes="        if part:\n",
+        found_by="tests/daemon/test_memory_growth.py::test_a_kafka_request_grows_no_more_than_its_bound_says",
+    ),
+    Mutant(
+        name="a resource is described as often as it is named",
+        file="daemon/kafka/config_descriptions.py",
+        text="        known = wanted.get((kind, name if node_id is None else node_id))\n",
+        becomes="        node_id, known = number, None\n",
+        found_by="tests/daemon/kafka/test_configs.py::test_repeats_earn_no_larger_answer",
+    ),
+    Mutant(
+        name="a Kafka request of any size is read",
+        file="protocol/framing.py",
+        text="if not 0 <= size <= bytes_max:",
+        becomes="if size < 0:",
+        found_by="tests/protocol/test_framing.py::test_a_size_that_cannot_be_ends_it",
+    ),
+    Mutant(
+        name="failed log-ins keep their places until they are answered",
+        file="daemon/kafka/listener.py",
+        text="self._connection.enter(Phase.SENDING)  # it may give way",
+        becomes="self._connection.enter(Phase.ANSWERING)  # it may give way",
+        found_by="tests/daemon/kafka/test_listener_limits.py::test_failed_log_in_gives_way_to_newcomers",
+    ),
+)

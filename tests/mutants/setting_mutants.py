@@ -1,0 +1,78 @@
+"""Mutants of the settings: what is checked, and what an admin client may alter."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.mutants.mutant import Mutant
+
+SETTING_MUTANTS: Final = (
+    Mutant(
+        name="an override without = is shown",
+        file="config/properties.py",
+        text='found = "a text without a key" if equals',
+        becomes="found = override if equals is not None",
+        found_by="tests/config/test_properties.py::test_a_malformed_override_is_refused",
+    ),
+    Mutant(
+        name="whoever may alter configs reconfigures a plugged-in authorizer",
+        file="config/dynamic.py",
+        text="return name in GUARDED or name in plugged\n",
+        becomes="return name in GUARDED\n",
+        found_by="tests/daemon/kafka/test_configs.py::test_a_plug_in_s_own_key_is_for_super_users_and_until_the_file_is_read",
+    ),
+    Mutant(
+        name="anyone has long guarded values parsed",
+        file="config/alterations.py",
+        text="        if name in forbidden:\n",
+        becomes="        if name in forbidden and not value:\n",
+        found_by="tests/daemon/kafka/test_configs.py::test_guarded_values_are_parsed_for_super_users_alone",
+    ),
+    Mutant(
+        name="a client sets keys that nobody reconfigures",
+        file="config/dynamic.py",
+        text="return name in plugged if key is None else key.reloadable\n",
+        becomes="return key is None or key.reloadable\n",
+        found_by="tests/config/test_alterations.py::test_what_may_not_be_set_is_refused",
+    ),
+    Mutant(
+        name="a client sets a limit that keeps everyone out",
+        file="config/dynamic.py",
+        text="key.wire_minimum is not None and parsed < key.wire_minimum",
+        becomes="key.wire_minimum is not None and parsed < 1",
+        found_by="tests/config/test_alterations.py::test_no_client_sets_a_limit_that_keeps_everyone_out",
+    ),
+    Mutant(
+        name="the sum of bounds takes requests to grow less than they do",
+        file="config/bounds.py",
+        text="KAFKA_GROWTH: Final = 48\n",
+        becomes="KAFKA_GROWTH: Final = 24\n",
+        found_by="tests/daemon/test_memory_growth.py::test_a_kafka_request_grows_no_more_than_its_bound_says",
+    ),
+    Mutant(
+        name="the alterations of a request are checked in one step",
+        file="config/alterations.py",
+        text=(
+            "            nulls.append(alteration.name)\n"
+            "        if number % _ALTERATIONS_PER_STEP == 0:\n"
+        ),
+        becomes=(
+            "            nulls.append(alteration.name)\n        if number == len(alterations):\n"
+        ),
+        found_by="tests/config/test_alterations.py::test_many_alterations_are_checked_in_steps",
+    ),
+    Mutant(
+        name="the log says who is a super user",
+        file="config/dynamic.py",
+        text="        if is_guarded(name, self.plugged):\n",
+        becomes="        if is_guarded(name, self.plugged) and name in self.since_reload:\n",
+        found_by="tests/config/test_dynamic.py::test_who_may_do_everything_is_not_for_the_log_to_say",
+    ),
+    Mutant(
+        name="the secret of a token is not compared",
+        file="config/tokens.py",
+        text="return entry if is_proven else None",
+        becomes="return entry",
+        found_by="tests/config/test_tokens.py::test_what_is_no_token_proves_nobody",
+    ),
+)
