@@ -17,7 +17,8 @@ from authorizerd.daemon.errors import StartError
 # -P: a folder named "authorizerd" in the working directory must not be imported.
 COMMAND: Final = ("-P", "-m", "authorizerd.replay")
 # pyspark is not checked: the pipeline can find a Spark that is installed elsewhere.
-MODULES: Final = ("pyarrow", "yaml")
+MODULES: Final = ("jinja2", "pyarrow", "yaml")
+_HELP: Final = frozenset(("-h", "--help"))
 
 
 def become_replay(words: Sequence[str]) -> NoReturn:
@@ -27,7 +28,7 @@ def become_replay(words: Sequence[str]) -> NoReturn:
         StartError: the pipeline's requirements are not installed.
     """
     missing = [name for name in MODULES if find_spec(name) is None]
-    if missing:
+    if missing and _HELP.isdisjoint(words):  # help must work before the installation
         pip = f"{sys.executable} -m pip install 'authorizerd[replay]'"
         raise StartError(f"replay: not installed: {', '.join(missing)}; {pip}")
     sys.stdout.flush()

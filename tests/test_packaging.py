@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import shutil
 import subprocess
 import sys
+import time
+import urllib.request
+import venv
 import zipfile
+from importlib.metadata import Distribution, distribution
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 from authorizerd.cli.doctor.access import access_findings
 from authorizerd.cli.doctor.finding import Level
@@ -18,36 +25,91 @@ from authorizerd.config.configuration import parse
 from ops.reference import reference
 
 ROOT = Path(__file__).parents[1]
+FREE_PORTS = (
+    "--override=authorizerd.decision.http=http://127.0.0.1:0",
+    "--override=authorizerd.decision.stream=",
+    "--override=authorizerd.admin.http=http://127.0.0.1:0",
+    "--override=listeners=PLAINTEXT://127.0.0.1:0",
+)
+QUESTION = b"""
+{"subject": {"type": "user", "id": "alice"}, "action": {"name": "read"},
+ "resource": {"type": "topic", "id": "orders"}}
+"""
 
 
-def test_the_wheel_holds_the_packages_and_nothing_else(tmp_path: Path) -> None:
-    """All modules of the project, no tests, no data, one command."""
-    listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
-        check=True,
-        cwd=ROOT,
-        capture_output=True,
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the project, without what git ignores: setuptools writes into the sources."""
+    source = tmp_path_factory.mktemp("source")
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    for name in run(*command, cwd=ROOT).splitlines():
+        if (ROOT / name).exists():
+            (source / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, source / name, follow_symlinks=False)
+    return source
+
+
+@pytest.fixture(scope="module")
+def wheel(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    options = ("--quiet", "--no-deps", "--no-index", "--no-build-isolation")
+    run(sys.executable, "-m", "pip", "wheel", *options, "--wheel-dir", folder, source)
+    (built,) = folder.glob("authorizerd-*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A virtual environment with the wheel and its dependencies, but without any extra.
+
+    The dependencies are links to what is installed here, so the test needs no network.
+    """
+    folder = tmp_path_factory.mktemp("environment")
+    venv.create(folder, symlinks=True)
+    pip = (sys.executable, "-m", "pip", "--python", folder / "bin/python")
+    run(*pip, "install", "--quiet", "--no-deps", "--no-index", wheel)
+    (packages,) = folder.glob("lib/python*/site-packages")
+    for distribution in dependencies("authorizerd"):
+        top_level = {file.parts[0] for file in distribution.files or ()}
+        for name in top_level - {"..", "__pycache__"}:
+            (packages / name).symlink_to(Path(str(distribution.locate_file(name))))
+    return folder
+
+
+def dependencies(name: str) -> list[Distribution]:
+    """Return the installed distributions that ``name`` needs without its extras."""
+    found: dict[str, Distribution] = {}
+    wanted = [name]
+    while wanted:
+        for line in distribution(wanted.pop()).requires or ():
+            needed = Requirement(line)
+            applies = needed.marker is None or needed.marker.evaluate({"extra": ""})
+            if applies and needed.name not in found:
+                found[needed.name] = distribution(needed.name)
+                wanted.append(needed.name)
+    return [*found.values()]
+
+
+def run(*command: str | Path, cwd: Path = Path("/"), code: int = 0) -> str:
+    """Return what a command prints; it must exit with ``code``."""
+    done = subprocess.run(
+        command,
+        cwd=cwd,
+        env={"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
         text=True,
-        timeout=60,
-    ).stdout.splitlines()
-    source = tmp_path / "source"
-    for name in filter(lambda name: (ROOT / name).exists(), listed):
-        (source / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(ROOT / name, source / name, follow_symlinks=False)
-    subprocess.run(
-        [
-            *(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-index"),
-            *("--no-build-isolation", "--wheel-dir", tmp_path, source),
-        ],
-        check=True,
         timeout=120,
     )
-    (wheel,) = tmp_path.glob("authorizerd-*.whl")
+    assert done.returncode == code, done.stdout
+    return done.stdout
+
+
+def test_wheel_has_one_package_without_tests_and_data(source: Path, wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
-        entry_points = archive.read(
-            next(name for name in names if name.endswith("entry_points.txt"))
-        )
+        (name,) = (name for name in names if name.endswith("entry_points.txt"))
+        entry_points = archive.read(name)
     modules = {name for name in names if ".dist-info/" not in name}
     links = [path for path in (source / "src/authorizerd").iterdir() if path.is_symlink()]
     ours = {
@@ -59,8 +121,57 @@ def test_the_wheel_holds_the_packages_and_nothing_else(tmp_path: Path) -> None:
     )
 
 
-def test_the_reference_of_keys_is_that_of_the_code() -> None:
-    """``python -m ops.reference > docs/configuration.md`` would change nothing."""
+@pytest.mark.parametrize(
+    ("words", "code", "expected"),
+    [
+        ("--version", 0, "authorizerd 0.1.0\n"),
+        ("serve --help", 0, "--ready-file"),
+        ("acls --help", 1, "--allow-principal"),  # kafka-acls exits with 1, too
+        ("explain --help", 0, "--allow-everyone-if-no-acl-found"),
+        ("check-log --help", 0, "--repair"),
+        ("doctor --help", 0, "--json"),
+        ("replay report --run here --out there", 1, "-m pip install 'authorizerd[replay]'\n"),
+    ],
+)
+def test_installed_wheel_runs_each_command(
+    environment: Path, words: str, code: int, expected: str
+) -> None:
+    printed = run(environment / "bin/authorizerd", *words.split(), code=code)
+    assert expected in printed
+    if "[replay]" in expected:
+        assert printed.count("\n") == 1
+
+
+def test_installed_wheel_answers_a_question(environment: Path, tmp_path: Path) -> None:
+    (text,) = readme_blocks("properties")
+    (tmp_path / "server.properties").write_text(text)
+    program, options = environment / "bin/authorizerd", ("--config", "server.properties")
+    run(program, "format", *options, cwd=tmp_path)
+    ready = tmp_path / "ready.json"
+    with subprocess.Popen(
+        [program, "serve", *options, *FREE_PORTS, "--ready-file", ready], cwd=tmp_path
+    ) as daemon:
+        try:
+            deadline = time.monotonic() + 30
+            while not ready.exists():
+                assert daemon.poll() is None
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+            http = json.loads(ready.read_text())["decision_http"]
+            asked = urllib.request.Request(
+                f"http://{http}/access/v1/evaluation",
+                QUESTION,
+                {"Content-Type": "application/json"},
+            )
+            with urllib.request.urlopen(asked, timeout=30) as response:
+                assert json.load(response)["decision"] is False
+        finally:
+            daemon.terminate()
+    assert daemon.returncode == 0
+
+
+def test_configuration_page_is_up_to_date() -> None:
+    """If this fails, run ``python -m ops.reference > docs/configuration.md``."""
     assert (ROOT / "docs/configuration.md").read_text() == reference()
 
 
@@ -69,25 +180,16 @@ def readme_blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
 
 
-def test_the_readmes_make_targets_exist() -> None:
-    """Every ``make X`` that a document names exists."""
+@pytest.mark.parametrize("document", ["README.md", "ARCHITECTURE.md"])
+def test_named_make_targets_and_linked_files_exist(document: str) -> None:
+    text = (ROOT / document).read_text()
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    for document in ("README.md", "ARCHITECTURE.md"):
-        named = re.findall(r"make ([a-z][a-z-]*)", (ROOT / document).read_text())
-        assert set(named) <= targets
+    assert set(re.findall(r"make ([a-z][a-z-]*)", text)) <= targets
+    for link in re.findall(r"\]\(([^)#:]+)\)", text):
+        assert (ROOT / link).exists(), link
 
 
-def test_the_readmes_links_lead_somewhere() -> None:
-    """Linked documents exist."""
-    for document in ("README.md", "ARCHITECTURE.md"):
-        for link in re.findall(r"\]\(([^)#:]+)\)", (ROOT / document).read_text()):
-            assert (ROOT / link).exists(), link
-
-
-def test_the_readmes_configuration_can_be_used_as_it_stands(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A user who copies it can format a log and start, below the current folder."""
+def test_configuration_in_the_readme_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (text,) = readme_blocks("properties")
     monkeypatch.chdir(tmp_path)
     Path("server.properties").write_text(text)

@@ -38,6 +38,6 @@ def test_an_installation_without_the_pipelines_libraries_says_how_to_get_them(
     monkeypatch.setattr(os, "execv", lambda *_: pytest.fail("it was begun"))
     assert main(["replay", "ingest"]) == 1
     assert capsys.readouterr().err == (
-        "authorizerd: replay: not installed: pyarrow, yaml; "
+        "authorizerd: replay: not installed: jinja2, pyarrow, yaml; "
         f"{sys.executable} -m pip install 'authorizerd[replay]'\n"
     )
