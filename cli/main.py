@@ -2,7 +2,7 @@
 
 Exit codes: 0 done (``explain``: allowed), 1 a fault (one line on standard error), 2 invalid
 arguments, 3 ``explain``: denied. ``check-log``, ``doctor`` and ``replay`` have their own
-(``cli.check_log``, ``cli.doctor.command``, ``replay.command_line``). docs/exit-codes.md lists all.
+(``cli.check_log``, ``cli.doctor.command``, ``replay.cli``). docs/exit-codes.md lists all.
 """
 
 from __future__ import annotations

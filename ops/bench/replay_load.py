@@ -16,7 +16,8 @@ from typing import Final
 
 import msgspec
 
-from authorizerd.replay.jobs import ingest, load
+from authorizerd.replay.ingest import job as ingest
+from authorizerd.replay.load import job as load
 from authorizerd.replay.load.report import LoadReport
 from authorizerd.replay.plans import IngestPlan, LoadPlan
 from ops.bench import audit_logs

@@ -13,7 +13,7 @@ from authorizerd.cli import check_log
 from authorizerd.cli import main as command_line
 from authorizerd.cli.acls.arguments import FLAGS, Argument
 from authorizerd.cli.doctor import command as doctor
-from authorizerd.replay import command_line as replay
+from authorizerd.replay import cli as replay
 
 _PATHS: Final = frozenset(
     ("acls", "archives", "baseline_acls", "command-config", "events", "input", "log-dir")

@@ -6,7 +6,7 @@ import os
 import sys
 from typing import NoReturn
 
-from authorizerd.replay.command_line import main
+from authorizerd.replay.cli import main
 
 
 def run_and_exit() -> NoReturn:

@@ -21,14 +21,14 @@ from typing import Final, TypeVar
 import msgspec
 
 from authorizerd.replay.acl_set import AclSet
-from authorizerd.replay.events.ingested import decode_ingested
+from authorizerd.replay.acls.errors import AclSourceError
+from authorizerd.replay.acls.reading import read_acl_source
+from authorizerd.replay.ingest.report import decode_ingested
 from authorizerd.replay.load.report import LoadReport
 from authorizerd.replay.report.results import decode_whatif
-from authorizerd.replay.sources.errors import AclSourceError
-from authorizerd.replay.sources.reading import read_acl_source
-from authorizerd.replay.submission.errors import SubmissionError
-from authorizerd.replay.submission.java import find_java
-from authorizerd.replay.submission.spark_home import find_spark_home
+from authorizerd.replay.submit.errors import SubmissionError
+from authorizerd.replay.submit.java import find_java
+from authorizerd.replay.submit.spark_home import find_spark_home
 from authorizerd.replay.usage.report import decode_usage
 from ops.bench.daemon_process import ready_daemon
 from ops.bench.processes import ProcessError, running

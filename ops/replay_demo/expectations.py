@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import Final
 
 from authorizerd.replay.acl_set import AclSet
-from authorizerd.replay.evaluation.report import JudgedBy, WhatIf
-from authorizerd.replay.events.ingested import Ingested
+from authorizerd.replay.ingest.report import Ingested
 from authorizerd.replay.load.report import LoadReport
 from authorizerd.replay.usage.report import UsageReport
+from authorizerd.replay.whatif.report import JudgedBy, WhatIf
 
 EVENTS: Final = 13_518
 ACLS: Final = 1_616

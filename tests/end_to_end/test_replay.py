@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from authorizerd.replay.submission.errors import SubmissionError
-from authorizerd.replay.submission.java import find_java
-from authorizerd.replay.submission.spark_home import find_spark_home
+from authorizerd.replay.submit.errors import SubmissionError
+from authorizerd.replay.submit.java import find_java
+from authorizerd.replay.submit.spark_home import find_spark_home
 from tests.end_to_end.spark_cluster import QUICK_START, running_cluster
 from tests.support.daemon_process import COMMAND, ROOT
 

@@ -6,23 +6,23 @@ from typing import Final
 
 from tests.mutants.mutant import Mutant
 
-_PLAIN: Final = "ops/replay/events/plain_lines.py"
-_PLAIN_TESTS: Final = "tests/ops/replay/events/test_plain_lines.py"
+_PLAIN: Final = "ops/replay/ingest/parse/plain_lines.py"
+_PLAIN_TESTS: Final = "tests/ops/replay/ingest/parse/test_plain_lines.py"
 
 REPLAY_MUTANTS: Final = (
     Mutant(
         name="the secrets of a spark-submit line are shown",
-        file="ops/replay/submission/line.py",
+        file="ops/replay/submit/line.py",
         text='== "--conf" and _SECRET.search(word):',
         becomes='== "--conf" and not _SECRET.search(word):',
-        found_by="tests/ops/replay/submission/test_line.py::test_a_secret_is_used_and_not_shown",
+        found_by="tests/ops/replay/submit/test_line.py::test_a_secret_is_used_and_not_shown",
     ),
     Mutant(
         name="the ACLs of a cluster are listed by whatever lies in the folder",
-        file="ops/replay/sources/live.py",
+        file="ops/replay/acls/live.py",
         text='(sys.executable, "-P", "-m",',
         becomes='(sys.executable, "-m",',
-        found_by="tests/ops/replay/sources/test_live.py::test_a_folder_of_the_daemons_name_is_not_run",
+        found_by="tests/ops/replay/acls/test_live.py::test_a_folder_of_the_daemons_name_is_not_run",
     ),
     Mutant(
         name="a name with a blank is read as a plain word",
@@ -47,31 +47,31 @@ REPLAY_MUTANTS: Final = (
     ),
     Mutant(
         name="a line too long gets another time, and so is short enough",
-        file="ops/replay/events/columns.py",
+        file="ops/replay/ingest/parse/columns.py",
         text="compute.if_else(is_long, None, ",
         becomes="compute.if_else(False, None, ",
-        found_by="tests/ops/replay/events/test_columns.py::test_a_line_that_was_made_to_hurt_is_read_as_any_other",
+        found_by="tests/ops/replay/ingest/parse/test_columns.py::test_a_line_that_was_made_to_hurt_is_read_as_any_other",
     ),
     Mutant(
         name="a marker within a name is read over",
-        file="ops/replay/events/kafka_line.py",
+        file="ops/replay/ingest/parse/kafka_line.py",
         text="if any(marker in fields for marker in MARKERS):",
         becomes="if not MARKERS:",
-        found_by="tests/ops/replay/events/test_kafka_line.py::test_what_cannot_be_read_in_one_way_is_set_aside",
+        found_by="tests/ops/replay/ingest/parse/test_kafka_line.py::test_what_cannot_be_read_in_one_way_is_set_aside",
     ),
     Mutant(
         name="Docker's piece of a line is a whole one",
-        file="ops/replay/events/line.py",
+        file="ops/replay/ingest/parse/line.py",
         text='if not record.log.endswith("\\n"):',
         becomes="if not record.log:",
-        found_by="tests/ops/replay/events/test_line.py::test_a_piece_of_a_line_that_docker_cut_is_set_aside",
+        found_by="tests/ops/replay/ingest/parse/test_line.py::test_a_piece_of_a_line_that_docker_cut_is_set_aside",
     ),
     Mutant(
         name="events that were decided alike are said to change",
-        file="ops/replay/evaluation/changes.py",
+        file="ops/replay/whatif/changes.py",
         text='pc.greater(compared["events"], 0)',
         becomes='pc.greater_equal(compared["events"], 0)',
-        found_by="tests/ops/replay/evaluation/test_changes.py::test_only_events_that_were_recorded_otherwise_change",
+        found_by="tests/ops/replay/whatif/test_changes.py::test_only_events_that_were_recorded_otherwise_change",
     ),
     Mutant(
         name="ACLs are called unused by a log of denials",

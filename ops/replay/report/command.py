@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from authorizerd.replay.evaluation.report import shown
 from authorizerd.replay.messages import EXIT_DONE
 from authorizerd.replay.report.document import encode_document
 from authorizerd.replay.report.errors import ReportError
@@ -20,6 +19,7 @@ from authorizerd.replay.report.findings import SYMBOLS, Finding, findings
 from authorizerd.replay.report.page import page
 from authorizerd.replay.report.results import DECODERS, read_results
 from authorizerd.replay.report.wording import count
+from authorizerd.replay.whatif.report import shown
 
 PAGE_NAME: Final = "report.html"
 _JSON: Final = ".json"

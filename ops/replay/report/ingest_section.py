@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from authorizerd.replay.events.ingested import Ingested
+from authorizerd.replay.ingest.report import Ingested
 from authorizerd.replay.report.bars import Part, parts
 from authorizerd.replay.report.markup import Markup, element
 from authorizerd.replay.report.results import ResultFile

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from html import escape
 from typing import Final
 
-from authorizerd.replay.evaluation.report import shown
+from authorizerd.replay.whatif.report import shown
 
 _VOID: Final = frozenset({"meta"})
 

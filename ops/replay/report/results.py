@@ -14,11 +14,11 @@ from typing import Any, Final
 
 import msgspec
 
-from authorizerd.replay.evaluation.report import JudgedBy, RecordedBaseline, WhatIf, shown
-from authorizerd.replay.events.ingested import Ingested, decode_ingested
+from authorizerd.replay.ingest.report import Ingested, decode_ingested
 from authorizerd.replay.load.report import LoadReport
 from authorizerd.replay.report.errors import ReportError
 from authorizerd.replay.usage.report import UsageReport, decode_usage
+from authorizerd.replay.whatif.report import JudgedBy, RecordedBaseline, WhatIf, shown
 
 BYTES_MAX: Final = 256 * 1024 * 1024
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-from authorizerd.replay.evaluation.report import Changed, Detail, JudgedBy, RecordedBaseline, WhatIf
 from authorizerd.replay.report.bars import BARS_MAX, Bar, bars
 from authorizerd.replay.report.heat_map import heat_map
 from authorizerd.replay.report.markup import NOTHING, Markup, element, joined
@@ -20,6 +19,7 @@ from authorizerd.replay.report.wording import (
     settings_text,
     time_text,
 )
+from authorizerd.replay.whatif.report import Changed, Detail, JudgedBy, RecordedBaseline, WhatIf
 
 _DETAIL_COLUMNS: Final = (
     Column("Principal"),

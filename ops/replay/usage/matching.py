@@ -15,7 +15,7 @@ from authorizerd.acl.decision import matching_acls
 from authorizerd.acl.model import Acl, PatternType, PermissionType, Question
 from authorizerd.acl.patterns import is_wildcard
 from authorizerd.replay.acl_set import AclSet, DatedAcl
-from authorizerd.replay.evaluation.index import build_index
+from authorizerd.replay.judging.index import build_index
 
 INDEXES_KEPT: Final = 2
 """In a worker: those of the ACLs that are, and of those suggested."""

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 
 from authorizerd.acl.model import Question
-from authorizerd.replay.evaluation.questions import (
+from authorizerd.replay.judging.questions import (
     OPERATION_CODES,
     QUESTION_FIELDS,
     RESOURCE_TYPE_CODES,

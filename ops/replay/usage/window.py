@@ -10,7 +10,7 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 from authorizerd.replay.acl_set import AclSet, DatedAcl
-from authorizerd.replay.events.ingested import Ingested
+from authorizerd.replay.ingest.report import Ingested
 from authorizerd.replay.usage.errors import UsageError
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)

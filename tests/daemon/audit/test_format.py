@@ -20,9 +20,9 @@ from authorizerd.acl.model import Acl, Question
 from authorizerd.actors.audit_log import AuditEvent
 from authorizerd.config.values import AuditFormat
 from authorizerd.daemon.audit.format import AuditFormatter, format_json, format_kafka
-from authorizerd.replay.events.event import Event
-from authorizerd.replay.events.json_line import parse_json_line
-from authorizerd.replay.events.kafka_line import parse_kafka_line
+from authorizerd.replay.ingest.parse.event import Event
+from authorizerd.replay.ingest.parse.json_line import parse_json_line
+from authorizerd.replay.ingest.parse.kafka_line import parse_kafka_line
 
 TIME_S = 1_795_278_585.2139
 

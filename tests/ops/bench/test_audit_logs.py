@@ -10,8 +10,8 @@ from pathlib import Path
 from authorizerd.acl.builder import build
 from authorizerd.acl.decision import AuthorizerSettings, authorize
 from authorizerd.acl.model import Operation, ResourceType
-from authorizerd.replay.events.event import Event
-from authorizerd.replay.events.kafka_line import parse_kafka_line
+from authorizerd.replay.ingest.parse.event import Event
+from authorizerd.replay.ingest.parse.kafka_line import parse_kafka_line
 from ops.bench.audit_logs import audit_lines, write_audit_log
 from ops.bench.sets import kind
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from authorizerd.replay.submission.errors import SubmissionError
-from authorizerd.replay.submission.java import find_java
+from authorizerd.replay.submit.errors import SubmissionError
+from authorizerd.replay.submit.java import find_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,7 +44,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         find_java(os.environ)
     except SubmissionError as error:
         pytest.skip(str(error))
-    from authorizerd.replay.jobs.session import session_builder
+    from authorizerd.replay.spark.session import session_builder
 
     folder = tmp_path_factory.mktemp("spark")
     logging = folder / "log4j2.properties"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from authorizerd.replay.sources.reading import read_acl_source
+from authorizerd.replay.acls.reading import read_acl_source
 from ops.replay_demo.__main__ import FOLDER, main
 from ops.replay_demo.expectations import (
     ACLS,
@@ -18,7 +18,7 @@ from ops.replay_demo.expectations import (
     check_usage,
 )
 from ops.replay_demo.recording import SUPER_USER, client_times, unpack_recording, write_log
-from tests.ops.replay.jobs.recorded_events import START, Event, write_events
+from tests.ops.replay.recorded_events import START, Event, write_events
 from tests.ops.replay.report.examples import ingested, load, usage, whatif
 
 

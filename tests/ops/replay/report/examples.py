@@ -6,19 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from authorizerd.replay.evaluation.report import (
-    Changed,
-    Count,
-    Detail,
-    JudgedBy,
-    OperationCount,
-    PrincipalCount,
-    RecordedBaseline,
-    ResourceCount,
-    WhatIf,
-    encode_report,
-)
-from authorizerd.replay.events.ingested import Ingested, encode_ingested
+from authorizerd.replay.ingest.report import Ingested, encode_ingested
 from authorizerd.replay.load.histogram import Histogram
 from authorizerd.replay.load.report import (
     Death,
@@ -33,6 +21,18 @@ from authorizerd.replay.load.tally import Mismatch
 from authorizerd.replay.load.thresholds import Verdict
 from authorizerd.replay.plans import LoadPlan
 from authorizerd.replay.usage import report as usage_report
+from authorizerd.replay.whatif.report import (
+    Changed,
+    Count,
+    Detail,
+    JudgedBy,
+    OperationCount,
+    PrincipalCount,
+    RecordedBaseline,
+    ResourceCount,
+    WhatIf,
+    encode_report,
+)
 
 FIRST_AT, LAST_AT = "2026-11-16T06:00:00.000Z", "2026-11-16T07:00:00.000Z"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from authorizerd.replay.command_line import main
+from authorizerd.replay.cli import main
 from tests.ops.replay.report.elements import Elements
 from tests.ops.replay.report.examples import write_results
 

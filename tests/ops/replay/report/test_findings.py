@@ -7,13 +7,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from authorizerd.replay.evaluation.report import NOTHING_CHANGED, WhatIf
-from authorizerd.replay.events.ingested import Ingested
+from authorizerd.replay.ingest.report import Ingested
 from authorizerd.replay.load.report import LoadReport
 from authorizerd.replay.load.thresholds import Verdict
 from authorizerd.replay.report.findings import Finding, findings
 from authorizerd.replay.report.results import Results
 from authorizerd.replay.usage.report import Count, UsageReport
+from authorizerd.replay.whatif.report import NOTHING_CHANGED, WhatIf
 from tests.ops.replay.report.examples import (
     NOT_EVALUATED,
     dry_run,

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from authorizerd.replay.evaluation.report import shown
 from authorizerd.replay.report.markup import Markup, code_element, element, joined
+from authorizerd.replay.whatif.report import shown
 from tests.ops.replay.report.elements import Elements
 
 HOSTILE = st.one_of(

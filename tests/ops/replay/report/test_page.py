@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from authorizerd.replay.evaluation.report import NOTHING_CHANGED, OperationCount, shown
 from authorizerd.replay.report.findings import findings
 from authorizerd.replay.report.page import page
 from authorizerd.replay.report.results import Results, read_results
 from authorizerd.replay.report.wording import NAME_MAX
+from authorizerd.replay.whatif.report import NOTHING_CHANGED, OperationCount, shown
 from tests.ops.replay.report.elements import Elements
 from tests.ops.replay.report.examples import (
     changed,

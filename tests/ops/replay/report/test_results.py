@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from authorizerd.replay.evaluation.report import encode_report
 from authorizerd.replay.report.errors import ReportError
 from authorizerd.replay.report.results import decode_whatif, read_results
+from authorizerd.replay.whatif.report import encode_report
 from tests.ops.replay.report.examples import ingested, judged_by, load, usage, whatif, write_results
 
 DEEP = b'{"baseline": {"x": ' + b"[" * 100_000 + b"]" * 100_000 + b"}}"

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import pyarrow as pa
 
 from authorizerd.acl.model import Operation, ResourceType
-from authorizerd.replay.events.ingested import Ingested
+from authorizerd.replay.ingest.report import Ingested
 from authorizerd.replay.usage.rows import RecordedTuple
 from authorizerd.replay.usage.window import time_text
 from tests.oracles.usage import Recorded

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from authorizerd.acl.model import Acl, Operation, ResourceType
 from authorizerd.replay.acl_set import AclSet, DatedAcl, digest_of
-from authorizerd.replay.sources.document import read_document
+from authorizerd.replay.acls.document import read_document
 from authorizerd.replay.usage.report import (
     Count,
     NamedAcl,

@@ -1,0 +1,1 @@
+"""Read sets of ACLs, once, where the command is run."""

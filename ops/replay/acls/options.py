@@ -1,0 +1,51 @@
+"""The options that name sets of ACLs, and the reading of what they name.
+
+**Invariant:** a source is read once, here. A job never sees where ACLs came from, only what they
+are.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from authorizerd.replay.acl_set import AclSet
+from authorizerd.replay.acls.reading import read_acl_source
+
+
+def add_acl_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--acls",
+        required=True,
+        metavar="SOURCE",
+        help="a log directory, a .checkpoint file, kafka-acls --list output, a YAML or JSON"
+        " file, or kafka://HOST:PORT",
+    )
+    parser.add_argument(
+        "--as-of", metavar="TIME|OFFSET", help="use the ACLs of a log directory at that time"
+    )
+    parser.add_argument(
+        "--super-users", default="", metavar="A;B", help="same as super.users: Type:name;Type:name"
+    )
+    parser.add_argument("--allow-everyone-if-no-acl-found", action="store_true")
+    parser.add_argument(
+        "--command-config",
+        type=Path,
+        metavar="FILE",
+        help="client settings for kafka:// sources",
+    )
+
+
+def acl_set_of(parsed: argparse.Namespace, source: str, as_of: str | None) -> AclSet:
+    """Return the ACLs of ``source`` under the settings that the options give.
+
+    Raises:
+        AclSourceError: it gives none.
+    """
+    return read_acl_source(
+        source,
+        as_of=as_of,
+        super_users=tuple(filter(None, map(str.strip, parsed.super_users.split(";")))),
+        allow_everyone_if_no_acl_found=parsed.allow_everyone_if_no_acl_found,
+        command_config=parsed.command_config,
+    )

@@ -1,0 +1,135 @@
+"""One way in to every source of ACLs: a log, a checkpoint, a listing, a document, a live server.
+
+**Invariant:** a source gives all of its ACLs or an ``AclSourceError``; never some of them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+from authorizerd.acl.model import Acl
+from authorizerd.image.errors import ChangeError
+from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
+from authorizerd.metadata.errors import MetadataLogError
+from authorizerd.replay.acl_set import AclSet, DatedAcl, digest_of
+from authorizerd.replay.acls.as_of import AsOf, parse_as_of
+from authorizerd.replay.acls.document import PARSERS, DocumentError, read_document
+from authorizerd.replay.acls.errors import AclSourceError
+from authorizerd.replay.acls.listing import ListingError, read_listing
+from authorizerd.replay.acls.live import SCHEME, ListingFailedError, list_acls
+from authorizerd.replay.acls.log import (
+    LogState,
+    OutOfReachError,
+    in_order,
+    read_checkpoint,
+    read_log,
+)
+
+_CHECKPOINT_SUFFIX = ".checkpoint"
+
+
+def read_acl_source(
+    source: str,
+    *,
+    as_of: str | None = None,
+    super_users: Iterable[str] = (),
+    allow_everyone_if_no_acl_found: bool = False,
+    command_config: Path | None = None,
+) -> AclSet:
+    """Return the ACLs of ``source``, to be judged under the settings given; blocks.
+
+    Args:
+        source: a log directory (that holds ``__cluster_metadata-0``, or is it), a ``.checkpoint``,
+            ``.yaml``, ``.yml`` or ``.json`` file, ``kafka://HOST:PORT``, or any other file: what
+            kafka-acls --list printed.
+        as_of: the moment of a log that is meant (``parse_as_of``); None: its end.
+        super_users: principals, each ``Type:name``.
+        command_config: for ``kafka://``: the connection's properties.
+
+    Raises:
+        AclSourceError: there is no such source, it cannot be believed, or not at ``as_of``.
+    """
+    state = _read(source, _moment(source, as_of), command_config)
+    return AclSet(
+        source=source,
+        acls=state.acls,
+        digest=digest_of(dated.acl for dated in state.acls),
+        offset=None if state.offset < 0 else state.offset,
+        stamped_ms=state.stamped_ms,
+        super_users=tuple(sorted(set(super_users))),
+        allow_everyone_if_no_acl_found=allow_everyone_if_no_acl_found,
+    )
+
+
+def _moment(source: str, as_of: str | None) -> AsOf | None:
+    if as_of is None:
+        return None
+    try:
+        return parse_as_of(as_of)
+    except ValueError as error:
+        raise AclSourceError(source, str(error), "as of") from error
+
+
+def _read(source: str, as_of: AsOf | None, command_config: Path | None) -> LogState:
+    path = Path(source).absolute()
+    if not source.startswith(SCHEME) and path.is_dir():
+        return _of_log(source, path, as_of)
+    if as_of is not None:
+        raise AclSourceError(source, "only the directory of a log tells what was, as of a moment")
+    if source.startswith(SCHEME):
+        try:
+            listing = list_acls(source, command_config)
+        except ListingFailedError as error:
+            raise AclSourceError(source, str(error)) from error
+        return _of_listing(source, listing)
+    if path.name.endswith(_CHECKPOINT_SUFFIX):
+        try:
+            return read_checkpoint(path)
+        except (MetadataLogError, ChangeError, OSError) as error:
+            raise AclSourceError(source, str(error)) from error
+    text = _text(source, path)
+    if path.suffix.lower() in PARSERS:
+        return _of_document(source, text, path.suffix.lower())
+    return _of_listing(source, text)
+
+
+def _of_log(source: str, path: Path, as_of: AsOf | None) -> LogState:
+    log_dir = path
+    if not (path / METADATA_TOPIC_DIRECTORY).is_dir() and path.name == METADATA_TOPIC_DIRECTORY:
+        log_dir = path.parent
+    try:
+        return read_log(log_dir, as_of, now_ms=time.time_ns() // 1_000_000)
+    except OutOfReachError as error:
+        raise AclSourceError(source, str(error), "as of") from error
+    except (MetadataLogError, ChangeError, OSError) as error:
+        raise AclSourceError(source, str(error)) from error
+
+
+def _text(source: str, path: Path) -> str:
+    try:
+        return path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise AclSourceError(source, error.strerror or str(error)) from error
+    except UnicodeDecodeError as error:
+        raise AclSourceError(source, "not valid UTF-8", f"byte {error.start}") from error
+
+
+def _of_listing(source: str, text: str) -> LogState:
+    try:
+        return _undated(read_listing(text))
+    except ListingError as error:
+        raise AclSourceError(source, error.reason, f"line {error.line}") from error
+
+
+def _of_document(source: str, text: str, suffix: str) -> LogState:
+    try:
+        return _undated(read_document(PARSERS[suffix](text)))
+    except DocumentError as error:
+        raise AclSourceError(source, error.reason, error.place) from error
+
+
+def _undated(acls: Iterable[Acl]) -> LogState:
+    """Return ACLs of which nothing but themselves is known; -1 stands for no offset."""
+    return LogState(in_order(DatedAcl(acl) for acl in dict.fromkeys(acls)), -1, None)

@@ -1,1 +1,0 @@
-"""Parse the arguments of ``authorizerd replay`` into a plan for a job and for Spark."""

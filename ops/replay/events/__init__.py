@@ -1,1 +1,0 @@
-"""Read recorded events: requests that an authorizer decided, from any supported log."""

@@ -1,0 +1,1 @@
+"""``replay ingest``: read audit logs into events."""

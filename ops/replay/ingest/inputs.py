@@ -1,0 +1,137 @@
+"""Which files an ingest reads, and how each of them is packed.
+
+**Invariant:** an input that matches nothing, or holds what cannot be read, is an error that names
+it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+import msgspec
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import SparkSession
+
+from authorizerd.replay.ingest.ingested_events import read_accepted
+from authorizerd.replay.ingest.parse import archives
+from authorizerd.replay.spark.errors import JobError
+from authorizerd.replay.spark.files import qualified
+
+_FOREIGN: Final = (
+    ".tar",
+    ".tgz",
+    ".tar.gz",
+    ".tar.xz",
+    ".tar.zst",
+    ".zip",
+    ".7z",
+    ".lz4",
+    ".snappy",
+)
+_PLACE: Final = re.compile(r"(?s)[^:/]+:(?://([^:/]*)[^/]*)?(/.*)")
+
+
+class Inputs(msgspec.Struct, frozen=True, kw_only=True):
+    """URIs of files, by the way they are read; each in order."""
+
+    plain: tuple[str, ...]
+    packed: tuple[str, ...]
+    parquet: tuple[str, ...]
+
+
+def find_inputs(spark: SparkSession, inputs: tuple[str, ...]) -> Inputs:
+    """Return the files that paths, directories, globs and URIs stand for.
+
+    Raises:
+        JobError: one of them stands for none, or for a file that cannot be read.
+        OSError: the ``ingest.json`` of an earlier ingest cannot be read.
+    """
+    found: dict[str, str] = {}  # in order, and once each
+    for text in inputs:
+        try:
+            uris = sorted(_files(spark, text))
+        except Py4JJavaError as error:
+            reason = str(error.java_exception.getMessage()).partition("\n")[0]
+            raise JobError(f"{text}: {reason}") from error
+        if not uris:
+            raise JobError(
+                f"{text}: no file is there (names that begin with _ or . are passed over)"
+            )
+        found |= {uri: _kind(uri) for uri in uris}
+    kinds = {
+        kind: tuple(uri for uri, of_kind in found.items() if of_kind == kind)
+        for kind in ("plain", "packed", "parquet")
+    }
+    return Inputs(**kinds)
+
+
+def check_apart(spark: SparkSession, inputs: Inputs, out: str) -> None:
+    """Check that what is read is not what is written.
+
+    Raises:
+        JobError: a file lies in the directory of results, which replaces what is in it.
+    """
+    out_host, folder = _place(qualified(spark, out))
+    for uri in (*inputs.plain, *inputs.packed, *inputs.parquet):
+        host, path = _place(uri)
+        if host == out_host and path.startswith(f"{folder.rstrip('/')}/"):
+            raise JobError(f"{uri}: lies in --out {out}, whose results are written anew")
+
+
+def literal_glob(uri: str) -> str:
+    """Return a glob that stands for ``uri`` alone: Spark takes every path for a glob."""
+    return re.sub(r"([\\*?\[\]{}])", r"\\\1", uri)
+
+
+def _place(uri: str) -> tuple[str, str]:
+    """Return host and path: one place may be named with a port and without, by s3 and by s3a."""
+    found = _PLACE.fullmatch(uri)
+    assert found is not None, "a file system names its files in full"
+    return found[1] or "", found[2]
+
+
+def _kind(uri: str) -> str:
+    name = uri.lower()
+    if name.endswith(_FOREIGN):
+        raise JobError(f"{uri}: not read; unpack it first")
+    if name.endswith(".parquet"):
+        return "parquet"
+    return "packed" if name.endswith(archives.SUFFIXES) else "plain"
+
+
+def _files(spark: SparkSession, text: str) -> Iterator[str]:
+    java: Any = spark.sparkContext._jvm
+    path = java.org.apache.hadoop.fs.Path(text)
+    system = path.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())
+    statuses = [system.getFileStatus(path)] if system.exists(path) else system.globStatus(path)
+    for status in statuses or ():
+        if status.isDirectory():
+            yield from _files_below(spark, system, status.getPath())
+        elif not _is_hidden(status.getPath()):
+            yield status.getPath().toString()
+
+
+def _files_below(spark: SparkSession, system: Any, folder: Any) -> Iterator[str]:  # noqa: ANN401 - Java's
+    """Yield a directory's files, except hidden ones; of an earlier ingest, yield its events."""
+    java: Any = spark.sparkContext._jvm
+    if system.exists(java.org.apache.hadoop.fs.Path(folder, "ingest.json")):
+        read_accepted(spark, folder.toString(), option="--input")
+        folder = java.org.apache.hadoop.fs.Path(folder, "events")
+    elif system.exists(java.org.apache.hadoop.fs.Path(folder, "set_aside/_SUCCESS")):
+        raise JobError(f"{folder.toString()}: an ingest that did not finish: no ingest.json")
+    for status in system.listStatus(folder):
+        path = status.getPath()
+        if _is_hidden(path):
+            continue
+        if status.isFile():
+            yield path.toString()
+        else:
+            yield from _files_below(spark, system, path)
+
+
+def _is_hidden(path: Any) -> bool:  # noqa: ANN401 - Java's
+    """Return True if Spark would silently skip the file."""
+    name: str = path.getName()
+    return name.startswith(("_", ".")) or name.endswith("._COPYING_")

@@ -1,0 +1,224 @@
+"""``replay ingest``: recorded decisions out of audit logs, as Parquet that the other jobs read.
+
+**Invariant:** every line is an event, blank, or set aside with its reason; where too many were set
+aside the result says so, and later jobs refuse it. ``ingest.json`` is written last: without it
+there is no ingest.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Final
+
+import msgspec
+from pyarrow import RecordBatch
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql import functions as sql
+
+from authorizerd.replay.ingest.inputs import check_apart, find_inputs
+from authorizerd.replay.ingest.parse.event import Reason
+from authorizerd.replay.ingest.parse.line import LineFormat
+from authorizerd.replay.ingest.parse.times import zone_of
+from authorizerd.replay.ingest.report import Ingested, encode_ingested
+from authorizerd.replay.ingest.sources import read_rows
+from authorizerd.replay.ingest.tuples import SUMS, TUPLE, sum_events
+from authorizerd.replay.messages import EXIT_DONE, EXIT_FAULT
+from authorizerd.replay.plans import IngestPlan
+from authorizerd.replay.spark.arrow_map import map_in_arrow
+from authorizerd.replay.spark.errors import JobError
+from authorizerd.replay.spark.files import write_text
+
+EVENTS_SCHEMA: Final = (
+    "at timestamp, allowed boolean, principal string, host string, operation string, "
+    "resource_type string, resource_name string, pattern_type string, request string, "
+    "reference_count int, rule string, level string, file string, sequence long"
+)
+_SETTINGS: Final = {
+    # Of lines as long as lines may be, a batch would otherwise take gigabytes.
+    "spark.sql.execution.arrow.maxBytesPerBatch": "16m",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+    # Days are written side by side: sorting by day would cost more than parsing.
+    "spark.sql.maxConcurrentOutputFileWriters": "64",
+}
+_WRITING: Final = {
+    # Rules are long, and too many for a dictionary, which would be given up half way.
+    "parquet.enable.dictionary#rule": "false",
+    # A task that sums a file up holds it whole.
+    "maxRecordsPerFile": "500000",
+    # A cluster may keep the days of an earlier ingest that this one has not.
+    "partitionOverwriteMode": "static",
+}
+
+
+class _Read(msgspec.Struct, frozen=True):
+    lines: int = 0
+    blank_lines: int = 0
+    set_aside: int = 0
+
+
+def run(spark: SparkSession, plan: IngestPlan) -> int:
+    """Read what the plan names, and write events, tuples, what was set aside, and the figures.
+
+    Returns 0, or 1 where the result is not accepted; standard error says why.
+
+    Raises:
+        JobError: an input is not there, or not to be read.
+    """
+    with _settings(spark):
+        ingested = _ingest(spark, plan)
+    print(
+        f"{ingested.events} events ({ingested.allowed_events} allowed, {ingested.denied_events} "
+        f"denied) and {ingested.tuples} tuples of {ingested.lines} lines; {_set_aside(ingested)}"
+    )
+    if Reason.BROKEN_ARCHIVE in ingested.reasons:
+        print(f"an archive is broken: see {plan.out}/set_aside", file=sys.stderr)
+    if not ingested.accepted:
+        print(
+            f"not accepted: {_set_aside(ingested)} of {ingested.lines} lines, more than the "
+            f"{plan.bad_ratio_max:g} of them allowed; see {plan.out}/set_aside",
+            file=sys.stderr,
+        )
+        return EXIT_FAULT
+    return EXIT_DONE
+
+
+def _set_aside(ingested: Ingested) -> str:
+    reasons = ", ".join(f"{reason} {count}" for reason, count in ingested.reasons.items())
+    return f"{ingested.set_aside} set aside" + (f" ({reasons})" if reasons else "")
+
+
+@contextmanager
+def _settings(spark: SparkSession) -> Iterator[None]:
+    before = {key: spark.conf.get(key) for key in _SETTINGS}
+    for key, value in _SETTINGS.items():
+        spark.conf.set(key, value)
+    try:
+        yield
+    finally:
+        for key, earlier in before.items():
+            spark.conf.set(key, str(earlier))
+
+
+def _ingest(spark: SparkSession, plan: IngestPlan) -> Ingested:
+    try:
+        zone_of(plan.time_zone)
+    except ValueError as error:
+        raise JobError(str(error)) from error
+    inputs = find_inputs(spark, plan.inputs)
+    check_apart(spark, inputs, plan.out)
+    line_format = msgspec.convert(plan.format, LineFormat)
+    read = _write_rows(read_rows(spark, inputs, line_format, plan.time_zone), plan.out)
+    if read.lines == read.blank_lines + read.set_aside:
+        _write_no_events(spark, plan.out)
+    ingested = _figures(spark, plan, read)
+    write_text(spark, f"{plan.out}/ingest.json", encode_ingested(ingested))
+    return ingested
+
+
+def _write_rows(rows: DataFrame, out: str) -> _Read:
+    """Write events in one pass; what was set aside, which is rarely anything, in another."""
+    reason = sql.col("reason")
+    observation = Observation("read")
+    counted = rows.observe(
+        observation,
+        sql.count(sql.lit(1)).alias("lines"),
+        sql.count_if(reason == "").alias("blank_lines"),
+        sql.count_if(reason != "").alias("set_aside"),
+    )
+    columns = [column.split()[0] for column in EVENTS_SCHEMA.split(", ")]
+    events = counted.where(reason.isNull()).select(*columns, "day")
+    writer = events.write.mode("overwrite").options(**_WRITING).partitionBy("day")
+    writer.parquet(f"{out}/events")
+    read = msgspec.convert(observation.get, _Read)
+    set_aside = rows.where(reason != "") if read.set_aside else rows.limit(0)
+    line = sql.make_valid_utf8("line").alias("line")
+    set_aside.select(line, "reason", "file").write.mode("overwrite").parquet(f"{out}/set_aside")
+    return read
+
+
+def _write_no_events(spark: SparkSession, out: str) -> None:
+    """Write files without rows: of a directory without files nothing could be read, no schema."""
+    events = spark.createDataFrame([], EVENTS_SCHEMA).coalesce(1)
+    events.write.mode("overwrite").parquet(f"{out}/events/day=1970-01-01")
+
+
+def _figures(spark: SparkSession, plan: IngestPlan, read: _Read) -> Ingested:
+    events = spark.read.parquet(f"{plan.out}/events")
+    _tuples(spark, f"{plan.out}/events").write.mode("overwrite").parquet(f"{plan.out}/tuples")
+    total = (
+        spark.read.parquet(f"{plan.out}/tuples")
+        .agg(
+            sql.count(sql.lit(1)),
+            sql.coalesce(sql.sum("allowed_events"), sql.lit(0)),
+            sql.coalesce(sql.sum("denied_events"), sql.lit(0)),
+            sql.unix_millis(sql.min(sql.least("allowed_first_at", "denied_first_at"))),
+            sql.unix_millis(sql.max(sql.greatest("allowed_last_at", "denied_last_at"))),
+        )
+        .first()
+    )
+    assert total is not None  # an aggregate of nothing is a row
+    tuple_count, allowed, denied, first_ms, last_ms = total
+    set_aside = spark.read.parquet(f"{plan.out}/set_aside")
+    return Ingested(
+        accepted=read.set_aside <= plan.bad_ratio_max * read.lines,
+        lines=read.lines,
+        blank_lines=read.blank_lines,
+        events=allowed + denied,
+        set_aside=read.set_aside,
+        reasons=_counts(set_aside, "reason") if read.set_aside else {},
+        allowed_events=allowed,
+        denied_events=denied,
+        tuples=tuple_count,
+        first_at=_iso(first_ms),
+        last_at=_iso(last_ms),
+        time_zone=plan.time_zone,
+        inputs=plan.inputs,
+        levels=_counts(events, "level"),
+    )
+
+
+def _tuples(spark: SparkSession, events: str) -> DataFrame:
+    """Return each tuple with the figures of its allowed and of its denied events."""
+    files = spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(events)
+    parts = map_in_arrow(files.select("content"), _sum_files, SUMS)
+    allowed = sql.col("allowed")
+    return (
+        parts.repartition(*TUPLE)
+        .groupBy(*TUPLE)
+        .agg(*_verdict_figures("allowed", allowed), *_verdict_figures("denied", ~allowed))
+    )
+
+
+def _sum_files(batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
+    for batch in batches:
+        for content in batch["content"]:
+            for sums in sum_events(content.as_buffer()):
+                yield from sums.to_batches()
+
+
+def _verdict_figures(verdict: str, is_verdict: Column) -> Iterator[Column]:
+    """Yield columns of ``verdict``; of last events in one millisecond the greatest rule is kept."""
+    last = sql.when(is_verdict, sql.struct("last_at", "rule"))
+    for name, value in (
+        ("events", sql.coalesce(sql.sum(sql.when(is_verdict, sql.col("events"))), sql.lit(0))),
+        ("first_at", sql.min(sql.when(is_verdict, sql.col("first_at")))),
+        ("last_at", sql.max(sql.when(is_verdict, sql.col("last_at")))),
+        ("rule", sql.max_by("rule", last)),
+    ):
+        yield value.alias(f"{verdict}_{name}")
+
+
+def _counts(rows: DataFrame, column: str) -> dict[str, int]:
+    """Return how many rows there are of each value, the most frequent first."""
+    counted = rows.groupBy(column).agg(sql.count(sql.lit(1)).alias("n"))
+    return {row[0]: row[1] for row in counted.orderBy(sql.desc("n"), column).collect()}
+
+
+def _iso(at_ms: int | None) -> str | None:
+    if at_ms is None:
+        return None
+    moment = datetime.fromtimestamp(at_ms // 1000, UTC).replace(microsecond=at_ms % 1000 * 1000)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,1 @@
+"""Parse log lines into events. Needs no Spark."""

@@ -1,0 +1,160 @@
+"""Lines in Arrow's arrays to columns of events: a log repeats itself, so what repeats is read once.
+
+**Invariant:** of each line the columns say what ``parse_line`` says. A plain beginning (the
+broker's time and a level, a container's stamp before them) holds no marker, and no other time that
+counts: lines that differ in that alone are one event at several instants. It is read once, and each
+line's own time is put in its place.
+"""
+
+from __future__ import annotations
+
+from datetime import tzinfo
+from typing import Any, Final
+
+import msgspec
+import pyarrow
+import pyarrow.compute as compute
+
+from authorizerd.replay.ingest.parse.event import LINE_BYTES_MAX, Event, Reason
+from authorizerd.replay.ingest.parse.kafka_line import PRINCIPAL
+from authorizerd.replay.ingest.parse.line import LineFormat, parse_line
+from authorizerd.replay.ingest.parse.plain_lines import ONE_TIME, are_plain, read_plain
+from authorizerd.replay.ingest.parse.times import LEVELS, Head
+
+SCHEMA: Final = pyarrow.schema(
+    {
+        "line": pyarrow.binary(),  # null for an event
+        "reason": pyarrow.string(),  # null for an event, empty for a blank line
+        "day": pyarrow.date32(),  # of UTC
+        "at": pyarrow.timestamp("us", "UTC"),
+        "allowed": pyarrow.bool_(),
+        "principal": pyarrow.string(),
+        "host": pyarrow.string(),
+        "operation": pyarrow.string(),
+        "resource_type": pyarrow.string(),
+        "resource_name": pyarrow.string(),
+        "pattern_type": pyarrow.string(),
+        "request": pyarrow.string(),
+        "reference_count": pyarrow.int32(),
+        "rule": pyarrow.string(),
+        "level": pyarrow.string(),
+    }
+)
+_FIELDS: Final = SCHEMA.names[SCHEMA.get_field_index("allowed") :]
+_READ: Final = pyarrow.schema(
+    [
+        pyarrow.field("at_ms", pyarrow.int64()),
+        *map(SCHEMA.field, _FIELDS),
+        SCHEMA.field("reason"),
+    ]
+)
+
+_TIMED: Final = (
+    r"(?s)^(?:[0-9T:.Z+-]+ (?:stdout|stderr) F )?"
+    r"\[?(?P<second>2[0-9]{3}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}),(?P<ms>[0-9]{3})\]? "
+    rf"(?P<rest>(?:{'|'.join(LEVELS)}) {PRINCIPAL}.*)$"
+)
+# So long may a line be whose time is replaced: the longer is not too long for the parser either.
+_LENGTH_MAX: Final = LINE_BYTES_MAX - len(ONE_TIME)
+_NO_VALUES: Final = (None,) * len(Event.__struct_fields__)
+
+_Row = tuple[Any, ...]
+
+
+class EventReader:
+    """Reads lines; ``zone`` is that of a time without one."""
+
+    def __init__(self, zone: tzinfo, line_format: LineFormat) -> None:
+        self._zone = zone
+        self._line_format: LineFormat = line_format
+
+    def read(self, lines: pyarrow.BinaryArray) -> pyarrow.RecordBatch:
+        """Return the columns of ``SCHEMA``; other lines have only ``line`` and ``reason``."""
+        timed = compute.extract_regex(lines, _TIMED)
+        is_long = compute.greater(compute.binary_length(lines), _LENGTH_MAX)
+        second = compute.if_else(is_long, None, compute.struct_field(timed, "second"))
+        second_ms, beginning = self._seconds(second)
+        # Null where the line is long, its beginning not plain, or no time: it is read as it is.
+        as_of_one_time = compute.binary_join_element_wise(
+            beginning, compute.struct_field(timed, "rest"), b""
+        )
+        texts = compute.coalesce(as_of_one_time, lines).dictionary_encode()
+        read = self._read_each(texts.dictionary).take(texts.indices)
+        ms = compute.struct_field(timed, "ms").cast("string").cast("int64")
+        is_event = read["reason"].is_null()
+        at_ms = compute.coalesce(compute.add(second_ms, ms), read["at_ms"])
+        at_us = compute.if_else(is_event, compute.multiply(at_ms, 1000), None)
+        at = at_us.cast(SCHEMA.field("at").type)
+        return pyarrow.record_batch(
+            [
+                compute.if_else(is_event, None, lines),
+                read["reason"],
+                at.cast(SCHEMA.field("day").type),
+                at,
+                *map(read.column, _FIELDS),
+            ],
+            schema=SCHEMA,
+        )
+
+    def _seconds(
+        self, seconds: pyarrow.BinaryArray
+    ) -> tuple[pyarrow.Int64Array, pyarrow.BinaryArray]:
+        """Return when each begins, and the one time that stands for it; null for no time."""
+        texts = seconds.dictionary_encode()
+        begin_ms = list(map(self._ms, texts.dictionary.to_pylist()))
+        beginnings = [None if ms is None else ONE_TIME for ms in begin_ms]
+        return (
+            pyarrow.array(begin_ms, pyarrow.int64()).take(texts.indices),
+            pyarrow.array(beginnings, pyarrow.binary()).take(texts.indices),
+        )
+
+    def _ms(self, second: bytes) -> int | None:
+        return Head(second.decode(), "", "").at_ms(self._zone)
+
+    def _read_each(self, lines: pyarrow.BinaryArray) -> pyarrow.RecordBatch:
+        """Return the columns of ``_READ``; plain lines have no time."""
+        if self._line_format == "json":
+            return self._parsed(lines)
+        is_plain = are_plain(lines)
+        plain, other = lines.filter(is_plain), lines.filter(compute.invert(is_plain))
+        read = pyarrow.concat_batches([_read_plain(plain), self._parsed(other)])
+        if not len(other):
+            return read
+        places = compute.if_else(
+            is_plain,
+            compute.cumulative_sum(is_plain.cast(pyarrow.int64()), start=-1),
+            compute.cumulative_sum(
+                compute.invert(is_plain).cast(pyarrow.int64()), start=len(plain) - 1
+            ),
+        )
+        return read.take(places)
+
+    def _parsed(self, lines: pyarrow.BinaryArray) -> pyarrow.RecordBatch:
+        rows = list(map(self._row, lines.to_pylist()))
+        columns = zip(*rows, strict=True) if rows else [()] * len(_READ)
+        return pyarrow.record_batch(
+            [
+                pyarrow.array(column, field.type)
+                for column, field in zip(columns, _READ, strict=True)
+            ],
+            schema=_READ,
+        )
+
+    def _row(self, line: bytes) -> _Row:
+        parsed = parse_line(line, self._zone, self._line_format)
+        if isinstance(parsed, Event):
+            return (*msgspec.structs.astuple(parsed), None)
+        return (*_NO_VALUES, parsed or "")
+
+
+def set_aside(line: bytes, reason: Reason) -> pyarrow.RecordBatch:
+    """Return the columns of a line that is not to be read at all."""
+    return pyarrow.RecordBatch.from_pylist([{"line": line, "reason": reason}], SCHEMA)
+
+
+def _read_plain(lines: pyarrow.BinaryArray) -> pyarrow.RecordBatch:
+    read = read_plain(lines)
+    return pyarrow.record_batch(
+        [read.get(field.name, pyarrow.nulls(len(lines), field.type)) for field in _READ],
+        schema=_READ,
+    )

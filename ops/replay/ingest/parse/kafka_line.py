@@ -1,0 +1,152 @@
+"""The audit line of Kafka's authorizers, in every layout that brokers and their containers write.
+
+**Invariant:** a line is read only if there is one way to read it. Principals, groups and client
+names are chosen by those who are judged, so a marker that stands anywhere but in its own place,
+once, makes the line ambiguous: no name can turn a recorded Denied into Allowed.
+
+Source: Kafka SimpleAclAuthorizer, AclAuthorizer and StandardAuthorizerData (buildAuditMessage).
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import tzinfo
+from functools import lru_cache
+from typing import Final
+
+from authorizerd.acl.letter_case import ascii_upper
+from authorizerd.replay.ingest.parse.event import (
+    SEPARATOR,
+    UNKNOWN_HOST,
+    UNKNOWN_LEVEL,
+    Event,
+    Reason,
+)
+from authorizerd.replay.ingest.parse.times import Head, find_head
+
+PRINCIPAL: Final = "Principal = "
+VERDICTS: Final = {" is Allowed ": True, " is Denied ": False}
+OPERATIONS: Final = (" operation = ", " Operation = ")  # since 3.2, and before
+HOST: Final = " from host = "
+RESOURCE: Final = " on resource = "
+REQUEST: Final = " for request = "
+COUNT: Final = " with resourceRefCount = "
+RULE: Final = " based on rule "
+SINGLE_MARKERS: Final = (PRINCIPAL, HOST, RESOURCE, REQUEST, COUNT, RULE)
+MARKERS: Final = (*VERDICTS, *OPERATIONS, *SINGLE_MARKERS)
+
+PATTERN_TYPES: Final = ("LITERAL", "PREFIXED", "ANY", "MATCH", "UNKNOWN")
+PARTIAL: Final = re.compile(r" (?:stdout|stderr) P ")  # CRI's tag of a piece that another follows
+_verdict: Final = re.compile(" is (Allowed|Denied) ")
+_WORD: Final = re.compile(r"[A-Za-z_]+")
+_NUMBER: Final = re.compile(r"([0-9]{1,9})(.*)", re.DOTALL)
+# log4j's %c, and Strimzi's %t behind it. Bounded, or a name of many such words would take for ever.
+TAIL: Final = r" \([A-Za-z0-9_.$-]{0,100}uthorizer[A-Za-z0-9_.$-]{0,100}\)(?: \[[^\[\]]{0,200}\])?"
+_tail: Final = re.compile(f"(?s)(.*){TAIL}")
+
+
+class _SetAsideError(Exception):
+    def __init__(self, reason: Reason) -> None:
+        self.reason = reason
+
+
+def parse_kafka_line(text: str, zone: tzinfo) -> Event | Reason:
+    """Return what an audit line says; ``zone`` is that of a time without one."""
+    if PRINCIPAL not in text or _verdict.search(text) is None:
+        return Reason.NO_DECISION
+    try:
+        return _parsed(text, zone)
+    except _SetAsideError as unreadable:
+        return unreadable.reason
+
+
+def stands_twice(text: str) -> bool:
+    """Return whether a marker is in ``text`` more than once; words of one meaning are one."""
+    one_meaning = (tuple(VERDICTS), OPERATIONS, *((marker,) for marker in SINGLE_MARKERS))
+    return any(sum(map(text.count, markers)) > 1 for markers in one_meaning)
+
+
+def _parsed(text: str, zone: tzinfo) -> Event:
+    before, rest = _cut(text, PRINCIPAL, text)
+    verdict = _verdict.search(rest)
+    # The blank after the verdict is the one before the operation.
+    if verdict is None or not rest.startswith(OPERATIONS, verdict.end() - 1):
+        raise _unread(text)
+    principal = rest[: verdict.start()]
+    operation, rest = _cut(rest[verdict.end() - 1 + len(OPERATIONS[0]) :], HOST, text)
+    host, rest = _cut(rest, RESOURCE, text)
+    resource_type, rest = _cut(rest, ":", text)
+    if not _WORD.fullmatch(operation) or not _WORD.fullmatch(resource_type):
+        raise _unread(text)
+    pattern_type, name, request, count, rule = _after_the_type(rest)
+    # A marker may share its blanks with the ones round the field.
+    fields = f" {SEPARATOR} ".join(("", before, principal, host, name, request, rule, ""))
+    if any(marker in fields for marker in MARKERS):
+        raise _SetAsideError(Reason.AMBIGUOUS)
+    head, at_ms = _moment(before, zone)
+    return Event(
+        at_ms=at_ms,
+        allowed=VERDICTS[verdict.group()],
+        principal=principal,
+        host=None if host == UNKNOWN_HOST else host,
+        operation=constant_name(operation),
+        resource_type=constant_name(resource_type),
+        resource_name=name,
+        pattern_type=pattern_type,
+        request=request if count else None,
+        reference_count=int(count) if count else None,
+        rule=rule or None,
+        level=head.level or UNKNOWN_LEVEL,
+    )
+
+
+@lru_cache(64)  # words are few, but come with every line
+def constant_name(word: str) -> str:
+    """Return ``TransactionalId`` as ``TRANSACTIONAL_ID``; what is in capitals stays as it is."""
+    return ascii_upper(re.sub(r"([a-z])([A-Z])", r"\1_\2", word))
+
+
+def _cut(text: str, marker: str, line: str) -> tuple[str, str]:
+    before, found, after = text.partition(marker)
+    if not found:
+        raise _unread(line)
+    return before, after
+
+
+def _unread(line: str) -> _SetAsideError:
+    return _SetAsideError(Reason.AMBIGUOUS if stands_twice(line) else Reason.UNKNOWN_LAYOUT)
+
+
+def _after_the_type(text: str) -> tuple[str, str, str, str, str]:
+    """Return pattern type, name, request, count and rule; the last three may be empty."""
+    pattern_type, colon, rest = text.partition(":")
+    if not colon or pattern_type not in PATTERN_TYPES:  # before 2.0 there was none
+        pattern_type, rest = "LITERAL", text
+    name, found_request, after = rest.partition(REQUEST)
+    request, found_count, after = after.partition(COUNT)
+    number = _NUMBER.fullmatch(after)
+    if found_request and found_count and number:
+        count, ending = number.groups()
+        if ending.startswith(RULE):
+            return pattern_type, name, request, count, _without_tail(ending[len(RULE) :])
+        if not _without_tail(ending):
+            return pattern_type, name, request, count, ""
+    return pattern_type, _without_tail(rest), "", "", ""
+
+
+def _without_tail(text: str) -> str:
+    found = _tail.fullmatch(text)
+    return found.group(1) if found else text
+
+
+@lru_cache(64)  # who reads lines that differ in their times alone asks of one time only
+def _moment(before: str, zone: tzinfo) -> tuple[Head, int]:
+    if PARTIAL.search(before):
+        raise _SetAsideError(Reason.PARTIAL_LINE)
+    head = find_head(before)
+    if head is None:
+        raise _SetAsideError(Reason.NO_TIME)
+    at_ms = head.at_ms(zone)
+    if at_ms is None:
+        raise _SetAsideError(Reason.BAD_TIME)
+    return head, at_ms

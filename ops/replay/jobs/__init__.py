@@ -1,1 +1,0 @@
-"""The Spark jobs. pyspark is imported here and nowhere else."""

@@ -1,0 +1,97 @@
+"""The job of ``replay load``: recorded questions sent to a live daemon, as they came or as told.
+
+**Invariant:** nothing is sent before the target was asked and the plan is whole. Whatever happens
+after the first question, ``load.json`` is written, and says whether the run may be believed.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import msgspec
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from authorizerd.replay.ingest.ingested_events import read_accepted
+from authorizerd.replay.load.checks import check_plan
+from authorizerd.replay.load.connection import probe
+from authorizerd.replay.load.frames import plan_hash
+from authorizerd.replay.load.planning import PlannedLoad, plan_load
+from authorizerd.replay.load.report import (
+    LoadReport,
+    LoadTerms,
+    encode_report,
+    exit_code,
+    plan_report,
+    with_results,
+)
+from authorizerd.replay.load.sending import check_cluster, send
+from authorizerd.replay.load.settings import LoadSettings
+from authorizerd.replay.load.summary import fault_lines, summary_lines
+from authorizerd.replay.load.surfaces import surface_of
+from authorizerd.replay.load.thresholds import parse_thresholds
+from authorizerd.replay.plans import LoadPlan
+from authorizerd.replay.spark.failures import one_line
+from authorizerd.replay.spark.files import write_text
+
+
+def run(spark: SparkSession, plan: LoadPlan) -> int:
+    """Write ``load.json``; return 0, 3 where a threshold failed, 1 where the run is not valid.
+
+    Raises:
+        JobError, LoadError: events, plan, target or cluster will not do; nothing was sent.
+        OSError: a file cannot be read or written.
+    """
+    check_plan(plan)
+    read_accepted(spark, plan.events)
+    if not plan.dry_run:
+        check_cluster(spark, plan.lanes)
+        probe(plan.target, surface_of(plan.surface, plan.target, plan.token))
+    planned = plan_load(spark, plan)
+    try:
+        report = _planned_report(plan, planned)
+        if not plan.dry_run:
+            report = _sent_report(spark, plan, planned, report)
+    finally:
+        planned.frames.unpersist()
+    write_text(spark, f"{plan.out}/load.json", encode_report(report))
+    for line in summary_lines(report):
+        print(line, flush=True)
+    for line in fault_lines(report):
+        print(line, file=sys.stderr)
+    return exit_code(report)
+
+
+def _sent_report(
+    spark: SparkSession, plan: LoadPlan, planned: PlannedLoad, report: LoadReport
+) -> LoadReport:
+    terms = LoadTerms(
+        warm_up_s=plan.warm_up_s,
+        send_lag_max_ms=plan.max_send_lag_ms,
+        thresholds=parse_thresholds(plan.fail_on),
+        listed_max=plan.mismatches_listed_max,
+    )
+    try:
+        return with_results(report, send(spark, plan, planned.frames), terms)
+    except (Py4JJavaError, PySparkException) as error:
+        reason = f"the sending stage failed, and what it had sent is not known: {one_line(error)}"
+        return msgspec.structs.replace(report, valid=False, invalid_reasons=[reason])
+
+
+def _planned_report(plan: LoadPlan, planned: PlannedLoad) -> LoadReport:
+    return LoadReport(
+        run_id=plan.run_id,
+        target=plan.target,
+        surface=plan.surface,
+        mode=plan.mode,
+        dry_run=plan.dry_run,
+        settings=LoadSettings.of(plan),
+        plan=plan_report(
+            planned.lanes,
+            hash=plan_hash(planned.lanes),
+            events=planned.events,
+            not_asked=planned.not_asked,
+            rounds=planned.rounds,
+        ),
+    )

@@ -1,0 +1,161 @@
+"""``replay load``: recorded questions sent to a live daemon."""
+
+from __future__ import annotations
+
+import argparse
+import uuid
+from pathlib import Path
+
+from authorizerd.replay.load.checks import MODES, check_plan
+from authorizerd.replay.load.errors import LoadError
+from authorizerd.replay.load.questions import SURFACES
+from authorizerd.replay.options import placed_input, placed_output
+from authorizerd.replay.plans import LoadPlan
+
+
+def add_load_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--events", required=True, metavar="DIR", help="output of ingest")
+    parser.add_argument(
+        "--target", required=True, metavar="HOST:PORT", help="address of the daemon, or unix:PATH"
+    )
+    parser.add_argument("--surface", choices=SURFACES, default="stream", help="%(default)s")
+    parser.add_argument("--token-file", metavar="FILE", help="file whose first line is the token")
+    _add_schedule(parser)
+    _add_connections(parser)
+    parser.add_argument(
+        "--max-send-lag",
+        type=float,
+        default=10.0,
+        metavar="MS",
+        help="maximum send lag at p99 of a valid run; default %(default)s",
+    )
+    parser.add_argument(
+        "--fail-on",
+        default="",
+        metavar="THRESHOLDS",
+        help="such as p99<5ms,mismatch=0,errors=0,dropped=0,rate>=1000; else exit code 3",
+    )
+    parser.add_argument("--dry-run", action="store_true", help="only plan; send nothing")
+
+
+def _add_schedule(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--mode",
+        choices=MODES,
+        default="open",
+        help="open: follow a schedule; closed: as fast as answers arrive",
+    )
+    paces = parser.add_mutually_exclusive_group()
+    paces.add_argument(
+        "--speed",
+        type=float,
+        default=1.0,
+        metavar="FACTOR",
+        help="speed relative to the recorded times",
+    )
+    paces.add_argument("--rate", type=float, metavar="N", help="questions per second instead")
+    parser.add_argument(
+        "--profile",
+        default="constant",
+        metavar="PROFILE",
+        help="or ramp:FROM:TO:SECONDS, or step:RATE:SECONDS,RATE:SECONDS",
+    )
+    parser.add_argument(
+        "--max-gap", type=float, metavar="SECONDS", help="shorten longer gaps to this"
+    )
+    parser.add_argument(
+        "--loop",
+        type=int,
+        default=1,
+        metavar="N",
+        help="repetitions of the record; 0: until --duration; default %(default)s",
+    )
+    parser.add_argument(
+        "--warmup", type=float, default=0.0, metavar="SECONDS", help="excluded from all figures"
+    )
+    parser.add_argument("--duration", type=float, metavar="SECONDS", help="after the warm-up")
+
+
+def _add_connections(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--lanes",
+        type=int,
+        default=1,
+        metavar="N",
+        help="connections, one task each; default %(default)s",
+    )
+    parser.add_argument(
+        "--batch",
+        type=int,
+        default=64,
+        metavar="N",
+        help="questions per frame; default %(default)s",
+    )
+    parser.add_argument(
+        "--depth", type=int, default=8, metavar="N", help="frames in flight; default %(default)s"
+    )
+    parser.add_argument(
+        "--start-margin",
+        type=float,
+        default=3.0,
+        metavar="SECONDS",
+        help="delay between all lanes being ready and their start; default %(default)s",
+    )
+
+
+def load_plan_of(parsed: argparse.Namespace, *, is_local: bool) -> LoadPlan:
+    """Return what the job is told.
+
+    An option's value that is of no use ends the command, as argparse's own errors do.
+
+    Raises:
+        PathError: the events are not there, or the output is.
+    """
+    if parsed.token_file is not None and parsed.only_print:
+        parsed.refuse("--print keeps the job's files, and no token is kept: leave out --token-file")
+    try:
+        plan = _plan(parsed, is_local=is_local)
+        check_plan(plan)
+    except LoadError as error:
+        parsed.refuse(str(error))
+        raise
+    return plan
+
+
+def _plan(parsed: argparse.Namespace, *, is_local: bool) -> LoadPlan:
+    return LoadPlan(
+        events=placed_input(parsed.events, is_local=is_local),
+        out=placed_output(parsed.out, is_local=is_local, overwrite=parsed.overwrite),
+        target=parsed.target,
+        run_id=uuid.uuid4().hex,
+        surface=parsed.surface,
+        mode=parsed.mode,
+        speed=parsed.speed,
+        rate=parsed.rate,
+        profile=parsed.profile,
+        lanes=parsed.lanes,
+        batch=parsed.batch,
+        depth=parsed.depth,
+        warm_up_s=parsed.warmup,
+        duration_s=parsed.duration,
+        max_gap_s=parsed.max_gap,
+        loop=parsed.loop,
+        start_margin_s=parsed.start_margin,
+        max_send_lag_ms=parsed.max_send_lag,
+        fail_on=parsed.fail_on,
+        token=_token(parsed.token_file),
+        dry_run=parsed.dry_run,
+        overwrite=parsed.overwrite,
+    )
+
+
+def _token(path: str | None) -> str | None:
+    if path is None:
+        return None
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise LoadError(f"--token-file: {path}: {error}") from error
+    if not lines:
+        raise LoadError(f"--token-file: {path}: empty")
+    return lines[0].strip()

@@ -1,0 +1,264 @@
+"""The planning stage of a load: recorded events made into frames, each with its time, by lane.
+
+**Invariant:** equal events and equal options give equal frames, however Spark shared out the work.
+The order is that of (at, sequence), over all files; each principal's questions keep it within its
+lane.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
+
+from authorizerd.replay.load.errors import LoadError
+from authorizerd.replay.load.frames import Frame, LaneDigest, LaneHash, TimedQuestion, frames_of
+from authorizerd.replay.load.ordering import Place, Stretch, places, stretches
+from authorizerd.replay.load.pacing import US_PER_S, Pacing, parse_profile
+from authorizerd.replay.load.questions import ENCODE_QUESTION, RecordedQuestion, reason_not_asked
+from authorizerd.replay.load.spread import PLACED_MAX, Spread
+from authorizerd.replay.plans import LoadPlan
+from authorizerd.replay.spark.arrow_map import map_in_arrow
+
+if TYPE_CHECKING:
+    Batches = Iterator[pa.RecordBatch]
+
+QUESTIONS_MAX: Final = 200_000_000
+ROWS_AT_ONCE: Final = 256
+"""Frames in an Arrow batch of the sending stage: one is read between two sends."""
+
+_FIELDS: Final = RecordedQuestion.__struct_fields__
+_QUESTIONS: Final = (
+    "at_ms bigint, reason string, principal string, allowed boolean, question binary"
+)
+_ENCODED: Final = pa.schema(
+    [
+        ("at_ms", pa.int64()),
+        ("reason", pa.string()),
+        ("principal", pa.string()),
+        ("allowed", pa.bool_()),
+        ("question", pa.binary()),
+    ]
+)
+_PLACED: Final = "lane int, number bigint, elapsed_ms bigint, allowed boolean, question binary"
+_FRAMES: Final = "lane int, number bigint, due_us bigint, body binary, recorded binary"
+_REMEMBERED: Final = 100_000
+_PARTS_EACH: Final = 4
+"""Parts for each task that runs at once."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedLoad:
+    """``frames`` are persisted: one partition a lane, in order. ``events`` are those asked."""
+
+    frames: DataFrame
+    lanes: list[LaneDigest]
+    events: int
+    not_asked: dict[str, int]
+    rounds: int
+
+
+def plan_load(spark: SparkSession, plan: LoadPlan) -> PlannedLoad:
+    """Make the frames; the caller must unpersist them.
+
+    Raises:
+        LoadError: there is nothing to ask, or too much.
+    """
+    events = spark.read.parquet(f"{plan.events}/events").select(
+        sql.unix_millis("at").alias("at_ms"), "sequence", "allowed", *_FIELDS
+    )
+    by_time = ("at_ms", "sequence")
+    in_order = events.repartitionByRange(_parts(spark), *by_time).sortWithinPartitions(*by_time)
+    encoded = map_in_arrow(in_order, partial(_encode, plan.surface), _QUESTIONS)
+    ordered = encoded.withColumn("part", sql.spark_partition_id()).persist()
+    try:
+        return _planned(plan, ordered)
+    finally:
+        ordered.unpersist()
+
+
+def _parts(spark: SparkSession) -> int:
+    """Return into how many parts the record is cut: Spark's own 200 are kept once persisted."""
+    wanted = int(spark.conf.get("spark.sql.shuffle.partitions") or _PARTS_EACH)
+    return min(wanted, _PARTS_EACH * spark.sparkContext.defaultParallelism)
+
+
+def _planned(plan: LoadPlan, ordered: DataFrame) -> PlannedLoad:
+    gap_max_ms = None if plan.max_gap_s is None else round(plan.max_gap_s * 1000)
+    asked = ordered.where(sql.col("reason").isNull())
+    rows = map_in_arrow(
+        asked.select("part", "at_ms"), partial(_stretches, gap_max_ms), "stretch binary"
+    ).collect()
+    layout = places([msgspec.json.decode(row.stretch, type=Stretch) for row in rows], gap_max_ms)
+    not_asked = {
+        row.reason: row["count"]
+        for row in ordered.where(sql.col("reason").isNotNull()).groupBy("reason").count().collect()
+    }
+    if not layout.events:
+        raise LoadError(f"events: {plan.events}: none that can be asked ({not_asked or 'empty'})")
+    pacing = Pacing(
+        events=layout.events,
+        period_ms=layout.period_ms,
+        speed=plan.speed,
+        segments=parse_profile(plan.profile, plan.rate),
+    )
+    rounds = plan.loop or pacing.rounds_for(plan.ends_s or 0)
+    if rounds * layout.events > QUESTIONS_MAX:
+        raise LoadError(f"{rounds} times {layout.events} questions; at most {QUESTIONS_MAX}")
+    frames = _frames(plan, asked, layout.places, gap_max_ms, pacing, rounds).persist()
+    try:
+        lanes = [
+            msgspec.json.decode(row.digest, type=LaneDigest)
+            for row in map_in_arrow(frames, _digest, "digest binary").collect()
+        ]
+        if not sum(lane.questions for lane in lanes):
+            raise LoadError("nothing is due within the duration")
+    except BaseException:
+        frames.unpersist()
+        raise
+    return PlannedLoad(
+        frames=frames, lanes=lanes, events=layout.events, not_asked=not_asked, rounds=rounds
+    )
+
+
+def _frames(
+    plan: LoadPlan,
+    asked: DataFrame,
+    by_part: dict[int, Place],
+    gap_max_ms: int | None,
+    pacing: Pacing,
+    rounds: int,
+) -> DataFrame:
+    counts = asked.groupBy("principal").count()
+    frequent = counts.orderBy(sql.desc("count"), "principal").limit(PLACED_MAX).collect()
+    spread = Spread([(row.principal, row["count"]) for row in frequent], plan.lanes)
+    placed = map_in_arrow(asked, partial(_place, spread, by_part, gap_max_ms), _PLACED)
+    if rounds > 1:
+        each_round = sql.explode(sql.sequence(sql.lit(0), sql.lit(rounds - 1)))
+        placed = placed.withColumn("round", each_round).select(
+            "lane",
+            (sql.col("round") * pacing.events + sql.col("number")).alias("number"),
+            *("elapsed_ms", "allowed", "question"),
+        )
+    in_lanes = placed.repartitionById(plan.lanes, sql.col("lane")).sortWithinPartitions("number")
+    return map_in_arrow(in_lanes, partial(_frame, plan, pacing), _FRAMES)
+
+
+def _encode(surface: str, batches: Batches) -> Batches:
+    @lru_cache(maxsize=_REMEMBERED)
+    def encoded(*fields: str | None) -> tuple[str | None, bytes | None]:
+        if any(
+            value is None for name, value in zip(_FIELDS, fields, strict=True) if name != "host"
+        ):
+            return "field without a value", None
+        question = RecordedQuestion(*fields)  # type: ignore[arg-type]
+        reason = reason_not_asked(question, surface)
+        return (reason, None) if reason else (None, ENCODE_QUESTION[surface](question))
+
+    for batch in batches:
+        questions = [
+            encoded(*fields)
+            for fields in zip(*(batch.column(name).to_pylist() for name in _FIELDS), strict=True)
+        ]
+        columns = [
+            batch.column("at_ms"),
+            pa.array([reason for reason, _ in questions], pa.string()),
+            batch.column("principal"),
+            batch.column("allowed"),
+            pa.array([question for _, question in questions], pa.binary()),
+        ]
+        yield pa.RecordBatch.from_arrays(columns, schema=_ENCODED)
+
+
+def _stretches(gap_max_ms: int | None, batches: Batches) -> Batches:
+    rows = (row for batch in batches for row in _rows(batch, "part", "at_ms"))
+    found = [msgspec.json.encode(stretch) for stretch in stretches(rows, gap_max_ms)]
+    yield pa.RecordBatch.from_pydict({"stretch": pa.array(found, pa.binary())})
+
+
+def _place(
+    spread: Spread, by_part: dict[int, Place], gap_max_ms: int | None, batches: Batches
+) -> Batches:
+    walks = {part: place.walk(gap_max_ms) for part, place in by_part.items()}
+    for batch in batches:
+        placed = [walks[part].step(at_ms) for part, at_ms in _rows(batch, "part", "at_ms")]
+        principals = batch.column("principal").to_pylist()
+        yield pa.RecordBatch.from_pydict(
+            {
+                "lane": pa.array(map(spread.lane_of, principals), pa.int32()),
+                "number": pa.array((number for number, _ in placed), pa.int64()),
+                "elapsed_ms": pa.array((elapsed_ms for _, elapsed_ms in placed), pa.int64()),
+                "allowed": batch.column("allowed"),
+                "question": batch.column("question"),
+            }
+        )
+
+
+def _frame(plan: LoadPlan, pacing: Pacing, batches: Batches) -> Batches:
+    lane = _partition()
+    linger_us = round(plan.linger_ms * 1000) if plan.is_open else US_PER_S
+    frames = frames_of(_timed(plan, pacing, batches), plan.surface, plan.batch, linger_us)
+    waiting: list[Frame] = []
+    for frame in frames:
+        waiting.append(frame)
+        if len(waiting) == ROWS_AT_ONCE:
+            yield _frame_batch(lane, waiting)
+            waiting = []
+    yield _frame_batch(lane, waiting)
+
+
+def _timed(plan: LoadPlan, pacing: Pacing, batches: Batches) -> Iterator[TimedQuestion]:
+    """Yield the questions of a lane until one is due after the load's end."""
+    end_us = None if plan.ends_s is None else plan.ends_s * US_PER_S
+    for batch in batches:
+        for number, elapsed_ms, allowed, question in _rows(
+            batch, "number", "elapsed_ms", "allowed", "question"
+        ):
+            due_us = pacing.due_us(number, elapsed_ms) if plan.is_open else 0
+            if due_us is None or (end_us is not None and due_us >= end_us):
+                return
+            yield TimedQuestion(due_us, allowed, question)
+
+
+def _frame_batch(lane: int, frames: list[Frame]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pydict(
+        {
+            "lane": pa.array([lane] * len(frames), pa.int32()),
+            "number": pa.array([frame.number for frame in frames], pa.int64()),
+            "due_us": pa.array([frame.due_us for frame in frames], pa.int64()),
+            "body": pa.array([frame.body for frame in frames], pa.binary()),
+            "recorded": pa.array([frame.recorded for frame in frames], pa.binary()),
+        }
+    )
+
+
+def frames_in(batches: Iterable[pa.RecordBatch]) -> Iterator[Frame]:
+    """Yield the frames of a planned lane."""
+    for batch in batches:
+        for fields in _rows(batch, "number", "due_us", "body", "recorded"):
+            yield Frame(*fields)
+
+
+def _digest(batches: Batches) -> Batches:
+    lane = LaneHash()
+    for frame in frames_in(batches):
+        lane.add(frame)
+    found = msgspec.json.encode(lane.digest(_partition()))
+    yield pa.RecordBatch.from_pydict({"digest": pa.array([found], pa.binary())})
+
+
+def _rows(batch: pa.RecordBatch, *names: str) -> Iterator[tuple]:  # type: ignore[type-arg]
+    return zip(*(batch.column(name).to_pylist() for name in names), strict=True)
+
+
+def _partition() -> int:
+    context = TaskContext.get()
+    assert context is not None, "a worker has one"
+    return context.partitionId()

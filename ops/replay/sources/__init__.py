@@ -1,1 +1,0 @@
-"""Where a set of ACLs comes from: read once, where the command is run."""

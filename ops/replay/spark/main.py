@@ -1,0 +1,56 @@
+"""The script that spark-submit runs: reads the plan, starts Spark, and hands over to the job.
+
+**Invariant:** it alone decides what a user reads of a fault: one line, with the trace in the log.
+It is copied out of its package, so everything else comes from the zip that the job carries.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+import warnings
+from pathlib import Path
+
+from authorizerd.replay.messages import EXIT_FAULT
+from authorizerd.replay.spark.failures import is_named, one_line
+from authorizerd.replay.spark.probe import REQUIRED_MODULES, missing_modules
+from authorizerd.replay.spark.speech import Speaker, trace, trace_warning
+
+
+def main(plan_name: str) -> int:
+    """Run the job of the plan file that ``--files`` brought, and return its exit code."""
+    sys.stderr = Speaker(sys.stdout)
+    warnings.showwarning = trace_warning
+    missing = missing_modules(REQUIRED_MODULES)
+    if missing:
+        print(f"the driver's Python, {sys.executable}, lacks {', '.join(missing)}", file=sys.stderr)
+        return EXIT_FAULT
+    try:
+        return _run(plan_name)
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is told, and kept
+        if not is_named(error):
+            trace(traceback.format_exc())
+        print(one_line(error), file=sys.stderr)
+        return EXIT_FAULT
+
+
+def _run(plan_name: str) -> int:
+    # What these need has been looked for by now.
+    from pyspark import SparkFiles
+
+    from authorizerd.replay.plans import decode_plan
+    from authorizerd.replay.spark.execution import run_plan
+    from authorizerd.replay.spark.session import session_builder
+
+    spark = session_builder("authorizerd replay").getOrCreate()
+    try:
+        # On YARN and Kubernetes a driver in the cluster finds the files where it was started.
+        carried = Path(SparkFiles.get(plan_name))
+        plan = decode_plan((carried if carried.exists() else Path(plan_name)).read_bytes())
+        return run_plan(spark, plan)
+    finally:
+        spark.stop()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

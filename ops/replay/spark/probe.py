@@ -1,0 +1,84 @@
+"""A look at the Python of each executor before anything is asked of it.
+
+**Invariant:** imports nothing that may be missing, so that it can say what is.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from importlib import import_module
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+REQUIRED_MODULES: Final = ("immutables", "msgspec", "pyarrow")
+PYTHON_MIN: Final = (3, 11)
+
+_ROUNDS_MAX: Final = 5
+_TASK_SECONDS: Final = 0.2  # long enough that no executor takes two while another has none
+
+
+class Finding(NamedTuple):
+    """``process`` is one for each executor: its Python workers' parent."""
+
+    host: str
+    process: int
+    python: str
+    missing: tuple[str, ...]
+
+
+def probe_executors(spark: SparkSession) -> None:
+    """Look at every executor that there is now; a local master's have this very Python.
+
+    Raises:
+        JobError: one lacks something; the text says which, what and where.
+    """
+    from authorizerd.replay.spark.errors import JobError
+
+    context = spark.sparkContext
+    master = str(context.master)
+    if master == "local" or master.startswith("local["):
+        return
+    seen: set[Finding] = set()
+    for _ in range(_ROUNDS_MAX):
+        tasks = 2 * context.defaultParallelism
+        seen.update(context.parallelize(range(tasks), tasks).mapPartitions(_look).collect())
+        unfit = sorted({_complaint(finding) for finding in seen if finding.missing})
+        if unfit:
+            raise JobError("; ".join(unfit))
+        executors = context._jsc.sc().getExecutorMemoryStatus().size() - 1  # one is the driver
+        if len({(finding.host, finding.process) for finding in seen}) >= executors:
+            return
+
+
+def missing_modules(names: Iterable[str]) -> tuple[str, ...]:
+    """Return what this Python lacks: of ``names``, and of the version that is needed."""
+    missing = tuple(name for name in names if not _is_importable(name))
+    if sys.version_info < PYTHON_MIN:
+        return (f"Python {'.'.join(map(str, PYTHON_MIN))}", *missing)
+    return missing
+
+
+def _look(_: Iterable[int]) -> Iterator[Finding]:
+    time.sleep(_TASK_SECONDS)
+    yield Finding(
+        socket.gethostname(), os.getppid(), sys.executable, missing_modules(REQUIRED_MODULES)
+    )
+
+
+def _is_importable(name: str) -> bool:
+    try:
+        import_module(name)
+    except ImportError:  # also a wheel of another platform, which is there and does not load
+        return False
+    return True
+
+
+def _complaint(finding: Finding) -> str:
+    lacks = ", ".join(finding.missing)
+    return f"the executor's Python on {finding.host}, {finding.python}, lacks {lacks}"

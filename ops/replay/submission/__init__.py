@@ -1,1 +1,0 @@
-"""The spark-submit line: what it needs, what it carries, and how it is run."""

@@ -1,0 +1,1 @@
+"""Submit a job to Spark: check what it needs, pack it, run spark-submit."""

@@ -1,0 +1,104 @@
+"""The way of a job from its plan to spark-submit's exit code.
+
+**Invariant:** what can be found wrong here is found before anything is started, and told in one
+line.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Final
+
+from authorizerd.replay.messages import EXIT_DENIED, EXIT_DONE, EXIT_FAULT, MESSAGE
+from authorizerd.replay.plans import Plan
+from authorizerd.replay.submit.archive import make_archive
+from authorizerd.replay.submit.errors import SubmissionError
+from authorizerd.replay.submit.java import find_java
+from authorizerd.replay.submit.line import REDACTED, show_line, spark_submit_line
+from authorizerd.replay.submit.options import SparkOptions
+from authorizerd.replay.submit.process import Sorter, StoppedError, run_submission
+from authorizerd.replay.submit.spark_home import find_spark_home
+from authorizerd.replay.submit.work_directory import WorkDirectory, make_work_directory
+
+_SIGNAL_EXIT: Final = 128
+
+
+def submit(plan: Plan, options: SparkOptions) -> int:
+    """Run the job of ``plan`` and return its exit code; with ``only_print`` say how instead.
+
+    Raises:
+        SubmissionError: it cannot be started.
+    """
+    environment = _environment()
+    spark_home = find_spark_home(options.spark_home, environment)
+    environment["SPARK_HOME"] = str(spark_home)
+    if not options.only_print:
+        find_java(environment)
+    archive = make_archive()
+    try:
+        files = make_work_directory(plan, archive)
+    except OSError as error:
+        raise SubmissionError(f"the job's files cannot be written: {error}") from error
+    line = spark_submit_line(options, files, spark_home, _name(plan))
+    _say(f"the job's code is {archive.name}, sha256 {archive.sha256}")
+    if options.only_print:
+        _say(f"nothing was run; the line's files are kept in {files.path}")
+        shown = show_line(line)
+        if REDACTED in shown:
+            _say(f"put back what the line shows as {REDACTED}: it may be a secret")
+        print(shown)
+        return EXIT_DONE
+    _say(show_line(line))
+    return _run(line, environment, files, options)
+
+
+def _environment() -> dict[str, str]:
+    """Return this environment, without what would put other code before the job's."""
+    environment = dict(os.environ)
+    environment["PYTHONSAFEPATH"] = "1"  # a folder named "acl" where the command is typed
+    return environment
+
+
+def _run(
+    line: list[str], environment: dict[str, str], files: WorkDirectory, options: SparkOptions
+) -> int:
+    is_log_wanted = False
+    try:
+        code, sorter = run_submission(
+            line,
+            environment,
+            files.log,
+            verbose=options.verbose or options.deploy_mode == "cluster",
+        )
+        is_log_wanted = _report(code, sorter, files)
+    except StoppedError as stopped:
+        _say("stopped")
+        return _SIGNAL_EXIT + stopped.number
+    except OSError as error:
+        raise SubmissionError(f"spark-submit cannot be run: {error}") from error
+    finally:
+        if is_log_wanted:
+            files.remove_but_log()
+        else:
+            files.remove()
+    return code if code in (EXIT_DONE, EXIT_DENIED) else EXIT_FAULT
+
+
+def _report(code: int, sorter: Sorter, files: WorkDirectory) -> bool:
+    """Tell the user of what the job did not tell itself; return whether the log explains more."""
+    is_told = code in (EXIT_DONE, EXIT_DENIED) or (code == EXIT_FAULT and sorter.is_message_seen)
+    if not is_told:
+        _say(f"Spark: {sorter.cause}" if sorter.cause else f"Spark ended with exit code {code}")
+    is_log_wanted = sorter.is_trace_seen or not is_told
+    if is_log_wanted:
+        _say(f"all that Spark said is in {files.log}")
+    return is_log_wanted
+
+
+def _name(plan: Plan) -> str:
+    return str(plan.__struct_config__.tag)
+
+
+def _say(text: str) -> None:
+    print(f"{MESSAGE}{text}", file=sys.stderr, flush=True)

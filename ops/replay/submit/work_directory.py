@@ -1,0 +1,79 @@
+"""The temporary directory of one submission: what Spark is given, and what it said.
+
+**Invariant:** nobody else reads it. A plan holds ACLs, and the names of those they are for.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from authorizerd.replay.plans import Plan, encode_plan
+from authorizerd.replay.submit.archive import Archive
+
+PLAN_NAME: Final = "plan.json"
+
+_ENTRY: Final = Path(__file__).parents[1] / "spark" / "main.py"
+_PRIVATE: Final = 0o600
+_LOGGING: Final = """\
+rootLogger.level = warn
+rootLogger.appenderRef.stderr.ref = stderr
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = %d{yyyy-MM-dd HH:mm:ss} %p %c{1}: %m%n%ex
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkDirectory:
+    path: Path
+    archive: Path
+
+    @property
+    def plan(self) -> Path:
+        return self.path / PLAN_NAME
+
+    @property
+    def entry(self) -> Path:
+        return self.path / "replay_job.py"
+
+    @property
+    def logging(self) -> Path:
+        return self.path / "log4j2.properties"
+
+    @property
+    def log(self) -> Path:
+        return self.path / "spark.log"
+
+    def remove(self) -> None:
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def remove_but_log(self) -> None:
+        for path in (self.archive, self.plan, self.entry, self.logging):
+            path.unlink(missing_ok=True)
+
+
+def make_work_directory(plan: Plan, archive: Archive) -> WorkDirectory:
+    """Make the directory with all its files but the log.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    path = Path(tempfile.mkdtemp(prefix="authorizerd-replay-"))
+    made = WorkDirectory(path=path, archive=path / archive.name)
+    _write(made.archive, archive.data)
+    _write(made.plan, encode_plan(plan))
+    _write(made.entry, _ENTRY.read_bytes())
+    _write(made.logging, _LOGGING.encode())
+    return made
+
+
+def _write(path: Path, data: bytes) -> None:
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _PRIVATE), "wb") as file:
+        file.write(data)

@@ -1,0 +1,121 @@
+"""The job ``usage``: what recorded traffic used of a set of ACLs, and what narrower one it needs.
+
+**Invariant:** nothing is claimed that the evidence does not carry; then nothing is written, and the
+exit code is 1.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from pyspark.sql import SparkSession
+
+from authorizerd.replay.acl_set import AclSet
+from authorizerd.replay.ingest.ingested_events import read_accepted
+from authorizerd.replay.messages import EXIT_DONE, EXIT_FAULT
+from authorizerd.replay.plans import UsagePlan
+from authorizerd.replay.spark.errors import JobError
+from authorizerd.replay.spark.files import remove_file, write_text
+from authorizerd.replay.usage.commands import script
+from authorizerd.replay.usage.errors import UsageError
+from authorizerd.replay.usage.matching import distinct
+from authorizerd.replay.usage.proving import prove
+from authorizerd.replay.usage.report import (
+    Proof,
+    UsageReport,
+    WindowReport,
+    encode_usage,
+    set_report,
+    sort_acls,
+    suggestions_report,
+)
+from authorizerd.replay.usage.suggestions import Suggestions, keep_resources_closed, suggest
+from authorizerd.replay.usage.summary import script_comments, summary
+from authorizerd.replay.usage.sums import Summed, Workers, tuples_within, window_report
+from authorizerd.replay.usage.window import Age, Window, age_of, check_ages, window_of
+
+
+def run(spark: SparkSession, plan: UsagePlan) -> int:
+    """Write ``usage.json`` and ``commands.sh``, say what they hold, and return the exit code.
+
+    Raises:
+        OSError: the events cannot be read, or the results not be written.
+    """
+    # Whatever comes of this, nobody is to run the script of an earlier time.
+    remove_file(spark, f"{plan.out}/commands.sh")
+    try:
+        report, commands = _usage(spark, plan)
+    except (JobError, UsageError) as error:
+        print(error, file=sys.stderr)
+        return EXIT_FAULT
+    write_text(spark, f"{plan.out}/commands.sh", commands)
+    write_text(spark, f"{plan.out}/usage.json", encode_usage(report))
+    for line in summary(report):
+        print(line)
+    return EXIT_DONE
+
+
+def _usage(spark: SparkSession, plan: UsagePlan) -> tuple[UsageReport, str]:
+    """Return the report, and the script that makes its suggestions real."""
+    window = window_of(read_accepted(spark, plan.events), plan.lookback_days)
+    check_ages(plan.acls, assume_in_force=plan.assume_in_force)
+    tuples = tuples_within(spark.read.parquet(f"{plan.events}/events"), window).persist()
+    workers = Workers(spark, tuples, plan.acls)
+    try:
+        seen = window_report(tuples, window, plan.lookback_days)
+        summed = workers.sum_uses(plan.names_max)
+        suggestions, proof = _suggested(plan, window, seen, summed, workers)
+    finally:
+        workers.free()
+        tuples.unpersist()
+    report = _report(plan, window, seen, summed, suggestions, proof)
+    return report, _script(report, plan.acls, suggestions)
+
+
+def _suggested(
+    plan: UsagePlan, window: Window, seen: WindowReport, summed: Summed, workers: Workers
+) -> tuple[Suggestions, Proof | None]:
+    """Return what use suggests and no recorded request speaks against."""
+    judged = [
+        item.acl
+        for item in distinct(plan.acls)
+        if age_of(item, window, assume_in_force=plan.assume_in_force) is Age.IN_FORCE
+    ]
+    suggestions = suggest(judged, summed.usage, names_max=plan.names_max)
+    suggestions = keep_resources_closed(plan.acls, suggestions)
+    evaluated = seen.tuples - sum(count.tuples for count in summed.not_evaluated.values())
+    return prove(plan.acls, suggestions, workers.compare, tuples=evaluated)
+
+
+def _report(
+    plan: UsagePlan,
+    window: Window,
+    seen: WindowReport,
+    summed: Summed,
+    suggestions: Suggestions,
+    proof: Proof | None,
+) -> UsageReport:
+    found = sort_acls(plan.acls, summed.usage, window, assume_in_force=plan.assume_in_force)
+    return UsageReport(
+        acls=set_report(plan.acls),
+        window=seen,
+        assumed_in_force=plan.assume_in_force,
+        not_evaluated=summed.not_evaluated,
+        by_super_users=summed.by_super_users,
+        disagreeing=summed.disagreeing,
+        used=found.used,
+        unused=found.unused,
+        not_judged=found.not_judged,
+        suggestions=suggestions_report(suggestions, summed.usage, proof),
+    )
+
+
+def _script(report: UsageReport, acl_set: AclSet, suggestions: Suggestions) -> str:
+    acls = [item.acl for item in distinct(acl_set)]
+    resulting = suggestions.resulting(acls)
+    before, after = set(acls), set(resulting)
+    return script(
+        script_comments(report),
+        added=[acl for acl in resulting if acl not in before],
+        removed=[acl for acl in acls if acl not in after],
+    )

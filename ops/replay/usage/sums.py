@@ -1,0 +1,229 @@
+"""What Spark sums for ``usage``: the tuples of the window, judged by the workers.
+
+**Invariant:** the driver is sent sums, one row an ACL at most, and no more names than it asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from pyspark.sql import DataFrame, Row, SparkSession, functions
+from pyspark.sql import Window as Partitions
+
+from authorizerd.acl.model import Acl
+from authorizerd.replay.acl_set import AclSet
+from authorizerd.replay.spark.arrow_map import map_in_arrow
+from authorizerd.replay.usage.errors import UsageError
+from authorizerd.replay.usage.matching import UseIndex, distinct, index_of, pack
+from authorizerd.replay.usage.proving import Changed, Comparison
+from authorizerd.replay.usage.report import Count, WindowReport
+from authorizerd.replay.usage.rows import (
+    BY_SUPER_USERS,
+    DISAGREEING,
+    NOT_EVALUATED,
+    WHOLE_TUPLE,
+    RecordedTuple,
+    changes_in,
+    uses_in,
+)
+from authorizerd.replay.usage.suggestions import AclUsage
+from authorizerd.replay.usage.window import HOW_TO_LOG_ALLOWED, Window, time_text
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark import Broadcast
+
+_ASKED: Final = RecordedTuple._fields[:6]
+_COUNTED: Final = AclUsage._fields[:4]
+_USE_COLUMNS: Final = "number int, label string, is_alone boolean, events long, last_ms long"
+_CHANGE_COLUMNS: Final = (
+    "number int, is_allowed boolean, events long, principal string, resource_name string"
+)
+
+
+class Summed(NamedTuple):
+    """The use of each ACL that was used, and what used none."""
+
+    usage: dict[Acl, AclUsage]
+    not_evaluated: dict[str, Count]
+    by_super_users: Count
+    disagreeing: Count
+
+
+class SentSet(NamedTuple):
+    """A set that each executor was sent once."""
+
+    key: str
+    broadcast: Broadcast[bytes]
+
+    def built(self) -> UseIndex:
+        return index_of(self.key, lambda: self.broadcast.value)
+
+
+class Workers:
+    """The recorded tuples, and the set of ACLs that they are judged by."""
+
+    def __init__(self, spark: SparkSession, tuples: DataFrame, acl_set: AclSet) -> None:
+        self._spark = spark
+        self._tuples = tuples.select(*RecordedTuple._fields)
+        self._acls = [item.acl for item in distinct(acl_set)]
+        self._set = self._sent(acl_set)
+
+    def free(self) -> None:
+        self._set.broadcast.destroy()
+
+    def sum_uses(self, names_max: int) -> Summed:
+        """Return what the tuples used; of each wide ACL at most ``names_max`` names are listed."""
+        rows = map_in_arrow(self._tuples, partial(_uses, self._set), _USE_COLUMNS)
+        summed = Summed({}, {}, Count(), Count())
+        for row in _sums(rows, names_max).collect():
+            count = Count(
+                events=row.events_alone + row.events_with_others,
+                tuples=row.tuples_alone + row.tuples_with_others,
+            )
+            if row.number == NOT_EVALUATED:
+                summed.not_evaluated[row.reason] = count
+            elif row.number == BY_SUPER_USERS:
+                summed = summed._replace(by_super_users=count)
+            elif row.number == DISAGREEING:
+                summed = summed._replace(disagreeing=count)
+            else:
+                summed.usage[self._acls[row.number]] = _usage_of(row)
+        return summed
+
+    def compare(self, other: AclSet) -> Comparison:
+        """Return which tuples ``other`` answers otherwise, and whose part in that it was."""
+        sent = self._sent(other)
+        try:
+            changing = partial(_changes, self._set, sent)
+            rows = map_in_arrow(self._tuples, changing, _CHANGE_COLUMNS)
+            changed = {row.number: _changed_of(row) for row in _changes_summed(rows).collect()}
+        finally:
+            sent.broadcast.destroy()
+        whole = changed.pop(WHOLE_TUPLE, None)
+        return Comparison(whole, {self._acls[number]: item for number, item in changed.items()})
+
+    def _sent(self, acl_set: AclSet) -> SentSet:
+        key, packed = pack(acl_set)
+        return SentSet(key, self._spark.sparkContext.broadcast(packed))
+
+
+def tuples_within(events: DataFrame, window: Window) -> DataFrame:
+    """Return the distinct questions of the window, with the fields of ``RecordedTuple``.
+
+    The tuples that ingest wrote do not do: they are of all its time.
+    """
+    at_ms = functions.unix_millis("at")
+    allowed, denied = functions.col("allowed"), ~functions.col("allowed")
+    return (
+        events.where(at_ms >= window.begins_ms)
+        .groupBy(*_ASKED)
+        .agg(
+            functions.count_if(allowed).alias("allowed_events"),
+            functions.count_if(denied).alias("denied_events"),
+            functions.max(functions.when(allowed, at_ms)).alias("allowed_last_ms"),
+            functions.max(functions.when(denied, at_ms)).alias("denied_last_ms"),
+            functions.min(functions.when(allowed, at_ms)).alias("allowed_first_ms"),
+        )
+    )
+
+
+def window_report(tuples: DataFrame, window: Window, lookback_days: float | None) -> WindowReport:
+    """Return what the window holds.
+
+    Raises:
+        UsageError: nothing that was allowed.
+    """
+    total = tuples.agg(
+        functions.count("*").alias("tuples"),
+        functions.sum("allowed_events").alias("allowed_events"),
+        functions.sum("denied_events").alias("denied_events"),
+        functions.min("allowed_first_ms").alias("first_ms"),
+        functions.max("allowed_last_ms").alias("last_ms"),
+    ).collect()[0]
+    if not total.allowed_events:
+        raise UsageError(
+            f"nothing that was allowed is recorded from {time_text(window.begins_ms)} on, so no "
+            f"ACL can be called unused. {HOW_TO_LOG_ALLOWED}"
+        )
+    return WindowReport(
+        begins_at=time_text(window.begins_ms),
+        ends_at=time_text(window.ends_ms),
+        allowed_first_at=time_text(total.first_ms),
+        allowed_last_at=time_text(total.last_ms),
+        lookback_days=lookback_days,
+        allowed_events=total.allowed_events,
+        denied_events=total.denied_events,
+        tuples=total.tuples,
+    )
+
+
+def _uses(sent: SentSet, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    index = sent.built()
+    return (uses_in(index, batch) for batch in batches)
+
+
+def _changes(
+    before: SentSet, after: SentSet, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    indexes = before.built(), after.built()
+    return (changes_in(*indexes, batch) for batch in batches)
+
+
+def _sums(rows: DataFrame, names_max: int) -> DataFrame:
+    """Return one row an ACL, and one a reason, with the fields of ``AclUsage``."""
+    alone, events, label = (functions.col(name) for name in ("is_alone", "events", "label"))
+    by_name = rows.groupBy("number", "label").agg(
+        functions.sum(functions.when(alone, events).otherwise(0)).alias("events_alone"),
+        functions.sum(functions.when(~alone, events).otherwise(0)).alias("events_with_others"),
+        functions.count_if(alone).alias("tuples_alone"),
+        functions.count_if(~alone).alias("tuples_with_others"),
+        functions.max("last_ms").alias("last_ms"),
+    )
+    # Numbered first: a list of all the names of one wildcard may be larger than a worker.
+    place = functions.row_number().over(Partitions.partitionBy("number").orderBy("label"))
+    is_listed = (functions.col("number") >= 0) & (functions.col("place") <= names_max)
+    reason = functions.when(functions.col("number") == NOT_EVALUATED, label)
+    return (
+        by_name.withColumn("place", place)
+        .groupBy("number", reason.alias("reason"))
+        .agg(
+            *(functions.sum(name).alias(name) for name in _COUNTED),
+            functions.max("last_ms").alias("last_ms"),
+            functions.count("label").alias("names_count"),
+            functions.min("label").alias("name_min"),
+            functions.max("label").alias("name_max"),
+            functions.array_sort(functions.collect_list(functions.when(is_listed, label))).alias(
+                "names"
+            ),
+        )
+    )
+
+
+def _usage_of(row: Row) -> AclUsage:
+    sums = (row[name] for name in AclUsage._fields[:-1])
+    return AclUsage._make((*sums, tuple(row.names)))
+
+
+def _changes_summed(rows: DataFrame) -> DataFrame:
+    """Return one row an ACL and one for all, each with an example."""
+    is_allowed, events = functions.col("is_allowed"), functions.col("events")
+    example = functions.struct("principal", "resource_name")
+    return rows.groupBy("number").agg(
+        functions.sum(functions.when(~is_allowed, events).otherwise(0)).alias("denied_events"),
+        functions.count_if(~is_allowed).alias("denied_tuples"),
+        functions.sum(functions.when(is_allowed, events).otherwise(0)).alias("allowed_events"),
+        functions.count_if(is_allowed).alias("allowed_tuples"),
+        functions.min(example).alias("example"),
+    )
+
+
+def _changed_of(row: Row) -> Changed:
+    return Changed(
+        newly_denied=Count(events=row.denied_events, tuples=row.denied_tuples),
+        newly_allowed=Count(events=row.allowed_events, tuples=row.allowed_tuples),
+        principal=row.example.principal,
+        resource_name=row.example.resource_name,
+    )

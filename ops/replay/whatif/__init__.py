@@ -1,0 +1,1 @@
+"""``replay whatif``: compare the decisions of other ACLs with recorded ones."""

@@ -1,0 +1,94 @@
+"""Find the decisions that a candidate set of ACLs changes, per batch of distinct tuples.
+
+**Invariant:** a tuple changes where the candidate denies what was allowed, or allows what was
+denied, and only then; a rule is looked for only where something changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from authorizerd.replay.judging.index import AclIndex
+from authorizerd.replay.judging.questions import QUESTION_FIELDS, decide, rules
+
+NEWLY_DENIED: Final = "newly_denied"
+NEWLY_ALLOWED: Final = "newly_allowed"
+
+_OF_ALL: Final = ("events", "first_at", "last_at")
+FIGURES: Final = (*_OF_ALL, "rule")
+"""Columns of a tuple about its allowed and denied events, such as ``allowed_events``."""
+
+_TIME: Final = pa.timestamp("us", tz="UTC")
+CHANGES_SCHEMA: Final = pa.schema(
+    [
+        ("change", pa.string()),
+        *((name, pa.string()) for name in QUESTION_FIELDS),
+        ("events", pa.int64()),
+        ("first_at", _TIME),
+        ("last_at", _TIME),
+        ("baseline_rule", pa.string()),
+        ("candidate_rule", pa.string()),
+    ]
+)
+
+
+def changes(
+    batch: pa.RecordBatch, candidate: AclIndex, baseline: AclIndex | None
+) -> Iterator[pa.RecordBatch]:
+    """Yield what changes of a batch of tuples, at most one batch, of ``CHANGES_SCHEMA``.
+
+    Without a baseline the recorded decisions are what is compared with: ``events``, the times and
+    ``baseline_rule`` are those of the recorded events that were decided otherwise. With one, events
+    and times are those of all that the tuple stands for.
+
+    Raises:
+        InvalidQuestionError: a tuple that cannot be asked (``questions.unasked_reason``).
+    """
+    allowed = decide(candidate, batch)
+    if baseline is None:
+        compared = {
+            name: pc.if_else(
+                allowed, batch.column(f"denied_{name}"), batch.column(f"allowed_{name}")
+            )
+            for name in FIGURES
+        }
+        places = pc.indices_nonzero(pc.greater(compared["events"], 0))
+    else:
+        compared = {name: _of_both(name, batch) for name in _OF_ALL}
+        places = pc.indices_nonzero(pc.not_equal(allowed, decide(baseline, batch)))
+    if not len(places):
+        return
+    changed = batch.take(places)
+    kinds = pc.if_else(allowed.take(places), NEWLY_ALLOWED, NEWLY_DENIED)
+    events, first_at, last_at = (compared[name].take(places) for name in _OF_ALL)
+    before = (
+        compared["rule"].take(places)
+        if baseline is None
+        else pa.array(rules(baseline, changed), pa.string())
+    )
+    yield pa.RecordBatch.from_arrays(
+        [
+            kinds,
+            *(changed.column(name) for name in QUESTION_FIELDS),
+            events,
+            first_at.cast(_TIME),
+            last_at.cast(_TIME),
+            before,
+            pa.array(rules(candidate, changed), pa.string()),
+        ],
+        schema=CHANGES_SCHEMA,
+    )
+
+
+def _of_both(name: str, batch: pa.RecordBatch) -> pa.Array:
+    """Return a figure of all events of a tuple."""
+    denied, allowed = (batch.column(f"{verdict}_{name}") for verdict in ("denied", "allowed"))
+    if name == "events":
+        return pc.add(denied, allowed)
+    earlier_or_later = {"first_at": pc.min_element_wise, "last_at": pc.max_element_wise}[name]
+    # Arrow orders numbers element by element, and times not.
+    return earlier_or_later(denied.cast(pa.int64()), allowed.cast(pa.int64())).cast(_TIME)

@@ -1,0 +1,211 @@
+"""The job of ``replay whatif``: what other ACLs would have decided of the recorded tuples.
+
+**Invariant:** every tuple is judged, or counted as not evaluated with the reason. ``whatif.json``
+is written last, once ``changes`` holds all that it sums up.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import msgspec
+from pyspark.sql import Column, DataFrame, Row, SparkSession, Window
+from pyspark.sql import functions as sql
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from authorizerd.acl.model import WILDCARD_PRINCIPAL
+from authorizerd.replay.acl_set import AclSet
+from authorizerd.replay.ingest.ingested_events import read_accepted
+from authorizerd.replay.judging.index import AclIndex, index_of, key_of, pack
+from authorizerd.replay.judging.questions import (
+    OPERATION_CODES,
+    QUESTION_FIELDS,
+    RESOURCE_TYPE_CODES,
+    Unasked,
+)
+from authorizerd.replay.messages import EXIT_DENIED, EXIT_DONE
+from authorizerd.replay.plans import WhatIfPlan
+from authorizerd.replay.spark.arrow_map import map_in_arrow
+from authorizerd.replay.spark.files import write_text
+from authorizerd.replay.whatif.changes import (
+    CHANGES_SCHEMA,
+    FIGURES,
+    NEWLY_ALLOWED,
+    NEWLY_DENIED,
+    changes,
+)
+from authorizerd.replay.whatif.report import (
+    LISTED_MAX,
+    NOTHING_CHANGED,
+    Changed,
+    Count,
+    Detail,
+    JudgedBy,
+    OperationCount,
+    PrincipalCount,
+    RecordedBaseline,
+    ResourceCount,
+    WhatIf,
+    encode_report,
+    summary_lines,
+)
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
+
+    Batches = Iterator[RecordBatch]
+
+T = TypeVar("T")
+
+_SPARK_SCHEMA: Final = from_arrow_schema(CHANGES_SCHEMA)
+_FIGURES: Final = tuple(
+    f"{verdict}_{name}" for verdict in ("allowed", "denied") for name in FIGURES
+)
+_ALL: Final = "all"
+_COUNTED_BY: Final = (("principal",), ("resource_type", "resource_name"), ("operation",))
+"""Columns that hold no null: where one is null, a row is not counted by it."""
+_TIME_FORMAT: Final = "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'"
+
+
+def run(spark: SparkSession, plan: WhatIfPlan) -> int:
+    """Write ``whatif.json`` and ``changes``; return 3 where anything is newly denied, else 0.
+
+    Raises:
+        JobError: ``events`` is not what an ingest wrote, or that was not accepted.
+        OSError: a file cannot be read or written.
+    """
+    ingested = read_accepted(spark, plan.events)
+    tuples = spark.read.parquet(f"{plan.events}/tuples")
+    written = f"{plan.out}/changes"
+    found = _found(spark, plan, tuples).persist()  # to order them looks at them twice
+    try:
+        ordered = found.orderBy("change", sql.desc("events"), *QUESTION_FIELDS)
+        ordered.write.mode("overwrite").parquet(written)
+    finally:
+        found.unpersist()
+    changed = spark.read.schema(_SPARK_SCHEMA).parquet(written)
+    report = WhatIf(
+        events=ingested.events,
+        allowed_events=ingested.allowed_events,
+        tuples=ingested.tuples,
+        first_at=ingested.first_at,
+        last_at=ingested.last_at,
+        not_evaluated=_not_evaluated(tuples),
+        candidate=JudgedBy.of(plan.candidate),
+        baseline=RecordedBaseline() if plan.baseline is None else JudgedBy.of(plan.baseline),
+        **_summed(changed),
+    )
+    write_text(spark, f"{plan.out}/whatif.json", encode_report(report))
+    for line in summary_lines(report):
+        print(line, flush=True)
+    return EXIT_DENIED if report.newly_denied.tuples else EXIT_DONE
+
+
+def _found(spark: SparkSession, plan: WhatIfPlan, tuples: DataFrame) -> DataFrame:
+    """Return what changes, by ``CHANGES_SCHEMA``."""
+    asked = tuples.where(_unasked().isNull()).select(*QUESTION_FIELDS, *_FIGURES)
+    candidate = _carried(spark, plan.candidate)
+    baseline = None if plan.baseline is None else _carried(spark, plan.baseline)
+
+    def find(batches: Batches) -> Batches:
+        judge, before = candidate(), None if baseline is None else baseline()
+        for batch in batches:
+            yield from changes(batch, judge, before)
+
+    return map_in_arrow(asked, find, _SPARK_SCHEMA)
+
+
+def _carried(spark: SparkSession, acl_set: AclSet) -> Callable[[], AclIndex]:
+    """Return what gives a worker the index of ``acl_set``, which it builds once."""
+    key, packed = key_of(acl_set), spark.sparkContext.broadcast(pack(acl_set))
+    return lambda: index_of(key, lambda: packed.value)
+
+
+def _unasked() -> Column:
+    """Return what ``questions.unasked_reason`` returns."""
+    return (
+        sql.when(
+            sql.col("principal").isNull() | sql.col("resource_name").isNull(), Unasked.INCOMPLETE
+        )
+        .when(sql.col("principal") == WILDCARD_PRINCIPAL, Unasked.EVERYONE)
+        .when(~_is_in("pattern_type", ("LITERAL",)), Unasked.PATTERN_TYPE)
+        .when(~_is_in("operation", OPERATION_CODES), Unasked.OPERATION)
+        .when(~_is_in("resource_type", RESOURCE_TYPE_CODES), Unasked.RESOURCE_TYPE)
+    )
+
+
+def _is_in(column: str, names: Iterable[str]) -> Column:
+    return sql.coalesce(sql.col(column).isin(list(names)), sql.lit(False))
+
+
+def _not_evaluated(tuples: DataFrame) -> dict[str, Count]:
+    counted = (
+        tuples.select(
+            _unasked().alias("reason"),
+            (sql.col("allowed_events") + sql.col("denied_events")).alias("events"),
+        )
+        .where(sql.col("reason").isNotNull())
+        .groupBy("reason")
+        .agg(sql.sum("events").alias("events"), sql.count("*").alias("tuples"))
+    )
+    return {
+        row.reason: Count(events=row.events, tuples=row.tuples) for row in sorted(counted.collect())
+    }
+
+
+def _summed(changed: DataFrame) -> dict[str, Changed]:
+    """Return the sums of each kind of change: all of it, and what is listed."""
+    groups: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    for row in _grouped(changed).collect():
+        groups[row.change, row.counted_by].append(row)
+    found = {NEWLY_DENIED: NOTHING_CHANGED, NEWLY_ALLOWED: NOTHING_CHANGED}
+    for kind in {kind for kind, _ in groups}:
+        (total,) = groups[kind, _ALL]
+        principals, resources, operations = (groups[kind, keys[0]] for keys in _COUNTED_BY)
+        found[kind] = Changed(
+            events=total.events,
+            tuples=total.tuples,
+            by_principal=[_counted(PrincipalCount, row) for row in principals],
+            by_principal_left_out=principals[0].groups - len(principals),
+            by_resource=[_counted(ResourceCount, row) for row in resources],
+            by_resource_left_out=resources[0].groups - len(resources),
+            by_operation=[_counted(OperationCount, row) for row in operations],
+            details=_details(changed.where(sql.col("change") == kind)),
+            details_left_out=max(total.tuples - LISTED_MAX, 0),
+        )
+    return found
+
+
+def _grouped(changed: DataFrame) -> DataFrame:
+    """Return each kind's sums, and those by ``_COUNTED_BY``: of ``groups`` the first, in order."""
+    names = [name for keys in _COUNTED_BY for name in keys]
+    counted_by = sql.coalesce(
+        *(sql.when(sql.col(keys[0]).isNotNull(), keys[0]) for keys in _COUNTED_BY), sql.lit(_ALL)
+    )
+    group = Window.partitionBy("change", "counted_by")
+    place = sql.row_number().over(group.orderBy(sql.desc("events"), sql.desc("tuples"), *names))
+    return (
+        changed.groupingSets(
+            [["change"], *(["change", *keys] for keys in _COUNTED_BY)], "change", *names
+        )
+        .agg(sql.sum("events").alias("events"), sql.count("*").alias("tuples"))
+        .withColumn("counted_by", counted_by)
+        .withColumns({"place": place, "groups": sql.count("*").over(group)})
+        .where(sql.col("place") <= LISTED_MAX)
+        .orderBy("place")
+    )
+
+
+def _counted(kind: type[T], row: Row) -> T:
+    return msgspec.convert(row.asDict(), kind)
+
+
+def _details(changed: DataFrame) -> list[Detail]:
+    rows = changed.orderBy(sql.desc("events"), *QUESTION_FIELDS).limit(LISTED_MAX)
+    texts = {
+        name: sql.date_format(name, _TIME_FORMAT).alias(name) for name in ("first_at", "last_at")
+    }
+    columns = [texts.get(name, sql.col(name)) for name in Detail.__struct_fields__]
+    return [Detail(**row.asDict()) for row in rows.select(*columns).collect()]

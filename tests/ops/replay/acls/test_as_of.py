@@ -1,0 +1,58 @@
+"""A moment is told apart from an offset, and a bad one is refused."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from authorizerd.replay.acls.as_of import TIME_MS_MIN, AtOffset, AtTime, parse_as_of, time_text
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("0", AtOffset(0)),
+        ("2632", AtOffset(2632)),
+        (str(TIME_MS_MIN - 1), AtOffset(TIME_MS_MIN - 1)),
+        (str(TIME_MS_MIN), AtTime(TIME_MS_MIN)),
+        ("1795278666718", AtTime(1_795_278_666_718)),
+        ("2026-11-21T16:31:06.718Z", AtTime(1_795_278_666_718)),
+        ("2026-11-21T16:31:06,718", AtTime(1_795_278_666_718)),
+        ("2026-11-21 18:31:06.718999+02:00", AtTime(1_795_278_666_718)),
+        ("2026-11-21", AtTime(1_795_219_200_000)),
+        ("1969-12-31T23:59:59.9999Z", AtTime(-1)),
+    ],
+)
+def test_a_moment_is_an_offset_milliseconds_or_a_time(text: str, expected: object) -> None:
+    """A time without a zone is in UTC, and what is finer than a millisecond is cut off."""
+    assert parse_as_of(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["", "-1", "now", "١٢", "2026-13-01", "1.5", "0x10", "9" * 19, "9" * 9000, "25:00"]
+)
+def test_anything_else_is_refused(text: str) -> None:
+    """No text is taken for a moment that it does not name."""
+    with pytest.raises(ValueError, match=r"neither an offset nor a time|larger than any"):
+        parse_as_of(text)
+
+
+@given(st.text(max_size=30))
+def test_any_text_is_a_moment_or_a_value_error(text: str) -> None:
+    """Whatever is typed, there is no other exception."""
+    with contextlib.suppress(ValueError):
+        parse_as_of(text)
+
+
+@given(st.integers(TIME_MS_MIN, 253_402_300_799_999))
+def test_a_time_reads_back_as_it_is_told(time_ms: int) -> None:
+    """What an error names can be given again."""
+    assert parse_as_of(time_text(time_ms)) == AtTime(time_ms)
+
+
+def test_a_time_that_no_calendar_holds_is_told_as_it_is() -> None:
+    """A stamp of a damaged clock does not end the program."""
+    assert time_text(2**62) == f"{2**62} ms"

@@ -1,0 +1,163 @@
+"""A document of ACLs is read as it says, or refused with the place of its fault."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from authorizerd.acl.model import Acl, Operation, PatternType, PermissionType, ResourceType
+from authorizerd.replay.acls.document import (
+    PARSERS,
+    DocumentError,
+    parse_json,
+    parse_yaml,
+    read_document,
+)
+from tests.support.strategies import acls
+
+USUAL = {
+    "principal": "User:a",
+    "operation": "READ",
+    "permission_type": "ALLOW",
+    "resource_type": "TOPIC",
+    "resource_name": "t",
+}
+ACL = Acl(2, "t", 3, "User:a", "*", 3, 3)
+
+
+def document(**changed: Any) -> dict[str, Any]:  # noqa: ANN401 - wrong values too
+    entry = {key: value for key, value in {**USUAL, **changed}.items() if value is not ...}
+    return {"acls": [USUAL | {"principal": "User:first"}, entry]}
+
+
+def test_a_host_and_a_pattern_type_may_be_left_out() -> None:
+    """Every host, and the literal name: what kafka-acls takes where nothing is said."""
+    assert list(read_document({"acls": [USUAL]})) == [ACL]
+    assert list(read_document({"acls": []})) == []
+
+
+def test_a_yaml_document_says_what_its_json_says() -> None:
+    """Names are Kafka's in any case, with or without their underscores; operations may be many."""
+    text = """
+acls:
+  - principal: User:Jörg, Müller   # a comment
+    host: 10.0.0.7
+    operation: [Read, describe_configs, DescribeTokens]
+    permission_type: Deny
+    resource_type: transactionalId
+    resource_name: "*"
+    pattern_type: prefixed
+"""
+    expected = [
+        Acl(5, "*", 4, "User:Jörg, Müller", "10.0.0.7", operation, 2) for operation in (3, 10, 14)
+    ]
+    value = parse_yaml(text)
+    assert list(read_document(value)) == expected
+    assert parse_json(json.dumps(value)) == value
+
+
+@given(st.lists(acls().filter(lambda acl: acl.resource_name), max_size=5, unique=True))
+def test_every_acl_can_be_written_down(some: list[Acl]) -> None:
+    """Both ways: JSON is read by a reader of its own."""
+    entries = [
+        {
+            "principal": acl.principal,
+            "host": acl.host,
+            "operation": Operation(acl.operation).name,
+            "permission_type": PermissionType(acl.permission_type).name,
+            "resource_type": ResourceType(acl.resource_type).name,
+            "resource_name": acl.resource_name,
+            "pattern_type": PatternType(acl.pattern_type).name,
+        }
+        for acl in some
+    ]
+    text = json.dumps({"acls": entries})
+    assert list(read_document(parse_json(text))) == some
+    assert list(read_document(parse_yaml(text))) == some
+
+
+@pytest.mark.parametrize(
+    ("value", "place", "reason"),
+    [
+        (None, "document", "a mapping is needed, not nothing"),
+        ([], "document", "a mapping is needed, not list"),
+        ({}, "document", "lacks 'acls'"),
+        ({"acls": [], "version": 1}, "document", "unknown key 'version'"),
+        ({"acls": None}, "acls", "a list of ACLs is needed, not nothing"),
+        ({"acls": ["x"]}, "acls[0]", "a mapping is needed, not str"),
+        (document(principle="User:a"), "acls[1]", "unknown key 'principle'; known are principal"),
+        (document(operation=...), "acls[1]", "lacks 'operation'"),
+        (document(permission_type=...), "acls[1]", "lacks 'permission_type'"),
+        (document(operation="RAED"), "acls[1].operation", "'RAED' is no Operation"),
+        (document(operation=[]), "acls[1].operation", "an empty list"),
+        (document(operation=["READ", 3]), "acls[1].operation", "text is needed, not int '3'"),
+        (document(operation="ANY"), "acls[1]", "Invalid operation ANY"),
+        (document(operation="UNKNOWN"), "acls[1]", "Invalid operation UNKNOWN"),
+        (document(pattern_type="MATCH"), "acls[1]", "Invalid patternType MATCH"),
+        (document(permission_type="ANY"), "acls[1]", "Invalid permissionType ANY"),
+        (document(resource_type="ANY"), "acls[1]", "Invalid resourceType ANY"),
+        (document(resource_name=""), "acls[1]", "Invalid empty resource name"),
+        (document(resource_name=7), "acls[1].resource_name", "text is needed, not int '7': quote"),
+        (document(resource_name="\ud800"), "acls[1].resource_name", "half a surrogate pair"),
+        (document(resource_type="CLUSTER"), "acls[1]", "only valid name for the CLUSTER"),
+        (document(principal="alice"), "acls[1]", "no colon is present"),
+        (document(host=None), "acls[1].host", "text is needed, not nothing"),
+        (document(operation=["READ", "Read"]), "acls[1]", "repeats acls[1]"),
+        (document(principal="User:first"), "acls[1]", "repeats acls[0]"),
+    ],
+)
+def test_a_fault_is_named_with_its_place(value: object, place: str, reason: str) -> None:
+    """What Kafka would refuse to create is refused here, with Kafka's text."""
+    with pytest.raises(DocumentError) as refused:
+        list(read_document(value))
+    assert refused.value.place == place
+    assert reason in refused.value.reason
+
+
+@pytest.mark.parametrize(
+    ("suffix", "text", "place", "reason"),
+    [
+        (".yaml", "acls:\n- host: a\n  host: b\n", "line 3", "key 'host' stands twice"),
+        (".yml", "acls: []\nacls: []\n", "line 2", "key 'acls' stands twice"),
+        (".yaml", "a: &a {}\nb:\n  <<: *a\n", "line 3", "a merge key"),
+        (".yaml", "acls:\n- host: *\n", "line 2", "expected alphabetic"),
+        (".yaml", "acls: [\n", "line 2", ""),
+        (".yaml", "a: !!python/object/apply:os.system [x]\n", "line 1", "constructor"),
+        (".yaml", "a: 1\n---\nb: 2\n", "line 2", ""),
+        (".yaml", "a: \x00", "document", "not YAML"),
+        (".yaml", "a: 2026-99-99", "document", "not YAML"),
+        (".json", '{"acls": [{"host": "a", "host": "b"}]}', "document", "'host' stands twice"),
+        (".json", '{"acls": [\n}', "line 2", "not JSON"),
+        (".json", "[" * 100_000, "document", "not JSON"),
+    ],
+)
+def test_text_that_is_no_document_is_named_with_its_line(
+    suffix: str, text: str, place: str, reason: str
+) -> None:
+    """Of two equal keys a reader of YAML takes the last in silence: here it is an error."""
+    with pytest.raises(DocumentError) as refused:
+        PARSERS[suffix](text)
+    assert refused.value.place == place
+    assert reason in refused.value.reason
+
+
+def test_yaml_nested_without_end_is_refused() -> None:
+    """A document may not end the program, however deep it goes."""
+    with pytest.raises(DocumentError):
+        parse_yaml("[" * 1_000_000)
+    with pytest.raises(DocumentError, match="nested too deep"):
+        parse_yaml("- " * 17)
+
+
+@given(st.text(max_size=60) | st.text("{}[]:,-&*!|>'\"\n acls#%@", max_size=40))
+def test_any_text_is_acls_or_a_document_error(text: str) -> None:
+    """Whatever a file holds, there is no other exception."""
+    for parse in PARSERS.values():
+        try:
+            list(read_document(parse(text)))
+        except DocumentError:
+            continue

@@ -1,0 +1,106 @@
+"""What kafka-acls --list prints is read back, or refused by the number of its line."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from authorizerd.acl.model import Acl, Operation, ResourceType
+from authorizerd.cli.acls.output import listed, listed_by_principal
+from authorizerd.replay.acls.listing import ListingError, read_listing
+
+HEADING = (
+    "Current ACLs for resource `ResourcePattern(resourceType=TOPIC, name=t, patternType=LITERAL)`: "
+)
+ENTRY = "\t(principal=User:a, host=*, operation=READ, permissionType=ALLOW)"
+ACL = Acl(2, "t", 3, "User:a", "*", 3, 3)
+
+names = st.text(
+    st.characters(exclude_categories=["Cs"], exclude_characters="\n"), min_size=1, max_size=12
+) | st.sampled_from(["a, name=b", "t, patternType=LITERAL)`:", "x)`: ", "\x85", "\u2028", "ü,ö"])
+listable = st.builds(
+    Acl,
+    st.sampled_from([int(code) for code in ResourceType if code > 1]),
+    names,
+    st.sampled_from([3, 4]),
+    names.map("User:".__add__) | st.just("User:a, operation=READ, permissionType=DENY)"),
+    st.sampled_from(["*", "10.0.0.1", "0:0:0:0:0:0:0:1", "h, operation=ALL", ""]),
+    st.sampled_from([int(code) for code in Operation if code > 1]),
+    st.sampled_from([2, 3]),
+)
+
+
+@given(st.lists(listable, max_size=8, unique=True))
+def test_what_authorizerd_lists_reads_back(acls: list[Acl]) -> None:
+    """Commas, blanks, brackets, other scripts: every name that stands in one line."""
+    assert set(read_listing(listed(acls))) == set(acls)
+
+
+@given(st.lists(listable, max_size=8, unique=True))
+def test_what_is_listed_by_principal_reads_back(acls: list[Acl]) -> None:
+    """The headings of --principal say nothing that the ACLs do not say."""
+    principals = [acl.principal for acl in acls]
+    assert set(read_listing(listed_by_principal(acls, principals))) == set(acls)
+
+
+def test_the_real_listing_holds_1751_acls(real_log_dir: Path) -> None:
+    """It is what kafka-acls of Apache Kafka 4.3.1 printed, and every line of it counts."""
+    text = (real_log_dir / "acls-list.txt").read_text(encoding="utf-8")
+    acls = list(read_listing(text))
+    assert len(acls) == len(set(acls)) == 1751 == text.count("\t(principal=")
+
+
+@pytest.mark.parametrize("ended", ["\n", "\r\n"])
+def test_line_ends_and_blanks_of_other_versions_are_taken(ended: str) -> None:
+    """Kafka before 4 puts a blank behind headings and lists."""
+    text = ended.join(["", f"{HEADING}", f" {ENTRY} ", "  ", ""])
+    assert list(read_listing(text)) == [ACL]
+    assert list(read_listing("")) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("Error: something", "no line of a listing"),
+        (ENTRY[:-1], "no line of a listing"),
+        (ENTRY.replace("READ", "Read"), "no line of a listing"),
+        (ENTRY.replace("READ", "READS"), "READS is no Operation"),
+        (ENTRY.replace("READ", "ANY"), "ANY is no Operation"),
+        (ENTRY.replace("ALLOW", "PERMIT"), "PERMIT is no PermissionType"),
+        (ENTRY.replace(", host=*", ""), "no host"),
+        (ENTRY.replace("*", "*, host=*"), "in two ways"),
+        (HEADING.replace("TOPIC", "TOPICS"), "TOPICS is no ResourceType"),
+        (HEADING.replace("LITERAL", "MATCH"), "MATCH is no PatternType"),
+        ("x" * 10_000, "…'"),
+    ],
+)
+def test_a_malformed_line_is_named_by_its_number(line: str, reason: str) -> None:
+    """One bad line ends the reading: a listing that lacks a line is another set of ACLs."""
+    with pytest.raises(ListingError, match=reason) as refused:
+        list(read_listing("\n".join([HEADING, ENTRY, "", line, ENTRY])))
+    assert refused.value.line == 4
+    assert len(refused.value.reason) < 500
+
+
+def test_an_acl_without_a_resource_is_refused() -> None:
+    """A principal's heading begins anew: what stands under it needs a resource of its own."""
+    for text in (ENTRY, f"{HEADING}\n{ENTRY}\nACLs for principal `User:b`\n{ENTRY}"):
+        with pytest.raises(ListingError, match="under no resource"):
+            list(read_listing(text))
+
+
+def test_a_code_from_the_future_reads_as_unknown() -> None:
+    """As it is listed: it denies what it may, and allows nothing."""
+    text = f"{HEADING}\n{ENTRY.replace('READ', 'UNKNOWN')}"
+    assert [acl.operation for acl in read_listing(text)] == [Operation.UNKNOWN]
+
+
+@given(st.text("(),=`:ACLsforpincuhte\n\t *", max_size=80))
+def test_any_text_is_acls_or_a_listing_error(text: str) -> None:
+    """Whatever a file holds, there is no other exception."""
+    with contextlib.suppress(ListingError):
+        list(read_listing(f"{HEADING}\n{text}"))

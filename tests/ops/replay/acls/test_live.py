@@ -1,0 +1,75 @@
+"""A live server's ACLs are listed by a process of its own, whose failure is one line."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from authorizerd.replay.acls.live import ListingFailedError, list_acls
+
+
+def command(tmp_path: Path, program: str) -> tuple[str, ...]:
+    path = tmp_path / "command.py"
+    path.write_text(f"import sys\n{program}\n")
+    return (sys.executable, str(path))
+
+
+def test_the_listing_is_what_the_command_prints(tmp_path: Path) -> None:
+    """It is asked for the servers and the connection's properties, and for nothing else."""
+    listing = list_acls(
+        "kafka://[::1]:9092,b:9093",
+        tmp_path / "client.properties",
+        command=command(tmp_path, "print('ü', sys.argv[1:])"),
+    )
+    assert listing == (
+        "ü ['--bootstrap-server', '[::1]:9092,b:9093', '--list', '--command-config', "
+        f"'{tmp_path}/client.properties']\n"
+    )
+
+
+@pytest.mark.parametrize("source", ["kafka://", "kafka://a:1/x", "kafka://a:1 b", "kafka://u@a:1"])
+def test_an_address_of_another_form_is_refused(source: str) -> None:
+    """Nothing is started for it."""
+    with pytest.raises(ListingFailedError, match="of the form kafka://HOST:PORT"):
+        list_acls(source, None, command=("/no/such/program",))
+
+
+@pytest.mark.parametrize(
+    ("program", "reason"),
+    [
+        (
+            "print('Error while executing ACL command: no\\nCaused by: x'); sys.exit(1)",
+            "^no$",
+        ),
+        ("print('x', file=sys.stderr); print('y', file=sys.stderr); sys.exit(1)", "^x$"),
+        ("sys.exit(3)", "^listing the ACLs failed with exit code 3$"),
+        ("sys.stdout.buffer.write(b'ab\\xff')", "^byte 2 of the listing is not UTF-8$"),
+    ],
+)
+def test_a_failure_is_one_line(tmp_path: Path, program: str, reason: str) -> None:
+    """The line that says why; a stack of causes says no more."""
+    with pytest.raises(ListingFailedError, match=reason):
+        list_acls("kafka://a:1", None, command=command(tmp_path, program))
+
+
+def test_a_folder_of_the_daemons_name_is_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What lies where the command is typed may be anybody's."""
+    planted = tmp_path / "authorizerd"
+    (planted / "cli").mkdir(parents=True)
+    (planted / "__init__.py").touch()
+    (planted / "cli" / "__init__.py").touch()
+    (planted / "cli" / "main.py").write_text("print('planted')")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PYTHONSAFEPATH", raising=False)
+    with pytest.raises(ListingFailedError, match="KafkaAdminClient"):
+        list_acls("kafka://noport", None)
+
+
+def test_a_command_that_cannot_be_started_is_a_failure() -> None:
+    """A broken installation is told as such."""
+    with pytest.raises(ListingFailedError, match="could not be listed"):
+        list_acls("kafka://a:1", None, command=("/no/such/program",))

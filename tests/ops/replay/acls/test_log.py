@@ -1,0 +1,310 @@
+"""A log read as of a moment: what a broker served then, and since when."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from authorizerd.acl.model import Acl
+from authorizerd.image.errors import ChangeError
+from authorizerd.metadata.errors import LogDirectoryError, MetadataLogError
+from authorizerd.metadata.log import MetadataLog
+from authorizerd.protocol.records.batch import encode_batch
+from authorizerd.protocol.records.metadata import (
+    AbortTransaction,
+    BeginTransaction,
+    EndTransaction,
+    MetadataRecord,
+    encode_value,
+)
+from authorizerd.replay.acl_set import DatedAcl
+from authorizerd.replay.acls.as_of import AtOffset, AtTime
+from authorizerd.replay.acls.log import LogState, OutOfReachError, read_checkpoint, read_log
+from tests.support.log_files import (
+    METADATA_VERSION,
+    added,
+    flipped,
+    read_acls,
+    removed,
+    write_checkpoint,
+    write_segment,
+)
+
+NOW_MS = 1_900_000_000_000
+STAMP_MS = 1_792_000_000_000
+SECOND = 1_000
+
+
+def stamped(base_offset: int, seconds: int, *records: MetadataRecord) -> bytes:
+    """Return a batch stamped ``seconds`` after ``STAMP_MS``."""
+    values = [(None, encode_value(record)) for record in records]
+    return encode_batch(base_offset, 0, STAMP_MS + seconds * SECOND, values)
+
+
+def usual_log(log_dir: Path) -> Path:
+    """Write offsets 0 to 6: metadata.version, two ACLs, one more, the first one's removal."""
+    write_segment(
+        log_dir,
+        0,
+        stamped(0, 0, METADATA_VERSION),
+        stamped(1, 10, added(1), added(2)),
+        stamped(3, 20, METADATA_VERSION),
+        stamped(4, 30, added(3)),
+        stamped(5, 40, removed(1)),
+        stamped(6, 50, METADATA_VERSION),
+    )
+    return log_dir
+
+
+def at(seconds: float) -> AtTime:
+    return AtTime(STAMP_MS + int(seconds * SECOND))
+
+
+def read(log_dir: Path, as_of: AtTime | AtOffset | None = None, now_ms: int = NOW_MS) -> LogState:
+    return read_log(log_dir, as_of, now_ms=now_ms)
+
+
+def acls_of(state: LogState) -> set[Acl]:
+    return {dated.acl for dated in state.acls}
+
+
+def numbers(*wanted: int) -> set[Acl]:
+    return {added(number).acl for number in wanted}
+
+
+@pytest.mark.parametrize(
+    ("seconds", "offset", "expected"),
+    [
+        (0, 0, ()),
+        (9.999, 0, ()),
+        (10, 2, (1, 2)),
+        (29.999, 3, (1, 2)),
+        (30, 4, (1, 2, 3)),
+        (40, 5, (2, 3)),
+        (50, 6, (2, 3)),
+        (5000, 6, (2, 3)),
+    ],
+)
+def test_a_time_means_the_last_batch_stamped_by_then(
+    tmp_path: Path, seconds: float, offset: int, expected: Sequence[int]
+) -> None:
+    """A batch counts from its own millisecond on; after the last one nothing changes."""
+    state = read(usual_log(tmp_path), at(seconds))
+    assert (state.offset, acls_of(state)) == (offset, numbers(*expected))
+
+
+@pytest.mark.parametrize(
+    ("asked", "offset", "expected"),
+    [(0, 0, ()), (1, 0, ()), (2, 2, (1, 2)), (4, 4, (1, 2, 3)), (5, 5, (2, 3)), (6, 6, (2, 3))],
+)
+def test_an_offset_within_a_batch_is_before_the_batch(
+    tmp_path: Path, asked: int, offset: int, expected: Sequence[int]
+) -> None:
+    """A batch shows whole or not at all, as brokers apply it."""
+    state = read(usual_log(tmp_path), AtOffset(asked))
+    assert (state.offset, acls_of(state)) == (offset, numbers(*expected))
+
+
+def test_each_acl_is_dated_by_the_batch_that_showed_it(tmp_path: Path) -> None:
+    """An auditor may ask since when a grant stands."""
+    state = read(usual_log(tmp_path))
+    assert state.acls == (
+        DatedAcl(added(2).acl, STAMP_MS + 10 * SECOND),
+        DatedAcl(added(3).acl, STAMP_MS + 30 * SECOND),
+    )
+    assert (state.offset, state.stamped_ms) == (6, STAMP_MS + 50 * SECOND)
+
+
+def test_a_transaction_shows_when_it_ends(tmp_path: Path) -> None:
+    """As of a moment within it nothing of it shows; its ACLs are as old as its end."""
+    write_segment(
+        tmp_path,
+        0,
+        stamped(0, 0, METADATA_VERSION),
+        stamped(1, 10, BeginTransaction(None), added(1)),
+        stamped(3, 20, added(2)),
+        stamped(4, 30, EndTransaction()),
+        stamped(5, 40, BeginTransaction(None), added(3), AbortTransaction(None)),
+        stamped(8, 50, BeginTransaction(None), added(4)),
+    )
+    assert not read(tmp_path, at(20)).acls
+    assert not read(tmp_path, AtOffset(3)).acls
+    ended = tuple(DatedAcl(added(n).acl, STAMP_MS + 30 * SECOND) for n in (1, 2))
+    assert read(tmp_path, at(30)).acls == ended
+    assert read(tmp_path).acls == ended
+
+
+@pytest.mark.parametrize("as_of", [AtOffset(7), AtOffset(2**62)])
+def test_an_offset_beyond_the_end_is_refused(tmp_path: Path, as_of: AtOffset) -> None:
+    """What was never written is not answered with what was."""
+    with pytest.raises(OutOfReachError, match=r"ends at offset 6, before offset \d+"):
+        read(usual_log(tmp_path), as_of)
+
+
+def test_a_time_before_the_first_batch_is_refused(tmp_path: Path) -> None:
+    """The error says how far back one may ask."""
+    with pytest.raises(OutOfReachError, match=r"reaches back to 2026-10-14T17:46:40.000Z only"):
+        read(usual_log(tmp_path), at(-0.001))
+
+
+def test_a_time_that_is_still_to_come_is_refused(tmp_path: Path) -> None:
+    """After the last batch the state stands until now, and no longer."""
+    now_ms = STAMP_MS + 60 * SECOND
+    usual_log(tmp_path)
+    assert read(tmp_path, at(60), now_ms).offset == 6
+    with pytest.raises(OutOfReachError, match=r"ends at offset 6.*in the future"):
+        read(tmp_path, at(60.001), now_ms)
+    assert read(tmp_path, at(50), now_ms=0).offset == 6, "a clock that is behind refuses nothing"
+
+
+def test_clocks_that_differ_do_not_hide_a_batch(tmp_path: Path) -> None:
+    """A controller whose clock is behind writes after one whose clock was ahead."""
+    write_segment(
+        tmp_path,
+        0,
+        stamped(0, 0, METADATA_VERSION),
+        stamped(1, 90, added(1)),
+        stamped(2, 20, added(2)),
+        stamped(3, 95, added(3)),
+    )
+    state = read(tmp_path, at(30))
+    assert (state.offset, acls_of(state)) == (2, numbers(1, 2))
+
+
+def retained_log(log_dir: Path) -> Path:
+    """Write a log that begins at offset 3, a checkpoint of what was before, and a later one."""
+    version = (METADATA_VERSION,)
+    write_checkpoint(log_dir, 3, [*version, added(1), added(2)], epoch=0)
+    write_segment(log_dir, 3, stamped(3, 30, added(3)), stamped(4, 40, added(4)))
+    write_segment(log_dir, 5, stamped(5, 50, removed(1)), stamped(6, 60, added(5)))
+    write_checkpoint(log_dir, 5, [*version, *(added(number) for number in (1, 2, 3, 4))], epoch=0)
+    return log_dir
+
+
+def test_a_newer_checkpoint_hides_nothing_of_what_is_retained(tmp_path: Path) -> None:
+    """The oldest one is where reading begins: from there on every ACL is dated."""
+    retained_log(tmp_path)
+    assert acls_of(read(tmp_path, AtOffset(3))) == numbers(1, 2, 3)
+    assert acls_of(read(tmp_path, at(45))) == numbers(1, 2, 3, 4)
+    dates = {dated.acl: dated.added_ms for dated in read(tmp_path).acls}
+    assert dates == {
+        added(2).acl: None,
+        added(3).acl: STAMP_MS + 30 * SECOND,
+        added(4).acl: STAMP_MS + 40 * SECOND,
+        added(5).acl: STAMP_MS + 60 * SECOND,
+    }
+
+
+def test_the_checkpoint_itself_is_the_earliest_offset(tmp_path: Path) -> None:
+    """What retention has taken cannot be answered."""
+    retained_log(tmp_path)
+    assert acls_of(read(tmp_path, AtOffset(2))) == numbers(1, 2)
+    with pytest.raises(OutOfReachError, match="does not reach back to offset 1"):
+        read(tmp_path, AtOffset(1))
+    with pytest.raises(OutOfReachError, match=r"reaches back to 2026-10-14T17:47:10.000Z only"):
+        read(tmp_path, at(29))
+
+
+def test_a_damaged_old_checkpoint_costs_dates_and_no_acls(tmp_path: Path) -> None:
+    """A daemon would start from the newer one, and so does this."""
+    whole = acls_of(read(retained_log(tmp_path)))
+    oldest = min((tmp_path / "__cluster_metadata-0").glob("*.checkpoint"))
+    oldest.write_bytes(flipped(oldest.read_bytes(), 90))
+    state = read(tmp_path)
+    assert acls_of(state) == whole
+    dates = {dated.acl: dated.added_ms for dated in state.acls}
+    assert dates[added(3).acl] is None
+    assert dates[added(5).acl] == STAMP_MS + 60 * SECOND
+
+
+def test_a_log_that_ends_below_its_checkpoint_is_refused(tmp_path: Path) -> None:
+    """Its end is lost; as of a moment that it still holds it can be read."""
+    usual_log(tmp_path)
+    write_checkpoint(tmp_path, 20, [METADATA_VERSION, added(9)], epoch=0)
+    with pytest.raises(MetadataLogError, match="before the checkpoint that ends at offset 20"):
+        read(tmp_path)
+    assert acls_of(read(tmp_path, AtOffset(4))) == numbers(1, 2, 3)
+
+
+def test_a_checkpoint_alone_tells_of_no_time(tmp_path: Path) -> None:
+    """Its ACLs are older than it, and nobody can say by how much."""
+    path = write_checkpoint(tmp_path, 20, [METADATA_VERSION, added(9)], epoch=0)
+    assert read_checkpoint(path) == read(tmp_path) == LogState((DatedAcl(added(9).acl),), 19, None)
+    with pytest.raises(OutOfReachError, match="nothing but a checkpoint"):
+        read(tmp_path, at(0))
+
+
+def test_damage_is_an_error_and_no_state(tmp_path: Path) -> None:
+    """Half of the ACLs would be a wrong answer."""
+    usual_log(tmp_path)
+    (segment,) = (tmp_path / "__cluster_metadata-0").iterdir()
+    segment.write_bytes(flipped(segment.read_bytes(), 100))
+    with pytest.raises(MetadataLogError, match=segment.name):
+        read(tmp_path)
+
+
+def test_a_directory_that_holds_no_log_is_named(tmp_path: Path) -> None:
+    """The error is that of the log, with the path."""
+    with pytest.raises(LogDirectoryError, match="__cluster_metadata-0"):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize("second", [added(1), removed(2), added(3, added(1).acl)])
+def test_changes_that_do_not_fit_are_refused(tmp_path: Path, second: MetadataRecord) -> None:
+    """A repeated id or binding, or the removal of what is not there: no such log is believed."""
+    write_segment(tmp_path, 0, stamped(0, 0, METADATA_VERSION), stamped(1, 1, added(1), second))
+    with pytest.raises(ChangeError):
+        read(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def real_batches(real_log_dir: Path) -> list[tuple[int, int, int]]:
+    """The last offset, the stamp and the end in the file of each batch of the real log."""
+    (segment,) = (real_log_dir / "__cluster_metadata-0").glob("*.log")
+    files = MetadataLog.open(real_log_dir)
+    files._checkpoints = ()  # type: ignore[misc]
+    return [
+        (
+            batch.last_offset,
+            batch.placed.batch.max_timestamp_ms,
+            batch.placed.position + len(batch.placed.batch.data),
+        )
+        for batch in files.batches()
+        if batch.placed.path == segment
+    ]
+
+
+def test_every_tenth_moment_of_the_real_log_is_that_of_a_log_cut_there(
+    real_log_dir: Path, real_batches: list[tuple[int, int, int]], tmp_path: Path
+) -> None:
+    """What a broker would load, had it stopped then: by offset, and by time."""
+    (segment,) = (real_log_dir / "__cluster_metadata-0").glob("*.log")
+    data = segment.read_bytes()
+    seen = set()
+    for offset, stamp, end in real_batches[::10]:
+        shutil.rmtree(tmp_path / "__cluster_metadata-0", ignore_errors=True)
+        write_segment(tmp_path, 0, data[:end])
+        expected = set(read_acls(tmp_path).values())
+        assert acls_of(read(real_log_dir, AtOffset(offset))) == expected
+        last = max(each for each, stamped_ms, _ in real_batches if stamped_ms <= stamp)
+        if last == offset:
+            assert acls_of(read(real_log_dir, AtTime(stamp))) == expected
+        seen.add(len(expected))
+    assert len(seen) > 5, "the log was empty, or never changed"
+
+
+def test_each_real_acl_shows_from_its_date_on(real_log_dir: Path) -> None:
+    """Dates and moments are of one clock: a day's dates split the ACLs as its states do."""
+    state = read(real_log_dir)
+    dates = sorted({dated.added_ms or 0 for dated in state.acls})
+    for date in dates[:: max(1, len(dates) // 8)]:
+        before, after = (
+            acls_of(read(real_log_dir, AtTime(date - 1))),
+            read(real_log_dir, AtTime(date)),
+        )
+        new = {dated.acl for dated in state.acls if dated.added_ms == date}
+        assert new <= acls_of(after)
+        assert not new & before

@@ -1,0 +1,172 @@
+"""Whatever a source is, it gives the same set for the same ACLs, or one named error."""
+
+from __future__ import annotations
+
+import json
+import lzma
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from authorizerd.acl.model import Operation, PatternType, PermissionType, ResourceType
+from authorizerd.replay.acl_set import AclSet
+from authorizerd.replay.acls import reading
+from authorizerd.replay.acls.errors import AclSourceError
+from authorizerd.replay.acls.live import ListingFailedError
+from authorizerd.replay.acls.reading import read_acl_source
+
+
+def newest_checkpoint(log_dir: Path) -> Path:
+    return max((log_dir / "__cluster_metadata-0").glob("*.checkpoint"))
+
+
+def last_client_time(log_dir: Path) -> str:
+    with lzma.open(log_dir / "kafka-authorizer.log.xz", "rt", encoding="utf-8") as lines:
+        last = [line for line in lines if "Principal = User:admin is" not in line][-1]
+    found = re.match(r"\[(.*?)\]", last)
+    assert found is not None
+    return found[1]
+
+
+def as_json(acls: AclSet) -> str:
+    entries = [
+        {
+            "principal": acl.principal,
+            "host": acl.host,
+            "operation": Operation(acl.operation).name,
+            "permission_type": PermissionType(acl.permission_type).name,
+            "resource_type": ResourceType(acl.resource_type).name,
+            "resource_name": acl.resource_name,
+            "pattern_type": PatternType(acl.pattern_type).name,
+        }
+        for acl in (dated.acl for dated in acls.acls)
+    ]
+    return json.dumps({"acls": entries}, ensure_ascii=False)
+
+
+def test_every_kind_of_source_gives_the_same_1751_acls(
+    real_log_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What kafka-acls listed is the truth; the log, its checkpoint and documents reach it."""
+    truth = read_acl_source(str(real_log_dir / "acls-list.txt"))
+    (tmp_path / "acls.json").write_text(as_json(truth), encoding="utf-8")
+    (tmp_path / "acls.YAML").write_text(as_json(truth), encoding="utf-8-sig")
+    listing = (real_log_dir / "acls-list.txt").read_text(encoding="utf-8")
+    monkeypatch.setattr(reading, "list_acls", lambda *_: listing)
+    monkeypatch.chdir(real_log_dir / "__cluster_metadata-0")
+    for source in (
+        str(real_log_dir),
+        str(real_log_dir / "__cluster_metadata-0"),
+        ".",
+        str(newest_checkpoint(real_log_dir)),
+        str(tmp_path / "acls.json"),
+        str(tmp_path / "acls.YAML"),
+        "kafka://127.0.0.1:9092",
+    ):
+        found = read_acl_source(source)
+        assert (len(found.acls), found.digest) == (1751, truth.digest), source
+        assert found.source == source
+        assert [dated.acl for dated in found.acls] == [dated.acl for dated in truth.acls]
+    assert truth.offset is truth.stamped_ms is None
+
+
+def test_the_log_as_of_the_recorded_traffic_holds_1616_acls(real_log_dir: Path) -> None:
+    """Of 150 that were created after the last client's line 15 were removed again."""
+    found = read_acl_source(str(real_log_dir), as_of=last_client_time(real_log_dir))
+    assert len(found.acls) == 1616
+    assert found.stamped_ms is not None
+    stamped = datetime.fromtimestamp(found.stamped_ms / 1000, UTC)
+    assert stamped.isoformat(sep=" ") <= last_client_time(real_log_dir).replace(",", ".")
+    assert found.offset is not None
+    by_offset = read_acl_source(str(real_log_dir), as_of=str(found.offset))
+    assert by_offset == found
+    now = read_acl_source(str(real_log_dir))
+    before, after = ({dated.acl for dated in acls.acls} for acls in (found, now))
+    assert (len(after - before), len(before - after)) == (135, 0)
+
+
+def test_settings_are_carried_in_one_order(real_log_dir: Path) -> None:
+    """Equal settings make equal plans."""
+    found = read_acl_source(
+        str(real_log_dir), super_users=["User:b", "User:a", "User:b"],
+        allow_everyone_if_no_acl_found=True,
+    )  # fmt: skip
+    assert found.super_users == ("User:a", "User:b")
+    assert found.settings.allow_everyone_if_no_acl_found
+
+
+def test_an_acl_that_is_listed_twice_is_one(tmp_path: Path) -> None:
+    """Listings of several commands may stand in one file."""
+    text = (
+        "Current ACLs for resource `ResourcePattern(resourceType=TOPIC, name=t, "
+        "patternType=LITERAL)`: \n\t(principal=User:a, host=*, operation=READ, "
+        "permissionType=ALLOW)\n"
+    )
+    (tmp_path / "listing").write_text(text + text)
+    assert len(read_acl_source(str(tmp_path / "listing")).acls) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "place", "reason"),
+    [
+        ("missing", None, None, "No such file or directory"),
+        ("missing.checkpoint", None, None, "expected a log directory, or a checkpoint"),
+        ("00000000000000000001-0000000001.checkpoint", b"x" * 99, None, "at byte 0"),
+        ("listing.txt", b"\n\nError\n", "line 3", "no line of a listing"),
+        ("listing.txt", b"ab\xff", "byte 2", "not valid UTF-8"),
+        ("acls.json", b"{}", "document", "lacks 'acls'"),
+        ("acls.yaml", b"acls:\n- {", "line 3", ""),
+        ("acls.yml", b"acls: [1]", "acls[0]", "a mapping is needed"),
+    ],
+)
+def test_a_fault_is_one_line_that_names_source_and_place(
+    tmp_path: Path, name: str, content: bytes | None, place: str | None, reason: str
+) -> None:
+    """There is one error for a caller to catch."""
+    path = tmp_path / name
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(AclSourceError) as refused:
+        read_acl_source(str(path))
+    assert refused.value.place == place
+    assert reason in refused.value.reason
+    text = str(refused.value)
+    assert text.startswith(f"{path}: {'' if place is None else place}")
+    assert "\n" not in text
+
+
+def test_a_failed_listing_is_the_sources_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The caller need not know how a live server is asked."""
+
+    def fail(*_: object) -> str:
+        raise ListingFailedError("no\x1b[2J")
+
+    monkeypatch.setattr(reading, "list_acls", fail)
+    with pytest.raises(AclSourceError) as refused:
+        read_acl_source("kafka://a:1")
+    assert str(refused.value) == "kafka://a:1: no\\x1b[2J"
+
+
+@pytest.mark.parametrize("source", ["acls.json", "listing", "kafka://a:1", "9.checkpoint"])
+def test_only_a_log_can_be_asked_for_an_earlier_moment(source: str) -> None:
+    """Elsewhere the moment would be passed over in silence."""
+    with pytest.raises(AclSourceError, match="only the directory of a log"):
+        read_acl_source(source, as_of="5")
+
+
+@pytest.mark.parametrize(
+    ("as_of", "reason"),
+    [
+        ("yesterday", "neither an offset nor a time"),
+        ("99999", "ends at offset"),
+        ("1999-01-01", "reaches back to"),
+        ("9999-01-01", "in the future"),
+    ],
+)
+def test_a_moment_out_of_reach_is_refused(real_log_dir: Path, as_of: str, reason: str) -> None:
+    """The place is the option's, not one in the log."""
+    with pytest.raises(AclSourceError, match=reason) as refused:
+        read_acl_source(str(real_log_dir), as_of=as_of)
+    assert refused.value.place == "as of"

@@ -1,0 +1,136 @@
+"""Lines as hypothesis makes them: every layout, and names made of the layouts' own markers."""
+
+from __future__ import annotations
+
+import json
+
+from hypothesis import strategies as st
+
+from authorizerd.replay.ingest.parse.kafka_line import MARKERS
+
+PIECES = (
+    *MARKERS,
+    *(marker.strip() for marker in MARKERS),
+    *(" ", ":", ",", "=", "*", "(", ")", "[t]", " [t]", "'", '"', "\\", "$1", "{", "}", "\t", "\r"),
+    *(
+        "a",
+        "is",
+        "User:x",
+        "LITERAL",
+        "LITERAL:",
+        "ü",
+        "名前",
+        "\x01",
+        "\x85",
+        "\u2028",
+        "\U0001f600",
+    ),
+    *("Allowed", "Denied", "unknown", " (kafka.authorizer.logger)", "2026-11-21 16:26:26,966"),
+)
+names = st.lists(st.sampled_from(PIECES), max_size=5).map("".join) | st.text(max_size=6)
+plain_names = st.sampled_from(("orders", "User:alice", "User:CN=a b, O=ü (x)", "10.0.0.1", "a:b"))
+texts = plain_names | plain_names | names  # most fields are well, or no line would be read
+
+TIMES = (
+    *("2026-11-21 16:26:26,966", "2026-11-21T16:26:26.9", "2026-11-21T16:26:26.966123456"),
+    *("2026-03-29 02:30:00,000", "2026-10-25 02:30:00,000", "2026-02-30 00:00:00", "12:00:00"),
+    *("2026-01-01 24:00:00", "2026-01-01 23:59:60", "1999-12-31 00:00:00", "12026-01-01 00:00:00"),
+)
+ZONES = (
+    *("", "", "Z", " UTC", "+0100", " +01:00", "-05", " CET", "+19:00", "+18:00", "-18:30"),
+    *(" -", "+1", "+05:99", " GMT", "UTCX", "Zulu"),
+)
+prefixes = st.sampled_from(
+    (
+        *("", "", "", "kafka-0 kafka ", "kafka1  | ", "[pod/a-0/kafka] ", "\t"),
+        *("2026-11-21T17:00:00.9Z stdout F ", "2026-11-21T17:00:00.9Z stderr P "),
+    )
+)
+levels = st.sampled_from((" INFO ", " DEBUG ", " ", "] INFO ", " [t] WARN  logger - ", "XINFO"))
+heads = st.tuples(
+    prefixes,
+    st.sampled_from(("[", "")),
+    st.sampled_from((*TIMES[:5], *TIMES)),
+    st.sampled_from(ZONES),
+    st.sampled_from(("]", "")),
+    levels,
+).map("".join)
+tails = st.sampled_from(
+    (
+        *("", " (kafka.authorizer.logger)", " (kafka.authorizer.logger) [handler-7]"),
+        *(" (k.a.Authorizer$)", " (other)", " [t]", " ", "\r", "\r\r"),
+    )
+)
+rules = (
+    st.sampled_from(("SuperUser", "DefaultDeny", "MatchingAcl(acl=StandardAcl(name=a b, x=y))"))
+    | st.builds("MatchingAcl(acl=StandardAcl[resourceName={}, host=*])".format, texts)
+    | names
+)
+counts = st.sampled_from(("1", "0", "999999999", "1234567890", "-1", "x", ""))
+endings = st.one_of(
+    st.just(""),
+    st.builds(" for request = {} with resourceRefCount = {}".format, texts, counts),
+    st.builds(" for request = {} with resourceRefCount = 1 based on rule {}".format, texts, rules),
+)
+kafka_lines = st.builds(
+    "{}Principal = {} is {} {} = {} from host = {} on resource = {}{}{}{}".format,
+    heads,
+    texts,
+    st.sampled_from(("Allowed", "Denied", "Denied", "denied")),
+    st.sampled_from(("operation", "Operation")),
+    st.sampled_from(("READ", "Describe", "IdempotentWrite", "CLUSTER_ACTION", "X1", "")),
+    texts | st.sampled_from(("unknown", "0:0:0:0:0:0:0:1")),
+    st.sampled_from(("Topic:", "Topic:LITERAL:", "Group:PREFIXED:", "TransactionalId:ANY:", "X ")),
+    texts,
+    endings,
+    tails,
+)
+audit_objects = st.fixed_dictionaries(
+    {
+        "time": st.sampled_from((*TIMES, "2026-11-21T16:26:26.966Z", "")),
+        "principal": texts,
+        "allowed": st.booleans(),
+        "operation": st.just("READ"),
+        "resource_type": st.just("TOPIC"),
+        "resource_name": texts,
+    },
+    optional={
+        "level": st.just("DEBUG"),
+        "host": st.none() | texts,
+        "request": st.none() | texts,
+        "resource_reference_count": st.none() | st.integers(0, 2**31 - 1),
+        "rule": st.sampled_from(("SuperUser", "MatchingAcl")),
+        "acl": st.none() | texts,
+        "masked": st.sampled_from(([], [], ["principal"])),
+        "offset": st.integers(0, 9),
+    },
+)
+json_lines = st.builds(
+    json.dumps, audit_objects, ensure_ascii=st.booleans(), separators=st.just((",", ":"))
+)
+
+
+def _cut(line: str, at: int) -> str:
+    return line[: at % (len(line) + 1)]
+
+
+def _docker(line: str) -> str:
+    record = {"log": line + "\n", "stream": "stdout", "time": "2026-11-21T16:26:27.1Z"}
+    return json.dumps(record, separators=(",", ":"))
+
+
+whole_lines = (
+    kafka_lines | kafka_lines | json_lines | json_lines.map("2026-11-21T1:1Z stdout F {}".format)
+)
+lines = st.one_of(
+    whole_lines,
+    whole_lines,
+    st.builds(_cut, whole_lines, st.integers(0, 999)),
+    whole_lines.map(_docker),
+    st.builds(_cut, whole_lines.map(_docker), st.integers(0, 999)),
+    names,
+    st.sampled_from(("", " \t", "\r", "{}", "[]", '{"log":1}', '{"log":"x"}')),
+).map(lambda line: line.replace("\n", " ").encode("utf-8", "replace"))
+bytes_lines = lines | st.builds(
+    bytes.__add__, lines, st.sampled_from((b"\xff", b"\xc3", b"\xed\xa0\x80"))
+)

@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+import json
+from collections import Counter
+from datetime import UTC
+from itertools import product
+from typing import get_args
+
+import pyarrow
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from authorizerd.replay.ingest.parse import columns
+from authorizerd.replay.ingest.parse.columns import SCHEMA, EventReader, set_aside
+from authorizerd.replay.ingest.parse.event import LINE_BYTES_MAX, Event, Reason
+from authorizerd.replay.ingest.parse.line import LineFormat, parse_line
+from authorizerd.replay.ingest.parse.times import zone_of
+from tests.ops.replay.ingest.parse.hostile_lines import bytes_lines, kafka_lines
+
+Parsed = Event | Reason | None
+
+MESSAGE = (
+    b"Principal = User:%s is Denied operation = READ from host = h on resource = Topic:LITERAL:t"
+)
+# Nearly plain ones too: where a beginning is not, a line must be read as a whole.
+BEGINNINGS = [
+    "".join(parts).encode()
+    for parts in product(
+        ("", "2026-11-21T17:00:00.9Z stdout F ", "1 stderr P ", "2026-01-01 ", "x", "kafka | "),
+        ("[", ""),
+        (
+            *("2026-11-21 16:26:26,966", "2026-11-21 16:26:26,001", "2026-03-29 02:30:00,000"),
+            *("2026-10-25 02:30:00,000", "2026-02-30 00:00:00,000", "2026-11-21 16:26:26,9667"),
+            *("2026-11-21 24:00:00,000", "1999-11-21 16:26:26,966", "2026-11-21T16:26:26,966"),
+        ),
+        ("", "Z", " +0500"),
+        ("] ", " ", "]"),
+        ("INFO ", "DEBUG ", "WARN  ", "INFORM ", "is Denied ", ""),
+    )
+]
+stamped_lines = st.builds(
+    lambda beginning, line: beginning + line[line.index(b"Principal = ") :],
+    st.sampled_from(BEGINNINGS),
+    kafka_lines.map(lambda line: line.replace("\n", " ").encode("utf-8", "replace")),
+)
+# Were any step to go back over these, it would take minutes.
+LONG_NAMES = tuple(
+    b"[2026-11-21 16:26:26,966] INFO " + MESSAGE % b"a" + name * 3_000
+    for name in (
+        b" is Denied operation = a from host = b on resource = c:",
+        b" for request = a with resourceRefCount = ",
+        b" for request = a with resourceRefCount = 1 based on rule ",
+        b" (kafka.authorizer.logger) [a",
+        b"uthorizer (uthorizer",
+        b"2026-11-21 16:26:26,966 Principal = ",
+    )
+)
+
+
+def rows_of(batch: pyarrow.RecordBatch, lines: list[bytes]) -> list[Parsed]:
+    """Return what the columns say, which hold those lines that are no events."""
+    assert batch.schema == SCHEMA
+    parsed: list[Parsed] = []
+    for row, line in zip(batch.to_pylist(), lines, strict=True):
+        text, reason, day, at = (row.pop(name) for name in ("line", "reason", "day", "at"))
+        assert text == (None if reason is None else line)
+        assert day == (at and at.date())
+        assert reason is None or (at is None and not any(row.values()))
+        if reason is None:
+            parsed.append(Event(at_ms=round(at.timestamp() * 1000), **row))
+        else:
+            parsed.append(Reason(reason) if reason else None)
+    return parsed
+
+
+def read(reader: EventReader, lines: list[bytes]) -> list[Parsed]:
+    return rows_of(reader.read(pyarrow.array(lines, pyarrow.binary())), lines)
+
+
+@settings(max_examples=300)
+@given(
+    st.lists(bytes_lines | stamped_lines | stamped_lines, max_size=12),
+    st.sampled_from(("auto", "kafka", "json")),
+    st.sampled_from(("UTC", "Europe/Berlin", "+05:30")),
+)
+def test_columns_say_of_each_line_what_the_parser_does(
+    lines: list[bytes], line_format: LineFormat, time_zone: str
+) -> None:
+    """What was read before, in this batch or an earlier one, changes nothing."""
+    zone = zone_of(time_zone)
+    expected = [parse_line(line, zone, line_format) for line in lines]
+    reader = EventReader(zone, line_format)
+    assert read(reader, lines) == expected
+    assert read(reader, lines[::-1]) == expected[::-1]
+
+
+@pytest.mark.parametrize("time_zone", ["UTC", "Europe/Berlin"])
+def test_lines_that_differ_in_their_beginning_are_told_apart(time_zone: str) -> None:
+    """One message at many times, of many levels, and behind what is no plain beginning."""
+    zone = zone_of(time_zone)
+    lines = [beginning + MESSAGE % b"a" for beginning in BEGINNINGS]
+    expected = [parse_line(line, zone) for line in lines]
+    assert read(EventReader(zone, "auto"), lines) == expected
+    kinds = Counter(Event if isinstance(each, Event) else each for each in expected)
+    assert {Event, Reason.BAD_TIME, Reason.PARTIAL_LINE, Reason.NO_TIME} <= kinds.keys()
+
+
+@pytest.mark.parametrize("line_format", get_args(LineFormat))
+def test_a_format_that_was_fixed_is_kept_to(line_format: LineFormat) -> None:
+    """A plain line of Kafka's is no event where JSON is asked for; by itself it would be one."""
+    line = b"[2026-11-21 16:26:26,966] INFO " + MESSAGE % b"a"
+    line += b" for request = Fetch with resourceRefCount = 1 (kafka.authorizer.logger)"
+    expected = parse_line(line, UTC, line_format)
+    assert isinstance(expected, Event) == (line_format != "json")
+    assert read(EventReader(UTC, line_format), [line]) == [expected]
+
+
+def test_what_repeats_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whenever it happened: lines of a layout that is not plain differ in their times alone."""
+    asked = []
+
+    def parse(line: bytes, *_: object) -> None:
+        asked.append(line)
+
+    monkeypatch.setattr(columns, "parse_line", parse)
+    beginnings = [b"[2026-11-21 16:26:%02d,966] INFO " % second for second in range(3)]
+    read(
+        EventReader(UTC, "auto"),
+        [each + MESSAGE % name for each in beginnings for name in (b"a", b"b")],
+    )
+    assert len(asked) == 2
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *LONG_NAMES,
+        b"a" * LINE_BYTES_MAX,
+        b"a" * (LINE_BYTES_MAX + 1),
+        b"2026-11-21T17:00:00.9Z stdout F [2026-11-21 16:26:26,966] INFO "
+        + MESSAGE % (b"a" * (LINE_BYTES_MAX - 140)),
+        (b"2026-11-21 16:26:26,966 INFO " + MESSAGE % (b"a" * LINE_BYTES_MAX))[:LINE_BYTES_MAX],
+        b"[2026-11-21 16:26:26,966] INFO " + MESSAGE % b"\xff",
+        b"[2026-11-21 16:26:26,966] INFO " + MESSAGE % b"\x01",
+    ],
+    ids=range(12),
+)
+def test_a_line_that_was_made_to_hurt_is_read_as_any_other(line: bytes) -> None:
+    """It costs time that grows with its length, and ends no job."""
+    assert read(EventReader(UTC, "auto"), [line]) == [parse_line(line, UTC)]
+
+
+@pytest.mark.parametrize("change", [{"principal": "\ud800"}, {"resource_reference_count": 2**31}])
+def test_a_value_that_no_column_holds_is_bad_json(change: dict[str, object]) -> None:
+    """Half a character, or a count beyond Kafka's: the line is set aside, and the job goes on."""
+    said = {
+        "time": "2026-11-21T16:26:26.966Z",
+        "principal": "User:a",
+        "allowed": True,
+        "operation": "READ",
+        "resource_type": "TOPIC",
+        "resource_name": "t",
+    }
+    assert isinstance(read(EventReader(UTC, "auto"), [json.dumps(said).encode()])[0], Event)
+    line = json.dumps(said | change).encode()
+    assert read(EventReader(UTC, "auto"), [line]) == [Reason.BAD_JSON]
+
+
+def test_no_lines_are_no_rows() -> None:
+    """An empty batch has the columns of any other."""
+    assert read(EventReader(UTC, "auto"), []) == []
+
+
+def test_a_line_that_is_not_to_be_read_is_set_aside() -> None:
+    """Whatever it says."""
+    assert rows_of(set_aside(b"\xff", Reason.BROKEN_ARCHIVE), [b"\xff"]) == [Reason.BROKEN_ARCHIVE]

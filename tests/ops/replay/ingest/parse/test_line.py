@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import json
+from datetime import UTC
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from authorizerd.acl.audit import AuditLevel
+from authorizerd.acl.decision import Decision, DefaultRule, MatchingAcl
+from authorizerd.acl.model import Acl, Question
+from authorizerd.actors.audit_log import AuditEvent
+from authorizerd.daemon.audit.format import format_json, format_kafka
+from authorizerd.replay.ingest.parse.event import LINE_BYTES_MAX, Event, Reason
+from authorizerd.replay.ingest.parse.line import parse_line
+from tests.ops.replay.ingest.parse.hostile_lines import bytes_lines
+
+ACL = Acl(2, "a b", 3, "User:ü", "*", 3, 3)
+AUDITED = AuditEvent(
+    time_s=1_795_278_386.966,
+    level=AuditLevel.DEBUG,
+    question=Question("User:ü", None, 3, 2, "a b"),
+    decision=Decision(True, MatchingAcl(ACL)),
+    request_name="AuthZEN",
+    resource_reference_count=2,
+    offset=7,
+)
+EVENT = Event(
+    at_ms=1_795_278_386_966,
+    allowed=True,
+    principal="User:ü",
+    host=None,
+    operation="READ",
+    resource_type="TOPIC",
+    resource_name="a b",
+    pattern_type="LITERAL",
+    request="AuthZEN",
+    reference_count=2,
+    rule=f"MatchingAcl(acl={ACL})",
+    level="DEBUG",
+)
+
+
+def test_the_two_formats_of_the_daemon_say_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which of them an operator chose makes no difference to what is concluded."""
+    monkeypatch.setattr(
+        "authorizerd.daemon.audit.format._local_time", lambda _: "2026-11-21 16:26:26"
+    )
+    assert parse_line(format_kafka(AUDITED), UTC) == EVENT
+    assert parse_line(format_json(AUDITED), UTC) == EVENT
+
+
+@pytest.mark.parametrize("line_format", ["auto", "json"])
+def test_a_container_runtime_wraps_either_format(line_format: str) -> None:
+    """Docker's json-file and CRI's prefix are taken off."""
+    inner = format_json(AUDITED)
+    docker = {"log": inner.decode() + "\n", "stream": "stdout", "time": "2026-11-21T17:00:00Z"}
+    wrapped = json.dumps(docker, separators=(",", ":")).encode()
+    assert parse_line(wrapped, UTC) == EVENT
+    assert parse_line(b"2026-11-21T17:00:00.9Z stdout F " + inner + b"\r", UTC) == EVENT
+
+
+def test_docker_lends_its_time_to_a_line_without_one() -> None:
+    """A layout that left the time to the runtime loses nothing."""
+    text = (
+        "DEBUG Principal = User:a is Allowed Operation = Read from host = h on resource = Topic:t"
+    )
+    docker = {"log": text + "\n", "stream": "stdout", "time": "2026-11-21T16:26:26.966Z"}
+    event = parse_line(json.dumps(docker, separators=(",", ":")).encode(), UTC)
+    assert isinstance(event, Event)
+    assert (event.at_ms, event.level) == (1_795_278_386_966, "DEBUG")
+
+
+def test_a_piece_of_a_line_that_docker_cut_is_set_aside() -> None:
+    """Only the last piece has the line's end, and a name that was cut is another name."""
+    text = "Principal = User:a is Denied Operation = Read from host = h on resource = Topic:t"
+    docker = {"log": text, "stream": "stdout", "time": "2026-11-21T16:26:26.966Z"}
+    for log, expected in ((text + "\n", Event), (text, Reason)):
+        line = json.dumps(docker | {"log": log}, separators=(",", ":")).encode()
+        parsed = parse_line(line, UTC)
+        assert isinstance(parsed, expected)
+    assert parsed is Reason.PARTIAL_LINE
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (b"", None),
+        (b" \t\r", None),
+        (b"\xff", Reason.NOT_UTF_8),
+        (b"a" * (LINE_BYTES_MAX + 1), Reason.TOO_LONG),
+        (b"Principal = \x01", Reason.CONTROL_CHARACTER),
+        (b"{", Reason.BAD_JSON),
+        (b'{"log":1}', Reason.BAD_JSON),
+        (b'{"time":"2026-11-21T16:26:26Z","allowed":true}', Reason.BAD_JSON),
+        (format_json(AUDITED)[:-1], Reason.BAD_JSON),
+        (format_json(AUDITED).replace(b"true", b'"true"'), Reason.BAD_JSON),
+        (format_json(AUDITED, masked=("host",)), Reason.MASKED),
+        (format_json(AUDITED).replace(b"-11-21T", b"-11-21 at "), Reason.NO_TIME),
+        (format_json(AUDITED).replace(b"-11-21T", b"-13-21T"), Reason.BAD_TIME),
+    ],
+)
+def test_what_is_no_event_has_its_reason(line: bytes, expected: Reason | None) -> None:
+    """Blank is None; anything else that is not read is told why."""
+    assert parse_line(line, UTC) is expected
+
+
+@given(bytes_lines | st.binary(max_size=60))
+def test_any_bytes_are_an_event_blank_or_set_aside(line: bytes) -> None:
+    """There is no other exception."""
+    assert isinstance(parse_line(line, UTC), Event | Reason | None)
+
+
+def test_a_default_rule_is_its_name() -> None:
+    """A rule that is no ACL stands as the log has it."""
+    denied = AuditEvent(
+        time_s=0.0,
+        level=AuditLevel.INFO,
+        question=Question("User:a", "h", 3, 2, "t"),
+        decision=Decision(False, DefaultRule.DEFAULT_DENY),
+        request_name="OPA",
+        resource_reference_count=1,
+        offset=1,
+    )
+    line = format_json(denied).replace(b"1970", b"2070")
+    event = parse_line(line, UTC)
+    assert isinstance(event, Event)
+    assert (event.rule, event.allowed, event.host) == ("DefaultDeny", False, "h")

@@ -1,0 +1,326 @@
+from __future__ import annotations
+
+import gzip
+import lzma
+import random
+from collections.abc import Iterator
+from contextlib import nullcontext
+from datetime import UTC
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import pyarrow
+import pyarrow.parquet as parquet
+import pytest
+
+from authorizerd.replay.ingest.parse.event import Event, Reason
+from authorizerd.replay.ingest.parse.line import parse_line
+from authorizerd.replay.ingest.report import Ingested, decode_ingested
+from authorizerd.replay.plans import IngestPlan
+from tests.ops.replay import recorded_events
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ALLOWED = (
+    "[2026-11-21 16:26:26,966] DEBUG Principal = User:a is Allowed operation = READ from host = h "
+    "on resource = Topic:LITERAL:{} (kafka.authorizer.logger)\n"
+)
+
+
+def ingest(
+    spark: SparkSession,
+    out: Path,
+    *inputs: Path,
+    code: int = 0,
+    bad_ratio_max: float = 0.01,
+    time_zone: str = "UTC",
+) -> Ingested:
+    from authorizerd.replay.ingest.job import run
+
+    plan = IngestPlan(
+        inputs=tuple(map(str, inputs)),
+        out=str(out),
+        bad_ratio_max=bad_ratio_max,
+        time_zone=time_zone,
+    )
+    assert run(spark, plan) == code
+    return decode_ingested((out / "ingest.json").read_text())
+
+
+def rows(columns: str, folder: Path) -> list[tuple[Any, ...]]:
+    """Return what another reader of Parquet than Spark finds there."""
+    found = duckdb.sql(f"SELECT {columns} FROM '{folder}/**/*.parquet'")
+    assert found is not None
+    return found.fetchall()
+
+
+@pytest.fixture
+def small_splits(spark: SparkSession) -> Iterator[None]:
+    """Let a file be read in pieces of 64 KiB, several by one task."""
+    names = ("spark.sql.files.maxPartitionBytes", "spark.sql.files.openCostInBytes")
+    before = {name: str(spark.conf.get(name)) for name in names}
+    for name in names:
+        spark.conf.set(name, "65536b")
+    yield
+    for name, value in before.items():
+        spark.conf.set(name, value)
+
+
+def test_a_brokers_log_loses_no_line(
+    spark: SparkSession, real_log_dir: Path, tmp_path: Path
+) -> None:
+    """Each event is what the parser reads, in the recorded order; and again from its own files."""
+    archive = real_log_dir / "kafka-authorizer.log.xz"
+    first = ingest(spark, tmp_path / "first", archive)
+    again = ingest(spark, tmp_path / "again", tmp_path / "first")
+    for figures, folder in ((first, "first"), (again, "again")):
+        assert (figures.lines, figures.events, figures.set_aside) == (13_518, 13_518, 0)
+        assert (figures.allowed_events, figures.denied_events) == (9_301, 4_217)
+        assert figures.levels == {"DEBUG": 9_301, "INFO": 4_217}
+        assert figures.first_at == "2026-11-21T16:29:45.387Z"
+        assert figures.last_at == "2026-11-21T16:31:12.824Z"
+        events = tmp_path / folder / "events"
+        (others,) = rows("count_if(principal <> 'User:admin')", events)
+        assert others == (13_117,)
+        columns = ", ".join(Event.__struct_fields__[1:])
+        ordered = rows(f'epoch_ms("at"), {columns}, sequence', events)
+        ordered.sort(key=lambda row: row[-1])
+        lines = lzma.decompress(archive.read_bytes()).splitlines()
+        expected = [parse_line(line, UTC) for line in lines]
+        assert [
+            Event(**dict(zip(Event.__struct_fields__, row[:-1], strict=True))) for row in ordered
+        ] == expected
+        tuples = rows(
+            "sum(allowed_events), sum(denied_events), count(*)", tmp_path / folder / "tuples"
+        )
+        assert tuples == [(9_301, 4_217, figures.tuples)]
+    (file,) = (tmp_path / "first" / "events" / "day=2026-11-21").glob("*.parquet")
+    assert parquet.read_schema(file).names == [
+        *("at", "allowed", "principal", "host", "operation", "resource_type", "resource_name"),
+        *("pattern_type", "request", "reference_count", "rule", "level", "file", "sequence"),
+    ]
+
+
+@pytest.mark.usefixtures("small_splits")
+def test_files_of_every_kind_are_read_as_one(spark: SparkSession, tmp_path: Path) -> None:
+    """What is set aside is kept with reason and file; rows of one file keep their order."""
+    logs = tmp_path / "logs"
+    (logs / "below").mkdir(parents=True)
+    (logs / "_hidden.log").write_text("hidden\n")
+    long = "".join(ALLOWED.format(number) for number in range(3_000))
+    (logs / "a[1] *.log").write_text(long + "\n \nnothing known\n")
+    (logs / "below" / "b.log.gz").write_bytes(gzip.compress(ALLOWED.format("gz").encode())[:-9])
+    (logs / "c.zst").write_bytes(
+        pyarrow.compress(ALLOWED.format("zst").encode() + b"\xff\n", codec="zstd", asbytes=True)
+    )
+    denied = ALLOWED.format("crlf").replace("Allowed", "Denied").replace("26-11-21", "26-11-22")
+    (logs / "d.log.1").write_text(denied.replace("\n", "\r\n"))
+    # A name that holds what ends a line elsewhere: were it an end here, it would forge an event.
+    (logs / "e.log").write_text(ALLOWED.format("\r" + ALLOWED.format("forged").rstrip()))
+    figures = ingest(spark, tmp_path / "out", logs)
+    reasons = ("ambiguous", "broken_archive", "no_decision", "not_utf_8")
+    assert figures.reasons == dict.fromkeys(reasons, 1)
+    assert (figures.lines, figures.blank_lines, figures.set_aside) == (3_009, 2, 4)
+    assert (figures.allowed_events, figures.denied_events, figures.tuples) == (3_002, 1, 3_003)
+    aside = rows("reason, line, parse_filename(file)", tmp_path / "out" / "set_aside")
+    assert ("no_decision", "nothing known", "a%5B1%5D%20*.log") in aside
+    assert ("broken_archive", "", "b.log.gz") in aside
+    events = rows("sequence, resource_name", tmp_path / "out" / "events")
+    assert len({sequence for sequence, _ in events}) == 3_003
+    in_order = [int(name) for _, name in sorted(events) if name.isdigit()]
+    assert in_order == list(range(3_000))
+    assert rows("principal, day::text", tmp_path / "out" / "events" / "day=2026-11-22") == [
+        ("User:a", "2026-11-22")
+    ]
+
+
+def test_a_file_that_spark_would_pass_over_is_not_passed_over_in_silence(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Named by itself it is an error; a directory or a glob leaves it out, and may hold others."""
+    from authorizerd.replay.ingest.inputs import find_inputs
+    from authorizerd.replay.spark.errors import JobError
+
+    hidden = [tmp_path / name for name in ("_a.log", ".a.log", "a.log._COPYING_")]
+    for file in (*hidden, tmp_path / "b.log"):
+        file.touch()
+    for file in hidden:
+        with pytest.raises(JobError, match="no file is there"):
+            find_inputs(spark, (str(tmp_path / "b.log"), str(file)))
+    for text in (f"{tmp_path}/*", str(tmp_path)):
+        assert find_inputs(spark, (text,)).plain == (f"file:{tmp_path}/b.log",)
+
+
+@pytest.mark.parametrize(
+    ("uri", "out", "lies_within"),
+    [
+        ("file:/data/x/a.log", "/data/x", True),
+        ("file:/data/x/a.log", "file:///data/x/", True),
+        ("file:/data/a.log", "/", True),
+        ("file:/mnt/data/x/a.log", "/data/x", False),
+        ("file:/data/xy/a.log", "/data/x", False),
+        ("hdfs://one:8020/data/x/a.log", "/data/x", False),
+    ],
+)
+def test_results_are_not_written_over_what_is_read(
+    spark: SparkSession, uri: str, out: str, *, lies_within: bool
+) -> None:
+    """Only what lies in the very directory is refused, not what has its path for a part."""
+    from authorizerd.replay.ingest.inputs import Inputs, check_apart
+    from authorizerd.replay.spark.errors import JobError
+
+    inputs = Inputs(plain=(uri,), packed=(), parquet=())
+    expected = pytest.raises(JobError, match="written anew") if lies_within else nullcontext()
+    with expected:
+        check_apart(spark, inputs, out)
+
+
+def test_an_earlier_ingest_leaves_nothing_in_a_new_one(spark: SparkSession, tmp_path: Path) -> None:
+    """None of its days, though a cluster may keep those that a write has not by default."""
+    from authorizerd.replay.spark.errors import JobError
+
+    (tmp_path / "a.log").write_text(ALLOWED.format("a"))
+    (tmp_path / "b.log").write_text(ALLOWED.format("b").replace("26-11-21", "26-11-22"))
+    mode = "spark.sql.sources.partitionOverwriteMode"
+    spark.conf.set(mode, "dynamic")
+    try:
+        for name in ("a", "b"):
+            figures = ingest(spark, tmp_path / "out", tmp_path / f"{name}.log")
+            assert (figures.events, figures.tuples) == (1, 1)
+    finally:
+        spark.conf.unset(mode)
+    assert rows("resource_name", tmp_path / "out" / "events") == [("b",)]
+    (tmp_path / "out" / "ingest.json").unlink()
+    with pytest.raises(JobError, match="did not finish"):
+        ingest(spark, tmp_path / "again", tmp_path / "out")
+
+
+def test_too_many_lines_set_aside_are_not_accepted(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The result says so itself, and is no input of another ingest."""
+    from authorizerd.replay.spark.errors import JobError
+
+    log = tmp_path / "a.log"
+    log.write_text(ALLOWED.format("a") + "something\n")
+    figures = ingest(spark, tmp_path / "out", log, code=1)
+    assert not figures.accepted
+    assert "no_decision 1" in capsys.readouterr().err
+    with pytest.raises(JobError, match="not accepted"):
+        ingest(spark, tmp_path / "again", tmp_path / "out")
+    with pytest.raises(JobError, match="written anew"):
+        ingest(spark, tmp_path / "out", tmp_path / "out" / "set_aside")
+    assert ingest(spark, tmp_path / "half", log, bad_ratio_max=0.5).accepted
+
+
+def test_tuples_hold_the_figures_of_each_verdict(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of many files and two days; of events in one millisecond the greatest rule is the last."""
+    from authorizerd.replay.ingest import job
+
+    chosen = random.Random(3)
+    events = [
+        recorded_events.Event(
+            chosen.choice(("User:a", 'User:"b", c\n\0', "User:ü")),
+            chosen.choice((None, "h")),
+            "READ",
+            "TOPIC",
+            chosen.choice(("t", "")),
+            chosen.random() < 0.5,
+            rule=chosen.choice((None, "A", "B")),
+            at=chosen.choice((0, 1, 86_400_000)),
+        )
+        for _ in range(200)
+    ]
+    denied = recorded_events.Event("User:a", "h", "READ", "TOPIC", "t", allowed=False)
+    events += [denied._replace(at=at) for at in (-1, 86_400_001)]
+    recorded = recorded_events.write_events(tmp_path / "in", events)
+    monkeypatch.setitem(job._WRITING, "maxRecordsPerFile", "30")
+    figures = ingest(spark, tmp_path / "out", recorded)
+    told = decode_ingested((recorded / "ingest.json").read_text())
+    assert (figures.first_at, figures.last_at) == (told.first_at, told.last_at)
+    assert len(list((tmp_path / "out" / "events").glob("*/*.parquet"))) > 4
+    expected, found = (
+        sorted(parquet.read_table(folder / "tuples").to_pylist(), key=str)
+        for folder in (recorded, tmp_path / "out")
+    )
+    assert found == expected
+
+
+def test_the_recorded_order_outlives_another_ingest(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though the events of the first lie in many files, by their days and not by their order."""
+    from authorizerd.replay.ingest import job
+
+    lines = [ALLOWED.format(number) for number in range(60)]
+    lines[::2] = [line.replace("26-11-21", "26-11-20") for line in lines[::2]]
+    (tmp_path / "a.log").write_text("".join(lines))
+    monkeypatch.setitem(job._WRITING, "maxRecordsPerFile", "7")
+    ingest(spark, tmp_path / "first", tmp_path / "a.log")
+    ingest(spark, tmp_path / "again", tmp_path / "first")
+    in_order = sorted(rows("sequence, resource_name", tmp_path / "again" / "events"))
+    assert [int(name) for _, name in in_order] == list(range(60))
+
+
+def test_nothing_is_an_ingest_of_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    """An empty log is no fault, and what is written can be read."""
+    log = tmp_path / "a.log"
+    log.write_text("")
+    figures = ingest(spark, tmp_path / "out", log)
+    assert figures.accepted
+    assert (figures.lines, figures.tuples, figures.first_at, figures.levels) == (0, 0, None, {})
+    for part in ("events", "tuples", "set_aside"):
+        assert spark.read.parquet(str(tmp_path / "out" / part)).count() == 0
+    assert "principal" in spark.read.parquet(str(tmp_path / "out" / "events")).columns
+
+
+def test_columns_of_another_tool_are_events_too(spark: SparkSession, tmp_path: Path) -> None:
+    """What is left out has Kafka's default; a row without a value that events have is set aside."""
+    file = tmp_path / "a.parquet"
+    duckdb.sql(
+        "COPY (SELECT TIMESTAMPTZ '2026-11-21 16:26:26Z' AS at, true AS allowed, n AS principal, "
+        "'READ' AS operation, 'TOPIC' AS resource_type, 't' AS resource_name, 7 AS \"odd.name\" "
+        f"FROM (VALUES ('User:a'), (NULL)) AS names(n)) TO '{file}' (FORMAT parquet)"
+    )
+    figures = ingest(spark, tmp_path / "out", file, code=1)
+    assert (figures.events, figures.reasons) == (1, {Reason.MISSING_VALUE.value: 1})
+    assert rows("principal, host, pattern_type, level", tmp_path / "out" / "events") == [
+        ("User:a", None, "LITERAL", "UNKNOWN")
+    ]
+    # Beside files that have more columns, in whichever order.
+    (tmp_path / "b.log").write_text(ALLOWED.format("t"))
+    ingest(spark, tmp_path / "b", tmp_path / "b.log")
+    for name, inputs in (("ab", (file, tmp_path / "b")), ("ba", (tmp_path / "b", file))):
+        ingest(spark, tmp_path / name, *inputs, bad_ratio_max=0.5)
+        found = rows("host, level, parse_filename(file)", tmp_path / name / "events")
+        assert sorted(found, key=str) == [("h", "DEBUG", "b.log"), (None, "UNKNOWN", "a.parquet")]
+
+
+@pytest.mark.parametrize(
+    ("name", "time_zone", "said"),
+    [
+        ("*.log", "UTC", r"\*\.log: no file is there"),
+        ("empty", "UTC", "empty: no file is there"),
+        ("logs.tar.gz", "UTC", "unpack it first"),
+        ("other.parquet", "UTC", "no column at"),
+        ("text.parquet", "UTC", "column at is string, not timestamp"),
+        ("other.parquet", "Nowhere", "time zone 'Nowhere' is not known"),
+    ],
+)
+def test_what_cannot_be_read_is_named(
+    spark: SparkSession, tmp_path: Path, name: str, time_zone: str, said: str
+) -> None:
+    """One line says which input it is, and why; nothing is written."""
+    from authorizerd.replay.spark.errors import JobError
+
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "logs.tar.gz").touch()
+    for file, column in (("other.parquet", "x"), ("text.parquet", "at")):
+        parquet.write_table(pyarrow.table({column: ["a"]}), tmp_path / file)
+    with pytest.raises(JobError, match=said):
+        ingest(spark, tmp_path / "out", tmp_path / name, time_zone=time_zone)
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from authorizerd.replay.ingest.report import Ingested, decode_ingested, encode_ingested
+
+INGESTED = Ingested(
+    accepted=True,
+    lines=6,
+    blank_lines=1,
+    events=3,
+    set_aside=2,
+    reasons={"no_time": 2},
+    allowed_events=1,
+    denied_events=2,
+    tuples=2,
+    first_at="2026-11-21T16:26:26.966Z",
+    last_at=None,
+    time_zone="UTC",
+    inputs=("a.log",),
+    levels={"INFO": 3},
+)
+
+
+def test_figures_come_back_as_they_were_written() -> None:
+    """The file is read by every later job."""
+    assert decode_ingested(encode_ingested(INGESTED)) == INGESTED
+
+
+@pytest.mark.parametrize("name", ["lines", "blank_lines", "events", "set_aside", "denied_events"])
+def test_figures_that_do_not_add_up_are_refused(name: str) -> None:
+    """A line that is not accounted for is found when written, and when read."""
+    record = msgspec.to_builtins(INGESTED) | {name: 77}
+    with pytest.raises(ValueError, match=r"lines were read|are not all"):
+        Ingested(**record)
+    with pytest.raises(msgspec.DecodeError):
+        decode_ingested(msgspec.json.encode(record).decode())

@@ -1,0 +1,83 @@
+"""An index is built once in a process, of what travelled packed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from authorizerd.acl.model import Acl
+from authorizerd.replay.acl_set import AclSet, DatedAcl, digest_of
+from authorizerd.replay.judging import index
+from authorizerd.replay.judging.index import INDEXES_KEPT, build_index, index_of, key_of, pack
+from tests.support.strategies import acls
+
+
+def set_of(*some: Acl, super_users: tuple[str, ...] = ()) -> AclSet:
+    dated = tuple(DatedAcl(acl, number) for number, acl in enumerate(some))
+    return AclSet(source="test", acls=dated, digest=digest_of(some), super_users=super_users)
+
+
+def topic(number: int) -> Acl:
+    return Acl(2, f"t-{number}", 3, "User:a", "*", 3, 3)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_kept() -> Iterator[None]:
+    index._kept.clear()
+    yield
+    index._kept.clear()
+
+
+@given(st.lists(acls(unknown_codes=True), max_size=8))
+def test_every_acl_reaches_the_worker_once(some: list[Acl]) -> None:
+    """Repeats in a set are one ACL, and codes from the future keep their code."""
+    built = build_index(set_of(*some))
+    assert sorted(map(str, built.snapshot.acls.values())) == sorted(map(str, set(some)))
+    assert set(built.snapshot.acls.values()) == set(some)
+
+
+def test_equal_sets_are_indexed_once() -> None:
+    """However many tasks a worker runs; a copy of the ACLs is not even asked for again."""
+    asked: list[str] = []
+
+    def packed(acl_set: AclSet) -> bytes:
+        asked.append(acl_set.digest)
+        return pack(acl_set)
+
+    first, copy = set_of(topic(1), topic(2)), set_of(topic(2), topic(1))
+    kept = index_of(key_of(first), lambda: packed(first))
+    assert index_of(key_of(copy), lambda: packed(copy)) is kept
+    assert len(asked) == 1
+
+
+def test_other_settings_are_another_index() -> None:
+    """Who is a super user, and what no ACL means, decide as the ACLs do."""
+    plain = set_of(topic(1))
+    others = [
+        replace(plain, super_users=("User:a",)),
+        replace(plain, allow_everyone_if_no_acl_found=True),
+        set_of(topic(2)),
+    ]
+    keys = {key_of(each) for each in (plain, *others)}
+    assert len(keys) == 4
+    for each in (plain, *others):
+        assert index_of(key_of(each), lambda each=each: pack(each)).settings == each.settings  # type: ignore[misc]
+
+
+def test_the_order_of_super_users_is_nothing() -> None:
+    """Equal sets are one index, as they are one digest."""
+    both = set_of(super_users=("User:a", "User:b")), set_of(super_users=("User:b", "User:a"))
+    assert key_of(both[0]) == key_of(both[1])
+
+
+def test_a_long_lived_worker_keeps_few_indexes() -> None:
+    """A worker outlives a job: what it keeps is bounded, a candidate and a baseline."""
+    for number in range(5):
+        acl_set = set_of(topic(number))
+        index_of(key_of(acl_set), lambda acl_set=acl_set: pack(acl_set))  # type: ignore[misc]
+        assert len(index._kept) <= INDEXES_KEPT
+    assert key_of(acl_set) in index._kept

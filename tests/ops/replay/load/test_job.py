@@ -1,0 +1,174 @@
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from authorizerd.replay.load.errors import LoadError
+from authorizerd.replay.plans import LoadPlan
+from tests.ops.replay.load.target_server import target_server
+from tests.ops.replay.recorded_events import Event, write_events
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def events_of(count: int, every_ms: int = 1, principals: int = 7) -> list[Event]:
+    return [
+        Event(f"User:u{number % principals}", "10.0.0.1", "READ", "TOPIC", f"t{number % 3}", True,
+              at=number * every_ms)
+        for number in range(count)
+    ]  # fmt: skip
+
+
+def load(
+    spark: SparkSession, folder: Path, recorded: Sequence[Event], **options: object
+) -> tuple[int, dict[str, Any]]:
+    """Run the job in ``folder`` and return its exit code and what it wrote."""
+    from authorizerd.replay.load.job import run
+
+    source = folder / "in"
+    if not source.exists():
+        write_events(source, recorded)
+    plan = LoadPlan(
+        events=str(source),
+        out=str(folder / "out"),
+        run_id="run-1",
+        lanes=2,
+        target="127.0.0.1:1",
+        start_margin_s=0.2,
+        max_send_lag_ms=60_000.0,
+    )
+    code = run(spark, msgspec.structs.replace(plan, **options))
+    return code, json.loads((folder / "out" / "load.json").read_text())
+
+
+def test_everything_is_asked_once_in_the_order_of_each_principal(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Two tasks at once, each principal on one connection; what cannot be asked is counted."""
+    events = events_of(300)
+    for number, principal in enumerate(["User:*", "User:a", "User:b"]):
+        odd = events[0]._replace(
+            principal=principal, pattern_type="PREFIXED" if number else "LITERAL"
+        )
+        events.insert(number * 50, odd._replace(at=events[number * 50].at))
+    with target_server() as server:
+        code, report = load(spark, tmp_path, events, target=server.address, speed=2.0)
+        asked, hellos = list(server.asked), server.hellos
+    assert code == 0
+    assert (report["valid"], report["answered"], report["mismatches"]) == (True, 300, 0)
+    assert report["plan"]["not_asked"] == {
+        "pattern type other than LITERAL": 2,
+        "principal that is nobody's": 1,
+    }
+    assert report["plan"]["planned_s"] == pytest.approx(0.1495, abs=0.001)
+    assert hellos == 3, "a probe and two lanes"
+    by_connection = {
+        connection: [principal for at, principal in asked if at == connection]
+        for connection, _ in asked
+    }
+    assert sorted(map(len, by_connection.values())) == sorted(report["plan"]["lanes"])
+    for principals in by_connection.values():
+        theirs = set(principals)
+        assert principals == [
+            event.principal for event in events_of(300) if event.principal in theirs
+        ]
+    assert len(report["start_skew_ms"]) == 2
+    assert (report["first_offset"], report["last_offset"]) == (7, 7)
+
+
+def test_a_stall_of_the_target_shows_in_the_corrected_latency(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Half a second: the questions that were due in it were late, and the threshold fails."""
+    with target_server(stalls_at=200, stall_seconds=0.5) as server:
+        code, report = load(
+            spark, tmp_path, events_of(1500), target=server.address, fail_on="p99<150ms,mismatch=0"
+        )
+    assert code == 3
+    assert (report["valid"], report["answered"], report["dropped"]) == (True, 1500, 0)
+    assert report["latency"]["corrected"]["p99_ms"] > 300
+    assert report["late"] > 100
+    assert [verdict["passed"] for verdict in report["thresholds"]] == [False, True]
+
+
+def test_a_target_that_dies_leaves_a_result_that_says_when(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The job fails, and what was measured until then is kept."""
+    with target_server(dies_after=100) as server:
+        code, report = load(spark, tmp_path, events_of(1000), target=server.address)
+    assert code == 1
+    assert report["valid"] is False
+    assert report["sent"] == report["answered"] + report["unanswered"]
+    assert 0 < report["answered"] <= 100
+    assert report["not_sent"] == 1000 - report["sent"] > 0
+    assert report["death"]["at"] > report["started_at"]
+    assert "was lost at" in capsys.readouterr().err
+
+
+def test_a_plan_depends_on_the_events_alone(spark: SparkSession, tmp_path: Path) -> None:
+    """Other partitions, the same plan; other options, another one. A dry run asks nobody."""
+    events = events_of(400, every_ms=20)
+    hashes = []
+    partitions = spark.conf.get("spark.sql.shuffle.partitions")
+    try:
+        for count, gap_s in ((2, 0.005), (3, 0.005), (3, 0.004)):
+            spark.conf.set("spark.sql.shuffle.partitions", count)
+            options = {"dry_run": True, "loop": 3, "max_gap_s": gap_s, "overwrite": True}
+            code, report = load(spark, tmp_path, events, **options)
+            assert (code, report["valid"], report["sent"]) == (0, None, 0)
+            assert report["plan"]["questions"] == 1200
+            hashes.append(report["plan"]["hash"])
+    finally:
+        spark.conf.set("spark.sql.shuffle.partitions", str(partitions))
+    assert hashes[0] == hashes[1] != hashes[2]
+
+
+def test_as_often_as_the_duration_needs(spark: SparkSession, tmp_path: Path) -> None:
+    """A rate over a short record repeats it, and ends on time."""
+    code, report = load(
+        spark, tmp_path, events_of(30), dry_run=True, rate=100.0, loop=0, duration_s=2.0
+    )
+    assert code == 0
+    assert (report["plan"]["rounds"], report["plan"]["questions"]) == (7, 200)
+    settings = {name: report["settings"][name] for name in ("rate", "lanes", "batch", "depth")}
+    assert settings == {"rate": 100.0, "lanes": 2, "batch": 64, "depth": 8}
+    assert report["plan"]["planned_s"] == 1.99
+
+
+def test_too_few_slots_are_told_before_anything_is_done(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """A barrier without room for all would wait for minutes."""
+    with target_server() as server:
+        with pytest.raises(LoadError, match="3 need as many task slots at once, and Spark has 2"):
+            load(spark, tmp_path, events_of(3), target=server.address, lanes=3)
+        assert server.hellos == 0
+
+
+def test_nothing_is_read_for_a_target_that_refuses(spark: SparkSession, tmp_path: Path) -> None:
+    """One line, and no result."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    with pytest.raises(LoadError, match=f"target {address}: Connection refused"):
+        load(spark, tmp_path, events_of(3), target=address)
+    with (
+        target_server(token="id.secret") as server,
+        pytest.raises(LoadError, match="refuses the token"),
+    ):
+        load(spark, tmp_path, events_of(3), target=server.address, token="id.other")
+    assert not (tmp_path / "out").exists()
+
+
+def test_events_that_cannot_be_asked_are_refused(spark: SparkSession, tmp_path: Path) -> None:
+    """Nothing is a question."""
+    everyone = [event._replace(principal="User:*") for event in events_of(2)]
+    with pytest.raises(LoadError, match="none that can be asked"):
+        load(spark, tmp_path, everyone, dry_run=True)

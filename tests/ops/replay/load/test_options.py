@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import pytest
+
+from authorizerd.replay.load.options import add_load_arguments, load_plan_of
+from authorizerd.replay.plans import LoadPlan
+from authorizerd.replay.submit.options import add_spark_arguments
+
+
+def plan_of(folder: Path, *words: str) -> LoadPlan:
+    (folder / "in").mkdir(exist_ok=True)
+    parser = argparse.ArgumentParser(allow_abbrev=False)
+    parser.set_defaults(refuse=parser.error, overwrite=False, out=str(folder / "out"))
+    add_load_arguments(parser)
+    add_spark_arguments(parser)
+    asked = ["--events", str(folder / "in"), "--target", "127.0.0.1:8183", *words]
+    return load_plan_of(parser.parse_args(asked), is_local=True)
+
+
+def test_every_option_reaches_the_plan(tmp_path: Path) -> None:
+    """In the units of the plan; the token is the first line of its file."""
+    token = tmp_path / "token"
+    token.write_text("id.secret\nmore\n")
+    plan = plan_of(
+        tmp_path,
+        *("--surface", "http", "--mode", "open", "--rate", "1000", "--lanes", "2"),
+        *("--batch", "10", "--depth", "4", "--warmup", "1", "--duration", "5", "--max-gap", "2"),
+        *("--loop", "0", "--start-margin", "2", "--max-send-lag", "5", "--dry-run"),
+        *("--fail-on", "p99<5ms,mismatch=0", "--token-file", str(token)),
+    )
+    assert plan == LoadPlan(
+        events=str(tmp_path / "in"), out=str(tmp_path / "out"), target="127.0.0.1:8183",
+        run_id=plan.run_id, surface="http", rate=1000.0, lanes=2, batch=10, depth=4,
+        warm_up_s=1.0, duration_s=5.0, max_gap_s=2.0, loop=0, start_margin_s=2.0,
+        max_send_lag_ms=5.0, fail_on="p99<5ms,mismatch=0", token="id.secret", dry_run=True,
+    )  # fmt: skip
+    assert plan.run_id != plan_of(tmp_path).run_id
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("--fail-on", "p98<1ms"), "threshold 'p98<1ms'"),
+        (("--profile", "sine"), "profile 'sine'"),
+        (("--target", "here"), "target 'here'"),
+        (("--rate", "10", "--speed", "2"), "not allowed with argument"),
+        (("--batch", "5000"), "batch 5000"),
+        (("--token-file", "/nowhere/token"), "--token-file: /nowhere/token"),
+        (("--mode", "closed", "--rate", "5"), "mode closed"),
+    ],
+)
+def test_a_wrong_option_is_exit_code_2(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], complaint: str
+) -> None:
+    """Before anything is started, with a line that names it."""
+    with pytest.raises(SystemExit) as ended:
+        plan_of(tmp_path, *words)
+    assert ended.value.code == 2
+    assert complaint in capsys.readouterr().err
+
+
+def test_an_empty_token_file_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is not taken for no token."""
+    (tmp_path / "token").touch()
+    with pytest.raises(SystemExit):
+        plan_of(tmp_path, "--token-file", str(tmp_path / "token"))
+    assert "token: empty" in capsys.readouterr().err
+
+
+def test_a_printed_line_leaves_no_token_behind(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """--print keeps the plan's file, so what would put a token into it is refused."""
+    (tmp_path / "token").write_text("id.secret\n")
+    words = ("--print", "--token-file", str(tmp_path / "token"))
+    with pytest.raises(SystemExit) as ended:
+        plan_of(tmp_path, *words)
+    assert ended.value.code == 2
+    told = capsys.readouterr().err
+    assert "--print keeps the job's files" in told
+    assert "secret" not in told

@@ -1,0 +1,65 @@
+"""A plan carried out: earlier results are kept, or replaced whole."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+import pytest
+
+from authorizerd.replay.plans import IngestPlan
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def test_an_output_that_holds_something_is_replaced_only_if_that_is_said(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where it is replaced, the earlier summary is gone before anything else is written."""
+    from authorizerd.replay.spark.errors import JobError
+    from authorizerd.replay.spark.execution import run_plan
+
+    ran: list[IngestPlan] = []
+
+    def run(_: SparkSession, plan: IngestPlan) -> int:
+        assert not (tmp_path / "out/ingest.json").exists()
+        ran.append(plan)
+        return 3
+
+    job = ModuleType("authorizerd.replay.ingest.job")
+    monkeypatch.setattr(job, "run", run, raising=False)
+    monkeypatch.setitem(sys.modules, "authorizerd.replay.ingest.job", job)
+    plan = IngestPlan(inputs=("x",), out=str(tmp_path / "out"))
+    assert run_plan(spark, plan) == 3
+    (tmp_path / "out").mkdir()
+    assert run_plan(spark, plan) == 3
+    (tmp_path / "out/ingest.json").write_text("{}")
+    with pytest.raises(JobError, match=r"out: not empty; --overwrite replaces"):
+        run_plan(spark, plan)
+    assert (tmp_path / "out/ingest.json").exists()
+    replacing = IngestPlan(inputs=("x",), out=str(tmp_path / "out"), overwrite=True)
+    assert run_plan(spark, replacing) == 3
+    assert ran == [plan, plan, replacing]
+
+
+def test_progress_is_told_while_stages_run(
+    spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """How many tasks of how many, and nothing where nothing runs."""
+    from authorizerd.replay.spark.progress import stages_text, telling_progress
+
+    def wait(rows: object) -> object:
+        import time
+
+        time.sleep(1)
+        return rows
+
+    assert stages_text(spark.sparkContext) == ""
+    with telling_progress(spark, seconds_between=0.05):
+        spark.sparkContext.parallelize([1, 2, 3], 3).mapPartitions(wait).count()  # type: ignore[arg-type]
+    lines = capsys.readouterr().out.splitlines()
+    assert all(line.startswith("authorizerd replay: running: stage ") for line in lines)
+    assert any(" of 3 tasks" in line for line in lines)

@@ -1,0 +1,104 @@
+"""Faults in one line, whichever language they rose in."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("pyspark", reason="pyspark is not installed")
+
+from py4j.protocol import Py4JJavaError, Py4JNetworkError
+from pyspark.errors import AnalysisException, PythonException
+
+from authorizerd.replay.spark.errors import JobError
+from authorizerd.replay.spark.failures import CHARACTERS_MAX, is_named, one_line
+
+IN_A_WORKER = """Job aborted due to stage failure: Task 0 in stage 1.0 failed 4 times:
+org.apache.spark.api.python.PythonException: Traceback (most recent call last):
+  File "/spark/worker.py", line 1, in main
+    process()
+  File "/zip/authorizerd/replay/ingest/parse/line.py", line 7, in parse
+    return at[:20
+msgspec.ValidationError: Expected `int`, got `str` - at `$.offset`
+
+\tat org.apache.spark.api.python.BasePythonRunner.handlePythonException(PythonRunner.scala)
+"""
+AFTER_ANOTHER = (
+    "Traceback (most recent call last):\nKeyError: 'a'\n\nDuring handling of the above exception,"
+    " another exception occurred:\n\nTraceback (most recent call last):\n  File 'x'\nValueError\n"
+)
+
+
+class Thrown:
+    """What py4j shows of a Java exception."""
+
+    _target_id = "o1"
+    _gateway_client = None
+
+    def __init__(self, message: str | None, cause: Thrown | None = None) -> None:
+        self.message = message
+        self.cause = cause
+
+    def getMessage(self) -> str | None:
+        return self.message
+
+    def getCause(self) -> Thrown | None:
+        return self.cause
+
+    def getClass(self) -> Thrown:
+        return self
+
+    def getSimpleName(self) -> str:
+        return "SparkException"
+
+
+def java_error(thrown: Thrown) -> Py4JJavaError:
+    error = Py4JJavaError.__new__(Py4JJavaError)
+    error.java_exception = thrown
+    return error
+
+
+NO_PROGRAM = 'Cannot run program "/x/python": error=2, No such file'
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (JobError("the events were not accepted"), "the events were not accepted"),
+        (FileNotFoundError("/x is not there"), "/x is not there"),
+        (KeyError("topic"), "KeyError: 'topic'"),
+        (ValueError("first\nsecond"), "ValueError: first"),
+        (AnalysisException("[PATH_NOT_FOUND] /x\nmore"), "[PATH_NOT_FOUND] /x"),
+        (PythonException(AFTER_ANOTHER), "ValueError"),
+        (
+            java_error(Thrown(IN_A_WORKER)),
+            "ValidationError: Expected `int`, got `str` - at `$.offset`",
+        ),
+        (
+            java_error(Thrown("Failed", Thrown("Giving up.\nAt last", Thrown("All are down")))),
+            "SparkException: All are down",
+        ),
+        (
+            java_error(Thrown(NO_PROGRAM, Thrown("error=2, No such file"))),
+            f"SparkException: {NO_PROGRAM}",
+        ),
+        (Py4JNetworkError("no answer"), "the connection to Spark's JVM was lost: no answer"),
+    ],
+)
+def test_a_fault_is_one_line_that_names_what_went_wrong(error: Exception, said: str) -> None:
+    """The last line of a worker's traceback, the innermost cause that tells something."""
+    assert one_line(error) == said
+
+
+def test_a_long_fault_and_an_endless_one_are_cut() -> None:
+    """Nothing that Spark says fills the screen, and a ring of causes ends."""
+    assert len(one_line(JobError("x" * 5_000))) == CHARACTERS_MAX
+    ring = Thrown("around", Thrown("and"))
+    assert ring.cause is not None
+    ring.cause.cause = ring
+    assert one_line(java_error(ring)).startswith("SparkException: a")
+
+
+def test_errors_of_ours_say_all_there_is_to_say() -> None:
+    """For them no trace is kept."""
+    assert is_named(JobError("x"))
+    assert not is_named(KeyError("x"))

@@ -1,0 +1,43 @@
+"""What a driver says can be told apart by whoever started it."""
+
+from __future__ import annotations
+
+import io
+import sys
+import warnings
+
+import pytest
+
+from authorizerd.replay.spark.speech import Speaker, trace, trace_warning
+
+
+def test_each_line_to_standard_error_is_a_message_once() -> None:
+    """In whatever pieces it is written, and if it began as one already."""
+    out = io.StringIO()
+    print("one", 2, "three\nfour", file=Speaker(out))
+    speaker = Speaker(out)
+    for piece in ("authorizerd replay: a", "lready\nun", "finished"):
+        speaker.write(piece)
+    assert out.getvalue().splitlines() == [
+        "authorizerd replay: one 2 three",
+        "authorizerd replay: four",
+        "authorizerd replay: already",
+    ]
+
+
+def test_traces_and_warnings_are_for_the_log(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A warning of a library's is no message to the user."""
+    trace("Traceback:\n  File x\n")
+    monkeypatch.setattr(warnings, "showwarning", trace_warning)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning("old", UserWarning, "file.py", 7, sys.stderr)
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    assert printed.out.splitlines()[:3] == [
+        "authorizerd replay trace: Traceback:",
+        "authorizerd replay trace:   File x",
+        "authorizerd replay trace: file.py:7: UserWarning: old",
+    ]

@@ -1,0 +1,52 @@
+"""Java is looked for where Spark does, and told apart by version."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from authorizerd.replay.submit.errors import SubmissionError
+from authorizerd.replay.submit.java import find_java
+from tests.ops.replay.submit.programs import write_java, write_program
+
+
+@pytest.mark.parametrize("version", ["17", "17.0.15", "21.0.1", "25-ea"])
+def test_java_17_and_later_will_do(tmp_path: Path, version: str) -> None:
+    """Whatever follows the first number."""
+    home = write_java(tmp_path, version)
+    assert find_java({"JAVA_HOME": str(home), "PATH": "/usr/bin:/bin"}) == home / "bin/java"
+
+
+@pytest.mark.parametrize(
+    ("version", "said"),
+    [("1.8.0_402", "is Java 8;"), ("11.0.2", "is Java 11;"), ("16", "is Java 16;")],
+)
+def test_an_older_java_is_refused_by_its_number(tmp_path: Path, version: str, said: str) -> None:
+    """Also by the way that Java 8 counted."""
+    home = write_java(tmp_path, version)
+    with pytest.raises(SubmissionError, match=f"{said} Spark 4 needs 17 or later"):
+        find_java({"JAVA_HOME": str(home), "PATH": "/usr/bin:/bin"})
+
+
+def test_java_home_wins_over_the_path(tmp_path: Path) -> None:
+    """As spark-class chooses."""
+    new, old = write_java(tmp_path / "new", "21"), write_java(tmp_path / "old", "11")
+    path = f"{old}/bin:/usr/bin:/bin"
+    assert find_java({"JAVA_HOME": str(new), "PATH": path}) == new / "bin/java"
+    with pytest.raises(SubmissionError, match="is Java 11"):
+        find_java({"PATH": path})
+
+
+def test_what_is_no_java_is_named(tmp_path: Path) -> None:
+    """None on the path, none in JAVA_HOME, one that says nothing known, one that does not run."""
+    with pytest.raises(SubmissionError, match="no java found: install Java 17 or later"):
+        find_java({"PATH": str(tmp_path)})
+    with pytest.raises(SubmissionError, match=f"JAVA_HOME is {tmp_path}, but .*bin/java is not"):
+        find_java({"JAVA_HOME": str(tmp_path)})
+    write_program(tmp_path / "bin/java", "#!/bin/sh\necho hello\n")
+    with pytest.raises(SubmissionError, match="does not tell its version: 'hello'"):
+        find_java({"JAVA_HOME": str(tmp_path), "PATH": "/usr/bin:/bin"})
+    write_program(tmp_path / "bin/java", "#!/no/such/shell\n")
+    with pytest.raises(SubmissionError, match="bin/java does not run"):
+        find_java({"JAVA_HOME": str(tmp_path)})

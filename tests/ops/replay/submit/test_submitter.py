@@ -1,0 +1,228 @@
+"""A submission from outside: what the user reads, the exit code, what is left behind.
+
+``spark-submit`` is a script here, so that each way it may end takes no Spark.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.ops.replay.submit.programs import write_java, write_spark
+
+ROOT = Path(__file__).parents[4]
+STARTED = "authorizerd replay: the job's code is authorizerd-replay-"
+
+
+class Submission:
+    """``python -m authorizerd.replay ingest`` with a Spark and a Java that are scripts."""
+
+    def __init__(self, folder: Path, script: str) -> None:
+        self.folder = folder
+        self.temporary = folder / "temporary"
+        self.temporary.mkdir()
+        (folder / "audit.log").touch()
+        home = write_spark(folder / "spark", f"import os, signal, sys, time\n{script}")
+        self.words = [
+            *(sys.executable, "-m", "authorizerd.replay", "ingest", "--spark-home", str(home)),
+            *("--input", "audit.log", "--out", "out"),
+        ]
+        self.environment = {
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": str(ROOT),
+            "JAVA_HOME": str(write_java(folder / "java", "17.0.1")),
+            "TMPDIR": str(self.temporary),
+        }
+
+    def run(self, *more: str) -> tuple[int, str, list[str]]:
+        """Return the exit code, what was printed, and what was said of it after the start."""
+        ran = subprocess.run(
+            [*self.words, *more],
+            env=self.environment,
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        said = ran.stderr.splitlines()
+        if said and said[0].startswith(STARTED) and "/bin/spark-submit" in said[1]:
+            said = said[2:]
+        return ran.returncode, ran.stdout, said
+
+    def left(self) -> list[str]:
+        return [path.name for path in self.temporary.rglob("*") if path.is_file()]
+
+
+def test_results_are_printed_messages_said_and_the_rest_kept_quiet(tmp_path: Path) -> None:
+    """The job's exit code is the command's, and a run that ended well leaves nothing."""
+    script = """
+print("a result")
+print("authorizerd replay: running: stage 0: 1 of 2 tasks")
+print("authorizerd replay: a message")
+print("authorizerd replay trace: a warning of Python's")
+sys.stderr.write("WARN Spark speaks\\n")
+sys.exit(3)"""
+    submission = Submission(tmp_path, script)
+    progress = "authorizerd replay: running: stage 0: 1 of 2 tasks"
+    code, printed, said = submission.run()
+    assert (code, printed) == (3, "a result\n")
+    assert said[:2] == [progress, "authorizerd replay: a message"]
+    code, printed, said = submission.run("--verbose")
+    assert (code, printed) == (3, "a result\n")
+    assert {"a warning of Python's", "WARN Spark speaks"} < set(said)
+
+
+@pytest.mark.parametrize("code", [0, 1, 3])
+def test_a_job_that_told_why_it_ended_is_not_explained_again(tmp_path: Path, code: int) -> None:
+    """Its own line is all that the user gets, and no file is left."""
+    script = f"print('authorizerd replay: enough was said'); sys.exit({code})"
+    submission = Submission(tmp_path, script)
+    assert submission.run() == (code, "", ["authorizerd replay: enough was said"])
+    assert submission.left() == []
+
+
+def test_a_fault_with_a_trace_leaves_the_trace(tmp_path: Path) -> None:
+    """One line says what, another where the rest is; the plan is gone."""
+    script = """
+sys.stderr.write("WARN before it\\n"); sys.stderr.flush(); time.sleep(0.2)
+print("authorizerd replay trace: Traceback (most recent call last):")
+print("authorizerd replay: KeyError: 'topic'"); sys.exit(1)"""
+    submission = Submission(tmp_path, script)
+    code, printed, (what, where) = submission.run()
+    assert (code, printed, what) == (1, "", "authorizerd replay: KeyError: 'topic'")
+    log = Path(where.removeprefix("authorizerd replay: all that Spark said is in "))
+    assert log.read_text() == "WARN before it\nTraceback (most recent call last):\n"
+    assert submission.left() == ["spark.log"]
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        (
+            'sys.stderr.write(\'Exception in thread "main" org.apache.spark.SparkException: No'
+            " HADOOP_CONF_DIR\\n\\tat org.apache\\n'); sys.exit(1)",
+            "Spark: No HADOOP_CONF_DIR",
+        ),
+        ("sys.stderr.write('Error: No such master\\n'); sys.exit(1)", "Spark: No such master"),
+        ("sys.exit(1)", "Spark ended with exit code 1"),
+        (
+            "print('authorizerd replay: well so far'); sys.exit(134)",
+            "Spark ended with exit code 134",
+        ),
+        ("os.kill(os.getpid(), signal.SIGKILL)", "Spark ended with exit code -9"),
+    ],
+)
+def test_a_spark_that_dies_by_itself_is_told_of_in_one_line(
+    tmp_path: Path, script: str, said: str
+) -> None:
+    """By its own cause if it named one, and always as a fault."""
+    submission = Submission(tmp_path, script)
+    code, _, lines = submission.run()
+    assert code == 1
+    assert lines[-2] == f"authorizerd replay: {said}"
+    assert submission.left() == ["spark.log"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_spark_and_all_that_it_started(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    """The child may tidy up; what it left in its process group goes with it."""
+    script = f"""
+def tidy(*_):
+    open({str(tmp_path / "tidied")!r}, "w").close(); os._exit(0)
+signal.signal(signal.SIGTERM, tidy)
+inner = os.fork()
+if inner == 0:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    time.sleep(600); os._exit(0)
+print("authorizerd replay:", inner, flush=True)
+time.sleep(600)"""
+    submission = Submission(tmp_path, script)
+    with subprocess.Popen(
+        submission.words,
+        env=submission.environment,
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        for _ in range(2):
+            process.stderr.readline()
+        inner = int(process.stderr.readline().removeprefix("authorizerd replay: "))
+        process.send_signal(number)
+        try:
+            said = process.communicate(timeout=30)[1]
+        finally:
+            is_left = is_running(inner)
+            for left in (process.pid, inner):
+                if is_running(left):
+                    os.kill(left, signal.SIGKILL)
+    assert (said, process.returncode) == ("authorizerd replay: stopped\n", 128 + number)
+    assert not is_left
+    assert (tmp_path / "tidied").exists()
+    assert submission.left() == []
+
+
+def is_running(process: int) -> bool:
+    """Return whether a process is there, and no zombie that nobody has waited for."""
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2][0]
+    except FileNotFoundError:
+        return False
+    return state not in "ZX"
+
+
+def test_a_reader_that_has_read_enough_ends_the_run(tmp_path: Path) -> None:
+    """``replay … | head`` neither waits for a job that does not mind nor shows a trace."""
+    script = f"""
+def tidy(*_):
+    open({str(tmp_path / "tidied")!r}, "w").close(); os._exit(0)
+signal.signal(signal.SIGTERM, tidy)
+until = time.monotonic() + 30
+while time.monotonic() < until:
+    try: os.write(1, b"a result\\n" * 1000)
+    except OSError: time.sleep(0.01)"""
+    submission = Submission(tmp_path, script)
+    words = f"{shlex.join(submission.words)} | head -1"
+    ran = subprocess.run(
+        ["/bin/bash", "-o", "pipefail", "-c", words],
+        env=submission.environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (ran.returncode, ran.stdout) == (0, "a result\n")  # the code of the job
+    assert (tmp_path / "tidied").exists()
+    assert "Traceback" not in ran.stderr
+
+
+def test_a_printed_line_runs_the_same_job_later(tmp_path: Path) -> None:
+    """Nothing is run for it, not even Java; the files that it names are there."""
+    submission = Submission(tmp_path, "print(len(sys.argv)); sys.exit(3)")
+    submission.environment["JAVA_HOME"] = "/no/java"
+    code, printed, said = submission.run("--print")
+    assert code == 0
+    assert said[-1].startswith("authorizerd replay: nothing was run; the line's files are kept in")
+    assert {"plan.json", "replay_job.py", "log4j2.properties"} < set(submission.left())
+    words = shlex.split(printed)
+    assert all(Path(word).exists() for word in words if word.startswith(str(submission.temporary)))
+    assert subprocess.run(words, capture_output=True, timeout=60, check=False).returncode == 3
+
+
+def test_without_java_nothing_is_started(tmp_path: Path) -> None:
+    """One line, and no file is left."""
+    submission = Submission(tmp_path, "print('started')")
+    submission.environment["JAVA_HOME"] = "/no/java"
+    said = ["authorizerd replay: JAVA_HOME is /no/java, but /no/java/bin/java is not there"]
+    assert submission.run() == (1, "", said)
+    assert submission.left() == []

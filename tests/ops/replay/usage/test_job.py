@@ -1,0 +1,279 @@
+"""The job ``usage`` on Spark: its figures against a plain scan, its refusals, its proof."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from authorizerd.acl.model import Acl, Operation, Question, ResourceType
+from authorizerd.cli.acls.arguments import parse_arguments
+from authorizerd.cli.acls.plan import Addition, make_plan
+from authorizerd.replay.acl_set import AclSet, DatedAcl, digest_of
+from authorizerd.replay.acls.reading import read_acl_source
+from authorizerd.replay.plans import UsagePlan, WhatIfPlan
+from authorizerd.replay.usage.report import Count, UsageReport, decode_usage, named
+from authorizerd.replay.usage.window import time_text
+from tests.ops.replay.recorded_events import START, Event, real_events, write_events
+from tests.ops.replay.usage.strategies import acl_set_of, topic_read
+from tests.oracles.scan import decide
+from tests.oracles.usage import Recorded, is_wide, used_acls
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+START_MS = int(START.timestamp() * 1000)
+DAY_MS = int(timedelta(days=1) / timedelta(milliseconds=1))
+SERVER = ["--bootstrap-server", "h:9092"]
+
+
+def read_of(name: str, *, at: int = 0, allowed: bool = True, principal: str = "User:a") -> Event:
+    return Event(principal, "10.0.0.9", "READ", "TOPIC", name, allowed, at=at)
+
+
+def run_usage(
+    spark: SparkSession, folder: Path, events: Sequence[Event], plan: UsagePlan
+) -> tuple[int, Path]:
+    """Return the exit code and where the results are."""
+    from authorizerd.replay.usage.job import run
+
+    write_events(folder / "in", events)
+    return run(spark, plan), folder / "out"
+
+
+def plan_of(folder: Path, acls: AclSet, **settings: object) -> UsagePlan:
+    return UsagePlan(events=str(folder / "in"), out=str(folder / "out"), acls=acls, **settings)  # type: ignore[arg-type]
+
+
+def commands_of(text: str) -> list[tuple[str, list[Acl]]]:
+    """Return what each command of a script adds or removes, as kafka-acls reads it."""
+    found = []
+    for line in text.splitlines():
+        if line.startswith("$KAFKA_ACLS"):
+            plan = make_plan(parse_arguments([*SERVER, *shlex.split(line)[2:]]))
+            kind = "add" if isinstance(plan, Addition) else "remove"
+            acls = [acl for group in plan.groups for acl in group.acls()]  # type: ignore[union-attr]
+            found.append((kind, acls))
+    return found
+
+
+def test_what_was_used_is_told_and_what_was_not_is_suggested_to_go(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Literals for few names, a prefix for many; denials stay; young and undated ACLs too."""
+    wide, prefix = topic_read("*"), topic_read("log-", prefixed=True, principal="User:b")
+    unused, literal = topic_read("unused"), topic_read("x")
+    deny = Acl(ResourceType.TOPIC, "d", 3, "User:*", "*", Operation.ALL, 2)
+    young, undated = topic_read("young"), topic_read("undated")
+    dates = dict.fromkeys((wide, prefix, unused, literal, deny), START_MS - 1)
+    acls = AclSet(
+        source="test",
+        acls=tuple(
+            DatedAcl(acl, added_ms)
+            for acl, added_ms in {**dates, young: START_MS, undated: None}.items()
+        ),
+        digest=digest_of([*dates, young, undated]),
+        super_users=("User:root",),
+    )
+    events = [
+        *(read_of(name, at=number) for number, name in enumerate(("x", "x", "y"))),
+        *(read_of(f"log-2{n}", at=5, principal="User:b") for n in range(3)),
+        read_of("d", at=6, allowed=False),
+        read_of("unused", at=7, principal="User:root"),
+        read_of("z", at=8, principal="User:c"),
+    ]
+    code, out = run_usage(spark, tmp_path, events, plan_of(tmp_path, acls, names_max=2))
+    assert code == 0
+    report = decode_usage((out / "usage.json").read_text())
+    narrow = [topic_read("y"), topic_read("log-2", prefixed=True, principal="User:b")]
+    assert commands_of((out / "commands.sh").read_text()) == [
+        *(("add", [acl]) for acl in narrow),
+        *(("remove", [acl]) for acl in (wide, prefix, unused)),
+    ]
+    used = {item.acl: item for item in report.used}
+    assert set(used) == set(map(named, (wide, prefix, literal, deny)))
+    assert used[named(wide)].alone == Count(events=1, tuples=1)
+    assert used[named(wide)].with_others == Count(events=2, tuples=1)
+    assert used[named(wide)].last_used_at == time_text(START_MS + 2)
+    assert (used[named(prefix)].names, used[named(literal)].names) == (3, None)
+    assert [item.acl for item in report.unused] == [named(unused)]
+    assert {key: [item.acl for item in items] for key, items in report.not_judged.items()} == {
+        "added_within": [named(young)],
+        "age_unknown": [named(undated)],
+    }
+    assert report.by_super_users == report.disagreeing == Count(events=1, tuples=1)
+    proof = report.suggestions.proof
+    assert proof is not None
+    assert (proof.tuples, proof.acls) == (8, 6)
+    assert "suggested: 1 removal, 2 narrowings\n" in capsys.readouterr().out
+
+
+def test_the_last_days_alone_count_and_what_breaks_is_named(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """What was used before them is not known to be; a denial against the ACLs keeps one."""
+    old, kept = topic_read("old"), topic_read("kept")
+    acls = acl_set_of([old, kept])
+    events = [
+        read_of("old", at=0),
+        read_of("other", at=2 * DAY_MS, principal="User:b"),
+        Event("User:b", None, "READ", "TOPIC", "p", True, "PREFIXED", at=2 * DAY_MS),
+        *(read_of("kept", at=3 * DAY_MS, allowed=False) for _ in range(2)),
+    ]
+    code, out = run_usage(spark, tmp_path, events, plan_of(tmp_path, acls, lookback_days=1.0))
+    report = decode_usage((out / "usage.json").read_text())
+    assert (code, report.window.begins_at) == (0, time_text(START_MS + 2 * DAY_MS))
+    assert (report.window.allowed_events, report.window.denied_events) == (2, 2)
+    assert report.not_evaluated == {"pattern type is not LITERAL": Count(events=1, tuples=1)}
+    assert [item.acl for item in report.unused] == [named(old), named(kept)]
+    assert report.suggestions.removals == (named(old),)
+    (left_out,) = report.suggestions.left_out
+    assert left_out.acl == named(kept)
+    assert left_out.reason == "2 events would be newly denied, such as of User:a on kept"
+    proof = report.suggestions.proof
+    assert proof is not None
+    assert (proof.tuples, proof.newly_denied) == (2, Count())
+
+
+def test_without_evidence_nothing_is_written(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Denials only, in the log or its last days; ACLs of unknown age. No earlier script stays."""
+    denials = [read_of("t", at=at, allowed=False) for at in (0, 2 * DAY_MS)]
+    acls, undated = (acl_set_of([topic_read("t")], added_ms=age) for age in (0, None))
+    cases: list[tuple[str, list[Event], UsagePlan, str]] = []
+    for name, events, lookback_days, acl_set, said in (
+        ("all", denials, None, acls, "=DEBUG"),
+        ("late", [read_of("t"), denials[1]], 1.0, acls, "nothing that was allowed is recorded"),
+        ("undated", [read_of("t")], None, undated, "--assume-in-force"),
+    ):
+        plan = plan_of(tmp_path / name, acl_set, lookback_days=lookback_days)
+        cases.append((name, events, plan, said))
+    for name, events, plan, said in cases:
+        (tmp_path / name / "out").mkdir(parents=True)
+        (tmp_path / name / "out" / "commands.sh").write_text("of an earlier run")
+        code, out = run_usage(spark, tmp_path / name, events, plan)
+        told = capsys.readouterr()
+        assert (code, told.out, told.err.count("\n")) == (1, "", 1)
+        assert said in told.err
+        assert not list(out.iterdir())
+
+
+@pytest.fixture(scope="module")
+def real(
+    spark: SparkSession, real_log_dir: Path, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, UsagePlan, UsageReport, list[Event]]:
+    """The broker's own log from the first client's request on; and those events.
+
+    It is judged by the 1,751 ACLs at the end of its metadata log: 1,616 are older than that.
+    """
+    folder = tmp_path_factory.mktemp("real-usage")
+    acls = read_acl_source(str(real_log_dir), super_users=["User:admin"])
+    events = list(real_events(real_log_dir))
+    begins = min(event.at for event in events if event.principal != "User:admin")
+    lookback_days = (max(event.at for event in events) - begins) / DAY_MS
+    plan = plan_of(folder, acls, names_max=3, lookback_days=lookback_days)
+    code, out = run_usage(spark, folder, events, plan)
+    events = [event for event in events if event.at >= begins]
+    assert code == 0
+    return folder, plan, decode_usage((out / "usage.json").read_text()), events
+
+
+def test_a_real_brokers_log_gives_what_a_plain_scan_of_it_gives(
+    real: tuple[Path, UsagePlan, UsageReport, list[Event]],
+) -> None:
+    """Every ACL: whether it was there, was used, how often alone and with others, and when."""
+    _, plan, report, events = real
+    recorded = [
+        Recorded(question_of(event), event.allowed, START_MS + event.at) for event in events
+    ]
+    by_name = {named(item.acl): item.acl for item in plan.acls.acls}
+    added_ms = {item.acl: item.added_ms or 0 for item in plan.acls.acls}
+    assert len(by_name) == len(added_ms) == 1_751
+    scanned = {
+        acl: used
+        for acl, used in used_acls([*added_ms], ("User:admin",), recorded).items()
+        if used.last_ms >= added_ms[acl]
+    }
+    assert {by_name[item.acl] for item in report.used} == set(scanned)
+    for item in report.used:
+        expected = scanned[by_name[item.acl]]
+        assert item.alone == Count(events=expected.events_alone, tuples=len(expected.alone))
+        assert item.with_others == Count(events=expected.events_shared, tuples=len(expected.shared))
+        assert item.last_used_at == time_text(expected.last_ms)
+        is_counted = is_wide(by_name[item.acl])
+        assert item.names == (len(expected.names) if is_counted else None)
+    begins_ms = START_MS + min(event.at for event in events)
+    unused = set(added_ms) - set(scanned)
+    in_force = {acl for acl in unused if 0 < added_ms[acl] < begins_ms}
+    assert {by_name[item.acl] for item in report.unused} == in_force
+    young = {by_name[item.acl] for item in report.not_judged["added_within"]}
+    assert young == unused - in_force
+    assert len(in_force) + len(young) + len(scanned) == 1_751
+    assert (len(scanned), len(young)) == (47, 135)
+    admin = [event for event in events if event.principal == "User:admin"]
+    assert report.by_super_users.events == len(admin) > 0
+
+
+def test_the_suggestions_for_a_real_cluster_change_no_recorded_answer(
+    real: tuple[Path, UsagePlan, UsageReport, list[Event]],
+) -> None:
+    """By a plain scan of both sets, made of the commands as kafka-acls reads them."""
+    _, plan, report, events = real
+    acls = [item.acl for item in plan.acls.acls]
+    suggested = suggested_by_commands(real[0], acls)
+    assert report.suggestions.narrowings
+    assert report.suggestions.proof is not None
+    assert report.suggestions.proof.digest == digest_of(suggested)
+    for question in {question_of(event) for event in events if event.principal != "User:admin"}:
+        spoken = [
+            [acl for acl in part if acl.principal in (question.principal, "User:*")]
+            for part in (acls, suggested)
+        ]
+        before, after = (decide(part, False, question)[0] for part in spoken)
+        assert before == after
+
+
+def test_whatif_finds_nothing_in_what_usage_suggests(
+    spark: SparkSession, real: tuple[Path, UsagePlan, UsageReport, list[Event]]
+) -> None:
+    """The other command, told to compare the suggested ACLs with the old ones."""
+    from authorizerd.replay.whatif.job import run
+
+    folder, plan, _, _ = real
+    candidate = plan.acls.with_acls(
+        suggested_by_commands(folder, [item.acl for item in plan.acls.acls]), "suggested"
+    )
+    out = str(folder / "whatif")
+    checked = WhatIfPlan(events=plan.events, out=out, candidate=candidate, baseline=plan.acls)
+    assert run(spark, checked) == 0
+    found = json.loads((folder / "whatif" / "whatif.json").read_text())
+    assert found["newly_denied"]["events"] == found["newly_allowed"]["events"] == 0
+    assert found["candidate"]["acls"] != found["baseline"]["acls"]
+
+
+def suggested_by_commands(folder: Path, acls: list[Acl]) -> list[Acl]:
+    """Return what the commands make of ``acls``: each must find what it removes."""
+    state = dict.fromkeys(acls)
+    for kind, changed in commands_of((folder / "out" / "commands.sh").read_text()):
+        for acl in changed:
+            if kind == "add":
+                state[acl] = None
+            else:
+                del state[acl]
+    return list(state)
+
+
+def question_of(event: Event) -> Question:
+    return Question(
+        event.principal,
+        event.host,
+        Operation[event.operation],
+        ResourceType[event.resource_type],
+        event.resource_name,
+    )

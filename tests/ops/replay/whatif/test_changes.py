@@ -1,0 +1,106 @@
+"""What changes is told, once, with the events that it is about; what stays is not."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+
+from authorizerd.acl.model import Acl
+from authorizerd.replay.acl_set import AclSet, DatedAcl, digest_of
+from authorizerd.replay.judging.index import build_index
+from authorizerd.replay.whatif.changes import CHANGES_SCHEMA, changes
+
+
+def figures(events: int, hour: int) -> tuple[object, ...]:
+    """Return what a tuple holds of events between that hour and the next."""
+    times = (datetime(2026, 11, 21, hour + more, tzinfo=UTC) for more in (0, 1))
+    return (events, *times, f"Rule{hour}") if events else (0, None, None, None)
+
+
+READ_A = Acl(2, "t", 3, "User:a", "*", 3, 3)
+READ_B = Acl(2, "t", 3, "User:b", "*", 3, 3)
+SCHEMA = pa.schema(
+    [
+        *((name, pa.string()) for name in ("principal", "host", "operation")),
+        *((name, pa.string()) for name in ("resource_type", "resource_name")),
+        *(
+            (f"{verdict}_{name}", kind)
+            for verdict in ("allowed", "denied")
+            for name, kind in (
+                ("events", pa.int64()),
+                ("first_at", pa.timestamp("us", "UTC")),
+                ("last_at", pa.timestamp("us", "UTC")),
+                ("rule", pa.string()),
+            )
+        ),
+    ]
+)
+
+
+def set_of(*some: Acl) -> AclSet:
+    return AclSet(source="test", acls=tuple(map(DatedAcl, some)), digest=digest_of(some))
+
+
+def batch_of(*counts: tuple[str, int, int]) -> pa.RecordBatch:
+    """Return tuples of a principal that read ``t``, with its allowed and denied events."""
+    rows = [
+        (principal, "h", "READ", "TOPIC", "t", *figures(allowed, 0), *figures(denied, 12))
+        for principal, allowed, denied in counts
+    ]
+    columns = zip(*rows, strict=True)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+
+
+def told(batch: pa.RecordBatch, candidate: AclSet, baseline: AclSet | None) -> list[dict[str, Any]]:
+    before = None if baseline is None else build_index(baseline)
+    found = list(changes(batch, build_index(candidate), before))
+    assert all(each.schema == CHANGES_SCHEMA for each in found)
+    return [row for each in found for row in each.to_pylist()]
+
+
+def summed(rows: list[dict[str, Any]]) -> list[tuple[str, str, int]]:
+    return [(row["change"], row["principal"], row["events"]) for row in rows]
+
+
+def test_only_events_that_were_recorded_otherwise_change() -> None:
+    """A tuple with both kinds of events (its ACLs changed that day) changes in one of them."""
+    batch = batch_of(("User:a", 5, 2), ("User:a", 5, 0), ("User:b", 4, 3), ("User:b", 0, 9))
+    assert summed(told(batch, set_of(READ_A), None)) == [
+        ("newly_allowed", "User:a", 2),
+        ("newly_denied", "User:b", 4),
+    ]
+
+
+def test_against_other_acls_all_events_of_a_tuple_change() -> None:
+    """What was recorded then decides nothing; the counts are those of the traffic."""
+    batch = batch_of(("User:a", 5, 2), ("User:b", 4, 3), ("User:c", 7, 7))
+    rows = told(batch, set_of(READ_A), set_of(READ_B))
+    assert summed(rows) == [("newly_allowed", "User:a", 7), ("newly_denied", "User:b", 7)]
+    assert [(row["baseline_rule"], row["candidate_rule"]) for row in rows] == [
+        ("DefaultDeny", f"MatchingAcl(acl={READ_A})"),
+        (f"MatchingAcl(acl={READ_B})", "DefaultDeny"),
+    ]
+    assert [(row["first_at"].hour, row["last_at"].hour) for row in rows] == [(0, 13), (0, 13)]
+
+
+def test_nothing_that_changes_is_no_batch() -> None:
+    """Most batches are of this kind, and cost nothing to hand on."""
+    batch = batch_of(("User:a", 5, 0), ("User:b", 0, 3))
+    assert told(batch, set_of(READ_A), None) == []
+    assert told(batch, set_of(READ_A), set_of(READ_A)) == []
+    assert told(batch.slice(2), set_of(READ_A), None) == []
+
+
+def test_recorded_decisions_tell_their_own_rule_and_times() -> None:
+    """Those of the events that change, of a tuple that was decided both ways."""
+    rows = told(batch_of(("User:a", 5, 2), ("User:b", 4, 3)), set_of(READ_A), None)
+    assert [
+        (row["baseline_rule"], row["first_at"].hour, row["last_at"].hour, row["candidate_rule"])
+        for row in rows
+    ] == [
+        ("Rule12", 12, 13, f"MatchingAcl(acl={READ_A})"),
+        ("Rule0", 0, 1, "DefaultDeny"),
+    ]

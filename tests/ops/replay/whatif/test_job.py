@@ -1,0 +1,406 @@
+"""The job against the real broker's log, a plain scan of all ACLs, and a join in Spark's SQL."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import defaultdict
+from collections.abc import Sequence
+from datetime import timedelta
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+import pytest
+from msgspec.structs import replace
+
+from authorizerd.acl.model import (
+    Acl,
+    Operation,
+    PatternType,
+    PermissionType,
+    Question,
+    ResourceType,
+)
+from authorizerd.replay.acl_set import AclSet, DatedAcl, digest_of
+from authorizerd.replay.acls.reading import read_acl_source
+from authorizerd.replay.plans import WhatIfPlan
+from tests.ops.replay.recorded_events import START, Event, real_events, write_events
+from tests.oracles.scan import decide
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Change = tuple[str, str, str | None, str, str, str, int]
+"""What changes: the kind, the tuple, and its events."""
+
+LAST_CLIENT_LINE = "2026-11-21T16:31:06.718Z"
+ADMIN = ("User:admin",)
+
+
+def run(spark: SparkSession, events: Path, out: Path, candidate: AclSet, **more: Any) -> int:  # noqa: ANN401
+    from authorizerd.replay.whatif.job import run as run_job
+
+    plan = WhatIfPlan(events=str(events), out=str(out), candidate=candidate, **more)
+    return run_job(spark, plan)
+
+
+def report_of(out: Path) -> dict[str, Any]:
+    report: dict[str, Any] = json.loads((out / "whatif.json").read_text())
+    return report
+
+
+def changes_of(out: Path) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = pq.read_table(out / "changes").to_pylist()
+    return rows
+
+
+def changed(rows: Sequence[dict[str, Any]]) -> list[Change]:
+    names = ("change", "principal", "host", "operation", "resource_type", "resource_name", "events")
+    return [tuple(row[name] for name in names) for row in rows]
+
+
+def set_of(some: Sequence[Acl], **settings: Any) -> AclSet:  # noqa: ANN401
+    return AclSet(
+        source="test", acls=tuple(map(DatedAcl, some)), digest=digest_of(some), **settings
+    )
+
+
+def allowed_by_scan(acl_set: AclSet, event: Event) -> bool:
+    """Return the answer of the oracle, which shares no code with the index."""
+    if event.principal in acl_set.super_users:
+        return True
+    question = Question(
+        event.principal,
+        event.host,
+        Operation[event.operation],
+        ResourceType[event.resource_type],
+        event.resource_name,
+    )
+    acls = [dated.acl for dated in acl_set.acls]
+    return decide(acls, acl_set.allow_everyone_if_no_acl_found, question)[0]
+
+
+def expected_changes(
+    events: Sequence[Event], candidate: AclSet, baseline: AclSet | None
+) -> set[Change]:
+    """Return what changes, event by event: no tuples, no index, no Spark."""
+    counts: dict[tuple[str, Any], int] = defaultdict(int)
+    answers: dict[Any, tuple[bool, bool | None]] = {}
+    for event in events:
+        if event.key not in answers:
+            before = None if baseline is None else allowed_by_scan(baseline, event)
+            answers[event.key] = allowed_by_scan(candidate, event), before
+        after, judged_before = answers[event.key]
+        was_allowed = event.allowed if judged_before is None else judged_before
+        if after != was_allowed:
+            counts["newly_allowed" if after else "newly_denied", event.key[:5]] += 1
+    return {(kind, *key, count) for (kind, key), count in counts.items()}
+
+
+def check_sums(
+    report: dict[str, Any], rows: Sequence[dict[str, Any]], listed_max: int = 1000
+) -> None:
+    """Check that every figure of the report is that of ``changes``, in its order."""
+    for kind in ("newly_denied", "newly_allowed"):
+        mine = [row for row in rows if row["change"] == kind]
+        told = report[kind]
+        assert (told["events"], told["tuples"]) == (sum(r["events"] for r in mine), len(mine))
+        for name, keys in (
+            ("by_principal", ("principal",)),
+            ("by_resource", ("resource_type", "resource_name")),
+            ("by_operation", ("operation",)),
+        ):
+            sums: dict[tuple[str, ...], list[int]] = defaultdict(lambda: [0, 0])
+            for row in mine:
+                total = sums[tuple(row[key] for key in keys)]
+                total[0] += row["events"]
+                total[1] += 1
+            ordered = sorted(sums.items(), key=lambda item: (-item[1][0], -item[1][1], item[0]))
+            assert told[name] == [
+                {**dict(zip(keys, key, strict=True)), "events": events, "tuples": tuples}
+                for key, (events, tuples) in ordered[:listed_max]
+            ]
+            left_out = told.get(f"{name}_left_out", 0)
+            assert left_out == max(0, len(ordered) - listed_max)
+        ordered_rows = sorted(mine, key=_by_count)
+        assert changed([{"change": kind, **detail} for detail in told["details"]]) == changed(
+            ordered_rows[:listed_max]
+        )
+        assert told["details_left_out"] == max(0, len(mine) - listed_max)
+
+
+def _by_count(row: dict[str, Any]) -> tuple[object, ...]:
+    """Order the most frequent first, ties by name, an unknown host before the others."""
+    _, principal, host, *rest, events = changed([row])[0]
+    return (-events, principal, host is not None, host or "", *rest)
+
+
+@pytest.fixture(scope="module")
+def real(real_log_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Event]]:
+    """The broker's audit log as ingest writes it, and its events."""
+    events = list(real_events(real_log_dir))
+    return write_events(tmp_path_factory.mktemp("real-events"), events), events
+
+
+def real_acls(real_log_dir: Path, as_of: str | None) -> AclSet:
+    return read_acl_source(str(real_log_dir), as_of=as_of, super_users=ADMIN)
+
+
+def test_the_acls_of_the_time_change_nothing_of_the_real_traffic(
+    spark: SparkSession, real: tuple[Path, list[Event]], real_log_dir: Path, tmp_path: Path
+) -> None:
+    """13,518 decisions of a real broker, 13,117 of them no super user's: all as it decided."""
+    events, recorded = real
+    assert len(recorded) == 13_518
+    assert sum(event.principal not in ADMIN for event in recorded) == 13_117
+    assert run(spark, events, tmp_path, real_acls(real_log_dir, LAST_CLIENT_LINE)) == 0
+    report = report_of(tmp_path)
+    assert changes_of(tmp_path) == []
+    check_sums(report, [])
+    assert (report["events"], report["candidate"]["acls"]) == (13_518, 1616)
+    assert report["tuples"] == len({event.key for event in recorded})
+    assert report["not_evaluated"] == {}
+    assert report["baseline"] == {"source": "recorded"}
+
+
+def test_the_later_acls_change_what_a_plain_scan_says(
+    spark: SparkSession, real: tuple[Path, list[Event]], real_log_dir: Path, tmp_path: Path
+) -> None:
+    """Against the log's end: one consumer may now describe its group, and nobody loses anything."""
+    events, recorded = real
+    candidate = real_acls(real_log_dir, None)
+    assert run(spark, events, tmp_path, candidate) == 0
+    rows = changes_of(tmp_path)
+    group = ("User:payments-svc-0", "127.0.0.1", "DESCRIBE", "GROUP", "catalog-ingest-249")
+    assert changed(rows) == [("newly_allowed", *group, 2)]
+    sample = [event for event in recorded if event.key[:5] == group or hash(event.at) % 40 == 0]
+    assert set(changed(rows)) == expected_changes(sample, candidate, None)
+    (detail,) = report_of(tmp_path)["newly_allowed"]["details"]
+    assert detail["baseline_rule"] == "DefaultDeny"
+    assert "patternType=PREFIXED, principal=User:payments-svc-0" in detail["candidate_rule"]
+    assert report_of(tmp_path)["candidate"]["offset"] == candidate.offset == 3059
+    check_sums(report_of(tmp_path), rows)
+
+
+def test_taking_back_what_a_real_client_used_is_newly_denied(
+    spark: SparkSession,
+    real: tuple[Path, list[Event]],
+    real_log_dir: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The grant behind the most decisions is left out: exit code 3, and who loses it is told."""
+    events, recorded = real
+    baseline = real_acls(real_log_dir, LAST_CLIENT_LINE)
+    uses: dict[str, int] = defaultdict(int)
+    for event in recorded:
+        if event.allowed and event.rule is not None and "MatchingAcl" in event.rule:
+            uses[event.rule] += 1
+    rule = max(uses, key=lambda text: (uses[text], text))
+    kept = [dated.acl for dated in baseline.acls if f"MatchingAcl(acl={dated.acl})" != rule]
+    assert len(kept) == len(baseline.acls) - 1
+    candidate = baseline.with_acls(kept, "without one")
+    assert run(spark, events, tmp_path, candidate) == 3
+    rows = changes_of(tmp_path)
+    mine = [event for event in recorded if event.rule == rule]
+    assert set(changed(rows)) == expected_changes(mine, candidate, None) != set()
+    assert {row["baseline_rule"] for row in rows} == {rule}
+    moments = [START + timedelta(milliseconds=event.at) for event in mine]
+    assert min(row["first_at"] for row in rows) == min(moments)
+    assert max(row["last_at"] for row in rows) == max(moments)
+    check_sums(report_of(tmp_path), rows)
+    shown = capsys.readouterr().out
+    lost = sum(row["events"] for row in rows)
+    assert f"newly denied: {lost} events of {len(rows)} tuples" in shown
+    assert f"  {mine[0].principal}: " in shown
+
+
+PRINCIPALS = ("User:a", "User:b", "Group:a", "User:root", "User:ü, x")
+HOSTS = (None, "10.0.0.1", "0:0:0:0:0:0:0:1")
+NAMES = ("t", "ta", "tab", "*", "*x", "!", "p-1", "p-2", "")
+OPERATIONS = ("READ", "WRITE", "DESCRIBE", "ALTER_CONFIGS", "DESCRIBE_CONFIGS", "ALL")
+TYPES = ("TOPIC", "GROUP")
+
+
+def generated_acls(seed: int, count: int) -> list[Acl]:
+    chosen = random.Random(seed)
+    acls = {
+        Acl(
+            ResourceType[chosen.choice(TYPES)],
+            chosen.choice([name for name in NAMES if name]),
+            chosen.choice((PatternType.LITERAL, PatternType.PREFIXED)),
+            chosen.choice((*PRINCIPALS, "User:*")),
+            chosen.choice(("*", "*", *HOSTS[1:])),
+            Operation[chosen.choice(OPERATIONS)],
+            chosen.choice((PermissionType.ALLOW, PermissionType.ALLOW, PermissionType.DENY)),
+        )
+        for _ in range(count)
+    }
+    return sorted(acls, key=str)
+
+
+def generated_events() -> list[Event]:
+    """Return events of every tuple, some of them decided both ways, in an order that is none."""
+    chosen = random.Random(7)
+    events = [
+        Event(
+            *key, allowed=chosen.random() < 0.5, rule=f"Rule{number}", at=chosen.randrange(10_000)
+        )
+        for number, key in enumerate(product(PRINCIPALS, HOSTS, OPERATIONS, TYPES, NAMES))
+        for _ in range(chosen.choice((1, 1, 2, 4)))
+    ]
+    chosen.shuffle(events)
+    return events
+
+
+UNASKED = {
+    "principal User:*": Event("User:*", "h", "READ", "TOPIC", "t", True),
+    "pattern type is not LITERAL": Event("User:a", "h", "READ", "TOPIC", "t", True, "PREFIXED"),
+    "unknown operation": Event("User:a", "h", "UNKNOWN", "TOPIC", "t", False),
+    "unknown resource type": Event("User:a", "h", "READ", "NOTHING", "t", False),
+}
+
+
+@pytest.fixture(scope="module")
+def generated(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Event]]:
+    """Generated events with what cannot be asked among them, and those that can."""
+    asked = generated_events()
+    unasked = [event for event in UNASKED.values() for _ in range(3)]
+    folder = write_events(tmp_path_factory.mktemp("generated"), [*unasked, *asked])
+    return folder, asked
+
+
+CANDIDATE = set_of(generated_acls(1, 60), super_users=("User:root",))
+BASELINE = set_of(
+    [acl for acl in generated_acls(2, 60) if acl.resource_name != "*"],
+    super_users=("User:b",),
+    allow_everyone_if_no_acl_found=True,
+)
+
+
+def test_generated_traffic_changes_event_by_event_as_a_scan_says(
+    spark: SparkSession,
+    generated: tuple[Path, list[Event]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Unknown hosts, everyone's rules, tuples decided both ways; what is not asked is counted."""
+    folder, asked = generated
+    monkeypatch.setattr("authorizerd.replay.whatif.job.LISTED_MAX", 10)
+    assert run(spark, folder, tmp_path, CANDIDATE) == 3
+    rows, report = changes_of(tmp_path), report_of(tmp_path)
+    assert set(changed(rows)) == expected_changes(asked, CANDIDATE, None)
+    check_sums(report, rows, listed_max=10)
+    assert report["not_evaluated"] == {reason: {"events": 3, "tuples": 1} for reason in UNASKED}
+    by_key: dict[Any, list[tuple[int, str | None]]] = defaultdict(list)
+    for event in asked:
+        by_key[event.key[:5], event.allowed].append((event.at, event.rule))
+    for row, (kind, *key, _) in zip(rows, changed(rows), strict=True):
+        told = by_key[tuple(key), kind == "newly_denied"]
+        assert row["first_at"] == START + timedelta(milliseconds=min(told)[0])
+        assert row["last_at"] == START + timedelta(milliseconds=max(told)[0])
+        assert row["baseline_rule"] == max(told)[1]
+
+
+def test_other_acls_as_the_baseline_are_compared_by_their_own_settings(
+    spark: SparkSession, generated: tuple[Path, list[Event]], tmp_path: Path
+) -> None:
+    """With allow.everyone, and other super users; what was recorded decides nothing then."""
+    folder, asked = generated
+    assert run(spark, folder, tmp_path / "one", CANDIDATE, baseline=BASELINE) == 3
+    rows = changes_of(tmp_path / "one")
+    assert set(changed(rows)) == expected_changes(asked, CANDIDATE, BASELINE)
+    assert {row["baseline_rule"] for row in rows} >= {"DefaultAllow", "SuperUser"}
+    check_sums(report_of(tmp_path / "one"), rows)
+    assert run(spark, folder, tmp_path / "two", CANDIDATE, baseline=BASELINE) == 3
+    assert (tmp_path / "one/whatif.json").read_bytes() == (
+        tmp_path / "two/whatif.json"
+    ).read_bytes()
+    assert changes_of(tmp_path / "two") == rows
+
+
+def test_identical_acls_change_nothing(
+    spark: SparkSession,
+    generated: tuple[Path, list[Event]],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Whatever was recorded: the same ACLs, in another order, decide alike."""
+    backwards = replace(BASELINE, acls=BASELINE.acls[::-1], source="other")
+    assert run(spark, generated[0], tmp_path, backwards, baseline=BASELINE) == 0
+    assert changes_of(tmp_path) == []
+    report = report_of(tmp_path)
+    assert report["newly_denied"]["tuples"] == report["newly_allowed"]["tuples"] == 0
+    assert report["candidate"]["digest"] == report["baseline"]["digest"]
+    assert "identical ACLs: nothing changes" in capsys.readouterr().out
+
+
+ALLOWS_SQL = """
+    a.permission = 3 AND (a.operation IN (2, t.code)
+        OR t.code = 8 AND a.operation IN (3, 4, 6, 7) OR t.code = 10 AND a.operation = 11)
+"""
+MEETS_SQL = """
+    a.resource_type = t.type_code AND CASE
+        WHEN a.pattern_type = 3 AND a.name = '*'
+            THEN t.resource_name = '*' OR NOT startswith(t.resource_name, '*')
+        WHEN a.pattern_type = 3 THEN a.name = t.resource_name
+        ELSE startswith(t.resource_name, a.name) END
+"""
+DECIDED_SQL = f"""
+    SELECT t.*, bool_or({MEETS_SQL}) AS is_met,
+        bool_or({MEETS_SQL} AND a.principal IN (t.principal, 'User:*') AND {ALLOWS_SQL}
+            AND (a.host = '*' OR a.host <=> t.host)) AS allows,
+        bool_or({MEETS_SQL} AND a.principal IN (t.principal, 'User:*') AND a.permission = 2
+            AND a.operation IN (2, t.code) AND (a.host IN ('*', t.host) OR t.host IS NULL)
+        ) AS denies
+    FROM asked t CROSS JOIN acls a GROUP BY ALL
+"""
+
+
+def test_a_join_in_sql_finds_the_same_changes(
+    spark: SparkSession, generated: tuple[Path, list[Event]], tmp_path: Path
+) -> None:
+    """A second oracle: a broadcast join of all tuples with all ACLs, written from the KIPs."""
+    candidate = replace(CANDIDATE, allow_everyone_if_no_acl_found=True)
+    assert run(spark, generated[0], tmp_path, candidate) == 3
+    fields = [
+        (
+            dated.acl.resource_type, dated.acl.resource_name, dated.acl.pattern_type,
+            dated.acl.principal, dated.acl.host, dated.acl.operation, dated.acl.permission_type,
+        )
+        for dated in candidate.acls
+    ]  # fmt: skip
+    spark.createDataFrame(
+        [tuple(int(f) if isinstance(f, int) else f for f in row) for row in fields],
+        "resource_type int, name string, pattern_type int, principal string, host string, "
+        "operation int, permission int",
+    ).createOrReplaceTempView("acls")
+    codes = ", ".join(f"'{name}', {int(Operation[name])}" for name in OPERATIONS)
+    types = ", ".join(f"'{name}', {int(ResourceType[name])}" for name in TYPES)
+    spark.read.parquet(f"{generated[0]}/tuples").createOrReplaceTempView("tuples")
+    spark.sql(
+        f"SELECT *, map({codes})[operation] AS code, map({types})[resource_type] AS type_code "
+        "FROM tuples WHERE principal <> 'User:*' AND pattern_type = 'LITERAL'"
+    ).where("code IS NOT NULL AND type_code IS NOT NULL").createOrReplaceTempView("asked")
+    spark.sql(DECIDED_SQL).createOrReplaceTempView("decided")
+    judged = spark.sql(
+        "SELECT *, principal = 'User:root' OR NOT denies AND (allows OR NOT is_met) AS allowed "
+        "FROM decided"
+    )
+    expected = {
+        ("newly_allowed" if row.allowed else "newly_denied", *row[:5], events)
+        for row in judged.collect()
+        if (events := row.denied_events if row.allowed else row.allowed_events)
+    }
+    assert set(changed(changes_of(tmp_path))) == expected
+    assert {kind for kind, *_ in expected} == {"newly_allowed", "newly_denied"}
+
+
+def test_no_events_change_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    """An empty log is no fault of the ACLs'."""
+    write_events(tmp_path, [])
+    assert run(spark, tmp_path, tmp_path / "out", CANDIDATE) == 0
+    report = report_of(tmp_path / "out")
+    assert (report["events"], report["first_at"], report["not_evaluated"]) == (0, None, {})

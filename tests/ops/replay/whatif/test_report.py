@@ -1,0 +1,119 @@
+"""What a console shows is the report, and no command to the terminal."""
+
+from __future__ import annotations
+
+import json
+
+from msgspec.structs import replace
+
+from authorizerd.replay.acl_set import AclSet, digest_of
+from authorizerd.replay.whatif.report import (
+    SHOWN_MAX,
+    Changed,
+    Count,
+    Detail,
+    JudgedBy,
+    PrincipalCount,
+    RecordedBaseline,
+    WhatIf,
+    encode_report,
+    summary_lines,
+)
+
+ACLS = AclSet(
+    source="log", acls=(), digest=digest_of([]), offset=7, stamped_ms=1_795_278_666_718,
+    super_users=("User:root",),
+)  # fmt: skip
+REPORT = WhatIf(
+    events=9,
+    allowed_events=4,
+    tuples=3,
+    first_at="2026-11-21T01:00:00.000Z",
+    last_at="2026-11-21T02:00:00.000Z",
+    not_evaluated={},
+    candidate=JudgedBy.of(ACLS),
+    baseline=RecordedBaseline(),
+    newly_denied=Changed(),
+    newly_allowed=Changed(),
+)
+
+
+def text(report: WhatIf) -> str:
+    return "\n".join(summary_lines(report))
+
+
+def test_nothing_is_said_to_be_nothing() -> None:
+    """An operator reads it before Friday: no change is told as clearly as one."""
+    assert text(REPORT).splitlines() == [
+        "9 events of 3 tuples, from 2026-11-21T01:00:00.000Z to 2026-11-21T02:00:00.000Z, "
+        "judged by 0 ACLs (log)",
+        "compared with the recorded decisions",
+        "newly denied: nothing",
+        "newly allowed: nothing",
+    ]
+
+
+def test_a_log_of_denials_alone_proves_nothing() -> None:
+    """Kafka's default level leaves the allowed requests out, of which somebody may lose some."""
+    assert "cannot say that nobody would be locked out" in text(replace(REPORT, allowed_events=0))
+    assert "cannot say" not in text(replace(REPORT, allowed_events=0, events=0))
+    with_baseline = replace(REPORT, allowed_events=0, baseline=JudgedBy.of(ACLS))
+    assert "cannot say" not in text(with_baseline)
+
+
+def test_who_loses_what_is_told_first_and_briefly() -> None:
+    """The most frequent by name, the rest by their number; recorded names print no commands."""
+    detail = Detail(
+        principal="User:\x1b[2J", host=None, operation="READ", resource_type="TOPIC",
+        resource_name="t\n", events=5, first_at=None, last_at=None, baseline_rule=None,
+        candidate_rule="DefaultDeny",
+    )  # fmt: skip
+    principals = [PrincipalCount(principal=f"User:{n}", events=5, tuples=1) for n in range(1000)]
+    denied = Changed(
+        events=6000,
+        tuples=1200,
+        by_principal=principals,
+        by_principal_left_out=200,
+        details=[detail] * 1000,
+        details_left_out=200,
+    )
+    shown = text(
+        replace(REPORT, newly_denied=denied, not_evaluated={"x": Count(events=2, tuples=1)})
+    )
+    assert "newly denied: 6000 events of 1200 tuples" in shown
+    assert "  and 1190 other principals" in shown
+    assert "not evaluated, x: 2 events of 1 tuples" in shown
+    assert (
+        "  User:\\x1b[2J READ TOPIC t\\n from an unknown host, 5 events: DefaultDeny "
+        "(before: unknown)"
+    ) in shown
+    assert "\x1b" not in shown
+    assert len(shown.splitlines()) == 2 + 1 + 1 + SHOWN_MAX + 1 + 1 + SHOWN_MAX + 1
+
+
+def test_identical_acls_are_told_as_such_whatever_their_source() -> None:
+    """Not so with other settings, which decide as much."""
+    same = replace(REPORT, baseline=JudgedBy.of(replace(ACLS, source="other", offset=None)))
+    assert "identical ACLs: nothing changes" in text(same)
+    for other in (
+        replace(ACLS, super_users=()),
+        replace(ACLS, allow_everyone_if_no_acl_found=True),
+        replace(ACLS, digest="sha256:other"),
+    ):
+        assert "identical" not in text(replace(REPORT, baseline=JudgedBy.of(other)))
+
+
+def test_the_file_names_the_acls_by_digest_and_moment() -> None:
+    """Whoever reads it later can tell which ACLs were meant."""
+    told = json.loads(encode_report(REPORT))
+    assert told["candidate"] == {
+        "source": "log",
+        "digest": digest_of([]),
+        "offset": 7,
+        "stamped_at": "2026-11-21T16:31:06.718Z",
+        "acls": 0,
+        "super_users": ["User:root"],
+        "allow_everyone_if_no_acl_found": False,
+    }
+    assert told["baseline"] == {"source": "recorded"}
+    assert (told["newly_denied"]["events"], told["newly_denied"]["details"]) == (0, [])
