@@ -32,14 +32,15 @@ _logger = logging.getLogger("authorizerd")
 
 
 class ForcedEnd:
-    """A timer that ends the process.
-
-    ``phase`` names the current step of the shutdown, for the log.
-    """
+    """A timer that ends the process."""
 
     def __init__(self) -> None:
         self._timer: threading.Timer | None = None
-        self.phase = "ending the tasks"
+        self._phase = "ending the tasks"
+
+    def enter(self, phase: str) -> None:
+        """Note which phase of the shutdown begins, for the log: it hangs if the timer fires."""
+        self._phase = phase
 
     def begin(self, seconds: int) -> None:
         """End the process after ``seconds`` at the latest; only the first call counts."""
@@ -60,7 +61,7 @@ class ForcedEnd:
         _logger.critical(
             "the daemon has not ended within %d s, and is killed: %s hangs, at %s",
             seconds,
-            self.phase,
+            self._phase,
             ", ".join(_places()),
         )
         flush_log()

@@ -1,8 +1,8 @@
 """The daemon's life: bind, load, start writing, open, serve, drain.
 
-State actors run in the outer nurseries, servers in the inner one. A signal first ends the servers,
-which answer the requests under way; then the update queue, which writes the accepted changes; then
-the audit log, which writes its queued lines. A fault anywhere ends everything. A shutdown that
+The stages start in the order in which ``Daemon`` lists them, and end in reverse order: the servers
+answer the requests under way, the update queue writes the accepted changes, the other actors end,
+and the audit log writes its queued lines. A fault in any of them ends everything. A shutdown that
 takes too long is forced.
 """
 
@@ -11,11 +11,10 @@ from __future__ import annotations
 import logging
 import math
 import os
-import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
-from contextlib import AsyncExitStack, closing
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -24,7 +23,6 @@ import trio
 
 from authorizerd.actors.listener_gate import ListenerGate
 from authorizerd.config.configuration import Configuration, Reloadable
-from authorizerd.daemon.audit.setup import Audit
 from authorizerd.daemon.components import Parts
 from authorizerd.daemon.endpoints import (
     ADMIN_HTTP,
@@ -35,14 +33,16 @@ from authorizerd.daemon.endpoints import (
     new_cluster,
     new_server_info,
 )
-from authorizerd.daemon.errors import StartError
 from authorizerd.daemon.forced_end import ENDING_SECONDS, ForcedEnd
 from authorizerd.daemon.gc_control import automatic_collection_off
 from authorizerd.daemon.kafka.responses import Cluster
+from authorizerd.daemon.loading import load_log, report_log
 from authorizerd.daemon.net.binding import BoundEndpoint
 from authorizerd.daemon.net.socket_activation import InheritedSockets, take_inherited_sockets
 from authorizerd.daemon.reload_signal import release_reload_signal
 from authorizerd.daemon.servers import Server, new_servers, reconfigure_servers
+from authorizerd.daemon.signals import SIGNALS, SignalHandler
+from authorizerd.daemon.stages import Stage, run_stages
 from authorizerd.daemon.telemetry.readiness import Readiness
 from authorizerd.daemon.telemetry.ready_file import (
     ReadyFile,
@@ -52,17 +52,10 @@ from authorizerd.daemon.telemetry.ready_file import (
 from authorizerd.daemon.telemetry.systemd import ServiceManager
 from authorizerd.daemon.workers.pool import WorkerPool
 from authorizerd.daemon.workers.spawn import start_worker
-from authorizerd.metadata.errors import CorruptLogError
 from authorizerd.metadata.meta_properties import MetaProperties
-from authorizerd.protocol.records.metadata import METADATA_VERSION_KNOWN
 
 SWITCH_INTERVAL_S: Final = 0.0005
 """Maximum time that a worker thread may block the loop; Python's default of 5 ms is too long."""
-
-RELOAD_SECONDS_MAX: Final = 30.0
-"""Time limit of a reload: a file may be a pipe without a writer, or on a mount that hangs."""
-
-_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 _logger = logging.getLogger("authorizerd")
 
@@ -79,14 +72,17 @@ class Daemon:
         inherited: InheritedSockets,
         forced_end: ForcedEnd,
     ) -> None:
-        self._forced_end = forced_end
-        self._drain_timeout_ms = 0
-        self._reload_asked = trio.Event()
         self._parts = parts
         self._properties = properties
         self._ready_file = ready_file
         self._service_manager = service_manager
         self._inherited = inherited
+        self._forced_end = forced_end
+        self._drain_timeout_ms = 0
+        self._endpoints: Mapping[str, BoundEndpoint]
+        self._gate: ListenerGate
+        self._readiness: Readiness
+        self._servers: Mapping[str, Server]
 
     async def run(self) -> None:
         """Serve until SIGTERM or SIGINT, then drain and return.
@@ -97,64 +93,101 @@ class Daemon:
             LogWriteError: the log cannot be written.
         """
         parts = self._parts
-        async with AsyncExitStack() as stack:
+        with ExitStack() as stack:
             stack.enter_context(automatic_collection_off())
-            endpoints = await self._bind(stack)
+            self._endpoints = endpoints = await self._bind(stack)
             cluster = new_cluster(
                 parts.configuration, self._properties.cluster_id, endpoints, socket.gethostname()
             )
-            gate = self._start_authorizer(cluster, endpoints)
-            readiness = Readiness(
-                parts.applier, gate, lambda: parts.log.source.high_watermark, parts.workers
+            self._gate = self._start_authorizer(cluster)
+            self._readiness = Readiness(
+                parts.applier, self._gate, lambda: parts.log.source.high_watermark, parts.workers
             )
-            servers = new_servers(parts, cluster, gate, readiness)
-            reconfigure = partial(reconfigure_servers, servers, parts.configuration)
-            parts.settings.follow(reconfigure)
+            self._servers = servers = new_servers(parts, cluster, self._gate, self._readiness)
+            parts.settings.follow(partial(reconfigure_servers, servers, parts.configuration))
             parts.settings.follow(self._follow)
-            signals = stack.enter_context(trio.open_signal_receiver(*_SIGNALS))
+            signals = stack.enter_context(trio.open_signal_receiver(*SIGNALS))
             release_reload_signal()
-            async with trio.open_nursery() as lasting:
-                if parts.audit_log is not None:
-                    await lasting.start(parts.audit_log.run)
-                async with trio.open_nursery() as actors:
-                    await actors.start(parts.applier.run)
-                    await actors.start(gate.run)
-                    await actors.start(self._service_manager.run, readiness)
-                    actors.start_soon(parts.collector.run)
-                    actors.start_soon(parts.checkpointer.run)
-                    if parts.workers is not None:
-                        actors.start_soon(parts.workers.relay)
-                    async with trio.open_nursery() as writing:
-                        await writing.start(parts.updates.run)
-                        async with trio.open_nursery() as serving:
-                            for name, server in servers.items():
-                                serving.start_soon(_serve, server, endpoints[name], gate, name)
-                            if parts.workers is not None:
-                                serving.start_soon(
-                                    _run_workers, parts.workers, endpoints, parts.audit
-                                )
-                            serving.start_soon(self._load, endpoints, gate, servers)
-                            try:
-                                await self._heed(signals)
-                            finally:  # by a signal, or by a fault
-                                self._forced_end.begin(self._end_seconds)
-                            self._service_manager.report_stopping()
-                            self._forced_end.phase = "draining connections"
-                            await _drain(servers.values(), parts.workers)
-                            serving.cancel_scope.cancel()
-                        self._forced_end.phase = "writing accepted changes"
-                        parts.updates.close()
-                        if parts.applier.snapshot.newest is None:
-                            writing.cancel_scope.cancel()
-                    self._forced_end.phase = "ending the actors"
-                    actors.cancel_scope.cancel()
-                self._forced_end.phase = "writing audit lines"
-                if parts.audit_log is not None:
-                    parts.audit_log.close()
-            self._forced_end.phase = "closing files"
+            await run_stages(
+                (self._auditing(), self._acting(), self._writing(), self._serving()),
+                partial(self._wait_for_end, signals),
+                self._forced_end.enter,
+            )
+            self._forced_end.enter("closing files")
         _logger.info("ended")
 
-    async def _bind(self, stack: AsyncExitStack) -> dict[str, BoundEndpoint]:
+    def _auditing(self) -> Stage:
+        """Return the stage that outlives all others: decisions are audited until the very end."""
+        log = self._parts.audit_log
+        if log is None:
+            return Stage(name="writing audit lines")
+
+        async def close(_: trio.CancelScope) -> None:
+            log.close()
+
+        return Stage(name="writing audit lines", awaited=(log.run,), end=close)
+
+    def _acting(self) -> Stage:
+        """Return the stage of the actors that apply what the update queue writes."""
+        parts = self._parts
+        return Stage(
+            name="ending the actors",
+            awaited=(
+                parts.applier.run,
+                self._gate.run,
+                partial(self._service_manager.run, self._readiness),
+            ),
+            services=(
+                parts.collector.run,
+                parts.checkpointer.run,
+                *(() if parts.workers is None else (parts.workers.relay,)),
+            ),
+        )
+
+    def _writing(self) -> Stage:
+        """Return the stage of the update queue; it ends when the accepted changes are applied."""
+        parts = self._parts
+
+        async def finish(scope: trio.CancelScope) -> None:
+            parts.updates.close()
+            if parts.applier.snapshot.newest is None:  # nothing was loaded, so nothing accepted
+                scope.cancel()
+
+        return Stage(name="writing accepted changes", awaited=(parts.updates.run,), end=finish)
+
+    def _serving(self) -> Stage:
+        """Return the stage of what clients connect to, and of the load that opens it."""
+        workers = self._parts.workers
+
+        async def drain(scope: trio.CancelScope) -> None:
+            async with trio.open_nursery() as nursery:
+                for server in self._servers.values():
+                    nursery.start_soon(server.drain)
+                if workers is not None:
+                    nursery.start_soon(workers.drain)
+            scope.cancel()
+
+        return Stage(
+            name="draining connections",
+            services=(
+                *(partial(self._serve, name) for name in self._servers),
+                *(() if workers is None else (partial(self._run_workers, workers),)),
+                self._load,
+            ),
+            end=drain,
+        )
+
+    async def _wait_for_end(self, signals: AsyncIterator[int]) -> None:
+        """Return when a signal ends the daemon; from then on its end is limited in time."""
+        parts = self._parts
+        handler = SignalHandler(parts.settings, self._service_manager, parts.workers)
+        try:
+            await handler.run(signals)
+        finally:  # after a fault too
+            self._forced_end.begin(self._end_seconds)
+        self._service_manager.report_stopping()
+
+    async def _bind(self, stack: ExitStack) -> dict[str, BoundEndpoint]:
         shared = DECISION_PORTS if self._parts.workers is not None else ()
         endpoints = await bind_all(self._parts.configuration, shared, self._inherited)
         for name, endpoint in endpoints.items():
@@ -162,11 +195,9 @@ class Daemon:
             _logger.info("%s: bound to %s", name, endpoint.address)
         return endpoints
 
-    def _start_authorizer(
-        self, cluster: Cluster, endpoints: Mapping[str, BoundEndpoint]
-    ) -> ListenerGate:
+    def _start_authorizer(self, cluster: Cluster) -> ListenerGate:
         parts = self._parts
-        server_info = new_server_info(parts.configuration, cluster, endpoints)
+        server_info = new_server_info(parts.configuration, cluster, self._endpoints)
         started = dict(parts.authorizer.start(server_info))
         if parts.workers is not None:
             started |= {name: parts.workers.opened for name in DECISION_PORTS if name in started}
@@ -180,33 +211,6 @@ class Daemon:
             waited_ms += self._parts.configuration.worker_timeout_ms
         return math.ceil(waited_ms / 1000) + ENDING_SECONDS
 
-    async def _heed(self, signals: AsyncIterator[int]) -> None:
-        """Reload at SIGHUP; return at SIGTERM or SIGINT, even while a reload hangs."""
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._reload_when_asked)
-            async for number in signals:
-                if number != signal.SIGHUP:
-                    _logger.info("%s: draining", signal.Signals(number).name)
-                    break
-                self._reload_asked.set()
-            nursery.cancel_scope.cancel()
-
-    async def _reload_when_asked(self) -> None:
-        """Reload; requests that arrive during a reload cause one more reload in total."""
-        while True:
-            await self._reload_asked.wait()
-            self._reload_asked = trio.Event()
-            _logger.info("SIGHUP: reloading")
-            with self._service_manager.reloading():
-                with trio.move_on_after(RELOAD_SECONDS_MAX) as reading:
-                    await self._parts.settings.reload()
-                if reading.cancelled_caught:
-                    reason = f"reading its files has taken more than {RELOAD_SECONDS_MAX:g} s"
-                    _logger.error("the configuration is not reloaded: %s", reason)
-                if self._parts.workers is not None:
-                    await self._parts.workers.applied_everywhere()
-                    _logger.info("every worker has the settings in force")
-
     def _follow(self, settings: Reloadable) -> None:
         """Apply the settings that no other part applies."""
         parts = self._parts
@@ -219,26 +223,28 @@ class Daemon:
             parts.workers.drain_timeout_ms = settings.http_drain_timeout_ms
             parts.workers.apply_settings(parts.settings.layers.merge())
 
-    async def _load(
-        self,
-        endpoints: Mapping[str, BoundEndpoint],
-        gate: ListenerGate,
-        served: Collection[str],
-    ) -> None:
+    async def _serve(self, name: str) -> None:
+        await self._gate.wait_until_open(name)
+        await self._servers[name].serve(self._endpoints[name].listen())
+
+    async def _run_workers(self, workers: WorkerPool) -> None:
+        ports = [name for name in DECISION_PORTS if name in self._endpoints]
+        places = [self._endpoints[name].place(name) for name in ports]
+        inherited = [descriptor for place in places for descriptor in place.descriptors]
+        audit = self._parts.audit
+        turns = None if audit is None else audit.turns.descriptor
+        if turns is not None:
+            inherited.append(turns)
+        await workers.run(places, partial(start_worker, inherited), turns)
+
+    async def _load(self) -> None:
         """Load the log, then report that the daemon is ready."""
         parts, started = self._parts, trio.current_time()
-        await self._read_log()
-        snapshot = await parts.applier.snapshot.wait_until(lambda newest: newest is not None)
-        assert snapshot is not None
-        parts.settings.refresh()
-        parts.standard.complete_initial_load()
-        if parts.workers is not None:
-            parts.workers.begin()
-            await parts.workers.wait_until_complete()
-        await gate.wait_until_wide_open()
-        for name in served:
-            await endpoints[name].wait_until_listening()
-        self._report_log()
+        snapshot = await load_log(parts)
+        await self._gate.wait_until_wide_open()
+        for name in self._servers:
+            await self._endpoints[name].wait_until_listening()
+        report_log(parts.log.source)
         _logger.info(
             "ready: %d ACLs at log offset %d, loaded in %.3f s",
             len(snapshot.acls),
@@ -246,77 +252,20 @@ class Daemon:
             trio.current_time() - started,
         )
         if self._ready_file is not None:
-            kafka_names = [each.listener_name for each in parts.configuration.listeners]
-            ready = ReadyFile(
-                listeners={name: endpoints[name].address for name in kafka_names},
-                decision_http=endpoints[DECISION_HTTP].address,
-                decision_stream=(
-                    endpoints[DECISION_STREAM].address if DECISION_STREAM in endpoints else None
-                ),
-                admin_http=endpoints[ADMIN_HTTP].address,
-                offset=snapshot.offset,
-            )
+            ready = self._describe_endpoints(snapshot.offset)
             await trio.to_thread.run_sync(write_ready_file, self._ready_file, ready)
         self._service_manager.report_ready()
 
-    async def _read_log(self) -> None:
-        parts = self._parts
-        try:
-            await parts.log.source.run(parts.feed.clone())
-        except OSError as error:
-            log_dir = parts.configuration.metadata_log_dir
-            fault = StartError(f"{error.filename or log_dir}: {error.strerror or error}")
-            parts.standard.complete_initial_load(fault)
-            raise fault from error
-        except CorruptLogError as error:
-            log_dir = parts.configuration.metadata_log_dir
-            cure = f"run `authorizerd check-log {log_dir}`, then again with --repair"
-            corrupt = StartError(f"{error}; {cure}")
-            parts.standard.complete_initial_load(corrupt)
-            raise corrupt from error
-        except Exception as error:
-            parts.standard.complete_initial_load(error)
-            raise
-
-    def _report_log(self) -> None:
-        source = self._parts.log.source
-        torn = source.torn_tail
-        if torn is not None:
-            _logger.warning(
-                "%s: the last %d bytes, from byte %d, were an unfinished write and are cut off: %s",
-                torn.path, torn.size, torn.position, torn.reason,
-            )  # fmt: skip
-        if source.metadata_version > METADATA_VERSION_KNOWN:
-            _logger.warning(
-                "metadata.version %d is above %d, the newest known: records of new kinds are "
-                "passed over",
-                source.metadata_version,
-                METADATA_VERSION_KNOWN,
-            )
-
-
-async def _serve(server: Server, endpoint: BoundEndpoint, gate: ListenerGate, name: str) -> None:
-    await gate.wait_until_open(name)
-    await server.serve(endpoint.listen())
-
-
-async def _run_workers(
-    workers: WorkerPool, endpoints: Mapping[str, BoundEndpoint], audit: Audit | None
-) -> None:
-    places = [endpoints[name].place(name) for name in DECISION_PORTS if name in endpoints]
-    inherited = [descriptor for place in places for descriptor in place.descriptors]
-    turns = None if audit is None else audit.turns.descriptor
-    if turns is not None:
-        inherited.append(turns)
-    await workers.run(places, partial(start_worker, inherited), turns)
-
-
-async def _drain(servers: Iterable[Server], workers: WorkerPool | None) -> None:
-    async with trio.open_nursery() as nursery:
-        if workers is not None:
-            nursery.start_soon(workers.drain)
-        for server in servers:
-            nursery.start_soon(server.drain)
+    def _describe_endpoints(self, offset: int) -> ReadyFile:
+        addresses = {name: endpoint.address for name, endpoint in self._endpoints.items()}
+        kafka_names = [each.listener_name for each in self._parts.configuration.listeners]
+        return ReadyFile(
+            listeners={name: addresses[name] for name in kafka_names},
+            decision_http=addresses[DECISION_HTTP],
+            decision_stream=addresses.get(DECISION_STREAM),
+            admin_http=addresses[ADMIN_HTTP],
+            offset=offset,
+        )
 
 
 def run_daemon(

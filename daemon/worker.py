@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Mapping
 from contextlib import closing, nullcontext
+from functools import partial
 from typing import Final
 
 import trio
@@ -33,6 +34,7 @@ from authorizerd.daemon.lifespan import SWITCH_INTERVAL_S
 from authorizerd.daemon.logging.setup import log_statistics, set_log_format
 from authorizerd.daemon.net.binding import listen_at
 from authorizerd.daemon.servers import new_decision_server, new_stream_server, reconfigure_servers
+from authorizerd.daemon.stages import Stage, run_stages
 from authorizerd.daemon.workers.counters import counters_of
 from authorizerd.daemon.workers.feed_source import FeedSource, Follower
 from authorizerd.daemon.workers.spawn import FEED_FLAG
@@ -117,15 +119,21 @@ class Worker(Follower):
             StartError, ConfigurationError: an order cannot be carried out.
             UnfitChangeError, DecodeError: the feed is invalid.
         """
+        auditing = Stage(
+            name="writing audit lines", services=(self._run_audit,), end=lambda _: self._end_audit()
+        )
+        acting = Stage(
+            name="ending the actors",
+            awaited=(self._applier.run,),
+            services=(self._collector.run,),
+        )
         with automatic_collection_off():
-            async with trio.open_nursery() as lasting:
-                lasting.start_soon(self._run_audit)
-                async with trio.open_nursery() as self._serving:
-                    await self._serving.start(self._applier.run)
-                    self._serving.start_soon(self._collector.run)
-                    await source.run(self._feed, self._applier.snapshot, self)
-                    self._serving.cancel_scope.cancel()
-                await self._end_audit()
+            await run_stages((auditing, acting), partial(self._obey, source))
+
+    async def _obey(self, source: FeedSource) -> None:
+        async with trio.open_nursery() as self._serving:
+            await source.run(self._feed, self._applier.snapshot, self)
+            self._serving.cancel_scope.cancel()
 
     async def _run_audit(self) -> None:
         if self._audit_log is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, closing, nullcontext
+from contextlib import ExitStack, asynccontextmanager, closing, nullcontext
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
@@ -150,7 +150,7 @@ class _Daemon(Daemon):
         self.is_bound = trio.Event()
         self.endpoints: dict[str, BoundEndpoint] = {}
 
-    async def _bind(self, stack: AsyncExitStack) -> dict[str, BoundEndpoint]:
+    async def _bind(self, stack: ExitStack) -> dict[str, BoundEndpoint]:
         self.endpoints = await super()._bind(stack)
         self.is_bound.set()
         return self.endpoints

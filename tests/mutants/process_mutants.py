@@ -110,10 +110,30 @@ PROCESS_MUTANTS: Final = (
         found_by="tests/daemon/test_forced_end.py::test_end_in_time_stops_the_clock",
     ),
     Mutant(
-        name="a signal to end waits for a reload",
+        name="the update queue ends before the connections",
         file="daemon/lifespan.py",
+        text="self._acting(), self._writing(), self._serving()",
+        becomes="self._acting(), self._serving(), self._writing()",
+        found_by=(
+            "tests/daemon/test_lifespan.py"
+            "::test_change_under_way_is_answered_and_durable_before_the_actors_and_the_audit_end"
+        ),
+    ),
+    Mutant(
+        name="the stages of a daemon end in the order in which they started",
+        file="daemon/stages.py",
+        text="    stage, *later = stages\n",
+        becomes="    *later, stage = stages\n",
+        found_by=(
+            "tests/daemon/test_stages.py"
+            "::test_stages_start_in_order_and_each_ends_before_the_one_below_it"
+        ),
+    ),
+    Mutant(
+        name="a signal to end waits for a reload",
+        file="daemon/signals.py",
         text="                self._reload_asked.set()\n",
-        becomes="                await self._parts.settings.reload()\n",
+        becomes="                await self._settings.reload()\n",
         found_by="tests/end_to_end/test_ending.py::test_sighup_at_a_start_is_obeyed_and_sigterm_ends_a_reload_that_hangs",
     ),
     Mutant(
@@ -161,7 +181,7 @@ PROCESS_MUTANTS: Final = (
     Mutant(
         name="a server does not wait for the gate",
         file="daemon/lifespan.py",
-        text="    await gate.wait_until_open(name)\n",
+        text="        await self._gate.wait_until_open(name)\n",
         becomes="",
         found_by="tests/end_to_end/test_early_start.py::test_every_other_endpoint_refuses_connections",
     ),

@@ -1,0 +1,66 @@
+"""Load the log at the start, and report the result."""
+
+from __future__ import annotations
+
+import logging
+
+from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.daemon.components import Parts
+from authorizerd.daemon.errors import StartError
+from authorizerd.daemon.sources.own_log_reader import LocalLogSource
+from authorizerd.metadata.errors import CorruptLogError
+from authorizerd.protocol.records.metadata import METADATA_VERSION_KNOWN
+
+_logger = logging.getLogger("authorizerd")
+
+
+async def load_log(parts: Parts) -> AclSnapshot:
+    """Load the log and open the endpoints; return the loaded ACLs.
+
+    With workers, this waits until all of them listen.
+
+    Raises:
+        StartError: the log is damaged, or cannot be read or written.
+        MetadataLogError, UnfitChangeError: the log is inconsistent.
+    """
+    try:
+        await _read_log(parts)
+    except Exception as error:
+        parts.standard.complete_initial_load(error)  # fail those that wait for the authorizer
+        raise
+    snapshot = await parts.applier.snapshot.wait_until(lambda newest: newest is not None)
+    assert snapshot is not None
+    # Apply the log's dynamic configs first: they may limit who is served.
+    parts.settings.refresh()
+    parts.standard.complete_initial_load()
+    if parts.workers is not None:
+        parts.workers.begin()
+        await parts.workers.wait_until_complete()
+    return snapshot
+
+
+async def _read_log(parts: Parts) -> None:
+    log_dir = parts.configuration.metadata_log_dir
+    try:
+        await parts.log.source.run(parts.feed.clone())
+    except OSError as error:
+        raise StartError(f"{error.filename or log_dir}: {error.strerror or error}") from error
+    except CorruptLogError as error:
+        advice = f"run `authorizerd check-log {log_dir}`, then again with --repair"
+        raise StartError(f"{error}; {advice}") from error
+
+
+def report_log(source: LocalLogSource) -> None:
+    """Log what an operator should know about the log that was read."""
+    torn = source.torn_tail
+    if torn is not None:
+        _logger.warning(
+            "%s: the last %d bytes, from byte %d, were an unfinished write and are cut off: %s",
+            torn.path, torn.size, torn.position, torn.reason,
+        )  # fmt: skip
+    if source.metadata_version > METADATA_VERSION_KNOWN:
+        _logger.warning(
+            "metadata.version %d is above %d, the newest known: records of new kinds are ignored",
+            source.metadata_version,
+            METADATA_VERSION_KNOWN,
+        )

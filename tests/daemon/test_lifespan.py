@@ -1,0 +1,122 @@
+"""The order in which a daemon ends, in this process."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from contextlib import closing
+from pathlib import Path
+
+import msgspec
+import pytest
+import trio
+
+from authorizerd.cli.acls.admin import KafkaAclAdmin
+from authorizerd.config.configuration import parse
+from authorizerd.daemon.components import Parts
+from authorizerd.daemon.forced_end import ForcedEnd
+from authorizerd.daemon.lifespan import Daemon
+from authorizerd.daemon.telemetry.ready_file import ReadyFile
+from authorizerd.daemon.telemetry.systemd import ServiceManager
+from authorizerd.kafka_client.client import ClientSettings, KafkaClient
+from authorizerd.kafka_client.connection import Address
+from authorizerd.metadata.meta_properties import MetaProperties
+from tests.support.acls import acl
+from tests.support.daemon_process import new_log, write_config
+from tests.support.log_files import read_acls
+
+SECONDS_MAX = 30
+
+
+class RecordedEnd(ForcedEnd):
+    """Keep the phases of the shutdown; never end this process."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.phases: list[str] = []
+        self.has_begun = trio.Event()
+
+    def begin(self, seconds: int) -> None: ...
+
+    def enter(self, phase: str) -> None:
+        self.phases.append(phase)
+        self.has_begun.set()
+
+
+class HeldSync:
+    """``os.fdatasync``, which waits while it is held."""
+
+    def __init__(self) -> None:
+        self._sync = os.fdatasync
+        self._goes_on = threading.Event()
+        self._goes_on.set()
+        self._is_waiting = trio.Event()
+
+    def __call__(self, descriptor: int) -> None:
+        if not self._goes_on.is_set():
+            trio.from_thread.run_sync(self._is_waiting.set)
+        assert self._goes_on.wait(SECONDS_MAX)
+        self._sync(descriptor)
+
+    def hold(self) -> None:
+        self._goes_on.clear()
+
+    async def wait_until_held(self) -> None:
+        await self._is_waiting.wait()
+
+    def release(self) -> None:
+        self._goes_on.set()
+
+
+async def test_change_under_way_is_answered_and_durable_before_the_actors_and_the_audit_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client that is told of its change at the end finds it after the next start."""
+    sync, forced_end = HeldSync(), RecordedEnd()
+    monkeypatch.setattr(os, "fdatasync", sync)
+    log_dir, ready_file, audit = new_log(tmp_path), tmp_path / "ready.json", tmp_path / "audit.log"
+    config = write_config(
+        tmp_path,
+        log_dir,
+        {
+            "super.users": "User:ANONYMOUS",
+            "authorizerd.audit.log": str(audit),
+            "authorizerd.audit.level": "DEBUG",
+        },
+    )
+    properties = MetaProperties("cluster", 1, "A" * 22)
+    with (
+        trio.fail_after(SECONDS_MAX),
+        closing(ServiceManager({})) as manager,
+        closing(Parts(lambda: parse(config.read_text(), source="test"))) as parts,
+    ):
+        daemon = Daemon(parts, properties, ready_file, manager, {}, forced_end)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(daemon.run)
+            while not ready_file.exists():  # noqa: ASYNC110 - a file has no event
+                await trio.sleep(0.01)
+            ready = msgspec.json.decode(ready_file.read_bytes(), type=ReadyFile)
+            host, _, port = ready.listeners["PLAINTEXT"].rpartition(":")
+            settings = ClientSettings(bootstrap=[Address(host, int(port))])
+            async with (
+                KafkaClient(settings, pytest.fail) as client,
+                trio.open_nursery() as changing,
+            ):
+                sync.hold()
+                changing.start_soon(KafkaAclAdmin(client).create, [acl()])
+                await sync.wait_until_held()
+                os.kill(os.getpid(), signal.SIGTERM)
+                await forced_end.has_begun.wait()
+                await trio.testing.wait_all_tasks_blocked()
+                assert forced_end.phases == ["draining connections"]
+                sync.release()
+    assert forced_end.phases == [
+        "draining connections",
+        "writing accepted changes",
+        "ending the actors",
+        "writing audit lines",
+        "closing files",
+    ]
+    assert [*read_acls(log_dir).values()] == [acl()]
+    assert "CreateAcls" in audit.read_text()
