@@ -8,7 +8,6 @@ found and remain.
 
 from __future__ import annotations
 
-import fcntl
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from io import TextIOWrapper
@@ -19,7 +18,7 @@ from authorizerd.cli.parser import CommandParser
 from authorizerd.metadata.findings import Fault
 from authorizerd.metadata.inspection import Inspection
 from authorizerd.metadata.known_names import REPAIR_PREFIX
-from authorizerd.metadata.lock import LOCK_NAME, locked
+from authorizerd.metadata.lock import is_locked, locked
 from authorizerd.metadata.repair import RepairPlan, UnrepairableLogError, plan_repair, repair
 from authorizerd.metadata.storage import DISK, Storage
 
@@ -39,12 +38,13 @@ def new_parser() -> CheckParser:
         prog="authorizerd check-log", description="validate every byte of a metadata log"
     )
     parser.add_argument(
-        "directory", type=Path, help="the log directory, which holds __cluster_metadata-0"
+        "directory", type=Path, help="the log directory, which contains __cluster_metadata-0"
     )
     parser.add_argument(
         "--repair",
         action="store_true",
-        help="keep a copy, then end the log before what cannot be read; says first what is lost",
+        help="report what would be lost, keep a copy, and truncate the log before the first "
+        "unreadable batch",
     )
     return parser
 
@@ -65,8 +65,8 @@ def run_check_log(
         is_used = is_locked(log_dir)
         if is_used:
             out.write(
-                f"{log_dir}: in use by a daemon or a broker: a fault at the end of the log may be "
-                "a write under way; if there is one, check again\n"
+                f"{log_dir}: in use by a daemon or a broker. The end of the log may look faulty "
+                "while it is being written: if there is a fault, check again\n"
             )
         return EXIT_FAULTS if _inspect(log_dir, storage, out, is_used=is_used) else 0
     with locked(log_dir):
@@ -82,8 +82,8 @@ def _inspect(log_dir: Path, storage: Storage, out: TextIO, *, is_used: bool = Fa
         faults += is_fault
         out.write(f"{'fault' if is_fault else 'note'}: {finding}\n")
     summary = inspection.summary
-    acls = "not known" if inspection.snapshot is None else len(inspection.snapshot.acls)
-    epoch = "not known" if inspection.last_epoch is None else inspection.last_epoch
+    acls = "unknown" if inspection.snapshot is None else len(inspection.snapshot.acls)
+    epoch = "unknown" if inspection.last_epoch is None else inspection.last_epoch
     shutdown = "clean" if summary.was_shut_down_cleanly else "not clean"
     state = "in use" if is_used else f"shutdown {shutdown}"
     out.write(
@@ -91,7 +91,7 @@ def _inspect(log_dir: Path, storage: Storage, out: TextIO, *, is_used: bool = Fa
         f"batches {summary.batches}, records {summary.records}\n"
         f"first offset {summary.first_offset}, last offset {inspection.end_offset - 1}, "
         f"last epoch {epoch}, ACLs at the end {acls}, {state}\n"
-        f"{_counted(faults) if faults else 'sound'}\n"
+        f"{_counted(faults) if faults else 'valid'}\n"
     )
     return faults
 
@@ -107,17 +107,17 @@ def _repair(log_dir: Path, storage: Storage, out: TextIO, now: datetime) -> int:
         out.write(f"cannot be repaired: {error}\n")
         return EXIT_FAULTS
     if plan.steps:
-        _tell(plan, out)
+        _announce(plan, out)
         name = f"{REPAIR_PREFIX}{now:%Y%m%dT%H%M%SZ}"
         copies = repair(plan, log_dir, name, storage)
         out.write(
-            f"repaired; {copies} holds the files as they were (move it elsewhere before a Kafka "
-            "node starts here: it would take it for a topic's directory)\n"
+            f"repaired; {copies} contains the original files (move it elsewhere before a Kafka "
+            "node starts here, or the node takes it for a topic's directory)\n"
         )
     return EXIT_FAULTS if _inspect(log_dir, storage, out) else 0
 
 
-def _tell(plan: RepairPlan, out: TextIO) -> None:
+def _announce(plan: RepairPlan, out: TextIO) -> None:
     for fault in plan.faults:
         out.write(f"fault: {fault}\n")
     for step in plan.steps:
@@ -128,21 +128,3 @@ def _tell(plan: RepairPlan, out: TextIO) -> None:
         f"the log will end at offset {plan.end_offset - 1}, with {len(plan.snapshot.acls)} ACLs\n"
     )
     out.flush()
-
-
-def is_locked(log_dir: Path) -> bool:
-    """Return True if another process holds the directory's lock.
-
-    This takes and releases a reader's lock, which also releases any lock that this process itself
-    holds. Return False if the file cannot be opened.
-    """
-    try:
-        file = (log_dir / LOCK_NAME).open("rb")
-    except OSError:
-        return False
-    with file:
-        try:
-            fcntl.lockf(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except OSError as error:
-            return isinstance(error, BlockingIOError | PermissionError)
-    return False

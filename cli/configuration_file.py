@@ -11,18 +11,20 @@ from authorizerd.config.configuration import Configuration, parse
 from authorizerd.daemon.errors import StartError
 
 CONFIGURATION_BYTES_MAX: Final = 1024 * 1024
-"""A larger file would stop decisions for a while, and take memory, whenever it is reloaded."""
+"""Reading a larger file, at every reload, would delay decisions and take memory."""
 
 
 def add_config_arguments(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
     """Add ``--config`` and ``--override``."""
-    parser.add_argument("--config", required=required, type=Path, help="server.properties")
+    parser.add_argument(
+        "--config", required=required, type=Path, metavar="FILE", help="server.properties"
+    )
     parser.add_argument(
         "--override",
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="a setting that overrides the file's; may be repeated",
+        help="set a key, whatever the file says; may be repeated",
     )
 
 

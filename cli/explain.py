@@ -7,16 +7,18 @@ daemon with other settings may decide differently.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final, NamedTuple, NoReturn, TextIO
+from typing import Final, NamedTuple, NoReturn
 
-from authorizerd.acl.decision import AuthorizerSettings
+from authorizerd.acl.audit import audit_message
+from authorizerd.acl.decision import AuthorizerSettings, Decision, explain, matching_acls
 from authorizerd.acl.hosts import host_address
 from authorizerd.acl.letter_case import ascii_upper
-from authorizerd.acl.model import CLUSTER_NAME, OPERATIONS, Operation, Question, ResourceType
+from authorizerd.acl.model import CLUSTER_NAME, OPERATIONS, Acl, Operation, Question, ResourceType
+from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.cli.configuration_file import add_config_arguments, read_configuration
-from authorizerd.cli.offline import explained
+from authorizerd.cli.offline import RESOURCE_FLAGS, read_snapshot
 from authorizerd.config.configuration import Configuration
 from authorizerd.config.errors import InvalidValueError
 from authorizerd.config.values import STANDARD_AUTHORIZER, boolean, super_users
@@ -26,71 +28,92 @@ EXIT_DENIED: Final = 3
 
 _SUPER_USERS: Final = "super.users"
 _ALLOW_EVERYONE: Final = "allow.everyone.if.no.acl.found"
-_RESOURCE_FLAGS: Final = {
-    "topic": ResourceType.TOPIC,
-    "group": ResourceType.GROUP,
-    "transactional-id": ResourceType.TRANSACTIONAL_ID,
-    "delegation-token": ResourceType.DELEGATION_TOKEN,
-    "user-principal": ResourceType.USER,
-}
 
 
 def add_explain_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.set_defaults(refuse=parser.error)
+    """Make ``parser`` parse and run this command."""
+    parser.set_defaults(run=_run, refuse=parser.error)
     parser.add_argument(
         "--log-dir",
         type=Path,
-        help="a directory that holds __cluster_metadata-0, or one .checkpoint file; without it "
-        "that of --config",
+        help="a directory with __cluster_metadata-0, or a .checkpoint file (default: the log of "
+        "--config)",
     )
     add_config_arguments(parser, required=False)
     parser.add_argument("--principal", required=True, help="Type:name, for example User:alice")
     parser.add_argument("--host", help="the client's IP address (default: unknown)")
-    parser.add_argument("--operation", required=True, help="a Kafka operation, in any case")
-    for flag in _RESOURCE_FLAGS:
-        parser.add_argument(f"--{flag}", action="append", default=[], metavar="NAME")
+    parser.add_argument(
+        "--operation", required=True, help="a Kafka operation, such as Read, in any letter case"
+    )
+    for flag in RESOURCE_FLAGS:
+        parser.add_argument(
+            f"--{flag}",
+            action="append",
+            default=[],
+            metavar="NAME",
+            help=f"the resource, a {flag.replace('-', ' ')}",
+        )
     parser.add_argument("--cluster", action="store_true", help=f"the resource {CLUSTER_NAME}")
     parser.add_argument(
         "--super-users",
         metavar="LIST",
-        help="overrides super.users of --config: Type:name;Type:name",
+        help="Type:name;Type:name, instead of super.users of --config",
     )
     parser.add_argument(
         "--allow-everyone-if-no-acl-found",
         action="store_true",
-        help="as if allow.everyone.if.no.acl.found were true",
+        help="decide as if allow.everyone.if.no.acl.found were true",
     )
 
 
-def run_explain_command(arguments: argparse.Namespace, out: TextIO) -> int:
+def _run(arguments: argparse.Namespace) -> int:
     """Print the decision; return the exit code.
 
     Raises:
         StartError, ConfigurationError: the configuration is unusable.
-        MetadataLogError, ChangeError, InvalidQuestionError: see ``explained``.
+        MetadataLogError, ChangeError: see ``read_snapshot``.
+        InvalidQuestionError: the principal is ``User:*``.
     """
     question = _question(arguments)
     refuse: Callable[[str], NoReturn] = arguments.refuse
     configuration = None
     if arguments.config is not None:
-        configuration = _built_in(read_configuration(arguments.config, arguments.override))
+        configuration = read_configuration(arguments.config, arguments.override)
+        _check_authorizer(configuration)
     elif arguments.override:
         refuse("--override: expected --config too")
     if arguments.log_dir is None and configuration is None:
         refuse("expected --log-dir DIR, or --config FILE, which names it")
     log_dir = arguments.log_dir or Path(configuration.metadata_log_dir if configuration else "")
     used = _settings(arguments, configuration)
-    decision, text = explained(log_dir, _authorizer_settings(used, refuse), question)
-    out.write(f"{text}{_describe_settings(used)}\n")
+    settings = _authorizer_settings(used, refuse)
+    snapshot = read_snapshot(log_dir)
+    decision = explain(snapshot, settings, question)
+    for line in _describe_decision(snapshot, question, decision):
+        print(line)
+    print(_describe_settings(used))
     return 0 if decision.allowed else EXIT_DENIED
 
 
-def _built_in(configuration: Configuration) -> Configuration:
+def _describe_decision(
+    snapshot: AclSnapshot, question: Question, decision: Decision
+) -> Iterator[str]:
+    """Yield the decision with its rule, every ACL that matches, and the offset."""
+    yield audit_message(question, decision, "explain")
+    for acl in sorted(matching_acls(snapshot, question), key=_by_permission):
+        yield f"  {acl}"
+    yield f"at log offset {snapshot.offset}, of {len(snapshot.acls)} ACLs"
+
+
+def _by_permission(acl: Acl) -> tuple[int, str]:
+    return acl.permission_type, str(acl)
+
+
+def _check_authorizer(configuration: Configuration) -> None:
     name = configuration.authorizer_class_name
     if name != STANDARD_AUTHORIZER:
         reason = f"expected {STANDARD_AUTHORIZER}, found {name or 'no class'}"
         raise StartError(f"authorizer.class.name: {reason}: explain knows its rules only")
-    return configuration
 
 
 class _Setting(NamedTuple):
@@ -130,17 +153,17 @@ def _authorizer_settings(
 
 
 def _describe_settings(used: tuple[_Setting, _Setting]) -> str:
-    told = ", ".join(f"{each.key}={each.text} ({each.origin or 'assumed'})" for each in used)
+    shown = ", ".join(f"{each.key}={each.text} ({each.origin or 'assumed'})" for each in used)
     is_assumed = any(each.origin is None for each in used)
     advice = "; --config server.properties uses the daemon's" if is_assumed else ""
-    return f"by {told}{advice}"
+    return f"by {shown}{advice}"
 
 
 def _question(arguments: argparse.Namespace) -> Question:
     refuse: Callable[[str], NoReturn] = arguments.refuse
     resources = _resources(arguments)
     if len(resources) != 1:
-        flags = ", ".join(f"--{flag}" for flag in (*_RESOURCE_FLAGS, "cluster"))
+        flags = ", ".join(f"--{flag}" for flag in (*RESOURCE_FLAGS, "cluster"))
         refuse(f"expected one resource, found {len(resources)}: name one by {flags}")
     principal_type, _, name = arguments.principal.partition(":")
     if not (principal_type and name):
@@ -161,7 +184,7 @@ def _resources(arguments: argparse.Namespace) -> list[tuple[ResourceType, str]]:
     """Return the resources that the flags name; a flag may name several, joined by commas."""
     named = [
         (resource_type, name.strip())
-        for flag, resource_type in _RESOURCE_FLAGS.items()
+        for flag, resource_type in RESOURCE_FLAGS.items()
         for names in getattr(arguments, flag.replace("-", "_"))
         for name in names.split(",")
     ]

@@ -11,7 +11,7 @@ import argparse
 import logging
 import platform
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib.metadata import version
 from io import TextIOWrapper
@@ -25,13 +25,13 @@ from authorizerd.cli.acls.runner import Terminal
 from authorizerd.cli.check_log import run_check_log
 from authorizerd.cli.configuration_file import add_config_arguments, read_configuration
 from authorizerd.cli.doctor.command import run_doctor
-from authorizerd.cli.explain import add_explain_arguments, run_explain_command
+from authorizerd.cli.explain import add_explain_arguments
 from authorizerd.cli.offline import SnapshotAcls, read_snapshot
 from authorizerd.cli.parser import CommandParser
 from authorizerd.cli.replay import become_replay
 from authorizerd.cli.scram import read_scram_arguments
 from authorizerd.cli.standard_streams import tolerate_lost_readers
-from authorizerd.cli.token import add_token_arguments, run_token_command
+from authorizerd.cli.token import add_token_arguments
 from authorizerd.config.configuration import Configuration
 from authorizerd.config.errors import ConfigurationError
 from authorizerd.config.keys import describe_ignored_key
@@ -67,24 +67,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
     words = sys.argv[1:] if arguments is None else arguments
     try:
-        if words[:1] == ["acls"]:
-            return _acls(words[1:])
-        if words[:1] == ["check-log"]:
-            return run_check_log(words[1:], sys.stdout)
-        if words[:1] == ["doctor"]:
-            return run_doctor(words[1:], sys.stdout)
-        if words[:1] == ["replay"]:
-            become_replay(words[1:])
+        run = _OWN_PARSERS.get(words[0]) if words else None
+        if run is not None:
+            return run(words[1:])
         parsed = new_parser().parse_words(words)
         code: int = parsed.run(parsed)
     except BaseExceptionGroup as group:
-        return _fault(group)
+        return _report(group)
     except _NAMED_ERRORS as error:
-        return _fault(error)
+        return _report(error)
     return code
 
 
-def _fault(error: BaseException) -> int:
+def _report(error: BaseException) -> int:
     """Print a known error in one line; re-raise any other, which is a defect."""
     named = [leaf for leaf in _leaves(error) if isinstance(leaf, _NAMED_ERRORS)]
     if not named:
@@ -101,6 +96,24 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
         yield error
 
 
+def _run_acls(words: Sequence[str]) -> int:
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")  # as Java prints unencodable characters
+    terminal = Terminal(answers=sys.stdin, out=sys.stdout, error=sys.stderr)
+    return run_acl_command(words, terminal, open_log=lambda path: SnapshotAcls(read_snapshot(path)))
+
+
+# argparse cannot parse acls' flags as kafka-acls does. The others have exit codes of their own, or
+# are separate programs.
+_OWN_PARSERS: Final[Mapping[str, Callable[[Sequence[str]], int]]] = {
+    "acls": _run_acls,
+    "check-log": lambda words: run_check_log(words, sys.stdout),
+    "doctor": lambda words: run_doctor(words, sys.stdout),
+    "replay": become_replay,
+}
+
+
 def new_parser() -> CommandParser:
     """Return the command's parser; some subcommands have parsers of their own."""
     parser = CommandParser(
@@ -113,16 +126,18 @@ def new_parser() -> CommandParser:
     _add_serve(commands.add_parser("serve", help="run the daemon"))
     _add_format(commands.add_parser("format", help="create an empty log directory"))
     _add_worker(commands.add_parser("worker"))  # without help: only the daemon runs it
-    _add_token(commands.add_parser("token", help="create a token for a caller of a decision port"))
+    add_token_arguments(
+        commands.add_parser("token", help="create a token for a caller of a decision port")
+    )
     commands.add_parser("acls", help="list, add and remove ACLs, with the flags of kafka-acls")
     commands.add_parser("check-log", help="validate a metadata log, and repair it")
-    commands.add_parser("doctor", help="find problems for a daemon on this machine")
+    commands.add_parser("doctor", help="find problems of an installation on this machine")
     commands.add_parser("replay", help="evaluate recorded traffic against other ACLs, on Spark")
-    explain = commands.add_parser(
-        "explain", help="show a decision and its reason, from a log or checkpoint"
+    add_explain_arguments(
+        commands.add_parser(
+            "explain", help="show a decision and its reason, from a log or checkpoint"
+        )
     )
-    explain.set_defaults(run=_explain)
-    add_explain_arguments(explain)
     return parser
 
 
@@ -135,7 +150,7 @@ def _add_serve(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_serve)
     add_config_arguments(parser)
     parser.add_argument(
-        "--ready-file", type=Path, help="write the bound addresses here, as JSON, once ready"
+        "--ready-file", type=Path, help="file to write the bound addresses to, as JSON, when ready"
     )
 
 
@@ -192,16 +207,6 @@ def _format(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _add_token(parser: argparse.ArgumentParser) -> None:
-    parser.set_defaults(run=_token)
-    add_token_arguments(parser)
-
-
-def _token(arguments: argparse.Namespace) -> int:
-    run_token_command(arguments, sys.stdout)
-    return 0
-
-
 def _warn(configuration: Configuration) -> None:
     logger = logging.getLogger("authorizerd")
     if configuration.ignored_keys:
@@ -211,22 +216,9 @@ def _warn(configuration: Configuration) -> None:
         )
 
 
-def _acls(words: Sequence[str]) -> int:
-    """Run ``acls``, whose flags are parsed as kafka-acls parses them."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="replace")  # as Java prints unencodable characters
-    terminal = Terminal(answers=sys.stdin, out=sys.stdout, error=sys.stderr)
-    return run_acl_command(words, terminal, open_log=lambda path: SnapshotAcls(read_snapshot(path)))
-
-
-def _explain(arguments: argparse.Namespace) -> int:
-    return run_explain_command(arguments, sys.stdout)
-
-
 def run_and_exit() -> NoReturn:
     """Run as the console command."""
-    hold_reload_signal(sys.argv[1:])
+    hold_reload_signal(sys.argv[1:])  # again: this module can be run without ``__main__``
     tolerate_lost_readers()
     try:
         code: int | str | None = main()
@@ -235,7 +227,7 @@ def run_and_exit() -> NoReturn:
     try:
         sys.stdout.flush()
     except StartError as error:
-        code = _fault(error)
+        code = _report(error)
     sys.exit(code)
 
 

@@ -28,9 +28,10 @@ class CommandParser(argparse.ArgumentParser):
         )
 
     def parse_words(self, words: Sequence[str]) -> argparse.Namespace:
-        """Return the arguments; do not show unknown words next to an argument that may be secret.
+        """Return the arguments, or exit and name the unknown words.
 
-        A shell may have split them off an argument: the rest of a password.
+        If an argument may be secret, the words are not shown: a shell may have split them off a
+        password.
         """
         parsed, unknown = self.parse_known_args(words)
         if unknown:

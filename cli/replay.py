@@ -1,7 +1,7 @@
-"""``authorizerd replay``: pass the words on to ``replay``, which is separate from the daemon.
+"""``authorizerd replay``: become the process of ``authorizerd.replay``, a program of its own.
 
-**Invariant:** nothing of the pipeline is imported. This process becomes the pipeline's, so it has
-the pipeline's exit code and receives its signals.
+**Invariant:** this process imports nothing of that program, and is replaced by it. So the exit code
+and the signals are that program's.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _HELP: Final = frozenset(("-h", "--help"))
 
 
 def become_replay(words: Sequence[str]) -> NoReturn:
-    """Run ``replay`` with these words.
+    """Replace this process by ``authorizerd.replay`` with these words.
 
     Raises:
-        StartError: the pipeline's requirements are not installed.
+        StartError: the requirements of ``authorizerd[replay]`` are not installed.
     """
     missing = [name for name in MODULES if find_spec(name) is None]
     if missing and _HELP.isdisjoint(words):  # help must work before the installation

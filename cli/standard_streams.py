@@ -2,8 +2,8 @@
 
 **Invariant:** a reader that stops early (``authorizerd doctor | head``) changes neither the
 command's work nor its exit code. Output that is lost for another reason, such as a full disk, ends
-the command with one line. A stream that was closed at the start counts as one without a reader,
-and no file that the command opens gets its descriptor.
+the command with one line. A stream that is closed at the start is treated as having no reader, and
+no file that the command opens gets its descriptor.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def tolerate_lost_readers() -> None:
 def _fill_closed_descriptors() -> None:
     """Open the null device as each standard stream that is closed.
 
-    Otherwise the next file that is opened, the log perhaps, would get what is printed.
+    Otherwise the next file that is opened, such as the log, would receive the output.
     """
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= _STDERR:
         os.set_inheritable(descriptor, True)

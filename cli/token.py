@@ -9,8 +9,9 @@ from __future__ import annotations
 import argparse
 import os
 import secrets
+import sys
 from pathlib import Path
-from typing import Final, TextIO
+from typing import Final
 
 from authorizerd.config.errors import InvalidValueError
 from authorizerd.config.tokens import SECRET_BYTES, new_token, parse_tokens
@@ -24,6 +25,8 @@ _ID_BYTES: Final = 6
 
 
 def add_token_arguments(parser: argparse.ArgumentParser) -> None:
+    """Make ``parser`` parse and run this command."""
+    parser.set_defaults(run=_run)
     parser.add_argument(
         "--principal", required=True, help="the token's holder: Type:name, for example User:proxy"
     )
@@ -36,7 +39,7 @@ def add_token_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run_token_command(arguments: argparse.Namespace, out: TextIO) -> None:
+def _run(arguments: argparse.Namespace) -> int:
     """Create a token and print it.
 
     Raises:
@@ -50,9 +53,10 @@ def run_token_command(arguments: argparse.Namespace, out: TextIO) -> None:
         raise StartError(f"token: {error}") from None
     if arguments.append is not None:
         _append(arguments.append, line)
-    out.write(f"{token}\n")
+    sys.stdout.write(f"{token}\n")
     if arguments.append is None:
-        out.write(f"{line}\n")
+        sys.stdout.write(f"{line}\n")
+    return 0
 
 
 def _append(path: Path, line: str) -> None:

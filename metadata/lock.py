@@ -42,3 +42,22 @@ def locked(log_dir: Path) -> Iterator[None]:
         yield
     finally:
         os.close(file)
+
+
+def is_locked(log_dir: Path) -> bool:
+    """Return True if another process holds the directory's lock.
+
+    This takes and releases a reader's lock, which also releases any lock that this process itself
+    holds. Return False if the file cannot be opened.
+    """
+    try:
+        file = os.open(log_dir / LOCK_NAME, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.lockf(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError as error:
+        return isinstance(error, BlockingIOError | PermissionError)
+    finally:
+        os.close(file)
+    return False

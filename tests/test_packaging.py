@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from authorizerd.cli.doctor.access import access_findings
+from authorizerd.cli.doctor.access import examine_access
 from authorizerd.cli.doctor.finding import Level
 from authorizerd.cli.main import main
 from authorizerd.config.configuration import parse
@@ -69,10 +69,10 @@ def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     pip = (sys.executable, "-m", "pip", "--python", folder / "bin/python")
     run(*pip, "install", "--quiet", "--no-deps", "--no-index", wheel)
     (packages,) = folder.glob("lib/python*/site-packages")
-    for distribution in dependencies("authorizerd"):
-        top_level = {file.parts[0] for file in distribution.files or ()}
+    for found in dependencies("authorizerd"):
+        top_level = {file.parts[0] for file in found.files or ()}
         for name in top_level - {"..", "__pycache__"}:
-            (packages / name).symlink_to(Path(str(distribution.locate_file(name))))
+            (packages / name).symlink_to(Path(str(found.locate_file(name))))
     return folder
 
 
@@ -195,7 +195,7 @@ def test_configuration_in_the_readme_works(tmp_path: Path, monkeypatch: pytest.M
     Path("server.properties").write_text(text)
     configuration = parse(text, source="README.md")
     assert main(["format", "--config", "server.properties"]) == 0
-    found = [*access_findings(Path("server.properties"), configuration)]
+    found = [*examine_access(Path("server.properties"), configuration)]
     assert not [each for each in found if each.level is Level.ERROR]
     for named in (configuration.metadata_log_dir, configuration.audit_log):
         assert named is not None

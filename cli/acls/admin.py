@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
 from authorizerd.acl.model import Acl, AclFilter
-from authorizerd.cli.acls.errors import failed_request
+from authorizerd.cli.acls.errors import request_error
 from authorizerd.kafka_client.client import KafkaClient
 from authorizerd.kafka_client.connection import (
     Call,
@@ -40,8 +40,8 @@ username="NAME" password="PASSWORD";
 """
 UNREACHABLE_ADVICE: Final = """\
 check that the server runs, and that --bootstrap-server (or --bootstrap-controller) names one of its
-listeners. A listener with TLS closes the connection too: authorizerd acls speaks PLAINTEXT and
-SASL_PLAINTEXT only.
+listeners. A listener with TLS also closes the connection: authorizerd acls supports only PLAINTEXT
+and SASL_PLAINTEXT.
 """
 
 
@@ -90,11 +90,11 @@ class KafkaAclAdmin:
         try:
             return await self._client.request(call, name=name, errors=errors)
         except LogInRequiredError as error:
-            raise failed_request(error.error, advice=LOG_IN_ADVICE) from error
+            raise request_error(error.error, advice=LOG_IN_ADVICE) from error
         except UnreachableError as error:
-            raise failed_request(error.error, advice=UNREACHABLE_ADVICE) from error
+            raise request_error(error.error, advice=UNREACHABLE_ADVICE) from error
         except RequestFailedError as error:
-            raise failed_request(error.error) from error
+            raise request_error(error.error) from error
 
 
 def _deletion_errors(results: Sequence[FilterResult]) -> list[ApiError]:

@@ -1,7 +1,7 @@
 """The flags of kafka-acls, and ``--log-dir``: parsed, and checked for invalid combinations.
 
-Arguments are parsed as kafka-acls parses them: a flag may have one hyphen or two, in full; a
-required value is taken even if it looks like a flag; stray words are ignored. Two things differ:
+Arguments are parsed as kafka-acls parses them. A flag is written in full, with one hyphen or two.
+A required value may look like a flag. Words that belong to no flag are ignored. Two things differ:
 ``--help`` has its own texts, and ``--version`` prints the version of authorizerd.
 
 Source: Kafka 4.3 AclCommand.AclCommandOptions, CommandLineUtils; jopt-simple 5.0.4 OptionParser.
@@ -21,12 +21,16 @@ HELP: Final = "This tool helps to manage acls on kafka."
 
 
 class Argument(Enum):
+    """Whether a flag has a value; the value is the suffix of the flag in the help."""
+
     NONE = ""
     OPTIONAL = " [VALUE]"
     REQUIRED = " VALUE"
 
 
 class Flag(NamedTuple):
+    """A flag's argument and help."""
+
     argument: Argument
     help: str
 
@@ -44,22 +48,26 @@ FLAGS: Final[Mapping[str, Flag]] = {
     ),
     "log-dir": Flag(
         Argument.REQUIRED,
-        "With --list: read, instead of asking a server, a directory that holds "
-        "__cluster_metadata-0, or one .checkpoint file.",
+        "With --list: read a directory with __cluster_metadata-0, or a .checkpoint file, instead "
+        "of asking a server.",
     ),
-    "topic": Flag(Argument.REQUIRED, "A topic; '*' is the ACLs for all topics."),
-    "group": Flag(Argument.REQUIRED, "A consumer group; '*' is the ACLs for all groups."),
+    "topic": Flag(Argument.REQUIRED, "A topic; '*' names the ACLs for all topics."),
+    "group": Flag(Argument.REQUIRED, "A consumer group; '*' names the ACLs for all groups."),
     "cluster": Flag(Argument.NONE, "The cluster."),
-    "transactional-id": Flag(Argument.REQUIRED, "A transactional id; '*' is the ACLs for all."),
-    "delegation-token": Flag(Argument.REQUIRED, "A delegation token; '*' is the ACLs for all."),
+    "transactional-id": Flag(
+        Argument.REQUIRED, "A transactional id; '*' names the ACLs for all transactional ids."
+    ),
+    "delegation-token": Flag(
+        Argument.REQUIRED, "A delegation token; '*' names the ACLs for all delegation tokens."
+    ),
     "user-principal": Flag(
         Argument.REQUIRED, "A user as the resource of CreateTokens and DescribeTokens."
     ),
     "resource-pattern-type": Flag(
         Argument.REQUIRED,
-        "How names are meant: LITERAL (the default) or PREFIXED; to list and remove also ANY "
-        "(this name in either type) and MATCH (every pattern that such a resource meets; with "
-        "--remove, take care).",
+        "The pattern type of the names: LITERAL (the default) or PREFIXED. With --list and "
+        "--remove also ANY (this name, with either type) or MATCH (every pattern that matches "
+        "such a resource; use --remove with care).",
     ),
     "operation": Flag(
         Argument.REQUIRED,
@@ -68,24 +76,25 @@ FLAGS: Final[Mapping[str, Flag]] = {
         "TwoPhaseCommit.",
     ),
     "allow-principal": Flag(
-        Argument.REQUIRED, "A principal to allow, as Type:name; User:'*' is everyone."
+        Argument.REQUIRED, "A principal to allow, as Type:name; User:'*' means all users."
     ),
     "deny-principal": Flag(
         Argument.REQUIRED, "A principal to deny; a denial overrides any permission."
     ),
-    "allow-host": Flag(Argument.REQUIRED, "A host of the allowed principals (default: any host)."),
-    "deny-host": Flag(Argument.REQUIRED, "A host of the denied principals (default: any host)."),
+    "allow-host": Flag(Argument.REQUIRED, "A host to allow the principals from (default: any)."),
+    "deny-host": Flag(Argument.REQUIRED, "A host to deny the principals from (default: any)."),
     "principal": Flag(Argument.OPTIONAL, "With --list: only the ACLs of this principal."),
     "producer": Flag(
         Argument.NONE,
-        "The ACLs of a producer: Write, Describe and Create on the topics, Write and Describe on "
-        "the transactional ids.",
+        "Add or remove the ACLs that a producer needs: Write, Describe and Create on the topics, "
+        "Write and Describe on the transactional ids.",
     ),
     "consumer": Flag(
         Argument.NONE,
-        "The ACLs of a consumer: Read and Describe on the topics, Read on the groups.",
+        "Add or remove the ACLs that a consumer needs: Read and Describe on the topics, Read on "
+        "the groups.",
     ),
-    "idempotent": Flag(Argument.NONE, "With --producer: IdempotentWrite on the cluster too."),
+    "idempotent": Flag(Argument.NONE, "With --producer: also IdempotentWrite on the cluster."),
     "force": Flag(Argument.NONE, "Do not ask for confirmation."),
     "help": Flag(Argument.NONE, "Print this help."),
     "version": Flag(Argument.NONE, "Print the version of authorizerd."),
@@ -154,7 +163,7 @@ def parse_arguments(words: Iterable[str]) -> Arguments:
             continue
         flag, equals, value = word[2 if word.startswith("--") else 1 :].partition("=")
         if flag not in FLAGS:
-            # After one hyphen come one-letter flags, and none exist.
+            # One hyphen begins a group of one-letter flags, and no such flag exists.
             raise UsageError(
                 f"{flag if word.startswith('--') else word[1]} is not a recognized option"
             )

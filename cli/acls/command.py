@@ -1,10 +1,13 @@
 """``authorizerd acls``: compatible with kafka-acls in its exit codes and, if defined, line order.
 
-Five things differ on purpose. If standard input is not a terminal, kafka-acls fails at its first
-question; here the answers are read from standard input. Nothing is logged: a failed connection
-that is retried prints one line on standard error. With ``--log-dir`` the ACLs of a log are listed,
-without a server. After invalid flags comes a line that names ``--help``, not the whole help. And if
-no server accepts a connection, or a log-in is missing, the command ends at once with advice.
+Five things differ on purpose:
+
+- If standard input is not a terminal, kafka-acls fails at its first question; here the answers are
+  read from standard input.
+- Nothing is logged: a failed connection that is retried prints one line on standard error.
+- ``--log-dir`` lists the ACLs of a log, without a server.
+- Invalid flags print a line that names ``--help``, not the whole help.
+- If no server accepts a connection, or a log-in is missing, the command ends at once with advice.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ from authorizerd.cli.acls.arguments import (
     parse_arguments,
 )
 from authorizerd.cli.acls.connection_settings import read_settings
-from authorizerd.cli.acls.errors import CommandError, UsageError, refused_configuration
+from authorizerd.cli.acls.errors import CommandError, UsageError, configuration_error
 from authorizerd.cli.acls.plan import Listing, make_plan
 from authorizerd.cli.acls.runner import AclAdmin, AclReader, Terminal, execute, execute_listing
 from authorizerd.kafka_client.client import ClientSettings, KafkaClient
@@ -51,7 +54,7 @@ async def open_kafka(
     """
     async with KafkaClient(settings, warn) as client:
         if not await client.can_resolve():
-            raise refused_configuration("No resolvable bootstrap urls given in bootstrap.servers")
+            raise configuration_error("No resolvable bootstrap urls given in bootstrap.servers")
         yield KafkaAclAdmin(client)
 
 

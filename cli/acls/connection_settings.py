@@ -19,7 +19,7 @@ from authorizerd.cli.acls.errors import (
     CONFIG_EXCEPTION,
     ILLEGAL_ARGUMENT,
     CommandError,
-    refused_configuration,
+    configuration_error,
 )
 from authorizerd.config.errors import ConfigurationError
 from authorizerd.config.properties import parse_properties
@@ -60,7 +60,7 @@ def read_settings(given: Arguments) -> ClientSettings:
     api_timeout_ms = _milliseconds(properties, _API_TIMEOUT, defaults.api_timeout_ms)
     bootstrap = _bootstrap(properties)
     if api_timeout_ms < request_timeout_ms and _API_TIMEOUT in properties:
-        raise refused_configuration(
+        raise configuration_error(
             f"The specified value of {_API_TIMEOUT} must be no smaller than the value of "
             f"{_REQUEST_TIMEOUT}."
         )
@@ -116,9 +116,9 @@ def _bootstrap(properties: Mapping[str, str]) -> list[Address]:
     """Return the addresses of the servers or of the controllers; exactly one must be given."""
     servers, controllers = (_list(properties, key) for key in (_SERVERS, _CONTROLLERS))
     if not (servers or controllers):
-        raise refused_configuration(f"You must set either {_SERVERS} or {_CONTROLLERS}")
+        raise configuration_error(f"You must set either {_SERVERS} or {_CONTROLLERS}")
     if servers and controllers:
-        raise refused_configuration(f"You cannot set both {_SERVERS} and {_CONTROLLERS}")
+        raise configuration_error(f"You cannot set both {_SERVERS} and {_CONTROLLERS}")
     return [_address(text) for text in dict.fromkeys(servers or controllers)]
 
 
@@ -135,10 +135,10 @@ def _address(text: str) -> Address:
     match = _ADDRESS.fullmatch(text)
     if match is None or not match["host"]:
         advice = "expected HOST:PORT, or several joined by commas: localhost:9092 for instance.\n"
-        raise refused_configuration(f"Invalid url in {_SERVERS}: {text}", advice)
+        raise configuration_error(f"Invalid url in {_SERVERS}: {text}", advice)
     port = match["port"].lstrip("0") or "0"
     if len(port) > len(str(_PORT_MAX)) or int(port) > _PORT_MAX:
-        raise refused_configuration(f"Invalid port in {_SERVERS}: {text}")
+        raise configuration_error(f"Invalid port in {_SERVERS}: {text}")
     return Address(match["host"], int(port))
 
 
@@ -160,7 +160,7 @@ def _credentials(properties: Mapping[str, str]) -> PlainCredentials | None:
     if mechanism != "PLAIN":
         raise _invalid("sasl.mechanism", mechanism, "authorizerd acls logs in by PLAIN only")
     if _JAAS not in properties:
-        raise refused_configuration(f"{_JAAS} is missing: it says who logs in")
+        raise configuration_error(f"{_JAAS} is missing: it has the user's name and password")
     return _plain_credentials(properties[_JAAS])
 
 
@@ -168,15 +168,15 @@ def _plain_credentials(jaas: str) -> PlainCredentials:
     """Return the credentials in a line ``module flag name=value …;``."""
     tokens = [match[0] for match in _JAAS_TOKEN.finditer(jaas)]
     if tokens[:1] != [_PLAIN_LOGIN_MODULE]:
-        raise refused_configuration(f"{_JAAS}: the login module must be {_PLAIN_LOGIN_MODULE}")
+        raise configuration_error(f"{_JAAS}: the login module must be {_PLAIN_LOGIN_MODULE}")
     if len(tokens) < 2 or tokens[1].lower() not in _JAAS_FLAGS:
-        raise refused_configuration(f"{_JAAS}: {', '.join(_JAAS_FLAGS)} must follow the module")
+        raise configuration_error(f"{_JAAS}: {', '.join(_JAAS_FLAGS)} must follow the module")
     *options, end = tokens[2:] or [""]
     if end != ";" or options[1::3] != ["="] * (len(options) // 3) or len(options) % 3:
-        raise refused_configuration(f'{_JAAS}: options must be name="value", and end with ;')
+        raise configuration_error(f'{_JAAS}: options must be name="value", and end with ;')
     values = dict(zip(options[::3], map(_unquoted, options[2::3]), strict=True))
     if not (values.get("username") and "password" in values):
-        raise refused_configuration(f"{_JAAS}: username and password must be given")
+        raise configuration_error(f"{_JAAS}: username and password must be given")
     return PlainCredentials(username=values["username"], password=values["password"])
 
 

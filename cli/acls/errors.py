@@ -56,13 +56,13 @@ class CommandError(Exception):
         return f"Error while executing ACL command: {self._chain[0][1]}\n{causes}\n\n"
 
 
-def refused_configuration(reason: str, advice: str = "") -> CommandError:
+def configuration_error(reason: str, advice: str = "") -> CommandError:
     """Return the error of an admin client that cannot be created."""
     failed = (_KAFKA_EXCEPTION, "Failed to create new KafkaAdminClient")
     return CommandError(failed, (CONFIG_EXCEPTION, reason), advice=advice)
 
 
-def failed_request(error: ApiError, advice: str = "") -> CommandError:
+def request_error(error: ApiError, advice: str = "") -> CommandError:
     """Return the error of a request that failed or was not answered."""
     known = next((code for code in _CLASSES if code == error.code), ErrorCode.UNKNOWN_SERVER_ERROR)
     cause = f"org.apache.kafka.common.errors.{_CLASSES[known]}"

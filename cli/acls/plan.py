@@ -1,4 +1,4 @@
-"""The plan of a command of ``authorizerd acls``: flags turned into ACLs and filters, without I/O.
+"""Turn the flags of ``authorizerd acls`` into a plan of ACLs and filters, without I/O.
 
 No request has been sent yet, so an error found here has changed nothing. ACLs come in groups of one
 resource pattern each, because kafka-acls checks, creates and deletes them in such groups.
@@ -28,6 +28,7 @@ from authorizerd.acl.model import (
 )
 from authorizerd.cli.acls.arguments import Arguments
 from authorizerd.cli.acls.errors import ILLEGAL_ARGUMENT, CommandError, UsageError
+from authorizerd.cli.offline import RESOURCE_FLAGS
 
 
 class Entry(NamedTuple):
@@ -72,6 +73,8 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Addition:
+    """Create the ACLs of each group."""
+
     groups: tuple[Group, ...]
 
 
@@ -86,13 +89,6 @@ class Removal:
 Plan: TypeAlias = Listing | Addition | Removal
 
 _JAVA_BLANKS: Final = "".join(map(chr, range(0x21)))  # what String.trim strips
-_FLAGS: Final = (
-    ("topic", ResourceType.TOPIC),
-    ("group", ResourceType.GROUP),
-    ("transactional-id", ResourceType.TRANSACTIONAL_ID),
-    ("delegation-token", ResourceType.DELEGATION_TOKEN),
-    ("user-principal", ResourceType.USER),
-)
 _CLUSTER: Final = AclFilter(
     resource_type=ResourceType.CLUSTER,
     resource_name=CLUSTER_NAME,
@@ -248,7 +244,7 @@ def _resources(given: Arguments) -> list[AclFilter]:
 def _filters(given: Arguments) -> Iterator[AclFilter]:
     """Yield a filter for each named resource. The cluster counts only as a literal."""
     pattern_type = _pattern_type(given)
-    for flag, resource_type in _FLAGS:
+    for flag, resource_type in RESOURCE_FLAGS.items():
         for text in given.values(flag):
             # kafka-acls trims every name but this one.
             name = text if flag == "transactional-id" else text.strip(_JAVA_BLANKS)

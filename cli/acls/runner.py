@@ -1,8 +1,7 @@
 """Carry out a plan of ``authorizerd acls``: send requests to a server, print the results.
 
-**Invariant:** each group is a step of its own, announced before it is carried out, as in
-kafka-acls.
-A failed step ends the command; the steps before it remain done.
+**Invariant:** each group is one step, announced before it is carried out, as in kafka-acls. A
+failed step ends the command; the steps before it remain done.
 
 Source: Kafka 4.3 AclCommand.
 """
@@ -15,12 +14,18 @@ from typing import Protocol, TextIO, assert_never
 
 from authorizerd.acl.model import Acl, AclFilter
 from authorizerd.cli.acls.errors import CommandError
-from authorizerd.cli.acls.output import adding, existing, listed, listed_by_principal, question
+from authorizerd.cli.acls.output import (
+    format_acls,
+    format_addition,
+    format_by_principal,
+    format_existing,
+    format_question,
+)
 from authorizerd.cli.acls.plan import Addition, Group, Listing, Plan, Removal
 
 
 class AclReader(Protocol):
-    """A place where ACLs can be read."""
+    """A source of ACLs: a server or a log."""
 
     async def describe(self, filter: AclFilter) -> list[Acl]:
         """Return the ACLs that ``filter`` matches, in any order."""
@@ -28,7 +33,7 @@ class AclReader(Protocol):
 
 
 class AclAdmin(AclReader, Protocol):
-    """A place where ACLs can be read and changed; a change is complete once its method returns.
+    """A server whose ACLs can be read and changed; a change is complete once its method returns.
 
     All methods raise CommandError if the server rejects the request or does not answer.
     """
@@ -59,10 +64,12 @@ class Terminal:
         return answer.rstrip("\r\n") in ("y", "Y")
 
     def tell(self, text: str) -> None:
+        """Print to standard output at once."""
         self.out.write(text)
         self.out.flush()
 
     def complain(self, text: str) -> None:
+        """Print to standard error at once."""
         self.error.write(text)
         self.error.flush()
 
@@ -81,7 +88,7 @@ async def execute(plan: Plan, admin: AclAdmin, terminal: Terminal) -> None:
                 await _add(group, admin, terminal)
         case Removal():
             for group in plan.groups:
-                if not plan.asks or terminal.agrees(question(group)):
+                if not plan.asks or terminal.agrees(format_question(group)):
                     await admin.delete(group.filters())
         case _:
             assert_never(plan)
@@ -97,9 +104,9 @@ async def execute_listing(listing: Listing, reader: AclReader, terminal: Termina
     for wanted in listing.filters or (AclFilter(),):
         found += await reader.describe(wanted)
     if listing.principals:
-        terminal.tell(listed_by_principal(found, listing.principals))
+        terminal.tell(format_by_principal(found, listing.principals))
     else:
-        terminal.tell(listed(found))
+        terminal.tell(format_acls(found))
 
 
 async def _add(group: Group, admin: AclAdmin, terminal: Terminal) -> None:
@@ -107,7 +114,7 @@ async def _add(group: Group, admin: AclAdmin, terminal: Terminal) -> None:
     present = set(await admin.describe(pattern))
     acls = group.acls()
     missing = [acl for acl in acls if acl not in present]
-    terminal.tell("".join(existing(acl) for acl in acls if acl in present))
+    terminal.tell("".join(format_existing(acl) for acl in acls if acl in present))
     if missing:
-        terminal.tell(adding(missing))
+        terminal.tell(format_addition(missing))
         await admin.create(missing)

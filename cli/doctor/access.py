@@ -24,25 +24,27 @@ from authorizerd.metadata.lock import LOCK_NAME
 _CHECK: Final = "access"
 
 
-def access_findings(config: Path, configuration: Configuration) -> Iterator[Finding]:
-    """Yield the findings about the user, the log's directory, and each configured file."""
-    yield _of_user()
-    yield from _of_log_dir(Path(configuration.metadata_log_dir))
+def examine_access(config: Path, configuration: Configuration) -> Iterator[Finding]:
+    """Examine the user, the log's directory, and each configured file."""
+    yield _examine_user()
+    yield from _examine_log_dir(Path(configuration.metadata_log_dir))
     if configuration.sasl_users:
-        yield _of_passwords(config)
+        yield _examine_password_file(config)
     if configuration.audit_log is not None and configuration.audit_log not in STANDARD_STREAMS:
-        yield _of_audit_log(Path(configuration.audit_log))
+        yield _examine_audit_log(Path(configuration.audit_log))
     if configuration.audit_mask_secret_file is not None:
-        yield _of_secret(configuration.audit_mask_secret_file)
+        yield _examine_secret(configuration.audit_mask_secret_file)
     if configuration.tokens_file is not None:
-        yield _of_tokens(configuration.tokens_file)
+        yield _examine_tokens(configuration.tokens_file)
 
 
-def _of_user() -> Finding:
+def _examine_user() -> Finding:
     user = os.geteuid()
     if user == 0:
         text = "this command runs as root, which may read and write everything"
-        return warning(_CHECK, text, "run this, and the daemon, as a user of its own")
+        return warning(
+            _CHECK, text, "run this command, and the daemon, as a user without privileges"
+        )
     return ok(_CHECK, f"this runs as {user_name(user)}")
 
 
@@ -54,7 +56,7 @@ def user_name(user: int) -> str:
         return str(user)
 
 
-def _of_log_dir(log_dir: Path) -> Iterator[Finding]:
+def _examine_log_dir(log_dir: Path) -> Iterator[Finding]:
     try:
         status = log_dir.stat()
     except OSError as fault:
@@ -71,17 +73,17 @@ def _of_log_dir(log_dir: Path) -> Iterator[Finding]:
         text = f"{log_dir}: {user_name(user)} may not read and write it"
         yield error(_CHECK, text, "chown it to the daemon's user")
     elif status.st_mode & stat.S_IWOTH:
-        yield error(_CHECK, f"{log_dir}: everybody may write to it", f"chmod o-w {log_dir}")
+        yield error(_CHECK, f"{log_dir}: every user may write to it", f"chmod o-w {log_dir}")
     elif status.st_uid != user:
         text = f"{log_dir}: belongs to {user_name(status.st_uid)}, not to {user_name(user)}"
         yield warning(_CHECK, text, "run this as the daemon's user, or chown the directory")
     else:
-        yield ok(_CHECK, f"{log_dir}: may be read and written")
-    yield from _of_log_files(log_dir)
+        yield ok(_CHECK, f"{log_dir}: readable and writable")
+    yield from _examine_log_files(log_dir)
 
 
-def _of_log_files(log_dir: Path) -> Iterator[Finding]:
-    """Name the first inaccessible file; root may have created one in an accessible directory."""
+def _examine_log_files(log_dir: Path) -> Iterator[Finding]:
+    """Report the first inaccessible file: root may have created one in an accessible directory."""
     partition = log_dir / METADATA_TOPIC_DIRECTORY
     for path in (log_dir / LOCK_NAME, partition, *sorted(partition.glob("*.log"))):
         wanted = os.R_OK | os.W_OK | (os.X_OK if path == partition else 0)
@@ -92,55 +94,55 @@ def _of_log_files(log_dir: Path) -> Iterator[Finding]:
             return
 
 
-def _of_passwords(config: Path) -> Finding:
-    """Check the configuration's file if it, or an override, holds SASL passwords."""
+def _examine_password_file(config: Path) -> Finding:
+    """Check the mode of the configuration's file, which contains SASL passwords."""
     mode = config.stat().st_mode
     if mode & stat.S_IRWXO:
-        text = f"{config}: holds passwords, and everybody may use it"
+        text = f"{config}: contains passwords, and every user has access"
         return error(_CHECK, text, f"chmod o-rwx {config}, and change the passwords")
-    return ok(_CHECK, f"{config}: for its owner and group alone")
+    return ok(_CHECK, f"{config}: only its owner and group have access")
 
 
-def _of_audit_log(path: Path) -> Finding:
+def _examine_audit_log(path: Path) -> Finding:
     """Check the audit log without opening it, so that a missing file is not created."""
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:
         if os.access(path.parent, os.W_OK | os.X_OK, effective_ids=True):
-            return ok(_CHECK, f"{path}: not there yet, and can be made")
-        text = f"{path}: not there, and {user_name(os.geteuid())} may not make it"
+            return ok(_CHECK, f"{path}: does not exist yet, and can be created")
+        text = f"{path}: does not exist, and {user_name(os.geteuid())} may not create it"
         return error(_CHECK, text, f"let the daemon's user write to {path.parent}")
     except OSError as fault:
         return error(_CHECK, f"{path}: {fault.strerror or fault}", "correct authorizerd.audit.log")
     if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode) or stat.S_ISCHR(mode)):
         return error(_CHECK, f"{path}: not a file", "correct authorizerd.audit.log")
-    # The daemon reads the end of a file, to see whether it is torn, but never a pipe.
+    # The daemon reads the end of a file to find an unfinished line, but never reads a pipe.
     wanted = os.R_OK | os.W_OK if stat.S_ISREG(mode) else os.W_OK
     if not os.access(path, wanted, effective_ids=True):
         text = f"{path}: {user_name(os.geteuid())} may not write to it"
         return error(_CHECK, text, "chown it to the daemon's user")
     if stat.S_ISREG(mode) and mode & stat.S_IWOTH:
-        return error(_CHECK, f"{path}: everybody may write to it", f"chmod o-w {path}")
+        return error(_CHECK, f"{path}: every user may write to it", f"chmod o-w {path}")
     if stat.S_ISREG(mode) and mode & stat.S_IROTH:
-        text = f"{path}: everybody may read who asks for what"
+        text = f"{path}: every user may read which principals access what"
         return warning(_CHECK, text, f"chmod o-r {path}")
-    return ok(_CHECK, f"{path}: may be written")
+    return ok(_CHECK, f"{path}: writable")
 
 
-def _of_secret(path: str) -> Finding:
+def _examine_secret(path: str) -> Finding:
     try:
         read_secret(path)
     except StartError as fault:
         return error(_CHECK, str(fault), "correct or replace the file")
-    return ok(_CHECK, f"{path}: a secret that can be used")
+    return ok(_CHECK, f"{path}: the secret is usable")
 
 
-def _of_tokens(path: str) -> Finding:
+def _examine_tokens(path: str) -> Finding:
     try:
         tokens = read_tokens(path)
     except (StartError, ConfigurationError) as fault:
         return error(_CHECK, str(fault), "correct the file; authorizerd token --append adds a line")
     if not tokens:
         advice = f"authorizerd token --principal Type:name --append {path}"
-        return warning(_CHECK, f"{path}: holds no token, so nobody may ask", advice)
+        return warning(_CHECK, f"{path}: contains no token, so every question is refused", advice)
     return ok(_CHECK, f"{path}: {len(tokens)} tokens")

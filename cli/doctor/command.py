@@ -1,8 +1,7 @@
 """``authorizerd doctor``: find problems of a daemon on this machine, before it starts or later.
 
 **Invariant:** no secret is printed, and nothing is changed. The file that times the disk is
-removed,
-and a running daemon keeps its addresses.
+removed, and a running daemon keeps its addresses.
 
 Exit codes: 0 no errors (but perhaps warnings), 1 the examination failed, or invalid arguments,
 2 errors were found.
@@ -17,19 +16,20 @@ from typing import Final, TextIO
 
 import msgspec
 
-from authorizerd.cli.check_log import CheckParser, is_locked
+from authorizerd.cli.check_log import CheckParser
 from authorizerd.cli.configuration_file import add_config_arguments, read_configuration_text
-from authorizerd.cli.doctor.access import access_findings
-from authorizerd.cli.doctor.disk import disk_findings
-from authorizerd.cli.doctor.exposure import exposure_findings
+from authorizerd.cli.doctor.access import examine_access
+from authorizerd.cli.doctor.disk import examine_disk
+from authorizerd.cli.doctor.exposure import examine_exposure
 from authorizerd.cli.doctor.finding import Finding, Level, error, ok, warning
-from authorizerd.cli.doctor.log import log_findings
-from authorizerd.cli.doctor.ports import port_findings
-from authorizerd.cli.doctor.system import clock_findings, limit_findings, version_findings
+from authorizerd.cli.doctor.log import examine_log
+from authorizerd.cli.doctor.ports import examine_ports
+from authorizerd.cli.doctor.system import examine_clock, examine_limits, examine_versions
 from authorizerd.config.configuration import Configuration
 from authorizerd.config.errors import ConfigurationError
 from authorizerd.config.faults import parse_or_faults
 from authorizerd.config.keys import describe_ignored_key
+from authorizerd.metadata.lock import is_locked
 
 EXIT_NOT_EXAMINED: Final = 1
 EXIT_ERRORS: Final = 2
@@ -41,7 +41,8 @@ _ORDER: Final = (Level.ERROR, Level.WARNING, Level.OK)
 def new_parser() -> CheckParser:
     """Return the parser of the words after ``doctor``."""
     parser = CheckParser(
-        prog="authorizerd doctor", description="find problems for a daemon on this machine"
+        prog="authorizerd doctor",
+        description="find problems of an installation on this machine",
     )
     add_config_arguments(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON document")
@@ -56,7 +57,7 @@ def run_doctor(words: Sequence[str], out: TextIO) -> int:
     """
     arguments = new_parser().parse_words(words)
     found = []
-    for finding in findings(arguments.config, arguments.override):
+    for finding in examine(arguments.config, arguments.override):
         found.append(finding)
         if not arguments.json:
             out.write(f"{finding.line()}\n")
@@ -80,8 +81,8 @@ def _counted(count: int, name: str) -> str:
     return f"{count} {name}" if count == 1 else f"{count} {name}s"
 
 
-def findings(config: Path, overrides: Sequence[str]) -> Iterator[Finding]:
-    """Yield the findings, ok or not; with an invalid configuration, only those about the machine.
+def examine(config: Path, overrides: Sequence[str]) -> Iterator[Finding]:
+    """Yield all findings; with an invalid configuration, only those about the machine.
 
     Raises:
         StartError: the configuration's file cannot be read.
@@ -91,29 +92,29 @@ def findings(config: Path, overrides: Sequence[str]) -> Iterator[Finding]:
     if isinstance(configuration, list):
         yield from map(_fault, configuration)
     else:
-        yield from _of_configuration(configuration)
-        yield from _of_surroundings(config, configuration)
-    yield from chain(clock_findings(), version_findings())
+        yield from _examine_configuration(configuration)
+        yield from _examine_surroundings(config, configuration)
+    yield from chain(examine_clock(), examine_versions())
 
 
 def _fault(fault: ConfigurationError) -> Finding:
     return error(_CHECK, str(fault), "correct it; the other checks need a valid configuration")
 
 
-def _of_configuration(configuration: Configuration) -> Iterator[Finding]:
+def _examine_configuration(configuration: Configuration) -> Iterator[Finding]:
     yield ok(_CHECK, f"valid, node.id {configuration.node_id}")
     if configuration.ignored_keys:
         names = ", ".join(map(describe_ignored_key, configuration.ignored_keys))
-        advice = "remove what was meant for a broker, and check for typos"
+        advice = "remove the keys that only a broker reads, and check for typos"
         yield warning(_CHECK, f"unsupported keys are ignored: {names}", advice)
 
 
-def _of_surroundings(config: Path, configuration: Configuration) -> Iterator[Finding]:
+def _examine_surroundings(config: Path, configuration: Configuration) -> Iterator[Finding]:
     log_dir = Path(configuration.metadata_log_dir)
     is_running = is_locked(log_dir)
-    yield from access_findings(config, configuration)
-    yield from exposure_findings(configuration)
-    yield from port_findings(configuration, is_running=is_running)
-    yield from limit_findings(configuration)
-    yield from disk_findings(log_dir)
-    yield from log_findings(log_dir, configuration.node_id, is_running=is_running)
+    yield from examine_access(config, configuration)
+    yield from examine_exposure(configuration)
+    yield from examine_ports(configuration, is_running=is_running)
+    yield from examine_limits(configuration)
+    yield from examine_disk(log_dir)
+    yield from examine_log(log_dir, configuration.node_id, is_running=is_running)

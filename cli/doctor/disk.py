@@ -27,48 +27,48 @@ _CHECK: Final = "disk"
 _MIB: Final = 1024 * 1024
 
 
-def disk_findings(log_dir: Path) -> Iterator[Finding]:
-    """Yield the findings about the disk of ``log_dir``; nothing if the directory is missing."""
+def examine_disk(log_dir: Path) -> Iterator[Finding]:
+    """Examine the disk of ``log_dir``; yield nothing if the directory is missing."""
     if not os.path.isdir(log_dir):
         return  # another check reports it
     try:
         status = os.statvfs(log_dir)
-        yield room_finding(log_dir, status.f_bavail * status.f_frsize)
+        yield judge_free_space(log_dir, status.f_bavail * status.f_frsize)
         if status.f_files:  # some file systems have no limit
-            yield files_finding(log_dir, status.f_favail)
-        yield sync_finding(log_dir, sync_times_ms(log_dir))
+            yield judge_free_files(log_dir, status.f_favail)
+        yield judge_syncs(log_dir, measure_syncs_ms(log_dir))
     except OSError as fault:
         text = f"{log_dir}: {fault.strerror or fault}"
-        yield error(_CHECK, text, "see to the disk, and to the rights of the daemon's user")
+        yield error(_CHECK, text, "check the disk, and the permissions of the daemon's user")
 
 
-def room_finding(log_dir: Path, free_bytes: int) -> Finding:
-    """Report the free space: a log that cannot be written ends the daemon."""
+def judge_free_space(log_dir: Path, free_bytes: int) -> Finding:
+    """Judge the free space: a daemon that cannot write its log ends."""
     text = f"{log_dir}: {free_bytes // _MIB} MiB are free"
-    advice = "make room: a log that cannot be written ends the daemon"
+    advice = "free disk space: the daemon ends when it cannot write its log"
     if free_bytes < FREE_BYTES_LEAST:
         return error(_CHECK, text, advice)
     return ok(_CHECK, text) if free_bytes >= FREE_BYTES_ENOUGH else warning(_CHECK, text, advice)
 
 
-def files_finding(log_dir: Path, free_files: int) -> Finding:
-    """Report the free inodes: each checkpoint and each segment is a new file."""
-    text = f"{log_dir}: {free_files} more files can be made"
+def judge_free_files(log_dir: Path, free_files: int) -> Finding:
+    """Judge the free inodes: each checkpoint and each segment is a new file."""
+    text = f"{log_dir}: {free_files} inodes are free"
     if free_files < FREE_FILES_ENOUGH:
-        return warning(_CHECK, text, "remove unneeded files: inodes run out")
+        return warning(_CHECK, text, "remove unneeded files: each file needs an inode")
     return ok(_CHECK, text)
 
 
-def sync_finding(log_dir: Path, times_ms: list[float]) -> Finding:
-    """Report the sync time, the minimum for a change, which is acknowledged after its sync."""
+def judge_syncs(log_dir: Path, times_ms: list[float]) -> Finding:
+    """Judge the sync time: a change is acknowledged only after its sync."""
     median_ms, most_ms = statistics.median(times_ms), max(times_ms)
     text = f"{log_dir}: a sync takes {median_ms:.1f} ms, at most {most_ms:.1f} ms"
     if median_ms > SYNC_SLOW_MS:
-        return warning(_CHECK, text, "expect slow changes: put the log on a faster disk")
+        return warning(_CHECK, text, "put the log on a faster disk: every change waits for a sync")
     return ok(_CHECK, text)
 
 
-def sync_times_ms(log_dir: Path) -> list[float]:
+def measure_syncs_ms(log_dir: Path) -> list[float]:
     """Return how long a few synced appends to a new file took; blocks.
 
     Raises:

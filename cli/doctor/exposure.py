@@ -17,13 +17,13 @@ from authorizerd.config.values import SecurityProtocol
 _CHECK: Final = "exposure"
 
 
-def exposure_findings(configuration: Configuration) -> Iterator[Finding]:
-    """Yield one finding for each port that other machines can reach, or one if there is none."""
-    reachable = [*_of_decision_ports(configuration), *_of_listeners(configuration)]
+def examine_exposure(configuration: Configuration) -> Iterator[Finding]:
+    """Yield one finding for each port that other machines can reach, or a single ok."""
+    reachable = [*_examine_decision_ports(configuration), *_examine_listeners(configuration)]
     yield from reachable or [ok(_CHECK, "no port is reachable from other machines")]
 
 
-def _of_decision_ports(configuration: Configuration) -> Iterator[Finding]:
+def _examine_decision_ports(configuration: Configuration) -> Iterator[Finding]:
     stream = configuration.decision_stream
     for key, endpoint in (
         ("decision.http", configuration.decision_http),
@@ -35,7 +35,7 @@ def _of_decision_ports(configuration: Configuration) -> Iterator[Finding]:
             yield warning(_CHECK, text, advice)
 
 
-def _of_listeners(configuration: Configuration) -> Iterator[Finding]:
+def _examine_listeners(configuration: Configuration) -> Iterator[Finding]:
     for listener in configuration.listeners:
         if is_loopback(HttpEndpoint(host=listener.host, port=listener.port)):
             continue

@@ -22,45 +22,45 @@ FAULTS_MAX: Final = 10
 _CHECK: Final = "log"
 
 
-def log_findings(log_dir: Path, node_id: int, *, is_running: bool) -> Iterator[Finding]:
-    """Yield findings on the lock, the log's node, and the log's content; reads all of it."""
+def examine_log(log_dir: Path, node_id: int, *, is_running: bool) -> Iterator[Finding]:
+    """Examine the lock, the log's node, and the whole content of the log."""
     if not os.path.isdir(log_dir):
         return  # another check reports it
-    holder = "held: a daemon or a broker runs" if is_running else "free"
+    holder = "held: a daemon or a broker is running" if is_running else "free"
     yield ok(_CHECK, f"{log_dir / LOCK_NAME}: {holder}")
     try:
-        yield from _of_owner(log_dir, node_id)
-        yield from _of_files(log_dir, is_running=is_running)
+        yield from _examine_owner(log_dir, node_id)
+        yield from _examine_files(log_dir, is_running=is_running)
     except (MetadataLogError, OSError) as fault:
         advice = "restore the missing log; use authorizerd format for new nodes only"
         yield error(_CHECK, str(fault), advice)
 
 
-def _of_owner(log_dir: Path, node_id: int) -> Iterator[Finding]:
+def _examine_owner(log_dir: Path, node_id: int) -> Iterator[Finding]:
     check_sole_voter(log_dir, node_id, DISK)
     properties = read_meta_properties(log_dir)
     if properties is not None and properties.node_id != node_id:
-        text = f"node.id: {node_id}, but {log_dir} is of node {properties.node_id}"
+        text = f"node.id: {node_id}, but {log_dir} belongs to node {properties.node_id}"
         yield error(_CHECK, text, "correct node.id, or name the right directory")
 
 
-def _of_files(log_dir: Path, *, is_running: bool) -> Iterator[Finding]:
+def _examine_files(log_dir: Path, *, is_running: bool) -> Iterator[Finding]:
     inspection = Inspection(log_dir)
     found = inspection.findings()
     faults = (each for each in found if isinstance(each, Fault))
     shown = list(islice(faults, FAULTS_MAX))
     more = sum(1 for _ in faults)
     for fault in shown:
-        yield _of_fault(log_dir, str(fault), is_running=is_running)
+        yield _report_fault(log_dir, str(fault), is_running=is_running)
     if more:
-        yield _of_fault(log_dir, f"{more} more faults", is_running=is_running)
+        yield _report_fault(log_dir, f"{more} more faults", is_running=is_running)
     if not shown:
-        acls = "not known" if inspection.snapshot is None else len(inspection.snapshot.acls)
-        yield ok(_CHECK, f"sound up to offset {inspection.end_offset - 1}, ACLs {acls}")
+        acls = "unknown" if inspection.snapshot is None else len(inspection.snapshot.acls)
+        yield ok(_CHECK, f"valid up to offset {inspection.end_offset - 1}, ACLs {acls}")
 
 
-def _of_fault(log_dir: Path, text: str, *, is_running: bool) -> Finding:
+def _report_fault(log_dir: Path, text: str, *, is_running: bool) -> Finding:
     if is_running:
-        advice = "check again: a write under way may look unfinished"
+        advice = "check again: the end of a log in use may look unfinished"
         return warning(_CHECK, text, advice)
     return error(_CHECK, text, f"authorizerd check-log {log_dir}, then again with --repair")

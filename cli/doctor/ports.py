@@ -1,7 +1,7 @@
 """Check whether each address could be bound.
 
-**Invariant:** an address is bound as the daemon binds it, never listened on, and released at once.
-So another process that starts to listen there is not hindered, and nobody can reach this one.
+**Invariant:** an address is bound as the daemon binds it, but never listened on, and is released
+at once. So no client can connect here, and another process can start to listen there.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ CONNECT_TIMEOUT_S: Final = 1
 _CHECK: Final = "ports"
 
 
-def port_findings(configuration: Configuration, *, is_running: bool) -> Iterator[Finding]:
+def examine_ports(configuration: Configuration, *, is_running: bool) -> Iterator[Finding]:
     """Yield one finding for each endpoint.
 
     Args:
-        is_running: True if a process holds the lock of the log's directory. That is a daemon, whose
-            addresses are then in use.
+        is_running: True if a process, probably the daemon, holds the lock of the log's directory.
+            Its addresses are then in use.
     """
     http, admin = configuration.decision_http, configuration.admin_http
     stream = configuration.decision_stream
@@ -46,12 +46,12 @@ def port_findings(configuration: Configuration, *, is_running: bool) -> Iterator
     if stream is not None and stream.path is None:
         addresses.append(("authorizerd.decision.stream", stream.host, stream.port))
     for key, host, port in addresses:
-        yield _of_address(key, host, port, is_running=is_running)
+        yield _examine_address(key, host, port, is_running=is_running)
     if stream is not None and stream.path is not None:
-        yield _of_path("authorizerd.decision.stream", Path(stream.path), is_running=is_running)
+        yield _examine_path("authorizerd.decision.stream", Path(stream.path), is_running=is_running)
 
 
-def _of_address(key: str, host: str | None, port: int, *, is_running: bool) -> Finding:
+def _examine_address(key: str, host: str | None, port: int, *, is_running: bool) -> Finding:
     try:
         trio.run(_bind_and_close, host, port, key)
     except StartError as fault:
@@ -74,35 +74,35 @@ def _advice(cause: BaseException | None) -> str:
 
 def _in_use(text: str, *, is_running: bool) -> Finding:
     if is_running:
-        return ok(_CHECK, f"{text}: by a running daemon, as it seems, which holds the log's lock")
+        return ok(_CHECK, f"{text}, probably by the running daemon, since the log is locked")
     advice = (
-        "end what listens there (ss -ltnp), or choose another address; "
-        "a socket unit of systemd's for this daemon is right"
+        "find the process (ss -ltnp) and end it, or choose another address; "
+        "ignore this if it is systemd, with the socket unit of this daemon"
     )
-    return error(_CHECK, f"{text}: by another program: no daemon runs on this log", advice)
+    return error(_CHECK, f"{text} by another program: no daemon runs on this log", advice)
 
 
-def _of_path(key: str, path: Path, *, is_running: bool) -> Finding:
+def _examine_path(key: str, path: Path, *, is_running: bool) -> Finding:
     try:
         mode = path.lstat().st_mode
     except FileNotFoundError:
         if os.access(path.parent, os.W_OK | os.X_OK, effective_ids=True):
             return ok(_CHECK, f"{key}: unix:{path} is free")
         advice = f"let the daemon's user write to {path.parent}"
-        return error(_CHECK, f"{key}: unix:{path} cannot be made", advice)
+        return error(_CHECK, f"{key}: unix:{path} cannot be created", advice)
     except OSError as fault:
         return error(_CHECK, f"{key}: unix:{path}: {fault.strerror}", "correct the path")
     if not stat.S_ISSOCK(mode):
-        return error(_CHECK, f"{key}: unix:{path}: exists, and is not a socket", "move it away")
+        return error(_CHECK, f"{key}: unix:{path}: exists, but is not a socket", "move it away")
     with socket.socket(socket.AF_UNIX) as probe:
         probe.settimeout(CONNECT_TIMEOUT_S)
         try:
             probe.connect(str(path))
         except ConnectionRefusedError:
             return ok(
-                _CHECK, f"{key}: unix:{path}: left by a process that is gone; a start removes it"
+                _CHECK, f"{key}: unix:{path}: left by an ended process; the daemon will remove it"
             )
         except OSError as fault:
             text = f"{key}: unix:{path}: {fault.strerror or fault}"
-            return warning(_CHECK, text, "look who listens there (ss -lxp)")
+            return warning(_CHECK, text, "find out which process listens there (ss -lxp)")
     return _in_use(f"{key}: unix:{path}: Address already in use", is_running=is_running)

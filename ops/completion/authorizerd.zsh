@@ -13,7 +13,7 @@ _shtab_authorizerd_commands() {
   local _commands=(
     acls:'list, add and remove ACLs, with the flags of kafka-acls'
     check-log:'validate a metadata log, and repair it'
-    doctor:'find problems for a daemon on this machine'
+    doctor:'find problems of an installation on this machine'
     explain:'show a decision and its reason, from a log or checkpoint'
     format:'create an empty log directory'
     replay:'evaluate recorded traffic against other ACLs, on Spark'
@@ -49,23 +49,23 @@ _shtab_authorizerd_acls_options=(
   "*--bootstrap-server[Brokers to connect to\: host\:port,host\:port.]:bootstrap-server:"
   "*--bootstrap-controller[Controllers to connect to instead.]:bootstrap-controller:"
   "*--command-config[A properties file for the connection\: security.protocol, sasl.mechanism, sasl.jaas.config, request.timeout.ms, default.api.timeout.ms.]:command-config:_files"
-  "*--log-dir[With --list\: read, instead of asking a server, a directory that holds __cluster_metadata-0, or one .checkpoint file.]:log-dir:_files"
-  "*--topic[A topic\; \'\*\' is the ACLs for all topics.]:topic:"
-  "*--group[A consumer group\; \'\*\' is the ACLs for all groups.]:group:"
+  "*--log-dir[With --list\: read a directory with __cluster_metadata-0, or a .checkpoint file, instead of asking a server.]:log-dir:_files"
+  "*--topic[A topic\; \'\*\' names the ACLs for all topics.]:topic:"
+  "*--group[A consumer group\; \'\*\' names the ACLs for all groups.]:group:"
   "--cluster[The cluster.]"
-  "*--transactional-id[A transactional id\; \'\*\' is the ACLs for all.]:transactional-id:"
-  "*--delegation-token[A delegation token\; \'\*\' is the ACLs for all.]:delegation-token:"
+  "*--transactional-id[A transactional id\; \'\*\' names the ACLs for all transactional ids.]:transactional-id:"
+  "*--delegation-token[A delegation token\; \'\*\' names the ACLs for all delegation tokens.]:delegation-token:"
   "*--user-principal[A user as the resource of CreateTokens and DescribeTokens.]:user-principal:"
-  "*--resource-pattern-type[How names are meant\: LITERAL (the default) or PREFIXED\; to list and remove also ANY (this name in either type) and MATCH (every pattern that such a resource meets\; with --remove, take care).]:resource-pattern-type:"
+  "*--resource-pattern-type[The pattern type of the names\: LITERAL (the default) or PREFIXED. With --list and --remove also ANY (this name, with either type) or MATCH (every pattern that matches such a resource\; use --remove with care).]:resource-pattern-type:"
   "*--operation[All (the default), Read, Write, Create, Delete, Alter, Describe, ClusterAction, DescribeConfigs, AlterConfigs, IdempotentWrite, CreateTokens, DescribeTokens or TwoPhaseCommit.]:operation:"
-  "*--allow-principal[A principal to allow, as Type\:name\; User\:\'\*\' is everyone.]:allow-principal:"
+  "*--allow-principal[A principal to allow, as Type\:name\; User\:\'\*\' means all users.]:allow-principal:"
   "*--deny-principal[A principal to deny\; a denial overrides any permission.]:deny-principal:"
-  "*--allow-host[A host of the allowed principals (default\: any host).]:allow-host:"
-  "*--deny-host[A host of the denied principals (default\: any host).]:deny-host:"
+  "*--allow-host[A host to allow the principals from (default\: any).]:allow-host:"
+  "*--deny-host[A host to deny the principals from (default\: any).]:deny-host:"
   "*--principal[With --list\: only the ACLs of this principal.]:principal:"
-  "--producer[The ACLs of a producer\: Write, Describe and Create on the topics, Write and Describe on the transactional ids.]"
-  "--consumer[The ACLs of a consumer\: Read and Describe on the topics, Read on the groups.]"
-  "--idempotent[With --producer\: IdempotentWrite on the cluster too.]"
+  "--producer[Add or remove the ACLs that a producer needs\: Write, Describe and Create on the topics, Write and Describe on the transactional ids.]"
+  "--consumer[Add or remove the ACLs that a consumer needs\: Read and Describe on the topics, Read on the groups.]"
+  "--idempotent[With --producer\: also IdempotentWrite on the cluster.]"
   "--force[Do not ask for confirmation.]"
   "--help[Print this help.]"
   "--version[Print the version of authorizerd.]"
@@ -76,8 +76,8 @@ _shtab_authorizerd_acls_defaults_added=0
 
 _shtab_authorizerd_check_log_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--repair[keep a copy, then end the log before what cannot be read\; says first what is lost]"
-  ":the log directory, which holds __cluster_metadata-0:_files"
+  "--repair[report what would be lost, keep a copy, and truncate the log before the first unreadable batch]"
+  ":the log directory, which contains __cluster_metadata-0:_files"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -86,7 +86,7 @@ _shtab_authorizerd_check_log_defaults_added=0
 _shtab_authorizerd_doctor_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--config[server.properties]:config:_files"
-  "*--override[a setting that overrides the file\'s\; may be repeated]:override:"
+  "*--override[set a key, whatever the file says\; may be repeated]:override:"
   "--json[print one JSON document]"
 )
 
@@ -95,20 +95,20 @@ _shtab_authorizerd_doctor_defaults_added=0
 
 _shtab_authorizerd_explain_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--log-dir[a directory that holds __cluster_metadata-0, or one .checkpoint file\; without it that of --config]:log_dir:_files"
+  "--log-dir[a directory with __cluster_metadata-0, or a .checkpoint file (default\: the log of --config)]:log_dir:_files"
   "--config[server.properties]:config:_files"
-  "*--override[a setting that overrides the file\'s\; may be repeated]:override:"
+  "*--override[set a key, whatever the file says\; may be repeated]:override:"
   "--principal[Type\:name, for example User\:alice]:principal:"
   "--host[the client\'s IP address (default\: unknown)]:host:"
-  "--operation[a Kafka operation, in any case]:operation:"
-  "*--topic[topic]:topic:"
-  "*--group[group]:group:"
-  "*--transactional-id[transactional_id]:transactional_id:"
-  "*--delegation-token[delegation_token]:delegation_token:"
-  "*--user-principal[user_principal]:user_principal:"
+  "--operation[a Kafka operation, such as Read, in any letter case]:operation:"
+  "*--topic[the resource, a topic]:topic:"
+  "*--group[the resource, a group]:group:"
+  "*--transactional-id[the resource, a transactional id]:transactional_id:"
+  "*--delegation-token[the resource, a delegation token]:delegation_token:"
+  "*--user-principal[the resource, a user principal]:user_principal:"
   "--cluster[the resource kafka-cluster]"
-  "--super-users[overrides super.users of --config\: Type\:name\;Type\:name]:super_users:"
-  "--allow-everyone-if-no-acl-found[as if allow.everyone.if.no.acl.found were true]"
+  "--super-users[Type\:name\;Type\:name, instead of super.users of --config]:super_users:"
+  "--allow-everyone-if-no-acl-found[decide as if allow.everyone.if.no.acl.found were true]"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -117,7 +117,7 @@ _shtab_authorizerd_explain_defaults_added=0
 _shtab_authorizerd_format_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--config[server.properties]:config:_files"
-  "*--override[a setting that overrides the file\'s\; may be repeated]:override:"
+  "*--override[set a key, whatever the file says\; may be repeated]:override:"
   "--cluster-id[the cluster\'s id (default\: a random one)]:cluster_id:"
   "*--add-scram[a user\'s SCRAM credential, in kafka-storage\'s syntax\; may be repeated]:add_scram:"
 )
@@ -268,8 +268,8 @@ _shtab_authorizerd_replay_whatif_defaults_added=0
 _shtab_authorizerd_serve_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--config[server.properties]:config:_files"
-  "*--override[a setting that overrides the file\'s\; may be repeated]:override:"
-  "--ready-file[write the bound addresses here, as JSON, once ready]:ready_file:_files"
+  "*--override[set a key, whatever the file says\; may be repeated]:override:"
+  "--ready-file[file to write the bound addresses to, as JSON, when ready]:ready_file:_files"
 )
 
 # guard to ensure default positional specs are added only once per session

@@ -1,4 +1,4 @@
-"""``authorizerd check-log``: what it prints, its exit codes, and its repair of a log in no use."""
+"""``authorizerd check-log``: its output, exit codes and repairs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 SUMMARY = (
     "segments 3, checkpoints 0, batches 10, records 15\n"
     "first offset 0, last offset 14, last epoch 2, ACLs at the end 3, shutdown not clean\n"
-    "sound\n"
+    "valid\n"
 )
 HOLD_LOCK = """
 import sys
@@ -50,16 +50,14 @@ def spoil_last_segment(log_dir: Path) -> Path:
     return path
 
 
-def test_a_sound_log_is_summed_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Exit code 0; through the command line too."""
+def test_valid_log_is_summarized(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_sound_log(tmp_path)
     assert check(tmp_path) == (0, SUMMARY)
     assert main(["check-log", str(tmp_path)]) == 0
     assert capsys.readouterr().out == SUMMARY
 
 
-def test_a_real_brokers_log_is_sound(real_log_dir: Path) -> None:
-    """Its transactions, topics, checkpoints and other files; what is not Kafka's is named."""
+def test_log_of_a_real_broker_is_valid(real_log_dir: Path) -> None:
     code, text = check(real_log_dir)
     assert code == 0
     assert text.splitlines() == [
@@ -67,12 +65,11 @@ def test_a_real_brokers_log_is_sound(real_log_dir: Path) -> None:
         f"note: {real_log_dir}/kafka-authorizer.log.xz: not known",
         "segments 1, checkpoints 6, batches 238, records 3060",
         "first offset 0, last offset 3059, last epoch 1, ACLs at the end 1751, shutdown not clean",
-        "sound",
+        "valid",
     ]
 
 
-def test_each_fault_is_printed(tmp_path: Path) -> None:
-    """File, byte, offset and reason; the exit code is 2, and nothing is changed."""
+def test_fault_is_printed_with_its_place_and_nothing_is_changed(tmp_path: Path) -> None:
     path = spoil_last_segment(tmp_path)
     before = StoredFiles.of(tmp_path).files
     code, text = check(tmp_path)
@@ -82,12 +79,11 @@ def test_each_fault_is_printed(tmp_path: Path) -> None:
         f"fault: {path}: at byte {start_of(10, 1) + 17}, log offset 13: CRC-32C is "
     )
     assert last == "1 fault"
-    assert "last offset 12, last epoch 2, ACLs at the end not known" in text
+    assert "last offset 12, last epoch 2, ACLs at the end unknown" in text
     assert StoredFiles.of(tmp_path).files == before
 
 
-def test_a_repair_says_what_it_does(tmp_path: Path) -> None:
-    """First faults, steps and what is lost; then where the copy is, and a look at it all."""
+def test_repair_reports_faults_steps_losses_and_the_copy(tmp_path: Path) -> None:
     path = spoil_last_segment(tmp_path)
     before = path.read_bytes()
     code, text = check(tmp_path, "--repair")
@@ -102,11 +98,11 @@ def test_a_repair_says_what_it_does(tmp_path: Path) -> None:
         "they made or removed is not known",
         f"would come back: {added(4).acl}",
         "the log will end at offset 12, with 3 ACLs",
-        f"repaired; {copies} holds the files as they were (move it elsewhere before a Kafka "
-        "node starts here: it would take it for a topic's directory)",
+        f"repaired; {copies} contains the original files (move it elsewhere before a Kafka "
+        "node starts here, or the node takes it for a topic's directory)",
         "segments 3, checkpoints 0, batches 8, records 13",
         "first offset 0, last offset 12, last epoch 2, ACLs at the end 3, shutdown not clean",
-        "sound",
+        "valid",
     ]
     assert (copies / path.name).read_bytes() == before
     assert set(read_acls(tmp_path)) == {acl_id(2), acl_id(3), acl_id(4)}
@@ -114,8 +110,7 @@ def test_a_repair_says_what_it_does(tmp_path: Path) -> None:
     assert check(tmp_path)[0] == 0
 
 
-def test_what_cannot_be_repaired_is_said(tmp_path: Path) -> None:
-    """Exit code 2, and no copy: nothing was touched."""
+def test_log_beyond_repair_is_left_untouched(tmp_path: Path) -> None:
     write_sound_log(tmp_path)
     (tmp_path / METADATA_TOPIC_DIRECTORY / segment_name(0)).unlink()
     code, text = check(tmp_path, "--repair")
@@ -125,16 +120,15 @@ def test_what_cannot_be_repaired_is_said(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("repair-*"))
 
 
-def test_a_log_in_use_is_read_and_never_repaired(tmp_path: Path) -> None:
-    """It is said that it is in use, since its end may just be being written."""
+def test_log_in_use_is_checked_but_not_repaired(tmp_path: Path) -> None:
     write_sound_log(tmp_path)
     command = [sys.executable, "-c", HOLD_LOCK, str(tmp_path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None
         holder.stdout.readline()
         in_use = (
-            f"{tmp_path}: in use by a daemon or a broker: a fault at the end of the log may be a "
-            "write under way; if there is one, check again\n"
+            f"{tmp_path}: in use by a daemon or a broker. The end of the log may look faulty "
+            "while it is being written: if there is a fault, check again\n"
         )
         summary = SUMMARY.replace("shutdown not clean", "in use")
         assert check(tmp_path) == (0, in_use + summary)
@@ -146,10 +140,9 @@ def test_a_log_in_use_is_read_and_never_repaired(tmp_path: Path) -> None:
     assert check(tmp_path) == (0, SUMMARY)
 
 
-def test_names_that_no_text_can_hold_are_printed(
+def test_file_name_that_is_not_utf_8_is_printed(
     tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
-    """A flipped byte may leave a name that is not UTF-8."""
     write_sound_log(tmp_path)
     (tmp_path / METADATA_TOPIC_DIRECTORY / os.fsdecode(b"\xb0.log")).touch()
     command = [sys.executable, "-m", "authorizerd.cli.main", "check-log", str(tmp_path)]
@@ -157,10 +150,9 @@ def test_names_that_no_text_can_hold_are_printed(
     assert b"\\udcb0.log: the name resembles a log file" in capfdbinary.readouterr().out
 
 
-def test_what_could_not_be_looked_at_has_its_own_code(
+def test_missing_log_and_invalid_arguments_exit_with_1(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """1 for no log and for wrong arguments: 2 says that there are faults."""
     assert main(["check-log", str(tmp_path)]) == 1
     assert "no metadata log found" in capsys.readouterr().err
     write_sound_log(tmp_path)

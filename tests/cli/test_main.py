@@ -1,4 +1,4 @@
-"""The commands that need no daemon, and what all commands have in common."""
+"""The commands that need no daemon, and the behaviour that all commands share."""
 
 from __future__ import annotations
 
@@ -44,10 +44,9 @@ def listed(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> set[tu
     return bindings(capsys.readouterr().out)
 
 
-def test_the_acls_of_a_real_log_are_those_that_kafka_acls_lists(
+def test_acls_of_a_real_log_equal_the_list_of_kafka_acls(
     real: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """All 1,751, binding by binding, in kafka-acls' own format; from a checkpoint alone too."""
     expected = bindings((real / "acls-list.txt").read_text())
     assert len(expected) == 1751
     assert listed(capsys, "--log-dir", real) == expected
@@ -55,8 +54,9 @@ def test_the_acls_of_a_real_log_are_those_that_kafka_acls_lists(
     assert listed(capsys, "--log-dir", newest) == expected
 
 
-def test_a_list_can_be_narrowed(real: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """By resource, by how its name is meant, by principal; several flags are joined."""
+def test_list_can_be_narrowed_by_resource_and_pattern_type(
+    real: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     everything = listed(capsys, "--log-dir", real)
     pattern = "ResourcePattern(resourceType=TOPIC, name=fraud-out-228, patternType=LITERAL)"
     exact = {each for each in everything if each[0] == pattern}
@@ -70,18 +70,18 @@ def test_a_list_can_be_narrowed(real: Path, capsys: pytest.CaptureFixture[str]) 
     assert both == exact | {each for each in everything if "resourceType=CLUSTER" in each[0]}
 
 
-def test_a_list_by_principal_says_whose_it_is(
+def test_list_by_principal_has_a_heading_for_each(
     real: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Each principal's ACLs follow its heading; the headings stand in kafka-acls' order."""
     everything = listed(capsys, "--log-dir", real)
     principals = ("User:orders-svc-27", "User:nobody")
     flags = [part for principal in principals for part in ("--principal", principal)]
     assert main(["acls", "--list", "--log-dir", str(real), *flags]) == 0
     printed = capsys.readouterr().out
-    second, first = (f"ACLs for principal `{principal}`\n" for principal in principals)
-    assert printed.startswith(first + second)
-    assert bindings(printed.removeprefix(first + second)) == {
+    first, second = (f"ACLs for principal `{principal}`\n" for principal in principals)
+    assert printed.startswith(first)
+    assert printed.endswith(second)
+    assert bindings(printed.removeprefix(first).removesuffix(second)) == {
         each for each in everything if f"(principal={principals[0]}," in each[1]
     }
 
@@ -90,10 +90,9 @@ def explain(*arguments: str | Path) -> int:
     return main(["explain", *map(str, arguments)])
 
 
-def test_explain_says_what_is_decided_and_why(
+def test_explain_prints_the_decision_the_rule_and_the_offset(
     real: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Exit code 0 where allowed, 3 where denied; the rule, all that speaks, and the offset."""
     asked = ("--log-dir", real, "--principal", "User:orders-svc-27", "--topic", "fraud-out-228")
     assert explain(*asked, "--operation", "create", "--host", "10.0.0.1") == 0
     printed = capsys.readouterr().out
@@ -112,10 +111,9 @@ def test_explain_says_what_is_decided_and_why(
     assert "based on rule SuperUser" in capsys.readouterr().out
 
 
-def test_explain_decides_by_the_settings_that_it_names(
+def test_explain_prints_the_origin_of_the_settings_it_uses(
     real: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A daemon with other settings decides differently: each one's origin is printed."""
     config = tmp_path / "server.properties"
     lines = f"node.id=1\nlog.dirs={real}\nsuper.users=User:root\n"
     config.write_text(f"{lines}allow.everyone.if.no.acl.found=true\n")
@@ -157,10 +155,9 @@ def test_explain_decides_by_the_settings_that_it_names(
         (["--super-users", "alice"], "--super-users: alice is not Type:name"),
     ],
 )
-def test_wrong_arguments_are_named(
+def test_invalid_arguments_of_explain_are_named(
     real: Path, capsys: pytest.CaptureFixture[str], changed: list[str], said: str
 ) -> None:
-    """Exit code 2, before anything is read."""
     with pytest.raises(SystemExit) as error:
         explain(
             *("--log-dir", real, "--principal", "User:a", "--operation", "read", "--topic", "t"),
@@ -183,10 +180,9 @@ def test_wrong_arguments_are_named(
         (["token", "--principal", "User:a", "x"], "authorizerd: unrecognized arguments: x"),
     ],
 )
-def test_wrong_words_are_answered_in_two_lines(
+def test_invalid_words_print_the_error_and_name_the_help(
     words: list[str], error: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The error first, then where the options are listed; the daemon's own command is not told."""
     with pytest.raises(SystemExit) as ended:
         main(words)
     assert ended.value.code == (1 if words[:1] in (["check-log"], ["doctor"]) else 2)
@@ -213,8 +209,7 @@ def leave(*words: str | Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_a_reader_that_leaves_changes_no_exit_code(real: Path, tmp_path: Path) -> None:
-    """As in ``authorizerd doctor | head``: each command has the code that it would have had."""
+def test_reader_that_leaves_does_not_change_the_exit_code(real: Path, tmp_path: Path) -> None:
     config = tmp_path / "server.properties"
     config.write_text("node.id=x\n")
     asked = ("--principal", "User:a", "--operation", "read", "--topic", "t")
@@ -235,10 +230,9 @@ STREAMS_CLOSED = (">&-", "2>&-", "<&- >&- 2>&-")
 
 
 @pytest.mark.parametrize("closed", STREAMS_CLOSED)
-def test_a_standard_stream_that_is_closed_changes_no_exit_code(
+def test_closed_standard_stream_does_not_change_the_exit_code(
     real: Path, tmp_path: Path, closed: str
 ) -> None:
-    """As for a reader that leaves; a service manager may close them."""
     config = tmp_path / "server.properties"
     config.write_text("node.id=x\n")
     asked = ("--principal", "User:a", "--operation", "read", "--topic", "t")
@@ -256,7 +250,7 @@ def test_a_standard_stream_that_is_closed_changes_no_exit_code(
 
 
 def test_no_file_gets_the_descriptor_of_a_closed_stream(tmp_path: Path) -> None:
-    """What is printed would be written into it."""
+    """Otherwise the file would receive the output."""
     code = """
 import sys
 from authorizerd.cli.standard_streams import tolerate_lost_readers
@@ -271,8 +265,7 @@ with open(sys.argv[1], "w") as file:
     assert path.read_text() == ""
 
 
-def test_a_configuration_file_that_is_too_large_is_refused(tmp_path: Path) -> None:
-    """Nothing of an endless one stays in memory; the error names the file and the bound."""
+def test_oversized_configuration_file_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "server.properties"
     path.write_bytes(b"#" * CONFIGURATION_BYTES_MAX)
     assert len(read_configuration_text(path)) == CONFIGURATION_BYTES_MAX
@@ -283,8 +276,7 @@ def test_a_configuration_file_that_is_too_large_is_refused(tmp_path: Path) -> No
             read_configuration_text(each)
 
 
-def test_output_that_cannot_be_written_is_one_clear_line() -> None:
-    """A full disk is a fault, not a reader that has read enough."""
+def test_full_disk_under_standard_output_prints_one_line() -> None:
     for words in (("token", "--principal", "User:a"), ("--help",)):
         with open("/dev/full", "w") as full:
             done = subprocess.run(
@@ -299,10 +291,9 @@ def test_output_that_cannot_be_written_is_one_clear_line() -> None:
 
 
 @pytest.mark.parametrize("command", ["serve", "doctor", "format"])
-def test_what_a_shell_has_cut_off_an_override_is_not_shown(
+def test_words_split_off_an_override_are_not_shown(
     command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It may be a password."""
     jaas = "plain.sasl.jaas.config=PlainLoginModule required user_a=hunter2;"
     with pytest.raises(SystemExit):
         main([command, "--config", "c", "--override", *jaas.split()])
@@ -311,10 +302,9 @@ def test_what_a_shell_has_cut_off_an_override_is_not_shown(
     assert "hunter2" not in said
 
 
-def test_a_fault_is_one_line_on_standard_error(
+def test_unreadable_log_prints_one_line_on_standard_error(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Exit code 1: no directory, no log, no sense."""
     for path, said in (
         (tmp_path / "none", "no metadata log found"),
         (
@@ -331,15 +321,17 @@ def test_a_fault_is_one_line_on_standard_error(
         assert said in printed.err
 
 
-def test_everyone_cannot_be_explained(real: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """``User:*`` is a fault of the question's, not a denial."""
+def test_explain_rejects_the_principal_user_wildcard(
+    real: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     asked = ("--principal", "User:*", "--operation", "read", "--topic", "t")
     assert explain("--log-dir", real, *asked) == 1
     assert "User:*" in capsys.readouterr().err
 
 
-def test_the_version_is_the_distributions(capsys: pytest.CaptureFixture[str]) -> None:
-    """One place says it; what a report of a fault needs beside it follows."""
+def test_version_prints_distribution_python_and_platform(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     with pytest.raises(SystemExit) as error:
         main(["--version"])
     assert error.value.code == 0

@@ -1,4 +1,4 @@
-"""``authorizerd replay`` becomes the pipeline's own command."""
+"""``authorizerd replay`` becomes the process of ``authorizerd.replay``."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from authorizerd.cli.main import main
 
 
 class Replaced(Exception):
-    """This process would be another by now."""
+    """Raised where the process would be replaced."""
 
 
-def test_the_words_are_handed_on_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    """To the same interpreter, in the same process: exit code and signals are that one's."""
+def test_process_becomes_replay_with_the_same_words(monkeypatch: pytest.MonkeyPatch) -> None:
     became: list[tuple[str, list[str]]] = []
 
     def execv(path: str, words: list[str]) -> None:
@@ -30,12 +29,11 @@ def test_the_words_are_handed_on_as_they_are(monkeypatch: pytest.MonkeyPatch) ->
     assert became == [(sys.executable, words)]
 
 
-def test_an_installation_without_the_pipelines_libraries_says_how_to_get_them(
+def test_missing_libraries_are_named_with_the_pip_command(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One line and exit code 1, where an import would fail with a traceback."""
     monkeypatch.setattr(replay_command, "find_spec", lambda _: None)
-    monkeypatch.setattr(os, "execv", lambda *_: pytest.fail("it was begun"))
+    monkeypatch.setattr(os, "execv", lambda *_: pytest.fail("replay was started"))
     assert main(["replay", "ingest"]) == 1
     assert capsys.readouterr().err == (
         "authorizerd: replay: not installed: jinja2, pyarrow, yaml; "

@@ -1,4 +1,4 @@
-"""``format --add-scram``: what kafka-storage takes, and errors that tell no secret."""
+"""``format --add-scram``: it accepts what kafka-storage accepts, and its errors show no secret."""
 
 from __future__ import annotations
 
@@ -62,23 +62,20 @@ ALICE = added("alice", SHA_256, "secret")
         ),
     ],
 )
-def test_an_argument_is_read_as_kafka_storage_reads_it(
+def test_argument_is_read_as_kafka_storage_reads_it(
     argument: str, expected: CredentialAdded
 ) -> None:
-    """In any order, with quotes or without; of a key that is repeated the last value counts."""
     assert read(argument) == [expected]
 
 
 def test_several_arguments_keep_their_order() -> None:
-    """As the records will stand in the log."""
     assert read(
         "SCRAM-SHA-512=[name=bob,password=x]", "SCRAM-SHA-256=[name=alice,password=secret]"
     ) == [added("bob", SHA_512, "x"), ALICE]
     assert read() == []
 
 
-def test_a_salt_is_random_where_none_is_given() -> None:
-    """Two users with one password have nothing in common."""
+def test_salt_is_random_by_default() -> None:
     argument = "SCRAM-SHA-256=[name=alice,password=secret]"
     first, second = (each.credential.salt for each in read_scram_arguments([argument, argument]))
     assert len(first) == len(second) == SALT_BYTES
@@ -126,8 +123,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("argument", "said"), REFUSED)
-def test_a_wrong_argument_is_named_by_its_number(argument: str, said: str) -> None:
-    """And how it is wrong; of two, which."""
+def test_invalid_argument_is_reported_by_its_number(argument: str, said: str) -> None:
     with pytest.raises(StartError) as alone:
         read(argument)
     assert str(alone.value).startswith("--add-scram: ")
@@ -159,18 +155,16 @@ def error_of(argument: str) -> StartError | None:
 
 
 @given(wrong_or_right)
-def test_no_error_tells_any_part_of_an_argument(argument: str) -> None:
-    """Wherever a secret stands, a key's place or the mechanism's too; nor does any cause."""
+def test_error_never_contains_a_part_of_an_argument(argument: str) -> None:
     error = error_of(argument)
     if error is not None:
         assert SECRET not in str(error)
         assert error.__cause__ is None
 
 
-def test_format_writes_the_credentials_behind_the_features(
+def test_format_writes_credentials_after_features_and_keeps_no_password(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """In a batch of their own, before anything else; the password is neither printed nor kept."""
     config = write_config(tmp_path, tmp_path / "log")
     arguments = [
         f"--add-scram=SCRAM-SHA-256=[name=alice,salt={SALT_TEXT},password=secret]",
@@ -193,10 +187,9 @@ def test_format_writes_the_credentials_behind_the_features(
         assert "secret" not in said
 
 
-def test_a_fault_leaves_nothing_behind_and_tells_nothing(
+def test_invalid_argument_creates_no_log(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Exit code 1 and one line, before anything is made."""
     config = write_config(tmp_path, tmp_path / "log")
     argument = "SCRAM-SHA-256=[name=a,password=hunter2"
     assert main(["format", "--config", str(config), "--add-scram", argument]) == 1
@@ -215,10 +208,9 @@ def test_a_fault_leaves_nothing_behind_and_tells_nothing(
         ["hunter2]", "--add-scram=SCRAM-SHA-256=[name=a,password=x]", "--hunter2"],
     ],
 )
-def test_what_a_shell_has_cut_off_an_argument_is_not_shown(
+def test_words_split_off_an_argument_are_not_shown(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str]
 ) -> None:
-    """Exit code 2, and a word on quotes, wherever it stands."""
     config = write_config(tmp_path, tmp_path / "log")
     with pytest.raises(SystemExit) as error:
         main(["format", "--config", str(config), *words])
@@ -229,8 +221,7 @@ def test_what_a_shell_has_cut_off_an_argument_is_not_shown(
     assert not (tmp_path / "log").exists()
 
 
-def test_other_commands_name_what_they_do_not_know(capsys: pytest.CaptureFixture[str]) -> None:
-    """There is no secret in it."""
+def test_unknown_word_of_another_command_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["serve", "--config", "c", "--quick"])
     assert "unrecognized arguments: --quick" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""``authorizerd token``: one is made, shown once, and found by its line."""
+"""``authorizerd token``: it prints the token once, and stores only the hash."""
 
 from __future__ import annotations
 
@@ -14,10 +14,7 @@ def run(*arguments: str) -> int:
     return main(["token", *arguments])
 
 
-def test_without_a_file_token_and_line_are_printed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The line is ready to be put into the file."""
+def test_token_and_its_line_are_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("--principal", "User:a proxy") == 0
     token, line = capsys.readouterr().out.splitlines()
     path = tmp_path / "tokens"
@@ -27,10 +24,9 @@ def test_without_a_file_token_and_line_are_printed(
     assert found.principal == "User:a proxy"
 
 
-def test_a_file_gets_the_line_and_the_terminal_the_token(
+def test_append_adds_the_line_to_the_file_and_prints_only_the_token(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What stood there stays, a last line without an end included; nobody else may write."""
     path = tmp_path / "tokens"
     assert run("--principal", "User:a", "--id", "a", "--append", str(path)) == 0
     path.write_bytes(path.read_bytes().rstrip() + b"\n# the end")
@@ -43,8 +39,7 @@ def test_a_file_gets_the_line_and_the_terminal_the_token(
     assert path.stat().st_mode & 0o002 == 0
 
 
-def test_no_two_tokens_are_alike(capsys: pytest.CaptureFixture[str]) -> None:
-    """Neither the ids nor the secrets."""
+def test_ids_and_secrets_are_random(capsys: pytest.CaptureFixture[str]) -> None:
     for _ in range(2):
         assert run("--principal", "User:a") == 0
     first, _, second, _ = capsys.readouterr().out.splitlines()
@@ -61,10 +56,9 @@ def test_no_two_tokens_are_alike(capsys: pytest.CaptureFixture[str]) -> None:
         (("--principal", "User:a", "--id", "a.b"), "expected an id of 1 to 64 letters"),
     ],
 )
-def test_what_the_file_could_not_hold_is_refused(
+def test_invalid_id_or_principal_is_rejected_in_one_line(
     arguments: tuple[str, ...], reason: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """In one line, and no token is shown."""
     assert run(*arguments) == 1
     captured = capsys.readouterr()
     assert reason in captured.err
@@ -72,10 +66,9 @@ def test_what_the_file_could_not_hold_is_refused(
     assert captured.out == ""
 
 
-def test_a_file_that_would_not_be_good_is_left_alone(
+def test_append_never_makes_a_file_invalid(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """An id that stands there, a file of something else, a folder that is not there."""
     path = tmp_path / "tokens"
     assert run("--principal", "User:a", "--id", "a", "--append", str(path)) == 0
     before = path.read_bytes()
@@ -95,10 +88,9 @@ def test_a_file_that_would_not_be_good_is_left_alone(
     ]
 
 
-def test_a_file_that_everybody_may_write_to_gets_no_token(
+def test_append_refuses_a_file_that_every_user_may_write(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The daemon would not take it."""
     path = tmp_path / "tokens"
     path.touch()
     path.chmod(0o666)

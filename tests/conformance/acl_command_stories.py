@@ -36,6 +36,7 @@ class Printed:
 
 _PATTERN = re.compile(r"ResourcePattern\(resourceType=.*?, patternType=[A-Z]+\)")
 _ENTRY = re.compile(r" ?(\t\(principal=.*\)\n)")
+_PRINCIPAL = re.compile(r"^(?=ACLs for principal )", re.MULTILINE)
 _OPERATIONS = re.compile(r"(.* only supports operations )\[(.*)\]")
 _LOGGED = ("[", "authorizerd: ")
 _FRAME = re.compile(r"\t(at |\.\.\. )")
@@ -44,15 +45,16 @@ _FRAME = re.compile(r"\t(at |\.\.\. )")
 def comparable(printed: Printed) -> Printed:
     """Return what two tools must agree on.
 
-    Kafka's order comes from hash tables whose keys hash by identity: it differs from run to run.
-    So ACLs are ordered within their block, and blocks that follow one another by their pattern.
-    The frames of a stack trace, logged lines and the help are nobody's output but their own.
+    Kafka's order comes from hash tables. So ACLs are sorted within their block, adjacent blocks by
+    their pattern, and the sections of principals by name. The frames of a stack trace, logged lines
+    and the help are left out, because they differ between the tools.
     """
     lines = [line for line in printed.out.splitlines(keepends=True) if not _FRAME.match(line)]
     said = printed.error.split("\n", 1)[0]
     if said.startswith(_LOGGED):
         said = ""
-    out = "".join(_ordered(lines))
+    before, *sections = _PRINCIPAL.split("".join(lines))
+    out = "".join("".join(_ordered(each.splitlines(True))) for each in (before, *sorted(sections)))
     return Printed(out=out, error=_OPERATIONS.sub(_ordered_operations, said), code=printed.code)
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from authorizerd.metadata.errors import LogDirectoryError, LogLockedError
-from authorizerd.metadata.lock import locked
+from authorizerd.metadata.lock import LOCK_NAME, is_locked, locked
 
 HOLD = """
 import fcntl, sys
@@ -111,3 +111,9 @@ def test_a_file_system_without_locks_is_not_taken_for_another_holder(
     monkeypatch.setattr(fcntl, "lockf", refuse)
     with pytest.raises(LogDirectoryError, match="No locks available"), locked(tmp_path):
         pass
+
+
+def test_lock_file_that_cannot_be_opened_is_not_held(tmp_path: Path) -> None:
+    (tmp_path / LOCK_NAME).mkdir()
+    assert not is_locked(tmp_path)
+    assert not is_locked(tmp_path / "none")

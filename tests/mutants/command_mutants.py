@@ -26,13 +26,13 @@ COMMAND_MUTANTS: Final = (
         file="cli/standard_streams.py",
         text="            except BrokenPipeError:\n                self._is_lost = True\n",
         becomes="",
-        found_by="tests/cli/test_main.py::test_a_reader_that_leaves_changes_no_exit_code",
+        found_by="tests/cli/test_main.py::test_reader_that_leaves_does_not_change_the_exit_code",
     ),
     Mutant(
         name="explain passes over the configuration's super users",
         file="cli/explain.py",
         text='values.get(_SUPER_USERS, ""), origin)',
         becomes='"", origin)',
-        found_by="tests/cli/test_main.py::test_explain_decides_by_the_settings_that_it_names",
+        found_by="tests/cli/test_main.py::test_explain_prints_the_origin_of_the_settings_it_uses",
     ),
 )

@@ -155,7 +155,7 @@ PROCESS_MUTANTS: Final = (
         file="cli/configuration_file.py",
         text="    if len(data) > CONFIGURATION_BYTES_MAX:\n",
         becomes="    if False:\n",
-        found_by="tests/cli/test_main.py::test_a_configuration_file_that_is_too_large_is_refused",
+        found_by="tests/cli/test_main.py::test_oversized_configuration_file_is_rejected",
     ),
     Mutant(
         name="a reload waits for one that hangs",

@@ -1,4 +1,4 @@
-"""ACLs read and changed at a server, over the wire."""
+"""Requests of ``authorizerd acls`` to a Kafka server."""
 
 from __future__ import annotations
 
@@ -9,14 +9,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from authorizerd.acl.model import (
-    Acl,
-    AclFilter,
-    Operation,
-    PatternType,
-    PermissionType,
-    ResourceType,
-)
+from authorizerd.acl.model import Acl, AclFilter, PatternType, ResourceType
 from authorizerd.acl.steps import finish
 from authorizerd.cli.acls.admin import KafkaAclAdmin
 from authorizerd.cli.acls.errors import CommandError
@@ -35,22 +28,12 @@ from tests.daemon.kafka_cluster import (
     answer,
     described,
 )
+from tests.support.acls import acl
 
 [ADDRESS] = addresses(1)
 ERROR = "org.apache.kafka.common.errors."
 
-ACLS = [
-    Acl(
-        ResourceType.TOPIC,
-        "t",
-        PatternType.PREFIXED,
-        f"User:{name}",
-        "*",
-        Operation.READ,
-        PermissionType.DENY,
-    )
-    for name in ("a", "b")
-]
+ACLS = [acl(f"User:{name}", pattern="PREFIXED", deny=True) for name in ("a", "b")]
 FILTERS = [AclFilter(), AclFilter(resource_name="é", pattern_type=PatternType.MATCH)]
 
 
@@ -88,16 +71,17 @@ def match(acl: Acl, error_code: int = 0, text: str | None = None) -> SimpleNames
     return result(error_code, text, **fields)
 
 
-async def test_acls_are_asked_for_and_read(node: KafkaNode, admin: KafkaAclAdmin) -> None:
-    """With every field of the filter, and every field of the ACLs."""
+async def test_describe_sends_the_filter_and_reads_every_field(
+    node: KafkaNode, admin: KafkaAclAdmin
+) -> None:
     entries = [
         SimpleNamespace(
-            principal=acl.principal,
-            host=acl.host,
-            operation=acl.operation,
-            permission_type=acl.permission_type,
+            principal=each.principal,
+            host=each.host,
+            operation=each.operation,
+            permission_type=each.permission_type,
         )
-        for acl in ACLS
+        for each in ACLS
     ]
     node.answers = [
         described(
@@ -115,7 +99,6 @@ async def test_acls_are_asked_for_and_read(node: KafkaNode, admin: KafkaAclAdmin
 
 
 async def test_acls_are_created_in_one_request(node: KafkaNode, admin: KafkaAclAdmin) -> None:
-    """In their order."""
     node.answers = [created(result(), result())]
     await admin.create(ACLS)
     request = node.asked[-1]
@@ -123,7 +106,6 @@ async def test_acls_are_created_in_one_request(node: KafkaNode, admin: KafkaAclA
 
 
 async def test_acls_are_deleted_in_one_request(node: KafkaNode, admin: KafkaAclAdmin) -> None:
-    """A filter each."""
     node.answers = [deleted(result(matching_acls=[match(ACLS[0])]), result(matching_acls=[]))]
     await admin.delete(FILTERS)
     request = node.asked[-1]
@@ -145,10 +127,9 @@ async def test_acls_are_deleted_in_one_request(node: KafkaNode, admin: KafkaAclA
         ),
     ],
 )
-async def test_the_first_error_is_raised(
+async def test_first_error_is_raised(
     node: KafkaNode, admin: KafkaAclAdmin, given: SimpleNamespace, said: str
 ) -> None:
-    """Whether a filter failed or what it matched; an empty text is a text."""
     node.answers = [given]
     changed = admin.create(ACLS) if hasattr(given, "results") else admin.delete(FILTERS)
     with pytest.raises(CommandError) as error:
@@ -171,10 +152,9 @@ async def test_the_first_error_is_raised(
         ),
     ],
 )
-async def test_errors_are_told_as_javas_exceptions(
+async def test_errors_are_printed_as_exceptions_of_java(
     node: KafkaNode, admin: KafkaAclAdmin, code: int, text: str | None, said: str
 ) -> None:
-    """A code that Kafka's client does not know is to it an unknown error."""
     node.answers = [answer(error_code=code, error_message=text, resources=())]
     with pytest.raises(CommandError) as error:
         await admin.describe(AclFilter())
@@ -195,14 +175,13 @@ async def test_errors_are_told_as_javas_exceptions(
         ([HANG_UP] * 99, ["check that the server runs", "--bootstrap-server"]),
     ],
 )
-async def test_advice_follows_what_waiting_would_not_cure(
+async def test_missing_login_and_dead_server_fail_at_once_with_advice(
     node: KafkaNode,
     admin: KafkaAclAdmin,
     autojump_clock: MockClock,
     answers: object,
     advice: list[str],
 ) -> None:
-    """A missing log-in and a server that serves nobody are told apart from a slow one."""
     node.answers += answers  # type: ignore[arg-type]
     with pytest.raises(CommandError) as error:
         await admin.describe(AclFilter())

@@ -1,4 +1,4 @@
-"""The flags of ``authorizerd acls``: how words become flags, beside what the stories show."""
+"""The flags of ``authorizerd acls`` that the recorded stories do not cover."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ WORDS = st.sampled_from(
 
 @given(st.lists(WORDS | st.text(), max_size=6))
 def test_any_words_are_flags_or_a_usage_error(words: list[str]) -> None:
-    """Nothing else rises, and every value is one of the words or behind an equals sign."""
     try:
         found = parse_arguments(words)
         check_arguments(found)
@@ -53,7 +52,6 @@ def test_any_words_are_flags_or_a_usage_error(words: list[str]) -> None:
 def test_values_are_found_as_jopt_simple_finds_them(
     words: list[str], flag: str, values: list[str] | None
 ) -> None:
-    """A required value is whatever follows; an optional one is nothing that looks like a flag."""
     if values is None:
         with pytest.raises(UsageError):
             parse_arguments(words)
@@ -63,22 +61,19 @@ def test_values_are_found_as_jopt_simple_finds_them(
     assert list(found.values(flag)) == values
 
 
-def test_a_flag_that_was_not_given_has_no_values() -> None:
-    """And is not there."""
+def test_absent_flag_has_no_values() -> None:
     found = parse_arguments([])
     assert not found.has("topic")
     assert list(found.values("topic")) == []
     assert found.value("topic") is None
 
 
-def test_one_value_is_not_several() -> None:
-    """Where only one makes sense."""
+def test_repeated_flag_is_rejected_where_one_value_is_expected() -> None:
     with pytest.raises(CommandError, match="Found multiple arguments for option log-dir"):
         parse_arguments(["--log-dir", "a", "--log-dir", "b"]).value("log-dir")
 
 
-def test_bytes_that_are_no_utf_8_are_refused() -> None:
-    """Python hands them over as lone surrogates, which Kafka's strings cannot hold."""
+def test_value_that_is_not_utf_8_is_rejected() -> None:
     with pytest.raises(UsageError, match="The value of option topic is not valid UTF-8"):
         parse_arguments(["--topic", "a\udcff"])
 
@@ -93,16 +88,14 @@ def test_bytes_that_are_no_utf_8_are_refused() -> None:
         ("command-config", ["client.properties"]),
     ],
 )
-def test_a_log_is_read_without_a_server(flag: str, value: list[str]) -> None:
-    """What needs a server does not go with ``--log-dir``."""
+def test_log_dir_conflicts_with_flags_of_a_server(flag: str, value: list[str]) -> None:
     words = ["--list", "--log-dir", "d", f"--{flag}", *value]
     with pytest.raises(UsageError) as error:
         check_arguments(parse_arguments(words))
     assert str(error.value) == f'Option "[log-dir]" can\'t be used with option "[{flag}]"'
 
 
-def test_a_log_can_be_listed_by_resource_and_principal() -> None:
-    """As a server can."""
+def test_log_dir_combines_with_filters() -> None:
     check_arguments(
         parse_arguments(["--list", "--log-dir", "d", "--topic", "t", "--principal", "User:a"])
     )

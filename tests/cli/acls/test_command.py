@@ -1,4 +1,4 @@
-"""``authorizerd acls`` against what kafka-acls printed, and what only it can do."""
+"""``authorizerd acls`` compared with recorded output of kafka-acls, and its own features."""
 
 from __future__ import annotations
 
@@ -13,48 +13,26 @@ import pytest
 
 from authorizerd.acl.errors import InvalidAclError
 from authorizerd.acl.filters import accepts
-from authorizerd.acl.model import (
-    Acl,
-    AclFilter,
-    Operation,
-    PatternType,
-    PermissionType,
-    ResourceType,
-)
+from authorizerd.acl.model import Acl, AclFilter
 from authorizerd.acl.validation import validate_filter, validate_new_acl, validate_resource
 from authorizerd.cli.acls.command import run_acl_command
-from authorizerd.cli.acls.errors import failed_request, refused_configuration
+from authorizerd.cli.acls.errors import configuration_error, request_error
 from authorizerd.cli.acls.runner import AclReader, Terminal
 from authorizerd.kafka_client.client import ClientSettings
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from tests.conformance.acl_command_cases import STORIES
 from tests.conformance.acl_command_stories import Printed, comparable, recorded
+from tests.support.acls import acl
 
 RECORDED = Path(__file__).parents[2] / "data" / "kafka-acls"
 CONNECTION = ("--bootstrap-server", "localhost:9092", "--command-config")
 
-ALICE = Acl(
-    ResourceType.TOPIC,
-    "orders",
-    PatternType.LITERAL,
-    "User:alice",
-    "*",
-    Operation.READ,
-    PermissionType.ALLOW,
-)
-BOB = Acl(
-    ResourceType.TOPIC,
-    "orders",
-    PatternType.LITERAL,
-    "User:bob",
-    "*",
-    Operation.READ,
-    PermissionType.ALLOW,
-)
+ALICE = acl("User:alice", "READ", topic="orders")
+BOB = acl("User:bob", "READ", topic="orders")
 
 
 class FakeServer:
-    """A server in memory, which checks what Kafka checks, and notes what it was asked to do."""
+    """A server in memory that validates as Kafka does, and records the changes requested."""
 
     def __init__(self, *acls: Acl) -> None:
         self.acls = set(acls)
@@ -69,7 +47,7 @@ class FakeServer:
         self.opened.append(settings)
         if settings.bootstrap[0].host.endswith(".invalid"):
             warn("nobody knows it")
-            raise refused_configuration("No resolvable bootstrap urls given in bootstrap.servers")
+            raise configuration_error("No resolvable bootstrap urls given in bootstrap.servers")
         yield self
 
     async def describe(self, filter: AclFilter) -> list[Acl]:
@@ -79,19 +57,19 @@ class FakeServer:
     async def create(self, acls: Sequence[Acl]) -> None:
         self.changes.append(f"create {len(acls)}")
         if self.error is not None:
-            raise failed_request(self.error)
+            raise request_error(self.error)
         try:
             for acl in acls:
                 validate_resource(acl)
                 validate_new_acl(acl)
                 self.acls.add(acl)
         except InvalidAclError as error:
-            raise failed_request(ApiError(ErrorCode.INVALID_REQUEST, str(error))) from error
+            raise request_error(ApiError(ErrorCode.INVALID_REQUEST, str(error))) from error
 
     async def delete(self, filters: Sequence[AclFilter]) -> None:
         self.changes.append(f"delete {len(filters)}")
         if self.error is not None:
-            raise failed_request(self.error)
+            raise request_error(self.error)
         self.acls -= {acl for acl in self.acls for each in filters if accepts(each, acl)}
 
 
@@ -117,8 +95,7 @@ def given(server: FakeServer, arguments: str, answers: str = "") -> Printed:
 
 
 @pytest.mark.parametrize("name", STORIES)
-def test_a_story_reads_as_with_kafka_acls(name: str, tmp_path: Path) -> None:
-    """Exit codes, output, and the line above the help, command by command."""
+def test_story_prints_what_kafka_acls_printed(name: str, tmp_path: Path) -> None:
     config = tmp_path / "client.properties"
     config.write_text("security.protocol=PLAINTEXT\n")
     cases = STORIES[name]
@@ -132,8 +109,7 @@ def test_a_story_reads_as_with_kafka_acls(name: str, tmp_path: Path) -> None:
     assert not server.acls
 
 
-def test_a_recording_tells_of_every_story() -> None:
-    """With the commands that made it, so that neither can change without the other."""
+def test_recordings_match_the_stories() -> None:
     assert {path.stem for path in RECORDED.glob("*.txt")} == set(STORIES)
     for name, cases in STORIES.items():
         lines = (RECORDED / f"{name}.txt").read_text(encoding="utf-8").splitlines()
@@ -141,37 +117,36 @@ def test_a_recording_tells_of_every_story() -> None:
         assert commands == [case.arguments for case in cases]
 
 
+QUESTIONS = "Are you sure `a`? (y/n)\nAre you sure `b`? (y/n)\n"
+
+
 @pytest.mark.parametrize(
-    "changed",
+    ("out", "error", "code"),
     [
-        Printed(out="ACLs for principal `User:b`\nACLs for principal `User:a`\n", error="", code=0),
-        Printed(out="ACLs for principal `User:a`\nACLs for principal `User:b`", error="", code=0),
-        Printed(out="ACLs for principal `User:a`\nACLs for principal `User:b`\n", error="", code=1),
-        Printed(
-            out="ACLs for principal `User:a`\nACLs for principal `User:b`\n", error="no", code=0
-        ),
+        ("Are you sure `b`? (y/n)\nAre you sure `a`? (y/n)\n", "", 0),
+        (QUESTIONS.removesuffix("\n"), "", 0),
+        (QUESTIONS, "no", 0),
+        (QUESTIONS, "", 1),
     ],
 )
-def test_what_has_an_order_is_compared_in_it(changed: Printed) -> None:
-    """Only ACLs in a block, and blocks of patterns beside each other, may change places."""
-    out = "ACLs for principal `User:a`\nACLs for principal `User:b`\n"
-    assert comparable(changed) != comparable(Printed(out=out, error="", code=0))
+def test_comparison_notices_a_difference(out: str, error: str, code: int) -> None:
+    changed = Printed(out=out, error=error, code=code)
+    assert comparable(changed) != comparable(Printed(out=QUESTIONS, error="", code=0))
 
 
-def test_blocks_are_not_mixed_up_when_they_are_compared() -> None:
-    """An ACL that stands under another pattern is a difference."""
+def test_comparison_ignores_only_the_order_of_hash_tables() -> None:
     one, two = (f"Current ACLs for resource `ResourcePattern(resourceType=TOPIC, name={name}, "
                 "patternType=LITERAL)`:\n" for name in "ab")  # fmt: skip
     first, second = "\t(principal=User:a)\n", "\t(principal=User:b)\n"
-    original = Printed(out=one + first + second + "\n" + two + "\n", error="", code=0)
-    same = Printed(out=two + "\n" + one + second + first + "\n", error="", code=0)
-    moved = Printed(out=one + first + "\n" + two + second + "\n", error="", code=0)
+    alice, bob = (f"ACLs for principal `User:{name}`\n" for name in ("alice", "bob"))
+    original = Printed(out=alice + one + first + second + "\n" + two + "\n" + bob, error="", code=0)
+    same = Printed(out=bob + alice + two + "\n" + one + second + first + "\n", error="", code=0)
+    moved = Printed(out=alice + one + first + "\n" + two + second + "\n" + bob, error="", code=0)
     assert comparable(original) == comparable(same)
     assert comparable(original) != comparable(moved)
 
 
-def test_an_error_of_the_server_ends_the_command() -> None:
-    """What was announced stands; nothing more is asked of the server."""
+def test_error_of_the_server_ends_the_command() -> None:
     server = FakeServer()
     server.error = ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "No.")
     printed = given(server, "--add --topic a --topic b --allow-principal User:alice")
@@ -192,8 +167,7 @@ def test_an_error_of_the_server_ends_the_command() -> None:
     assert server.changes == ["create 1"]
 
 
-def test_each_group_is_one_request() -> None:
-    """Of ACLs that are there already none is made; of entries, each is a filter."""
+def test_each_group_is_one_request_for_what_is_missing() -> None:
     server = FakeServer(ALICE)
     given(server, "--add --topic orders --allow-principal User:alice --operation Read")
     assert server.changes == []
@@ -206,8 +180,7 @@ def test_each_group_is_one_request() -> None:
     assert server.changes == ["delete 2", "delete 2", "delete 1"]
 
 
-def test_a_question_without_an_answer_is_an_error() -> None:
-    """Where standard input has ended nothing is removed."""
+def test_end_of_input_at_a_question_is_an_error() -> None:
     server = FakeServer(ALICE, BOB)
     printed = given(server, "--remove --topic orders --topic returns", "y\n")
     assert printed.code == 1
@@ -216,16 +189,14 @@ def test_a_question_without_an_answer_is_an_error() -> None:
     assert server.changes == ["delete 1"]
 
 
-def test_answers_end_with_either_line_end() -> None:
-    """As they come from a terminal or a file."""
+def test_answer_may_end_with_a_carriage_return() -> None:
     for answers, left in (("n\r\n", 1), ("y\r\n", 0)):
         server = FakeServer(ALICE)
         given(server, "--remove --topic orders", answers)
         assert len(server.acls) == left
 
 
-def test_warnings_stand_on_standard_error() -> None:
-    """With whose they are."""
+def test_warning_is_printed_on_standard_error() -> None:
     printed = run(FakeServer(), ["--list", "--bootstrap-server", "x.invalid:9092"])
     assert printed.error == "authorizerd: nobody knows it\n"
 
@@ -244,8 +215,7 @@ def test_warnings_stand_on_standard_error() -> None:
         ),
     ],
 )
-def test_advice_stands_on_standard_error(words: list[str], advice: str) -> None:
-    """Standard output stays kafka-acls'."""
+def test_advice_is_printed_on_standard_error(words: list[str], advice: str) -> None:
     printed = run(FakeServer(), ["--list", *words])
     assert printed.error.startswith(f"authorizerd: {advice}")
     assert printed.out.startswith("Error while executing ACL command: ")
@@ -260,8 +230,7 @@ def test_advice_stands_on_standard_error(words: list[str], advice: str) -> None:
         (["--add", "--bootstrap-server", "h:1"], "You must provide at least one resource: "),
     ],
 )
-def test_wrong_flags_are_answered_in_two_lines(words: list[str], error: str) -> None:
-    """The error is not pushed off the screen by the help."""
+def test_invalid_flags_print_the_error_and_name_the_help(words: list[str], error: str) -> None:
     printed = run(FakeServer(), words)
     assert (printed.out, printed.code) == ("", 1)
     [first, second] = printed.error.splitlines()
@@ -269,8 +238,7 @@ def test_wrong_flags_are_answered_in_two_lines(words: list[str], error: str) -> 
     assert second == "Run 'authorizerd acls --help' for the flags."
 
 
-def test_settings_come_from_the_flags() -> None:
-    """They are read before anything is asked."""
+def test_connection_settings_come_from_the_flags() -> None:
     server = FakeServer()
     words = shlex.split("--list --bootstrap-controller localhost:9093,[::1]:9094")
     assert run(server, words).code == 0
@@ -279,8 +247,7 @@ def test_settings_come_from_the_flags() -> None:
     assert [str(address) for address in settings.bootstrap] == ["localhost:9093", "[::1]:9094"]
 
 
-def test_an_interruption_has_its_exit_code() -> None:
-    """That of a process which SIGINT ended, without a traceback."""
+def test_interruption_exits_with_130() -> None:
 
     class Interrupted(FakeServer):
         async def describe(self, filter: AclFilter) -> list[Acl]:
@@ -289,14 +256,12 @@ def test_an_interruption_has_its_exit_code() -> None:
     assert given(Interrupted(), "--list").code == 130
 
 
-def test_the_version_is_authorizerds() -> None:
-    """Kafka's is not ours to tell."""
+def test_version_is_that_of_authorizerd() -> None:
     printed = run(FakeServer(), ["--version"])
     assert printed == Printed(out=f"{version('authorizerd')}\n", error="", code=0)
 
 
-def test_a_log_is_listed_without_a_server(tmp_path: Path) -> None:
-    """By the same flags, to the same text."""
+def test_log_is_listed_without_a_server(tmp_path: Path) -> None:
     server, log = FakeServer(), FakeServer(ALICE, BOB)
     opened: list[Path] = []
 
@@ -312,8 +277,7 @@ def test_a_log_is_listed_without_a_server(tmp_path: Path) -> None:
     assert not server.opened
 
 
-def test_the_help_tells_of_every_flag_that_kafka_acls_has() -> None:
-    """In words of our own."""
+def test_help_lists_every_flag_of_kafka_acls_and_log_dir() -> None:
     printed = run(FakeServer(), ["--help"])
     flags = {line.split()[0] for line in printed.error.splitlines() if line.startswith("--")}
     assert flags == {

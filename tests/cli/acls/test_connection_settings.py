@@ -1,4 +1,4 @@
-"""How ``authorizerd acls`` connects: Kafka's client properties, and what they cannot ask for."""
+"""The connection settings of ``authorizerd acls``, and the client properties that it rejects."""
 
 from __future__ import annotations
 
@@ -51,8 +51,7 @@ def jaas(path: Path, line: str) -> PlainCredentials | None:
     return settings(path, SASL + line.replace("\\", "\\\\")).credentials
 
 
-def test_without_a_file_kafkas_defaults_hold(tmp_path: Path) -> None:
-    """PLAINTEXT, nobody logs in, and Kafka's time-outs; a flag without its file is none."""
+def test_defaults_are_those_of_kafka(tmp_path: Path) -> None:
     expected = ClientSettings(bootstrap=[Address("h", 1)])
     assert settings(tmp_path) == settings(tmp_path, "") == settings(tmp_path, "acks=1") == expected
     assert (
@@ -64,8 +63,7 @@ def test_without_a_file_kafkas_defaults_hold(tmp_path: Path) -> None:
     assert expected.credentials is None
 
 
-def test_a_file_says_who_and_how(tmp_path: Path) -> None:
-    """Kafka's own file does."""
+def test_command_config_sets_credentials_and_timeouts(tmp_path: Path) -> None:
     assert settings(
         tmp_path,
         SASL + f'{MODULE} required username="alice" password="alice-secret";\n'
@@ -83,8 +81,7 @@ def test_a_file_says_who_and_how(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("protocol", ["PLAINTEXT", "plaintext", " Plaintext "])
-def test_plaintext_has_no_credentials(tmp_path: Path, protocol: str) -> None:
-    """Even where there are some."""
+def test_plaintext_ignores_credentials(tmp_path: Path, protocol: str) -> None:
     line = f'sasl.jaas.config={MODULE} required username="a" password="b";'
     assert settings(tmp_path, f"security.protocol={protocol}\n{line}").credentials is None
 
@@ -105,7 +102,6 @@ def test_plaintext_has_no_credentials(tmp_path: Path, protocol: str) -> None:
 def test_addresses_are_read_as_kafka_reads_them(
     tmp_path: Path, bootstrap: str, addresses: list[tuple[str, int]]
 ) -> None:
-    """Whatever stands before ``://`` says nothing; each address counts once."""
     found = settings(tmp_path, bootstrap=bootstrap).bootstrap
     assert list(found) == [Address(*address) for address in addresses]
 
@@ -125,21 +121,18 @@ def test_addresses_are_read_as_kafka_reads_them(
         (" ", "You must set either bootstrap.servers or bootstrap.controllers"),
     ],
 )
-def test_an_address_that_is_none_is_refused(tmp_path: Path, bootstrap: str, reason: str) -> None:
-    """In Kafka's words, which speak of servers where controllers are meant too."""
+def test_invalid_address_is_rejected(tmp_path: Path, bootstrap: str, reason: str) -> None:
     for kind in ("server", "controller"):
         assert refusal(tmp_path, None, bootstrap, kind) == CLIENT_ERROR.format(reason)
 
 
-def test_an_empty_item_of_a_list_is_refused(tmp_path: Path) -> None:
-    """By its key."""
+def test_empty_item_of_a_list_is_rejected(tmp_path: Path) -> None:
     for bootstrap in (",", "a:1,", "a:1,,b:2"):
         reason = "Configuration 'bootstrap.controllers' values must not be empty."
         assert refusal(tmp_path, None, bootstrap, "controller") == CONFIG_ERROR.format(reason)
 
 
-def test_servers_and_controllers_do_not_go_together(tmp_path: Path) -> None:
-    """A flag wins over its own key only."""
+def test_servers_and_controllers_together_are_rejected(tmp_path: Path) -> None:
     assert list(settings(tmp_path, "bootstrap.servers=b:2").bootstrap) == [Address("h", 1)]
     both = CLIENT_ERROR.format("You cannot set both bootstrap.servers and bootstrap.controllers")
     assert refusal(tmp_path, "bootstrap.servers=b:2", "h:1", "controller") == both
@@ -184,13 +177,13 @@ def test_servers_and_controllers_do_not_go_together(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_cannot_be_is_refused(tmp_path: Path, text: str, reason: str) -> None:
-    """By its key and value, never weakened to what can."""
+def test_unsupported_or_invalid_property_is_rejected(
+    tmp_path: Path, text: str, reason: str
+) -> None:
     assert refusal(tmp_path, text) == CONFIG_ERROR.format(reason)
 
 
-def test_the_whole_takes_no_less_time_than_a_request(tmp_path: Path) -> None:
-    """If both are given; a longer request makes the whole longer."""
+def test_api_timeout_is_at_least_the_request_timeout(tmp_path: Path) -> None:
     reason = (
         "The specified value of default.api.timeout.ms must be no smaller than the value of "
         "request.timeout.ms."
@@ -210,10 +203,9 @@ def test_the_whole_takes_no_less_time_than_a_request(tmp_path: Path) -> None:
         (f'{MODULE} required username="é" password="";', "é", ""),
     ],
 )
-def test_a_jaas_line_says_who_logs_in(
+def test_jaas_line_gives_the_credentials(
     tmp_path: Path, line: str, username: str, password: str
 ) -> None:
-    """In either kind of quotes, or none, with backslashes within them."""
     assert jaas(tmp_path, line) == PlainCredentials(username=username, password=password)
 
 
@@ -234,15 +226,15 @@ def test_a_jaas_line_says_who_logs_in(
         (f'{MODULE} required username="a";', "username and password must be given"),
     ],
 )
-def test_a_jaas_line_that_says_it_not_is_refused(tmp_path: Path, line: str, reason: str) -> None:
-    """Without a word of what may be a password."""
+def test_invalid_jaas_line_is_rejected_without_its_values(
+    tmp_path: Path, line: str, reason: str
+) -> None:
     said = refusal(tmp_path, SASL + line)
     assert f"sasl.jaas.config: {reason}" in said
     assert "TOP" not in said
 
 
-def test_no_jaas_line_is_refused(tmp_path: Path) -> None:
-    """By its key."""
+def test_missing_jaas_line_is_rejected(tmp_path: Path) -> None:
     text = "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n"
     assert "sasl.jaas.config is missing" in refusal(tmp_path, text)
 
@@ -254,13 +246,11 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @given(line=st.text("=;'\"\\ ab", max_size=12))
 def test_any_jaas_line_is_credentials_or_an_error(directory: Path, line: str) -> None:
-    """Nothing else rises."""
     with suppress(CommandError):
         assert jaas(directory, f"{MODULE} required username=a password=b {line}") is not None
 
 
-def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
-    """As Java names it."""
+def test_unreadable_command_config_is_reported_as_java_does(tmp_path: Path) -> None:
 
     def said(path: Path) -> str:
         with pytest.raises(CommandError) as error:

@@ -1,4 +1,4 @@
-"""Who may read and write what the configuration names."""
+"""The doctor's checks of owners and permissions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from authorizerd.cli.doctor.access import access_findings
+from authorizerd.cli.doctor.access import examine_access
 from authorizerd.cli.doctor.finding import Finding, Level
 from authorizerd.config.configuration import Configuration, parse_values
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
@@ -34,25 +34,23 @@ def configured(log_dir: Path, **settings: str) -> Configuration:
 
 def found(config: Path, configuration: Configuration, about: Path) -> Finding:
     (finding,) = [
-        each for each in access_findings(config, configuration) if f"{about}:" in each.text
+        each for each in examine_access(config, configuration) if f"{about}:" in each.text
     ]
     return finding
 
 
 @pytest.mark.parametrize(("user", "level"), [(0, Level.WARNING), (4711, Level.OK)])
-def test_root_is_warned_of(
+def test_running_as_root_is_a_warning(
     tmp_path: Path, config: Path, monkeypatch: pytest.MonkeyPatch, user: int, level: Level
 ) -> None:
-    """Root may do everything, so nothing of what follows says what the daemon's user may."""
     monkeypatch.setattr(os, "geteuid", lambda: user)
-    first = next(iter(access_findings(config, configured(tmp_path))))
+    first = next(iter(examine_access(config, configured(tmp_path))))
     assert first.level is level
 
 
-def test_a_log_directory_is_there_and_its_users_own(
+def test_log_directory_must_exist_and_belong_to_the_user(
     tmp_path: Path, config: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Missing, no directory, closed, open to all, another's: each is told apart."""
     log_dir = tmp_path / "log"
     configuration = configured(log_dir)
     assert "No such file" in found(config, configuration, log_dir).text
@@ -62,7 +60,7 @@ def test_a_log_directory_is_there_and_its_users_own(
     log_dir.mkdir(0o755)
     assert found(config, configuration, log_dir).level is Level.OK
     log_dir.chmod(0o757)
-    assert "everybody may write" in found(config, configuration, log_dir).text
+    assert "every user may write" in found(config, configuration, log_dir).text
     log_dir.chmod(0o755)
     monkeypatch.setattr(os, "geteuid", lambda: 4711)
     assert found(config, configuration, log_dir).level is Level.WARNING
@@ -70,10 +68,9 @@ def test_a_log_directory_is_there_and_its_users_own(
     assert "may not read and write it" in found(config, configuration, log_dir).text
 
 
-def test_a_file_that_root_has_left_in_the_log_is_an_error(
+def test_first_inaccessible_log_file_is_an_error(
     tmp_path: Path, config: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The directory is open, and a start would fail all the same; the first such file is named."""
     partition = tmp_path / METADATA_TOPIC_DIRECTORY
     partition.mkdir()
     (tmp_path / LOCK_NAME).touch()
@@ -81,7 +78,7 @@ def test_a_file_that_root_has_left_in_the_log_is_an_error(
     for each in closed:
         each.touch()
     configuration = configured(tmp_path)
-    assert {each.level for each in access_findings(config, configuration)} <= {
+    assert {each.level for each in examine_access(config, configuration)} <= {
         Level.OK,
         Level.WARNING,  # where the tests run as root
     }
@@ -93,7 +90,7 @@ def test_a_file_that_root_has_left_in_the_log_is_an_error(
         )
 
     monkeypatch.setattr(os, "access", access)
-    errors = [each for each in access_findings(config, configuration) if each.level is Level.ERROR]
+    errors = [each for each in examine_access(config, configuration) if each.level is Level.ERROR]
     (error,) = errors
     assert error.text.startswith(f"{closed[0]}: ")
     assert f"chown -R {tmp_path} " in error.advice
@@ -101,15 +98,14 @@ def test_a_file_that_root_has_left_in_the_log_is_an_error(
     assert found(config, configuration, tmp_path / LOCK_NAME).level is Level.ERROR
 
 
-def test_a_file_with_passwords_is_nobody_elses(tmp_path: Path, config: Path) -> None:
-    """Without passwords anybody may read it."""
+def test_file_with_passwords_must_be_private(tmp_path: Path, config: Path) -> None:
     configuration = parse_values(
         {"node.id": "1", "log.dirs": str(tmp_path)} | SASL, source=str(config)
     )
     assert found(config, configuration, config).level is Level.OK
     config.chmod(0o644)
     assert found(config, configuration, config).level is Level.ERROR
-    without = access_findings(config, configured(tmp_path))
+    without = examine_access(config, configured(tmp_path))
     assert not any(f"{config}:" in each.text for each in without)
 
 
@@ -117,10 +113,7 @@ def test_a_file_with_passwords_is_nobody_elses(tmp_path: Path, config: Path) -> 
     ("mode", "level"),
     [(0o640, Level.OK), (0o644, Level.WARNING), (0o642, Level.ERROR)],
 )
-def test_an_audit_log_is_nobody_elses(
-    tmp_path: Path, config: Path, mode: int, level: Level
-) -> None:
-    """It says who asks for what, and is evidence."""
+def test_audit_log_should_be_private(tmp_path: Path, config: Path, mode: int, level: Level) -> None:
     audit = tmp_path / "audit.log"
     audit.touch()
     audit.chmod(mode)
@@ -128,10 +121,9 @@ def test_an_audit_log_is_nobody_elses(
     assert found(config, configuration, audit).level is level
 
 
-def test_an_audit_log_that_is_not_there_can_be_made(
+def test_missing_audit_log_must_be_creatable_and_is_not_created(
     tmp_path: Path, config: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is not made here."""
     audit = tmp_path / "audit.log"
     configuration = configured(tmp_path, authorizerd_audit_log=str(audit))
     assert found(config, configuration, audit).level is Level.OK
@@ -142,14 +134,12 @@ def test_an_audit_log_that_is_not_there_can_be_made(
     assert "not a file" in found(config, configuration, audit).text
 
 
-def test_a_standard_stream_is_no_file(tmp_path: Path, config: Path) -> None:
-    """Its rights are whose business it is to connect it."""
+def test_audit_to_standard_output_is_not_examined(tmp_path: Path, config: Path) -> None:
     configuration = configured(tmp_path, authorizerd_audit_log="stdout")
-    assert not any("stdout" in each.text for each in access_findings(config, configuration))
+    assert not any("stdout" in each.text for each in examine_access(config, configuration))
 
 
 def test_tokens_and_secrets_are_read_as_the_daemon_reads_them(tmp_path: Path, config: Path) -> None:
-    """What it would refuse is an error; a file without a token shuts everybody out."""
     tokens, secret = tmp_path / "tokens", tmp_path / "secret"
     configuration = parse_values(
         {
@@ -173,10 +163,10 @@ def test_tokens_and_secrets_are_read_as_the_daemon_reads_them(tmp_path: Path, co
     assert found(config, configuration, secret).level is Level.ERROR
 
 
-def test_a_pipe_need_not_be_readable(
+def test_audit_pipe_need_not_be_readable(
     tmp_path: Path, config: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of a file the end is read before it is appended to."""
+    """The daemon reads the end of a file before it appends, but never a pipe."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     asked: list[int] = []

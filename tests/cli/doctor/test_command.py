@@ -1,4 +1,4 @@
-"""``authorizerd doctor``: its lines and exit codes, and that it leaves all as it is."""
+"""``authorizerd doctor``: its lines and exit codes. It changes nothing."""
 
 from __future__ import annotations
 
@@ -39,10 +39,9 @@ def errors(lines: list[str]) -> list[str]:
     return [line for line in lines if line.startswith("error: ")]
 
 
-def test_a_sound_machine_has_no_errors(
+def test_valid_installation_has_no_errors(
     tmp_path: Path, log_dir: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Every check says a line; warnings alone are exit code 0; through the command line too."""
     config = write_config(tmp_path, log_dir)
     code, lines = doctor(config)
     assert (code, errors(lines)) == (0, [])
@@ -51,22 +50,20 @@ def test_a_sound_machine_has_no_errors(
         *("configuration", "access", "exposure", "ports", "limits", "disk", "log", "clock"),
         "versions",
     }
-    assert f"ok: log: sound up to offset {len(ACLS) + 1}, ACLs {len(ACLS)}." in lines
+    assert f"ok: log: valid up to offset {len(ACLS) + 1}, ACLs {len(ACLS)}." in lines
     assert lines[-1].startswith("0 errors, ")
     assert main(["doctor", "--config", str(config)]) == 0
     assert len(capsys.readouterr().out.splitlines()) == len(lines)
 
 
-def test_the_last_line_counts(tmp_path: Path, log_dir: Path) -> None:
-    """One of a kind in the singular."""
+def test_last_line_counts_errors_and_warnings(tmp_path: Path, log_dir: Path) -> None:
     for number, counted in ((1, "1 error, "), (2, "2 errors, ")):
         words = [f"--override=authorizerd.nothing{each}=1" for each in range(number)]
         _, lines = doctor(write_config(tmp_path, log_dir), *words)
         assert lines[-1].startswith(counted)
 
 
-def test_each_fault_of_the_configuration_is_a_line(tmp_path: Path, log_dir: Path) -> None:
-    """The machine is looked at all the same; the exit code is 2."""
+def test_each_configuration_error_is_a_line(tmp_path: Path, log_dir: Path) -> None:
     config = write_config(tmp_path, log_dir, node_id="x", queued_max_requests="0")
     code, lines = doctor(config, "--override", "authorizerd.nothing=1")
     assert code == 2
@@ -76,8 +73,7 @@ def test_each_fault_of_the_configuration_is_a_line(tmp_path: Path, log_dir: Path
     assert not any(": ports: " in line for line in lines)
 
 
-def test_keys_that_are_ignored_are_named(tmp_path: Path, log_dir: Path) -> None:
-    """A typo in one of Kafka's keys would go unseen."""
+def test_ignored_keys_are_named(tmp_path: Path, log_dir: Path) -> None:
     _, lines = doctor(write_config(tmp_path, log_dir, super_user="User:a"))
     (line,) = [
         line for line in lines if "are ignored: super.user (did you mean super.users?)." in line
@@ -85,8 +81,7 @@ def test_keys_that_are_ignored_are_named(tmp_path: Path, log_dir: Path) -> None:
     assert line.startswith("warning: configuration: ")
 
 
-def test_the_same_is_said_as_json(tmp_path: Path, log_dir: Path) -> None:
-    """One document: the worst level, and each finding with its advice."""
+def test_json_has_the_worst_level_and_each_finding(tmp_path: Path, log_dir: Path) -> None:
     (log_dir / "meta.properties").write_bytes(PROPERTIES)
     config = write_config(tmp_path, log_dir, node_id="7")
     code, lines = doctor(config, "--json")
@@ -94,12 +89,11 @@ def test_the_same_is_said_as_json(tmp_path: Path, log_dir: Path) -> None:
     assert (code, document["result"]) == (2, "error")
     (finding,) = [each for each in document["findings"] if each["level"] == "error"]
     assert finding["check"] == "log"
-    assert finding["text"] == f"node.id: 7, but {log_dir} is of node 1"
+    assert finding["text"] == f"node.id: 7, but {log_dir} belongs to node 1"
     assert finding["advice"]
 
 
 def test_nothing_is_changed_on_disk(tmp_path: Path, log_dir: Path) -> None:
-    """Neither a lock file, nor an audit log, nor a probe is left behind."""
     config = write_config(tmp_path, log_dir, authorizerd_audit_log=str(tmp_path / "audit.log"))
     before = StoredFiles.of(tmp_path).files
     assert doctor(config)[0] == 0
@@ -107,7 +101,6 @@ def test_nothing_is_changed_on_disk(tmp_path: Path, log_dir: Path) -> None:
 
 
 def test_no_secret_is_printed(tmp_path: Path, log_dir: Path) -> None:
-    """Neither of a sound configuration nor of one whose secrets are malformed, nor of a file."""
     secret_file = tmp_path / "secret"
     secret_file.write_text("sixteen-or-more-letters")
     secret_file.chmod(0o604)
@@ -131,11 +124,10 @@ def test_no_secret_is_printed(tmp_path: Path, log_dir: Path) -> None:
     text = "\n".join(printed)
     for secret in (PASSWORD, "sixteen-or-more-letters", "proxy.token-that-is-no-line"):
         assert secret not in text
-    assert "everybody may use it" in text
+    assert "every user has access" in text
 
 
-def test_a_daemon_that_runs_is_no_error_and_goes_on(tmp_path: Path, log_dir: Path) -> None:
-    """Its addresses are in use, its log is held, and both stay its own."""
+def test_running_daemon_is_no_error_and_keeps_serving(tmp_path: Path, log_dir: Path) -> None:
     with running(tmp_path, log_dir) as daemon:
         words = [
             *("--override", f"authorizerd.decision.http=http://{daemon.ready['decision_http']}"),
@@ -143,20 +135,19 @@ def test_a_daemon_that_runs_is_no_error_and_goes_on(tmp_path: Path, log_dir: Pat
         ]
         code, lines = doctor(tmp_path / "server.properties", *words)
         assert (code, errors(lines)) == (0, [])
-        in_use = [line for line in lines if "by a running daemon, as it seems" in line]
+        in_use = [line for line in lines if "probably by the running daemon" in line]
         assert [line.split(": ")[2] for line in in_use] == [
             "authorizerd.decision.http",
             "listeners",
         ]
-        assert f"ok: log: {log_dir}/.lock: held: a daemon or a broker runs." in lines
+        assert f"ok: log: {log_dir}/.lock: held: a daemon or a broker is running." in lines
         assert daemon.evaluate({}).status == 400
         assert daemon.stop()[0] == 0
 
 
-def test_what_cannot_be_examined_is_exit_code_1(
+def test_unreadable_configuration_exits_with_1(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A script tells it from errors that were found."""
     assert main(["doctor", "--config", str(tmp_path / "none")]) == 1
     assert "none: No such file or directory" in capsys.readouterr().err
     with pytest.raises(SystemExit) as refused:
@@ -164,8 +155,7 @@ def test_what_cannot_be_examined_is_exit_code_1(
     assert refused.value.code == 1
 
 
-def test_names_that_no_text_can_hold_are_printed(tmp_path: Path, log_dir: Path) -> None:
-    """A path is bytes; what is no UTF-8 in it breaks neither a line nor a document."""
+def test_path_that_is_not_utf_8_is_printed(tmp_path: Path, log_dir: Path) -> None:
     folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff\n"))
     folder.mkdir()
     config = write_config(folder, log_dir, node_id="x")
@@ -176,8 +166,7 @@ def test_names_that_no_text_can_hold_are_printed(tmp_path: Path, log_dir: Path) 
     text.encode()
 
 
-def test_a_name_steers_no_terminal_and_ends_no_line(tmp_path: Path, log_dir: Path) -> None:
-    """What stands in the configuration is shown with escapes, in the advice too."""
+def test_control_characters_in_names_are_escaped(tmp_path: Path, log_dir: Path) -> None:
     audit = f"{tmp_path}/a\\u001b[2J\\nok: log: all is well"
     config = write_config(tmp_path, log_dir, authorizerd_audit_log=audit)
     Path(f"{tmp_path}/a\x1b[2J\nok: log: all is well").touch(0o666)

@@ -1,4 +1,4 @@
-"""The disk under the log."""
+"""The doctor's checks of the disk."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from authorizerd.cli.doctor.disk import (
     FREE_FILES_ENOUGH,
     SYNC_SLOW_MS,
     SYNCS,
-    disk_findings,
-    files_finding,
-    room_finding,
-    sync_finding,
-    sync_times_ms,
+    examine_disk,
+    judge_free_files,
+    judge_free_space,
+    judge_syncs,
+    measure_syncs_ms,
 )
 from authorizerd.cli.doctor.finding import Level
 
@@ -31,22 +31,21 @@ from authorizerd.cli.doctor.finding import Level
         (FREE_BYTES_ENOUGH, Level.OK),
     ],
 )
-def test_room_is_judged_by_what_is_free(tmp_path: Path, free: int, level: Level) -> None:
-    """A full disk ends the daemon."""
-    assert room_finding(tmp_path, free).level is level
+def test_free_space_is_judged(tmp_path: Path, free: int, level: Level) -> None:
+    assert judge_free_space(tmp_path, free).level is level
 
 
-def test_files_and_syncs_have_bounds(tmp_path: Path) -> None:
-    """One slow sync among fast ones is no slow disk."""
-    assert files_finding(tmp_path, FREE_FILES_ENOUGH).level is Level.OK
-    assert files_finding(tmp_path, FREE_FILES_ENOUGH - 1).level is Level.WARNING
+def test_free_inodes_and_the_median_sync_are_judged(tmp_path: Path) -> None:
+    assert judge_free_files(tmp_path, FREE_FILES_ENOUGH).level is Level.OK
+    assert judge_free_files(tmp_path, FREE_FILES_ENOUGH - 1).level is Level.WARNING
     slow = SYNC_SLOW_MS + 1
-    assert sync_finding(tmp_path, [1.0, 1.0, slow]).level is Level.OK
-    assert sync_finding(tmp_path, [1.0, slow, slow]).level is Level.WARNING
+    assert judge_syncs(tmp_path, [1.0, 1.0, slow]).level is Level.OK
+    assert judge_syncs(tmp_path, [1.0, slow, slow]).level is Level.WARNING
 
 
-def test_what_is_synced_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each append is made durable, in the log's own directory, and a failure leaves nothing."""
+def test_sync_probe_is_removed_even_after_a_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     synced = []
 
     def fdatasync(file: int) -> None:
@@ -54,7 +53,7 @@ def test_what_is_synced_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         synced.append(os.fstat(file).st_size)
 
     monkeypatch.setattr(os, "fdatasync", fdatasync)
-    assert len(sync_times_ms(tmp_path)) == SYNCS
+    assert len(measure_syncs_ms(tmp_path)) == SYNCS
     assert synced == sorted(set(synced))
     assert list(tmp_path.iterdir()) == []
 
@@ -62,12 +61,11 @@ def test_what_is_synced_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         raise OSError(5, "Input/output error")
 
     monkeypatch.setattr(os, "fdatasync", fail)
-    last = list(disk_findings(tmp_path))[-1]
+    last = list(examine_disk(tmp_path))[-1]
     assert last.level is Level.ERROR
     assert "Input/output error" in last.text
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_directory_that_is_missing_has_no_disk(tmp_path: Path) -> None:
-    """That is told elsewhere."""
-    assert list(disk_findings(tmp_path / "none")) == []
+def test_missing_directory_is_left_to_another_check(tmp_path: Path) -> None:
+    assert list(examine_disk(tmp_path / "none")) == []

@@ -1,8 +1,8 @@
-"""Who can reach the daemon."""
+"""The doctor's checks of ports that other machines can reach."""
 
 from __future__ import annotations
 
-from authorizerd.cli.doctor.exposure import exposure_findings
+from authorizerd.cli.doctor.exposure import examine_exposure
 from authorizerd.cli.doctor.finding import Level
 from authorizerd.config.configuration import parse_values
 
@@ -12,18 +12,16 @@ JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_a=
 
 def texts(**settings: str) -> list[str]:
     values = {key.replace("__", "."): value for key, value in settings.items()}
-    findings = list(exposure_findings(parse_values(BASE | values, source="f")))
+    findings = list(examine_exposure(parse_values(BASE | values, source="f")))
     return [f"{each.level.value}: {each.text}" for each in findings]
 
 
-def test_loopback_and_unix_sockets_are_this_machines_alone() -> None:
-    """The default, in one line."""
+def test_loopback_and_unix_sockets_are_ok() -> None:
     sockets = {"authorizerd__decision__stream": "unix:/run/a.sock"}
     assert texts(**sockets) == ["ok: no port is reachable from other machines"]
 
 
-def test_what_others_can_overhear_is_said_of_each_port() -> None:
-    """Tokens and passwords are sent as they are, and PLAINTEXT asks for none."""
+def test_each_reachable_port_is_a_warning() -> None:
     found = texts(
         listeners="PLAINTEXT://10.0.0.1:1,SASL_PLAINTEXT://10.0.0.1:2",
         authorizerd__tokens__file="/tokens",

@@ -1,34 +1,30 @@
-"""The log as the doctor sees it."""
+"""The doctor's checks of the log."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from authorizerd.cli.check_log import is_locked
 from authorizerd.cli.doctor.finding import Finding, Level
-from authorizerd.cli.doctor.log import FAULTS_MAX, log_findings
+from authorizerd.cli.doctor.log import FAULTS_MAX, examine_log
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, segment_name
-from authorizerd.metadata.lock import LOCK_NAME
 from tests.metadata.sound_logs import start_of, write_sound_log
 from tests.support.log_files import flipped
 
 
 def found(log_dir: Path, *, node_id: int = 1, is_running: bool = False) -> list[Finding]:
-    return list(log_findings(log_dir, node_id, is_running=is_running))
+    return list(examine_log(log_dir, node_id, is_running=is_running))
 
 
-def test_a_sound_log_of_this_node_is_well(tmp_path: Path) -> None:
-    """The lock, and how much there is."""
+def test_valid_log_of_this_node_is_ok(tmp_path: Path) -> None:
     write_sound_log(tmp_path)
     assert [each.text for each in found(tmp_path)] == [
         f"{tmp_path}/.lock: free",
-        "sound up to offset 14, ACLs 3",
+        "valid up to offset 14, ACLs 3",
     ]
     assert {each.level for each in found(tmp_path)} == {Level.OK}
 
 
-def test_a_fault_is_an_error_with_its_place(tmp_path: Path) -> None:
-    """While a daemon writes it may be no fault."""
+def test_fault_is_an_error_with_its_place_unless_a_daemon_writes(tmp_path: Path) -> None:
     write_sound_log(tmp_path)
     path = tmp_path / METADATA_TOPIC_DIRECTORY / segment_name(10)
     path.write_bytes(flipped(path.read_bytes(), start_of(10, 1) + 70))
@@ -39,8 +35,7 @@ def test_a_fault_is_an_error_with_its_place(tmp_path: Path) -> None:
     assert found(tmp_path, is_running=True)[1].level is Level.WARNING
 
 
-def test_many_faults_are_counted(tmp_path: Path) -> None:
-    """A log of a thousand broken checkpoints is no thousand lines."""
+def test_only_the_first_faults_are_listed(tmp_path: Path) -> None:
     write_sound_log(tmp_path)
     for offset in range(100, 113):
         name = f"{offset:020}-0000000001.checkpoint"
@@ -50,22 +45,13 @@ def test_many_faults_are_counted(tmp_path: Path) -> None:
     assert findings[-1].text == "3 more faults"
 
 
-def test_another_nodes_log_is_an_error(tmp_path: Path) -> None:
-    """A start refuses it."""
+def test_log_of_another_node_is_an_error(tmp_path: Path) -> None:
     write_sound_log(tmp_path)
     (fault,) = [each for each in found(tmp_path, node_id=2) if each.level is Level.ERROR]
-    assert fault.text == f"node.id: 2, but {tmp_path} is of node 1"
+    assert fault.text == f"node.id: 2, but {tmp_path} belongs to node 1"
 
 
-def test_a_directory_without_a_log_is_an_error(tmp_path: Path) -> None:
-    """One that is missing is told elsewhere."""
+def test_directory_without_a_log_is_an_error(tmp_path: Path) -> None:
     (_, fault) = found(tmp_path)
     assert fault.level is Level.ERROR
     assert found(tmp_path / "none") == []
-
-
-def test_a_lock_that_cannot_be_opened_is_not_taken_for_held(tmp_path: Path) -> None:
-    """Or every port in use would be said to be a daemon's."""
-    (tmp_path / LOCK_NAME).mkdir()
-    assert not is_locked(tmp_path)
-    assert not is_locked(tmp_path / "none")

@@ -1,4 +1,4 @@
-"""Whether each address could be bound, and that none is taken."""
+"""The doctor's checks of addresses, none of which it keeps."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from authorizerd.cli.doctor.finding import Finding, Level
-from authorizerd.cli.doctor.ports import port_findings
+from authorizerd.cli.doctor.ports import examine_ports
 from authorizerd.config.configuration import Configuration, parse_values
 
 
@@ -35,38 +35,35 @@ def configured(*, decision: int = 0, stream: str = "") -> Configuration:
 
 
 def of_decision(port: int, *, is_running: bool = False) -> Finding:
-    return next(iter(port_findings(configured(decision=port), is_running=is_running)))
+    return next(iter(examine_ports(configured(decision=port), is_running=is_running)))
 
 
 def of_stream(path: Path, *, is_running: bool = False) -> Finding:
-    return list(port_findings(configured(stream=f"unix:{path}"), is_running=is_running))[-1]
+    return list(examine_ports(configured(stream=f"unix:{path}"), is_running=is_running))[-1]
 
 
-def test_every_endpoint_is_looked_at() -> None:
-    """One line each; a stream where there is one."""
-    findings = list(port_findings(configured(stream="tcp://127.0.0.1:0"), is_running=False))
+def test_every_endpoint_is_examined() -> None:
+    findings = list(examine_ports(configured(stream="tcp://127.0.0.1:0"), is_running=False))
     assert [each.text.rpartition(": ")[0] for each in findings] == [
         "authorizerd.decision.http",
         "authorizerd.admin.http",
         "listeners: PLAINTEXT",
         "authorizerd.decision.stream",
     ]
-    assert len(list(port_findings(configured(), is_running=False))) == 3
+    assert len(list(examine_ports(configured(), is_running=False))) == 3
 
 
-def test_a_port_in_use_is_an_error_unless_a_daemon_runs(listening: socket.socket) -> None:
-    """Whoever holds the log's lock is taken for the one that listens."""
+def test_port_in_use_is_an_error_unless_a_daemon_runs(listening: socket.socket) -> None:
     port = listening.getsockname()[1]
     assert of_decision(port).level is Level.ERROR
     assert "in use" in of_decision(port).text
     assert of_decision(port, is_running=True).level is Level.OK
     listening.settimeout(0)
     with pytest.raises(BlockingIOError):
-        listening.accept()  # nobody came
+        listening.accept()  # the probe did not connect
 
 
-def test_a_free_port_stays_free() -> None:
-    """It is let go at once, and can be bound by whoever shares with nobody."""
+def test_free_port_is_released_at_once() -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -75,17 +72,17 @@ def test_a_free_port_stays_free() -> None:
         server.bind(("127.0.0.1", port))
 
 
-def test_an_address_that_is_another_machines_is_an_error() -> None:
-    """192.0.2.1 is for documents alone."""
+def test_address_of_another_machine_is_an_error() -> None:
     values = {"node.id": "1", "log.dirs": "/log", "listeners": "PLAINTEXT://192.0.2.1:0"}
-    found = list(port_findings(parse_values(values, source="f"), is_running=True))
+    found = list(examine_ports(parse_values(values, source="f"), is_running=True))
     (finding,) = [each for each in found if "192.0.2.1" in each.text]
     assert finding.level is Level.ERROR
     assert finding.advice == "name an address of this machine"
 
 
-def test_a_unix_socket_is_left_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Free, left behind, in use, or something else: in no case is anything removed."""
+def test_unix_socket_is_examined_and_never_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "s"
     assert of_stream(path).level is Level.OK
     with socket.socket(socket.AF_UNIX) as server:
@@ -93,7 +90,7 @@ def test_a_unix_socket_is_left_as_it_is(tmp_path: Path, monkeypatch: pytest.Monk
         server.listen()
         assert of_stream(path).level is Level.ERROR
         assert of_stream(path, is_running=True).level is Level.OK
-    assert "left by a process" in of_stream(path).text
+    assert "left by an ended process" in of_stream(path).text
     assert path.is_socket()
     path.unlink()
     path.write_text("kept")

@@ -1,4 +1,4 @@
-"""The clock, the limits, and what is installed."""
+"""The doctor's checks of the clock, the limits and the installed packages."""
 
 from __future__ import annotations
 
@@ -13,68 +13,53 @@ from authorizerd.cli.doctor.finding import Level
 from authorizerd.cli.doctor.system import (
     CLOCK_START_S,
     CLOCK_STEP_S,
-    clock_finding,
-    is_synchronized,
-    limit_finding,
-    required_names,
-    version_findings,
+    examine_versions,
+    judge_clock,
+    judge_limit,
+    list_requirements,
 )
 
 PROJECT = Path(__file__).parents[3] / "pyproject.toml"
 
 
 @pytest.mark.parametrize(
-    ("wall_s", "step_s", "synchronized", "level"),
+    ("wall_s", "step_s", "level"),
     [
-        (CLOCK_START_S, 0.0, True, Level.OK),
-        (CLOCK_START_S, 0.0, None, Level.OK),
-        (CLOCK_START_S, 0.0, False, Level.WARNING),
-        (CLOCK_START_S, CLOCK_STEP_S * 2, True, Level.WARNING),
-        (CLOCK_START_S, -CLOCK_STEP_S * 2, True, Level.WARNING),
-        (CLOCK_START_S - 1, 0.0, True, Level.ERROR),
-        (0.0, 0.0, None, Level.ERROR),
+        (CLOCK_START_S, 0.0, Level.OK),
+        (CLOCK_START_S, CLOCK_STEP_S * 2, Level.WARNING),
+        (CLOCK_START_S, -CLOCK_STEP_S * 2, Level.WARNING),
+        (CLOCK_START_S - 1, 0.0, Level.ERROR),
+        (0.0, 0.0, Level.ERROR),
     ],
 )
-def test_a_clock_is_set_steady_and_kept_right(
-    wall_s: float, step_s: float, synchronized: bool | None, level: Level
-) -> None:
-    """What is not known is no warning."""
-    assert clock_finding(wall_s, step_s, synchronized).level is level
+def test_clock_must_be_set_and_steady(wall_s: float, step_s: float, level: Level) -> None:
+    assert judge_clock(wall_s, step_s).level is level
 
 
-def test_the_kernel_is_asked_and_nothing_is_set() -> None:
-    """Asked twice, it says the same, or nothing at all."""
-    assert is_synchronized() in (True, False, None)
-    assert is_synchronized() == is_synchronized()
-
-
-def test_only_the_hard_limit_counts() -> None:
-    """The daemon raises the soft one by itself."""
-    assert limit_finding(4096, 4096).level is Level.OK
-    assert limit_finding(4096, resource.RLIM_INFINITY).level is Level.OK
-    too_low = limit_finding(4096, 4095)
+def test_hard_limit_of_open_files_is_judged() -> None:
+    assert judge_limit(4096, 4096).level is Level.OK
+    assert judge_limit(4096, resource.RLIM_INFINITY).level is Level.OK
+    too_low = judge_limit(4096, 4095)
     assert too_low.level is Level.WARNING
     assert "4095" in too_low.text
     assert "4096" in too_low.text
 
 
-def test_the_requirements_are_the_projects() -> None:
-    """What only replay needs is not asked for."""
+def test_requirements_leave_out_extras() -> None:
     project = tomllib.loads(PROJECT.read_text())["project"]
     needed = project["dependencies"]
     extra = [f"{name}; extra == 'replay'" for name in project["optional-dependencies"]["replay"]]
-    assert required_names([*needed, *extra, "a-b.c>=1,<2"]) == [*needed, "a-b.c"]
+    assert list_requirements([*needed, *extra, "a-b.c>=1,<2"]) == [*needed, "a-b.c"]
 
 
-def test_a_requirement_that_is_missing_is_an_error() -> None:
-    """The others are named with their versions all the same."""
+def test_missing_requirement_is_an_error() -> None:
 
     def installed(name: str) -> str:
         if name == "trio":
             raise PackageNotFoundError(name)
         return "1.2"
 
-    missing, all_others = version_findings(installed)
+    missing, all_others = examine_versions(installed)
     assert (missing.level, missing.text) == (Level.ERROR, "trio is not installed")
     assert "msgspec 1.2" in all_others.text
     assert "trio" not in all_others.text

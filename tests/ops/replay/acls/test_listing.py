@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from authorizerd.acl.model import Acl, Operation, ResourceType
-from authorizerd.cli.acls.output import listed, listed_by_principal
+from authorizerd.cli.acls.output import format_acls, format_by_principal
 from authorizerd.replay.acls.listing import ListingError, read_listing
 
 HEADING = (
@@ -37,14 +37,14 @@ listable = st.builds(
 @given(st.lists(listable, max_size=8, unique=True))
 def test_what_authorizerd_lists_reads_back(acls: list[Acl]) -> None:
     """Commas, blanks, brackets, other scripts: every name that stands in one line."""
-    assert set(read_listing(listed(acls))) == set(acls)
+    assert set(read_listing(format_acls(acls))) == set(acls)
 
 
 @given(st.lists(listable, max_size=8, unique=True))
 def test_what_is_listed_by_principal_reads_back(acls: list[Acl]) -> None:
     """The headings of --principal say nothing that the ACLs do not say."""
     principals = [acl.principal for acl in acls]
-    assert set(read_listing(listed_by_principal(acls, principals))) == set(acls)
+    assert set(read_listing(format_by_principal(acls, principals))) == set(acls)
 
 
 def test_the_real_listing_holds_1751_acls(real_log_dir: Path) -> None:
