@@ -130,6 +130,8 @@ def test_wheel_has_one_package_without_tests_and_data(source: Path, wheel: Path)
         ("explain --help", 0, "--allow-everyone-if-no-acl-found"),
         ("check-log --help", 0, "--repair"),
         ("doctor --help", 0, "--json"),
+        ("replay --help", 0, "whatif"),
+        ("replay whatif --help", 0, "--baseline-acls"),
         ("replay report --run here --out there", 1, "-m pip install 'authorizerd[replay]'\n"),
     ],
 )

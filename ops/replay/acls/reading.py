@@ -15,7 +15,6 @@ from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
 from authorizerd.metadata.errors import MetadataLogError
 from authorizerd.replay.acl_set import AclSet, DatedAcl, digest_of
 from authorizerd.replay.acls.as_of import AsOf, parse_as_of
-from authorizerd.replay.acls.document import PARSERS, DocumentError, read_document
 from authorizerd.replay.acls.errors import AclSourceError
 from authorizerd.replay.acls.listing import ListingError, read_listing
 from authorizerd.replay.acls.live import SCHEME, ListingFailedError, list_acls
@@ -28,6 +27,7 @@ from authorizerd.replay.acls.log import (
 )
 
 _CHECKPOINT_SUFFIX = ".checkpoint"
+_DOCUMENT_SUFFIXES = (".json", ".yaml", ".yml")
 
 
 def read_acl_source(
@@ -90,7 +90,7 @@ def _read(source: str, as_of: AsOf | None, command_config: Path | None) -> LogSt
         except (MetadataLogError, ChangeError, OSError) as error:
             raise AclSourceError(source, str(error)) from error
     text = _text(source, path)
-    if path.suffix.lower() in PARSERS:
+    if path.suffix.lower() in _DOCUMENT_SUFFIXES:
         return _of_document(source, text, path.suffix.lower())
     return _of_listing(source, text)
 
@@ -124,6 +124,9 @@ def _of_listing(source: str, text: str) -> LogState:
 
 
 def _of_document(source: str, text: str, suffix: str) -> LogState:
+    # Without PyYAML, `authorizerd replay --help` must still work.
+    from authorizerd.replay.acls.document import PARSERS, DocumentError, read_document
+
     try:
         return _undated(read_document(PARSERS[suffix](text)))
     except DocumentError as error:
