@@ -22,6 +22,7 @@ from kio.schema.sasl_authenticate.v2.response import SaslAuthenticateResponse
 from kio.schema.sasl_handshake.v1.response import SaslHandshakeResponse
 
 from authorizerd.acl.steps import finish
+from authorizerd.config.bounds import RECEIVE_BYTES
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.kafka.api import APIS, ApiKey, decode_response, encode_request
 from authorizerd.protocol.kafka.client_connection import KafkaClientConnection, KafkaResponse
@@ -31,7 +32,6 @@ T = TypeVar("T")
 
 CONNECTION_SETUP_TIMEOUT_MS: Final = 10_000
 RESPONSE_BYTES_MAX: Final = 256 << 20
-_RECEIVE_BYTES: Final = 65536
 _FIRST_VERSIONS: Final = {
     ApiKey.SASL_HANDSHAKE: 1,  # version 0 is followed by bare tokens
     ApiKey.DESCRIBE_CLUSTER: 1,  # version 0 knows no controllers
@@ -241,7 +241,7 @@ class Node:
         try:
             await self._stream.send_all(request)
             while (response := self._connection.next_response()) is None:
-                received = await self._stream.receive_some(_RECEIVE_BYTES)
+                received = await self._stream.receive_some(RECEIVE_BYTES)
                 if not received:
                     raise self._closed()
                 self._connection.receive_data(received)

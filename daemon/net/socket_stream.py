@@ -11,7 +11,8 @@ from typing import Final
 
 import trio
 
-RECEIVE_BYTES: Final = 16 * 1024
+from authorizerd.config.bounds import RECEIVE_BYTES
+
 LINGER_SECONDS: Final = 1.0
 
 

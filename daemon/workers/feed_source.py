@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Final, Protocol, assert_never
+from typing import Protocol, assert_never
 
 import trio
 
@@ -16,6 +16,7 @@ from authorizerd.acl.model import ChangeBatch
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.actors.published import View
 from authorizerd.actors.record_applier import CaughtUp
+from authorizerd.config.bounds import RECEIVE_BYTES
 from authorizerd.protocol.worker_feed import (
     Begin,
     Done,
@@ -32,8 +33,6 @@ from authorizerd.protocol.worker_feed import (
     order_reader,
     to_batch,
 )
-
-RECEIVE_BYTES: Final = 64 * 1024
 
 
 class Follower(Protocol):

@@ -18,6 +18,7 @@ import trio
 from authorizerd.acl.model import ChangeBatch
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.actors.published import Published
+from authorizerd.config.bounds import RECEIVE_BYTES
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.worker_feed import (
     Done,
@@ -35,7 +36,6 @@ CHANGES_WAITING_MAX: Final = 200_000
 LOADING_SECONDS_MAX: Final = 120.0
 REPORT_SECONDS: Final = 1.0
 ENDING_SECONDS_MAX: Final = 1.0
-RECEIVE_BYTES: Final = 64 * 1024
 
 _NONE: Final = -1
 
