@@ -16,6 +16,7 @@ from authorizerd.cli.doctor.finding import Finding, error, ok, warning
 from authorizerd.config.configuration import Configuration
 from authorizerd.daemon.endpoints import connections_wanted
 from authorizerd.daemon.net.fd_limit import OTHER_FILES
+from authorizerd.daemon.utc_time import format_utc
 
 DISTRIBUTION: Final = "authorizerd"
 CLOCK_START_S: Final = datetime(2025, 1, 1, tzinfo=UTC).timestamp()
@@ -37,7 +38,7 @@ def examine_clock() -> Iterator[Finding]:
 
 def judge_clock(wall_s: float, step_s: float) -> Finding:
     """Judge a clock at ``wall_s`` that moved ``step_s`` ahead of the monotonic clock."""
-    shown = f"{datetime.fromtimestamp(wall_s, UTC):%Y-%m-%dT%H:%M:%SZ}"
+    shown = format_utc(wall_s)
     advice = "let chrony or systemd-timesyncd set the clock"
     if wall_s < CLOCK_START_S:
         return error("clock", f"{shown} is in the past: the clock was never set", advice)

@@ -22,6 +22,7 @@ from authorizerd.acl.decision import MatchingAcl
 from authorizerd.acl.model import Operation, ResourceType
 from authorizerd.actors.audit_log import AuditEvent
 from authorizerd.config.values import AuditFormat
+from authorizerd.daemon.utc_time import format_utc
 
 JSON_VERSION: Final = 1
 """Incremented when a field is removed or changes its meaning, but not for new fields."""
@@ -86,11 +87,6 @@ def _local_time(seconds: int) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
 
 
-@lru_cache(maxsize=4)
-def _utc_time(seconds: int) -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
-
-
 class _AuditRecord(msgspec.Struct, gc=False):
     version: int
     time: str
@@ -120,12 +116,11 @@ def format_json(event: AuditEvent, masked: tuple[str, ...] = ()) -> bytes:
         masked: which of principal, host and resource are masked.
     """
     question, rule = event.question, event.decision.rule
-    seconds, milliseconds = divmod(int(event.time_s * 1000), 1000)
     is_acl = isinstance(rule, MatchingAcl)
     line = _encode(
         _AuditRecord(
             version=JSON_VERSION,
-            time=f"{_utc_time(seconds)}.{milliseconds:03d}Z",
+            time=format_utc(event.time_s),
             level=event.level.name,
             principal=question.principal,
             allowed=event.decision.allowed,

@@ -20,6 +20,7 @@ from authorizerd.daemon.audit.format import AuditFormatter
 from authorizerd.daemon.audit.stream import AuditStream
 from authorizerd.daemon.audit.turns import AuditTurns
 from authorizerd.daemon.errors import StartError
+from authorizerd.daemon.secret_file import Forbidden, read_secret_file
 
 KEY: Final = "authorizerd.audit.log"
 SECRET_KEY: Final = "authorizerd.audit.mask.secret.file"  # noqa: S105 - the key, not a secret
@@ -179,22 +180,11 @@ def read_secret(path: str) -> bytes:
     Raises:
         StartError: it cannot be read, others may read it, or it is too short or too long.
     """
-    try:
-        with open(path, "rb", opener=_open_at_once) as file:
-            status = os.fstat(file.fileno())
-            if not stat.S_ISREG(status.st_mode):
-                raise StartError(f"{SECRET_KEY}: {path}: not a file")
-            if status.st_mode & stat.S_IRWXO:
-                raise StartError(f"{SECRET_KEY}: {path}: everybody may use it (chmod o-rwx)")
-            secret = file.read(SECRET_BYTES_MAX + 1).removesuffix(b"\n")
-    except OSError as error:
-        raise StartError(f"{SECRET_KEY}: {path}: {error.strerror or error}") from error
+    data = read_secret_file(
+        path, key=SECRET_KEY, bytes_max=SECRET_BYTES_MAX + 1, forbidden=Forbidden.ANYTHING
+    )
+    secret = data.removesuffix(b"\n")
     if not SECRET_BYTES_MIN <= len(secret) <= SECRET_BYTES_MAX:
         bounds = f"{SECRET_BYTES_MIN} to {SECRET_BYTES_MAX}"
-        raise StartError(f"{SECRET_KEY}: {path}: the secret is not of {bounds} bytes")
+        raise StartError(f"{SECRET_KEY}: {path}: expected a secret of {bounds} bytes")
     return secret
-
-
-def _open_at_once(path: str, flags: int) -> int:
-    """Open without blocking: opening a pipe would otherwise wait for a writer."""
-    return os.open(path, flags | os.O_NONBLOCK)

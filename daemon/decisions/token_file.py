@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import stat
 from typing import Final
 
 from authorizerd.config.tokens import Tokens, parse_tokens
 from authorizerd.daemon.errors import StartError
+from authorizerd.daemon.secret_file import Forbidden, read_secret_file
 
 KEY: Final = "authorizerd.tokens.file"
 FILE_BYTES_MAX: Final = 8 * 1024 * 1024
@@ -29,25 +28,9 @@ def read_tokens_text(path: str) -> str:
     Raises:
         StartError: the file cannot be read, is not UTF-8, or is writable by everyone.
     """
-    try:
-        with open(path, "rb", opener=_open_at_once) as file:
-            status = os.fstat(file.fileno())
-            if not stat.S_ISREG(status.st_mode):
-                raise StartError(f"{KEY}: {path}: not a file")
-            if status.st_mode & stat.S_IWOTH:
-                raise StartError(f"{KEY}: {path}: everybody may write to it (chmod o-w)")
-            data = file.read(FILE_BYTES_MAX + 1)
-    except OSError as error:
-        raise StartError(f"{KEY}: {path}: {error.strerror or error}") from error
-    if len(data) > FILE_BYTES_MAX:
-        raise StartError(f"{KEY}: {path}: more than {FILE_BYTES_MAX} bytes")
+    data = read_secret_file(path, key=KEY, bytes_max=FILE_BYTES_MAX, forbidden=Forbidden.WRITING)
     try:
         return data.decode()
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise StartError(f"{KEY}: {path}:{line}: not UTF-8") from None
-
-
-def _open_at_once(path: str, flags: int) -> int:
-    """Open without blocking: opening a pipe would otherwise wait for a writer."""
-    return os.open(path, flags | os.O_NONBLOCK)

@@ -15,7 +15,6 @@ import logging
 import os
 import sys
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from traceback import format_exception
 from types import TracebackType
 from typing import Final, TextIO
@@ -23,6 +22,7 @@ from typing import Final, TextIO
 from authorizerd.config.values import LogFormat
 from authorizerd.daemon.logging.limiter import LogLimit
 from authorizerd.daemon.logging.queue import LogStatistics, QueueHandler, write_to
+from authorizerd.daemon.utc_time import format_utc
 
 LINE_BYTES_MAX: Final = 40_000
 """The journal accepts 48 KiB per line, and splits a longer one."""
@@ -70,9 +70,8 @@ class LineFormatter(logging.Formatter):
         return f"{time}{record.levelname} {record.name}{worker}: {event}"
 
     def _json(self, record: logging.LogRecord, message: str, exception: str) -> str:
-        time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         head = {
-            "time": time.replace("+00:00", "Z"),
+            "time": format_utc(record.created),
             "level": record.levelname,
             "logger": record.name,
             "pid": record.process,

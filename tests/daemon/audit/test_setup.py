@@ -171,8 +171,8 @@ async def test_the_secret_is_read_again_and_never_said(
 @pytest.mark.parametrize(
     ("secret", "mode", "reason"),
     [
-        (bytes(SECRET_BYTES_MIN - 1) + b"\n", 0o600, "the secret is not of 16 to 4096 bytes"),
-        (bytes(SECRET_BYTES_MAX + 1), 0o600, "the secret is not of 16 to 4096 bytes"),
+        (bytes(SECRET_BYTES_MIN - 1) + b"\n", 0o600, "expected a secret of 16 to 4096 bytes"),
+        (bytes(SECRET_BYTES_MAX + 1), 0o600, "expected a secret of 16 to 4096 bytes"),
         (bytes(SECRET_BYTES_MIN), 0o604, "everybody may use it"),
         (bytes(SECRET_BYTES_MIN), 0o602, "everybody may use it"),
     ],

@@ -1,0 +1,17 @@
+"""Format points in time, for the log and the audit: ISO 8601 in UTC, with milliseconds."""
+
+from __future__ import annotations
+
+import time
+from functools import lru_cache
+
+
+def format_utc(time_s: float) -> str:
+    """Return a time in seconds since 1970 as ``2026-01-02T03:04:05.678Z``."""
+    seconds, milliseconds = divmod(int(time_s * 1000), 1000)
+    return f"{_format_second(seconds)}.{milliseconds:03d}Z"
+
+
+@lru_cache(maxsize=4)  # thousands of audit lines fall into one second
+def _format_second(seconds: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
