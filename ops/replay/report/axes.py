@@ -1,6 +1,6 @@
-"""Axes of plots: where a value stands, and which values get a line and a number.
+"""Axes of plots: the pixel of each value, and the values that get a tick.
 
-**Invariant:** every value that an axis was made for has its place between ``start`` and ``end``.
+**Invariant:** every value that an axis is made for lies between ``start`` and ``end``.
 """
 
 from __future__ import annotations
@@ -8,16 +8,19 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
 
-_DECADES_OF_FEW = 3
-_LINEAR_TICKS = 5
-_TIME_TICKS = 10
-_STEPS = (1.0, 2.0, 5.0)
+_DECADES_WITH_STEPS_MAX: Final = 3
+_LINEAR_TICKS: Final = 5
+_TIME_TICKS: Final = 10
+_STEPS: Final = (1.0, 2.0, 5.0)
+_TOLERANCE: Final = 1e-9
+"""Logarithms of powers of ten are not exact."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:
-    """Values ``first`` to ``last`` laid over pixels ``start`` to ``end``."""
+    """Values from ``first`` to ``last``, drawn on the pixels from ``start`` to ``end``."""
 
     first: float
     last: float
@@ -27,7 +30,7 @@ class Axis:
     is_log: bool
 
     def place(self, value: float) -> float:
-        """Return the pixel of a value; one outside is put to the nearer end."""
+        """Return the pixel of a value; a value outside of the axis is drawn at its nearer end."""
         value = min(max(value, self.first), self.last)
         if self.is_log:
             part = math.log(value / self.first) / math.log(self.last / self.first)
@@ -37,18 +40,18 @@ class Axis:
 
 
 def linear_axis(highest: float, *, start: float, end: float) -> Axis:
-    """Return an axis from 0 to ``highest`` or a little more: to a whole number of steps."""
-    step = _step_above(max(highest, 1.0) / _LINEAR_TICKS)
-    count = math.ceil(max(highest, 1.0) / step - 1e-9)
+    """Return an axis from 0 to ``highest``, rounded up to a whole number of steps."""
+    step = _round_up(max(highest, 1.0) / _LINEAR_TICKS)
+    count = math.ceil(max(highest, 1.0) / step - _TOLERANCE)
     ticks = tuple(number * step for number in range(count + 1))
     return Axis(first=0.0, last=ticks[-1], start=start, end=end, ticks=ticks, is_log=False)
 
 
 def time_axis(first: float, last: float, *, start: float, end: float) -> Axis:
-    """Return an axis from ``first`` to ``last``, later by one at least, and no further."""
-    step = max(_step_above((last - first) / _TIME_TICKS), 1.0)
+    """Return an axis from ``first`` to exactly ``last``, at least one second later."""
+    step = max(_round_up((last - first) / _TIME_TICKS), 1.0)
     number = math.ceil(first / step)
-    ticks = tuple(step * (number + more) for more in range(_TIME_TICKS + 1))
+    ticks = (step * (number + more) for more in range(_TIME_TICKS + 1))
     return Axis(
         first=first,
         last=last,
@@ -60,15 +63,15 @@ def time_axis(first: float, last: float, *, start: float, end: float) -> Axis:
 
 
 def log_axis(values: Iterable[float], *, start: float, end: float) -> Axis:
-    """Return an axis that all of the values above 0 stand on; its ticks are 1, 2 and 5, or 1."""
+    """Return a logarithmic axis for the values above 0, with ticks at 1, 2 and 5, or at 1 only."""
     above_0 = [value for value in values if value > 0] or [1.0]
-    first, last = _step_below(min(above_0)), _step_above(max(above_0))
+    first, last = _round_down(min(above_0)), _round_up(max(above_0))
     if first == last:
-        last = _step_above(first * 1.5)
-    lowest, highest = math.floor(math.log10(first) + 1e-9), math.ceil(math.log10(last) - 1e-9)
-    steps = _STEPS if highest - lowest <= _DECADES_OF_FEW else _STEPS[:1]
+        last = _round_up(first * 1.5)
+    lowest, highest = _decades(first, last)
+    steps = _STEPS if highest - lowest <= _DECADES_WITH_STEPS_MAX else _STEPS[:1]
     ticks = (step * 10.0**power for power in range(lowest, highest + 1) for step in steps)
-    slack = 1 + 1e-9
+    slack = 1 + _TOLERANCE
     return Axis(
         first=first,
         last=last,
@@ -79,12 +82,27 @@ def log_axis(values: Iterable[float], *, start: float, end: float) -> Axis:
     )
 
 
-def _step_above(value: float) -> float:
+def decade_axis(values: Iterable[float], *, start: float, end: float) -> Axis:
+    """Return a logarithmic axis of whole powers of ten, at least one; ``values`` are above 0.
+
+    Axes of whole powers allow a reader to compare plots of different measurements by eye.
+    """
+    listed = list(values)
+    lowest, highest = _decades(min(listed), max(listed))
+    ticks = tuple(10.0**power for power in range(lowest, max(highest, lowest + 1) + 1))
+    return Axis(first=ticks[0], last=ticks[-1], start=start, end=end, ticks=ticks, is_log=True)
+
+
+def _decades(first: float, last: float) -> tuple[int, int]:
+    return math.floor(math.log10(first) + _TOLERANCE), math.ceil(math.log10(last) - _TOLERANCE)
+
+
+def _round_up(value: float) -> float:
     """Return the least of 1, 2, 5, 10, 20… that is not below ``value``, which is above 0."""
     power = 10.0 ** math.floor(math.log10(value))
     return next((step * power for step in _STEPS if step * power >= value), 10 * power)
 
 
-def _step_below(value: float) -> float:
+def _round_down(value: float) -> float:
     power = 10.0 ** math.floor(math.log10(value))
     return max((step * power for step in _STEPS if step * power <= value), default=power)

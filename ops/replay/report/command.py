@@ -16,9 +16,9 @@ from authorizerd.replay.messages import EXIT_DONE
 from authorizerd.replay.report.document import encode_document
 from authorizerd.replay.report.errors import ReportError
 from authorizerd.replay.report.findings import SYMBOLS, Finding, findings
-from authorizerd.replay.report.page import page
+from authorizerd.replay.report.page import make_page
 from authorizerd.replay.report.results import DECODERS, read_results
-from authorizerd.replay.report.wording import count
+from authorizerd.replay.report.wording import format_count
 from authorizerd.replay.whatif.report import shown
 
 PAGE_NAME: Final = "report.html"
@@ -55,11 +55,11 @@ def run_report(parsed: argparse.Namespace) -> int:
     found = findings(results)
     title = directory.resolve().name or str(directory)
     _write(json_path, encode_document(results, found))
-    _write(page_path, page(title, results, found))
+    _write(page_path, make_page(title, results, found))
     for line in _summary(found):
         print(shown(line))
     for path in (page_path, json_path):
-        print(shown(f"wrote {path}: {count(path.stat().st_size)} bytes"))
+        print(shown(f"wrote {path}: {format_count(path.stat().st_size)} bytes"))
     return EXIT_DONE
 
 

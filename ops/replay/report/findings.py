@@ -16,12 +16,12 @@ from authorizerd.replay.load.report import LoadReport
 from authorizerd.replay.load.thresholds import Verdict
 from authorizerd.replay.report.results import Results
 from authorizerd.replay.report.wording import (
-    count,
-    counted,
     cut,
-    milliseconds,
-    significant,
-    time_text,
+    format_count,
+    format_counted,
+    format_milliseconds,
+    format_rate,
+    format_time,
 )
 from authorizerd.replay.usage.report import UsageReport
 from authorizerd.replay.usage.window import HOW_TO_LOG_ALLOWED
@@ -83,31 +83,33 @@ def _doubts(whatif: WhatIf) -> Iterator[str]:
         yield f"Only denials were recorded, which cannot be newly denied. {HOW_TO_LOG_ALLOWED}."
     unasked = sum(counts.events for counts in whatif.not_evaluated.values())
     if unasked:
-        yield f"{counted(unasked, 'event')} of {count(whatif.events)} could not be evaluated."
+        yield f"{format_counted(unasked, 'event')} of {format_count(whatif.events)} could not be evaluated."
 
 
 def _changes(changed: Changed) -> str:
     principals = len(changed.by_principal) + changed.by_principal_left_out
     return (
-        f"{counted(changed.events, 'recorded request')} ({count(changed.tuples)} distinct) of "
-        f"{counted(principals, 'principal')}"
+        f"{format_counted(changed.events, 'recorded request')} ({format_count(changed.tuples)} distinct) of "
+        f"{format_counted(principals, 'principal')}"
     )
 
 
 def _of_load(load: LoadReport) -> Iterator[Finding]:
     if load.dry_run:
-        text = f"Dry run: {counted(load.plan.questions, 'question')} planned, none asked"
+        text = f"Dry run: {format_counted(load.plan.questions, 'question')} planned, none asked"
         yield Finding(about="load", state="plain", text=text)
         return
     if load.valid:
-        text = f"Valid run: {counted(load.answered, 'question')} answered by {cut(load.target)}"
+        text = (
+            f"Valid run: {format_counted(load.answered, 'question')} answered by {cut(load.target)}"
+        )
         yield Finding(about="load", state="good", text=text)
     else:
         text = "Invalid run: its figures say nothing of the target"
         yield Finding(about="load", state="bad", text=text, notes=_few(load.invalid_reasons))
     yield from _of_thresholds(load.thresholds)
     if load.mismatches:
-        text = f"{counted(load.mismatches, 'answer')} otherwise than recorded"
+        text = f"{format_counted(load.mismatches, 'answer')} otherwise than recorded"
         yield Finding(about="load", state="doubtful", text=text)
     lost = {
         "errors": sum(load.errors.values()),
@@ -116,14 +118,17 @@ def _of_load(load: LoadReport) -> Iterator[Finding]:
         "not sent": load.not_sent,
     }
     if any(lost.values()):
-        said = ", ".join(f"{count(number)} {how}" for how, number in lost.items() if number)
+        said = ", ".join(f"{format_count(number)} {how}" for how, number in lost.items() if number)
         text = f"Questions without a decision: {said}"
         yield Finding(about="load", state="doubtful", text=text)
 
 
 def _few(reasons: Sequence[str]) -> tuple[str, ...]:
     more = len(reasons) - REASONS_MAX
-    return (*map(cut, reasons[:REASONS_MAX]), *([f"and {count(more)} more"] if more > 0 else []))
+    return (
+        *map(cut, reasons[:REASONS_MAX]),
+        *([f"and {format_count(more)} more"] if more > 0 else []),
+    )
 
 
 def _of_thresholds(verdicts: list[Verdict]) -> Iterator[Finding]:
@@ -133,7 +138,7 @@ def _of_thresholds(verdicts: list[Verdict]) -> Iterator[Finding]:
             yield Finding(about="load", state="bad", text=text)
     held = [verdict.threshold for verdict in verdicts if verdict.passed]
     if held:
-        text = f"{counted(len(held), 'threshold')} held: {cut(', '.join(held))}"
+        text = f"{format_counted(len(held), 'threshold')} held: {cut(', '.join(held))}"
         yield Finding(about="load", state="good", text=text)
 
 
@@ -142,29 +147,31 @@ def measured_text(verdict: Verdict) -> str:
     if verdict.measured is None:
         return "nothing measured"
     if verdict.threshold.startswith(("p", "max")):
-        return milliseconds(verdict.measured)
+        return format_milliseconds(verdict.measured)
     if verdict.threshold.startswith("rate"):
-        return f"{significant(verdict.measured)} per s"
-    return count(round(verdict.measured))
+        return format_rate(verdict.measured)
+    return format_count(round(verdict.measured))
 
 
 def _of_usage(usage: UsageReport) -> Iterator[Finding]:
     grants = sum(item.acl.permission_type == "ALLOW" for item in usage.unused)
     not_judged = sum(map(len, usage.not_judged.values()))
     notes = [
-        f"Seen: {time_text(usage.window.allowed_first_at)} to "
-        f"{time_text(usage.window.allowed_last_at)} (UTC). What is used more rarely than that is "
+        f"Seen: {format_time(usage.window.allowed_first_at)} to "
+        f"{format_time(usage.window.allowed_last_at)} (UTC). What is used more rarely than that is "
         "not known to be used."
     ]
     if not_judged:
-        notes.append(f"{counted(not_judged, 'ACL')} may be too young to be judged.")
+        notes.append(f"{format_counted(not_judged, 'ACL')} may be too young to be judged.")
     if usage.assumed_in_force:
         notes.append("ACLs of unknown age were taken for older than the window.")
-    text = f"{counted(grants, 'grant')} of {counted(usage.acls.acls, 'ACL')} never used"
+    text = (
+        f"{format_counted(grants, 'grant')} of {format_counted(usage.acls.acls, 'ACL')} never used"
+    )
     yield Finding(about="usage", state="plain", text=text, notes=tuple(notes))
     if usage.disagreeing.events:
         text = (
-            f"{counted(usage.disagreeing.events, 'event')} recorded otherwise than these ACLs "
+            f"{format_counted(usage.disagreeing.events, 'event')} recorded otherwise than these ACLs "
             "decide: they may not be the ACLs of that time"
         )
         yield Finding(about="usage", state="doubtful", text=text)
@@ -175,12 +182,12 @@ def _of_usage(usage: UsageReport) -> Iterator[Finding]:
 
 
 def _of_ingest(ingest: Ingested) -> Iterator[Finding]:
-    said = f"{count(ingest.set_aside)} of {counted(ingest.lines, 'line')} set aside"
+    said = f"{format_count(ingest.set_aside)} of {format_counted(ingest.lines, 'line')} set aside"
     if not ingest.accepted:
         text = f"Not accepted: {said}; nothing can be told from the rest"
         yield Finding(about="ingest", state="bad", text=text)
         return
-    text = f"{counted(ingest.events, 'event')} read, {said}"
+    text = f"{format_counted(ingest.events, 'event')} read, {said}"
     if ingest.events and not ingest.allowed_events:
         note = f"Only denials were recorded. {HOW_TO_LOG_ALLOWED}."
         yield Finding(about="ingest", state="doubtful", text=text, notes=(note,))
@@ -199,6 +206,6 @@ def _contradictions(ingest: Ingested, results: Results) -> Iterator[Finding]:
     ):
         text = "whatif.json speaks of other events than ingest.json"
         yield Finding(about="whatif", state="doubtful", text=text)
-    if usage is not None and time_text(usage.window.ends_at) != time_text(ingest.last_at):
+    if usage is not None and format_time(usage.window.ends_at) != format_time(ingest.last_at):
         text = "usage.json speaks of other events than ingest.json"
         yield Finding(about="usage", state="doubtful", text=text)

@@ -1,102 +1,82 @@
-"""A heat map as a table: who against what, the most hit first, with the number in every cell.
+"""Heat maps: events by two names, with the names that have the most events first.
 
-**Invariant:** nothing is left out of the sums: what has no row or no column of its own stands under
-"others", so that the whole map adds up.
+**Invariant:** the cells of a map add up to all events. A name without its own row or column is
+counted under "others".
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Final, TypeVar
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
 
-from authorizerd.replay.report.markup import Markup, element
-from authorizerd.replay.report.wording import count, name
+from authorizerd.replay.whatif.report import Detail
 
 ROWS_MAX: Final = 20
 COLUMNS_MAX: Final = 16
-LEVELS: Final = 6
-_OTHERS: Final = "others"
+LEVELS: Final = tuple((level, 10 ** (level - 1)) for level in range(1, 7))
+"""Each tone and the lowest count that has it: one tone for each power of ten."""
 
-_Key = TypeVar("_Key", bound=Hashable)
 Cells = Mapping[tuple[str, str], int]
 
 
-def heat_map(title: str, cells: Cells) -> Markup:
+@dataclass(frozen=True, slots=True)
+class HeatMap:
+    """Names of rows and columns in their order; None is "others"."""
+
+    rows: list[str | None]
+    columns: list[str | None]
+    counts: Mapping[tuple[str | None, str | None], int]
+
+    def counts_of(self, row: str | None) -> list[int]:
+        """Return the counts of a row, in the order of the columns."""
+        return [self.counts.get((row, column), 0) for column in self.columns]
+
+
+def map_by_resource(details: Iterable[Detail]) -> HeatMap:
+    """Return the events of principals against resources."""
+    return _map_by(details, lambda each: f"{each.resource_type} {each.resource_name}")
+
+
+def map_by_operation(details: Iterable[Detail]) -> HeatMap:
+    """Return the events of principals against operations."""
+    return _map_by(details, lambda each: each.operation)
+
+
+def _map_by(details: Iterable[Detail], column_of: Callable[[Detail], str]) -> HeatMap:
+    cells: Counter[tuple[str, str]] = Counter()
+    for each in details:
+        cells[each.principal, column_of(each)] += each.events
+    return arrange_heat_map(cells)
+
+
+def arrange_heat_map(cells: Cells) -> HeatMap:
     """Return a map of counts by (row, column)."""
-    rows = _most_hit(((row, number) for (row, _), number in cells.items()), ROWS_MAX)
-    columns = _most_hit(((column, number) for (_, column), number in cells.items()), COLUMNS_MAX)
-    summed = _summed(
-        (
-            (row if row in rows else None, column if column in columns else None),
-            number,
-        )
-        for (row, column), number in cells.items()
-    )
-    all_rows = _with_others(rows, {row for row, _ in summed})
-    all_columns = _with_others(columns, {column for _, column in summed})
-    head = element("tr", element("td"), *(_head(column, "col") for column in all_columns))
-    body = (
-        element(
-            "tr",
-            _head(row, "row"),
-            *(_cell(summed.get((row, column), 0)) for column in all_columns),
-        )
-        for row in all_rows
-    )
-    table = element("table", element("thead", head), element("tbody", *body), class_="heat-map")
-    return element(
-        "figure",
-        element("figcaption", title),
-        element("div", table, class_="scrolled", tabindex=0, role="region", aria_label=title),
-        _legend(),
+    rows = _rank(((row, number) for (row, _), number in cells.items()), ROWS_MAX)
+    columns = _rank(((column, number) for (_, column), number in cells.items()), COLUMNS_MAX)
+    counts: Counter[tuple[str | None, str | None]] = Counter()
+    for (row, column), number in cells.items():
+        counts[row if row in rows else None, column if column in columns else None] += number
+    return HeatMap(
+        _with_others(rows, {row for row, _ in counts}),
+        _with_others(columns, {column for _, column in counts}),
+        counts,
     )
 
 
 def level_of(number: int) -> int:
-    """Return how hot a count is: its decimal digits, up to ``LEVELS``; 0 for nothing."""
-    return min(len(str(number)), LEVELS) if number > 0 else 0
+    """Return the tone of a count: its number of decimal digits, up to the last tone; 0 for 0."""
+    return min(len(str(number)), len(LEVELS)) if number > 0 else 0
 
 
-def _most_hit(counts: Iterable[tuple[str, int]], limit: int) -> list[str]:
-    """Return the names with the most hits, ties by their names."""
-    summed = _summed(counts)
-    return sorted(summed, key=lambda each: (-summed[each], each))[:limit]
+def _rank(counts: Iterable[tuple[str, int]], limit: int) -> list[str]:
+    """Return the names with the highest sums, equal ones by name."""
+    sums: Counter[str] = Counter()
+    for name, number in counts:
+        sums[name] += number
+    return sorted(sums, key=lambda each: (-sums[each], each))[:limit]
 
 
-def _summed(counts: Iterable[tuple[_Key, int]]) -> dict[_Key, int]:
-    summed: dict[_Key, int] = {}
-    for key, number in counts:
-        summed[key] = summed.get(key, 0) + number
-    return summed
-
-
-def _with_others(names: Sequence[str], found: set[str | None]) -> list[str | None]:
-    return [*names, None] if None in found else list(names)
-
-
-def _head(text: str | None, scope: str) -> Markup:
-    said = element("i", _OTHERS) if text is None else name(text)
-    return element("th", element("div", said, title=text and text[:1_000]), scope=scope)
-
-
-def _cell(number: int) -> Markup:
-    said = count(number) if number else ""
-    return element("td", said, class_=f"heat-{level_of(number)}")
-
-
-def _legend() -> Markup:
-    """Say which tone is which count: one for each power of ten."""
-    lows = [10 ** (level - 1) for level in range(1, LEVELS + 1)]
-    said = [
-        *(f"{count(low)}–{count(10 * low - 1)}" for low in lows[:-1]),
-        f"{count(lows[-1])} and more",
-    ]
-    return element(
-        "p",
-        "events: ",
-        *(
-            element("span", text, class_=f"swatch heat-{level}")
-            for level, text in enumerate(said, start=1)
-        ),
-        class_="tally",
-    )
+def _with_others(names: list[str], placed: set[str | None]) -> list[str | None]:
+    return [*names, None] if None in placed else [*names]

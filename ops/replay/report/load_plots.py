@@ -1,7 +1,8 @@
-"""What a load looked like: latency and rate over time, and the curve of its percentiles.
+"""The plots of a load: latency and rate over time, and its percentiles.
 
-**Invariant:** a plot has at most ``POINTS_MAX`` places on its x axis. Where that puts seconds
-together, of a latency the worst stands for them and of a rate the mean, and the caption says so.
+**Invariant:** a plot over time has at most ``POINTS_MAX`` points on its x axis. If one point stands
+for several seconds, it is the worst of their latencies and the mean of their rates, and the caption
+says so.
 """
 
 from __future__ import annotations
@@ -12,30 +13,24 @@ from typing import Final
 from authorizerd.replay.load.histogram import bucket_of, last_of
 from authorizerd.replay.load.report import Latencies, LoadReport, Percentiles, SecondReport
 from authorizerd.replay.report.axes import Axis, linear_axis, log_axis, time_axis
-from authorizerd.replay.report.curves import (
-    BOTTOM,
-    LEFT,
-    RIGHT,
-    TOP,
-    Curve,
-    Marker,
-    Plot,
-    Point,
-    figure,
+from authorizerd.replay.report.plots import PAGE_FRAME, Curve, Marker, Plot, Point
+from authorizerd.replay.report.wording import (
+    format_count,
+    format_counted,
+    format_milliseconds,
+    format_rate,
 )
-from authorizerd.replay.report.markup import NOTHING, Markup
-from authorizerd.replay.report.wording import count, counted, milliseconds, significant
 
 POINTS_MAX: Final = 300
 _NS_PER_MS: Final = 1e6
-_FEW: Final = 2
+_GROUPS_KEPT: Final = 2
 _BUCKET_MAX: Final = bucket_of(2**63)
 
 
-def timeline_of(seconds: Sequence[SecondReport]) -> tuple[int, list[SecondReport]]:
-    """Return how many seconds stand together, and these groups, from the first second to the last.
+def group_seconds(seconds: Sequence[SecondReport]) -> tuple[int, list[SecondReport]]:
+    """Return the number of seconds in a group, and all groups from the first second to the last.
 
-    A group's ``offered`` and ``served`` are sums; a group of which nothing was heard has zeros.
+    A group's ``offered`` and ``served`` are sums. A group without any report has zeros.
     """
     if not seconds:
         return 1, []
@@ -45,10 +40,10 @@ def timeline_of(seconds: Sequence[SecondReport]) -> tuple[int, list[SecondReport
     for each in seconds:
         grouped.setdefault((each.second - first) // width, []).append(each)
     groups = range((last - first) // width + 1)
-    return width, [_together(first + group * width, grouped.get(group, [])) for group in groups]
+    return width, [_merge(first + group * width, grouped.get(group, [])) for group in groups]
 
 
-def _together(second: int, group: Sequence[SecondReport]) -> SecondReport:
+def _merge(second: int, group: Sequence[SecondReport]) -> SecondReport:
     return SecondReport(
         second,
         sum(each.offered for each in group),
@@ -63,9 +58,12 @@ def _worst(values: Iterator[float | None]) -> float | None:
     return max((value for value in values if value is not None), default=None)
 
 
-def latency_over_time(load: LoadReport) -> Markup:
-    """Return the plot of p50, p99 and the maximum, beside the service time's p99 of all the run."""
-    width, groups = timeline_of(load.timeline)
+def plot_latency(load: LoadReport) -> Plot | None:
+    """Return the plot of p50, p99 and maximum over time; None if no latency was measured.
+
+    The service time has no timeline: the p99 of the whole run is drawn as a level line.
+    """
+    width, groups = group_seconds(load.timeline)
     curves = [
         Curve(name=name, style=f"curve-{number}", points=[*_points(groups, width, attribute)])
         for number, (name, attribute) in enumerate(
@@ -79,23 +77,21 @@ def latency_over_time(load: LoadReport) -> Markup:
         curves.append(Curve(name="service p99, whole run", style="curve-4", points=level))
     values = [y for curve in curves for _, y in curve.points if y is not None]
     if not values:
-        return NOTHING
-    plot = Plot(
+        return None
+    return Plot(
         label="Latency over time: p50, p99 and maximum of each moment",
         x=_time_axis(groups, width),
-        y=log_axis(values, start=BOTTOM, end=TOP),
+        y=log_axis(values, start=PAGE_FRAME.bottom, end=PAGE_FRAME.top),
         x_title="seconds since the start",
         y_title="latency, ms (log)",
-        x_number=_number,
-        y_number=_number,
+        x_number=_format_tick,
+        y_number=_format_tick,
         curves=curves,
-        markers=[*_death(load)],
+        caption="Latency over time, corrected: from when a question was due"
+        + _grouping(width, "the worst of"),
+        markers=[*_mark_death(load)],
         hints=[(each.second, each.second + width, _latency_hint(each)) for each in groups],
     )
-    caption = "Latency over time, corrected: from when a question was due" + _grouping(
-        width, "the worst of"
-    )
-    return figure(plot, caption)
 
 
 def _points(groups: Sequence[SecondReport], width: int, attribute: str) -> Iterator[Point]:
@@ -105,16 +101,17 @@ def _points(groups: Sequence[SecondReport], width: int, attribute: str) -> Itera
 
 def _latency_hint(each: SecondReport) -> str:
     return (
-        f"{count(each.second)} s: p50 {milliseconds(each.p50_ms)}, "
-        f"p99 {milliseconds(each.p99_ms)}, max {milliseconds(each.max_ms)}"
+        f"{format_count(each.second)} s: p50 {format_milliseconds(each.p50_ms)}, "
+        f"p99 {format_milliseconds(each.p99_ms)}, max {format_milliseconds(each.max_ms)}"
     )
 
 
-def rates_over_time(load: LoadReport) -> Markup:
-    """Return the plot of questions due and questions answered."""
-    width, groups = timeline_of(load.timeline)
-    # The last second is seldom whole, and would look like a collapse. A lost target's is one.
-    is_cut = load.death is None and len(groups) > _FEW
+def plot_rates(load: LoadReport) -> Plot | None:
+    """Return the plot of questions due and answered over time; None if there were none."""
+    width, groups = group_seconds(load.timeline)
+    # The last second is seldom complete, and would look like a collapse. If the target was lost,
+    # the rate did collapse, and the second stays.
+    is_cut = load.death is None and len(groups) > _GROUPS_KEPT
     groups = groups[:-1] if is_cut else groups
     curves = [
         Curve(name="served", style="curve-1", points=_rates(groups, width, "served")),
@@ -122,41 +119,40 @@ def rates_over_time(load: LoadReport) -> Markup:
     ]
     highest = max((y for curve in curves for _, y in curve.points if y is not None), default=0)
     if not highest:
-        return NOTHING
-    plot = Plot(
-        label="Questions offered and served over time",
-        x=_time_axis(groups, width),
-        y=linear_axis(highest, start=BOTTOM, end=TOP),
-        x_title="seconds since the start",
-        y_title="questions per s",
-        x_number=_number,
-        y_number=_number,
-        curves=curves,
-        markers=[*_death(load)],
-        hints=[
-            (
-                each.second,
-                each.second + width,
-                f"{count(each.second)} s: {significant(each.offered / width)} per s offered, "
-                f"{significant(each.served / width)} per s served",
-            )
-            for each in groups
-        ],
-    )
+        return None
     caption = "Rate: due in a second, answered in it" + _grouping(width, "the mean of")
     if is_cut:
         caption += "; the last, which is not whole, is left out"
-    return figure(plot, caption)
+    return Plot(
+        label="Questions offered and served over time",
+        x=_time_axis(groups, width),
+        y=linear_axis(highest, start=PAGE_FRAME.bottom, end=PAGE_FRAME.top),
+        x_title="seconds since the start",
+        y_title="questions per s",
+        x_number=_format_tick,
+        y_number=_format_tick,
+        curves=curves,
+        markers=[*_mark_death(load)],
+        caption=caption,
+        hints=[(each.second, each.second + width, _rate_hint(each, width)) for each in groups],
+    )
+
+
+def _rate_hint(group: SecondReport, width: int) -> str:
+    return (
+        f"{format_count(group.second)} s: {format_rate(group.offered / width)} offered, "
+        f"{format_rate(group.served / width)} served"
+    )
 
 
 def _rates(groups: Sequence[SecondReport], width: int, attribute: str) -> list[Point]:
     return [(each.second + width / 2, getattr(each, attribute) / width) for each in groups]
 
 
-def percentile_curves(latency: Latencies) -> Markup:
-    """Return the plot of latency by how few questions took longer."""
+def plot_percentiles(latency: Latencies) -> Plot | None:
+    """Return the plot of latency against the share of questions that took longer."""
     curves = [
-        Curve(name=name, style=f"curve-{number}", points=exceeded(of))
+        Curve(name=name, style=f"curve-{number}", points=exceedances(of))
         for number, (name, of) in enumerate(
             (
                 ("service", latency.service),
@@ -169,26 +165,23 @@ def percentile_curves(latency: Latencies) -> Markup:
     points = [point for curve in curves for point in curve.points]
     values = [y for _, y in points if y is not None]
     if not values:
-        return NOTHING
-    plot = Plot(
+        return None
+    return Plot(
         label="Percentiles of corrected latency, service time and send lag",
-        x=log_axis([1, *(x for x, _ in points)], start=LEFT, end=RIGHT),
-        y=log_axis(values, start=BOTTOM, end=TOP),
+        x=log_axis([1, *(x for x, _ in points)], start=PAGE_FRAME.left, end=PAGE_FRAME.right),
+        y=log_axis(values, start=PAGE_FRAME.bottom, end=PAGE_FRAME.top),
         x_title="one question in so many took longer",
         y_title="ms (log)",
         x_number=lambda value: f"1 in {value:,.0f}" if value > 1 else "all",
-        y_number=_number,
+        y_number=_format_tick,
         curves=curves,
-    )
-    return figure(
-        plot,
-        "Percentiles: p50 is 1 in 2, p90 is 1 in 10, p99 is 1 in 100. Where corrected is above"
-        " service, questions waited for those before them",
+        caption="Percentiles: p50 is 1 in 2, p90 is 1 in 10, p99 is 1 in 100. Where corrected is"
+        " above service, questions waited for those before them",
     )
 
 
-def exceeded(percentiles: Percentiles) -> list[Point]:
-    """Return (one in so many, what it exceeds, in ms), by bucket; the last is the maximum."""
+def exceedances(percentiles: Percentiles) -> list[Point]:
+    """Return points (n, ms): one question in n took longer than ms. The last is the maximum."""
     left = percentiles.samples
     points: list[Point] = []
     highest = percentiles.max_ms
@@ -202,17 +195,19 @@ def exceeded(percentiles: Percentiles) -> list[Point]:
 
 
 def _time_axis(groups: Sequence[SecondReport], width: int) -> Axis:
-    return time_axis(groups[0].second, groups[-1].second + width, start=LEFT, end=RIGHT)
+    return time_axis(
+        groups[0].second, groups[-1].second + width, start=PAGE_FRAME.left, end=PAGE_FRAME.right
+    )
 
 
-def _death(load: LoadReport) -> Iterator[Marker]:
+def _mark_death(load: LoadReport) -> Iterator[Marker]:
     if load.death is not None:
         yield Marker(name="target lost", x=load.death.after_s)
 
 
 def _grouping(width: int, how: str) -> str:
-    return f"; each point is {how} {counted(width, 'second')}" if width > 1 else ""
+    return f"; each point is {how} {format_counted(width, 'second')}" if width > 1 else ""
 
 
-def _number(value: float) -> str:
+def _format_tick(value: float) -> str:
     return f"{value:,.0f}" if value >= 1 else f"{value:g}"

@@ -1,0 +1,96 @@
+"""Render the report's templates.
+
+**Invariant:** every text that a template prints is escaped, by markupsafe alone, and unprintable
+characters in it (control characters, marks that change the direction of writing) are replaced by
+their escape sequences. A name that a template misspells is an error, never an empty text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from importlib.resources import files
+from typing import Final
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from authorizerd.replay.report import heat_map, load_plots, values, wording
+from authorizerd.replay.report.findings import SYMBOLS, measured_text
+from authorizerd.replay.whatif.report import shown
+
+ROWS_MAX: Final = 1_000
+CHARACTERS_MAX: Final = 600_000
+SUPER_USERS_MAX: Final = 20
+
+
+def render(template: str, **context: object) -> str:
+    """Return the text of a template in ``templates/``."""
+    return ENVIRONMENT.get_template(template).render(context)
+
+
+def read_static(name: str) -> Markup:
+    """Return a file in ``static/``, which a template prints without escaping it."""
+    return Markup((files(__package__) / "static" / name).read_text(encoding="utf-8"))  # noqa: S704 - our own file
+
+
+def render_rows(render_row: Callable[[object], Markup], rows: Iterable[object]) -> list[Markup]:
+    """Return the rows of a table: the first ``ROWS_MAX``, with at most ``CHARACTERS_MAX`` characters."""
+    rendered: list[Markup] = []
+    characters = 0
+    for row in rows:
+        if len(rendered) == ROWS_MAX:
+            break
+        markup = render_row(row)
+        characters += len(markup)
+        if characters > CHARACTERS_MAX:
+            break
+        rendered.append(markup)
+    return rendered
+
+
+def _make_printable(value: object) -> object:
+    return shown(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+ENVIRONMENT: Final = Environment(
+    loader=PackageLoader(__package__),
+    autoescape=True,
+    undefined=StrictUndefined,
+    finalize=_make_printable,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+ENVIRONMENT.filters |= {
+    "count": wording.format_count,
+    "counted": wording.format_counted,
+    "cut": wording.cut,
+    "heat_level": heat_map.level_of,
+    "milliseconds": wording.format_milliseconds,
+    "per_second": wording.format_rate,
+    "px": wording.format_pixels,
+    "seconds": wording.format_seconds,
+    "share": wording.format_share,
+    "significant": wording.format_significant,
+    "time": wording.format_time,
+}
+ENVIRONMENT.globals |= {
+    "BARS_MAX": values.BARS_MAX,
+    "NAME_MAX": wording.NAME_MAX,
+    "RULE_MAX": wording.RULE_MAX,
+    "SUPER_USERS_MAX": SUPER_USERS_MAX,
+    "bars_of_counts": values.make_count_bars,
+    "bars_of_use": values.make_use_bars,
+    "group_seconds": load_plots.group_seconds,
+    "heat_levels": heat_map.LEVELS,
+    "map_by_operation": heat_map.map_by_operation,
+    "map_by_resource": heat_map.map_by_resource,
+    "measured_text": measured_text,
+    "name_question": values.name_question,
+    "plot_latency": load_plots.plot_latency,
+    "plot_percentiles": load_plots.plot_percentiles,
+    "plot_rates": load_plots.plot_rates,
+    "rank_by_use": values.rank_by_use,
+    "rank_counts": values.rank_counts,
+    "render_rows": render_rows,
+    "symbols": SYMBOLS,
+}
