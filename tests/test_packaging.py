@@ -22,7 +22,9 @@ from authorizerd.cli.doctor.access import examine_access
 from authorizerd.cli.doctor.finding import Level
 from authorizerd.cli.main import main
 from authorizerd.config.configuration import parse
+from authorizerd.replay.report.rendering import ENVIRONMENT
 from ops.reference import reference
+from tests.ops.replay.report.examples import write_results
 
 ROOT = Path(__file__).parents[1]
 FREE_PORTS = (
@@ -115,6 +117,9 @@ def test_wheel_has_one_package_without_tests_and_data(source: Path, wheel: Path)
     ours = {
         f"{link.name}/{path.relative_to(link)}" for link in links for path in link.rglob("*.py")
     }
+    folder = "replay/report"
+    ours |= {f"{folder}/{path}" for path in ("static/report.css", "static/report.js")}
+    ours |= {f"{folder}/templates/{name}" for name in ENVIRONMENT.list_templates()}
     assert modules == {f"authorizerd/{name}" for name in {"__init__.py", *ours}}
     assert entry_points.split() == (
         b"[console_scripts] authorizerd = authorizerd.cli.__main__:run_and_exit".split()
@@ -142,6 +147,19 @@ def test_installed_wheel_runs_each_command(
     assert expected in printed
     if "[replay]" in expected:
         assert printed.count("\n") == 1
+
+
+def test_wheel_contains_what_the_report_needs(wheel: Path, tmp_path: Path) -> None:
+    installed, results = tmp_path / "installed", tmp_path / "run"
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(installed)
+    write_results(results)
+    program = (
+        f"import runpy, sys; sys.path.insert(0, {str(installed)!r});"
+        "runpy.run_module('authorizerd.replay', run_name='__main__')"
+    )
+    printed = run(sys.executable, "-P", "-c", program, "report", "--run", results)
+    assert f"wrote {results}/report.html" in printed
 
 
 def test_installed_wheel_answers_a_question(environment: Path, tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
-"""``replay report``: reads what the jobs of a run wrote, and writes the page and its JSON.
+"""The command ``replay report``: read the results of a run, and write the page and its JSON.
 
-**Invariant:** both files are there whole or not at all, and no result is ever written over. Needs
-no Spark.
+**Invariant:** each file is written completely or not at all, and no result is overwritten. The
+command does not need Spark.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ from typing import Final
 from authorizerd.replay.messages import EXIT_DONE
 from authorizerd.replay.report.document import encode_document
 from authorizerd.replay.report.errors import ReportError
-from authorizerd.replay.report.findings import SYMBOLS, Finding, findings
+from authorizerd.replay.report.findings import SYMBOLS, Finding, assess
 from authorizerd.replay.report.page import make_page
 from authorizerd.replay.report.results import DECODERS, read_results
-from authorizerd.replay.report.wording import format_count
 from authorizerd.replay.whatif.report import shown
 
 PAGE_NAME: Final = "report.html"
@@ -26,6 +25,7 @@ _JSON: Final = ".json"
 
 
 def add_report_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``report``."""
     parser.set_defaults(run=run_report)
     parser.add_argument(
         "--run",
@@ -33,45 +33,47 @@ def add_report_arguments(parser: argparse.ArgumentParser) -> None:
         required=True,
         type=Path,
         metavar="DIR",
-        help="holds ingest.json, whatif.json, usage.json or load.json, or directories that do",
+        help="directory with ingest.json, whatif.json, usage.json or load.json in it or one level"
+        " below",
     )
     parser.add_argument(
         "--out",
         type=Path,
         metavar="FILE",
-        help=f"the page; DIR/{PAGE_NAME} without it. The same as JSON is written beside it",
+        help=f"page to write, by default DIR/{PAGE_NAME}; the JSON is written next to it",
     )
 
 
 def run_report(parsed: argparse.Namespace) -> int:
-    """Write the report, and say what it comes to.
+    """Write both files, print the findings, and return the exit code.
 
     Raises:
-        ReportError: it cannot be made.
+        ReportError: a result cannot be read, or a file cannot be written.
     """
     directory: Path = parsed.directory
     page_path, json_path = _outputs(directory, parsed.out)
     results = read_results(directory)
-    found = findings(results)
+    findings = assess(results)
     title = directory.resolve().name or str(directory)
-    _write(json_path, encode_document(results, found))
-    _write(page_path, make_page(title, results, found))
-    for line in _summary(found):
+    _write(json_path, encode_document(results, findings))
+    _write(page_path, make_page(title, results, findings))
+    for line in _summary(findings):
         print(shown(line))
     for path in (page_path, json_path):
-        print(shown(f"wrote {path}: {format_count(path.stat().st_size)} bytes"))
+        print(shown(f"wrote {path}: {path.stat().st_size:,} bytes"))
     return EXIT_DONE
 
 
 def _outputs(directory: Path, out: Path | None) -> tuple[Path, Path]:
-    """Return where the page goes, and where its JSON does."""
+    """Return the paths of the page and of its JSON."""
     page_path = out if out is not None else directory / PAGE_NAME
     json_path = page_path.with_suffix(_JSON) if page_path.name else page_path
-    taken = {f"{kind}{_JSON}" for kind in DECODERS}
-    if page_path.suffix not in (".html", ".htm") or json_path.name in taken:
+    results = {f"{kind}{_JSON}" for kind in DECODERS}
+    if page_path.suffix not in (".html", ".htm"):
+        raise ReportError(f"--out: {page_path}: expected a file name that ends in .html")
+    if json_path.name in results:
         raise ReportError(
-            f"--out: {page_path}: not a name for the page: NAME.html, where NAME{_JSON} beside it"
-            " is not that of a result"
+            f"--out: {page_path}: {json_path.name} would overwrite a result; choose another name"
         )
     return page_path, json_path
 
@@ -86,7 +88,7 @@ def _write(path: Path, text: str) -> None:
         raise ReportError(f"{path}: {error.strerror}") from error
 
 
-def _summary(found: Sequence[Finding]) -> Iterator[str]:
-    for each in found:
+def _summary(findings: Sequence[Finding]) -> Iterator[str]:
+    for each in findings:
         yield f"{SYMBOLS[each.state]} {each.about}: {each.text}"
         yield from (f"    {note}" for note in each.notes)

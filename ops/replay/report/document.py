@@ -26,6 +26,6 @@ class ReportDocument(msgspec.Struct, frozen=True, kw_only=True):
     results: dict[str, msgspec.Raw]
 
 
-def encode_document(results: Results, found: Sequence[Finding]) -> str:
-    document = ReportDocument(findings=tuple(found), files=results.files, results=results.texts)
+def encode_document(results: Results, findings: Sequence[Finding]) -> str:
+    document = ReportDocument(findings=tuple(findings), files=results.files, results=results.texts)
     return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"

@@ -17,7 +17,6 @@ from authorizerd.replay.load.thresholds import Verdict
 from authorizerd.replay.report.results import Results
 from authorizerd.replay.report.wording import (
     cut,
-    format_count,
     format_counted,
     format_milliseconds,
     format_rate,
@@ -41,12 +40,12 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
 
 
-def findings(results: Results) -> tuple[Finding, ...]:
-    """Return all findings, those first that decide something."""
-    return tuple(_findings(results))
+def assess(results: Results) -> tuple[Finding, ...]:
+    """Return all findings; those that may stop a change come first."""
+    return tuple(_assess(results))
 
 
-def _findings(results: Results) -> Iterator[Finding]:
+def _assess(results: Results) -> Iterator[Finding]:
     ingest = results.ingest
     if results.whatif is not None:
         yield from _of_whatif(results.whatif)
@@ -83,13 +82,13 @@ def _doubts(whatif: WhatIf) -> Iterator[str]:
         yield f"Only denials were recorded, which cannot be newly denied. {HOW_TO_LOG_ALLOWED}."
     unasked = sum(counts.events for counts in whatif.not_evaluated.values())
     if unasked:
-        yield f"{format_counted(unasked, 'event')} of {format_count(whatif.events)} could not be evaluated."
+        yield f"{format_counted(unasked, 'event')} of {whatif.events:,} could not be evaluated."
 
 
 def _changes(changed: Changed) -> str:
     principals = len(changed.by_principal) + changed.by_principal_left_out
     return (
-        f"{format_counted(changed.events, 'recorded request')} ({format_count(changed.tuples)} distinct) of "
+        f"{format_counted(changed.events, 'recorded request')} ({changed.tuples:,} distinct) of "
         f"{format_counted(principals, 'principal')}"
     )
 
@@ -118,7 +117,7 @@ def _of_load(load: LoadReport) -> Iterator[Finding]:
         "not sent": load.not_sent,
     }
     if any(lost.values()):
-        said = ", ".join(f"{format_count(number)} {how}" for how, number in lost.items() if number)
+        said = ", ".join(f"{number:,} {how}" for how, number in lost.items() if number)
         text = f"Questions without a decision: {said}"
         yield Finding(about="load", state="doubtful", text=text)
 
@@ -127,14 +126,14 @@ def _few(reasons: Sequence[str]) -> tuple[str, ...]:
     more = len(reasons) - REASONS_MAX
     return (
         *map(cut, reasons[:REASONS_MAX]),
-        *([f"and {format_count(more)} more"] if more > 0 else []),
+        *([f"and {more:,} more"] if more > 0 else []),
     )
 
 
 def _of_thresholds(verdicts: list[Verdict]) -> Iterator[Finding]:
     for verdict in verdicts:
         if not verdict.passed:
-            text = f"Threshold {cut(verdict.threshold)} failed: {measured_text(verdict)}"
+            text = f"Threshold {cut(verdict.threshold)} failed: {format_measured(verdict)}"
             yield Finding(about="load", state="bad", text=text)
     held = [verdict.threshold for verdict in verdicts if verdict.passed]
     if held:
@@ -142,7 +141,7 @@ def _of_thresholds(verdicts: list[Verdict]) -> Iterator[Finding]:
         yield Finding(about="load", state="good", text=text)
 
 
-def measured_text(verdict: Verdict) -> str:
+def format_measured(verdict: Verdict) -> str:
     """Return what was measured, with the unit of its threshold."""
     if verdict.measured is None:
         return "nothing measured"
@@ -150,7 +149,7 @@ def measured_text(verdict: Verdict) -> str:
         return format_milliseconds(verdict.measured)
     if verdict.threshold.startswith("rate"):
         return format_rate(verdict.measured)
-    return format_count(round(verdict.measured))
+    return f"{verdict.measured:,.0f}"
 
 
 def _of_usage(usage: UsageReport) -> Iterator[Finding]:
@@ -171,8 +170,8 @@ def _of_usage(usage: UsageReport) -> Iterator[Finding]:
     yield Finding(about="usage", state="plain", text=text, notes=tuple(notes))
     if usage.disagreeing.events:
         text = (
-            f"{format_counted(usage.disagreeing.events, 'event')} recorded otherwise than these ACLs "
-            "decide: they may not be the ACLs of that time"
+            f"{format_counted(usage.disagreeing.events, 'event')} recorded otherwise than these "
+            "ACLs decide: they may not be the ACLs of that time"
         )
         yield Finding(about="usage", state="doubtful", text=text)
     proof = usage.suggestions.proof
@@ -182,7 +181,7 @@ def _of_usage(usage: UsageReport) -> Iterator[Finding]:
 
 
 def _of_ingest(ingest: Ingested) -> Iterator[Finding]:
-    said = f"{format_count(ingest.set_aside)} of {format_counted(ingest.lines, 'line')} set aside"
+    said = f"{ingest.set_aside:,} of {format_counted(ingest.lines, 'line')} set aside"
     if not ingest.accepted:
         text = f"Not accepted: {said}; nothing can be told from the rest"
         yield Finding(about="ingest", state="bad", text=text)

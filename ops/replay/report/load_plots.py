@@ -15,7 +15,6 @@ from authorizerd.replay.load.report import Latencies, LoadReport, Percentiles, S
 from authorizerd.replay.report.axes import Axis, linear_axis, log_axis, time_axis
 from authorizerd.replay.report.plots import PAGE_FRAME, Curve, Marker, Plot, Point
 from authorizerd.replay.report.wording import (
-    format_count,
     format_counted,
     format_milliseconds,
     format_rate,
@@ -101,7 +100,7 @@ def _points(groups: Sequence[SecondReport], width: int, attribute: str) -> Itera
 
 def _latency_hint(each: SecondReport) -> str:
     return (
-        f"{format_count(each.second)} s: p50 {format_milliseconds(each.p50_ms)}, "
+        f"{each.second:,} s: p50 {format_milliseconds(each.p50_ms)}, "
         f"p99 {format_milliseconds(each.p99_ms)}, max {format_milliseconds(each.max_ms)}"
     )
 
@@ -140,7 +139,7 @@ def plot_rates(load: LoadReport) -> Plot | None:
 
 def _rate_hint(group: SecondReport, width: int) -> str:
     return (
-        f"{format_count(group.second)} s: {format_rate(group.offered / width)} offered, "
+        f"{group.second:,} s: {format_rate(group.offered / width)} offered, "
         f"{format_rate(group.served / width)} served"
     )
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from importlib.resources import files
+from itertools import islice
 from typing import Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from authorizerd.replay.report import heat_map, load_plots, values, wording
-from authorizerd.replay.report.findings import SYMBOLS, measured_text
+from authorizerd.replay.report.findings import SYMBOLS, format_measured
 from authorizerd.replay.whatif.report import shown
 
 ROWS_MAX: Final = 1_000
@@ -34,12 +35,10 @@ def read_static(name: str) -> Markup:
 
 
 def render_rows(render_row: Callable[[object], Markup], rows: Iterable[object]) -> list[Markup]:
-    """Return the rows of a table: the first ``ROWS_MAX``, with at most ``CHARACTERS_MAX`` characters."""
+    """Return the first rows of a table, within ``ROWS_MAX`` and ``CHARACTERS_MAX``."""
     rendered: list[Markup] = []
     characters = 0
-    for row in rows:
-        if len(rendered) == ROWS_MAX:
-            break
+    for row in islice(rows, ROWS_MAX):
         markup = render_row(row)
         characters += len(markup)
         if characters > CHARACTERS_MAX:
@@ -75,22 +74,26 @@ ENVIRONMENT.filters |= {
 }
 ENVIRONMENT.globals |= {
     "BARS_MAX": values.BARS_MAX,
+    "HEAT_LEVELS": heat_map.LEVELS,
     "NAME_MAX": wording.NAME_MAX,
     "RULE_MAX": wording.RULE_MAX,
     "SUPER_USERS_MAX": SUPER_USERS_MAX,
-    "bars_of_counts": values.make_count_bars,
-    "bars_of_use": values.make_use_bars,
-    "group_seconds": load_plots.group_seconds,
-    "heat_levels": heat_map.LEVELS,
-    "map_by_operation": heat_map.map_by_operation,
-    "map_by_resource": heat_map.map_by_resource,
-    "measured_text": measured_text,
-    "name_question": values.name_question,
-    "plot_latency": load_plots.plot_latency,
-    "plot_percentiles": load_plots.plot_percentiles,
-    "plot_rates": load_plots.plot_rates,
-    "rank_by_use": values.rank_by_use,
-    "rank_counts": values.rank_counts,
-    "render_rows": render_rows,
-    "symbols": SYMBOLS,
+    "SYMBOLS": SYMBOLS,
+} | {
+    function.__name__: function
+    for function in (
+        format_measured,
+        heat_map.map_by_operation,
+        heat_map.map_by_resource,
+        load_plots.group_seconds,
+        load_plots.plot_latency,
+        load_plots.plot_percentiles,
+        load_plots.plot_rates,
+        render_rows,
+        values.make_count_bars,
+        values.make_use_bars,
+        values.name_question,
+        values.rank_by_use,
+        values.rank_counts,
+    )
 }

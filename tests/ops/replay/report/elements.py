@@ -1,8 +1,11 @@
-"""What a browser makes of a page: its elements and its text, by the parser of Python."""
+"""Read a page as a browser does, with Python's own parser."""
 
 from __future__ import annotations
 
 import html.parser
+import xml.etree.ElementTree as ElementTree
+
+from authorizerd.replay.report.rendering import ENVIRONMENT
 
 
 class Elements(html.parser.HTMLParser):
@@ -26,6 +29,9 @@ class Elements(html.parser.HTMLParser):
     def text(self) -> str:
         return "\n".join(self.texts)
 
+    def attributes_of(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.tags if name == tag]
+
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append((tag, dict(attrs)))
         self._open.append(tag)
@@ -45,3 +51,14 @@ class Elements(html.parser.HTMLParser):
 
     def handle_comment(self, data: str) -> None:
         self.comments.append(data)
+
+
+def call_macro(template: str, name: str, *arguments: object, **options: object) -> str:
+    """Return what a macro in ``templates/`` renders."""
+    macro = getattr(ENVIRONMENT.get_template(template).module, name)
+    return str(macro(*arguments, **options))
+
+
+def parse_macro(template: str, name: str, *arguments: object) -> ElementTree.Element:
+    """Return what a macro renders, which must be well-formed XML."""
+    return ElementTree.fromstring(call_macro(template, name, *arguments))

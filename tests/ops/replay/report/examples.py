@@ -1,4 +1,4 @@
-"""Small results of each kind; a name given to them stands wherever a name can stand."""
+"""Small results of each kind, with a given name wherever a name may appear."""
 
 from __future__ import annotations
 
@@ -227,7 +227,7 @@ def dry_run() -> LoadReport:
 
 
 def write_results(directory: Path, name: str = "User:alice") -> None:
-    """Write all four, ``directory`` being made."""
+    """Write all four results into a new directory."""
     directory.mkdir(parents=True, exist_ok=True)
     texts = {
         "ingest": encode_ingested(ingested(name)),

@@ -1,5 +1,3 @@
-"""The command writes two files, whole, and never over a result."""
-
 from __future__ import annotations
 
 import json
@@ -11,74 +9,85 @@ from authorizerd.replay.cli import main
 from tests.ops.replay.report.elements import Elements
 from tests.ops.replay.report.examples import write_results
 
+RESULTS = ("ingest", "whatif", "usage", "load")
 
-def test_the_page_and_its_json_stand_beside_the_results(
+
+def report(run: Path, *options: str | Path) -> int:
+    return main(["report", "--run", str(run), *map(str, options)])
+
+
+def test_page_and_json_are_written_and_summarised(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """And the console says what they come to; a second time they are written anew, the same."""
     write_results(tmp_path)
-    assert main(["report", "--run", str(tmp_path)]) == 0
-    said = capsys.readouterr().out.splitlines()
-    assert said[0] == (
+    assert report(tmp_path) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == (
         "✗ whatif: 12 recorded requests (1 distinct) of 1 principal would be newly denied"
     )
-    assert said[-2].startswith(f"wrote {tmp_path}/report.html: ")
+    assert lines[-2].startswith(f"wrote {tmp_path}/report.html: ")
     first = (tmp_path / "report.html").read_bytes()
     assert Elements(first.decode()).names[0] == "html"
-    assert json.loads((tmp_path / "report.json").read_text())["version"] == 1
-    assert main(["report", "--run", str(tmp_path)]) == 0
+    assert report(tmp_path) == 0
     assert (tmp_path / "report.html").read_bytes() == first
     assert not list(tmp_path.glob(".*"))
 
 
-def test_the_page_can_go_elsewhere(tmp_path: Path) -> None:
-    """Its JSON goes with it."""
+def test_json_has_the_findings_and_the_unchanged_results(tmp_path: Path) -> None:
+    write_results(tmp_path, "User:\u202e</script>")
+    assert report(tmp_path) == 0
+    document = json.loads((tmp_path / "report.json").read_text())
+    assert list(document) == ["version", "findings", "files", "results"]
+    assert document["version"] == 1
+    assert document["findings"][0]["state"] == "bad"
+    for kind in RESULTS:
+        assert document["results"][kind] == json.loads((tmp_path / f"{kind}.json").read_text())
+        assert document["files"][kind]["path"] == f"{kind}.json"
+
+
+def test_out_names_another_page_and_its_json(tmp_path: Path) -> None:
     write_results(tmp_path / "run")
     out = tmp_path / "friday.html"
-    assert main(["report", "--run", str(tmp_path / "run"), "--out", str(out)]) == 0
+    assert report(tmp_path / "run", "--out", out) == 0
     assert out.exists()
     assert out.with_suffix(".json").exists()
     assert not list((tmp_path / "run").glob("report.*"))
 
 
 @pytest.mark.parametrize("name", ["whatif.html", "load.json", "ingest.htm", "page", "x.json", "/"])
-def test_no_result_is_written_over(
+def test_out_that_would_replace_a_result_or_is_not_html_is_rejected(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
-    """Nor anything that is no page: it is refused before anything is read."""
     write_results(tmp_path)
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
-    assert main(["report", "--run", str(tmp_path), "--out", str(tmp_path / name)]) == 1
+    assert report(tmp_path, "--out", tmp_path / name) == 1
     assert capsys.readouterr().err.startswith("authorizerd replay: --out: ")
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
-def test_what_cannot_be_written_is_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("out", "expected"),
+    [
+        ("no-such/page.html", "no-such/page.json: No such file or directory"),
+        ("directory.html", "directory.html: Is a directory"),
+    ],
+)
+def test_unwritable_file_is_named_and_nothing_half_written_is_left(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], out: str, expected: str
 ) -> None:
-    """One line, exit code 1."""
     write_results(tmp_path)
-    out = tmp_path / "no-such" / "page.html"
-    assert main(["report", "--run", str(tmp_path), "--out", str(out)]) == 1
+    (tmp_path / "directory.html").mkdir()
+    assert report(tmp_path, "--out", tmp_path / out) == 1
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.endswith("no-such/page.json: No such file or directory")
-
-
-def test_nothing_half_written_is_left(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Where the page cannot be put in place it is not left beside it."""
-    write_results(tmp_path)
-    (tmp_path / "report.html").mkdir()
-    assert main(["report", "--run", str(tmp_path)]) == 1
-    assert "report.html: Is a directory" in capsys.readouterr().err
+    assert line.endswith(expected)
     assert not list(tmp_path.glob(".*"))
 
 
-def test_names_do_not_command_the_terminal(
+def test_names_cannot_control_the_terminal(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What the console is told is printable, line by line."""
     write_results(tmp_path, "\x1b[2J\u202e\r\nwrote all")
-    assert main(["report", "--run", str(tmp_path)]) == 0
+    assert report(tmp_path) == 0
     out = capsys.readouterr().out
     assert all(line.isprintable() for line in out.split("\n"))
     assert "\\x1b[2J\\u202e\\r\\nwrote all" in out

@@ -1,5 +1,3 @@
-"""Results are found where jobs leave them, and read by their own types."""
-
 from __future__ import annotations
 
 import hashlib
@@ -9,14 +7,13 @@ import pytest
 
 from authorizerd.replay.report.errors import ReportError
 from authorizerd.replay.report.results import decode_whatif, read_results
-from authorizerd.replay.whatif.report import encode_report
+from authorizerd.replay.whatif.report import JudgedBy, encode_report
 from tests.ops.replay.report.examples import ingested, judged_by, load, usage, whatif, write_results
 
 DEEP = b'{"baseline": {"x": ' + b"[" * 100_000 + b"]" * 100_000 + b"}}"
 
 
-def test_all_four_are_read(tmp_path: Path) -> None:
-    """As they were written, and each known by its hash."""
+def test_all_four_results_are_read_with_their_hashes(tmp_path: Path) -> None:
     write_results(tmp_path)
     results = read_results(tmp_path)
     assert results.ingest == ingested("User:alice")
@@ -29,8 +26,7 @@ def test_all_four_are_read(tmp_path: Path) -> None:
     assert results.files["whatif"].bytes == len(data)
 
 
-def test_a_result_may_be_one_directory_down(tmp_path: Path) -> None:
-    """Each job writes into its own; two down is another run's."""
+def test_result_may_be_one_directory_down_but_not_two(tmp_path: Path) -> None:
     for kind in ("ingest", "load"):
         write_results(tmp_path / "elsewhere" / "all")
         (tmp_path / kind).mkdir()
@@ -40,32 +36,33 @@ def test_a_result_may_be_one_directory_down(tmp_path: Path) -> None:
         "ingest": "ingest/ingest.json",
         "load": "load/load.json",
     }
-    assert results.whatif is None
-    assert results.usage is None
+    assert (results.whatif, results.usage) == (None, None)
 
 
 @pytest.mark.parametrize("baseline", [None, judged_by()])
-def test_a_baseline_is_told_from_what_was_recorded(baseline: None) -> None:
-    """By its fields: both are read back as they were."""
+def test_both_kinds_of_baseline_are_decoded(baseline: JudgedBy | None) -> None:
     told = whatif(baseline=baseline)
     assert decode_whatif(encode_report(told)) == told
 
 
-def test_two_of_a_kind_are_refused(tmp_path: Path) -> None:
-    """Nobody can say which is meant; both are named."""
+def test_two_results_of_one_kind_are_rejected(tmp_path: Path) -> None:
     write_results(tmp_path / "one")
     write_results(tmp_path / "two")
     with pytest.raises(ReportError, match=r"one/ingest\.json and .*two/ingest\.json"):
         read_results(tmp_path)
 
 
-def test_nothing_to_report_is_a_fault(tmp_path: Path) -> None:
-    """With the names that were looked for; a directory of such a name is none of them."""
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("", r"none of ingest\.json, whatif\.json, usage\.json"),
+        ("no-such", "no-such: No such file or directory"),
+    ],
+)
+def test_directory_without_results_is_rejected(tmp_path: Path, name: str, expected: str) -> None:
     (tmp_path / "whatif.json").mkdir()
-    with pytest.raises(ReportError, match=r"none of ingest\.json, whatif\.json, usage\.json"):
-        read_results(tmp_path)
-    with pytest.raises(ReportError, match="no-such: No such file or directory"):
-        read_results(tmp_path / "no-such")
+    with pytest.raises(ReportError, match=expected):
+        read_results(tmp_path / name)
 
 
 @pytest.mark.parametrize("kind", ["ingest", "whatif", "usage", "load"])
@@ -73,8 +70,7 @@ def test_nothing_to_report_is_a_fault(tmp_path: Path) -> None:
     "text",
     [b"", b"{}", b"[]", b"[1", b'{"events": "many"}', b"\xff", b'{"baseline": 5}', DEEP],
 )
-def test_another_file_of_that_name_is_named(tmp_path: Path, kind: str, text: bytes) -> None:
-    """Whatever is wrong with it, it is one error with the path in it."""
+def test_invalid_result_is_rejected_with_its_path(tmp_path: Path, kind: str, text: bytes) -> None:
     (tmp_path / f"{kind}.json").write_bytes(text)
     with pytest.raises(ReportError, match=rf"{kind}\.json: not what {kind} writes: "):
         read_results(tmp_path)

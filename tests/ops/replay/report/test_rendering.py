@@ -1,0 +1,118 @@
+"""Escaping, and the tables that hold escaped names."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jinja2 import UndefinedError
+from markupsafe import Markup
+
+from authorizerd.replay.report.rendering import (
+    CHARACTERS_MAX,
+    ENVIRONMENT,
+    ROWS_MAX,
+    read_static,
+    render_rows,
+)
+from authorizerd.replay.whatif.report import shown
+from tests.ops.replay.report.elements import Elements, call_macro
+
+HOSTILE = st.one_of(
+    st.text(st.characters(codec=None), max_size=12),
+    st.sampled_from(
+        ["</td>", "<script>", '" onload="', "' x='", "&lt;", "]]>", "<!--", "\x00\x1b"]
+    ),
+)
+EXAMPLE = ENVIRONMENT.from_string('<p title="{{ title }}">{{ text }}<b>{{ text }}</b></p>')
+
+
+@given(HOSTILE, HOSTILE)
+def test_text_and_attributes_are_escaped_for_xml_and_html(text: str, title: str) -> None:
+    made = EXAMPLE.render(text=text, title=title)
+    root = ElementTree.fromstring(made)
+    assert ("".join(root.itertext()), root.attrib) == (shown(text) * 2, {"title": shown(title)})
+    assert Elements(made).tags == [("p", {"title": shown(title)}), ("b", {})]
+
+
+@pytest.mark.parametrize(
+    "character", ["\u202e", "\u200f", "\u2066", "\x1b", "\x00", "\n", "\ud800"]
+)
+def test_unprintable_characters_become_escape_sequences(character: str) -> None:
+    made = EXAMPLE.render(text=f"a{character}b", title="")
+    assert made.isprintable()
+    assert "\\" in made
+
+
+def test_only_markup_is_not_escaped() -> None:
+    template = ENVIRONMENT.from_string("{{ markup }}{{ text }}")
+    assert template.render(markup=Markup("<b/>"), text="<b>") == "<b/>&lt;b&gt;"
+
+
+def test_misspelled_name_in_a_template_is_an_error() -> None:
+    with pytest.raises(UndefinedError):
+        EXAMPLE.render(text="a")
+
+
+@pytest.mark.parametrize("name", ["report.css", "report.js"])
+def test_static_file_cannot_end_its_element(name: str) -> None:
+    """Browsers look for the end of a style or script even inside quotes."""
+    assert "</" not in read_static(name)
+    assert "<!--" not in read_static(name)
+
+
+@pytest.mark.parametrize("template", ENVIRONMENT.list_templates())
+def test_no_template_turns_off_escaping(template: str) -> None:
+    assert ENVIRONMENT.loader is not None
+    source, _, _ = ENVIRONMENT.loader.get_source(ENVIRONMENT, template)
+    assert not re.search(r"\|\s*safe|autoescape", source)
+
+
+def test_missing_name_differs_from_an_empty_one() -> None:
+    texts = (None, "", "unknown", "empty")
+    assert len({call_macro("names.html.jinja", "name", text) for text in texts}) == 4
+
+
+def render_row(row: object) -> Markup:
+    return Markup("<tr><td>{}</td><td>1</td></tr>").format(row)
+
+
+def list_rows(rows: object, total: int) -> Elements:
+    columns = [("Name", "text"), ("Events", "number")]
+    table = call_macro(
+        "tables.html.jinja", "listing", "All", columns, rows, total, "x.json", caller=render_row
+    )
+    return Elements(table)
+
+
+def test_long_table_ends_after_its_first_rows() -> None:
+    rows = iter(range(10**6))
+    page = list_rows(rows, 10**6)
+    assert page.names.count("tr") == ROWS_MAX + 1
+    assert next(rows) == ROWS_MAX  # no further row was asked for
+    assert "1,000\n of 1,000,000 shown; 999,000 left out of this page, see x.json" in page.text
+
+
+def test_table_of_long_names_ends_after_its_first_characters() -> None:
+    long = "&" * 10_000
+    rendered = render_rows(render_row, [long] * ROWS_MAX)
+    assert len(rendered) == CHARACTERS_MAX // len(render_row(long))
+
+
+def test_complete_table_does_not_mention_left_out_rows() -> None:
+    assert "left out" not in list_rows(["a"], 1).text
+
+
+def test_table_without_rows_is_omitted() -> None:
+    assert list_rows([], 0).tags == []
+
+
+def test_table_can_be_scrolled_by_keyboard() -> None:
+    page = list_rows(["a"], 1)
+    (box,) = (attributes for _, attributes in page.tags if "tabindex" in attributes)
+    assert (box["tabindex"], box["role"], box["aria-label"]) == ("0", "region", "All")
+    heads = [(head["scope"], head["data-kind"]) for head in page.attributes_of("th")]
+    assert heads == [("col", "text"), ("col", "number")]
