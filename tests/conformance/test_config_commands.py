@@ -11,8 +11,7 @@ import pytest
 
 from ops.kafka_rig.broker import ADMIN, Broker, client_properties, write_properties
 from ops.kafka_rig.rig import Output, Program, Rig
-from tests.end_to_end.test_admin_clients import new_log
-from tests.support.daemon_process import running
+from tests.support.daemon_process import new_log, running
 
 Run = Callable[[str, Sequence[str]], Output]
 """Runs kafka-configs as a user."""

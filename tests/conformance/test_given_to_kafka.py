@@ -28,7 +28,7 @@ from ops.kafka_rig.broker import CLUSTER_ID, Broker, BrokerSettings, running_bro
 from ops.kafka_rig.rig import Program, Rig
 from tests.cli.test_main import bindings
 from tests.conformance.test_written_files import PAYLOAD, dumped, shown
-from tests.end_to_end.test_admin_clients import created
+from tests.support.admin_client import create_acls
 from tests.support.daemon_process import DaemonProcess, run, running, write_config
 
 SECONDS_MAX = 20.0
@@ -77,7 +77,7 @@ def create(daemon: DaemonProcess, acl: Acl) -> None:
         AclPermissionType[PermissionType(acl.permission_type).name],
     )
     admin = AdminClient({"bootstrap.servers": address_of(daemon)})
-    assert created(admin, binding) == [None], acl
+    assert create_acls(admin, binding) == [None], acl
 
 
 def listed(daemon: DaemonProcess) -> set[tuple[str, str]]:

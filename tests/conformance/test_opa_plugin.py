@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import signal
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,16 +10,15 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
-from confluent_kafka.admin import AclOperation, AdminClient, ResourceType
+from confluent_kafka.admin import AclOperation, ResourceType
 
 from authorizerd.config.tokens import SECRET_BYTES, new_token
 from ops.kafka_rig.broker import ADMIN, Broker, BrokerSettings, running_broker
 from ops.kafka_rig.rig import Rig
 from tests.conformance.kafka_clients import TIMEOUT_SECONDS, client_settings, create_topics
 from tests.daemon.opa_requests import PATH
-from tests.end_to_end.test_admin_clients import binding, created, new_log
-from tests.end_to_end.test_reload import wait_for
-from tests.support.daemon_process import DaemonProcess, running
+from tests.support.admin_client import binding, create_acls, new_admin
+from tests.support.daemon_process import DaemonProcess, new_log, running
 
 TOPIC, GROUP = "orders", "billing"
 DENIALS = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.GROUP_AUTHORIZATION_FAILED)
@@ -68,13 +66,13 @@ def asking_broker(
 
 
 def allow_alice(daemon: DaemonProcess) -> None:
-    admin = AdminClient({"bootstrap.servers": daemon.ready["listeners"]["PLAINTEXT"]})
+    admin = new_admin(daemon)
     rights = [
         binding(TOPIC, operation=AclOperation.READ),
         binding(TOPIC, operation=AclOperation.WRITE),
         binding(GROUP, operation=AclOperation.READ, resource_type=ResourceType.GROUP),
     ]
-    assert created(admin, *rights) == [None] * len(rights)
+    assert create_acls(admin, *rights) == [None] * len(rights)
 
 
 def may_write(broker: Broker, user: str) -> bool:
@@ -159,7 +157,6 @@ def test_the_plugin_keeps_no_error(rig: Rig, formatted: Path, tmp_path: Path, po
         create_topics(broker, ADMIN, TOPIC)
         assert not may_write(broker, "alice")
         tokens.write_text(line)
-        daemon.process.send_signal(signal.SIGHUP)
-        wait_for(daemon, "the configuration is reloaded")
+        daemon.reload()
         assert may_write(broker, "alice")
         assert not may_write(broker, "bob")

@@ -13,8 +13,7 @@ from kio.schema.describe_quorum.v2.response import DescribeQuorumResponse
 from authorizerd.kafka_client.connection import Address, PlainCredentials, entity_call, open_node
 from authorizerd.protocol.kafka.api import ApiKey
 from ops.kafka_rig.broker import ADMIN, Broker
-from tests.end_to_end.test_admin_clients import new_log
-from tests.support.daemon_process import running
+from tests.support.daemon_process import new_log, running
 
 METADATA = "__cluster_metadata"
 TIMEOUT_MS = 20_000

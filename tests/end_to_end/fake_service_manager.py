@@ -1,4 +1,4 @@
-"""A service manager's end of a notify socket, and of the sockets that it hands on."""
+"""What a service manager does for a daemon: a notify socket, and sockets that it passes on."""
 
 from __future__ import annotations
 
@@ -12,17 +12,16 @@ from pathlib import Path
 from typing import IO
 
 from tests.end_to_end.held_daemon import HELD
-from tests.end_to_end.test_early_start import wait_for
-from tests.support.daemon_process import ROOT, SECONDS_MAX
+from tests.support.daemon_process import ROOT, SECONDS_MAX, wait_until_ready
 
 Message = dict[str, str]
 
 
 class NotifySocket:
-    """A notify socket, as the service manager holds it.
+    """The service manager's end of a notify socket.
 
     Args:
-        address: as NOTIFY_SOCKET has it: a path, or ``@`` and an abstract name.
+        address: the value of NOTIFY_SOCKET: a path, or ``@`` and an abstract name.
     """
 
     def __init__(self, address: str) -> None:
@@ -34,21 +33,21 @@ class NotifySocket:
         """Return the next message.
 
         Raises:
-            TimeoutError: none has come.
+            TimeoutError: no message arrived.
         """
         self._socket.settimeout(seconds)
         lines = self._socket.recv(1 << 16).decode().split("\n")
         return dict(line.split("=", 1) for line in lines)
 
     def receive_until(self, key: str) -> list[Message]:
-        """Return the messages up to the first that says ``key``, which is the last of them."""
+        """Return the messages up to and including the first with ``key``."""
         messages = [self.receive()]
         while key not in messages[-1]:
             messages.append(self.receive())
         return messages
 
     def receive_all(self) -> list[Message]:
-        """Return what has come already."""
+        """Return the messages that have arrived."""
         messages = []
         while True:
             try:
@@ -71,13 +70,13 @@ class HeldService:
         assert held == HELD, process.communicate()
 
     def release(self) -> None:
-        """Let the load go on."""
+        """Continue the load."""
         assert self.process.stdin is not None
         self.process.stdin.write("\n")
         self.process.stdin.flush()
 
     def wait_until_ready(self) -> None:
-        wait_for(self.ready_file, self.process)
+        wait_until_ready(self.process, self.ready_file)
 
 
 @contextmanager
@@ -88,7 +87,7 @@ def held_service(
     sockets: Mapping[str, socket.socket] | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Iterator[HeldService]:
-    """Start a daemon, with sockets handed to it by their names; kill it at the end."""
+    """Start a daemon with inherited sockets, by name, and hold its load; kill it at the end."""
     process = start_service(
         "tests.end_to_end.held_daemon",
         *("--config", config_file, "--ready-file", ready_file),
@@ -109,7 +108,7 @@ def start_service(
     environment: Mapping[str, str],
     stderr: int | IO[str] = subprocess.PIPE,
 ) -> subprocess.Popen[str]:
-    """Start ``serve`` of a module, with sockets handed to it by their names."""
+    """Start ``serve`` of a module with inherited sockets, by name."""
     descriptors = {name: each.fileno() for name, each in sockets.items()}
     named = ",".join(f"{descriptor}:{name}" for name, descriptor in descriptors.items())
     activated = ("tests.end_to_end.activated", named) if sockets else ()

@@ -1,4 +1,4 @@
-"""A real Prometheus in a process of its own, for the length of a test."""
+"""A real Prometheus in a process, while a test runs."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ from urllib.error import HTTPError
 from urllib.parse import urlencode
 from urllib.request import urlopen
 
-from tests.end_to_end.worker_processes import wait_until
-from tests.support.daemon_process import SECONDS_MAX
+from tests.support.daemon_process import SECONDS_MAX, wait_until
 
 _LISTENING = re.compile(r'msg="?Listening on"? .*address=(127\.0\.0\.1:\d+)')
 
 
 class PrometheusProcess:
+    """A Prometheus that is ready, by its HTTP API."""
+
     def __init__(self, address: str) -> None:
         self._address = address
 
     def get(self, path: str, arguments: Mapping[str, str] | None = None) -> Any:  # noqa: ANN401
-        """Return the ``data`` of an answer of its HTTP API."""
+        """Return the ``data`` of a response."""
         url = f"http://{self._address}/api/v1/{path}?{urlencode(arguments or {})}"
         with urlopen(url, timeout=SECONDS_MAX) as response:
             answer = json.load(response)
@@ -42,7 +43,7 @@ class PrometheusProcess:
         return {rule["health"] for group in groups for rule in group["rules"]}
 
     def firing(self) -> dict[str, dict[str, Any]]:
-        """Return the alerts that fire now, by name."""
+        """Return the alerts that are firing, by name."""
         return {
             alert["labels"]["alertname"]: alert
             for alert in self.get("alerts")["alerts"]
@@ -52,7 +53,7 @@ class PrometheusProcess:
 
 @contextmanager
 def prometheus(program: str, config: Path, folder: Path) -> Iterator[PrometheusProcess]:
-    """Start it on a port of its own choice, and end it after."""
+    """Start Prometheus on a free port, and kill it at the end."""
     process = subprocess.Popen(
         [
             program,
@@ -79,7 +80,7 @@ def prometheus(program: str, config: Path, folder: Path) -> Iterator[PrometheusP
 
 
 def _is_ready(address: str) -> bool:
-    """Return True once it has read its stored data; until then it answers 503."""
+    """Return True if Prometheus has read its stored data; until then it answers 503."""
     try:
         with urlopen(f"http://{address}/-/ready", timeout=SECONDS_MAX):
             return True
@@ -89,7 +90,7 @@ def _is_ready(address: str) -> bool:
 
 
 def _address(process: subprocess.Popen[str], said: list[str]) -> str:
-    """Wait until it says where it listens."""
+    """Wait until Prometheus logs its address."""
     give_up = time.monotonic() + SECONDS_MAX
     while True:
         for line in tuple(said):

@@ -1,24 +1,17 @@
-"""The audit of a real daemon: rotated under its workers, and required of it."""
+"""The audit log of a real daemon: rotation with workers, and a required audit that fails."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
-from tests.end_to_end.test_durability import new_log
-from tests.end_to_end.test_workers import two_workers
-from tests.end_to_end.worker_processes import wait_until
-from tests.support.daemon_process import running
-
-READ_ORDERS = {
-    "subject": {"type": "user", "id": "alice"},
-    "action": {"name": "read"},
-    "resource": {"type": "topic", "id": "orders"},
-}
+from tests.end_to_end.worker_processes import two_workers
+from tests.support.daemon_process import new_log, running, wait_until
+from tests.support.requests import evaluation
 
 
-def test_workers_follow_a_file_that_is_moved(tmp_path: Path) -> None:
-    """With no signal and no line lost; what is shown of a name is the same from each of them."""
+def test_workers_reopen_a_moved_file(tmp_path: Path) -> None:
+    """Without a signal and without losing a line. All workers hash a name to the same value."""
     audit, secret = tmp_path / "audit.log", tmp_path / "secret"
     secret.write_text("0123456789abcdef")
     secret.chmod(0o600)
@@ -33,8 +26,8 @@ def test_workers_follow_a_file_that_is_moved(tmp_path: Path) -> None:
             if part:
                 audit.rename(tmp_path / f"audit.log.{part}")
             for _ in range(10):
-                assert daemon.evaluate(READ_ORDERS).json["decision"] is False
-                daemon.decision.close()  # the next one goes to either worker
+                assert daemon.evaluate(evaluation()).json["decision"] is False
+                daemon.decision.close()  # the next connection goes to either worker
         assert daemon.stop()[0] == 0
     lines = [
         json.loads(line)
@@ -46,23 +39,25 @@ def test_workers_follow_a_file_that_is_moved(tmp_path: Path) -> None:
     assert len({line["principal"] for line in lines}) == 1
 
 
-def test_a_required_audit_that_cannot_be_kept_refuses_until_it_can(tmp_path: Path) -> None:
-    """By itself, and without a line lost; it is said once that it fails, and once that it ended."""
+def test_decisions_are_refused_while_a_required_audit_fails(tmp_path: Path) -> None:
+    """The daemon recovers by itself, loses no line, and logs the failure and its end once."""
     folder = tmp_path / "logs"
     folder.mkdir()
     audit = folder / "audit.log"
     settings = {"authorizerd.audit.log": str(audit), "authorizerd.audit.required": "true"}
     with running(tmp_path, new_log(tmp_path), settings) as daemon:
         folder.rename(tmp_path / "gone")
-        wait_until(lambda: daemon.metric("authorizerd_audit_failing") == 1, "it is found out")
-        refused = daemon.evaluate(READ_ORDERS)
+        wait_until(
+            lambda: daemon.metric("authorizerd_audit_failing") == 1, "the failure is noticed"
+        )
+        refused = daemon.evaluate(evaluation())
         assert (refused.status, refused.headers["Content-Type"]) == (
             503,
             "text/plain; charset=utf-8",
         )
         folder.mkdir()
-        wait_until(lambda: daemon.metric("authorizerd_audit_failing") == 0, "and its end")
-        assert daemon.evaluate(READ_ORDERS).json["decision"] is False
+        wait_until(lambda: daemon.metric("authorizerd_audit_failing") == 0, "the audit works again")
+        assert daemon.evaluate(evaluation()).json["decision"] is False
         code, errors = daemon.stop()
     assert code == 0
     assert len(audit.read_text().splitlines()) == 1

@@ -1,17 +1,11 @@
-"""Early start listeners over real sockets, while a large log is being loaded (KIP-801).
+"""Early start listeners while a large log is being loaded (KIP-801).
 
-The load is held back half-way until the test lets it go, so nothing here depends on how long it
-takes.
+The load stops half-way until the test continues it, so no test depends on its duration.
 """
 
 from __future__ import annotations
 
 import json
-import socket
-import subprocess
-import sys
-import threading
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.client import HTTPConnection
@@ -21,25 +15,20 @@ from typing import Any
 
 import pytest
 
-from authorizerd.acl.model import Acl, AclAdded, AclFilter, Operation, PermissionType, ResourceType
-from authorizerd.acl.steps import finish
+from authorizerd.acl.model import AclAdded, AclFilter
 from authorizerd.protocol.kafka.acl_client import (
     decode_create_acls_response,
-    decode_delete_acls_response,
-    decode_describe_acls_response,
     encode_create_acls_request,
-    encode_delete_acls_request,
-    encode_describe_acls_request,
 )
 from authorizerd.protocol.kafka.acl_responses import FilterResult
-from authorizerd.protocol.kafka.api import ApiKey, decode_response, encode_request
-from authorizerd.protocol.kafka.client_connection import KafkaClientConnection
+from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from authorizerd.protocol.records.batch import encode_batch
 from authorizerd.protocol.records.control import leader_change
-from tests.end_to_end.held_daemon import HELD
-from tests.support.daemon_process import ROOT as PROJECT
-from tests.support.daemon_process import SECONDS_MAX, ask, write_config
+from tests.end_to_end.fake_service_manager import HeldService, held_service
+from tests.support.acls import acl
+from tests.support.daemon_process import SECONDS_MAX, ask, connect, write_config
+from tests.support.kafka_connection import KafkaConnection
 from tests.support.log_files import (
     EPOCH,
     METADATA_VERSION,
@@ -52,15 +41,12 @@ from tests.support.log_files import (
 RECORDS_PER_BATCH = 500
 BATCHES = 120
 ACLS = RECORDS_PER_BATCH * BATCHES
-READABLE = Acl(
-    ResourceType.TOPIC, "orders", 3, "User:alice", "*", Operation.DESCRIBE, PermissionType.ALLOW
-)
-"""The log's last ACL, in the segment that the load is held back before."""
+READABLE = acl("User:alice", "DESCRIBE", topic="orders")
+"""The log's last ACL, in the segment before which the load is held."""
 
-CREATED = Acl(ResourceType.TOPIC, "new", 3, "User:a", "*", Operation.READ, PermissionType.ALLOW)
+CREATED = acl(topic="new")
 NOT_READY = ErrorCode.AUTHORIZER_NOT_READY
 REFUSED = ApiError(NOT_READY, NOT_READY.text)
-RESPONSE_BYTES_MAX = 100 << 20
 CONFIG = {
     "listeners": "EARLY://127.0.0.1:0,LATE://127.0.0.1:0",
     "listener.security.protocol.map": "EARLY:SASL_PLAINTEXT,LATE:PLAINTEXT",
@@ -77,7 +63,7 @@ LATE = ("LATE", "decision_http")
 
 @pytest.fixture(scope="module")
 def batches() -> tuple[bytes, bytes]:
-    """Two segments' bytes: a large one, and one with the last ACL, which begins behind it."""
+    """Return the bytes of two segments: a large one, and one with the last ACL."""
     pieces = [
         encode_batch(0, EPOCH, TIME_MS, [leader_change(1)], is_control=True),
         data_batch(1, [METADATA_VERSION]),
@@ -89,147 +75,8 @@ def batches() -> tuple[bytes, bytes]:
     return b"".join(pieces), data_batch(2 + ACLS, [added(ACLS, READABLE)])
 
 
-class Held:
-    """A daemon whose load is held back; ``addresses`` of all its endpoints by name."""
-
-    def __init__(self, process: subprocess.Popen[str], ready_file: Path) -> None:
-        self.process = process
-        self.ready_file = ready_file
-        self.addresses: dict[str, str] = {}
-        self.clients: list[Client] = []
-        assert process.stdout is not None
-        assert process.stderr is not None
-        held = process.stdout.readline()
-        assert held == HELD, process.communicate()
-        while len(self.addresses) < 4:
-            _, found, rest = process.stderr.readline().partition("authorizerd: ")
-            name, bound, address = rest.strip().partition(": bound to ")
-            if found and bound:
-                self.addresses[name] = address
-
-    def connect(self, user: str | None, listener: str = "EARLY") -> Client:
-        """Return a client, whose connection is closed at the end."""
-        self.clients.append(Client(self.addresses[listener], user))
-        return self.clients[-1]
-
-    def release(self) -> None:
-        """Let the load go on."""
-        assert self.process.stdin is not None
-        self.process.stdin.write("\n")
-        self.process.stdin.flush()
-
-    def is_open(self, name: str) -> bool:
-        """Return True if connections are accepted; otherwise they are refused, not left waiting."""
-        try:
-            _connect(self.addresses[name]).close()
-        except ConnectionRefusedError:
-            return False
-        return True
-
-    def admin(self, path: str) -> tuple[int, bytes]:
-        connection = HTTPConnection(self.addresses["admin_http"], timeout=SECONDS_MAX)
-        try:
-            answer = ask(connection, "GET", path)
-        finally:
-            connection.close()
-        return answer.status, answer.body
-
-
-@contextmanager
-def held(folder: Path, config: Mapping[str, str], *segments: bytes) -> Iterator[Held]:
-    """Run a daemon whose load is held back before the last segment; kill it at the end."""
-    log_dir, ready_file = folder / "log", folder / "ready.json"
-    write_segment(log_dir, 0, segments[0])
-    write_segment(log_dir, 2 + ACLS, segments[1])
-    config_file = write_config(folder, log_dir, config)
-    process = subprocess.Popen(
-        [
-            sys.executable, "-m", "tests.end_to_end.held_daemon",
-            "serve", "--config", config_file, "--ready-file", ready_file,
-        ],
-        cwd=PROJECT,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )  # fmt: skip
-    clients: list[Client] = []
-    never_held = threading.Timer(SECONDS_MAX, process.kill)
-    never_held.start()
-    try:
-        daemon = Held(process, ready_file)
-        never_held.cancel()
-        clients = daemon.clients
-        yield daemon
-    finally:
-        never_held.cancel()
-        for client in clients:
-            client.socket.close()
-        process.kill()
-        process.communicate()
-
-
-def _connect(address: str) -> socket.socket:
-    host, _, port = address.rpartition(":")
-    return socket.create_connection((host, int(port)), timeout=SECONDS_MAX)
-
-
-class Client:
-    """A Kafka client that has logged in as ``user``, None where nobody has to."""
-
-    def __init__(self, address: str, user: str | None) -> None:
-        self.socket = _connect(address)
-        self._connection = KafkaClientConnection("tests", RESPONSE_BYTES_MAX)
-        if user is not None:
-            chosen = self.ask(ApiKey.SASL_HANDSHAKE, 1, mechanism="PLAIN")
-            assert chosen.error_code == 0
-            token = f"\0{user}\0{user[0]}".encode()
-            assert self.ask(ApiKey.SASL_AUTHENTICATE, 2, auth_bytes=token).error_code == 0
-
-    def ask(self, api_key: ApiKey, version: int, **fields: object) -> Any:  # noqa: ANN401
-        """Return the entity that answers."""
-        body = finish(encode_request(api_key, version, SimpleNamespace(**fields)))
-        return finish(decode_response(api_key, version, self.ask_raw(api_key, version, body)))
-
-    def ask_raw(self, api_key: ApiKey, version: int, body: bytes) -> bytes | bytearray:
-        self.send(api_key, version, body)
-        return self.receive()
-
-    def send(self, api_key: ApiKey, version: int, body: bytes) -> None:
-        self.socket.sendall(self._connection.frame_request(api_key, version, body))
-
-    def receive(self) -> bytes | bytearray:
-        while (response := self._connection.next_response()) is None:
-            data = self.socket.recv(1 << 16)
-            assert data, "closed"
-            self._connection.receive_data(data)
-        return response.body
-
-    def create(self, version: int, *acls: Acl) -> list[ApiError | None]:
-        body = encode_create_acls_request(version, acls)
-        return decode_create_acls_response(version, self.ask_raw(ApiKey.CREATE_ACLS, version, body))
-
-    def describe(self, version: int = 3) -> list[Acl] | ApiError:
-        body = encode_describe_acls_request(version, AclFilter())
-        return decode_describe_acls_response(
-            version, self.ask_raw(ApiKey.DESCRIBE_ACLS, version, body)
-        )
-
-    def delete(self, version: int, *filters: AclFilter) -> list[FilterResult]:
-        body = encode_delete_acls_request(version, filters)
-        return decode_delete_acls_response(version, self.ask_raw(ApiKey.DELETE_ACLS, version, body))
-
-    def metadata(self, *topics: str, version: int = 12) -> Any:  # noqa: ANN401 - an entity
-        """Ask about ``topics``, all of them where none is named."""
-        named = [SimpleNamespace(topic_id=None, name=topic) for topic in topics]
-        return self.ask(
-            ApiKey.METADATA,
-            version,
-            topics=named or None,
-            allow_auto_topic_creation=False,
-            include_topic_authorized_operations=False,
-            include_cluster_authorized_operations=False,
-        )
+class Client(KafkaConnection):
+    """A Kafka connection with the requests of these tests."""
 
     def describe_cluster(self) -> Any:  # noqa: ANN401 - an entity
         return self.ask(
@@ -257,11 +104,65 @@ class Client:
         return self.ask(ApiKey.DESCRIBE_QUORUM, 2, topics=[asked])
 
 
+class Held:
+    """A daemon whose load is held; ``addresses`` has all its endpoints by name."""
+
+    def __init__(self, service: HeldService) -> None:
+        self.process = service.process
+        self.ready_file = service.ready_file
+        self.release = service.release
+        self.wait_until_ready = service.wait_until_ready
+        self.addresses: dict[str, str] = {}
+        self.clients: list[Client] = []
+        assert self.process.stderr is not None
+        while len(self.addresses) < 4:
+            _, found, rest = self.process.stderr.readline().partition("authorizerd: ")
+            name, bound, address = rest.strip().partition(": bound to ")
+            if found and bound:
+                self.addresses[name] = address
+
+    def connect(self, user: str | None, listener: str = "EARLY") -> Client:
+        """Return a client; its connection is closed at the end."""
+        self.clients.append(Client(self.addresses[listener], user, (user or "")[:1]))
+        return self.clients[-1]
+
+    def is_open(self, name: str) -> bool:
+        """Return True if connections are accepted, False if they are refused."""
+        try:
+            connect(self.addresses[name]).close()
+        except ConnectionRefusedError:
+            return False
+        return True
+
+    def admin(self, path: str) -> tuple[int, bytes]:
+        connection = HTTPConnection(self.addresses["admin_http"], timeout=SECONDS_MAX)
+        try:
+            answer = ask(connection, "GET", path)
+        finally:
+            connection.close()
+        return answer.status, answer.body
+
+
+@contextmanager
+def held(folder: Path, config: Mapping[str, str], *segments: bytes) -> Iterator[Held]:
+    """Run a daemon whose load is held before the last segment; kill it at the end."""
+    log_dir = folder / "log"
+    write_segment(log_dir, 0, segments[0])
+    write_segment(log_dir, 2 + ACLS, segments[1])
+    with held_service(write_config(folder, log_dir, config), folder / "ready.json") as service:
+        daemon = Held(service)
+        try:
+            yield daemon
+        finally:
+            for client in daemon.clients:
+                client.close()
+
+
 @pytest.fixture(scope="module")
 def loading(
     batches: tuple[bytes, bytes], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Held]:
-    """A daemon that is half-way through its log, and stays there."""
+    """A daemon that stays half-way through its log."""
     with held(tmp_path_factory.mktemp("loading"), CONFIG, *batches) as daemon:
         yield daemon
 
@@ -277,7 +178,7 @@ def root(loading: Held) -> Client:
 
 
 def test_every_other_endpoint_refuses_connections(loading: Held) -> None:
-    """A balancer goes elsewhere at once; the admin port is open, and says how far it is."""
+    """So a load balancer tries another daemon. The admin port is open and reports the progress."""
     assert {name: loading.is_open(name) for name in loading.addresses} == {
         "EARLY": True,
         "LATE": False,
@@ -291,7 +192,7 @@ def test_every_other_endpoint_refuses_connections(loading: Held) -> None:
 
 
 def test_a_super_user_is_served(loading: Held, root: Client) -> None:
-    """Of the cluster all is known but its topics, and who leads a log that is not loaded."""
+    """The topics and the leader of the quorum are not known yet."""
     host, _, port = loading.addresses["EARLY"].rpartition(":")
     everything = root.metadata()
     assert [(each.host, each.port) for each in everything.brokers] == [(host, int(port))]
@@ -311,23 +212,21 @@ def test_a_super_user_is_served(loading: Held, root: Client) -> None:
 
 @pytest.mark.parametrize("version", range(4))
 def test_a_super_user_sees_no_acl_yet(root: Client, version: int) -> None:
-    """An empty list, without an error: Kafka's StandardAuthorizer lists what it has published.
-
-    Never half of the log: what was read so far shows only as a whole.
-    """
+    """The list is empty, as StandardAuthorizer's: half a log is never visible."""
     assert root.describe(version) == []
 
 
 @pytest.mark.parametrize("version", range(4))
-def test_others_acl_requests_are_refused(alice: Client, version: int) -> None:
-    """At the top, each item, each filter without a match."""
+def test_acl_requests_of_others_are_refused(alice: Client, version: int) -> None:
     assert alice.describe(version) == REFUSED
-    assert alice.create(version, CREATED, READABLE) == [REFUSED, REFUSED]
-    assert alice.delete(version, AclFilter(), AclFilter()) == [FilterResult([], REFUSED)] * 2
+    assert alice.create(CREATED, READABLE, version=version) == [REFUSED, REFUSED]
+    assert (
+        alice.delete(AclFilter(), AclFilter(), version=version) == [FilterResult([], REFUSED)] * 2
+    )
 
 
-def test_others_metadata_is_refused(alice: Client) -> None:
-    """Each named topic, and no broker; all topics: an empty answer, an error from version 13 on."""
+def test_metadata_is_refused_to_others(alice: Client) -> None:
+    """For all topics, the answer is empty; from version 13 on, it has an error."""
     named = alice.metadata("orders", "other")
     assert [(topic.name, topic.error_code) for topic in named.topics] == [
         ("orders", NOT_READY),
@@ -339,16 +238,15 @@ def test_others_metadata_is_refused(alice: Client) -> None:
         assert getattr(everything, "error_code", None) == (NOT_READY if version == 13 else None)
 
 
-def test_others_questions_about_coordinators_are_refused(alice: Client) -> None:
-    """At the top before version 4, each key from then on."""
+def test_coordinators_are_refused_to_others(alice: Client) -> None:
+    """Before version 4 for the request, then for each key."""
     one = alice.find_coordinators(3, "g")
     assert (one.error_code, one.node_id, one.host) == (NOT_READY, -1, "")
     many = alice.find_coordinators(4, "g", "h").coordinators
     assert [(each.key, each.error_code) for each in many] == [("g", NOT_READY), ("h", NOT_READY)]
 
 
-def test_others_descriptions_are_refused(alice: Client) -> None:
-    """The cluster's and the quorum's at the top, the groups' each."""
+def test_descriptions_are_refused_to_others(alice: Client) -> None:
     cluster = alice.describe_cluster()
     assert (cluster.error_code, cluster.error_message) == (NOT_READY, NOT_READY.text)
     assert (cluster.cluster_id, cluster.brokers) == ("", ())
@@ -361,8 +259,7 @@ def test_others_descriptions_are_refused(alice: Client) -> None:
     assert (quorum.error_code, quorum.topics, quorum.nodes) == (NOT_READY, (), ())
 
 
-def test_anybody_may_ask_for_versions(loading: Held) -> None:
-    """Before a log-in too: it tells nothing that an ACL could hide."""
+def test_api_versions_needs_no_log_in(loading: Held) -> None:
     client = loading.connect(None)
     answer = client.ask(
         ApiKey.API_VERSIONS, 3, client_software_name="tests", client_software_version="1"
@@ -370,12 +267,12 @@ def test_anybody_may_ask_for_versions(loading: Held) -> None:
     assert answer.error_code == 0
 
 
-def test_once_loaded_all_opens_and_everybody_is_served(
+def test_all_endpoints_open_once_the_log_is_loaded(
     batches: tuple[bytes, bytes], tmp_path: Path
 ) -> None:
-    """On the connections that were there before, too; what a super user created waited for it."""
+    """Earlier connections are served too. A super user's creation waits until then."""
     config = CONFIG | {"controller.listener.names": "EARLY"}
-    del config["early.start.listeners"]  # the controller's listeners are by default
+    del config["early.start.listeners"]  # by default, the controller's listeners
     with held(tmp_path, config, *batches) as daemon:
         alice, root = daemon.connect("alice"), daemon.connect("root")
         assert [daemon.is_open(name) for name in LATE] == [False, False]
@@ -383,7 +280,7 @@ def test_once_loaded_all_opens_and_everybody_is_served(
         root.send(ApiKey.CREATE_ACLS, 3, encode_create_acls_request(3, [CREATED]))
         daemon.release()
         assert decode_create_acls_response(3, root.receive()) == [None]
-        wait_for(daemon.ready_file, daemon.process)
+        daemon.wait_until_ready()
         assert [daemon.is_open(name) for name in LATE] == [True, True]
         denied = alice.describe()
         assert isinstance(denied, ApiError)
@@ -401,18 +298,8 @@ def test_once_loaded_all_opens_and_everybody_is_served(
         assert ready["listeners"] == {name: daemon.addresses[name] for name in ("EARLY", "LATE")}
 
 
-def wait_for(path: Path, process: subprocess.Popen[str]) -> None:
-    give_up = time.monotonic() + SECONDS_MAX
-    while not path.exists():
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < give_up, "not ready in time"
-        time.sleep(0.01)
-
-
-def test_a_log_that_cannot_be_loaded_ends_the_daemon(
-    batches: tuple[bytes, bytes], tmp_path: Path
-) -> None:
-    """Exit code 1 and one line, though an early client is connected, whose connection ends."""
+def test_damaged_log_ends_the_daemon(batches: tuple[bytes, bytes], tmp_path: Path) -> None:
+    """Exit code 1 and one line; early clients are disconnected."""
     large, last = batches
     damaged = last[:-1] + bytes((last[-1] ^ 1,)) + last
     with held(tmp_path, CONFIG, large, damaged) as daemon:

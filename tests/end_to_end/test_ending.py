@@ -1,4 +1,4 @@
-"""Signals at bad moments, and ends at which something hangs."""
+"""Signals at bad moments, and shutdowns in which something hangs."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from typing import BinaryIO
 import pytest
 
 from tests.end_to_end.held_daemon import HELD
-from tests.end_to_end.test_durability import new_log
-from tests.support.daemon_process import ROOT, SECONDS_MAX, DaemonProcess, write_config
-
-QUESTION = {
-    "subject": {"type": "user", "id": "alice"},
-    "action": {"name": "read"},
-    "resource": {"type": "topic", "id": "t"},
-}
+from tests.support.daemon_process import (
+    ROOT,
+    SECONDS_MAX,
+    DaemonProcess,
+    new_log,
+    wait_until_ready,
+    write_config,
+)
+from tests.support.requests import evaluation
 
 
 @contextmanager
@@ -48,16 +49,16 @@ def started(
 
 
 def read_until(process: subprocess.Popen[str], text: str) -> None:
-    """Read standard error until a line holds ``text``."""
+    """Read standard error until a line contains ``text``."""
     assert process.stderr is not None
     for line in process.stderr:
         if text in line:
             return
-    pytest.fail(f"it has ended without {text!r}")
+    pytest.fail(f"the daemon has ended without {text!r}")
 
 
-def test_sighup_at_a_start_is_obeyed_and_sigterm_ends_a_reload_that_hangs(tmp_path: Path) -> None:
-    """One that comes before the daemon has its configuration; and one that reads a dead pipe."""
+def test_sighup_at_a_start_reloads_and_sigterm_ends_a_hanging_reload(tmp_path: Path) -> None:
+    """The signal arrives before the configuration is read. Later, a reload reads a dead pipe."""
     config = write_config(tmp_path, new_log(tmp_path))
     kept = config.rename(tmp_path / "kept")
     os.mkfifo(config)
@@ -65,7 +66,7 @@ def test_sighup_at_a_start_is_obeyed_and_sigterm_ends_a_reload_that_hangs(tmp_pa
         with opened_by_a_reader(config) as pipe:
             process.send_signal(signal.SIGHUP)
             config.unlink()
-            config.hardlink_to(kept)  # what is read from now on
+            config.hardlink_to(kept)  # the daemon reads this from now on
             pipe.write(kept.read_bytes())
         read_until(process, "the configuration is reloaded")
         config.unlink()
@@ -77,7 +78,7 @@ def test_sighup_at_a_start_is_obeyed_and_sigterm_ends_a_reload_that_hangs(tmp_pa
 
 
 def test_sigint_at_a_start_leaves_no_traceback(tmp_path: Path) -> None:
-    """Here the daemon waits for its configuration."""
+    """The daemon is waiting for its configuration."""
     config = tmp_path / "server.properties"
     os.mkfifo(config)
     with started("-m", "authorizerd.cli", config=config) as process:
@@ -89,12 +90,12 @@ def test_sigint_at_a_start_leaves_no_traceback(tmp_path: Path) -> None:
 
 
 def opened_by_a_reader(path: Path) -> BinaryIO:
-    """Open a named pipe for writing, once somebody reads it."""
+    """Open a named pipe for writing as soon as a process reads it."""
     give_up = time.monotonic() + SECONDS_MAX
     while True:
         try:
             return os.fdopen(os.open(path, os.O_WRONLY | os.O_NONBLOCK), "wb")
-        except OSError:  # nobody reads it yet
+        except OSError:  # no reader yet
             assert time.monotonic() < give_up
             time.sleep(0.01)
 
@@ -113,13 +114,13 @@ __main__.run_and_exit()
 
 @pytest.mark.parametrize(("word", "code"), [("serve", 0), ("explain", -signal.SIGHUP)])
 def test_sighup_while_a_daemon_is_imported_does_not_end_it(word: str, code: int) -> None:
-    """Importing takes most of a start's time; other commands end as commands do."""
+    """Imports take most of a start's time. SIGHUP ends other commands as usual."""
     done = subprocess.run([sys.executable, "-c", _HELD, word], cwd=ROOT, check=False)
     assert done.returncode == code
 
 
-def test_an_end_that_hangs_is_forced(tmp_path: Path) -> None:
-    """Here the disk hangs: a thread that reads the log cannot be cancelled."""
+def test_hanging_shutdown_is_forced(tmp_path: Path) -> None:
+    """The disk hangs: a thread that reads the log cannot be cancelled."""
     config = write_config(tmp_path, new_log(tmp_path), authorizerd_http_drain_timeout_ms="0")
     with started("-m", "tests.end_to_end.held_daemon", config=config) as process:
         assert process.stdout is not None
@@ -130,11 +131,11 @@ def test_an_end_that_hangs_is_forced(tmp_path: Path) -> None:
         last = process.stderr.read().splitlines()[-1]
     assert "the daemon has not ended within 1 s, and is killed: " in last
     assert "held_daemon.py" in last
-    assert "log writer" not in last, "a thread that waits for lines holds nothing up"
+    assert "log writer" not in last, "a thread that waits for lines does not block the end"
 
 
-def test_a_standard_error_that_nobody_reads_holds_nobody_up(tmp_path: Path) -> None:
-    """The daemon starts, answers and ends while not one line can be written."""
+def test_daemon_works_while_nobody_reads_its_standard_error(tmp_path: Path) -> None:
+    """It starts, answers and ends although it cannot write a line."""
     config = write_config(tmp_path, new_log(tmp_path))
     ready_file = tmp_path / "ready.json"
     reading, writing = os.pipe()
@@ -145,13 +146,9 @@ def test_a_standard_error_that_nobody_reads_holds_nobody_up(tmp_path: Path) -> N
         [*command, "--ready-file", str(ready_file)], cwd=ROOT, stderr=writing, text=True
     )
     try:
-        give_up = time.monotonic() + SECONDS_MAX
-        while not ready_file.exists():
-            assert process.poll() is None
-            assert time.monotonic() < give_up
-            time.sleep(0.01)
+        wait_until_ready(process, ready_file)
         daemon = DaemonProcess(process, json.loads(ready_file.read_bytes()))
-        assert daemon.evaluate(QUESTION).json["decision"] is False
+        assert daemon.evaluate(evaluation()).json["decision"] is False
         daemon.close()
         process.send_signal(signal.SIGTERM)
         assert process.wait(SECONDS_MAX) == 0

@@ -27,7 +27,6 @@ from tests.daemon.kafka_service import (
     on_cluster,
     start,
 )
-from tests.end_to_end.test_admin_clients import new_log
 from tests.protocol.kafka.test_envelope import (
     ALICE as ALICE_BYTES,
 )
@@ -39,7 +38,7 @@ from tests.protocol.kafka.test_envelope import (
     envelope,
     inner,
 )
-from tests.support.daemon_process import running
+from tests.support.daemon_process import new_log, running
 
 USERS = PlainUsers({"root": "r", "broker": "b", "alice": "a"})
 ROOT_TOKEN, BROKER_TOKEN, ALICE_TOKEN = b"\0root\0r", b"\0broker\0b", b"\0alice\0a"

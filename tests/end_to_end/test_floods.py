@@ -39,8 +39,7 @@ from ops.bench.flood_surfaces import (
     surfaces,
 )
 from ops.bench.sets import kind
-from tests.end_to_end.test_admin_clients import new_log
-from tests.support.daemon_process import SECONDS_MAX, DaemonProcess, running, write_config
+from tests.support.daemon_process import SECONDS_MAX, DaemonProcess, new_log, running, write_config
 
 CONNECTIONS_MAX = 100
 IDLE = 300

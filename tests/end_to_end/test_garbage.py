@@ -1,6 +1,6 @@
-"""Thousands of connections without a valid request, which must not affect the daemon.
+"""Thousands of connections that send invalid requests do not affect the daemon.
 
-AUTHORIZERD_GARBAGE_CONNECTIONS sets their number, if 10,000 are too many.
+``AUTHORIZERD_GARBAGE_CONNECTIONS`` sets their number.
 """
 
 from __future__ import annotations
@@ -17,18 +17,17 @@ from pathlib import Path
 from random import Random
 from threading import Thread
 
-from confluent_kafka.admin import AdminClient
-
 from authorizerd.protocol.kafka.api import APIS, ApiKey
-from tests.end_to_end.test_admin_clients import binding, created, described, new_log
-from tests.support.daemon_process import SECONDS_MAX, DaemonProcess, running
+from tests.support.admin_client import binding, create_acls, describe_acls, new_admin
+from tests.support.daemon_process import SECONDS_MAX, DaemonProcess, new_log, running
+from tests.support.requests import evaluation
 
 CONNECTIONS = int(os.environ.get("AUTHORIZERD_GARBAGE_CONNECTIONS", "10000"))
 AT_ONCE = 4
 RSS_GROWTH_BYTES_MAX = 50 * 1024 * 1024
 HEADER = struct.Struct(">hhih")
 RESET = struct.pack("ii", 1, 0)
-"""Linger for no time: close by a reset."""
+"""Linger 0 s: closing resets the connection."""
 
 
 def framed(content: bytes) -> bytes:
@@ -56,7 +55,7 @@ def noise_in_a_frame(random: Random) -> bytes:
 
 
 def noise_in_a_body(random: Random) -> bytes:
-    """Return a request of an API that is served, and nonsense for its body."""
+    """Return a request of a served API with a random body."""
     api_key = random.choice(list(ApiKey))
     version = random.randint(0, APIS[api_key].last_version)
     head = HEADER.pack(api_key, version, 1, -1)
@@ -73,7 +72,7 @@ def send_garbage(address: tuple[str, int], seed: int, count: int) -> None:
         with socket.create_connection(address, timeout=SECONDS_MAX) as connection:
             try:
                 connection.sendall(kind(random))
-                if kind is bad_size:  # the daemon closes it: so this keeps its pace
+                if kind is bad_size:  # wait for the daemon, which closes it
                     assert connection.recv(1) == b""
             except (BrokenPipeError, ConnectionResetError):
                 pass
@@ -90,7 +89,7 @@ def rss_bytes(daemon: DaemonProcess) -> int:
 
 @contextmanager
 def reading_errors(daemon: DaemonProcess) -> Iterator[list[str]]:
-    """Gather standard error, which would fill its pipe, until the daemon has ended."""
+    """Collect standard error, which would fill its pipe, until the daemon ends."""
     assert daemon.process.stderr is not None
     lines: list[str] = []
     reader = Thread(target=lines.extend, args=(daemon.process.stderr,), daemon=True)
@@ -102,28 +101,22 @@ def reading_errors(daemon: DaemonProcess) -> Iterator[list[str]]:
         reader.join(SECONDS_MAX)
 
 
-def see_that_it_is_well(daemon: DaemonProcess, name: str) -> None:
-    """Manage an ACL through a client, and be judged by it over AuthZEN."""
-    admin = AdminClient({"bootstrap.servers": daemon.ready["listeners"]["PLAINTEXT"]})
-    assert created(admin, binding(name)) == [None]
-    assert binding(name) in described(admin)
-    question = {
-        "subject": {"type": "user", "id": "alice"},
-        "action": {"name": "read"},
-        "resource": {"type": "topic", "id": name},
-        "context": {"host": "10.0.0.1"},
-    }
-    assert daemon.evaluate(question).json["decision"] is True
+def check_health(daemon: DaemonProcess, name: str) -> None:
+    """Create an ACL with a client, and get a decision that uses it."""
+    admin = new_admin(daemon)
+    assert create_acls(admin, binding(name)) == [None]
+    assert binding(name) in describe_acls(admin)
+    assert daemon.evaluate(evaluation(topic=name)).json["decision"] is True
 
 
-def test_garbage_leaves_the_daemon_well(tmp_path: Path) -> None:
-    """It answers as before, in as much memory; no fault in its log, no ACL that it was not told."""
+def test_garbage_does_not_affect_the_daemon(tmp_path: Path) -> None:
+    """Its answers, memory, log and ACLs stay as they were."""
     with (
         running(tmp_path, new_log(tmp_path), super_users="User:ANONYMOUS") as daemon,
         reading_errors(daemon) as errors,
     ):
         host, _, port = daemon.ready["listeners"]["PLAINTEXT"].partition(":")
-        see_that_it_is_well(daemon, "before")
+        check_health(daemon, "before")
         before = rss_bytes(daemon)
         with ThreadPoolExecutor(AT_ONCE) as pool:
             share = CONNECTIONS // AT_ONCE
@@ -131,7 +124,7 @@ def test_garbage_leaves_the_daemon_well(tmp_path: Path) -> None:
                 pool.submit(send_garbage, (host, int(port)), seed, share) for seed in range(AT_ONCE)
             ]:
                 done.result()
-        see_that_it_is_well(daemon, "after")
+        check_health(daemon, "after")
         assert rss_bytes(daemon) - before < RSS_GROWTH_BYTES_MAX
         assert daemon.metric("authorizerd_acls") == 2
         broken = daemon.metric(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import socket
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ import pytest
 from authorizerd.config.tokens import SECRET_BYTES, new_token
 from ops.example.log import write_log
 from tests.daemon.opa_requests import CAPTURED_BODY, CAPTURED_HEAD, PATH, asked
-from tests.end_to_end.test_reload import wait_for
 from tests.support.daemon_process import (
     SECONDS_MAX,
     Answer,
@@ -140,22 +138,19 @@ def test_sighup_reads_the_tokens_again(tmp_path: Path, log_dir: Path) -> None:
         eve = ("requestContext.principal", {"principalType": "User", "name": "eve"})
         tokens.write_text(f"{good}nonsense\n")
         write_config(tmp_path, log_dir, config, super_users="User:alice")
-        daemon.process.send_signal(signal.SIGHUP)
-        wait_for(daemon, f"is not reloaded: {tokens}:2: ")
+        daemon.reload(f"is not reloaded: {tokens}:2: ")
         assert question(daemon, query=f"?token={old}").body == TRUE
         assert question(daemon, eve, query=f"?token={old}").status == 403
 
         tokens.write_text("# nobody\n")
         new = add_token(tokens, "User:alice", "new")
         write_config(tmp_path, log_dir, config, super_users="alice")
-        daemon.process.send_signal(signal.SIGHUP)
-        wait_for(daemon, "is not reloaded: ")
+        daemon.reload("is not reloaded: ")
         assert question(daemon, query=f"?token={old}").body == TRUE
         assert question(daemon, query=f"?token={new}").status == 401
 
         write_config(tmp_path, log_dir, config, super_users="User:alice")
-        daemon.process.send_signal(signal.SIGHUP)
-        wait_for(daemon, "the configuration is reloaded")
+        daemon.reload()
         assert question(daemon, query=f"?token={old}").status == 401
         assert question(daemon, eve, query=f"?token={new}").body == FALSE
         assert daemon.stop()[0] == 0

@@ -1,4 +1,4 @@
-"""A real Prometheus that scrapes a real daemon by the rules, and raises an alert."""
+"""A real Prometheus scrapes a real daemon, evaluates the rules and raises an alert."""
 
 from __future__ import annotations
 
@@ -11,10 +11,8 @@ import yaml
 
 from ops.grafana.dashboard import dashboard
 from tests.end_to_end.prometheus_process import prometheus
-from tests.end_to_end.test_audit import READ_ORDERS
-from tests.end_to_end.test_durability import new_log
-from tests.end_to_end.worker_processes import wait_until
-from tests.support.daemon_process import ROOT, running
+from tests.support.daemon_process import ROOT, new_log, running, wait_until
+from tests.support.requests import evaluation
 
 PROGRAM = shutil.which("prometheus")
 RULES = ROOT / "ops" / "prometheus" / "rules.yaml"
@@ -22,7 +20,7 @@ INTERVAL = "250ms"
 
 
 def write_prometheus_config(folder: Path, target: str) -> Path:
-    """Write the rules, with nothing to wait for, and a configuration that scrapes ``target``."""
+    """Write the rules without their delays, and a configuration that scrapes ``target``."""
     groups = yaml.safe_load(RULES.read_text())["groups"]
     for rule in (rule for group in groups for rule in group["rules"]):
         rule.pop("for", None)
@@ -43,8 +41,8 @@ def write_prometheus_config(folder: Path, target: str) -> Path:
 
 
 @pytest.mark.skipif(PROGRAM is None, reason="prometheus is not installed (Debian's package)")
-def test_an_alert_is_raised_while_the_audit_fails_and_no_longer(tmp_path: Path) -> None:
-    """Every rule and every query of the dashboard can be evaluated on what was scraped."""
+def test_alert_is_raised_only_while_the_audit_fails(tmp_path: Path) -> None:
+    """Prometheus can evaluate every rule and every query of the dashboard."""
     assert PROGRAM is not None
     folder = tmp_path / "logs"
     folder.mkdir()
@@ -53,16 +51,17 @@ def test_an_alert_is_raised_while_the_audit_fails_and_no_longer(tmp_path: Path) 
         target = daemon.ready["admin_http"]
         config = write_prometheus_config(tmp_path, target)
         with prometheus(PROGRAM, config, tmp_path / "data") as server:
-            wait_until(lambda: bool(server.query("authorizerd_acls")), "it is scraped")
+            wait_until(lambda: bool(server.query("authorizerd_acls")), "the daemon is scraped")
             assert server.query('up{job="authorizerd"}')[0]["metric"]["instance"] == target
             wait_until(
-                lambda: bool(server.query("instance:authorizerd_snapshot_lag:offsets")), "recorded"
+                lambda: bool(server.query("instance:authorizerd_snapshot_lag:offsets")),
+                "a rule is recorded",
             )
-            wait_until(lambda: not server.firing(), "all is well")
+            wait_until(lambda: not server.firing(), "no alert fires")
 
             folder.rename(tmp_path / "gone")
-            assert daemon.evaluate(READ_ORDERS).json["decision"] is False
-            wait_until(lambda: "AuthorizerdAuditFailing" in server.firing(), "it is raised")
+            assert daemon.evaluate(evaluation()).json["decision"] is False
+            wait_until(lambda: "AuthorizerdAuditFailing" in server.firing(), "the alert is raised")
             alert = server.firing()["AuthorizerdAuditFailing"]
             assert alert["labels"]["severity"] == "critical"
             assert (
@@ -70,9 +69,9 @@ def test_an_alert_is_raised_while_the_audit_fails_and_no_longer(tmp_path: Path) 
             )
 
             folder.mkdir()
-            wait_until(lambda: not server.firing(), "it has ended")
+            wait_until(lambda: not server.firing(), "the alert has ended")
 
-            wait_until(lambda: server.rules_health() == {"ok"}, "each rule can be evaluated")
+            wait_until(lambda: server.rules_health() == {"ok"}, "each rule is evaluated")
             for panel in dashboard()["panels"]:
                 for asked in panel.get("targets", ()):
                     expression = asked["expr"].replace("$__rate_interval", "1m")

@@ -11,11 +11,10 @@ from typing import Any
 
 import pytest
 import trio
-from confluent_kafka.admin import AdminClient
 
-from tests.end_to_end.test_admin_clients import binding, created, new_log
 from tests.ops.stream_client.stand_in import GREETING, NO_ANSWERS, NO_GREETINGS, start_stand_in
-from tests.support.daemon_process import ROOT, SECONDS_MAX, running
+from tests.support.admin_client import binding, create_acls, new_admin
+from tests.support.daemon_process import ROOT, SECONDS_MAX, new_log, running
 
 NODE = shutil.which("node")
 CLIENT = ROOT / "ops" / "stream_client" / "javascript" / "stream-client.mjs"
@@ -70,8 +69,8 @@ def test_it_gets_the_daemons_decisions(tmp_path: Path, kind: str) -> None:
     place = f"unix:{tmp_path}/stream" if kind == "unix" else "tcp://127.0.0.1:0"
     config = {"authorizerd.decision.stream": place, "authorizerd.update.timeout.ms": "1000"}
     with running(tmp_path, new_log(tmp_path), config, super_users="User:ANONYMOUS") as daemon:
-        admin = AdminClient({"bootstrap.servers": daemon.ready["listeners"]["PLAINTEXT"]})
-        assert created(admin, binding()) == [None]
+        admin = new_admin(daemon)
+        assert create_acls(admin, binding()) == [None]
         offset = daemon.ready["offset"] + 1
         found = run(ASK_MANY, daemon.ready["decision_stream"], ALICE, BOB, offset)
         allowed = '{result="allowed",surface="Stream"}'

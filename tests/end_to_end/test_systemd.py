@@ -1,4 +1,4 @@
-"""A real daemon under a service manager: what it says, and the sockets that it is handed."""
+"""A real daemon under a service manager: its notifications and inherited sockets."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from uuid import uuid4
 
 import pytest
 
-from authorizerd.acl.model import Acl, Operation, PermissionType, ResourceType
 from authorizerd.protocol.records.batch import encode_batch
 from authorizerd.protocol.records.control import leader_change
 from tests.end_to_end.fake_service_manager import (
@@ -25,10 +24,17 @@ from tests.end_to_end.fake_service_manager import (
     held_service,
     start_service,
 )
-from tests.end_to_end.test_early_start import Client as KafkaClient
-from tests.end_to_end.test_stream import Client as StreamClient
-from tests.end_to_end.worker_processes import children, server_of, wait_until
-from tests.support.daemon_process import SECONDS_MAX, DaemonProcess, ask, write_config
+from tests.end_to_end.worker_processes import children, server_of, state_of
+from tests.support.acls import acl
+from tests.support.daemon_process import (
+    SECONDS_MAX,
+    DaemonProcess,
+    ask,
+    connect,
+    wait_until,
+    write_config,
+)
+from tests.support.kafka_connection import KafkaConnection
 from tests.support.log_files import (
     EPOCH,
     METADATA_VERSION,
@@ -37,24 +43,19 @@ from tests.support.log_files import (
     data_batch,
     write_segment,
 )
+from tests.support.requests import evaluation
+from tests.support.stream_connection import StreamConnection
 
 ACLS: Final = 10
-READABLE: Final = Acl(
-    ResourceType.TOPIC, "orders", 3, "User:alice", "*", Operation.READ, PermissionType.ALLOW
-)
+READABLE: Final = acl("User:alice", topic="orders")
 WATCHDOG_US: Final = 500_000
-QUESTION: Final = {
-    "subject": {"type": "user", "id": "alice"},
-    "action": {"name": "READ"},
-    "resource": {"type": "topic", "id": "orders"},
-}
 STREAM_QUESTION: Final = ("User:alice", None, "READ", "TOPIC", "orders")
 PASSWORD: Final = "swordfish"
 
 
 @pytest.fixture
 def log_dir(tmp_path: Path) -> Path:
-    """Return a log of two segments, so that half of it can be held back."""
+    """Return a log of two segments, of which the second can be held back."""
     folder = tmp_path / "log"
     begin = encode_batch(0, EPOCH, TIME_MS, [leader_change(1)], is_control=True)
     acls = [added(number) for number in range(ACLS)]
@@ -71,14 +72,10 @@ def notified(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[NotifyS
     notify_socket.close()
 
 
-def state_of(pid: int) -> str:
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-
-
-def test_the_service_manager_is_told_of_each_step_in_order(
+def test_each_step_is_reported_in_order(
     tmp_path: Path, log_dir: Path, notified: NotifySocket
 ) -> None:
-    """Loading, ready, reloading, draining; the watchdog is fed, unless the process stands still."""
+    """Loading, ready, reloading, draining. The watchdog is fed unless the process is stopped."""
     config_file = write_config(tmp_path, log_dir)
     environment = {"NOTIFY_SOCKET": notified.address, "WATCHDOG_USEC": str(WATCHDOG_US)}
     with held_service(config_file, tmp_path / "ready", environment=environment) as service:
@@ -108,9 +105,9 @@ def test_the_service_manager_is_told_of_each_step_in_order(
 
 
 def starve(service: HeldService, notified: NotifySocket) -> None:
-    """See that nothing is said while the process stands still, and that it is fed again after."""
+    """Check that the watchdog is fed again only after a stopped process continues."""
     service.process.send_signal(signal.SIGSTOP)
-    wait_until(lambda: state_of(service.process.pid) == "T", "it stands still")
+    wait_until(lambda: state_of(service.process.pid) == "T", "the process is stopped")
     notified.receive_all()
     with pytest.raises(TimeoutError):
         notified.receive(seconds=1.5 * WATCHDOG_US / 1e6)
@@ -150,7 +147,7 @@ def test_a_service_manager_that_is_gone_harms_nobody(tmp_path: Path, log_dir: Pa
 
 
 class Activated:
-    """A held daemon with every socket handed to it; connections are closed with ``stack``."""
+    """A held daemon that inherits every socket; ``stack`` closes the connections."""
 
     def __init__(
         self, service: HeldService, sockets: Mapping[str, socket.socket], stack: ExitStack
@@ -212,14 +209,14 @@ def over_unix(folder: Path) -> tuple[socket.socket, str]:
 
 
 def asked(connection: HTTPConnection) -> HTTPConnection:
-    """Ask, and do not wait for the answer."""
+    """Send the question without waiting for the answer."""
     headers = {"Content-Type": "application/json"}
-    connection.request("POST", "/access/v1/evaluation", json.dumps(QUESTION), headers)
+    connection.request("POST", "/access/v1/evaluation", json.dumps(evaluation()), headers)
     return connection
 
 
 def is_allowed(connection: HTTPConnection) -> bool:
-    """Return what is answered."""
+    """Receive the answer."""
     response = connection.getresponse()
     assert response.status == 200
     decision: bool = json.loads(response.read())["decision"]
@@ -228,16 +225,16 @@ def is_allowed(connection: HTTPConnection) -> bool:
 
 @pytest.mark.parametrize("make_stream", [over_tcp, over_unix])
 @pytest.mark.parametrize("workers", [1, 2])
-def test_who_connects_to_a_handed_socket_early_is_answered_once_it_is_loaded(
+def test_early_clients_of_inherited_sockets_are_answered_after_the_load(
     tmp_path: Path, log_dir: Path, workers: int, make_stream: type
 ) -> None:
-    """Never before, and never refused: the socket listens while we load, and after we have gone."""
+    """The socket listens during the load and after the daemon has ended."""
     decision_stream, place = make_stream(tmp_path)
     with activated(
         tmp_path, log_dir, workers=workers, decision_stream=decision_stream, place=place
     ) as daemon:
         early = asked(daemon.connect("decision_http"))
-        kafka = KafkaClient(daemon.address("PLAINTEXT"), None)
+        kafka = KafkaConnection(daemon.address("PLAINTEXT"))
         loading = ask(daemon.connect("admin_http"), "GET", "/readyz")
         assert (loading.status, loading.body.split(b":")[0]) == (503, b"loading")
         early.sock.settimeout(0.2)
@@ -248,27 +245,27 @@ def test_who_connects_to_a_handed_socket_early_is_answered_once_it_is_loaded(
         assert is_allowed(early)
         (topic,) = kafka.metadata("orders").topics
         assert topic.name == "orders"
-        kafka.socket.close()
-        stream = StreamClient(place.removeprefix("tcp://"))
+        kafka.close()
+        stream = StreamConnection(place.removeprefix("tcp://"))
         assert stream.ask(STREAM_QUESTION).decisions == b"\x01"
-        stream.socket.close()
+        stream.close()
         daemon.service.wait_until_ready()
         ready = json.loads(daemon.service.ready_file.read_bytes())
         assert ready["decision_http"] == daemon.address("decision_http")
         assert ready["decision_stream"] == place.removeprefix("tcp://")
         daemon.service.process.send_signal(signal.SIGTERM)
         assert daemon.service.process.wait(SECONDS_MAX) == 0
-        daemon.connect("decision_http")  # it waits for whoever is started next
+        daemon.connect("decision_http")  # waits for the next daemon
         if decision_stream.family == socket.AF_UNIX:
             assert (tmp_path / "stream").is_socket()
 
 
-def test_every_worker_accepts_from_the_handed_socket_and_none_is_told_whose_it_is(
+def test_workers_accept_from_inherited_sockets_without_the_service_managers_variables(
     tmp_path: Path, log_dir: Path
 ) -> None:
-    """One that stands still leaves it to the other; killed both, who connects waits for the next.
+    """One worker serves while the other is stopped. If both are killed, clients wait for new ones.
 
-    What concerns the service manager is not in their environment, nor is any socket but theirs.
+    A worker inherits only the sockets of the decision ports.
     """
     decision_stream, place = over_tcp(tmp_path)
     with activated(
@@ -277,10 +274,10 @@ def test_every_worker_accepts_from_the_handed_socket_and_none_is_told_whose_it_i
         daemon.service.release()
         daemon.service.wait_until_ready()
         workers = children(daemon.service.process.pid)
-        first = StreamClient(place.removeprefix("tcp://"))
+        first = StreamConnection(place.removeprefix("tcp://"))
         server = server_of(first, workers)
         os.kill(server, signal.SIGSTOP)
-        wait_until(lambda: state_of(server) == "T", "it stands still")
+        wait_until(lambda: state_of(server) == "T", "the process is stopped")
         assert is_allowed(asked(daemon.connect("decision_http")))
         os.kill(server, signal.SIGCONT)
         for worker in workers:
@@ -291,21 +288,19 @@ def test_every_worker_accepts_from_the_handed_socket_and_none_is_told_whose_it_i
             assert len(listening_sockets(worker)) == 2
             os.kill(worker, signal.SIGKILL)
         assert is_allowed(asked(daemon.connect("decision_http")))
-        first.socket.close()
+        first.close()
 
 
 def listening_sockets(pid: int) -> set[str]:
-    """Return the inodes of the TCP sockets that a process has open and that listen."""
+    """Return the inodes of the listening TCP sockets that a process has open."""
     rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
     inodes = {f"socket:[{row[9]}]" for row in rows if row[3] == "0A"}
     held = {os.readlink(each) for each in Path(f"/proc/{pid}/fd").iterdir() if each.is_symlink()}
     return inodes & held
 
 
-def test_a_handed_socket_that_others_can_reach_needs_credentials(
-    tmp_path: Path, log_dir: Path
-) -> None:
-    """As an address of our own: where loopback is configured, nothing else is accepted from."""
+def test_inherited_socket_must_be_on_loopback_without_tokens(tmp_path: Path, log_dir: Path) -> None:
+    """The same rule holds as for an address that the daemon binds."""
     with socket.create_server(("0.0.0.0", 0)) as bound:
         port = bound.getsockname()[1]
         config_file = write_config(
@@ -324,19 +319,18 @@ def test_a_handed_socket_that_others_can_reach_needs_credentials(
 
 
 def send_nonsense(address: str) -> None:
-    """Have a connection closed, which is logged first."""
-    host, _, port = address.rpartition(":")
-    with socket.create_connection((host, int(port)), SECONDS_MAX) as nonsense:
+    """Send an invalid frame, which is logged, and wait until the daemon closes the connection."""
+    with connect(address) as nonsense:
         nonsense.sendall(b"\xff" * 8)
         while nonsense.recv(1 << 10):
             pass
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_json_lines_in_the_journal_have_their_priority_and_no_secret(
+def test_json_log_lines_have_a_priority_and_no_secret(
     tmp_path: Path, log_dir: Path, workers: int
 ) -> None:
-    """Of the daemon and of its workers: each line is a priority and one object."""
+    """Each line of the daemon and its workers is a priority and one JSON object."""
     jaas = "org.apache.kafka.common.security.plain.PlainLoginModule required"
     config = {
         "authorizerd.log.format": "json",

@@ -1,20 +1,31 @@
-"""The workers of a real daemon as the system sees them, and connections to each one of them."""
+"""The workers of a real daemon: their processes, and a connection to each."""
 
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
-from tests.end_to_end.test_stream import Client
-from tests.support.daemon_process import SECONDS_MAX, DaemonProcess
+from tests.support.daemon_process import DaemonProcess, ask, running
+from tests.support.stream_connection import StreamConnection
 
-CONNECTIONS_MAX = 200
+CONNECTIONS_MAX: Final = 200
+SETTINGS: Final = {"super.users": "User:ANONYMOUS", "authorizerd.workers": "2"}
+
+
+@contextmanager
+def two_workers(folder: Path, log_dir: Path, **settings: str) -> Iterator[DaemonProcess]:
+    """Run a daemon with two workers, which are ready."""
+    with running(folder, log_dir, SETTINGS, **settings) as daemon:
+        assert daemon.metric("authorizerd_workers") == 2
+        assert ask(daemon.admin, "GET", "/readyz").status == 200
+        yield daemon
 
 
 def children(pid: int) -> set[int]:
-    """Return the processes that a process has started, and not waited for yet."""
+    """Return the child processes of a process."""
     return {
         int(child)
         for task in Path(f"/proc/{pid}/task").iterdir()
@@ -22,23 +33,20 @@ def children(pid: int) -> set[int]:
     }
 
 
-def wait_until(holds: Callable[[], bool], what: str) -> None:
-    give_up = time.monotonic() + SECONDS_MAX
-    while not holds():
-        assert time.monotonic() < give_up, what
-        time.sleep(0.02)
+def state_of(pid: int) -> str:
+    """Return the state letter of a process; Z, a zombie's, if it is gone."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return "Z"
 
 
 def is_alive(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
-        return False
-    return state != "Z"
+    return state_of(pid) != "Z"
 
 
-def server_of(client: Client, candidates: set[int]) -> int:
-    """Return the process at the other end of a connection over IPv4 that it has answered on."""
+def server_of(client: StreamConnection, candidates: set[int]) -> int:
+    """Return which of ``candidates`` serves this IPv4 connection."""
     ends = (client.socket.getpeername()[1], client.socket.getsockname()[1])
     inodes = {
         fields[9]
@@ -56,16 +64,16 @@ def server_of(client: Client, candidates: set[int]) -> int:
     raise AssertionError(f"none of {candidates} serves {ends}")
 
 
-def client_of_each(daemon: DaemonProcess, token: str | None = None) -> dict[int, Client]:
-    """Return a connection to each worker: the kernel chooses, so connect until all are met."""
+def client_of_each(daemon: DaemonProcess, token: str | None = None) -> dict[int, StreamConnection]:
+    """Return a connection to each worker. The kernel chooses one, so connect until all have one."""
     workers = children(daemon.process.pid)
-    clients: dict[int, Client] = {}
+    clients: dict[int, StreamConnection] = {}
     for _ in range(CONNECTIONS_MAX):
-        client = Client(daemon.ready["decision_stream"], token)
+        client = StreamConnection(daemon.ready["decision_stream"], token)
         worker = server_of(client, workers)
         if worker in clients:
-            client.socket.close()
+            client.close()
         clients.setdefault(worker, client)
         if len(clients) == len(workers):
             return clients
-    raise AssertionError(f"of {workers} only {set(clients)} are met")
+    raise AssertionError(f"of {workers}, only {set(clients)} accepted connections")

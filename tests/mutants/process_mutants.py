@@ -100,7 +100,7 @@ PROCESS_MUTANTS: Final = (
             "        signal.setitimer(signal.ITIMER_REAL, seconds + KERNEL_SECONDS)\n"
         ),
         becomes="",
-        found_by="tests/end_to_end/test_ending.py::test_an_end_that_hangs_is_forced",
+        found_by="tests/end_to_end/test_ending.py::test_hanging_shutdown_is_forced",
     ),
     Mutant(
         name="an end in time leaves the clock running",
@@ -134,7 +134,7 @@ PROCESS_MUTANTS: Final = (
         file="daemon/signals.py",
         text="                self._reload_asked.set()\n",
         becomes="                await self._settings.reload()\n",
-        found_by="tests/end_to_end/test_ending.py::test_sighup_at_a_start_is_obeyed_and_sigterm_ends_a_reload_that_hangs",
+        found_by="tests/end_to_end/test_ending.py::test_sighup_at_a_start_reloads_and_sigterm_ends_a_hanging_reload",
     ),
     Mutant(
         name="SIGHUP ends a daemon that is still imported",

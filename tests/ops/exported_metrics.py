@@ -9,8 +9,7 @@ from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.end_to_end.test_durability import new_log
-from tests.support.daemon_process import ask, run, running
+from tests.support.daemon_process import ask, new_log, run, running
 
 
 @dataclass(frozen=True)

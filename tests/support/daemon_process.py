@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -66,6 +67,20 @@ class DaemonProcess:
         assert absent is not None, f"no metric {name}"
         return absent
 
+    def reload(self, *logged: str) -> None:
+        """Send SIGHUP, and wait until each of these texts is logged."""
+        self.process.send_signal(signal.SIGHUP)
+        for text in logged or ("the configuration is reloaded",):
+            self.wait_for_log(text)
+
+    def wait_for_log(self, text: str) -> None:
+        """Read standard error until a line contains ``text``."""
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            if text in line:
+                return
+        raise AssertionError(f"the daemon has ended without logging {text!r}")
+
     def close(self) -> None:
         self.decision.close()
         self.admin.close()
@@ -76,6 +91,17 @@ class DaemonProcess:
         self.process.send_signal(number)
         _, errors = self.process.communicate(timeout=SECONDS_MAX)
         return self.process.returncode, errors
+
+
+def connect(address: str) -> socket.socket:
+    """Connect to ``host:port`` or ``unix:path``."""
+    if address.startswith("unix:"):
+        connection = socket.socket(socket.AF_UNIX)
+        connection.settimeout(SECONDS_MAX)
+        connection.connect(address.removeprefix("unix:"))
+        return connection
+    host, _, port = address.rpartition(":")
+    return socket.create_connection((host, int(port)), SECONDS_MAX)
 
 
 def ask(
@@ -124,11 +150,7 @@ def running(
         text=True,
     )
     try:
-        give_up = time.monotonic() + SECONDS_MAX
-        while not ready_file.exists():
-            assert process.poll() is None, process.communicate()[1]
-            assert time.monotonic() < give_up, "not ready in time"
-            time.sleep(0.01)
+        wait_until_ready(process, ready_file)
         daemon = DaemonProcess(process, json.loads(ready_file.read_bytes()))
         try:
             yield daemon
@@ -155,6 +177,16 @@ def wait_until(holds: Callable[[], bool], what: str) -> None:
     while not holds():
         assert time.monotonic() < give_up, f"not in time: {what}"
         time.sleep(0.02)
+
+
+def wait_until_ready(process: subprocess.Popen[str], ready_file: Path) -> None:
+    """Wait until the daemon has written its ready file."""
+
+    def is_ready() -> bool:
+        assert process.poll() is None, process.communicate()
+        return ready_file.exists()
+
+    wait_until(is_ready, "the daemon is ready")
 
 
 def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:

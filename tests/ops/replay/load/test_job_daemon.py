@@ -5,12 +5,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from confluent_kafka.admin import AdminClient
 
 from authorizerd.replay.plans import LoadPlan
-from tests.end_to_end.test_admin_clients import binding, created, new_log
 from tests.ops.replay.recorded_events import Event, write_events
-from tests.support.daemon_process import running
+from tests.support.admin_client import binding, create_acls, new_admin
+from tests.support.daemon_process import new_log, running
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,8 +33,8 @@ def test_a_daemon_answers_what_was_recorded(
     events.append(Event("User:bob", None, "READ", "TOPIC", "orders", True, at=40))
     write_events(tmp_path / "in", events)
     with running(tmp_path, new_log(tmp_path), super_users="User:ANONYMOUS") as daemon:
-        admin = AdminClient({"bootstrap.servers": daemon.ready["listeners"]["PLAINTEXT"]})
-        assert created(admin, binding()) == [None]
+        admin = new_admin(daemon)
+        assert create_acls(admin, binding()) == [None]
         code = run(spark, plan_of(tmp_path, surface, daemon.ready[f"decision_{surface}"]))
     report = json.loads((tmp_path / "out" / "load.json").read_text())
     recorded_wrong = 40 * 9 + 1  # a super user may do all, and the record says denied

@@ -1,0 +1,97 @@
+"""A blocking Kafka client of one connection, for requests that admin clients do not send."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from authorizerd.acl.model import Acl, AclFilter
+from authorizerd.acl.steps import finish
+from authorizerd.protocol.kafka.acl_client import (
+    decode_create_acls_response,
+    decode_delete_acls_response,
+    decode_describe_acls_response,
+    encode_create_acls_request,
+    encode_delete_acls_request,
+    encode_describe_acls_request,
+)
+from authorizerd.protocol.kafka.acl_responses import FilterResult
+from authorizerd.protocol.kafka.api import ApiKey, decode_response, encode_request
+from authorizerd.protocol.kafka.client_connection import KafkaClientConnection
+from authorizerd.protocol.kafka.error_codes import ApiError
+from tests.support.daemon_process import connect
+
+RESPONSE_BYTES_MAX = 1 << 30
+
+
+class KafkaConnection:
+    """Connect to ``address``, and log in by PLAIN if there is a ``user``."""
+
+    def __init__(self, address: str, user: str | None = None, password: str = "") -> None:
+        self.socket = connect(address)
+        self._connection = KafkaClientConnection("tests", RESPONSE_BYTES_MAX)
+        if user is not None:
+            assert self.ask(ApiKey.SASL_HANDSHAKE, 1, mechanism="PLAIN").error_code == 0
+            token = f"\0{user}\0{password}".encode()
+            assert self.ask(ApiKey.SASL_AUTHENTICATE, 2, auth_bytes=token).error_code == 0
+
+    def close(self) -> None:
+        self.socket.close()
+
+    def ask(self, api_key: ApiKey, version: int, **fields: object) -> Any:  # noqa: ANN401
+        """Send a request with these fields; return the response's entity."""
+        body = finish(encode_request(api_key, version, SimpleNamespace(**fields)))
+        return finish(decode_response(api_key, version, self.ask_raw(api_key, version, body)))
+
+    def ask_raw(self, api_key: ApiKey, version: int, body: bytes) -> bytes | bytearray:
+        """Send a request body; return the response body."""
+        self.send(api_key, version, body)
+        return self.receive()
+
+    def send(self, api_key: ApiKey, version: int, body: bytes) -> None:
+        self.socket.sendall(self._connection.frame_request(api_key, version, body))
+
+    def receive(self) -> bytes | bytearray:
+        """Return the next response body.
+
+        Raises:
+            ConnectionResetError: the daemon has closed the connection.
+        """
+        while (response := self._connection.next_response()) is None:
+            data = self.socket.recv(1 << 16)
+            if not data:
+                raise ConnectionResetError("the daemon has closed the connection")
+            self._connection.receive_data(data)
+        return response.body
+
+    def create(self, *acls: Acl, version: int = 3) -> list[ApiError | None]:
+        body = encode_create_acls_request(version, acls)
+        return decode_create_acls_response(version, self.ask_raw(ApiKey.CREATE_ACLS, version, body))
+
+    def describe(self, version: int = 3) -> list[Acl] | ApiError:
+        body = encode_describe_acls_request(version, AclFilter())
+        return decode_describe_acls_response(
+            version, self.ask_raw(ApiKey.DESCRIBE_ACLS, version, body)
+        )
+
+    def delete(self, *filters: AclFilter, version: int = 3) -> list[FilterResult]:
+        body = encode_delete_acls_request(version, filters)
+        return decode_delete_acls_response(version, self.ask_raw(ApiKey.DELETE_ACLS, version, body))
+
+    def delete_name(self, name: str) -> int:
+        """Delete the ACLs on resources of this name; return how many there were."""
+        [result] = self.delete(AclFilter(resource_name=name))
+        assert result.error is None
+        return len(result.matches)
+
+    def metadata(self, *topics: str, version: int = 12) -> Any:  # noqa: ANN401 - an entity
+        """Ask about ``topics``, or about all of them."""
+        named = [SimpleNamespace(topic_id=None, name=topic) for topic in topics]
+        return self.ask(
+            ApiKey.METADATA,
+            version,
+            topics=named or None,
+            allow_auto_topic_creation=False,
+            include_topic_authorized_operations=False,
+            include_cluster_authorized_operations=False,
+        )

@@ -1,0 +1,39 @@
+"""A blocking client of the decision stream that shows every frame."""
+
+from __future__ import annotations
+
+from authorizerd.protocol.decisions.stream import Answer, StreamClientConnection, StreamQuestion
+from tests.support.daemon_process import connect
+
+FRAME_BYTES_MAX = 1 << 20
+
+
+class StreamConnection:
+    """Connect to ``address`` and exchange greetings."""
+
+    def __init__(self, address: str, token: str | None = None) -> None:
+        self.socket = connect(address)
+        self.connection = StreamClientConnection(FRAME_BYTES_MAX)
+        self.socket.sendall(self.connection.hello(token))
+        while (greeting := self.connection.next_greeting()) is None:
+            self._receive()
+        self.greeting = greeting
+
+    def close(self) -> None:
+        self.socket.close()
+
+    def _receive(self) -> None:
+        data = self.socket.recv(65536)
+        assert data, "the daemon has closed the connection"
+        self.connection.receive_data(data)
+
+    def answer(self) -> Answer:
+        """Return the next answer."""
+        while (answer := self.connection.next_answer()) is None:
+            self._receive()
+        return answer
+
+    def ask(self, *questions: StreamQuestion, number: int = 1, min_offset: int = -1) -> Answer:
+        """Send one frame and return its answer."""
+        self.socket.sendall(self.connection.ask(number, list(questions), min_offset))
+        return self.answer()
