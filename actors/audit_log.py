@@ -16,8 +16,7 @@ from typing import Final, Protocol
 import msgspec
 import trio
 
-from authorizerd.acl.audit import AuditLevel, audit_level
-from authorizerd.acl.audit_filter import NO_FILTER, AuditFilter, AuditRules, Sampler
+from authorizerd.acl.audit import AuditLevel
 from authorizerd.acl.decision import Decision
 from authorizerd.acl.model import Question
 
@@ -30,8 +29,6 @@ CHECK_SECONDS: Final = 1.0
 """How often a failed write is tried again, and an idle writer checks its file."""
 CLOSE_SECONDS: Final = 5.0
 """How long closing waits for the output to accept the remaining lines."""
-
-NO_RULES: Final = AuditRules()
 
 
 class AuditEvent(msgspec.Struct, frozen=True, gc=False):
@@ -113,13 +110,11 @@ class AuditLog:
         self,
         writer: AuditWriter,
         *,
-        level: AuditLevel,
         format_event: Callable[[AuditEvent], bytes],
         events_max: int,
         on_failure: Callable[[OSError], None],
         on_recovery: Callable[[int], None] = _say_nothing,
         on_loss: Callable[[int], None] = _say_nothing,
-        rules: AuditRules = NO_RULES,
         events_per_slice: int = EVENTS_PER_SLICE,
     ) -> None:
         self._writer = writer
@@ -138,56 +133,14 @@ class AuditLog:
         self._writing = trio.CancelScope(shield=True)
         self._dropped_before = 0
         self.statistics: Final = AuditStatistics()
-        self.level = level
-        self.allowed_rate = 1.0
-        self._sampler = Sampler(self.allowed_rate)
-        self._filter: AuditFilter | None
-        self._is_required: bool
-        self.is_refusing: bool
+        self._is_required = False
+        self.is_refusing = False
         """True while decisions must be refused because they could not be audited."""
-        self.take_rules(rules)
 
-    @property
-    def level(self) -> AuditLevel:
-        return self._level
-
-    @level.setter
-    def level(self, level: AuditLevel) -> None:
-        self._level = level
-        self.passes_over_allowed = level > AuditLevel.DEBUG
-
-    def take_rules(self, rules: AuditRules) -> None:
-        """Use other rules from now on."""
-        if rules.allowed_rate != self.allowed_rate:
-            self._sampler = Sampler(rules.allowed_rate)
-        self._filter = None if rules.filter == NO_FILTER else rules.filter
-        self.allowed_rate = rules.allowed_rate
-        self._is_required = rules.is_required
+    def set_required(self, is_required: bool) -> None:
+        """Say whether decisions must be refused while they could not be audited."""
+        self._is_required = is_required
         self._update_refusing()
-
-    def level_of(
-        self, allowed: bool, log_if_allowed: bool = True, log_if_denied: bool = True
-    ) -> AuditLevel | None:
-        """Return the level at which to log a decision, or None if it is not logged."""
-        level = audit_level(allowed, log_if_allowed, log_if_denied)
-        return level if level >= self._level else None
-
-    def chooses(
-        self, allowed: bool, principal: str, resource_type: int, resource_name: str
-    ) -> bool:
-        """Return True if the rules select a decision that the level admits.
-
-        Count it if they do not.
-        """
-        if self._filter is not None and not self._filter.lets_through(
-            allowed, principal, resource_type, resource_name
-        ):
-            self.statistics.filtered += 1
-            return False
-        if allowed and self.allowed_rate < 1 and not self._sampler.takes_next():
-            self.statistics.sampled += 1
-            return False
-        return True
 
     def record(self, event: AuditEvent) -> None:
         """Queue ``event``. Never blocks."""

@@ -1,6 +1,6 @@
 """KIP-504's Authorizer: the interface between an authorizer and the listeners that ask it.
 
-**Invariant:** a listener uses an authorizer only through this protocol. ``authorize`` is
+**Invariant:** a listener uses an authorizer only through this interface. ``authorize`` is
 synchronous and never blocks. Operations that write or fetch return one awaitable per item.
 
 A class named by ``authorizer.class.name`` derives from it and inherits the defaults that it need
@@ -12,9 +12,9 @@ Source: KIP-504; KIP-679 (authorizeByResourceType), KIP-801 (aclCount).
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Final, Protocol, TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -101,7 +101,7 @@ class ServerInfo(msgspec.Struct, frozen=True, kw_only=True):
     early_start_listeners: frozenset[str]
 
 
-class Authorizer(Protocol):
+class Authorizer(ABC):
     """Decide about requests, and keep the ACLs for it."""
 
     def configure(self, configs: Mapping[str, str]) -> None:

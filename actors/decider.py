@@ -1,20 +1,23 @@
-"""The interface of decision surfaces: an authorizer that names the rule behind each answer.
+"""The interface of decision surfaces: it decides questions, and names the rule behind each answer.
 
 **Invariant:** one request uses one ``DecisionState``: one snapshot and one set of settings.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final, Protocol, TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 
 from authorizerd.acl.decision import AuthorizerSettings, Decision
 from authorizerd.acl.model import Question
 from authorizerd.acl.snapshot import AclSnapshot
-from authorizerd.actors.authorizer import Action, Authorizer
+from authorizerd.acl.steps import Steps
+from authorizerd.actors.authorizer import Action, Authorizer, RequestContext
+from authorizerd.actors.published import View
 
 KAFKA_SURFACE: Final = "Kafka"
 
@@ -40,52 +43,110 @@ class DecisionCounts:
     not_ready: int = 0
 
 
+class DecisionContext(msgspec.Struct, frozen=True, gc=False):
+    """What counting and auditing a decision need, beside the question.
+
+    ``counts`` are those of the surface that asks. The other fields are for the audit log, and the
+    last three have the meaning and defaults of ``Action``.
+    """
+
+    request_name: str
+    counts: DecisionCounts
+    resource_reference_count: int = 1
+    log_if_allowed: bool = True
+    log_if_denied: bool = True
+
+
+def context_of(action: Action, request_name: str, counts: DecisionCounts) -> DecisionContext:
+    return DecisionContext(
+        request_name,
+        counts,
+        action.resource_reference_count,
+        action.log_if_allowed,
+        action.log_if_denied,
+    )
+
+
 Judge: TypeAlias = Callable[[str, str | None, int, int, str], bool]
 """A function that returns True if a question, given by its fields, is allowed."""
 
 
-class Decider(Authorizer, Protocol):
-    """An authorizer as decision surfaces use it."""
+class Decider(ABC):
+    """Decide for decision surfaces.
+
+    Args:
+        snapshot: its offset is reported with the answers.
+    """
+
+    def __init__(self, snapshot: View[AclSnapshot | None]) -> None:
+        self._snapshot: Final = snapshot
+        self._counts: Final[dict[str, DecisionCounts]] = {}
 
     @property
     def counts(self) -> Mapping[str, DecisionCounts]:
         """The counts by surface."""
+        return self._counts
 
     def counts_of(self, surface: str) -> DecisionCounts:
         """Return the counts of one surface, to which its questions are added."""
-
-    def current_state(self) -> DecisionState:
-        """Return the state for a request that begins now.
-
-        It must be used until the request ends.
-        """
+        return self._counts.setdefault(surface, DecisionCounts())
 
     async def wait_until_applied(self, offset: int) -> None:
         """Return as soon as the log is applied up to ``offset``. This may never happen."""
+        await self._snapshot.wait_until(
+            lambda newest: newest is not None and newest.offset >= offset
+        )
 
-    def judge(self, state: DecisionState, request_name: str) -> Judge:
-        """Return a fast function for many questions, which answers without the rule.
+    @abstractmethod
+    def current_state(self) -> DecisionState:
+        """Return the state for a request that begins now. Use it until the request ends."""
 
-        It audits the questions, and the caller counts them. It raises as ``decide``.
-        """
-
+    @abstractmethod
     def decide(
-        self,
-        state: DecisionState,
-        question: Question,
-        request_name: str,
-        counts: DecisionCounts,
-        action: Action | None = None,
-        known: Decision | None = None,
+        self, state: DecisionState, question: Question, context: DecisionContext
     ) -> Decision:
         """Return the decision and its rule. Count it, and have it audited.
 
-        Args:
-            action: details for the audit log beside the question.
-            known: the earlier decision of the same state about the question. It is returned, unless
-                something other than the state decides.
-
         Raises:
-            NotReadyError: the ACLs are not loaded, and the principal is not a super user.
+            NotReadyError: the ACLs are not loaded, and the principal is not a super user; or the
+                audit is required and cannot be written.
             InvalidQuestionError: questions about this principal are invalid.
         """
+
+    def repeat(
+        self,
+        state: DecisionState,
+        question: Question,
+        decision: Decision,
+        context: DecisionContext,
+    ) -> Decision:
+        """Give the earlier ``decision`` of the same state again. Count it, and have it audited.
+
+        The default decides anew: a plug-in may decide by more than the state. Raises as ``decide``.
+        """
+        return self.decide(state, question, context)
+
+    def judge(self, state: DecisionState, request_name: str) -> Judge:
+        """Return a function for many questions, which answers without the rule.
+
+        It has the decisions audited, and the caller counts them. It raises as ``decide``.
+        """
+        context = DecisionContext(request_name, DecisionCounts())
+
+        def is_allowed(
+            principal: str, host: str | None, operation: int, resource_type: int, resource_name: str
+        ) -> bool:
+            question = Question(principal, host, operation, resource_type, resource_name)
+            return self.decide(state, question, context).allowed
+
+        return is_allowed
+
+    @abstractmethod
+    def authorize_by_resource_type(
+        self, context: RequestContext, operation: int, resource_type: int
+    ) -> Steps[bool]:
+        """See ``Authorizer.authorize_by_resource_type``. The caller counts the decision."""
+
+
+class DecidingAuthorizer(Authorizer, Decider):
+    """An authorizer as the daemon runs it: for Kafka listeners and for decision surfaces."""

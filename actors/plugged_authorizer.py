@@ -21,7 +21,13 @@ from authorizerd.acl.steps import Steps
 from authorizerd.acl.updates import Deleted
 from authorizerd.actors.authorizer import Action, Authorize, Authorizer, RequestContext, ServerInfo
 from authorizerd.actors.completion import Completion, ItemCompletions
-from authorizerd.actors.decider import KAFKA_SURFACE, Decider, DecisionCounts, DecisionState, Judge
+from authorizerd.actors.decider import (
+    KAFKA_SURFACE,
+    DecidingAuthorizer,
+    DecisionContext,
+    DecisionCounts,
+    DecisionState,
+)
 from authorizerd.actors.errors import (
     AuthorizerFaultError,
     EndpointStartError,
@@ -43,7 +49,7 @@ Value = TypeVar("Value")
 _NO_SETTINGS: Final = AuthorizerSettings()
 
 
-class PluggedAuthorizer(Decider):
+class PluggedAuthorizer(DecidingAuthorizer):
     """Check every call of a third-party authorizer.
 
     Args:
@@ -60,19 +66,11 @@ class PluggedAuthorizer(Decider):
         snapshot: View[AclSnapshot | None],
         on_failure: Callable[[BaseException], None],
     ) -> None:
+        super().__init__(snapshot)
         self._authorizer = authorizer
-        self._snapshot = snapshot
         self._on_failure = on_failure
         self._allowed = Decision(True, NamedRule(name))
         self._denied = Decision(False, NamedRule(name))
-        self._counts: Final[dict[str, DecisionCounts]] = {}
-
-    @property
-    def counts(self) -> Mapping[str, DecisionCounts]:
-        return self._counts
-
-    def counts_of(self, surface: str) -> DecisionCounts:
-        return self._counts.setdefault(surface, DecisionCounts())
 
     def current_state(self) -> DecisionState:
         return DecisionState(self._snapshot.newest, _NO_SETTINGS)
@@ -124,43 +122,22 @@ class PluggedAuthorizer(Decider):
     def _kafka_counts(self) -> DecisionCounts:
         return self.counts_of(KAFKA_SURFACE)
 
-    async def wait_until_applied(self, offset: int) -> None:
-        """Return as soon as the newest snapshot is of ``offset`` or later."""
-        await self._snapshot.wait_until(
-            lambda newest: newest is not None and newest.offset >= offset
-        )
-
-    def judge(self, state: DecisionState, request_name: str) -> Judge:
-        """As ``Decider.judge``. Failures deny. ``state`` is ignored."""
-
-        def allows(
-            principal: str,
-            host: str | None,
-            operation: int,
-            resource_type: int,
-            resource_name: str,
-        ) -> bool:
-            question = Question(principal, host, operation, resource_type, resource_name)
-            return self.decide(state, question, request_name, DecisionCounts()).allowed
-
-        return allows
-
     def decide(
-        self,
-        state: DecisionState,
-        question: Question,
-        request_name: str,
-        counts: DecisionCounts,
-        action: Action | None = None,
-        known: Decision | None = None,
+        self, state: DecisionState, question: Question, context: DecisionContext
     ) -> Decision:
-        """As ``Decider.decide``. Failures deny. ``state`` and ``known`` are ignored."""
-        if action is None:
-            action = Action(question.operation, question.resource_type, question.resource_name)
-        context = RequestContext(
-            principal=question.principal, host=question.host, request_name=request_name
+        """As ``Decider.decide``. Failures deny. ``state`` is ignored."""
+        action = Action(
+            question.operation,
+            question.resource_type,
+            question.resource_name,
+            resource_reference_count=context.resource_reference_count,
+            log_if_allowed=context.log_if_allowed,
+            log_if_denied=context.log_if_denied,
         )
-        answer = self._authorize(self._authorizer.authorize, context, [action], counts)
+        request = RequestContext(
+            principal=question.principal, host=question.host, request_name=context.request_name
+        )
+        answer = self._authorize(self._authorizer.authorize, request, [action], context.counts)
         return self._allowed if answer == [True] else self._denied
 
     def _authorize(

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Collection
 from importlib import import_module
 from typing import Any, Final
 
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.actors.authorizer import Authorizer
-from authorizerd.actors.decider import Decider
+from authorizerd.actors.decider import DecidingAuthorizer
 from authorizerd.actors.no_authorizer import NoAuthorizer
 from authorizerd.actors.plugged_authorizer import PluggedAuthorizer
 from authorizerd.actors.published import View
@@ -21,16 +22,14 @@ from authorizerd.config.values import STANDARD_AUTHORIZER
 from authorizerd.daemon.errors import StartError
 
 _KEY: Final = "authorizer.class.name"
-_METHODS: Final = frozenset(
-    name for name in vars(Authorizer) if not name.startswith("_") and name != "register"
-)
+_METHODS: Final = frozenset(name for name in vars(Authorizer) if not name.startswith("_"))
 
 _logger = logging.getLogger(__name__)
 
 
 def choose_authorizer(
-    class_name: str, standard: Decider, snapshot: View[AclSnapshot | None]
-) -> Decider:
+    class_name: str, standard: DecidingAuthorizer, snapshot: View[AclSnapshot | None]
+) -> DecidingAuthorizer:
     """Return ``standard``, or the authorizer that replaces it.
 
     Args:
@@ -56,17 +55,22 @@ def choose_authorizer(
 
 def _load(class_name: str, standard: Authorizer) -> Authorizer:
     module_name, _, name = class_name.rpartition(".")
+    made: Any = None
     try:
-        made: Any = getattr(import_module(module_name), name)(standard)
+        make = getattr(import_module(module_name), name)
+        missing: Collection[str] = getattr(make, "__abstractmethods__", ())
+        if not missing:
+            made = make(standard)
+            missing = [method for method in _METHODS if not hasattr(type(made), method)]
     except ModuleNotFoundError as error:
         if error.name is not None and re.match(rf"{re.escape(error.name)}(\.|$)", module_name):
             raise _refusal(class_name, f"there is no module {error.name}") from error
         raise _refusal(class_name, str(error)) from error
     except BaseException as error:
         raise _refusal(class_name, f"{type(error).__name__}: {error}") from error
-    missing = sorted(method for method in _METHODS if not hasattr(type(made), method))
     if missing:
-        raise _refusal(class_name, f"not an authorizer: it lacks {', '.join(missing)}")
+        methods = ", ".join(sorted(missing))
+        raise _refusal(class_name, f"not an authorizer: it lacks the methods {methods}")
     authorizer: Authorizer = made
     return authorizer
 

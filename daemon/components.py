@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import os
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -84,7 +83,7 @@ class Parts:
         )
         self.checkpointer: Final = self.log.new_checkpointer(snapshot, image)
         self.standard: Final = StandardAuthorizer(
-            snapshot, audit_log=self.audit_log, now_s=time.time, updates=self.updates
+            snapshot, self.updates, None if self.audit is None else self.audit.auditor
         )
         self.authorizer: Final = choose_authorizer(
             configuration.authorizer_class_name, self.standard, snapshot

@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 import signal
 import sys
-import time
 from collections.abc import Mapping
 from contextlib import closing, nullcontext
 from functools import partial
@@ -20,7 +19,7 @@ import trio
 
 from authorizerd.acl.model import ChangeBatch
 from authorizerd.actors.record_applier import CaughtUp, RecordApplier
-from authorizerd.actors.standard_authorizer import StandardAuthorizer
+from authorizerd.actors.standard_decider import StandardDecider
 from authorizerd.config.configuration import Configuration, parse_reloadable, parse_values
 from authorizerd.daemon.audit.setup import Audit, open_worker_audit
 from authorizerd.daemon.components import BATCHES_WAITING_MAX
@@ -99,16 +98,16 @@ class Worker(Follower):
         self._audit = audit
         self._audit_log = None if audit is None else audit.log
         self._audited = trio.Event()
-        self._authorizer = StandardAuthorizer(
-            self._applier.snapshot, audit_log=self._audit_log, now_s=time.time
+        self._decider = StandardDecider(
+            self._applier.snapshot, None if audit is None else audit.auditor
         )
-        self._callers = Callers(self._authorizer, configuration.tokens_file)
+        self._callers = Callers(self._decider, configuration.tokens_file)
         self._servers: dict[str, HttpServer | StreamServer] = {
-            DECISION_HTTP: new_decision_server(configuration, self._authorizer, self._callers)
+            DECISION_HTTP: new_decision_server(configuration, self._decider, self._callers)
         }
         if configuration.decision_stream is not None:
             self._servers[DECISION_STREAM] = new_stream_server(
-                configuration, self._authorizer, self._callers
+                configuration, self._decider, self._callers
             )
         self._serving: trio.Nursery
 
@@ -147,7 +146,7 @@ class Worker(Follower):
         await self._audited.wait()
 
     def apply_settings(self, texts: Mapping[str, str]) -> None:
-        self._authorizer.reconfigure(texts)
+        self._decider.reconfigure(texts)
         settings = parse_reloadable(texts)
         reconfigure_servers(self._servers, self._configuration, settings)
         logging.getLogger().setLevel(settings.log_level)
@@ -173,4 +172,4 @@ class Worker(Follower):
 
     def counters(self) -> dict[str, int]:
         audit = None if self._audit_log is None else self._audit_log.statistics
-        return counters_of(self._authorizer.counts, self._servers, audit, log_statistics())
+        return counters_of(self._decider.counts, self._servers, audit, log_statistics())

@@ -8,12 +8,14 @@ from __future__ import annotations
 import logging
 import os
 import stat
+import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final
 
 from authorizerd.acl.audit_mask import Masker, Masking
 from authorizerd.actors.audit_log import EVENTS_PER_SLICE, AuditLog
+from authorizerd.actors.auditor import Auditor
 from authorizerd.config.configuration import Configuration, Reloadable
 from authorizerd.daemon.audit.file import AuditFile
 from authorizerd.daemon.audit.format import AuditFormatter
@@ -56,8 +58,6 @@ class Audit:
         self._output: Final = _open_output(target, turns)
         self.log: Final = AuditLog(
             self._output,
-            level=configuration.reloadable.audit_level,
-            rules=configuration.reloadable.audit_rules,
             format_event=self._formatter,
             events_max=configuration.audit_queue_max,
             events_per_slice=(
@@ -71,6 +71,12 @@ class Audit:
             ),
             on_loss=partial(_logger.error, "audit log %s: lines lost at the end: %d", target),
         )
+        self.auditor: Final = Auditor(
+            self.log,
+            level=configuration.reloadable.audit_level,
+            rules=configuration.reloadable.audit_rules,
+            now_s=time.time,
+        )
 
     @property
     def secret(self) -> bytes:
@@ -79,8 +85,7 @@ class Audit:
         return b"" if masker is None else masker.secret
 
     def apply_settings(self, settings: Reloadable) -> None:
-        self.log.level = settings.audit_level
-        self.log.take_rules(settings.audit_rules)
+        self.auditor.reconfigure(settings.audit_level, settings.audit_rules)
 
     def prepare_reload(self) -> Callable[[], None]:
         """Read the secret again; return a function that applies it and reopens the file.

@@ -14,12 +14,13 @@ from typing import Final
 import msgspec
 import trio
 
-from authorizerd.acl.errors import InvalidQuestionError, NotReadyError
+from authorizerd.acl.errors import InvalidQuestionError
 from authorizerd.acl.model import Question
 from authorizerd.acl.question_cost import lookups_max
-from authorizerd.actors.decider import Decider, DecisionState
+from authorizerd.actors.decider import Decider, DecisionContext, DecisionState
 from authorizerd.daemon.decisions.answer_cache import AnswerCache, Answered
-from authorizerd.daemon.decisions.callers import Caller, Callers, check_may_ask
+from authorizerd.daemon.decisions.callers import Caller, Callers
+from authorizerd.daemon.decisions.http_surface import JSON, HttpSurface
 from authorizerd.daemon.errors import ForbiddenError
 from authorizerd.protocol.decisions.authzen import (
     AuthZenError,
@@ -35,11 +36,9 @@ from authorizerd.protocol.decisions.authzen import (
     has_defaults,
 )
 from authorizerd.protocol.http.messages import (
-    UNIDENTIFIED,
     Request,
     Response,
     bearer_token,
-    has_json_type,
     text_response,
 )
 
@@ -47,7 +46,6 @@ SURFACE: Final = "AuthZEN"
 EVALUATION_PATH: Final = "/access/v1/evaluation"
 EVALUATIONS_PATH: Final = "/access/v1/evaluations"
 
-_JSON: Final = "application/json"
 _REQUEST_ID: Final = b"x-request-id"
 _SLICE_BYTES_MAX: Final = 16 * 1024
 _EVALUATION_BYTES: Final = 512
@@ -64,54 +62,41 @@ class _Judgement(msgspec.Struct, frozen=True, gc=False):
     generation: int
 
 
-class AuthZenHandler:
-    def __init__(self, authorizer: Decider, vocabulary: Vocabulary, callers: Callers) -> None:
-        self._authorizer = authorizer
-        self._callers = callers
+class AuthZenHandler(HttpSurface):
+    """Answer AuthZEN's requests."""
+
+    def __init__(self, decider: Decider, vocabulary: Vocabulary, callers: Callers) -> None:
+        super().__init__(SURFACE, decider, callers, AuthZenError)
         self._vocabulary = vocabulary
-        self._counts = authorizer.counts_of(SURFACE)
         self._cache = AnswerCache()
+        self._context = DecisionContext(SURFACE, self._counts)
 
     async def __call__(self, request: Request) -> Response:
-        """Answer one request; long ones yield to other connections between slices."""
-        response = await self._answer(request)
+        """Answer one request. A long one is answered in slices, between which other tasks run."""
+        if request.path in (EVALUATION_PATH, EVALUATIONS_PATH):
+            response = await self._respond(request, bearer_token(request))
+        else:
+            response = text_response(
+                404, f"no such path: expected {EVALUATION_PATH} or {EVALUATIONS_PATH}"
+            )
         request_id = request.headers.get(_REQUEST_ID)
         if request_id is None:
             return response
         headers = (*response.headers, (b"X-Request-ID", request_id))
         return msgspec.structs.replace(response, headers=headers)
 
-    async def _answer(self, request: Request) -> Response:
-        if request.path not in (EVALUATION_PATH, EVALUATIONS_PATH):
-            return text_response(
-                404, f"no such path: expected {EVALUATION_PATH} or {EVALUATIONS_PATH}"
-            )
-        if request.method != "POST":
-            response = text_response(405, "method not allowed: expected POST")
-            return msgspec.structs.replace(response, headers=((b"Allow", b"POST"),))
-        caller = self._callers.identify(bearer_token(request), SURFACE)
-        if caller is None:
-            return UNIDENTIFIED
-        if not has_json_type(request):
-            return text_response(400, "Content-Type must be application/json")
-        try:
-            if request.path == EVALUATION_PATH:
-                return self._evaluate(request.body, caller)
-            return await self._evaluate_all(request.body, caller)
-        except (AuthZenError, InvalidQuestionError) as error:
-            return text_response(400, str(error))
-        except ForbiddenError as error:
-            return text_response(403, str(error))
-        except NotReadyError as error:
-            return text_response(503, f"AUTHORIZER_NOT_READY: {error}")
+    async def _answer(self, request: Request, caller: Caller) -> Response:
+        if request.path == EVALUATION_PATH:
+            return self._evaluate(request.body, caller)
+        return await self._evaluate_all(request.body, caller)
 
     def _judgement(self, caller: Caller) -> _Judgement:
-        state = self._authorizer.current_state()
+        state = self._decider.current_state()
         return _Judgement(state, caller, self._cache.generation_of(state))
 
     def _evaluate(self, body: bytes, caller: Caller) -> Response:
         answer, _ = self._decide(self._judgement(caller), body)
-        return Response(status=200, body=answer, content_type=_JSON)
+        return Response(status=200, body=answer, content_type=JSON)
 
     async def _evaluate_all(self, body: bytes, caller: Caller) -> Response:
         request, evaluations = decode_evaluations(body)
@@ -141,7 +126,7 @@ class AuthZenHandler:
             answers.append(answer)
             if request.semantic.ends_after(allowed):
                 break
-        return Response(status=200, body=encode_answers(answers), content_type=_JSON)
+        return Response(status=200, body=encode_answers(answers), content_type=JSON)
 
     def _decide(
         self, judgement: _Judgement, text: bytes, defaults: Evaluation | None = None
@@ -151,19 +136,23 @@ class AuthZenHandler:
         The cache is skipped with ``defaults``: then the same text can mean different questions.
         """
         state, generation = judgement.state, judgement.generation
-        kept = self._cache.find(text, generation) if defaults is None else None
-        question = self._question(text, defaults) if kept is None else kept.question
-        self._check(judgement, question)
-        known = None if kept is None else kept.decision
-        decision = self._authorizer.decide(state, question, SURFACE, self._counts, known=known)
-        if kept is not None and decision is known:
-            return kept.answer, decision.allowed
+        cached = self._cache.find(text, generation) if defaults is None else None
+        if cached is not None:
+            question = cached.question
+            self._check_may_ask(judgement.caller, question.principal, state)
+            decision = self._decider.repeat(state, question, cached.decision, self._context)
+            if decision is cached.decision:
+                return cached.answer, decision.allowed
+        else:
+            question = self._read_question(text, defaults)
+            self._check_may_ask(judgement.caller, question.principal, state)
+            decision = self._decider.decide(state, question, self._context)
         answer = encode_answer(decision, state.offset, question)
         if defaults is None:
             self._cache.keep(text, generation, Answered(question, decision, answer))
         return answer, decision.allowed
 
-    def _question(self, text: bytes, defaults: Evaluation | None) -> Question:
+    def _read_question(self, text: bytes, defaults: Evaluation | None) -> Question:
         try:
             evaluation = decode_evaluation(text)
             if defaults is not None:
@@ -171,16 +160,6 @@ class AuthZenHandler:
             return build_question(evaluation, self._vocabulary)
         except AuthZenError:
             self._counts.invalid += 1
-            raise
-
-    def _check(self, judgement: _Judgement, question: Question) -> None:
-        try:
-            check_may_ask(judgement.caller, question.principal, judgement.state)
-        except ForbiddenError:
-            self._counts.invalid += 1
-            raise
-        except NotReadyError:
-            self._counts.not_ready += 1
             raise
 
 

@@ -10,20 +10,21 @@ Source: KIP-590 (Envelope).
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Final
 
 from authorizerd.acl.errors import InvalidQuestionError
 from authorizerd.acl.model import CLUSTER_NAME, Operation, ResourceType
 from authorizerd.actors.decider import Decider, DecisionState
 from authorizerd.config.tokens import Token, Tokens, parse_tokens
 from authorizerd.daemon.decisions.token_file import read_tokens_text
-from authorizerd.daemon.errors import ForbiddenError
 
 
-class Caller(Protocol):
+class Caller(ABC):
     """A caller at the other end of a connection."""
 
+    @abstractmethod
     def may_ask_about(self, principal: str, state: DecisionState) -> bool:
         """Return True if it may learn the rights of ``principal``, by the state of ``state``.
 
@@ -131,14 +132,3 @@ class _Known(Caller):
             )
         except InvalidQuestionError:
             return False
-
-
-def check_may_ask(caller: Caller, principal: str, state: DecisionState) -> None:
-    """Raise an error unless ``caller`` may ask about ``principal``.
-
-    Raises:
-        ForbiddenError: it may not.
-        NotReadyError: see ``Caller.may_ask_about``.
-    """
-    if not caller.may_ask_about(principal, state):
-        raise ForbiddenError("CLUSTER_ACTION on the cluster is needed to ask about others")

@@ -16,7 +16,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from authorizerd.actors.audit_log import AuditLog, AuditStatistics
-from authorizerd.actors.decider import Decider, DecisionCounts
+from authorizerd.actors.decider import DecidingAuthorizer, DecisionCounts
 from authorizerd.actors.listener_gate import ListenerGate
 from authorizerd.actors.purgatory import Purgatory
 from authorizerd.actors.record_applier import RecordApplier
@@ -44,7 +44,7 @@ _REASONS: Final = ("refused", "evicted", "timed_out", "broken")
 class Measured:
     """The parts of the daemon that the metrics are read from."""
 
-    authorizer: Decider
+    authorizer: DecidingAuthorizer
     applier: RecordApplier
     source: LocalLogSource
     gate: ListenerGate

@@ -19,7 +19,7 @@ from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot, apply, apply_c
 from authorizerd.acl.steps import finish
 from authorizerd.acl.validation import validate_filter, validate_new_acl
 from authorizerd.actors.authorizer import RequestContext
-from authorizerd.actors.decider import DecisionCounts
+from authorizerd.actors.decider import DecisionContext, DecisionCounts
 from authorizerd.actors.published import Published
 from authorizerd.actors.standard_authorizer import StandardAuthorizer
 from tests.oracles.standard_authorizer import (
@@ -30,6 +30,7 @@ from tests.oracles.standard_authorizer import (
     filter_of,
     question_of,
 )
+from tests.support.authorizers import read_only_authorizer
 
 NOT_READY = "!AuthorizerNotReadyException: null"
 WILDCARD_PRINCIPAL = "!IllegalArgumentException: duplicate element: User:*"
@@ -65,16 +66,19 @@ def snapshot_of(case: Case) -> AclSnapshot:
     return apply(snapshot, ChangeBatch(0, removed))
 
 
+CONTEXT = DecisionContext(REQUEST, DecisionCounts())
+
+
 def authorizer_of(case: Case) -> StandardAuthorizer:
     snapshot = None if case.get("loading") else snapshot_of(case)
-    authorizer = StandardAuthorizer(Published(snapshot), audit_log=None, now_s=lambda: 0.0)
+    authorizer = read_only_authorizer(Published(snapshot))
     authorizer.configure(configs_of(case))
     return authorizer
 
 
 def answer(authorizer: StandardAuthorizer, question: Question) -> str | Decision:
     try:
-        return authorizer.decide(authorizer.current_state(), question, REQUEST, DecisionCounts())
+        return authorizer.decide(authorizer.current_state(), question, CONTEXT)
     except NotReadyError:
         return NOT_READY
     except InvalidQuestionError:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Sequence
 
 import msgspec
 import pytest
@@ -12,7 +11,6 @@ import trio.testing
 from trio.testing import wait_all_tasks_blocked
 
 from authorizerd.acl.audit import AuditLevel
-from authorizerd.acl.audit_filter import AuditFilter, AuditRules, name_patterns
 from authorizerd.acl.decision import DEFAULT_DENY
 from authorizerd.acl.model import Operation, Question, ResourceType
 from authorizerd.actors.audit_log import (
@@ -25,31 +23,9 @@ from authorizerd.actors.audit_log import (
     AuditLog,
     PartialWriteError,
 )
+from tests.support.audit import Writer
 
 FULL = OSError(errno.ENOSPC, "no space left")
-
-
-class Writer:
-    """Takes lines once it is let go on; fails while ``error`` is set.
-
-    ``writes`` has the number of lines of each call.
-    """
-
-    def __init__(self) -> None:
-        self.lines: list[bytes] = []
-        self.writes: list[int] = []
-        self.goes_on = trio.Event()
-        self.goes_on.set()
-        self.error: OSError | None = None
-
-    async def write(self, lines: Sequence[bytes]) -> None:
-        await self.goes_on.wait()
-        self.writes.append(len(lines))
-        if self.error is not None:
-            if isinstance(self.error, PartialWriteError):
-                self.lines += lines[: self.error.lines_written]
-            raise self.error
-        self.lines += lines
 
 
 class Said:
@@ -78,20 +54,18 @@ def new_log(
     writer: Writer,
     *,
     events_max: int = 1000,
-    level: AuditLevel = AuditLevel.INFO,
     is_required: bool = False,
 ) -> tuple[AuditLog, Said]:
     said = Said()
     log = AuditLog(
         writer,
-        level=level,
         format_event=lambda event: event.question.resource_name.encode(),
         events_max=events_max,
         on_failure=said.failure,
         on_recovery=said.recovery,
         on_loss=said.loss,
-        rules=AuditRules(is_required=is_required),
     )
+    log.set_required(is_required)
     return log, said
 
 
@@ -245,9 +219,9 @@ async def test_a_required_audit_refuses_while_the_output_is_broken(
         log.record(event(1))
         await trio.sleep(CHECK_SECONDS / 2)
         assert log.is_refusing is is_required
-        log.take_rules(AuditRules(is_required=not is_required))
+        log.set_required(not is_required)
         assert log.is_refusing is not is_required
-        log.take_rules(AuditRules(is_required=is_required))
+        log.set_required(is_required)
         writer.error = None
         await trio.sleep(CHECK_SECONDS)
         assert not log.is_refusing
@@ -404,50 +378,3 @@ async def test_lines_that_cannot_be_formatted_are_counted_at_the_end() -> None:
     with pytest.RaisesGroup(UnicodeEncodeError):
         await log.run()
     assert said.all == [("loss", 2)]
-
-
-@pytest.mark.parametrize(
-    ("level", "allowed", "denied"),
-    [
-        (AuditLevel.INFO, None, AuditLevel.INFO),
-        (AuditLevel.DEBUG, AuditLevel.DEBUG, AuditLevel.INFO),
-        (AuditLevel.TRACE, AuditLevel.DEBUG, AuditLevel.INFO),
-    ],
-)
-def test_the_level_decides_what_is_logged(
-    level: AuditLevel, allowed: AuditLevel | None, denied: AuditLevel | None
-) -> None:
-    """INFO, Kafka's default, holds denials only."""
-    log, _ = new_log(Writer(), level=level)
-    assert (log.level_of(allowed=True), log.level_of(allowed=False)) == (allowed, denied)
-
-
-def test_what_the_rules_leave_out_is_counted_by_reason() -> None:
-    """A denial is neither; what is filtered is not sampled, so the share is of what is shown."""
-    log, _ = new_log(Writer(), level=AuditLevel.DEBUG)
-    log.take_rules(
-        AuditRules(
-            filter=AuditFilter(principals_excluded=name_patterns(["User:broker*"])),
-            allowed_rate=0.25,
-        )
-    )
-    chosen = [log.chooses(True, "User:a", ResourceType.TOPIC, "t") for _ in range(100)]
-    assert 23 <= sum(chosen) <= 27
-    assert not any(log.chooses(True, "User:broker-1", ResourceType.TOPIC, "t") for _ in range(10))
-    assert all(log.chooses(False, "User:broker-1", ResourceType.TOPIC, "t") for _ in range(10))
-    assert (log.statistics.sampled, log.statistics.filtered) == (100 - sum(chosen), 10)
-    log.take_rules(AuditRules())
-    assert all(log.chooses(True, "User:broker-1", ResourceType.TOPIC, "t") for _ in range(10))
-
-
-def test_a_reload_of_the_same_share_goes_on_where_it_was() -> None:
-    """Or settings that are taken often would always begin with the same decisions."""
-    one, other = (new_log(Writer())[0] for _ in range(2))
-    for log in (one, other):
-        log.take_rules(AuditRules(allowed_rate=0.3))
-    chosen: list[list[bool]] = [[], []]
-    for _ in range(50):
-        other.take_rules(AuditRules(allowed_rate=0.3))
-        for log, each in zip((one, other), chosen, strict=True):
-            each.append(log.chooses(True, "User:a", ResourceType.TOPIC, "t"))
-    assert chosen[0] == chosen[1]

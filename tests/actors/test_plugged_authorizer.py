@@ -14,8 +14,6 @@ from authorizerd.acl.model import (
     AclFilter,
     Operation,
     PatternType,
-    PermissionType,
-    Question,
     ResourceType,
 )
 from authorizerd.acl.snapshot import AclSnapshot
@@ -23,7 +21,7 @@ from authorizerd.acl.steps import finish
 from authorizerd.acl.updates import Deleted
 from authorizerd.actors.authorizer import Action, Authorize, Authorizer, RequestContext, ServerInfo
 from authorizerd.actors.completion import Completion
-from authorizerd.actors.decider import DecisionCounts
+from authorizerd.actors.decider import DecisionContext, DecisionCounts
 from authorizerd.actors.errors import (
     AuthorizerFaultError,
     EndpointStartError,
@@ -32,15 +30,18 @@ from authorizerd.actors.errors import (
 from authorizerd.actors.no_authorizer import NoAuthorizer
 from authorizerd.actors.plugged_authorizer import PluggedAuthorizer
 from authorizerd.actors.published import Published
+from tests.support.acls import acl, question
+from tests.support.authorizers import Plug
 
 CONTEXT = RequestContext(principal="User:a", host="10.0.0.1", request_name="Test")
-READ_T = Action(Operation.READ, ResourceType.TOPIC, "t")
+READ_T_FIELDS = (Operation.READ, ResourceType.TOPIC, "t")
+READ_T = Action(*READ_T_FIELDS)
 SERVER = ServerInfo(
     cluster_id="c", node_id=1, endpoints={"A": "h:1", "B": "h:2"}, early_start_listeners=frozenset()
 )
 
 
-ACL = Acl(2, "t", PatternType.LITERAL, "User:a", "*", Operation.READ, PermissionType.ALLOW)
+ACL = acl("User:a", "READ", topic="t")
 RAISED = [
     ValueError("oops"),
     SystemExit(0),
@@ -50,39 +51,6 @@ RAISED = [
     BaseExceptionGroup("several", [SystemExit(0)]),
 ]
 """What an authorizer may raise, and nobody but it should be ended by."""
-
-
-class Plug(Authorizer):
-    """Answers ``answers``, or raises them."""
-
-    def __init__(self, answers: object = (), *, acls: Sequence[Acl] = ()) -> None:
-        self.answers = answers
-        self.asked: list[tuple[RequestContext, tuple[Action, ...]]] = []
-        self.listed: object = list(acls)
-
-    def _answer(self) -> object:
-        if isinstance(self.answers, BaseException):
-            raise self.answers
-        return self.answers
-
-    def authorize(self, context: RequestContext, actions: Sequence[Action]) -> list[bool]:
-        self.asked.append((context, tuple(actions)))
-        return cast("list[bool]", self._answer())
-
-    def create_acls(
-        self, context: RequestContext, acls: Sequence[Acl]
-    ) -> Sequence[Completion[None]]:
-        return cast("Sequence[Completion[None]]", self._answer())
-
-    def delete_acls(
-        self, context: RequestContext, filters: Sequence[AclFilter]
-    ) -> Sequence[Completion[Deleted]]:
-        return cast("Sequence[Completion[Deleted]]", self._answer())
-
-    def acls(self, filter: AclFilter) -> Iterator[Sequence[Acl]]:
-        yield ()
-        self._answer()
-        yield cast("list[Acl]", self.listed)
 
 
 def plugged(plug: Authorizer) -> tuple[PluggedAuthorizer, list[BaseException]]:
@@ -152,21 +120,34 @@ def test_errors_of_the_protocol_are_its_right(error: Exception) -> None:
     assert counts.not_ready + counts.invalid == 1
 
 
-def test_a_decision_names_who_took_it() -> None:
-    """There is no rule to name, and no offset but that of the log."""
+def test_a_decision_names_the_plug_in_as_its_rule() -> None:
+    """The plug-in is asked again for a repeated decision, and by a judge."""
     plug = Plug([True])
     authorizer, _ = plugged(plug)
-    state, counts = authorizer.current_state(), DecisionCounts()
-    question = Question("User:a", None, Operation.READ, ResourceType.TOPIC, "t")
+    state, context = authorizer.current_state(), DecisionContext("AuthZEN", DecisionCounts())
+    asked = question("User:a", host=None)
     assert state.offset == -1
-    decision = authorizer.decide(state, question, "AuthZEN", counts)
+    decision = authorizer.decide(state, asked, context)
     assert (decision.allowed, str(decision.rule)) == (True, "Plug")
-    ((context, actions),) = plug.asked
-    assert (context.principal, context.host, context.request_name) == ("User:a", None, "AuthZEN")
+    ((request, actions),) = plug.asked
+    assert (request.principal, request.host, request.request_name) == ("User:a", None, "AuthZEN")
     assert actions == (READ_T,)
     plug.answers = KeyError("x")
-    assert not authorizer.decide(state, question, "AuthZEN", counts).allowed
-    assert counts == DecisionCounts(allowed=1, denied=1)
+    assert not authorizer.repeat(state, asked, decision, context).allowed
+    assert not authorizer.judge(state, "Test")("User:a", None, *READ_T_FIELDS)
+    assert context.counts == DecisionCounts(allowed=1, denied=1)
+    assert authorizer.counts == {}
+
+
+def test_an_actions_details_reach_the_plug_in() -> None:
+    """It audits for itself."""
+    plug = Plug([True])
+    authorizer, _ = plugged(plug)
+    context = DecisionContext("OPA", DecisionCounts(), 3, log_if_allowed=False, log_if_denied=False)
+    authorizer.decide(authorizer.current_state(), question("User:a"), context)
+    ((_, actions),) = plug.asked
+    literal = PatternType.LITERAL
+    assert actions == (Action(*READ_T_FIELDS, literal, 3, False, False),)
 
 
 @pytest.mark.parametrize(

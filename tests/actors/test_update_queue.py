@@ -33,6 +33,7 @@ from authorizerd.actors.record_applier import CaughtUp, RecordApplier
 from authorizerd.actors.update_queue import ClusterPlan, LogChange, UpdateQueue
 from authorizerd.image.cluster import EMPTY_IMAGE, ClusterImage
 from tests.oracles.standard_authorizer import acl_of, control_cases, filter_of
+from tests.support.update_queue import MemoryLog, Running
 
 
 def acl(name: str, principal: str = "User:a") -> Acl:
@@ -45,61 +46,6 @@ def acl(name: str, principal: str = "User:a") -> Acl:
         Operation.READ,
         PermissionType.ALLOW,
     )
-
-
-class MemoryLog:
-    """A log whose appends wait while ``held``, and fail once ``error`` is set."""
-
-    def __init__(self) -> None:
-        self.appends: list[list[tuple[LogChange, ...]]] = []
-        self.last_offset = 0
-        self.released = trio.Event()
-        self.released.set()
-        self.error: OSError | UpdateRefusedError | None = None
-
-    def hold(self) -> None:
-        self.released = trio.Event()
-
-    async def append(self, batches: Sequence[tuple[LogChange, ...]]) -> int:
-        with trio.CancelScope(shield=True):
-            await self.released.wait()
-        if self.error is not None:
-            raise self.error
-        self.appends.append(list(batches))
-        self.last_offset += sum(map(len, batches))
-        return self.last_offset
-
-    @property
-    def batches(self) -> list[tuple[LogChange, ...]]:
-        return list(itertools.chain.from_iterable(self.appends))
-
-
-class Running:
-    """A loaded queue; ``acls`` is what is published."""
-
-    def __init__(self, requests_max: int) -> None:
-        self.log = MemoryLog()
-        self.feed, inbox = trio.open_memory_channel[ChangeBatch | CaughtUp](1000)
-        self.applier = RecordApplier(inbox)
-        self.settled = 0
-        ids = itertools.count(1)
-        self.queue = UpdateQueue(
-            self.log,
-            self.feed,
-            self.applier.snapshot,
-            self.applier.cluster,
-            requests_max=requests_max,
-            new_id=lambda: next(ids).to_bytes(16, "big"),
-            collect_garbage=self._collect_garbage,
-        )
-
-    def _collect_garbage(self) -> None:
-        self.settled += 1
-
-    @property
-    def acls(self) -> set[Acl]:
-        newest = self.applier.snapshot.newest
-        return set() if newest is None else set(newest.acls.values())
 
 
 async def start(nursery: trio.Nursery, requests_max: int = 5000, loaded: bool = True) -> Running:
@@ -550,8 +496,8 @@ async def test_what_a_plan_makes_is_settled_between_its_steps(nursery: trio.Nurs
     running = await start(nursery)
     acls = [acl(f"t{number}") for number in range(1000)]
     await results(running.queue.create(acls))
-    created = running.settled
+    created = running.collections
     assert created > 10
     await results(running.queue.delete([AclFilter()]))
-    assert running.settled > created + 10
+    assert running.collections > created + 10
     nursery.cancel_scope.cancel()

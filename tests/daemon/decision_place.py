@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
 
-from authorizerd.acl.audit import AuditLevel, audit_message
+from authorizerd.acl.audit import AuditLevel
 from authorizerd.acl.builder import build
 from authorizerd.acl.model import (
     Acl,
@@ -17,10 +16,11 @@ from authorizerd.acl.model import (
     ResourceType,
 )
 from authorizerd.acl.snapshot import AclSnapshot
-from authorizerd.actors.audit_log import AuditEvent, AuditLog
+from authorizerd.actors.auditor import Auditor
 from authorizerd.actors.published import Published
-from authorizerd.actors.standard_authorizer import StandardAuthorizer
 from authorizerd.daemon.decisions.callers import Caller, Callers
+from tests.support.audit import RecordingAuditLog
+from tests.support.authorizers import read_only_authorizer
 
 SURFACE = "AuthZEN"
 PROXY, ROOT, OTHER = "User:a proxy", "User:root", "User:other"
@@ -63,31 +63,6 @@ def snapshot_of(*acls: Acl) -> AclSnapshot:
     return build(AclAdded(bytes(15) + bytes([number]), each) for number, each in enumerate(acls))
 
 
-class _Nowhere:
-    async def write(self, lines: Sequence[bytes]) -> None:
-        raise AssertionError("nothing is written here")
-
-
-class KeepingAuditLog(AuditLog):
-    """Keeps the lines that an audit log at ``level`` would write, each after its level."""
-
-    def __init__(self, level: AuditLevel) -> None:
-        super().__init__(
-            _Nowhere(),
-            level=level,
-            format_event=lambda event: b"",
-            events_max=1,
-            on_failure=lambda error: None,
-        )
-        self.lines: list[str] = []
-
-    def record(self, event: AuditEvent) -> None:
-        text = audit_message(
-            event.question, event.decision, event.request_name, event.resource_reference_count
-        )
-        self.lines.append(f"{event.level.name} {text}")
-
-
 class Place:
     """The parts behind a decision port.
 
@@ -99,10 +74,9 @@ class Place:
         self.snapshot: Published[AclSnapshot | None] = Published(
             snapshot_of(*acls) if loaded else None
         )
-        self.audit_log = KeepingAuditLog(AuditLevel.DEBUG)
-        self.authorizer = StandardAuthorizer(
-            self.snapshot, audit_log=self.audit_log, now_s=lambda: 0.0
-        )
+        self.audit_log = RecordingAuditLog()
+        self.auditor = Auditor(self.audit_log, level=AuditLevel.DEBUG, now_s=lambda: 0.0)
+        self.authorizer = read_only_authorizer(self.snapshot, self.auditor)
         self.authorizer.configure({"super.users": ROOT})
         self.file = None if folder is None else folder / "tokens"
         if self.file is not None:

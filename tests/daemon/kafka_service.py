@@ -22,9 +22,9 @@ from authorizerd.acl.model import (
     ResourceType,
 )
 from authorizerd.acl.steps import finish
-from authorizerd.actors.audit_log import AuditEvent, AuditLog
+from authorizerd.actors.auditor import Auditor
 from authorizerd.actors.authorizer import Authorizer
-from authorizerd.actors.decider import Decider
+from authorizerd.actors.decider import DecidingAuthorizer
 from authorizerd.actors.plugged_authorizer import PluggedAuthorizer
 from authorizerd.actors.purgatory import Purgatory
 from authorizerd.actors.record_applier import CaughtUp
@@ -48,8 +48,8 @@ from authorizerd.protocol.kafka.acl_responses import FilterResult
 from authorizerd.protocol.kafka.api import ApiKey, decode_response, encode_request
 from authorizerd.protocol.kafka.error_codes import ApiError
 from authorizerd.protocol.kafka.server_connection import KafkaRequest
-from tests.actors.test_audit_log import Writer
-from tests.actors.test_update_queue import Running
+from tests.support.audit import RecordingAuditLog
+from tests.support.update_queue import Running
 
 ROOT = "User:root"
 ALICE = "User:alice"
@@ -89,23 +89,6 @@ PlugIn = Callable[[Authorizer], Authorizer]
 """Makes an authorizer of another's making over the built-in one."""
 
 
-class AuditEvents(AuditLog):
-    """Keeps what it is given, at DEBUG."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            Writer(),
-            level=AuditLevel.DEBUG,
-            format_event=lambda event: b"",
-            events_max=0,
-            on_failure=lambda error: None,
-        )
-        self.events: list[AuditEvent] = []
-
-    def record(self, event: AuditEvent) -> None:
-        self.events.append(event)
-
-
 def read_configuration(*lines: str) -> Configuration:
     """Return the configuration of node 7, of which ROOT is the super user."""
     text = "\n".join(("node.id=7", "log.dirs=/log", f"super.users={ROOT}", *lines))
@@ -121,19 +104,18 @@ class KafkaService:
 
     def __init__(self, running: Running, plug_in: PlugIn | None = None) -> None:
         self.running = running
-        audit_log = AuditEvents()
+        audit_log = RecordingAuditLog()
         self.events = audit_log.events
         self.purgatory = Purgatory(TIMEOUT_MS)
         self.times = RequestTimes()
         self.authorizer = StandardAuthorizer(
             running.applier.snapshot,
-            audit_log=audit_log,
-            now_s=lambda: 0.0,
-            updates=running.queue,
+            running.queue,
+            Auditor(audit_log, level=AuditLevel.DEBUG, now_s=lambda: 0.0),
         )
         self.authorizer.configure({"super.users": ROOT})
         self.faults: list[BaseException] = []
-        decider: Decider = self.authorizer
+        decider: DecidingAuthorizer = self.authorizer
         if plug_in is not None:
             decider = PluggedAuthorizer(
                 plug_in(self.authorizer),

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from authorizerd.acl.model import ChangeBatch
 from authorizerd.actors.authorizer import ServerInfo
 from authorizerd.actors.completion import Completion
-from authorizerd.actors.decider import Decider
+from authorizerd.actors.decider import DecidingAuthorizer
 from authorizerd.actors.listener_gate import ListenerGate
 from authorizerd.actors.plugged_authorizer import PluggedAuthorizer
 from authorizerd.actors.purgatory import Purgatory
@@ -89,10 +89,8 @@ class Process(trio.abc.Instrument):
             requests_max=life.requests_max,
             new_id=lambda: next(ids).to_bytes(16, "big"),
         )
-        self.standard = StandardAuthorizer(
-            self.applier.snapshot, audit_log=None, now_s=lambda: 0.0, updates=self.updates
-        )
-        self.authorizer: Decider = self.standard
+        self.standard = StandardAuthorizer(self.applier.snapshot, self.updates)
+        self.authorizer: DecidingAuthorizer = self.standard
         if life.is_plugged_in:
             self.authorizer = PluggedAuthorizer(
                 self.standard,

@@ -31,8 +31,8 @@ ACTOR_MUTANTS: Final = (
     Mutant(
         name="an action on a prefix is judged as one on a literal",
         file="actors/standard_authorizer.py",
-        text="            if action is not None and action.pattern_type != PatternType.LITERAL:\n",
-        becomes="            if action is not None and action.pattern_type is None:\n",
+        text="            if action.pattern_type != PatternType.LITERAL:\n",
+        becomes="            if action.pattern_type is None:\n",
         found_by="tests/actors/test_standard_authorizer.py::test_an_action_on_a_pattern_that_is_not_literal_is_rejected",
     ),
     Mutant(
@@ -40,7 +40,7 @@ ACTOR_MUTANTS: Final = (
         file="actors/authorizer.py",
         text="resource_reference_count=0, log_if_denied=False",
         becomes="resource_reference_count=1, log_if_denied=False",
-        found_by="tests/actors/test_standard_authorizer.py::test_a_question_by_resource_type_is_audited_by_its_probe",
+        found_by="tests/actors/test_standard_decider.py::test_a_question_by_resource_type_is_audited_by_its_probe",
     ),
     Mutant(
         name="creations are planned against what is published, not against the tail",
@@ -140,17 +140,31 @@ ACTOR_MUTANTS: Final = (
     ),
     Mutant(
         name="a super user is not answered before loading",
-        file="actors/standard_authorizer.py",
+        file="actors/standard_decider.py",
         text="    if principal in settings.super_users:\n        return SUPER_USER\n",
         becomes="",
-        found_by="tests/actors/test_standard_authorizer.py::test_before_loading_only_super_users_are_answered",
+        found_by="tests/actors/test_standard_decider.py::test_before_loading_only_super_users_are_answered",
     ),
     Mutant(
         name="everyone is allowed before loading",
-        file="actors/standard_authorizer.py",
+        file="actors/standard_decider.py",
         text='raise NotReadyError("the ACLs are not loaded yet")',
         becomes="return SUPER_USER",
-        found_by="tests/actors/test_standard_authorizer.py::test_before_loading_only_super_users_are_answered",
+        found_by="tests/actors/test_standard_decider.py::test_before_loading_only_super_users_are_answered",
+    ),
+    Mutant(
+        name="a plug-in is not asked again about a cached question",
+        file="actors/decider.py",
+        text="        return self.decide(state, question, context)\n",
+        becomes="        return decision\n",
+        found_by="tests/daemon/decisions/test_answer_cache.py::test_a_plugged_in_authorizer_is_asked_each_time",
+    ),
+    Mutant(
+        name="decisions are made although a required audit cannot be written",
+        file="actors/auditor.py",
+        text="        if self.log.is_refusing:\n",
+        becomes="        if not self.log:\n",
+        found_by="tests/actors/test_standard_decider.py::test_nothing_is_decided_while_a_required_audit_cannot_be_written",
     ),
     Mutant(
         name="an early listener serves everyone",
@@ -164,7 +178,7 @@ ACTOR_MUTANTS: Final = (
         file="actors/standard_authorizer.py",
         text="if name in server_info.early_start_listeners or",
         becomes="if name in server_info.endpoints or",
-        found_by="tests/actors/test_standard_authorizer.py::test_early_endpoints_start_at_once_the_others_when_loaded",
+        found_by="tests/actors/test_standard_authorizer.py::test_early_endpoints_start_at_once_and_the_others_when_loaded",
     ),
     Mutant(
         name="the gate opens an endpoint that is not started",

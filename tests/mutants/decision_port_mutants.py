@@ -130,7 +130,7 @@ DECISION_PORT_MUTANTS: Final = (
     ),
     Mutant(
         name="what a browser may send without asking is answered",
-        file="daemon/decisions/authzen.py",
+        file="daemon/decisions/http_surface.py",
         text="if not has_json_type(request):",
         becomes="if not request:",
         found_by="tests/end_to_end/test_serve.py::test_what_a_browser_could_send_is_refused",

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from authorizerd.acl.decision import DEFAULT_ALLOW, DEFAULT_DENY
 from authorizerd.acl.model import Acl, Operation, PermissionType, Question, ResourceType
-from authorizerd.actors.decider import Decider, DecisionState
+from authorizerd.actors.decider import DecisionState
 from authorizerd.actors.plugged_authorizer import PluggedAuthorizer
-from authorizerd.actors.standard_authorizer import StandardAuthorizer
 from authorizerd.daemon.decisions.answer_cache import (
     ANSWER_BYTES_MAX,
     QUESTION_BYTES_MAX,
@@ -25,8 +24,8 @@ from authorizerd.daemon.decisions.authzen import EVALUATION_PATH, EVALUATIONS_PA
 from authorizerd.daemon.decisions.callers import Callers
 from authorizerd.protocol.decisions.authzen import Vocabulary
 from authorizerd.protocol.http.messages import Request
-from tests.actors.test_plugged_authorizer import Plug
 from tests.daemon.decision_place import Place, allow, snapshot_of
+from tests.support.authorizers import Plug
 
 VOCABULARY = Vocabulary({"user": "User"}, {"topic": 2})
 READ = allow("User:alice", Operation.READ, "t")
@@ -207,16 +206,3 @@ async def test_what_is_remembered_changes_no_answer(
             name, topic = step
             fresh = await ask(new_handler(place), evaluation(name, topic))
             assert await ask(handler, evaluation(name, topic)) == fresh
-
-
-def test_the_standard_authorizer_returns_what_it_decided_before() -> None:
-    """``known`` itself is returned: the handler finds the encoded answer by its identity."""
-    place = Place(None, READ)
-    authorizer: Decider = place.authorizer
-    assert isinstance(authorizer, StandardAuthorizer)
-    counts = authorizer.counts_of("AuthZEN")
-    given = authorizer.decide(
-        authorizer.current_state(), QUESTION, "AuthZEN", counts, known=DEFAULT_DENY
-    )
-    assert given is DEFAULT_DENY
-    assert counts.denied == 1

@@ -12,17 +12,17 @@ from authorizerd.acl.builder import build
 from authorizerd.acl.model import Acl, AclAdded
 from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot
 from authorizerd.actors.published import Published
-from authorizerd.actors.standard_authorizer import StandardAuthorizer
 from authorizerd.daemon.decisions.authzen import EVALUATION_PATH, EVALUATIONS_PATH, AuthZenHandler
 from authorizerd.daemon.decisions.callers import Callers
 from authorizerd.protocol.decisions.authzen import Evaluation, Vocabulary, decode_evaluation
 from authorizerd.protocol.http.messages import Request, Response
+from tests.support.authorizers import read_only_authorizer
 
 VOCABULARY = Vocabulary({"user": "User"}, {"topic": 2})
 
 
 def new_handler(snapshot: Published[AclSnapshot | None]) -> AuthZenHandler:
-    authorizer = StandardAuthorizer(snapshot, audit_log=None, now_s=lambda: 0.0)
+    authorizer = read_only_authorizer(snapshot)
     authorizer.configure({"super.users": "User:root"})
     return AuthZenHandler(authorizer, VOCABULARY, Callers(authorizer, None))
 

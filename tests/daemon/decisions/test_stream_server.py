@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from trio.testing import wait_all_tasks_blocked
 
 from authorizerd.acl.audit import AuditLevel
+from authorizerd.acl.audit_filter import AuditRules
 from authorizerd.acl.model import (
     OPERATIONS,
     RESOURCE_TYPES,
@@ -287,7 +288,7 @@ async def test_decisions_are_audited_as_the_streams(
 ) -> None:
     """Denials at INFO, each with its rule; allowed decisions at DEBUG."""
     place = Place(None, *ACLS)
-    place.audit_log.level = level
+    place.auditor.reconfigure(level, AuditRules())
     _, client = await connected(nursery, place)
     await client.ask([MAY, MAY_NOT])
     denied = (

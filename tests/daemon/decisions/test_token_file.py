@@ -56,7 +56,8 @@ def test_a_file_of_other_bytes_is_refused_with_its_line(tmp_path: Path) -> None:
     path.write_bytes(LINE * 2 + b"b\xff\n")
     assert refusal(path) == f"authorizerd.tokens.file: {path}:3: not UTF-8"
     path.write_bytes(b"#" * (FILE_BYTES_MAX + 1))
-    assert refusal(path) == f"authorizerd.tokens.file: {path}: expected at most {FILE_BYTES_MAX} bytes"
+    reason = f"expected at most {FILE_BYTES_MAX} bytes"
+    assert refusal(path) == f"authorizerd.tokens.file: {path}: {reason}"
     path.write_bytes(b"#" * FILE_BYTES_MAX)
     assert len(read_tokens(str(path))) == 0
 

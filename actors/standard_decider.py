@@ -1,0 +1,182 @@
+"""The StandardDecider: it decides from the newest snapshot, and has its decisions audited.
+
+**Invariant:** before the ACLs are loaded, only super users get answers. If the audit is required,
+nobody gets answers while it cannot be written.
+
+Source: KIP-504 (Authorizer), KIP-801 (loading).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Final
+
+from authorizerd.acl.by_resource_type import authorize_by_resource_type, check_by_resource_type
+from authorizerd.acl.decision import SUPER_USER, AuthorizerSettings, Decision, authorize, explain
+from authorizerd.acl.errors import InvalidQuestionError, NotReadyError
+from authorizerd.acl.model import Question
+from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.acl.steps import Steps
+from authorizerd.actors.auditor import Auditor
+from authorizerd.actors.authorizer import RequestContext, probe_of
+from authorizerd.actors.decider import (
+    Decider,
+    DecisionContext,
+    DecisionCounts,
+    DecisionState,
+    Judge,
+    context_of,
+)
+from authorizerd.actors.published import View
+from authorizerd.config.values import boolean, super_users
+
+SUPER_USERS: Final = "super.users"
+ALLOW_EVERYONE: Final = "allow.everyone.if.no.acl.found"
+
+
+class StandardDecider(Decider):
+    """Decide as Kafka's StandardAuthorizer does.
+
+    Args:
+        auditor: None if nothing is audited.
+    """
+
+    def __init__(self, snapshot: View[AclSnapshot | None], auditor: Auditor | None) -> None:
+        super().__init__(snapshot)
+        self._auditor = auditor
+        self._settings = AuthorizerSettings()
+
+    def reconfigure(self, configs: Mapping[str, str]) -> None:
+        """Use other settings for requests that begin from now on.
+
+        Raises:
+            ValueError: the value of ``super.users`` or ``allow.everyone.if.no.acl.found`` is
+                invalid.
+        """
+        self._settings = read_settings(configs)
+
+    def current_state(self) -> DecisionState:
+        return DecisionState(self._snapshot.newest, self._settings)
+
+    def decide(
+        self, state: DecisionState, question: Question, context: DecisionContext
+    ) -> Decision:
+        try:
+            if self._auditor is not None:
+                self._auditor.check()
+            if state.snapshot is None:
+                decision = _decide_before_loading(state.settings, question.principal)
+            else:
+                decision = explain(state.snapshot, state.settings, question)
+        except NotReadyError:
+            context.counts.not_ready += 1
+            raise
+        except InvalidQuestionError:
+            context.counts.invalid += 1
+            raise
+        self._report(state, question, decision, context)
+        return decision
+
+    def repeat(
+        self,
+        state: DecisionState,
+        question: Question,
+        decision: Decision,
+        context: DecisionContext,
+    ) -> Decision:
+        """Return ``decision``: nothing but the state and the question decides."""
+        try:
+            if self._auditor is not None:
+                self._auditor.check()
+        except NotReadyError:
+            context.counts.not_ready += 1
+            raise
+        self._report(state, question, decision, context)
+        return decision
+
+    def _report(
+        self,
+        state: DecisionState,
+        question: Question,
+        decision: Decision,
+        context: DecisionContext,
+    ) -> None:
+        """Count the decision, and have it audited."""
+        if decision.allowed:
+            context.counts.allowed += 1
+        else:
+            context.counts.denied += 1
+        auditor = self._auditor
+        if auditor is not None and not (decision.allowed and auditor.skips_allowed):
+            auditor.audit(state, question, decision, context)
+
+    def judge(self, state: DecisionState, request_name: str) -> Judge:
+        """See ``Decider.judge``. The function looks for the rule only if the audit log needs it."""
+        snapshot, settings, auditor = state.snapshot, state.settings, self._auditor
+        if snapshot is None:
+            return super().judge(state, request_name)
+        if auditor is None:
+            return partial(authorize, snapshot, settings)
+        context = DecisionContext(request_name, DecisionCounts())
+
+        def is_allowed(
+            principal: str, host: str | None, operation: int, resource_type: int, resource_name: str
+        ) -> bool:
+            auditor.check()
+            allowed = authorize(
+                snapshot, settings, principal, host, operation, resource_type, resource_name
+            )
+            if allowed and auditor.skips_allowed:
+                return True
+            level = auditor.select(allowed, principal, resource_type, resource_name, context)
+            if level is not None:
+                question = Question(principal, host, operation, resource_type, resource_name)
+                decision = explain(snapshot, settings, question)
+                auditor.record(level, state, question, decision, context)
+            return allowed
+
+        return is_allowed
+
+    def authorize_by_resource_type(
+        self, context: RequestContext, operation: int, resource_type: int
+    ) -> Steps[bool]:
+        """Return, in steps, True if the principal may do this to some resource of the type.
+
+        The whole answer uses the snapshot and settings from its beginning. The audit log gets only
+        the question about the probe, as in Kafka.
+
+        Raises:
+            NotReadyError, InvalidQuestionError: as ``decide``.
+        """
+        check_by_resource_type(operation, resource_type)
+        state, probe = self.current_state(), probe_of(operation, resource_type)
+        principal, host = context.principal, context.host
+        question = Question(principal, host, operation, resource_type, probe.resource_name)
+        uncounted = context_of(probe, context.request_name, DecisionCounts())
+        if self.decide(state, question, uncounted).allowed:
+            return True
+        assert state.snapshot is not None, "no denial is possible before the ACLs are loaded"
+        return (
+            yield from authorize_by_resource_type(
+                state.snapshot, state.settings, principal, host, operation, resource_type
+            )
+        )
+
+
+def read_settings(configs: Mapping[str, str]) -> AuthorizerSettings:
+    """Return the settings in ``configs``, Kafka's defaults where it has none.
+
+    Raises:
+        ValueError: a value is invalid.
+    """
+    return AuthorizerSettings(
+        super_users=super_users(configs.get(SUPER_USERS, "")),
+        allow_everyone_if_no_acl_found=boolean(configs.get(ALLOW_EVERYONE, "false")),
+    )
+
+
+def _decide_before_loading(settings: AuthorizerSettings, principal: str) -> Decision:
+    if principal in settings.super_users:
+        return SUPER_USER
+    raise NotReadyError("the ACLs are not loaded yet")

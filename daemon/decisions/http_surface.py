@@ -1,0 +1,88 @@
+"""A decision surface over HTTP: what AuthZEN and OPA share around their own documents.
+
+**Invariant:** an error is one line of plain text, never JSON. A question that is not decided is
+counted once, as invalid or not ready.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Final
+
+import msgspec
+
+from authorizerd.acl.errors import InvalidQuestionError, NotReadyError
+from authorizerd.actors.decider import Decider, DecisionState
+from authorizerd.daemon.decisions.callers import Caller, Callers
+from authorizerd.daemon.errors import ForbiddenError
+from authorizerd.protocol.http.messages import (
+    UNIDENTIFIED,
+    Request,
+    Response,
+    has_json_type,
+    text_response,
+)
+
+JSON: Final = "application/json"
+
+
+class HttpSurface(ABC):
+    """Answer questions that arrive as JSON documents.
+
+    Args:
+        name: the surface, in the counts and in the audit log.
+        unreadable: the error that the surface's document raises.
+    """
+
+    def __init__(
+        self, name: str, decider: Decider, callers: Callers, unreadable: type[Exception]
+    ) -> None:
+        self._name: Final = name
+        self._decider: Final = decider
+        self._callers: Final = callers
+        self._unreadable: Final = unreadable
+        self._counts: Final = decider.counts_of(name)
+
+    @abstractmethod
+    async def _answer(self, request: Request, caller: Caller) -> Response:
+        """Return the answer to a document. Errors of the caller are raised."""
+
+    async def _respond(self, request: Request, token: str | bytes | None) -> Response:
+        """Return the answer to a POST request, or the reason why there is none."""
+        if request.method != "POST":
+            return method_not_allowed(b"POST")
+        caller = self._callers.identify(token, self._name)
+        if caller is None:
+            return UNIDENTIFIED
+        if not has_json_type(request):
+            return text_response(400, "Content-Type must be application/json")
+        try:
+            return await self._answer(request, caller)
+        except (self._unreadable, InvalidQuestionError) as error:
+            return text_response(400, str(error))
+        except ForbiddenError as error:
+            return text_response(403, str(error))
+        except NotReadyError as error:
+            return text_response(503, f"AUTHORIZER_NOT_READY: {error}")
+
+    def _check_may_ask(self, caller: Caller, principal: str, state: DecisionState) -> None:
+        """Check that the caller may ask about ``principal``. Count a question that it may not ask.
+
+        Raises:
+            ForbiddenError: it may not.
+            NotReadyError: the ACLs are not loaded yet.
+        """
+        try:
+            if caller.may_ask_about(principal, state):
+                return
+        except NotReadyError:
+            self._counts.not_ready += 1
+            raise
+        self._counts.invalid += 1
+        raise ForbiddenError("CLUSTER_ACTION on the cluster is needed to ask about others")
+
+
+def method_not_allowed(methods: bytes) -> Response:
+    """Return the answer to a request whose method is none of ``methods``."""
+    response = text_response(405, f"method not allowed: expected {methods.decode()}")
+    return msgspec.structs.replace(response, headers=((b"Allow", methods),))

@@ -1,0 +1,56 @@
+"""Authorizers of tests: the built-in one without a log, and a third party's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import cast
+
+from authorizerd.acl.model import Acl, AclFilter
+from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.acl.updates import Deleted
+from authorizerd.actors.auditor import Auditor
+from authorizerd.actors.authorizer import Action, Authorizer, RequestContext
+from authorizerd.actors.completion import Completion
+from authorizerd.actors.published import View
+from authorizerd.actors.standard_authorizer import StandardAuthorizer
+from authorizerd.actors.update_queue import UpdateQueue
+
+
+def read_only_authorizer(
+    snapshot: View[AclSnapshot | None], auditor: Auditor | None = None
+) -> StandardAuthorizer:
+    """Return a StandardAuthorizer for tests that create and delete nothing."""
+    return StandardAuthorizer(snapshot, cast(UpdateQueue, None), auditor)
+
+
+class Plug(Authorizer):
+    """A third party's authorizer: it returns ``answers``, or raises them."""
+
+    def __init__(self, answers: object = (), *, acls: Sequence[Acl] = ()) -> None:
+        self.answers = answers
+        self.asked: list[tuple[RequestContext, tuple[Action, ...]]] = []
+        self.listed: object = list(acls)
+
+    def _answer(self) -> object:
+        if isinstance(self.answers, BaseException):
+            raise self.answers
+        return self.answers
+
+    def authorize(self, context: RequestContext, actions: Sequence[Action]) -> list[bool]:
+        self.asked.append((context, tuple(actions)))
+        return cast("list[bool]", self._answer())
+
+    def create_acls(
+        self, context: RequestContext, acls: Sequence[Acl]
+    ) -> Sequence[Completion[None]]:
+        return cast("Sequence[Completion[None]]", self._answer())
+
+    def delete_acls(
+        self, context: RequestContext, filters: Sequence[AclFilter]
+    ) -> Sequence[Completion[Deleted]]:
+        return cast("Sequence[Completion[Deleted]]", self._answer())
+
+    def acls(self, filter: AclFilter) -> Iterator[Sequence[Acl]]:
+        yield ()
+        self._answer()
+        yield cast("list[Acl]", self.listed)

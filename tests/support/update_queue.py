@@ -1,0 +1,68 @@
+"""An UpdateQueue and its RecordApplier over a log in memory."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import trio
+
+from authorizerd.acl.model import Acl, ChangeBatch
+from authorizerd.actors.errors import UpdateRefusedError
+from authorizerd.actors.record_applier import CaughtUp, RecordApplier
+from authorizerd.actors.update_queue import LogChange, UpdateQueue
+
+
+class MemoryLog:
+    """A log whose appends wait while ``held``, and fail once ``error`` is set."""
+
+    def __init__(self) -> None:
+        self.appends: list[list[tuple[LogChange, ...]]] = []
+        self.last_offset = 0
+        self.released = trio.Event()
+        self.released.set()
+        self.error: OSError | UpdateRefusedError | None = None
+
+    def hold(self) -> None:
+        self.released = trio.Event()
+
+    async def append(self, batches: Sequence[tuple[LogChange, ...]]) -> int:
+        with trio.CancelScope(shield=True):
+            await self.released.wait()
+        if self.error is not None:
+            raise self.error
+        self.appends.append(list(batches))
+        self.last_offset += sum(map(len, batches))
+        return self.last_offset
+
+    @property
+    def batches(self) -> list[tuple[LogChange, ...]]:
+        return list(itertools.chain.from_iterable(self.appends))
+
+
+class Running:
+    """A loaded queue; ``acls`` is what is published."""
+
+    def __init__(self, requests_max: int) -> None:
+        self.log = MemoryLog()
+        self.feed, inbox = trio.open_memory_channel[ChangeBatch | CaughtUp](1000)
+        self.applier = RecordApplier(inbox)
+        self.collections = 0
+        ids = itertools.count(1)
+        self.queue = UpdateQueue(
+            self.log,
+            self.feed,
+            self.applier.snapshot,
+            self.applier.cluster,
+            requests_max=requests_max,
+            new_id=lambda: next(ids).to_bytes(16, "big"),
+            collect_garbage=self._collect_garbage,
+        )
+
+    def _collect_garbage(self) -> None:
+        self.collections += 1
+
+    @property
+    def acls(self) -> set[Acl]:
+        newest = self.applier.snapshot.newest
+        return set() if newest is None else set(newest.acls.values())
