@@ -34,7 +34,7 @@ from ops.bench.growth import RESOURCES, Point, lines_of, measure_growth, panels_
 from ops.bench.kafka_peer import KafkaPeer, prepare
 from ops.bench.loading import measure_loading
 from ops.bench.machine import Machine, this_machine
-from ops.bench.plot import svg
+from ops.bench.plot import draw_panels
 from ops.bench.processes import ProcessError
 from ops.bench.replay import SIZES, measure_replay
 from ops.bench.sets import AclSet, kind, wide, write_lines
@@ -136,7 +136,7 @@ def _growth(plan: Plan, peer: KafkaPeer, directory: Path) -> Iterator[Line]:
     ):
         points.append(point)
         yield from lines_of(point)
-    (directory.parent / "growth.svg").write_text(svg(panels_of(points)))
+    (directory.parent / "growth.svg").write_text(draw_panels(panels_of(points)))
 
 
 def _http(plan: Plan, directory: Path) -> Iterator[Line]:

@@ -1,7 +1,7 @@
-"""Curves over logarithmic axes, as an SVG that any browser shows: no network, no library.
+"""Draw curves over logarithmic axes as an SVG file that any browser shows.
 
-**Invariant:** an axis covers whole powers of ten, each with a line and its number, so that curves
-in different files can be compared by eye.
+**Invariant:** an axis covers whole powers of ten, so a reader can compare curves in different files
+by eye.
 """
 
 from __future__ import annotations
@@ -9,18 +9,39 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import Final
 
-WIDTH: Final = 380
-HEIGHT: Final = 250
+from authorizerd.replay.report.axes import decade_axis
+from authorizerd.replay.report.plots import Curve, Frame, Plot
+from authorizerd.replay.report.rendering import ENVIRONMENT
+
 COLUMNS: Final = 2
-_LEFT, _RIGHT, _TOP, _BOTTOM = 58, 92, 30, 36
+FRAME: Final = Frame(width=420, height=250, left=58.0, right=402.0, top=30.0, bottom=210.0)
 _THOUSANDS: Final = ("", "k", "M", "G", "T")
-_COLOURS: Final = ("#0b6e99", "#c2571a", "#5b7f2b")
 _STYLE: Final = (
-    "text{font:11px system-ui,sans-serif;fill:#333}.title{font-size:13px;font-weight:600}"
+    "text{font:11px system-ui,sans-serif;fill:#333}.title{font-weight:600}"
     ".grid{stroke:#ddd}.axis{stroke:#888}.curve{fill:none;stroke-width:2}"
+    ".curve-1{stroke:#0b6e99}.curve-2{stroke:#c2571a;stroke-dasharray:7 3}"
+    ".dot.curve-1{fill:#0b6e99}.dot.curve-2{fill:#c2571a;stroke-dasharray:none}"
+)
+_PANELS: Final = ENVIRONMENT.from_string(
+    """\
+{% from "svg.jinja" import shapes, text %}
+<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {{ width }} {{ height }}" width="{{ width }}" \
+height="{{ height }}" role="img">
+<style>{{ style }}</style>
+<rect width="{{ width }}" height="{{ height }}" fill="#fff"/>
+{% for x, y, title, plot in panels %}
+<g transform="translate({{ x }},{{ y }})">
+{% if plot is none %}
+{{ text(4, 14, title, style="title") }}{{ text(58, 125, "nothing was measured") }}
+{% else %}
+{{ shapes(plot) }}
+{% endif %}
+</g>
+{% endfor %}
+</svg>
+"""
 )
 
 
@@ -34,104 +55,53 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
+    """One plot among several; it has at most two series."""
+
     title: str
     x_title: str
     series: Sequence[Series]
 
 
-@dataclass(frozen=True, slots=True)
-class _Axis:
-    """Whole powers of ten, ``first`` to ``last``, laid over pixels ``start`` to ``end``."""
-
-    first: int
-    last: int
-    start: float
-    end: float
-
-    def place(self, value: float) -> float:
-        share = (math.log10(value) - self.first) / (self.last - self.first)
-        return self.start + share * (self.end - self.start)
-
-    @property
-    def powers(self) -> range:
-        return range(self.first, self.last + 1)
-
-
-def svg(panels: Sequence[Panel]) -> str:
-    """Return the panels, two beside each other, as one SVG document."""
+def draw_panels(panels: Sequence[Panel]) -> str:
+    """Return the panels, two in each row, as one SVG document."""
     rows = -(-len(panels) // COLUMNS)
-    width, height = WIDTH * COLUMNS, HEIGHT * rows
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
-        f'width="{width}" height="{height}" role="img">',
-        f"<style>{_STYLE}</style>",
-        f'<rect width="{width}" height="{height}" fill="#fff"/>',
+    placed = [
+        (
+            number % COLUMNS * FRAME.width,
+            number // COLUMNS * FRAME.height,
+            panel.title,
+            _plot(panel),
+        )
+        for number, panel in enumerate(panels)
     ]
-    for number, panel in enumerate(panels):
-        row, column = divmod(number, COLUMNS)
-        parts.append(f'<g transform="translate({column * WIDTH},{row * HEIGHT})">')
-        parts += _panel(panel)
-        parts.append("</g>")
-    return "\n".join([*parts, "</svg>\n"])
+    size = {"width": FRAME.width * COLUMNS, "height": FRAME.height * rows}
+    return _PANELS.render(**size, style=_STYLE, panels=placed) + "\n"
 
 
-def _panel(panel: Panel) -> list[str]:
-    parts = [f'<text class="title" x="{_LEFT}" y="18">{escape(panel.title)}</text>']
+def _plot(panel: Panel) -> Plot | None:
     points = [point for series in panel.series for point in series.points]
     if not points:
-        return [*parts, f'<text x="{_LEFT}" y="{HEIGHT / 2}">nothing was measured</text>']
-    across = _axis([x for x, _ in points], _LEFT, WIDTH - _RIGHT)
-    upward = _axis([y for _, y in points], HEIGHT - _BOTTOM, _TOP)
-    parts += _grid(across, upward)
-    parts.append(
-        f'<text x="{across.end + 20}" y="{upward.start + 16}">{escape(panel.x_title)}</text>'
+        return None
+    return Plot(
+        label=panel.title,
+        x=decade_axis([x for x, _ in points], start=FRAME.left, end=FRAME.right),
+        y=decade_axis([y for _, y in points], start=FRAME.bottom, end=FRAME.top),
+        x_title=panel.x_title,
+        y_title=panel.title,
+        x_number=_format_power,
+        y_number=_format_power,
+        curves=[
+            Curve(name=series.name, style=f"curve-{number}", points=series.points, has_dots=True)
+            for number, series in enumerate(panel.series, start=1)
+            if series.points
+        ],
+        frame=FRAME,
     )
-    for series, colour in zip(panel.series, _COLOURS, strict=False):
-        parts += _curve(series, colour, across, upward)
-    return parts
 
 
-def _axis(values: Sequence[float], start: float, end: float) -> _Axis:
-    first, last = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
-    return _Axis(first, max(last, first + 1), start, end)
-
-
-def _grid(across: _Axis, upward: _Axis) -> list[str]:
-    parts = []
-    for power in across.powers:
-        x = across.place(10.0**power)
-        parts += [
-            f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{upward.start}" y2="{upward.end}"/>',
-            f'<text x="{x:.1f}" y="{upward.start + 16}" text-anchor="middle">{_number(power)}'
-            "</text>",
-        ]
-    for power in upward.powers:
-        y = upward.place(10.0**power)
-        parts += [
-            f'<line class="grid" x1="{across.start}" x2="{across.end}" y1="{y:.1f}" y2="{y:.1f}"/>',
-            f'<text x="{across.start - 6}" y="{y + 4:.1f}" text-anchor="end">{_number(power)}'
-            "</text>",
-        ]
-    return parts
-
-
-def _number(power: int) -> str:
+def _format_power(value: float) -> str:
+    power = round(math.log10(value))
     if power < 3:
         return f"{10.0**power:g}"
     thousands, rest = divmod(power, 3)
     return f"{10**rest}{_THOUSANDS[thousands]}"
-
-
-def _curve(series: Series, colour: str, across: _Axis, upward: _Axis) -> list[str]:
-    places = [(across.place(x), upward.place(y)) for x, y in series.points]
-    if not places:
-        return []
-    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
-    dots = [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in places]
-    end_x, end_y = places[-1]
-    return [
-        f'<polyline class="curve" stroke="{colour}" points="{path}"/>',
-        *dots,
-        f'<text x="{end_x + 8:.1f}" y="{end_y + 4:.1f}" style="fill:{colour}">'
-        f"{escape(series.name)}</text>",
-    ]
