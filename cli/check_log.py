@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Final, TextIO
 
 from authorizerd.cli.parser import CommandParser
+from authorizerd.metadata.directory import REPAIR_PREFIX
 from authorizerd.metadata.findings import Fault
 from authorizerd.metadata.inspection import Inspection
-from authorizerd.metadata.known_names import REPAIR_PREFIX
 from authorizerd.metadata.lock import is_locked, locked
 from authorizerd.metadata.repair import RepairPlan, UnrepairableLogError, plan_repair, repair
 from authorizerd.metadata.storage import DISK, Storage

@@ -1,11 +1,16 @@
 """The files of a log directory, by Kafka's naming rules.
 
-Source: KIP-630 (checkpoint names); Kafka 4.3 LogFileUtils, Snapshots, CleanShutdownFileHandler.
+**Invariant:** a name that resembles a segment or checkpoint is a fault. A start does not read the
+file, so the log would silently go back to the state before that file.
+
+Source: KIP-630 (checkpoint names); Kafka 4.3 LogFileUtils, LogManager, KafkaRaftLog, Snapshots,
+CleanShutdownFileHandler.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -20,15 +25,24 @@ CLEAN_SHUTDOWN_NAME: Final = ".kafka_cleanshutdown"
 CORRUPT_SUFFIX: Final = ".corrupt"
 """Appended to the name of a damaged checkpoint, so that nothing reads it as a checkpoint."""
 
+REPAIR_PREFIX: Final = "repair-"
+
 OFFSET_MAX: Final = 2**63 - 1
 
-_KNOWN_NAME: Final = re.compile(
+_KNOWN_IN_LOG: Final = re.compile(
     r"\d{20}\.(log|index|timeindex|txnindex|snapshot)(\.(deleted|cleaned|swap|part))?"
     r"|\d{20}-\d{10}\.checkpoint(\.(deleted|part|corrupt))?"
     r"|leader-epoch-checkpoint(\.tmp)?|quorum-state(\.tmp)?|partition\.metadata(\.tmp)?",
     re.ASCII,
 )
-_ALMOST_A_NAME: Final = re.compile(r"\d{20}.*|.*\.log|.*\.checkpoint", re.DOTALL)
+_KNOWN_IN_LOG_DIR: Final = re.compile(
+    r"meta\.properties(\.tmp|\.part|\.format(\.part)?)?|\.lock|\.kafka_cleanshutdown|bootstrap\.checkpoint"
+    r"|__cluster_metadata-0|(cleaner-offset|log-start-offset|recovery-point-offset"
+    r"|replication-offset)-checkpoint(\.tmp)?|repair-\d{8}T\d{6}Z"
+    r"|[\w.-]+-\d+(\.[\w-]+-(delete|future|stray))?",  # a topic's partition
+    re.ASCII,
+)
+_RESEMBLES_LOG_FILE: Final = re.compile(r"\d{20}.*|.*\.log|.*\.checkpoint", re.DOTALL)
 _SEGMENT_NAME: Final = re.compile(r"(\d{20})\.log", re.ASCII)
 _CHECKPOINT_NAME: Final = re.compile(r"(\d{20})-(\d{10})\.checkpoint", re.ASCII)
 
@@ -85,16 +99,16 @@ def parse_checkpoint_name(path: Path) -> Checkpoint:
     return Checkpoint(int(match[1]), int(match[2]), path)
 
 
-def is_known_name(name: str) -> bool:
+def _is_known_name(name: str) -> bool:
     """Return True if Kafka or this daemon keeps files with that name beside a log's segments."""
-    return _KNOWN_NAME.fullmatch(name) is not None
+    return _KNOWN_IN_LOG.fullmatch(name) is not None
 
 
 def name_fault(name: str) -> str | None:
     """Return what is wrong with a name that resembles a segment or checkpoint, or None."""
     if name[:20].isdecimal() and int(name[:20]) > OFFSET_MAX:
         return "the name contains an impossible offset"
-    if not is_known_name(name) and _ALMOST_A_NAME.fullmatch(name):
+    if not _is_known_name(name) and _RESEMBLES_LOG_FILE.fullmatch(name):
         return "the name resembles a log file, but is not one: the file is not read"
     return None
 
@@ -113,6 +127,20 @@ def check_names(log_dir: Path, storage: Storage) -> None:
         fault = name_fault(name)
         if fault is not None:
             raise LogDirectoryError(f"{directory / name}: {fault}")
+
+
+def inspect_names(log_dir: Path, storage: Storage) -> Iterator[tuple[Path, str, bool]]:
+    """Yield each file with an unknown name, the text to report, and True if it is a fault."""
+    directory = log_dir / METADATA_TOPIC_DIRECTORY
+    for name in sorted(storage.names(directory)):
+        fault = name_fault(name)
+        if fault is not None:
+            yield directory / name, fault, True
+        elif not _is_known_name(name):
+            yield directory / name, "not known", False
+    for name in sorted(storage.names(log_dir)):
+        if not _KNOWN_IN_LOG_DIR.fullmatch(name):
+            yield log_dir / name, "not known", False
 
 
 def describe_missing_log(log_dir: Path) -> str:

@@ -18,11 +18,16 @@ from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot, apply_changes
 from authorizerd.image.errors import ChangeError
 from authorizerd.metadata.batch_file import BatchFile, PlacedBatch
 from authorizerd.metadata.checkpoint import CheckpointReader, time_fault
-from authorizerd.metadata.directory import OFFSET_MAX, Checkpoint, Segment, find_files
+from authorizerd.metadata.directory import (
+    OFFSET_MAX,
+    Checkpoint,
+    Segment,
+    find_files,
+    inspect_names,
+)
 from authorizerd.metadata.epochs import epoch_fault
 from authorizerd.metadata.errors import CorruptLogError, LogDirectoryError, MetadataLogError
 from authorizerd.metadata.findings import Fault, FaultKind, Finding, Note, Summary, directory_fault
-from authorizerd.metadata.known_names import name_findings
 from authorizerd.metadata.log import LogBatch
 from authorizerd.metadata.meta_properties import NAME as META_PROPERTIES_NAME
 from authorizerd.metadata.meta_properties import check_format_is_finished, read_meta_properties
@@ -86,7 +91,7 @@ class Inspection:
         self.summary.checkpoints = len(files.checkpoints)
         if files.segments:
             self.summary.first_offset = files.segments[0].base_offset
-        for path, reason, is_fault in name_findings(self._log_dir, self._storage):
+        for path, reason, is_fault in inspect_names(self._log_dir, self._storage):
             yield directory_fault(path, reason) if is_fault else Note(path, reason)
         yield from self._of_meta_properties()
         segments = [each for each in files.segments if each.base_offset <= OFFSET_MAX]

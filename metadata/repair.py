@@ -19,7 +19,7 @@ from authorizerd.metadata.directory import Checkpoint, LogFiles, Segment, find_f
 from authorizerd.metadata.errors import LogDirectoryError, MetadataLogError
 from authorizerd.metadata.findings import Fault, FaultKind
 from authorizerd.metadata.inspection import Inspection
-from authorizerd.metadata.losses import Losses, LostRegion, find_losses
+from authorizerd.metadata.repair_losses import Losses, LostRegion, find_batch, find_losses
 from authorizerd.metadata.repair_steps import (
     Cut,
     Drop,
@@ -30,7 +30,6 @@ from authorizerd.metadata.repair_steps import (
     copy,
     make,
 )
-from authorizerd.metadata.salvage import find_batch
 from authorizerd.metadata.storage import Storage
 
 STEPS_MAX: Final = 1000

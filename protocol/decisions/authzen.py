@@ -20,8 +20,8 @@ from authorizerd.acl.decision import Decision, DefaultRule, MatchingAcl
 from authorizerd.acl.hosts import host_address
 from authorizerd.acl.letter_case import ascii_lower, ascii_upper
 from authorizerd.acl.model import CLUSTER_NAME, OPERATIONS, Operation, Question, ResourceType
-from authorizerd.protocol.decisions.json_faults import JSON_ERRORS, describe_json_fault, quote
 from authorizerd.protocol.decisions.json_keys import JsonKeysError, check_keys, check_keys_around
+from authorizerd.protocol.json_faults import JSON_ERRORS, describe_json_fault, quote
 
 EVALUATIONS_MAX: Final = 1000
 

@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from authorizerd.protocol.decisions.json_faults import JSON_ERRORS, quote
+from authorizerd.protocol.json_faults import JSON_ERRORS, quote
 
 QUESTION_BYTES_MAX: Final = 32 * 1024
 """The longest text of one question: it is read in one step, which must be short."""

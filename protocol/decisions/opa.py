@@ -16,8 +16,8 @@ from kio.schema.index import api_key_map
 
 from authorizerd.acl.hosts import host_address
 from authorizerd.acl.model import OPERATIONS, RESOURCE_TYPES, Operation, ResourceType
-from authorizerd.protocol.decisions.json_faults import JSON_ERRORS, describe_json_fault
 from authorizerd.protocol.decisions.json_keys import JsonKeysError, check_keys
+from authorizerd.protocol.json_faults import JSON_ERRORS, describe_json_fault
 
 ALLOWED: Final = b'{"result":true}'
 DENIED: Final = b'{"result":false}'

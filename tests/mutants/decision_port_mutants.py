@@ -193,10 +193,10 @@ DECISION_PORT_MUTANTS: Final = (
     ),
     Mutant(
         name="a decoder's own text reaches the caller",
-        file="protocol/decisions/json_faults.py",
+        file="protocol/json_faults.py",
         text='return f"{_INVALID}: the body ends before the document does"',
         becomes="return text",
-        found_by="tests/protocol/decisions/test_json_faults.py::test_no_text_of_the_decoder_is_passed_on",
+        found_by="tests/protocol/test_json_faults.py::test_no_text_of_the_decoder_is_passed_on",
     ),
     Mutant(
         name="an answer that allows carries a hint",

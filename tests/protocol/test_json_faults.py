@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from authorizerd.protocol.decisions.json_faults import JSON_ERRORS, describe_json_fault
+from authorizerd.protocol.json_faults import JSON_ERRORS, describe_json_fault
 
 
 class Colour(enum.Enum):
