@@ -1,9 +1,9 @@
-"""The users of a PLAIN listener, from Kafka's JAAS line.
+"""Kafka's JAAS lines for PLAIN: who may log in to a listener, and as whom a client logs in.
 
 **Invariant:** a password is never shown: not in an error, and not in a ``repr``.
 
-Source: Kafka 4.3 PlainServerCallbackHandler: each option ``user_NAME="PASSWORD"`` is a user who may
-log in; a broker uses ``username`` and ``password`` for its own log-ins elsewhere.
+Source: Kafka 4.3 JaasConfig and PlainServerCallbackHandler: each option ``user_NAME="PASSWORD"`` is
+a user who may log in; ``username`` and ``password`` are for log-ins to other servers.
 """
 
 from __future__ import annotations
@@ -13,16 +13,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from types import MappingProxyType
+from typing import Final
 
 from authorizerd.config.errors import InvalidValueError
 
-PLAIN_LOGIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
-_USER_PREFIX = "user_"
-_FLAGS = ("required", "requisite", "sufficient", "optional")
-_OPTION = re.compile(
-    r'\s*(?P<name>[\w.$-]+)\s*=\s*(?:"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<bare>[^\s;"]+))'
+PLAIN_LOGIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
+_USER_PREFIX: Final = "user_"
+_FLAGS: Final = ("required", "requisite", "sufficient", "optional")
+_HEAD: Final = re.compile(r"""\s*(?P<module>[^\s=;'"]*)\s*(?P<flag>[^\s=;'"]*)""")
+# Why is `=` allowed in a bare value, unlike in Kafka? Passwords in base64 end in it.
+_OPTION: Final = re.compile(
+    r"""\s*(?P<name>[^\s=;'"]+)\s*=\s*"""
+    r"""(?:(?P<quote>["'])(?P<quoted>(?:(?!(?P=quote))[^\\]|\\.)*)(?P=quote)"""
+    r"""|(?P<bare>[^\s;'"][^\s;"]*))""",
+    re.DOTALL,
 )
-_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+_ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,36 +49,43 @@ def password_digest(password: str) -> bytes:
 
 
 def parse_plain_users(text: str) -> PlainUsers:
-    """Return the users of a JAAS line for PLAIN.
+    """Return the users who may log in to a listener, from its JAAS line.
 
     Raises:
-        InvalidValueError: it names another login module, is malformed, or has no user.
+        InvalidValueError: the line is malformed, or has no user.
     """
-    module, _, rest = text.strip().partition(" ")
-    if module != PLAIN_LOGIN_MODULE:
-        raise InvalidValueError(f"the login module is not {PLAIN_LOGIN_MODULE}")
-    flag, _, options = rest.strip().partition(" ")
-    if flag.lower() not in _FLAGS:
-        raise InvalidValueError(f"the login module's flag is not one of {', '.join(_FLAGS)}")
     passwords = {
         name.removeprefix(_USER_PREFIX): value
-        for name, value in _options(options).items()
+        for name, value in parse_login_options(text).items()
         if name.startswith(_USER_PREFIX)
     }
     if not passwords:
-        raise InvalidValueError('no user may log in: an option user_NAME="PASSWORD" is missing')
+        raise InvalidValueError('expected at least one option user_NAME="PASSWORD"')
     return PlainUsers(passwords)
 
 
-def _options(text: str) -> dict[str, str]:
-    """Return the options up to the semicolon that must end them."""
+def parse_login_options(text: str) -> dict[str, str]:
+    """Return the options of a JAAS line for PLAIN: ``MODULE FLAG NAME=VALUE …;``.
+
+    Raises:
+        InvalidValueError: the line is malformed. The reason quotes nothing of the line, since any
+            part of it may be a misplaced password.
+    """
+    head = _HEAD.match(text)
+    assert head is not None, "the pattern also matches an empty text"
+    if head["module"] != PLAIN_LOGIN_MODULE:
+        raise InvalidValueError(f"expected the login module {PLAIN_LOGIN_MODULE}")
+    if head["flag"].lower() not in _FLAGS:
+        raise InvalidValueError(f"expected one of {', '.join(_FLAGS)} after the login module")
     options: dict[str, str] = {}
-    position = 0
+    position = head.end()
     while (match := _OPTION.match(text, position)) is not None:
         quoted = match["quoted"]
         options[match["name"]] = match["bare"] if quoted is None else _ESCAPE.sub(r"\1", quoted)
         position = match.end()
     if text[position:].strip() != ";":
-        where = len(options) + 1
-        raise InvalidValueError(f"option {where} is not name=\"value\", or the last ';' is missing")
+        number = len(options) + 1
+        raise InvalidValueError(
+            f"option {number}: expected NAME=\"VALUE\", or ';' after the last option"
+        )
     return options

@@ -1,10 +1,9 @@
 """A client of a Kafka cluster: it sends each request to whichever node answers.
 
 **Invariant:** a request is tried on one node after the other until it is answered or its time is
-up.
-A refused or missing log-in, and an API that a node lacks, end it at once; servers that refuse or
-close every connection end it after a few attempts. So every request must be safe to repeat. One
-connection is open at a time, with one request under way.
+up, so every request must be safe to repeat. It fails at once if the log-in is refused or missing,
+or if the node lacks the API, and after a few attempts if servers refuse or close every connection.
+One connection is open at a time, with one request under way.
 
 Source: Kafka 4.3 KafkaAdminClient, AdminMetadataManager; KIP-919 for controllers.
 """
@@ -22,10 +21,10 @@ from kio.schema.describe_cluster.v2.response import DescribeClusterResponse
 from authorizerd.kafka_client.connection import (
     Address,
     Call,
-    Connect,
     ConnectionFailedError,
     LogInRequiredError,
     Node,
+    OpenStream,
     PlainCredentials,
     RequestFailedError,
     UnreachableError,
@@ -33,6 +32,7 @@ from authorizerd.kafka_client.connection import (
     entity_call,
     find_addresses,
     open_node,
+    open_tcp,
 )
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
@@ -49,7 +49,7 @@ _CONTROLLER_ENDPOINT: Final = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientSettings:
-    """Where and how to connect; with ``to_controllers``, ``bootstrap`` names controllers."""
+    """Where and how to connect. ``to_controllers``: ``bootstrap`` has controllers, not brokers."""
 
     bootstrap: Sequence[Address]
     to_controllers: bool = False
@@ -63,17 +63,17 @@ class KafkaClient:
     """Send requests to a cluster; as a context manager, close the connection at the end.
 
     ``warn`` gets one line for each kind of failure that is retried, the first time only.
-    ``connect`` is described at ``open_node``.
+    ``open_stream`` makes the connections.
     """
 
     def __init__(
         self,
         settings: ClientSettings,
         warn: Callable[[str], None],
-        connect: Connect | None = None,
+        open_stream: OpenStream = open_tcp,
     ) -> None:
         self._settings = settings
-        self._connect_stream = connect
+        self._open_stream = open_stream
         self._warn_once = _once(warn)
         self._node: Node | None = None
         self._failures = 0
@@ -108,13 +108,11 @@ class KafkaClient:
         Args:
             name: the call's name in errors.
             errors: returns the errors in a response, in order. If one of them is NOT_CONTROLLER,
-                the
-                call is repeated.
+                the call is repeated.
 
         Raises:
-            RequestFailedError: the response has an error (the first counts), the log-in is refused,
-                the
-                API is not served, or no answer came within ``api_timeout_ms``.
+            RequestFailedError: the response has an error (the first one is raised), the log-in is
+                refused, the API is not served, or no answer came within ``api_timeout_ms``.
             LogInRequiredError: the listener requires a log-in, and there are no credentials.
             UnreachableError: no server accepts a connection.
         """
@@ -141,15 +139,15 @@ class KafkaClient:
     async def _check_unserved(self, error: UnservedError, attempts: int) -> None:
         """Raise RequestFailedError if another attempt would fail in the same way."""
         self._warn_once(str(error))
-        is_stranger = error.is_closed_later and self._settings.credentials is None
-        if is_stranger and await self._requires_log_in(error.address):
-            reason = f"{error.address}: the listener requires a log-in (SASL), and none is set"
+        may_need_log_in = error.is_closed_later and self._settings.credentials is None
+        if may_need_log_in and await self._requires_log_in(error.address):
+            reason = f"{error.address}: the listener requires a log-in (SASL): set the credentials"
             raise LogInRequiredError(ApiError(ErrorCode.ILLEGAL_SASL_STATE, reason))
         if attempts >= _UNSERVED_MAX:
             raise UnreachableError(ApiError(ErrorCode.NETWORK_EXCEPTION, str(error)))
 
     async def _requires_log_in(self, address: Address) -> bool:
-        """Ask the listener that closed a connection, on a new one; no answer counts as no."""
+        """Ask the listener on a new connection. No answer counts as no."""
         try:
             node = await self._open(address)
         except ConnectionFailedError:
@@ -188,7 +186,7 @@ class KafkaClient:
         node = await self._connect_to_any()
         try:
             if not self._settings.to_controllers:
-                node.choose_version(ApiKey.METADATA)  # a controller's listener is none for clients
+                node.choose_version(ApiKey.METADATA)  # fails on a controller's listener
                 return node
             controller = await self._find_controller(node)
             if controller == node.address:
@@ -200,7 +198,7 @@ class KafkaClient:
         return await self._open(controller)
 
     async def _connect_to_any(self) -> Node:
-        """Try each bootstrap address once; each failure moves the starting point."""
+        """Try each bootstrap address once, beginning after those that failed before."""
         addresses = self._settings.bootstrap
         failures: list[ConnectionFailedError] = []
         for index in range(len(addresses)):
@@ -213,7 +211,7 @@ class KafkaClient:
         if all(isinstance(error, UnservedError) for error in failures):
             raise UnservedError("; ".join(map(str, failures)), addresses[0])
         raise ConnectionFailedError(
-            f"{', '.join(map(str, addresses))}: no server of these can be reached, trying again"
+            f"{', '.join(map(str, addresses))}: none of these servers can be reached; retrying"
         )
 
     async def _find_controller(self, node: Node) -> Address:
@@ -235,18 +233,16 @@ class KafkaClient:
 
     async def _open(self, address: Address) -> Node:
         settings = self._settings
-        return await open_node(
-            address, settings.credentials, settings.client_id, self._connect_stream
-        )
+        return await open_node(address, settings.credentials, settings.client_id, self._open_stream)
 
 
 def _once(warn: Callable[[str], None]) -> Callable[[str], None]:
     """Return a ``warn`` that drops repeated texts."""
-    told: set[str] = set()
+    reported: set[str] = set()
 
     def warn_once(text: str) -> None:
-        if text not in told:
-            told.add(text)
+        if text not in reported:
+            reported.add(text)
             warn(text)
 
     return warn_once

@@ -34,8 +34,8 @@ CONNECTION_SETUP_TIMEOUT_MS: Final = 10_000
 RESPONSE_BYTES_MAX: Final = 256 << 20
 _FIRST_VERSIONS: Final = {
     ApiKey.SASL_HANDSHAKE: 1,  # version 0 is followed by bare tokens
-    ApiKey.DESCRIBE_CLUSTER: 1,  # version 0 knows no controllers
-    ApiKey.DESCRIBE_ACLS: 1,  # version 0 knows no pattern types
+    ApiKey.DESCRIBE_CLUSTER: 1,  # version 0 cannot list controllers
+    ApiKey.DESCRIBE_ACLS: 1,  # version 0 has no pattern types
     ApiKey.CREATE_ACLS: 1,
     ApiKey.DELETE_ACLS: 1,
 }
@@ -87,8 +87,8 @@ def entity_call(api_key: ApiKey, fields: object, answer: type[T]) -> Call[T]:
     )
 
 
-Connect: TypeAlias = Callable[[Address], Awaitable[trio.abc.Stream]]
-"""Return a connection to an address; raise ConnectionFailedError."""
+OpenStream: TypeAlias = Callable[[Address], Awaitable[trio.abc.Stream]]
+"""Connect to an address, or raise ConnectionFailedError. TLS, for instance, can wrap the stream."""
 
 
 SocketAddress: TypeAlias = tuple[
@@ -170,7 +170,7 @@ class Node:
         api_version = self.choose_version(call.api_key)
         with trio.move_on_after(timeout_ms / 1000):
             return self._read(await self._exchange(call, api_version), call)
-        raise ConnectionFailedError(f"{self.address}: no answer in {timeout_ms} ms")
+        raise ConnectionFailedError(f"{self.address}: no answer within {timeout_ms} ms")
 
     async def negotiate(self) -> None:
         """Learn which APIs the node serves.
@@ -267,32 +267,7 @@ class Node:
         return UnservedError(text, self.address, is_closed_later=bool(self._versions))
 
     def _unreadable(self, error: DecodeError) -> UnservedError:
-        return UnservedError(f"{self.address}: not a Kafka server's answer: {error}", self.address)
-
-
-async def open_node(
-    address: Address,
-    credentials: PlainCredentials | None,
-    client_id: str,
-    connect: Connect | None = None,
-) -> Node:
-    """Connect to a node and log in; ``connect``, if given, replaces TCP.
-
-    Raises:
-        ConnectionFailedError: it cannot be reached, or does not answer as a Kafka server.
-        RequestFailedError: it rejects the log-in.
-    """
-    with trio.move_on_after(CONNECTION_SETUP_TIMEOUT_MS / 1000):
-        node = Node(address, await (connect or _connect_stream)(address), client_id)
-        try:
-            await node.negotiate()
-            if credentials is not None:
-                await node.log_in(credentials)
-        except BaseException:
-            await node.aclose()
-            raise
-        return node
-    raise ConnectionFailedError(f"{address}: no connection in {CONNECTION_SETUP_TIMEOUT_MS} ms")
+        return UnservedError(f"{self.address}: expected a Kafka response: {error}", self.address)
 
 
 async def find_addresses(address: Address) -> Sequence[SocketAddress]:
@@ -311,25 +286,57 @@ async def find_addresses(address: Address) -> Sequence[SocketAddress]:
         raise ConnectionFailedError(f"{address}: {error}") from error
 
 
-async def _connect_stream(address: Address) -> trio.abc.Stream:
-    """Connect to the first of a host's addresses that accepts the connection."""
-    reason = "no address"
-    is_refused = True
-    for family, kind, protocol, _, socket_address in await find_addresses(address):
-        connecting = trio.socket.socket(family, kind, protocol)
+async def open_tcp(address: Address) -> trio.abc.Stream:
+    """Connect over TCP. All addresses of the host are tried, and the first connection is used.
+
+    Raises:
+        UnservedError: every address refuses the connection.
+        ConnectionFailedError: the host name cannot be resolved, or no address accepts.
+    """
+    try:
+        return await trio.open_tcp_stream(address.host, address.port)
+    except UnicodeError as error:  # a label that is too long for a name
+        raise ConnectionFailedError(f"{address}: {error}") from error
+    except OSError as error:
+        attempts = error.__cause__
+        failures = attempts.exceptions if isinstance(attempts, ExceptionGroup) else (error,)
+        reasons = dict.fromkeys(map(_describe_failure, failures))
+        text = f"{address}: {'; '.join(reasons)}"
+        if all(isinstance(failure, ConnectionRefusedError) for failure in failures):
+            raise UnservedError(text, address) from error
+        raise ConnectionFailedError(text) from error
+
+
+def _describe_failure(error: Exception) -> str:
+    """Return the system's text for an error, without trio's words around it."""
+    if isinstance(error, OSError) and error.errno is not None and error.errno > 0:
+        return os.strerror(error.errno)
+    return str(getattr(error, "strerror", None) or error)  # gaierror: its numbers are negative
+
+
+async def open_node(
+    address: Address,
+    credentials: PlainCredentials | None,
+    client_id: str,
+    open_stream: OpenStream = open_tcp,
+) -> Node:
+    """Connect to a node and log in.
+
+    Raises:
+        ConnectionFailedError: it cannot be reached, or does not answer as a Kafka server.
+        RequestFailedError: it rejects the log-in.
+    """
+    with trio.move_on_after(CONNECTION_SETUP_TIMEOUT_MS / 1000):
+        node = Node(address, await open_stream(address), client_id)
         try:
-            await connecting.connect(socket_address)
-        except OSError as error:
-            connecting.close()
-            reason = os.strerror(error.errno) if error.errno else str(error)
-            is_refused = is_refused and isinstance(error, ConnectionRefusedError)
+            await node.negotiate()
+            if credentials is not None:
+                await node.log_in(credentials)
         except BaseException:
-            connecting.close()
+            await node.aclose()
             raise
-        else:
-            return trio.SocketStream(connecting)
-    text = f"{address}: {reason}"
-    raise UnservedError(text, address) if is_refused else ConnectionFailedError(text)
+        return node
+    raise ConnectionFailedError(f"{address}: not connected within {CONNECTION_SETUP_TIMEOUT_MS} ms")
 
 
 def _served(response: ApiVersionsResponse) -> dict[int, tuple[int, int]]:

@@ -45,7 +45,7 @@ class Frames:
             return None
         size = int.from_bytes(buffer[:SIZE_BYTES], "big", signed=True)
         if not 0 <= size <= bytes_max:
-            raise self.refuse(f"a size of {size} bytes; 0 to {bytes_max} are taken", 0)
+            raise self.refuse(f"expected a frame size from 0 to {bytes_max}, found {size}", 0)
         end = SIZE_BYTES + size
         behind = len(buffer) - end
         if behind < 0:

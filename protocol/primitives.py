@@ -49,7 +49,7 @@ class WireReader:
 
     def unsigned_varint(self, what: str, bits: int = VARINT_BITS) -> int:
         start = self.position
-        if start < self.end and self.buffer[start] < 0x80:  # as most are
+        if start < self.end and self.buffer[start] < 0x80:  # most have one byte
             self.position = start + 1
             return self.buffer[start]
         value = shift = 0
@@ -60,9 +60,9 @@ class WireReader:
                 break
             shift += 7
             if shift >= bits:
-                raise DecodeError(f"{what}: a varint of more than {bits} bits", start)
+                raise DecodeError(f"{what}: the varint exceeds {bits} bits", start)
         if value >> bits:
-            raise DecodeError(f"{what}: a varint of more than {bits} bits", start)
+            raise DecodeError(f"{what}: the varint exceeds {bits} bits", start)
         return value
 
     def varint(self, what: str, bits: int = VARINT_BITS) -> int:
@@ -75,7 +75,7 @@ class WireReader:
         start = self.position
         size = self.unsigned_varint(what) - 1
         if size < 0:
-            raise DecodeError(f"{what}: null where a string must stand", start)
+            raise DecodeError(f"{what}: expected a string, found null", start)
         return self.text(size, what)
 
     def compact_nullable_string(self, what: str) -> str | None:
@@ -97,7 +97,7 @@ class WireReader:
             start = self.position
             tag = self.unsigned_varint("tag")
             if tag <= previous:
-                raise DecodeError(f"tag {tag} stands out of order", start)
+                raise DecodeError(f"tag {tag} is out of order", start)
             fields[tag] = self.take(self.unsigned_varint("size of a tagged field"), f"tag {tag}")
             previous = tag
         return fields

@@ -169,7 +169,7 @@ class FeedReader(Generic[T]):
         try:
             return self._decoder.decode(data)
         except (msgspec.MsgspecError, RecursionError) as error:
-            raise self._frames.refuse(f"no message of the feed: {error}", 0) from None
+            raise self._frames.refuse(f"expected a message of the feed: {error}", 0) from None
 
 
 def order_reader() -> FeedReader[Order]:

@@ -21,7 +21,8 @@ from authorizerd.cli.acls.errors import (
     CommandError,
     configuration_error,
 )
-from authorizerd.config.errors import ConfigurationError
+from authorizerd.config.errors import ConfigurationError, InvalidValueError
+from authorizerd.config.jaas import parse_login_options
 from authorizerd.config.properties import parse_properties
 from authorizerd.kafka_client.client import ClientSettings
 from authorizerd.kafka_client.connection import Address, PlainCredentials
@@ -31,7 +32,6 @@ _CONTROLLERS: Final = "bootstrap.controllers"
 _REQUEST_TIMEOUT: Final = "request.timeout.ms"
 _API_TIMEOUT: Final = "default.api.timeout.ms"
 _JAAS: Final = "sasl.jaas.config"
-_PLAIN_LOGIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
 _PORT_MAX: Final = 65535
 _INT_MAX: Final = 2**31 - 1
@@ -40,8 +40,6 @@ _SEPARATOR: Final = re.compile(r"\s*,\s*")
 _ADDRESS: Final = re.compile(
     r"(?:[a-zA-Z][a-zA-Z\d+-.]*://)?\[?(?P<host>[0-9a-zA-Z\-._%:]*)\]?:(?P<port>[0-9]+)"
 )
-_JAAS_TOKEN: Final = re.compile(r"""(['"])(?:(?!\1)[^\\]|\\.)*\1|[=;]|[^\s=;'"]+|['"]""")
-_JAAS_FLAGS: Final = ("required", "requisite", "sufficient", "optional")
 
 
 def read_settings(given: Arguments) -> ClientSettings:
@@ -165,22 +163,11 @@ def _credentials(properties: Mapping[str, str]) -> PlainCredentials | None:
 
 
 def _plain_credentials(jaas: str) -> PlainCredentials:
-    """Return the credentials in a line ``module flag name=value …;``."""
-    tokens = [match[0] for match in _JAAS_TOKEN.finditer(jaas)]
-    if tokens[:1] != [_PLAIN_LOGIN_MODULE]:
-        raise configuration_error(f"{_JAAS}: the login module must be {_PLAIN_LOGIN_MODULE}")
-    if len(tokens) < 2 or tokens[1].lower() not in _JAAS_FLAGS:
-        raise configuration_error(f"{_JAAS}: {', '.join(_JAAS_FLAGS)} must follow the module")
-    *options, end = tokens[2:] or [""]
-    if end != ";" or options[1::3] != ["="] * (len(options) // 3) or len(options) % 3:
-        raise configuration_error(f'{_JAAS}: options must be name="value", and end with ;')
-    values = dict(zip(options[::3], map(_unquoted, options[2::3]), strict=True))
-    if not (values.get("username") and "password" in values):
+    """Return the credentials in a JAAS line."""
+    try:
+        options = parse_login_options(jaas)
+    except InvalidValueError as error:
+        raise configuration_error(f"{_JAAS}: {error}") from None
+    if not (options.get("username") and "password" in options):
         raise configuration_error(f"{_JAAS}: username and password must be given")
-    return PlainCredentials(username=values["username"], password=values["password"])
-
-
-def _unquoted(token: str) -> str:
-    if token[0] not in "'\"":
-        return token
-    return re.sub(r"\\(.)", r"\1", token[1:-1], flags=re.DOTALL)
+    return PlainCredentials(username=options["username"], password=options["password"])

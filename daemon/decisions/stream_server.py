@@ -151,7 +151,7 @@ class _Conversation:
             elif isinstance(received, Hello):
                 self._greet(received)
             else:
-                _logger.debug("%s: no frame of questions: %s", self._server.name, received.reason)
+                _logger.debug("%s: invalid questions: %s", self._server.name, received.reason)
                 error = ErrorCode.INVALID_REQUEST
                 self._answers += encode_answer(received.correlation_id, error, self._offset, b"")
             if len(self._answers) >= SEND_BYTES:

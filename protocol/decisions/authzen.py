@@ -114,7 +114,7 @@ _FirstEvaluations: Final = msgspec.defstruct(
     forbid_unknown_fields=True,
     gc=False,
 )
-"""An array, read up to the first item that is too many: a list would be read to its end first."""
+"""An array that is read up to the first excess item. A list would be read to its end."""
 _decode_array: Final = msgspec.json.Decoder(_FirstEvaluations | None).decode
 
 
@@ -135,7 +135,7 @@ def decode_evaluation(body: bytes) -> Evaluation:
 
 
 def decode_evaluations(body: bytes) -> tuple[Evaluations, list[msgspec.Raw]]:
-    """Return the request that a JSON text holds, and its evaluations, not decoded or checked.
+    """Return the request in a JSON text, and its evaluations, not yet decoded or checked.
 
     Raises:
         AuthZenError: as ``decode_evaluation``, or there are more than ``EVALUATIONS_MAX``.

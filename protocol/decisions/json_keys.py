@@ -1,10 +1,10 @@
-"""Rejects JSON texts in which an object names a key twice.
+"""Reject JSON texts in which a key occurs twice in an object.
 
 RFC 8259 lets each reader choose which of the two values counts, so a proxy in front of the daemon
 may check one value while the daemon decides about the other.
 
-A colon follows each key. A text that keeps all its colons when it is read and written again has
-lost no key. That is quick to find out; only other texts are looked at key by key.
+A colon follows each key. If a text is decoded and encoded again with as many colons, no key was
+lost. This test is quick; only texts that fail it are checked key by key.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ import msgspec
 from authorizerd.protocol.json_faults import JSON_ERRORS, quote
 
 QUESTION_BYTES_MAX: Final = 32 * 1024
-"""The longest text of one question: it is read in one step, which must be short."""
+"""The maximum size of one question. It is read in one step, which must be short."""
 
 _ESCAPED_COLON: Final = b"\\u003"
-"""How ``\\u003a`` begins: it is written again as a colon, so colons cannot be compared."""
+"""The start of ``\\u003a``. It is encoded again as a colon, so colons cannot be compared."""
 
 _decode: Final = msgspec.json.Decoder(float_hook=len).decode
-"""Reads no fraction: one of many digits takes msgspec a hundred times as long as its neighbours."""
+"""Fractions stay texts: to parse one of many digits takes msgspec a hundred times as long."""
 _decode_members: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _encode: Final = msgspec.json.Encoder().encode
 
 
 class JsonKeysError(Exception):
-    """A JSON text that two readers may read differently; the error says why."""
+    """A JSON text that two readers may read differently. The text is the reason."""
 
 
 def check_keys(text: bytes) -> None:
-    """Raise if an object of a question's JSON text, at any depth, names a key twice.
+    """Reject a question's JSON text if a key occurs twice in an object, at any depth.
 
     Raises:
-        JsonKeysError: it does, or the text is longer than ``QUESTION_BYTES_MAX``, or not JSON.
+        JsonKeysError: a key does, or the text exceeds ``QUESTION_BYTES_MAX``, or is not JSON.
     """
     _check_length(len(text))
     if not _keeps_its_colons(text):
@@ -44,10 +44,10 @@ def check_keys(text: bytes) -> None:
 
 
 def check_keys_around(array_key: str, array_bytes: int, text: bytes) -> None:
-    """Check an object as ``check_keys`` does, but leave out one array, which may be long.
+    """Check an object as ``check_keys`` does, except one array, which may be long.
 
     Args:
-        array_key: the array's key; its reader checks each item with ``check_keys``.
+        array_key: the array's key. The array's reader checks each item with ``check_keys``.
         array_bytes: the length of the array's text.
 
     Raises:
@@ -61,9 +61,9 @@ def check_keys_around(array_key: str, array_bytes: int, text: bytes) -> None:
     array = bytes(members.pop(array_key))
     rest = _encode(members)
     if _ESCAPED_COLON in text and any(":" in key for key in members):
-        raise JsonKeysError(f"invalid JSON: a key beside {array_key} holds a colon")
+        raise JsonKeysError(f"invalid JSON: a key next to {array_key} contains a colon")
     if text.count(b":") != rest.count(b":") + array.count(b":") + len(b":"):
-        raise JsonKeysError("invalid JSON: the outermost object names a key twice")
+        raise JsonKeysError("invalid JSON: a key occurs twice in the outermost object")
     check_keys(rest)
 
 
@@ -75,12 +75,12 @@ def _check_length(size: int) -> None:
 
 
 def _keeps_its_colons(text: bytes) -> bool:
-    """Return True only if no object names a key twice; False proves nothing."""
+    """Return True only if no key occurs twice in an object. False proves nothing."""
     if b"\\" in text and _ESCAPED_COLON in text:
         return False
     try:
         return text.count(b":") == _encode(_decode(text)).count(b":")
-    except JSON_ERRORS:  # a number of too many digits, say, in a member that is ignored
+    except JSON_ERRORS:  # for example, an ignored number with too many digits
         return False
 
 
@@ -97,7 +97,7 @@ def _check_members(pairs: list[tuple[str, object]]) -> None:
     keys = set()
     for key, _ in pairs:
         if key in keys:
-            raise JsonKeysError(f"invalid JSON: an object names the key {quote(key)} twice")
+            raise JsonKeysError(f"invalid JSON: the key {quote(key)} occurs twice in an object")
         keys.add(key)
 
 

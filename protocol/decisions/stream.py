@@ -62,7 +62,7 @@ class _Correlated(msgspec.Struct, array_like=True, frozen=True, gc=False):
     correlation_id: int
 
 
-_NO_FRAME: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+_INVALID_FRAME: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 """The errors of msgspec for bytes of an unexpected form."""
 
 _decode_hello: Final = msgspec.msgpack.Decoder(Hello).decode
@@ -113,24 +113,24 @@ class StreamServerConnection:
             return self._greet(data)
         try:
             return _decode_ask(data)
-        except _NO_FRAME as error:
+        except _INVALID_FRAME as error:
             return self._unreadable(data, str(error))
 
     def _greet(self, data: bytearray) -> Hello:
         try:
             hello = _decode_hello(data)
-        except _NO_FRAME as error:
-            raise self._frames.refuse(f"no hello: {error}", 0) from None
+        except _INVALID_FRAME as error:
+            raise self._frames.refuse(f"expected a hello: {error}", 0) from None
         if hello.hello != HELLO:
-            raise self._frames.refuse("no hello", 0)
+            raise self._frames.refuse("expected a hello", 0)
         self._has_greeted = True
         return hello
 
     def _unreadable(self, data: bytearray, reason: str) -> Unreadable:
         try:
             return Unreadable(_decode_correlated(data).correlation_id, reason)
-        except _NO_FRAME:
-            raise self._frames.refuse(f"no frame of questions: {reason}", 0) from None
+        except _INVALID_FRAME:
+            raise self._frames.refuse(f"expected a frame of questions: {reason}", 0) from None
 
 
 def encode_hello(error_code: ErrorCode, offset: int) -> bytes:
@@ -210,10 +210,10 @@ class StreamClientConnection:
             return None
         try:
             greeting = _decode_greeting(data)
-        except _NO_FRAME as error:
-            raise self._frames.refuse(f"no answer to a hello: {error}", 0) from None
+        except _INVALID_FRAME as error:
+            raise self._frames.refuse(f"expected an answer to the hello: {error}", 0) from None
         if greeting.hello != HELLO:
-            raise self._frames.refuse("no answer to a hello", 0)
+            raise self._frames.refuse("expected an answer to the hello", 0)
         return greeting
 
     def next_answer(self) -> Answer | None:
@@ -227,5 +227,5 @@ class StreamClientConnection:
             return None
         try:
             return _decode_answer(data)
-        except _NO_FRAME as error:
-            raise self._frames.refuse(f"no answer: {error}", 0) from None
+        except _INVALID_FRAME as error:
+            raise self._frames.refuse(f"expected an answer: {error}", 0) from None

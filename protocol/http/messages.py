@@ -84,7 +84,7 @@ def text_response(status: int, reason: str) -> Response:
 
 UNIDENTIFIED: Final = Response(
     status=401,
-    body=b"a token is needed: Authorization: Bearer ID.SECRET\n",
+    body=b"expected a token: Authorization: Bearer ID.SECRET\n",
     headers=((b"WWW-Authenticate", b"Bearer"),),
 )
 """The answer to a caller with a missing or wrong token. Source: RFC 6750, section 3."""
@@ -113,12 +113,12 @@ def encode_response(
 @lru_cache(maxsize=256)
 def _status_and_type(status: int, content_type: str) -> bytes:
     if status < 200 or status in (204, 304):
-        raise ValueError(f"status {status} goes without a body")
+        raise ValueError(f"a response with status {status} cannot have a body")
     phrase = HTTPStatus(status).phrase.encode()
     return b"HTTP/1.1 %d %b\r\n" % (status, phrase) + _field(b"Content-Type", content_type.encode())
 
 
 def _field(name: bytes, value: bytes) -> bytes:
     if not _TOKEN.fullmatch(name) or not _FIELD_VALUE.fullmatch(value):
-        raise ValueError(f"not a header: {name!r}: {value!r}")
+        raise ValueError(f"invalid header {name!r}: {value!r}")
     return b"%b: %b\r\n" % (name, value)

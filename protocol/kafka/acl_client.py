@@ -159,7 +159,7 @@ def _error(answer: _Answer) -> ApiError | None:
 
 def _creation(version: int, acl: Acl) -> _Creation:
     if version == 0 and acl.pattern_type != PatternType.LITERAL:
-        raise ValueError("version 0 of CreateAcls creates literal patterns only")
+        raise ValueError("version 0 of CreateAcls supports only literal patterns")
     return _Creation(
         resource_type=acl.resource_type,
         resource_name=acl.resource_name,
@@ -173,7 +173,7 @@ def _creation(version: int, acl: Acl) -> _Creation:
 
 def _filter(version: int, filter: AclFilter) -> _Filter:
     if version == 0 and filter.pattern_type not in (PatternType.ANY, PatternType.LITERAL):
-        raise ValueError("version 0 of the ACL requests finds literal patterns only")
+        raise ValueError("version 0 of the ACL requests supports only literal patterns")
     return _Filter(
         resource_type_filter=filter.resource_type,
         resource_name_filter=filter.resource_name,

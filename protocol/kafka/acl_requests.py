@@ -77,7 +77,7 @@ def _item_count(reader: BodyReader, version: int, what: str) -> int:
     each = _ITEM_BYTES_MIN_FLEXIBLE if reader.flexible else _ITEM_BYTES_MIN[min(version, 1)]
     if count * each > bytes_left:
         raise DecodeError(
-            f"{what}: {count} announced, of {each} bytes or more each; {bytes_left} bytes left",
+            f"{what}: {count} announced, each of at least {each} bytes; {bytes_left} bytes left",
             start,
         )
     return count

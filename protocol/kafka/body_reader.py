@@ -109,7 +109,7 @@ class BodyReader(WireReader):
         start = self.position
         text = self.nullable_string(what)
         if text is None:
-            raise DecodeError(f"{what}: null where a string must stand", start)
+            raise DecodeError(f"{what}: expected a string, found null", start)
         return text
 
     def nullable_string(self, what: str) -> str | None:
@@ -135,7 +135,7 @@ class BodyReader(WireReader):
         start = self.position
         data = self.nullable_byte_string(what)
         if data is None:
-            raise DecodeError(f"{what}: null where bytes must stand", start)
+            raise DecodeError(f"{what}: expected bytes, found null", start)
         return data
 
     def nullable_byte_string(self, what: str) -> bytes | None:
@@ -147,7 +147,7 @@ class BodyReader(WireReader):
         start = self.position
         count = self.nullable_array_length(what)
         if count is None:
-            raise DecodeError(f"{what}: null where an array must stand", start)
+            raise DecodeError(f"{what}: expected an array, found null", start)
         return count
 
     def nullable_array_length(self, what: str) -> int | None:
@@ -163,7 +163,7 @@ class BodyReader(WireReader):
             before = self.items_max - self._items_left
             also = f" after {before} others" if before else ""
             raise DecodeError(
-                f"{what}: {count} items{also}, more than {self.items_max} in all", start
+                f"{what}: {count} items{also} exceed the limit of {self.items_max}", start
             )
         self._items_left -= count
         return count
@@ -197,13 +197,15 @@ class BodyReader(WireReader):
         start = self.position
         count = self.unsigned_varint("number of tagged fields")
         if count > TAGS_MAX:
-            raise DecodeError(f"{count} tagged fields, more than {TAGS_MAX}", start)
+            raise DecodeError(f"expected at most {TAGS_MAX} tagged fields, found {count}", start)
         for _ in range(count):
             tag = self.unsigned_varint("tag")
             size = self.unsigned_varint("size of a tagged field")
             start, end = self.position, self.position + size
             if end > self.end:
-                raise DecodeError(f"tag {tag}: {size} bytes, {self.end - start} left", start)
+                raise DecodeError(
+                    f"tag {tag}: {size} bytes announced, {self.end - start} left", start
+                )
             self.position = end
             yield tag, start, end
 
@@ -249,7 +251,7 @@ def string(text: str, *, flexible: bool) -> bytes:
     if flexible and size < 0x7F:
         return _ONE_BYTE_LENGTHS[size + 1] + encoded
     if size > STRING_BYTES_MAX:
-        raise ValueError(f"a string of {size} bytes; Kafka's have at most {STRING_BYTES_MAX}")
+        raise ValueError(f"expected a string of at most {STRING_BYTES_MAX} bytes, found {size}")
     return (wire.unsigned_varint(size + 1) if flexible else _INT16.pack(size)) + encoded
 
 

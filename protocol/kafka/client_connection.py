@@ -81,7 +81,7 @@ class KafkaClientConnection:
         correlation_id = reader.int32("correlation id")
         asked = self._waiting.pop(correlation_id, None)
         if asked is None:
-            raise DecodeError(f"correlation id {correlation_id} answers nothing that was asked", 0)
+            raise DecodeError(f"no request has correlation id {correlation_id}", 0)
         api_key, api_version = asked
         reader.flexible = has_response_tags(api_key, api_version)
         reader.end_structure()

@@ -97,13 +97,13 @@ def decode_principal(data: bytes | bytearray, start: int = 0, end: int | None = 
         DecodeError: the bytes are not exactly one principal.
     """
     reader = BodyReader(data, flexible=True, position=start, end=end)
-    version = reader.int16("version of the principal")
+    version = reader.int16("principal version")
     if version != PRINCIPAL_VERSION:
-        raise DecodeError(f"a principal of version {version}; 0 is known", start)
-    kind = reader.string("type of the principal")
+        raise DecodeError(f"principal: expected version 0, found {version}", start)
+    kind = reader.string("principal type")
     if ":" in kind:
-        raise DecodeError(f"type of the principal: a colon in {kind!r}", start + _INT16.size)
-    name = reader.string("name of the principal")
+        raise DecodeError(f"principal type: unexpected colon in {kind!r}", start + _INT16.size)
+    name = reader.string("principal name")
     reader.boolean("token_authenticated")
     reader.end_structure()
     reader.expect_end("principal")
@@ -135,7 +135,7 @@ def unreadable_request(error: DecodeError) -> EnvelopeError:
 def _open_principal(body: bytes | bytearray, place: _Range | None) -> str:
     code = ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE
     if place is None:
-        raise EnvelopeError(code, "there is no principal")
+        raise EnvelopeError(code, "the principal is missing")
     try:
         return decode_principal(body, *place)
     except DecodeError as error:
@@ -146,7 +146,8 @@ def _open_address(body: bytes | bytearray, place: _Range) -> str:
     start, end = place
     if end - start not in _ADDRESS_SIZES:
         raise EnvelopeError(
-            ErrorCode.INVALID_REQUEST, f"client_host_address: {end - start} bytes, not 4 or 16"
+            ErrorCode.INVALID_REQUEST,
+            f"client_host_address: expected 4 or 16 bytes, found {end - start}",
         )
     host = host_address(str(ip_address(bytes(body[start:end]))))
     assert host is not None, "every such address has a text"
@@ -162,7 +163,7 @@ def _open_request(body: bytes | bytearray, place: _Range) -> KafkaRequest:
     if len(data) >= _API_KEY_BYTES:
         (api_key,) = _INT16.unpack_from(data)
         if api_key not in _FORWARDABLE_KEYS:
-            raise EnvelopeError(ErrorCode.INVALID_REQUEST, f"API key {api_key} is not forwarded")
+            raise EnvelopeError(ErrorCode.INVALID_REQUEST, f"API key {api_key} cannot be forwarded")
     try:
         return read_request(data)
     except DecodeError as error:
@@ -173,7 +174,7 @@ def _read_range(reader: BodyReader, what: str) -> _Range:
     start = reader.position
     place = _read_nullable_range(reader, what)
     if place is None:
-        raise DecodeError(f"{what}: null where bytes must stand", start)
+        raise DecodeError(f"{what}: expected bytes, found null", start)
     return place
 
 

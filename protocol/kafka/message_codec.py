@@ -59,7 +59,9 @@ def _read_long_duration(reader: BodyReader, what: str) -> timedelta:
     try:
         return timedelta(milliseconds=duration_ms)
     except OverflowError:
-        raise DecodeError(f"{what}: {duration_ms} ms is no duration", start) from None
+        raise DecodeError(
+            f"{what}: a duration of {duration_ms} ms is out of range", start
+        ) from None
 
 
 def _write_long_duration(duration: timedelta) -> bytes:
@@ -210,7 +212,7 @@ def _read_array(
     if count is None:
         if field.nullable:
             return None
-        raise DecodeError(f"{field.name}: null where an array must stand", start)
+        raise DecodeError(f"{field.name}: expected an array, found null", start)
     items: list[object] = []
     for _ in range(count):
         item = yield from _read_item(field, reader, keeps_items)

@@ -131,7 +131,7 @@ def read_request(request: bytearray) -> KafkaRequest:
         DecodeError: the API is not served, or the header is incomplete.
     """
     if len(request) < _HEAD.size:
-        raise DecodeError(f"a request of {len(request)} bytes has no whole header", len(request))
+        raise DecodeError(f"expected a request header, found {len(request)} bytes", len(request))
     number, version, correlation_id, client_id_size = _HEAD.unpack_from(request)
     api_key = _API_KEYS.get(number)
     if api_key is None:
@@ -139,8 +139,8 @@ def read_request(request: bytearray) -> KafkaRequest:
     api = APIS[api_key]
     if not api.serves(version) and api_key is not ApiKey.API_VERSIONS:
         raise DecodeError(
-            f"{api.name} of version {version}; "
-            f"{api.first_version} to {api.last_version} are served",
+            f"{api.name}: expected version {api.first_version} to {api.last_version}, "
+            f"found {version}",
             2,
         )
     client_id: str | None = None
@@ -148,7 +148,10 @@ def read_request(request: bytearray) -> KafkaRequest:
     if client_id_size >= 0:
         body_start += client_id_size
         if body_start > len(request):
-            raise DecodeError(f"client id of {client_id_size} bytes, past the end", _HEAD.size)
+            raise DecodeError(
+                f"client id: {client_id_size} bytes announced, {len(request) - _HEAD.size} left",
+                _HEAD.size,
+            )
         # Replacing invalid UTF-8, as Kafka does, is safe here: no decision uses the client id.
         client_id = request[_HEAD.size : body_start].decode("utf-8", "replace")
     if api.is_flexible(version):

@@ -29,6 +29,8 @@ HEADER_SIZE: Final = _HEADER.size
 LENGTH_SIZE: Final = _LENGTH.size
 """The number of bytes at a batch's start that determine its size: see ``batch_size``."""
 
+_LENGTH_MIN: Final = HEADER_SIZE - LENGTH_SIZE
+
 
 class ControlType(IntEnum):
     """The control records of a metadata log; others are skipped."""
@@ -71,8 +73,8 @@ def batch_size(start: bytes) -> int:
         DecodeError: the announced length is impossible.
     """
     length = _LENGTH.unpack_from(start)[1]
-    if length < HEADER_SIZE - LENGTH_SIZE:
-        raise DecodeError(f"batch length {length} is less than a batch's header", 8)
+    if length < _LENGTH_MIN:
+        raise DecodeError(f"expected a batch length of at least {_LENGTH_MIN}, found {length}", 8)
     return LENGTH_SIZE + int(length)
 
 
@@ -84,18 +86,18 @@ def decode_batch(data: bytes) -> RecordBatch:
             are not dense.
     """
     if len(data) < HEADER_SIZE or batch_size(data) != len(data):
-        raise DecodeError(f"a batch of {len(data)} bytes does not have its announced length", 8)
+        raise DecodeError(f"the length field does not match the batch of {len(data)} bytes", 8)
     (
         base_offset, _, leader_epoch, magic, crc, attributes, last_offset_delta,
         base_timestamp, max_timestamp, _, _, _, count,
     ) = _HEADER.unpack_from(data)  # fmt: skip
     if magic != _MAGIC:
-        raise DecodeError(f"magic {magic}, only 2 is known", 16)
+        raise DecodeError(f"expected magic 2, found {magic}", 16)
     found = crc32c(memoryview(data)[_CRC_START:])
     if found != crc:
-        raise DecodeError(f"CRC-32C is {found:08x}, {crc:08x} was written", 17)
+        raise DecodeError(f"expected CRC-32C {crc:08x}, found {found:08x}", 17)
     if attributes & _COMPRESSION_MASK:
-        raise DecodeError("a compressed batch; metadata logs are not compressed", 21)
+        raise DecodeError("expected an uncompressed batch, found a compressed one", 21)
     if base_offset < 0 or count < 1 or last_offset_delta != count - 1:
         raise DecodeError(
             f"{count} records cannot span offsets {base_offset} to "
@@ -122,10 +124,10 @@ def encode_batch(
     is_control: bool = False,
 ) -> bytes:
     """Return a batch of ``records``, each a key and a value. All have the same time."""
-    assert records, "a batch holds at least one record"
+    assert records, "a batch has at least one record"
     body = b"".join(_encode_record(n, key, value) for n, (key, value) in enumerate(records))
     header = _HEADER.pack(
-        base_offset, HEADER_SIZE - LENGTH_SIZE + len(body), leader_epoch, _MAGIC, 0,
+        base_offset, _LENGTH_MIN + len(body), leader_epoch, _MAGIC, 0,
         _CONTROL_ATTRIBUTE if is_control else 0, len(records) - 1,
         timestamp_ms, timestamp_ms, -1, -1, -1, len(records),
     )  # fmt: skip
@@ -158,9 +160,7 @@ def read_record(data: bytes, position: int) -> RecordRange:
     outer = WireReader(data, position, len(data))
     size = outer.varint("record length")
     if size < 0 or size > outer.remaining:
-        raise DecodeError(
-            f"a record of {size} bytes where the batch has {outer.remaining} left", position
-        )
+        raise DecodeError(f"record: {size} bytes announced, {outer.remaining} left", position)
     reader = WireReader(data, outer.position, outer.position + size)
     reader.int8("record attributes")
     reader.varint("timestamp delta", VARLONG_BITS)
@@ -169,7 +169,7 @@ def read_record(data: bytes, position: int) -> RecordRange:
     value_start, value_end = _skip_sized(reader, "value")
     headers = reader.varint("number of headers")
     if headers < 0:
-        raise DecodeError(f"{headers} headers", reader.position)
+        raise DecodeError(f"expected a number of headers, found {headers}", reader.position)
     for _ in range(headers):
         _skip_sized(reader, "header key", size_min=0)
         _skip_sized(reader, "header value")
@@ -182,7 +182,7 @@ def _skip_sized(reader: WireReader, what: str, *, size_min: int = -1) -> tuple[i
     size_at = reader.position
     size = reader.varint(f"{what} length")
     if size < size_min:
-        raise DecodeError(f"{what}: a length of {size}", size_at)
+        raise DecodeError(f"{what}: invalid length {size}", size_at)
     start = reader.position
     reader.take(max(size, 0), what)
     return start, reader.position

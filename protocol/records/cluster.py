@@ -71,7 +71,7 @@ def decode_cluster_record(type: int, version: int, reader: WireReader) -> Cluste
     record = codec.decode(reader, version) if version <= codec.last_version else None
     if record is None and codec.is_of_credentials:
         name = ClusterRecordType(type).name
-        raise DecodeError(f"{name} record of version {version} with fields not known", start)
+        raise DecodeError(f"unknown fields in a {name} record of version {version}", start)
     return record
 
 
@@ -121,7 +121,7 @@ def _compact_bytes(reader: WireReader, what: str) -> bytes:
     start = reader.position
     size = reader.unsigned_varint(what) - 1
     if size < 0:
-        raise DecodeError(f"{what}: null where bytes must stand", start)
+        raise DecodeError(f"{what}: expected bytes, found null", start)
     return reader.take(size, what)
 
 

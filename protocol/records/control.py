@@ -73,7 +73,7 @@ def decode_snapshot_header(batch: RecordBatch) -> SnapshotHeader | None:
     field = reader.tagged_fields().get(END_OFFSET_TAG)
     reader.expect_end("SnapshotHeader")
     if field is not None and len(field) != 8:
-        raise DecodeError(f"end offset: 8 bytes expected, {len(field)} found", reader.end)
+        raise DecodeError(f"end offset: expected 8 bytes, found {len(field)}", reader.end)
     end_offset = None if field is None else _int64(field)
     return SnapshotHeader(timestamp_ms, end_offset)
 

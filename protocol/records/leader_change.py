@@ -57,7 +57,7 @@ def _voters(reader: WireReader, version: int) -> tuple[int, ...]:
     count = reader.unsigned_varint("number of voters") - 1
     if count > reader.remaining // NODE_ID_SIZE:
         raise DecodeError(
-            f"{count} voters where {reader.remaining} bytes are left", reader.position
+            f"voters: {count} announced, {reader.remaining} bytes left", reader.position
         )
     voters = []
     for _ in range(count):

@@ -86,7 +86,7 @@ def decode_value(data: bytes, start: int, end: int) -> MetadataRecord | None:
     reader = WireReader(data, start, end)
     frame_version = reader.unsigned_varint("frame version")
     if frame_version != FRAME_VERSION:
-        raise DecodeError(f"frame version {frame_version}, only 1 is known", start)
+        raise DecodeError(f"expected frame version 1, found {frame_version}", start)
     number = reader.unsigned_varint("record type")
     version = reader.unsigned_varint("record version")
     decode = _DECODERS.get(number)
@@ -94,7 +94,7 @@ def decode_value(data: bytes, start: int, end: int) -> MetadataRecord | None:
         return decode_cluster_record(number, version, reader)
     if version != 0:
         raise DecodeError(
-            f"{RecordType(number).name} record of version {version}, only 0 is known", start
+            f"{RecordType(number).name} record: expected version 0, found {version}", start
         )
     return decode(reader)
 

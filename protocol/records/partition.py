@@ -166,7 +166,7 @@ def _present_replicas(reader: WireReader, what: str) -> Replicas:
 
 def _present(items: T | None, reader: WireReader, what: str) -> T:
     if items is None:
-        raise DecodeError(f"{what}: null where an array must stand", reader.position - 1)
+        raise DecodeError(f"{what}: expected an array, found null", reader.position - 1)
     return items
 
 

@@ -76,7 +76,7 @@ def test_fault_is_printed_with_its_place_and_nothing_is_changed(tmp_path: Path) 
     assert code == 2
     fault, *_, last = text.splitlines()
     assert fault.startswith(
-        f"fault: {path}: at byte {start_of(10, 1) + 17}, log offset 13: CRC-32C is "
+        f"fault: {path}: at byte {start_of(10, 1) + 17}, log offset 13: expected CRC-32C "
     )
     assert last == "1 fault"
     assert "last offset 12, last epoch 2, ACLs at the end unknown" in text

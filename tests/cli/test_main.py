@@ -311,7 +311,7 @@ def test_unreadable_log_prints_one_line_on_standard_error(
             write_segment(tmp_path, 0, bytes(10) + b"\0\5" + bytes(88)),
             "expected a log directory, or a checkpoint",
         ),
-        (tmp_path, "batch length 5 is less than a batch's header"),
+        (tmp_path, "expected a batch length of at least 49, found 5"),
     ):
         assert main(["acls", "--list", "--log-dir", str(path)]) == 1
         printed = capsys.readouterr()

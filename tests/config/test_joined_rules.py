@@ -93,7 +93,7 @@ def test_each_listener_has_the_protocol_of_the_map() -> None:
                 "listeners=SASL_PLAINTEXT://h:1",
                 "listener.name.sasl_plaintext.plain.sasl.jaas.config=secret",
             ],
-            ":4: listener.name.sasl_plaintext.plain.sasl.jaas.config: the login module is not",
+            ":4: listener.name.sasl_plaintext.plain.sasl.jaas.config: expected the login module",
         ),
         (["sasl.enabled.mechanisms=GSSAPI"], ":3: sasl.enabled.mechanisms: GSSAPI is not"),
         (

@@ -143,7 +143,7 @@ def test_zeros_that_something_follows_are_not_torn(path: Path) -> None:
     """
     for size in (12, 13, SECTOR_SIZE - len(FIRST) - 1):
         error = refusal(path, FIRST + bytes(size) + b"\1")
-        assert error.reason == "batch length 0 is less than a batch's header"
+        assert error.reason == "expected a batch length of at least 49, found 0"
         assert (error.position, error.offset) == (len(FIRST) + 8, 1)
     aligned = batch_of_size(0, 2 * SECTOR_SIZE)
     for size in (12, SECTOR_SIZE, 5000, (1 << 20) + 12, (1 << 21) + 12):
@@ -247,7 +247,7 @@ def test_a_batch_that_lacks_a_sector_is_damage_unless_it_is_the_last(path: Path)
     for start in sectors(len(data), len(FIRST)):
         damaged = with_zeros(data, start, SECTOR_SIZE)
         error = refusal(path, damaged + data_batch(2, [added(60)]))
-        assert error.reason.startswith("CRC-32C is ")
+        assert error.reason.startswith("expected CRC-32C ")
         assert (error.position, error.offset) == (len(FIRST) + 17, 1)
         refusal(path, damaged + b"\1")
 

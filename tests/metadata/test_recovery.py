@@ -97,7 +97,7 @@ def test_a_lost_sector_counts_only_at_the_end(tmp_path: Path) -> None:
     write_segment(tmp_path, 0, data, data_batch(5, [added(9)]))
     error = refusal(tmp_path)
     assert (error.path, error.offset) == (path, 4)
-    assert error.reason.startswith("CRC-32C is ")
+    assert error.reason.startswith("expected CRC-32C ")
 
 
 def test_a_bad_crc_in_a_complete_batch_is_damage_anywhere(tmp_path: Path) -> None:

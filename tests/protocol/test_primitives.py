@@ -70,14 +70,14 @@ def test_a_varlong_reads_back(number: int) -> None:
 def test_a_varint_of_more_than_its_bits_is_refused(encoded: str) -> None:
     """Neither a value beyond 32 bits nor a sixth byte is a varint, whatever the bytes add up to."""
     data = bytes.fromhex(encoded)
-    assert "more than 32 bits" in refusal(data, lambda r: r.unsigned_varint("n")).reason
-    assert "more than 32 bits" in refusal(data, lambda r: r.varint("n")).reason
+    assert "exceeds 32 bits" in refusal(data, lambda r: r.unsigned_varint("n")).reason
+    assert "exceeds 32 bits" in refusal(data, lambda r: r.varint("n")).reason
 
 
 def test_a_varlong_of_more_than_its_bits_is_refused() -> None:
     """The tenth byte has room for one bit."""
     error = refusal(b"\xff" * 9 + b"\x02", lambda r: r.varint("n", VARLONG_BITS))
-    assert error.reason == "n: a varint of more than 64 bits"
+    assert error.reason == "n: the varint exceeds 64 bits"
     assert error.position == 0
 
 
@@ -100,7 +100,7 @@ def test_a_compact_string_reads_back(text: str | None) -> None:
 def test_null_is_no_string_where_one_must_stand() -> None:
     """A field that cannot be null is refused by its name, not read as empty."""
     assert refusal(b"\0", lambda r: r.compact_string("host")).reason == (
-        "host: null where a string must stand"
+        "host: expected a string, found null"
     )
     assert reader(b"\1").compact_string("host") == ""
 
@@ -126,7 +126,7 @@ def test_tagged_fields_read_back(fields: dict[int, bytes]) -> None:
 def test_tags_rise(tags: list[int]) -> None:
     """A tag that repeats or goes back could say two things of one field."""
     data = encode_tagged_fields([(tag, b"") for tag in tags])
-    assert refusal(data, WireReader.tagged_fields).reason == f"tag {tags[-1]} stands out of order"
+    assert refusal(data, WireReader.tagged_fields).reason == f"tag {tags[-1]} is out of order"
 
 
 @pytest.mark.parametrize(

@@ -149,7 +149,7 @@ def test_what_is_no_order_ends_the_feed(data: bytes) -> None:
     """An unknown one, or one that lacks something, and nothing behind it is read."""
     reader = order_reader()
     reader.receive_data(frame(data) + encode_message(Listen(1)))
-    with pytest.raises(DecodeError, match="no message of the feed"):
+    with pytest.raises(DecodeError, match="expected a message of the feed"):
         reader.next_message()
     assert reader.next_message() is None
 

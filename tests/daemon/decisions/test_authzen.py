@@ -66,12 +66,12 @@ async def test_a_repeated_key_is_rejected_whatever_was_answered_before() -> None
         answer = await handler(msgspec.structs.replace(sound, body=body))
         assert answer.status == status
         if status == 400:
-            assert answer.body == b"invalid JSON: an object names the key 'id' twice\n"
+            assert answer.body == b"invalid JSON: the key 'id' occurs twice in an object\n"
     many = b'{"evaluations": [%b, %b, %b]}' % (sound.body, repeated, sound.body)
     answer = await handler(msgspec.structs.replace(sound, path=EVALUATIONS_PATH, body=many))
     decisions = json.loads(answer.body)["evaluations"]
     assert [one["decision"] for one in decisions] == [True, False, True]
-    assert "'id' twice" in decisions[1]["context"]["error"]["message"]
+    assert "'id' occurs twice" in decisions[1]["context"]["error"]["message"]
 
 
 @pytest.mark.parametrize(("count", "size"), [(60, 4000), (8, 32_000), (500, 400)])

@@ -140,7 +140,7 @@ async def test_a_report_that_is_none_ends_it(far: Far) -> None:
     """The worker's progress is unknown from then on."""
     far.process.may_end.set()
     await far.send(frame(b"\xc1"))
-    assert "no message of the feed" in far.ended
+    assert "expected a message of the feed" in far.ended
 
 
 async def test_a_pause_of_our_own_is_not_held_against_it(far: Far, mock_clock: MockClock) -> None:

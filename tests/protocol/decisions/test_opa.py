@@ -232,7 +232,7 @@ def test_a_repeated_key_is_rejected(once: bytes, twice: bytes) -> None:
     """A proxy may have checked the value that the daemon would not see."""
     assert once in CAPTURED_BODY
     said = refusal(CAPTURED_BODY.replace(once, twice, 1))
-    assert re.fullmatch(r"invalid JSON: an object names the key '\w+' twice", said)
+    assert re.fullmatch(r"invalid JSON: the key '\w+' occurs twice in an object", said)
 
 
 def test_a_colon_in_the_principal_s_type_is_rejected() -> None:

@@ -226,7 +226,7 @@ def test_a_text_that_is_no_utf_8_is_unreadable() -> None:
 )
 def test_a_hello_comes_first(content: tuple[object, ...]) -> None:
     """Nothing is asked before it, and nothing else is one."""
-    with pytest.raises(DecodeError, match="no hello"):
+    with pytest.raises(DecodeError, match="expected a hello"):
         received(packed(content), greeted=False)
 
 
@@ -250,7 +250,7 @@ def test_a_frame_above_the_limit_is_refused_by_its_size() -> None:
     server = StreamServerConnection(BYTES_MAX)
     server.receive_data(GREETED + (BYTES_MAX + 1).to_bytes(4, "big"))
     assert isinstance(server.next_frame(), Hello)
-    with pytest.raises(DecodeError, match=f"{BYTES_MAX + 1} bytes"):
+    with pytest.raises(DecodeError, match=f"found {BYTES_MAX + 1}"):
         server.next_frame()
 
 
@@ -264,7 +264,7 @@ def test_what_is_no_answer_is_an_error(content: bytes) -> None:
     """A text is no decisions; nothing behind it is read."""
     client = StreamClientConnection(BYTES_MAX)
     client.receive_data(frame(content) + encode_answer(2, 0, 0, b"\1"))
-    with pytest.raises(DecodeError, match="no answer"):
+    with pytest.raises(DecodeError, match="expected an answer"):
         client.next_answer()
     assert client.next_answer() is None
 
@@ -276,7 +276,7 @@ def test_what_is_no_greeting_is_an_error(content: bytes) -> None:
     """Some other server's bytes are not taken for a daemon's."""
     client = StreamClientConnection(BYTES_MAX)
     client.receive_data(frame(content))
-    with pytest.raises(DecodeError, match="no answer to a hello"):
+    with pytest.raises(DecodeError, match="expected an answer to the hello"):
         client.next_greeting()
 
 

@@ -74,12 +74,12 @@ def test_version_0_asks_for_literal_patterns_or_not_at_all() -> None:
     assert finish(decode_create_acls(0, body)) == [literal]
     describe = encode_describe_acls_request(0, AclFilter())
     assert decode_describe_acls(0, describe).pattern_type == PatternType.LITERAL
-    with pytest.raises(ValueError, match="literal patterns only"):
+    with pytest.raises(ValueError, match="only literal patterns"):
         encode_create_acls_request(0, [Acl(2, "t", PatternType.PREFIXED, "User:a", "*", 3, 3)])
     for pattern_type in (PatternType.PREFIXED, PatternType.MATCH):
-        with pytest.raises(ValueError, match="literal patterns only"):
+        with pytest.raises(ValueError, match="only literal patterns"):
             encode_describe_acls_request(0, AclFilter(pattern_type=pattern_type))
-        with pytest.raises(ValueError, match="literal patterns only"):
+        with pytest.raises(ValueError, match="only literal patterns"):
             encode_delete_acls_request(0, [AclFilter(pattern_type=pattern_type)])
 
 

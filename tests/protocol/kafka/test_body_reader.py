@@ -54,7 +54,7 @@ def test_null_reads_back_where_it_may_stand(flexible: bool) -> None:
     """A null string is a value of its own, and no string."""
     written = nullable_string(None, flexible=flexible)
     assert reader(written, flexible=flexible).nullable_string("name") is None
-    with pytest.raises(DecodeError, match="name: null where a string must stand"):
+    with pytest.raises(DecodeError, match="name: expected a string, found null"):
         reader(written, flexible=flexible).string("name")
 
 
@@ -68,14 +68,14 @@ def test_any_negative_length_is_null(length: str) -> None:
 def test_any_negative_count_is_a_null_array(length: str) -> None:
     """It is an error only where an array must stand."""
     assert of_hex(length, flexible=False).nullable_array_length("items") is None
-    with pytest.raises(DecodeError, match="items: null where an array must stand"):
+    with pytest.raises(DecodeError, match="items: expected an array, found null"):
         of_hex(length, flexible=False).array_length("items")
 
 
 @both_kinds
 def test_a_string_of_more_than_32767_bytes_is_refused(flexible: bool) -> None:
     """Kafka closes the connection on one, in compact strings too, whose length could say more."""
-    with pytest.raises(ValueError, match="32768 bytes"):
+    with pytest.raises(ValueError, match="found 32768"):
         string("x" * (STRING_BYTES_MAX + 1), flexible=flexible)
 
 
@@ -114,7 +114,7 @@ def test_nullable_bytes_read_back(flexible: bool, data: bytes | None) -> None:
 
 def test_null_is_no_bytes() -> None:
     """Where the field is not nullable."""
-    with pytest.raises(DecodeError, match="token: null where bytes must stand"):
+    with pytest.raises(DecodeError, match="token: expected bytes, found null"):
         of_hex("00").byte_string("token")
 
 
@@ -147,7 +147,7 @@ def test_an_array_has_no_more_items_than_bytes_are_left(announced: str, flexible
 def test_an_array_has_an_upper_bound() -> None:
     """However large requests may be."""
     body = array_length(ARRAY_ITEMS_MAX + 1, flexible=True) + bytes(ARRAY_ITEMS_MAX + 1)
-    with pytest.raises(DecodeError, match="1000001 items, more than 1000000"):
+    with pytest.raises(DecodeError, match="1000001 items exceed the limit of 1000000"):
         reader(body).array_length("items")
 
 
@@ -211,7 +211,7 @@ def test_the_bound_on_items_is_that_of_the_whole_message() -> None:
     found = BodyReader(bytes.fromhex("03 03 03") + bytes(3), flexible=True, items_max=5)
     assert (found.array_length("first"), found.array_length("second")) == (2, 2)
     found.enter(2, 6)
-    with pytest.raises(DecodeError, match="third: 2 items after 4 others, more than 5 in all"):
+    with pytest.raises(DecodeError, match="third: 2 items after 4 others exceed the limit of 5"):
         found.array_length("third")
 
 
@@ -225,7 +225,7 @@ def test_tags_are_not_read_past_the_end(data: str) -> None:
 def test_tags_have_an_upper_bound() -> None:
     """Two bytes each, they cost more time than any other bytes."""
     of_hex("64" + "0500" * TAGS_MAX).end_structure()
-    with pytest.raises(DecodeError, match="101 tagged fields, more than 100"):
+    with pytest.raises(DecodeError, match="expected at most 100 tagged fields, found 101"):
         of_hex("65" + "0500" * (TAGS_MAX + 1)).end_structure()
 
 

@@ -203,7 +203,7 @@ def test_bytes_after_an_envelope_are_ignored() -> None:
 @pytest.mark.parametrize("body", [b"\0", b"\1\0\0", b"\1\1\0"], ids=["data", "address", "both"])
 def test_only_the_principal_may_be_null(body: bytes) -> None:
     """Of the three fields the definition lets no other be."""
-    with pytest.raises(DecodeError, match="null where bytes must stand"):
+    with pytest.raises(DecodeError, match="expected bytes, found null"):
         opened(body + b"\0")
 
 
@@ -373,12 +373,12 @@ def test_tagged_fields_of_a_principal_are_passed_over() -> None:
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        ("0001" + JAVA_ALICE[4:], "a principal of version 1; 0 is known"),
-        ("ffff" + JAVA_ALICE[4:], "a principal of version -1"),
-        ("0000 00 06616c6963650000", "type of the principal: null"),
-        ("0000 0555736572 00 0000", "name of the principal: null"),
-        ("0000 0555736572 02ff 0000", "name of the principal: not UTF-8"),
-        ("0000 06557365723a 0261 0000", "type of the principal: a colon in 'User:'"),
+        ("0001" + JAVA_ALICE[4:], "principal: expected version 0, found 1"),
+        ("ffff" + JAVA_ALICE[4:], "principal: expected version 0, found -1"),
+        ("0000 00 06616c6963650000", "principal type: expected a string, found null"),
+        ("0000 0555736572 00 0000", "principal name: expected a string, found null"),
+        ("0000 0555736572 02ff 0000", "principal name: not UTF-8"),
+        ("0000 06557365723a 0261 0000", "principal type: unexpected colon in 'User:'"),
     ],
 )
 def test_what_is_no_principal_is_told(data: str, reason: str) -> None:

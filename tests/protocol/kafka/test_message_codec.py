@@ -199,21 +199,21 @@ def test_a_code_that_kio_does_not_know_is_written_and_read() -> None:
 def test_a_duration_beyond_any_is_refused() -> None:
     """2**63 - 1 ms is no timedelta."""
     body = bytes.fromhex("0000 00 01 7fffffffffffffff 00")
-    with pytest.raises(DecodeError, match=r"session_lifetime: \d+ ms is no duration"):
+    with pytest.raises(DecodeError, match=r"session_lifetime: a duration of "):
         decoded(SaslAuthenticateResponse, body)
 
 
 def test_null_where_no_null_may_stand_is_refused() -> None:
     """Arrays and strings alike; null topics are what asks for all of them."""
     assert decoded(MetadataRequest, bytes.fromhex("00 01 00 00")).topics is None  # type: ignore[attr-defined]
-    with pytest.raises(DecodeError, match="brokers: null where an array must stand"):
+    with pytest.raises(DecodeError, match="brokers: expected an array, found null"):
         decoded(MetadataResponse, bytes.fromhex("00000000 00"))
 
 
 def test_a_string_that_is_too_long_is_not_written() -> None:
     """What Kafka would not read is not sent."""
     request = decoded(DescribeAclsRequest, bytes.fromhex("02 00 03 00 00 01 01 00"))
-    with pytest.raises(ValueError, match="32768 bytes"):
+    with pytest.raises(ValueError, match="found 32768"):
         written(replace(request, resource_name_filter="x" * 0x8000))
 
 
@@ -260,7 +260,9 @@ def test_all_items_of_a_message_count_towards_its_bound() -> None:
     assert finish(decode_entity(DescribeQuorumRequest, body, items_max=100)) == decoded(
         DescribeQuorumRequest, body
     )
-    with pytest.raises(DecodeError, match="partitions: 9 items after 91 others, more than 99 in"):
+    with pytest.raises(
+        DecodeError, match="partitions: 9 items after 91 others exceed the limit of 99"
+    ):
         finish(decode_entity(DescribeQuorumRequest, body, items_max=99))
 
 
@@ -295,5 +297,5 @@ def test_tagged_arrays_are_read_and_written_in_steps() -> None:
     assert len(list(encode_entity(WithTags, entity))) == steps_min
     assert len(list(decode_entity(WithTags, written(entity)))) == steps_min
     assert decoded(WithTags, written(entity)) == entity
-    with pytest.raises(DecodeError, match="names: 1000 items, more than 999"):
+    with pytest.raises(DecodeError, match="names: 1000 items exceed the limit of 999"):
         finish(decode_entity(WithTags, written(entity), items_max=999))

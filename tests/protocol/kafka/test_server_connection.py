@@ -147,17 +147,17 @@ def test_garbage_is_requests_or_refused(data: bytes) -> None:
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        ("", "a request of 0 bytes has no whole header"),
-        ("001d 0001 00000007 00", "a request of 9 bytes has no whole header"),
+        ("", "expected a request header, found 0 bytes"),
+        ("001d 0001 00000007 00", "expected a request header, found 9 bytes"),
         ("03e7 0000 00000007 ffff", "API key 999 is not served"),
         ("ffff 0000 00000007 ffff", "API key -1 is not served"),
         ("0000 000d 00000007 ffff", "API key 0 is not served"),
-        ("001d 0004 00000007 ffff 00", "DescribeAcls of version 4; 0 to 3 are served"),
-        ("001d ffff 00000007 ffff", "DescribeAcls of version -1; 0 to 3 are served"),
-        ("0011 0002 00000007 ffff", "SaslHandshake of version 2; 0 to 1 are served"),
-        ("001d 0001 00000007 0003 6162", "client id of 3 bytes, past the end"),
+        ("001d 0004 00000007 ffff 00", "DescribeAcls: expected version 0 to 3, found 4"),
+        ("001d ffff 00000007 ffff", "DescribeAcls: expected version 0 to 3, found -1"),
+        ("0011 0002 00000007 ffff", "SaslHandshake: expected version 0 to 1, found 2"),
+        ("001d 0001 00000007 0003 6162", "client id: 3 bytes announced, 2 left"),
         ("001d 0002 00000007 ffff", "number of tagged fields: 1 bytes announced, 0 left"),
-        ("001d 0002 00000007 ffff 65", "101 tagged fields, more than 100"),
+        ("001d 0002 00000007 ffff 65", "expected at most 100 tagged fields, found 101"),
     ],
 )
 def test_what_kafka_closes_the_connection_on_is_refused_by_its_reason(
@@ -172,7 +172,7 @@ def test_a_size_out_of_bounds_is_refused(size: str) -> None:
     """Before any of its bytes has come (socket.request.max.bytes)."""
     connection = KafkaServerConnection(BYTES_MAX)
     connection.receive_data(bytes.fromhex(size))
-    with pytest.raises(DecodeError, match="0 to 1000 are taken"):
+    with pytest.raises(DecodeError, match="expected a frame size from 0 to 1000"):
         connection.next_request()
 
 

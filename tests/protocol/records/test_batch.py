@@ -32,7 +32,7 @@ Record = tuple[bytes | None, bytes]
 records = st.lists(
     st.tuples(st.none() | st.binary(max_size=5), st.binary(max_size=300)), min_size=1, max_size=5
 )
-COMPRESSED = "a compressed batch; metadata logs are not compressed (at byte 21)"
+COMPRESSED = "expected an uncompressed batch, found a compressed one (at byte 21)"
 SMALL = encode_batch(7, 3, TIME_MS, [(b"key", b"value"), (None, b""), (b"", b"x" * 70)])
 
 
@@ -123,7 +123,7 @@ def test_a_length_below_the_header_is_refused_before_it_is_used() -> None:
     assert batch_size(SMALL) == len(SMALL)
     assert batch_size(start + (49).to_bytes(4, "big")) == HEADER_SIZE
     for length in (48, 0, -1, -(2**31)):
-        with pytest.raises(DecodeError, match=f"batch length {length} is less .* byte 8"):
+        with pytest.raises(DecodeError, match=f"found {length} .at byte 8"):
             batch_size(start + length.to_bytes(4, "big", signed=True))
     assert len(start) + 4 == LENGTH_SIZE
 
@@ -148,7 +148,7 @@ def test_the_crc_covers_all_but_place_length_epoch_and_magic() -> None:
 @pytest.mark.parametrize(
     ("damaged", "text"),
     [
-        (SMALL[:16] + b"\1" + SMALL[17:], "magic 1, only 2 is known (at byte 16)"),
+        (SMALL[:16] + b"\1" + SMALL[17:], "expected magic 2, found 1 (at byte 16)"),
         (with_header(SMALL, 21, ">h", 1), COMPRESSED),
         (with_header(SMALL, 21, ">h", 4), COMPRESSED),
         (with_header(SMALL, 23, ">i", 3), "3 records cannot span offsets 7 to 10 (at byte 23)"),
@@ -166,7 +166,7 @@ def test_a_sealed_batch_that_no_log_holds_is_refused(damaged: bytes, text: str) 
 def test_a_bad_crc_names_both() -> None:
     """What was found and what was written stand in the error, at the byte of the CRC."""
     error = refusal(SMALL[:17] + b"\0\0\0\1" + SMALL[21:])
-    assert error.reason.endswith(", 00000001 was written")
+    assert error.reason.startswith("expected CRC-32C 00000001, found ")
     assert error.position == 17
 
 
@@ -182,14 +182,14 @@ def test_headers_of_a_record_are_passed_over() -> None:
     ("record", "reason"),
     [
         (b"", "record attributes: 1 bytes announced, 0 left"),
-        (b"\0" + b"\x80" * 10 + b"\0", "timestamp delta: a varint of more than 64 bits"),
-        (b"\0\0\0" + varint(-2), "key: a length of -2"),
+        (b"\0" + b"\x80" * 10 + b"\0", "timestamp delta: the varint exceeds 64 bits"),
+        (b"\0\0\0" + varint(-2), "key: invalid length -2"),
         (b"\0\0\0" + varint(9) + b"x", "key: 9 bytes announced, 1 left"),
-        (b"\0\0\0\1" + varint(-3), "value: a length of -3"),
+        (b"\0\0\0\1" + varint(-3), "value: invalid length -3"),
         (b"\0\0\0\1" + varint(2) + b"x", "value: 2 bytes announced, 1 left"),
-        (b"\0\0\0\1\0" + varint(-1), "-1 headers"),
-        (b"\0\0\0\1\0" + varint(1) + varint(-1), "header key: a length of -1"),
-        (b"\0\0\0\1\0" + varint(1) + varint(0) + varint(-2), "header value: a length of -2"),
+        (b"\0\0\0\1\0" + varint(-1), "expected a number of headers, found -1"),
+        (b"\0\0\0\1\0" + varint(1) + varint(-1), "header key: invalid length -1"),
+        (b"\0\0\0\1\0" + varint(1) + varint(0) + varint(-2), "header value: invalid length -2"),
         (b"\0\0\0\1\0" + varint(2**31 - 1), "header key length: 1 bytes announced, 0 left"),
         (b"\0\0\0\1\0\0\0", "record: 1 bytes too many"),
     ],
@@ -204,7 +204,7 @@ def test_a_length_that_lies_is_refused(record: bytes, reason: str) -> None:
 @pytest.mark.parametrize("size", [-1, -(2**31), 200, 2**31 - 1])
 def test_a_record_stays_within_its_batch(size: int) -> None:
     """The record's own length is checked against the batch's end."""
-    with pytest.raises(DecodeError, match=f"a record of {size} bytes where the batch has 6 left"):
+    with pytest.raises(DecodeError, match=f"record: {size} bytes announced, 6 left"):
         read_record(SMALL[:HEADER_SIZE] + varint(size) + b"\0\0\0\1\0\0", HEADER_SIZE)
 
 

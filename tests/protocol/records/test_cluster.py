@@ -192,6 +192,6 @@ def test_a_credential_that_is_not_understood_is_refused(record: ClusterChange) -
     """Passed over, one that was taken away would go on to let somebody in."""
     value = encode_value(record)
     name = ClusterRecordType(value[1]).name
-    expected = f"{name} record of version %d with fields not known"
+    expected = f"unknown fields in a {name} record of version %d"
     assert refusal(value[:2] + b"\1" + value[3:]) == expected % 1
     assert refusal(with_tag(value)) == expected % 0

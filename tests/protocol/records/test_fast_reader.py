@@ -258,7 +258,7 @@ def test_a_fault_is_placed_in_its_batch() -> None:
     first = len(data_batch(0, [added(1)]))
     batch = decode_batch(data_batch(0, [added(1), b"\1\x12\1"]))
     assert fast(batch) == (
-        f"ACCESS_CONTROL_ENTRY record of version 1, only 0 is known (at byte {first + 6})"
+        f"ACCESS_CONTROL_ENTRY record: expected version 0, found 1 (at byte {first + 6})"
     )
 
 

@@ -62,7 +62,7 @@ def test_cut_at_any_byte_it_is_refused() -> None:
 def test_no_more_voters_are_read_than_there_are_bytes() -> None:
     """A count is no promise to be kept."""
     value = b"\0\0" + struct.pack(">i", 1) + b"\xff\xff\xff\xff\x0f"
-    with pytest.raises(DecodeError, match="4294967294 voters where 0 bytes are left"):
+    with pytest.raises(DecodeError, match="voters: 4294967294 announced, 0 bytes left"):
         decode_leader_change(batch((KEY, value)))
 
 

@@ -131,7 +131,7 @@ def test_a_record_above_version_0_is_refused(record_type: RecordType, version: i
     """A newer version may mean more than is understood here, so its fields are not looked at."""
     for fields in (FROM_A_REAL_LOG[3:], b"", b"\0"):
         assert refusal(bytes((1, record_type, version)) + fields) == (
-            f"{record_type.name} record of version {version}, only 0 is known"
+            f"{record_type.name} record: expected version 0, found {version}"
         )
 
 
@@ -149,13 +149,13 @@ def test_a_record_of_another_type_is_skipped(record_type: int) -> None:
 def test_another_frame_version_is_refused(frame_version: int) -> None:
     """What follows another frame version need be no type at all."""
     value = bytes((frame_version,)) + FROM_A_REAL_LOG[1:]
-    assert refusal(value) == f"frame version {frame_version}, only 1 is known"
+    assert refusal(value) == f"expected frame version 1, found {frame_version}"
 
 
 @pytest.mark.parametrize("field", ["resource name", "principal", "host"])
 @pytest.mark.parametrize(
     ("string", "reason"),
-    [(b"\0", "null where a string must stand"), (b"\2\xff", "not UTF-8"),
+    [(b"\0", "expected a string, found null"), (b"\2\xff", "not UTF-8"),
      (b"\x7fx", "126 bytes announced")],
 )  # fmt: skip
 def test_a_string_of_an_acl_is_there_and_is_text(field: str, string: bytes, reason: str) -> None:
@@ -170,7 +170,7 @@ def test_a_string_of_an_acl_is_there_and_is_text(field: str, string: bytes, reas
 
 def test_a_feature_has_a_name() -> None:
     """A level is a level of something."""
-    assert refusal(b"\1\x0c\0\0\0\1\0") == "feature name: null where a string must stand"
+    assert refusal(b"\1\x0c\0\0\0\1\0") == "feature name: expected a string, found null"
 
 
 @pytest.mark.parametrize("code", [-128, -1, 0, 127])

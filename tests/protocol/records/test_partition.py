@@ -85,7 +85,7 @@ def test_a_list_of_a_partition_is_there(field: str) -> None:
     value = b"\1\3\0" + bytes(4) + ID + b"".join(lists.values()) + bytes(12) + b"\0"
     with pytest.raises(DecodeError) as refused:
         decode(value)
-    assert refused.value.reason == f"{field}: null where an array must stand"
+    assert refused.value.reason == f"{field}: expected an array, found null"
     assert refused.value.position == 23 + list(lists).index(field)
 
 

@@ -63,7 +63,7 @@ def test_http_shows_its_token_in_every_request() -> None:
          + encode_answer(0, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, 7, b""), "CLUSTER_ACTION"),
         (StreamSurface(None), encode_hello(ErrorCode.NONE, 7) + encode_answer(0, 0, 7, b""),
          "one question with no decision"),
-        (HttpSurface("h:1", None), http(401, b"a token is needed"), "refuses the token (HTTP 401)"),
+        (HttpSurface("h:1", None), http(401, b"expected a token"), "refuses the token (HTTP 401)"),
         (HttpSurface("h:1", None), http(200, FORBIDDEN), "CLUSTER_ACTION"),
         (HttpSurface("h:1", None), http(404, b""), "no AuthZEN evaluations"),
         (HttpSurface("h:1", None), http(500, b""), "answers with HTTP 500"),
