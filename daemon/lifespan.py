@@ -38,9 +38,10 @@ from authorizerd.daemon.gc_control import automatic_collection_off
 from authorizerd.daemon.kafka.responses import Cluster
 from authorizerd.daemon.loading import load_log, report_log
 from authorizerd.daemon.net.binding import BoundEndpoint
+from authorizerd.daemon.net.connection_server import ConnectionServer
 from authorizerd.daemon.net.socket_activation import InheritedSockets, take_inherited_sockets
 from authorizerd.daemon.reload_signal import release_reload_signal
-from authorizerd.daemon.servers import Server, new_servers, reconfigure_servers
+from authorizerd.daemon.servers import new_servers, reconfigure_servers
 from authorizerd.daemon.signals import SIGNALS, SignalHandler
 from authorizerd.daemon.stages import Stage, run_stages
 from authorizerd.daemon.telemetry.readiness import Readiness
@@ -82,7 +83,7 @@ class Daemon:
         self._endpoints: Mapping[str, BoundEndpoint]
         self._gate: ListenerGate
         self._readiness: Readiness
-        self._servers: Mapping[str, Server]
+        self._servers: Mapping[str, ConnectionServer]
 
     async def run(self) -> None:
         """Serve until SIGTERM or SIGINT, then drain and return.

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Final, Protocol
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
 
-import trio
+from prometheus_client import CollectorRegistry
 
 from authorizerd.actors.decider import Decider
 from authorizerd.actors.listener_gate import ListenerGate
@@ -38,9 +38,10 @@ from authorizerd.daemon.kafka.dispatch import KafkaHandlers
 from authorizerd.daemon.kafka.listener import KafkaListener
 from authorizerd.daemon.kafka.responses import Cluster
 from authorizerd.daemon.net.connection_limits import ConnectionLimits
+from authorizerd.daemon.net.connection_server import ConnectionServer
 from authorizerd.daemon.net.fd_limit import allow_open_files
 from authorizerd.daemon.telemetry.admin import AdminHandler
-from authorizerd.daemon.telemetry.metrics import Measured, new_registry
+from authorizerd.daemon.telemetry.metrics import Measured, register_metrics
 from authorizerd.daemon.telemetry.readiness import Readiness
 from authorizerd.protocol.decisions.authzen import Vocabulary
 from authorizerd.protocol.http.messages import LOOPBACK_HOSTS, Request, Response
@@ -49,18 +50,8 @@ from authorizerd.protocol.http.request_head import HttpLimits
 _ADMIN_REQUEST_BYTES_MAX: Final = 4096
 
 
-class Server(Protocol):
-    """A server that accepts connections."""
-
-    async def serve(self, listeners: Sequence[trio.SocketListener]) -> None: ...
-
-    async def drain(self) -> None: ...
-
-    def reconfigure(self, settings: Reloadable, connections_max: int) -> None: ...
-
-
 def reconfigure_servers(
-    servers: Mapping[str, Server], configuration: Configuration, settings: Reloadable
+    servers: Mapping[str, ConnectionServer], configuration: Configuration, settings: Reloadable
 ) -> None:
     """Apply settings and the connection limits that the open-files limit allows, by endpoint."""
     wanted = connections_wanted(configuration, settings.max_connections)
@@ -79,62 +70,47 @@ def _limits(
 
 def new_servers(
     parts: Parts, cluster: Cluster, gate: ListenerGate, readiness: Readiness
-) -> dict[str, Server]:
+) -> dict[str, ConnectionServer]:
     """Return the server of each endpoint, by name; with workers, they serve the decision ports."""
     configuration = parts.configuration
-    handlers = KafkaHandlers(
-        authorizer=parts.authorizer,
-        image=parts.applier.cluster,
-        purgatory=parts.purgatory,
-        cluster=cluster,
-        leadership=lambda: parts.log.leadership(parts.applier.snapshot.newest),
-        updates=parts.updates,
-        settings=parts.settings,
-        times=parts.times,
-    )
-    kafka: dict[str, KafkaListener] = {
-        endpoint.listener_name: _new_kafka_listener(
-            configuration,
-            endpoint,
-            handlers,
-            lambda principal: principal in parts.settings.super_users,
-        )
-        for endpoint in configuration.listeners
-    }
-    http: dict[str, HttpServer] = {}
+    registry = CollectorRegistry()
+    kafka = _new_kafka_listeners(parts, cluster)
+    http = {ADMIN_HTTP: _new_admin_server(configuration, AdminHandler(registry, readiness))}
     streams: dict[str, StreamServer] = {}
-    registry = new_registry(
-        Measured(
-            authorizer=parts.authorizer,
-            applier=parts.applier,
-            source=parts.log.source,
-            gate=gate,
-            audit_log=parts.audit_log,
-            updates=parts.updates,
-            checkpointer=parts.checkpointer,
-            purgatory=parts.purgatory,
-            times=parts.times,
-            http_servers=http,
-            kafka_listeners=kafka,
-            stream_servers=streams,
-            workers=parts.workers,
-        )
-    )
-    http[ADMIN_HTTP] = _new_http_server(
-        configuration,
-        ADMIN_HTTP,
-        AdminHandler(registry, readiness),
-        _ADMIN_REQUEST_BYTES_MAX,
-        math.inf,  # never shed: an operator who looks into an overload needs an answer
-        LOOPBACK_HOSTS,
-    )
     if parts.workers is None:
         http[DECISION_HTTP] = new_decision_server(configuration, parts.authorizer, parts.callers)
         if configuration.decision_stream is not None:
             streams[DECISION_STREAM] = new_stream_server(
                 configuration, parts.authorizer, parts.callers
             )
+    measured = Measured(
+        authorizer=parts.authorizer,
+        applier=parts.applier,
+        source=parts.log.source,
+        gate=gate,
+        audit_log=parts.audit_log,
+        updates=parts.updates,
+        checkpointer=parts.checkpointer,
+        purgatory=parts.purgatory,
+        times=parts.times,
+        http_servers=http,
+        kafka_listeners=kafka,
+        stream_servers=streams,
+        workers=parts.workers,
+    )
+    register_metrics(registry, measured)
     return {**http, **kafka, **streams}
+
+
+def _new_admin_server(configuration: Configuration, handler: AdminHandler) -> HttpServer:
+    return _new_http_server(
+        configuration,
+        ADMIN_HTTP,
+        handler,
+        _ADMIN_REQUEST_BYTES_MAX,
+        math.inf,  # never shed: an operator who investigates an overload needs an answer
+        LOOPBACK_HOSTS,
+    )
 
 
 def new_decision_server(
@@ -178,6 +154,30 @@ def _new_http_server(
         turn_ms_max=turn_ms_max,
         allowed_hosts=allowed_hosts,
     )
+
+
+def _new_kafka_listeners(parts: Parts, cluster: Cluster) -> dict[str, KafkaListener]:
+    configuration = parts.configuration
+    handlers = KafkaHandlers(
+        authorizer=parts.authorizer,
+        image=parts.applier.cluster,
+        purgatory=parts.purgatory,
+        cluster=cluster,
+        leadership=lambda: parts.log.leadership(parts.applier.snapshot.newest),
+        updates=parts.updates,
+        settings=parts.settings,
+        times=parts.times,
+    )
+
+    def is_super_user(principal: str) -> bool:
+        return principal in parts.settings.super_users
+
+    return {
+        endpoint.listener_name: _new_kafka_listener(
+            configuration, endpoint, handlers, is_super_user
+        )
+        for endpoint in configuration.listeners
+    }
 
 
 def _new_kafka_listener(

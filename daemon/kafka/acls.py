@@ -12,7 +12,7 @@ import logging
 import time
 from collections.abc import Iterator, Sequence
 from functools import cache
-from typing import Any, Final
+from typing import Final, TypeVar
 
 import trio
 
@@ -50,6 +50,8 @@ from authorizerd.protocol.kafka.acl_responses import (
 from authorizerd.protocol.kafka.chunked_output import Chunk, LazyItems
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from authorizerd.protocol.kafka.server_connection import KafkaRequest
+
+ResultT = TypeVar("ResultT")
 
 _ITEMS_PER_TURN: Final = 256
 _NOT_AUTHORIZED: Final = ApiError(
@@ -160,7 +162,7 @@ class AclHandlers:
     async def refuse_delete(self, request: KafkaRequest) -> list[Chunk]:
         return await _refuse_deletions(request, _NOT_READY)
 
-    async def _wait(self, completions: Sequence[Completion[Any]]) -> float:
+    async def _wait(self, completions: Sequence[Completion[ResultT]]) -> float:
         """Wait in purgatory; return the time waited in seconds."""
         started = time.perf_counter()
         await self._purgatory.wait(completions)
@@ -212,7 +214,7 @@ def _invalid_request(text: str) -> ApiError:
     return ApiError(ErrorCode.INVALID_REQUEST, text)
 
 
-def _error_of(completion: Completion[Any]) -> ApiError | None:
+def _error_of(completion: Completion[ResultT]) -> ApiError | None:
     """Return the error that an item failed with; an unfinished item has timed out."""
     if not completion.is_done:
         return _TIMED_OUT

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 import trio
@@ -23,6 +23,12 @@ from authorizerd.actors.published import View
 from authorizerd.actors.steps import finish_in_turns
 from authorizerd.daemon.kafka.codec import Answer, read_body, write_body
 from authorizerd.daemon.kafka.permissions import RequestRights, Rights
+from authorizerd.daemon.kafka.requests import (
+    DescribeClusterRequest,
+    FindCoordinatorRequest,
+    MetadataRequest,
+    RequestedTopic,
+)
 from authorizerd.daemon.kafka.responses import (
     BROKER_ENDPOINTS,
     CONTROLLER_ENDPOINTS,
@@ -32,7 +38,7 @@ from authorizerd.daemon.kafka.responses import (
     FindCoordinatorAnswer,
     MetadataAnswer,
 )
-from authorizerd.daemon.kafka.topics import TOPIC_IDS_VERSION, TopicAnswers, no_topic
+from authorizerd.daemon.kafka.topics import TOPIC_IDS_VERSION, TopicAnswers, refuse_topic
 from authorizerd.image.cluster import ClusterImage
 from authorizerd.protocol.kafka.chunked_output import Chunk, Items, LazyItems
 from authorizerd.protocol.kafka.error_codes import ErrorCode
@@ -76,9 +82,9 @@ class ClusterHandlers:
         self._cluster = cluster
 
     async def answer_metadata(self, request: KafkaRequest, context: RequestContext) -> Answer:
-        asked = await read_body(request)
-        meant = await finish_in_turns(_meant(request.api_version, asked.topics or ()))
-        if meant is None:
+        asked: MetadataRequest = await read_body(request)
+        requested = await finish_in_turns(_select_topics(request.api_version, asked.topics or ()))
+        if requested is None:
             return await _write_no_metadata(request, asked, ErrorCode.INVALID_REQUEST), 0.0
         node = self._cluster.node_of(context.listener_name)
         rights = self._rights.of_now(context)
@@ -92,7 +98,9 @@ class ClusterHandlers:
         answer = MetadataAnswer(
             brokers=(node,),
             topics=await finish_in_turns(
-                topics.of_all() if are_all_asked else topics.of_asked(request.api_version, meant)
+                topics.of_all()
+                if are_all_asked
+                else topics.of_requested(request.api_version, requested)
             ),
             cluster_id=self._cluster.cluster_id,
             controller_id=node.node_id,
@@ -101,11 +109,11 @@ class ClusterHandlers:
         return await write_body(request, answer), 0.0
 
     async def refuse_metadata(self, request: KafkaRequest) -> list[Chunk]:
-        asked = await read_body(request)
+        asked: MetadataRequest = await read_body(request)
         return await _write_no_metadata(request, asked, ErrorCode.AUTHORIZER_NOT_READY)
 
     async def describe_cluster(self, request: KafkaRequest, context: RequestContext) -> Answer:
-        asked = await read_body(request)
+        asked: DescribeClusterRequest = await read_body(request)
         is_controller = context.listener_name in self._cluster.controller_listeners
         served = CONTROLLER_ENDPOINTS if is_controller else BROKER_ENDPOINTS
         wanted = getattr(asked, "endpoint_type", BROKER_ENDPOINTS)
@@ -142,7 +150,7 @@ class ClusterHandlers:
 
     async def find_coordinator(self, request: KafkaRequest, context: RequestContext) -> Answer:
         """Name this node as the coordinator of everything that the caller may describe."""
-        asked = await read_body(request)
+        asked: FindCoordinatorRequest = await read_body(request)
         keys = _coordinator_keys(request, asked)
         key_type = getattr(asked, "key_type", _GROUP_KEY)
         kind = _COORDINATOR_KEYS.get(key_type)
@@ -184,12 +192,14 @@ class ClusterHandlers:
         return await _write_coordinators(request, refused)
 
 
-def _meant(version: int, topics: Sequence[Any]) -> Steps[Sequence[Any] | None]:
+def _select_topics(
+    version: int, topics: Sequence[RequestedTopic]
+) -> Steps[Sequence[RequestedTopic] | None]:
     """Return, in steps, the topics that Kafka answers: if some are asked for by id, only those.
 
     Return None if ids are used in a version that rejects them.
     """
-    by_id: list[Any] = []
+    by_id: list[RequestedTopic] = []
     for number, item in enumerate(topics, 1):
         topic_id = getattr(item, "topic_id", None)
         if version in _IDS_TOO_EARLY and (item.name is None or topic_id is not None):
@@ -202,26 +212,23 @@ def _meant(version: int, topics: Sequence[Any]) -> Steps[Sequence[Any] | None]:
 
 
 async def _write_no_metadata(
-    request: KafkaRequest,
-    asked: Any,  # noqa: ANN401 - kio's
-    error: ErrorCode,
+    request: KafkaRequest, asked: MetadataRequest, error: ErrorCode
 ) -> list[Chunk]:
     """Refuse everything that is asked, with one error for each topic."""
-    topics = LazyItems(partial(no_topic, request.api_version, error), asked.topics or ())
+    topics = LazyItems(partial(refuse_topic, request.api_version, error), asked.topics or ())
     return await write_body(request, MetadataAnswer(brokers=(), topics=topics, error_code=error))
 
 
-def _cluster_operations(rights: RequestRights, asked: Any) -> int:  # noqa: ANN401 - kio's
+def _cluster_operations(
+    rights: RequestRights, asked: MetadataRequest | DescribeClusterRequest
+) -> int:
     if not getattr(asked, "include_cluster_authorized_operations", False):
         return NOT_REQUESTED
     return rights.cluster_operations()
 
 
-def _coordinator_keys(request: KafkaRequest, asked: Any) -> Sequence[str]:  # noqa: ANN401 - kio's
-    keys: Sequence[str] = (
-        asked.coordinator_keys if request.api_version >= _MANY_KEYS else (asked.key,)
-    )
-    return keys
+def _coordinator_keys(request: KafkaRequest, asked: FindCoordinatorRequest) -> Sequence[str]:
+    return asked.coordinator_keys if request.api_version >= _MANY_KEYS else (asked.key,)
 
 
 async def _write_coordinators(request: KafkaRequest, found: Items[Coordinator]) -> list[Chunk]:

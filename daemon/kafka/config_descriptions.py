@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from authorizerd.acl.steps import Steps
 from authorizerd.config.dynamic import (
@@ -23,6 +23,7 @@ from authorizerd.config.dynamic import (
     normalize_value,
 )
 from authorizerd.config.keys import KEYS_BY_NAME
+from authorizerd.daemon.kafka.requests import DescribeConfigsRequest, ResourceToDescribe
 from authorizerd.daemon.kafka.responses import ConfigEntry, ConfigSynonym, DescribedResource
 from authorizerd.daemon.settings import BROKER_CONFIGS, EVERY_NODE
 from authorizerd.protocol.kafka.chunked_output import LazyItems
@@ -53,7 +54,7 @@ class Descriptions:
     ``may`` is True if the caller has the right to describe configs.
     """
 
-    asked: Any
+    asked: DescribeConfigsRequest
     may: bool
     layers: Layers
     node_id: int
@@ -92,7 +93,7 @@ class Descriptions:
         return invalid(f"Unexpected broker id, {expected}")
 
 
-def want_once(resources: Sequence[Any]) -> Steps[list[WantedResource]]:
+def want_once(resources: Sequence[ResourceToDescribe]) -> Steps[list[WantedResource]]:
     """Return, in steps, each resource once, however often it is repeated (`1` and `01` are one)."""
     wanted: dict[tuple[int, str | int], WantedResource] = {}
     for number, each in enumerate(resources, 1):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from authorizerd.acl.model import Operation
 from authorizerd.acl.steps import Steps, free
@@ -46,6 +46,11 @@ from authorizerd.daemon.kafka.config_descriptions import (
 )
 from authorizerd.daemon.kafka.config_plan import ConfigPlan
 from authorizerd.daemon.kafka.permissions import Rights
+from authorizerd.daemon.kafka.requests import (
+    AlterConfigsRequest,
+    DescribeConfigsRequest,
+    ResourceToAlter,
+)
 from authorizerd.daemon.kafka.responses import (
     AlterConfigsAnswer,
     AlteredResource,
@@ -117,7 +122,7 @@ class ConfigHandlers:
         self._node_id = settings.node_id
 
     async def describe(self, request: KafkaRequest, context: RequestContext) -> Answer:
-        asked = await read_body(request)
+        asked: DescribeConfigsRequest = await read_body(request)
         wanted = await finish_in_turns(want_once(asked.resources))
         if not are_of_known_types(wanted):
             unknown = ApiError(ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_REQUEST.text)
@@ -131,7 +136,7 @@ class ConfigHandlers:
         return body, 0.0
 
     async def refuse_describe(self, request: KafkaRequest) -> list[Chunk]:
-        asked = await read_body(request)
+        asked: DescribeConfigsRequest = await read_body(request)
         resources = [(each.resource_type, each.resource_name) for each in asked.resources]
         return await _write_undescribed(request, resources, _NOT_READY)
 
@@ -140,13 +145,13 @@ class ConfigHandlers:
 
         As in Kafka, errors in a resource are reported before a missing right to alter it.
         """
-        asked = await read_body(request)
+        asked: AlterConfigsRequest = await read_body(request)
         plugged = self._settings.plugged
         is_super_user = context.principal in self._settings.super_users
         forbidden = frozenset[str]() if is_super_user else GUARDED | plugged
         want = want_replacement if request.api_key is ApiKey.ALTER_CONFIGS else want_incremental
         checked = await finish_in_turns(
-            self._checked(asked.resources, lambda each: want(each, plugged, forbidden))
+            self._check_all(asked.resources, lambda each: want(each, plugged, forbidden))
         )
         may = self._rights.may(context, Operation.ALTER_CONFIGS)
         altered = await self._alter(
@@ -160,18 +165,18 @@ class ConfigHandlers:
         return await self._write_altered(request, asked.resources, checked.results), 0.0
 
     async def refuse_alter(self, request: KafkaRequest) -> list[Chunk]:
-        asked = await read_body(request)
+        asked: AlterConfigsRequest = await read_body(request)
         return await self._write_altered(request, asked.resources, itertools.repeat(_NOT_READY))
 
-    def _checked(self, asked: Sequence[Any], want: Want) -> Steps[_Checked]:
+    def _check_all(self, asked: Sequence[ResourceToAlter], want: Want) -> Steps[_Checked]:
         """Check, in steps, each resource for errors other than a missing right to alter it."""
-        repeated = yield from _repeated(asked)
+        repeated = yield from _find_repeated(asked)
         checked = _Checked([], {}, {})
         for number, each in enumerate(asked, 1):
             kind, name = each.resource_type, each.resource_name
             wanted: Wanted | ApiError = _TWICE
             if (kind, name) not in repeated:
-                wanted = yield from self._wanted(each, want)
+                wanted = yield from self._find_changes(each, want)
             if isinstance(wanted, ApiError):
                 checked.results.append(wanted)
             else:
@@ -182,7 +187,7 @@ class ConfigHandlers:
                 yield
         return checked
 
-    def _wanted(self, resource: Any, want: Want) -> Steps[Wanted | ApiError]:  # noqa: ANN401
+    def _find_changes(self, resource: ResourceToAlter, want: Want) -> Steps[Wanted | ApiError]:
         """Return, in steps, the changes to one resource, or the error that rejects them."""
         configs = resource.configs
         alterations: list[Alteration] = []
@@ -212,12 +217,15 @@ class ConfigHandlers:
         return invalid(f"Unexpected broker id, expected {self._node_id}, but received {number}")
 
     async def _write_altered(
-        self, request: KafkaRequest, resources: Sequence[Any], results: Iterable[ApiError | None]
+        self,
+        request: KafkaRequest,
+        resources: Sequence[ResourceToAlter],
+        results: Iterable[ApiError | None],
     ) -> list[Chunk]:
         """Write a result for each resource, in their order, created as it is written."""
         remaining = iter(results)
 
-        def alter(resource: Any) -> AlteredResource:  # noqa: ANN401 - kio's
+        def alter(resource: ResourceToAlter) -> AlteredResource:
             kind, name, error = resource.resource_type, resource.resource_name, next(remaining)
             if error is _ELSEWHERE:
                 error = self._alter_error(kind, name)
@@ -263,7 +271,7 @@ class ConfigHandlers:
         return dict.fromkeys(wanted, failed)
 
 
-def _repeated(asked: Sequence[Any]) -> Steps[set[Resource]]:
+def _find_repeated(asked: Sequence[ResourceToAlter]) -> Steps[set[Resource]]:
     """Return, in steps, the resources that a request names more than once."""
     names: dict[int, set[str]] = {}
     repeated: set[Resource] = set()

@@ -18,6 +18,7 @@ from authorizerd.actors.authorizer import Authorizer, RequestContext
 from authorizerd.actors.steps import finish_in_turns
 from authorizerd.daemon.kafka.codec import Answer, read_body, write_body
 from authorizerd.daemon.kafka.permissions import RequestRights, Rights
+from authorizerd.daemon.kafka.requests import DescribeGroupsRequest
 from authorizerd.daemon.kafka.responses import (
     DescribedGroup,
     DescribeGroupsAnswer,
@@ -46,7 +47,7 @@ class GroupHandlers:
         self._rights = Rights(authorizer)
 
     async def describe(self, request: KafkaRequest, context: RequestContext) -> Answer:
-        asked = await read_body(request)
+        asked: DescribeGroupsRequest = await read_body(request)
         groups = await finish_in_turns(
             _describe(
                 request.api_version,
@@ -58,7 +59,7 @@ class GroupHandlers:
         return await write_body(request, DescribeGroupsAnswer(groups)), 0.0
 
     async def refuse_describe(self, request: KafkaRequest) -> list[Chunk]:
-        asked = await read_body(request)
+        asked: DescribeGroupsRequest = await read_body(request)
         error = ErrorCode.AUTHORIZER_NOT_READY
         refuse = partial(DescribedGroup, error, error_message=error.text)
         return await write_body(request, DescribeGroupsAnswer(LazyItems(refuse, asked.groups)))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 import trio
 
@@ -20,6 +20,11 @@ from authorizerd.daemon.errors import ClosingError
 from authorizerd.daemon.kafka.authentication import SaslExchange
 from authorizerd.daemon.kafka.codec import read_body, write_body
 from authorizerd.daemon.kafka.dispatch import Session
+from authorizerd.daemon.kafka.requests import (
+    ApiVersionsRequest,
+    SaslAuthenticateRequest,
+    SaslHandshakeRequest,
+)
 from authorizerd.daemon.kafka.responses import ApiVersion, ApiVersionsAnswer
 from authorizerd.daemon.net.connection import LOGIN_BYTES_MAX, Connection, Phase
 from authorizerd.daemon.net.connection_limits import ConnectionLimits
@@ -170,15 +175,15 @@ class _Conversation:
             case ApiKey.API_VERSIONS:
                 body = await self._answer_api_versions(request)
             case ApiKey.SASL_HANDSHAKE:
-                asked = await read_body(request)
+                asked: SaslHandshakeRequest = await read_body(request)
                 chosen = self._sasl.choose_mechanism(asked.mechanism, request.api_version)
                 await self._note_login()
                 body = await write_body(request, chosen)
             case ApiKey.SASL_AUTHENTICATE:
-                asked = await read_body(request)
-                taken = self._sasl.authenticate(asked.auth_bytes)
+                sent: SaslAuthenticateRequest = await read_body(request)
+                result = self._sasl.authenticate(sent.auth_bytes)
                 await self._note_login()
-                body = await write_body(request, taken)
+                body = await write_body(request, result)
             case _:
                 principal = self._sasl.principal
                 if principal is None:
@@ -192,7 +197,7 @@ class _Conversation:
         return frame_response(request, body)
 
     async def _answer_api_versions(self, request: KafkaRequest) -> list[Chunk]:
-        asked = await read_body(request)
+        asked: ApiVersionsRequest = await read_body(request)
         error = ErrorCode.INVALID_REQUEST
         if _names_software(asked):
             error = self._sasl.accept_versions_request()
@@ -241,8 +246,8 @@ class _Conversation:
         self._connection.keep(self._requests.bytes_held)
 
 
-def _names_software(asked: Any) -> bool:  # noqa: ANN401 - an entity of any version
-    name = getattr(asked, "client_software_name", None)
+def _names_software(asked: ApiVersionsRequest) -> bool:
+    name: str | None = getattr(asked, "client_software_name", None)
     return name is None or names_software(name, asked.client_software_version)
 
 

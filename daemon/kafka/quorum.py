@@ -11,7 +11,7 @@ are static, as is the case in Kafka without KIP-853, so no directory ids are rep
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 import msgspec
@@ -20,6 +20,11 @@ from authorizerd.acl.model import Operation
 from authorizerd.actors.authorizer import Authorizer, RequestContext
 from authorizerd.daemon.kafka.codec import Answer, read_body, write_body
 from authorizerd.daemon.kafka.permissions import Rights
+from authorizerd.daemon.kafka.requests import (
+    DescribeQuorumRequest,
+    RequestedPartition,
+    RequestedQuorumTopic,
+)
 from authorizerd.daemon.kafka.responses import Cluster
 from authorizerd.daemon.sources.own_log_directory import now_ms
 from authorizerd.protocol.kafka.chunked_output import Chunk, Items, LazyItems
@@ -106,22 +111,23 @@ class QuorumHandler:
         self._leadership = leadership
 
     async def describe(self, request: KafkaRequest, context: RequestContext) -> Answer:
-        asked = await read_body(request)  # first, as in Kafka: a malformed one ends the connection
+        # First, as in Kafka: a malformed request ends the connection, whatever the rights.
+        asked: DescribeQuorumRequest = await read_body(request)
         if not self._rights.may(context, Operation.DESCRIBE):
             return await _write_error(request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED), 0.0
         leadership = self._leadership()
         if not _is_the_metadata_log(asked.topics):
-            answer = _refused(asked.topics, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            answer = _refuse_all(asked.topics, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         elif leadership is None:
-            answer = _refused(asked.topics, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            answer = _refuse_all(asked.topics, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         else:
-            answer = self._described(leadership, context.listener_name)
+            answer = self._describe(leadership, context.listener_name)
         return await write_body(request, answer), 0.0
 
     async def refuse_describe(self, request: KafkaRequest) -> list[Chunk]:
         return await _write_error(request, ErrorCode.AUTHORIZER_NOT_READY)
 
-    def _described(self, leadership: Leadership, listener_name: str) -> DescribeQuorumAnswer:
+    def _describe(self, leadership: Leadership, listener_name: str) -> DescribeQuorumAnswer:
         node_id, now = self._cluster.node_of(listener_name).node_id, now_ms()
         voter = Replica(
             replica_id=node_id,
@@ -147,7 +153,7 @@ class QuorumHandler:
         )
 
 
-def _is_the_metadata_log(topics: Sequence[Any]) -> bool:
+def _is_the_metadata_log(topics: Sequence[RequestedQuorumTopic]) -> bool:
     """Return True if the log's one partition is asked for, once, and nothing else."""
     if len(topics) != 1 or topics[0].topic_name != METADATA_TOPIC:
         return False
@@ -155,13 +161,13 @@ def _is_the_metadata_log(topics: Sequence[Any]) -> bool:
     return len(partitions) == 1 and partitions[0].partition_index == METADATA_PARTITION
 
 
-def _refused(topics: Sequence[Any], error: ErrorCode) -> DescribeQuorumAnswer:
+def _refuse_all(topics: Sequence[RequestedQuorumTopic], error: ErrorCode) -> DescribeQuorumAnswer:
     """Return every requested partition with this error, created as it is written."""
 
-    def refuse_partition(asked: Any) -> QuorumPartition:  # noqa: ANN401 - kio's
+    def refuse_partition(asked: RequestedPartition) -> QuorumPartition:
         return QuorumPartition(asked.partition_index, error, error.text)
 
-    def refuse_topic(asked: Any) -> QuorumTopic:  # noqa: ANN401 - kio's
+    def refuse_topic(asked: RequestedQuorumTopic) -> QuorumTopic:
         return QuorumTopic(asked.topic_name, LazyItems(refuse_partition, asked.partitions))
 
     return DescribeQuorumAnswer(LazyItems(refuse_topic, topics))

@@ -21,7 +21,7 @@ import re
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 from uuid import UUID
 
 from msgspec.structs import replace
@@ -30,11 +30,14 @@ from authorizerd.acl.model import ResourceType
 from authorizerd.acl.operations import NOT_REQUESTED
 from authorizerd.acl.steps import Steps
 from authorizerd.daemon.kafka.permissions import RequestRights
+from authorizerd.daemon.kafka.requests import RequestedTopic
 from authorizerd.daemon.kafka.responses import MetadataPartition, MetadataTopic
 from authorizerd.image.changes import Partition
 from authorizerd.image.cluster import ClusterImage, Topic
 from authorizerd.protocol.kafka.chunked_output import Items
 from authorizerd.protocol.kafka.error_codes import ErrorCode
+
+ItemT = TypeVar("ItemT")
 
 TOPICS_PER_STEP: Final = 16
 """Each topic costs nine questions if its operations are requested."""
@@ -82,29 +85,31 @@ class TopicAnswers:
             yield
         return answers
 
-    def of_asked(self, version: int, asked: Sequence[Any]) -> Steps[Items[MetadataTopic]]:
+    def of_requested(
+        self, version: int, requested: Sequence[RequestedTopic]
+    ) -> Steps[Items[MetadataTopic]]:
         """Return one answer for each item of the request, including repeated ones."""
         answers = _Answers(self._node_id)
-        seen: set[Any] = set()
-        for items in _slices(asked):
+        seen: set[tuple[str | None, UUID | None]] = set()
+        for items in _slices(requested):
             named = {(item.name, getattr(item, "topic_id", None)): item for item in items}
             some = [item for name, item in named.items() if name not in seen]
             seen.update(named)
-            wanted = [self._wanted(item) for item in some]
+            wanted = [self._resolve(item) for item in some]
             names = [each.name for each in wanted if each.name is not None]
             described = iter(self._rights.may_describe(ResourceType.TOPIC, names))
             for item, each in zip(some, wanted, strict=True):
                 if each.name is None:
-                    answers.add(no_topic(version, ErrorCode.UNKNOWN_TOPIC_ID, item))
+                    answers.add(refuse_topic(version, ErrorCode.UNKNOWN_TOPIC_ID, item))
                 elif not next(described):
-                    answers.add(_hidden(each))
+                    answers.add(_hide(each))
                 else:
-                    told = each.topic or _missing(each.name)
-                    answers.add(told, self._operations(each.name))
+                    topic = each.topic or _describe_missing(each.name)
+                    answers.add(topic, self._operations(each.name))
             yield
         return answers
 
-    def _wanted(self, item: Any) -> _Wanted:  # noqa: ANN401 - kio's
+    def _resolve(self, item: RequestedTopic) -> _Wanted:
         topic_id: UUID | None = getattr(item, "topic_id", None)
         if topic_id is None:
             topic = None if item.name is None else self._image.topics.get(item.name)
@@ -126,29 +131,29 @@ class _Answers:
 
     def __init__(self, node_id: int) -> None:
         self._node_id = node_id
-        self._told: list[Topic | MetadataTopic] = []
+        self._topics: list[Topic | MetadataTopic] = []
         self._operations = array("i")
 
-    def add(self, told: Topic | MetadataTopic, operations: int = NOT_REQUESTED) -> None:
-        self._told.append(told)
+    def add(self, topic: Topic | MetadataTopic, operations: int = NOT_REQUESTED) -> None:
+        self._topics.append(topic)
         self._operations.append(operations)
 
     def __len__(self) -> int:
-        return len(self._told)
+        return len(self._topics)
 
     def __iter__(self) -> Iterator[MetadataTopic]:
-        for told, operations in zip(self._told, self._operations, strict=True):
-            if isinstance(told, Topic):
+        for topic, operations in zip(self._topics, self._operations, strict=True):
+            if isinstance(topic, Topic):
                 yield MetadataTopic(
                     ErrorCode.NONE,
-                    told.name,
-                    UUID(bytes=told.id),
-                    told.name in INTERNAL_TOPICS,
-                    _Partitions(told, self._node_id),
+                    topic.name,
+                    UUID(bytes=topic.id),
+                    topic.name in INTERNAL_TOPICS,
+                    _Partitions(topic, self._node_id),
                     operations,
                 )
             else:
-                yield replace(told, topic_authorized_operations=operations)
+                yield replace(topic, topic_authorized_operations=operations)
 
 
 class _Partitions:
@@ -178,25 +183,25 @@ class _Partitions:
         )
 
 
-def _missing(name: str) -> MetadataTopic:
+def _describe_missing(name: str) -> MetadataTopic:
     """Return the answer for a nonexistent topic; Metadata never creates one."""
     is_legal = _LEGAL_NAME.fullmatch(name) is not None
     error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_legal else ErrorCode.INVALID_TOPIC_EXCEPTION
     return MetadataTopic(error, name, is_internal=name in INTERNAL_TOPICS)
 
 
-def no_topic(version: int, error: ErrorCode, item: Any) -> MetadataTopic:  # noqa: ANN401 - kio's
+def refuse_topic(version: int, error: ErrorCode, item: RequestedTopic) -> MetadataTopic:
     """Return an error for an item of a request, which repeats as much of the item as it can."""
     name = item.name if item.name is not None or version >= TOPIC_IDS_VERSION else ""
     return MetadataTopic(error, name, getattr(item, "topic_id", None))
 
 
-def _hidden(wanted: _Wanted) -> MetadataTopic:
+def _hide(wanted: _Wanted) -> MetadataTopic:
     name = wanted.name if wanted.id is None else None
     return MetadataTopic(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name, wanted.id)
 
 
-def _slices(items: Iterable[Any]) -> Iterator[list[Any]]:
+def _slices(items: Iterable[ItemT]) -> Iterator[list[ItemT]]:
     remaining = iter(items)
     while some := list(islice(remaining, TOPICS_PER_STEP)):
         yield some

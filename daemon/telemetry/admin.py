@@ -35,7 +35,7 @@ class AdminHandler:
         if request.method not in METHODS:
             response = text_response(405, "method not allowed: expected GET")
             return msgspec.structs.replace(response, headers=((b"Allow", b"GET, HEAD"),))
-        await trio.lowlevel.checkpoint()  # to list all metrics takes a millisecond
+        await trio.lowlevel.checkpoint()  # collecting all metrics takes a millisecond
         return answer()
 
     def _metrics(self) -> Response:

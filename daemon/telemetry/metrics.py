@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Final
+from typing import Final
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
@@ -257,7 +257,7 @@ class DaemonCollector(Collector):
             },
         )
 
-    def _in_workers(self, name: str, kind: type[Any]) -> Mapping[str, Counted]:
+    def _in_workers(self, name: str, kind: type[ConnectionStatistics]) -> Mapping[str, Counted]:
         """Return the workers' servers of a name, as one; empty if there are none."""
         workers = self._measured.workers
         if workers is None or name not in self._measured.gate.endpoints:
@@ -326,11 +326,9 @@ def _gauge(name: str, help_text: str, value: float) -> Metric:
     return GaugeMetricFamily(name, help_text, value)
 
 
-def new_registry(measured: Measured) -> CollectorRegistry:
-    """Return a registry of this daemon's metrics and of the process's own."""
-    registry = CollectorRegistry()
+def register_metrics(registry: CollectorRegistry, measured: Measured) -> None:
+    """Register this daemon's metrics and those of its process."""
     registry.register(DaemonCollector(measured))
     ProcessCollector(registry=registry)
     PlatformCollector(registry=registry)
     GCCollector(registry=registry)
-    return registry

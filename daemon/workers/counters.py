@@ -9,26 +9,30 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from authorizerd.actors.audit_log import AuditStatistics
 from authorizerd.actors.decider import DecisionCounts
 from authorizerd.daemon.logging.queue import LogStatistics
+from authorizerd.daemon.net.connection_server import ConnectionStatistics
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 _DECISIONS: Final = "decisions"
 _AUDIT: Final = "audit"
 _LOG: Final = "log"
-_OF_THE_LIVING: Final = ("connections_open", "failing")
+_CURRENT: Final = ("connections_open", "failing")
 _SEPARATOR: Final = "/"
 
-Statistics = TypeVar("Statistics")
+Statistics = TypeVar("Statistics", bound="DataclassInstance")
 
 
 class Counted(Protocol):
-    """A server; ``statistics`` is a dataclass of integers."""
+    """A server, or the same servers of all workers."""
 
     @property
-    def statistics(self) -> Any: ...  # noqa: ANN401 - each kind of server has its own
+    def statistics(self) -> ConnectionStatistics: ...
 
 
 def counters_of(
@@ -49,26 +53,27 @@ def counters_of(
     return counters
 
 
-def _add(counters: dict[str, int], name: str, counted: Any) -> None:  # noqa: ANN401 - as above
+def _add(counters: dict[str, int], name: str, counted: DataclassInstance) -> None:
     for field in fields(counted):
         counters[f"{name}{_SEPARATOR}{field.name}"] = getattr(counted, field.name)
 
 
 class Totals:
-    """The counters of all workers, including dead ones."""
+    """The counters of all workers, including those that have ended."""
 
     def __init__(self) -> None:
-        self._dead: Counter[str] = Counter()
+        self._ended: Counter[str] = Counter()
 
     def retire(self, counters: Mapping[str, int]) -> None:
         """Keep the counts of a worker that has ended."""
-        self._dead.update(
-            {name: count for name, count in counters.items() if not name.endswith(_OF_THE_LIVING)}
+        self._ended.update(
+            {name: count for name, count in counters.items() if not name.endswith(_CURRENT)}
         )
 
-    def sum(self, living: Iterable[Mapping[str, int]]) -> Sums:
-        total = Counter(self._dead)
-        for counters in living:
+    def sum(self, running: Iterable[Mapping[str, int]]) -> Sums:
+        """Return the sums of the ended workers and of the ``running`` ones."""
+        total = Counter(self._ended)
+        for counters in running:
             total.update(counters)
         return Sums(total)
 
@@ -97,21 +102,20 @@ class Sums:
     def log(self) -> LogStatistics:
         return self.statistics(LogStatistics, _LOG)
 
-    def server(self, kind: type[Any], name: str) -> Counted:
+    def server(self, kind: type[ConnectionStatistics], name: str) -> Counted:
         """Return the servers of one name in all workers, as one."""
         return _Server(self.statistics(kind, name))
 
     def statistics(self, kind: type[Statistics], name: str) -> Statistics:
         """Return the sums of one server's statistics."""
-        counted: Any = kind
         return kind(
             **{
                 field.name: self._counters.get(f"{name}{_SEPARATOR}{field.name}", 0)
-                for field in fields(counted)
+                for field in fields(kind)
             }
         )
 
 
 @dataclass(frozen=True, slots=True)
 class _Server:
-    statistics: Any
+    statistics: ConnectionStatistics

@@ -195,7 +195,7 @@ PROCESS_MUTANTS: Final = (
     Mutant(
         name="lists of metrics follow each other in one turn",
         file="daemon/telemetry/admin.py",
-        text="await trio.lowlevel.checkpoint()  # to list all metrics takes a millisecond",
+        text="await trio.lowlevel.checkpoint()  # collecting all metrics takes a millisecond",
         becomes="pass",
         found_by="tests/daemon/telemetry/test_admin.py::test_others_have_their_turn_between_two_lists_of_metrics",
     ),

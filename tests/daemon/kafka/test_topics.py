@@ -362,7 +362,7 @@ def test_a_long_answer_is_made_in_small_steps() -> None:
         wants_operations=True,
     )
     items = [SimpleNamespace(name=name, topic_id=None) for name in names]
-    assert len(list(answers.of_asked(13, items))) == 10
+    assert len(list(answers.of_requested(13, items))) == 10
     assert len(list(answers.of_all())) == 11
     assert max(asked_at_once) == TOPICS_PER_STEP
     whole = MetadataAnswer(brokers=(), topics=finish(answers.of_all()))

@@ -1,0 +1,89 @@
+"""The fields that handlers read of Kafka's requests.
+
+kio has one class for each version of a request. These protocols have the fields of all versions. A
+handler reads a field that only some versions have with ``getattr`` and its default, or only in
+those versions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+
+class ApiVersionsRequest(Protocol):
+    client_software_version: str
+    """From version 3."""
+
+
+class SaslHandshakeRequest(Protocol):
+    mechanism: str
+
+
+class SaslAuthenticateRequest(Protocol):
+    auth_bytes: bytes
+
+
+class RequestedTopic(Protocol):
+    name: str | None
+
+
+class MetadataRequest(Protocol):
+    topics: Sequence[RequestedTopic] | None
+
+
+class DescribeClusterRequest(Protocol):
+    """All fields depend on the version."""
+
+
+class FindCoordinatorRequest(Protocol):
+    key: str
+    """Before version 4."""
+    coordinator_keys: Sequence[str]
+    """From version 4."""
+
+
+class DescribeGroupsRequest(Protocol):
+    groups: Sequence[str]
+
+
+class ResourceToDescribe(Protocol):
+    resource_type: int
+    resource_name: str
+    configuration_keys: Sequence[str] | None
+
+
+class DescribeConfigsRequest(Protocol):
+    resources: Sequence[ResourceToDescribe]
+    include_synonyms: bool
+
+
+class RequestedConfig(Protocol):
+    name: str
+    value: str | None
+
+
+class ResourceToAlter(Protocol):
+    resource_type: int
+    resource_name: str
+    configs: Sequence[RequestedConfig]
+
+
+class AlterConfigsRequest(Protocol):
+    """AlterConfigs or IncrementalAlterConfigs."""
+
+    resources: Sequence[ResourceToAlter]
+    validate_only: bool
+
+
+class RequestedPartition(Protocol):
+    partition_index: int
+
+
+class RequestedQuorumTopic(Protocol):
+    topic_name: str
+    partitions: Sequence[RequestedPartition]
+
+
+class DescribeQuorumRequest(Protocol):
+    topics: Sequence[RequestedQuorumTopic]
