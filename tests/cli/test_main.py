@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-import re
 import subprocess
 import sys
 from importlib.metadata import version
@@ -15,28 +14,13 @@ from authorizerd.cli.configuration_file import CONFIGURATION_BYTES_MAX, read_con
 from authorizerd.cli.main import main
 from authorizerd.daemon.errors import StartError
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
+from tests.support.kafka_acls_output import bindings
 from tests.support.log_files import write_segment
-
-HEADER = re.compile(r"Current ACLs for resource `(ResourcePattern\(.*\))`:")
 
 
 @pytest.fixture
 def real(real_log_dir: Path) -> Path:
     return real_log_dir
-
-
-def bindings(printed: str) -> set[tuple[str, str]]:
-    """Return every binding of kafka-acls' output: its pattern and its entry, as printed."""
-    found: set[tuple[str, str]] = set()
-    pattern = ""
-    for line in printed.splitlines():
-        if (header := HEADER.fullmatch(line)) is not None:
-            pattern = header[1]
-        elif line:
-            assert line.startswith("\t(principal=")
-            assert (pattern, line) not in found
-            found.add((pattern, line))
-    return found
 
 
 def listed(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> set[tuple[str, str]]:

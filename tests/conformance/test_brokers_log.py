@@ -12,9 +12,9 @@ import pytest
 
 from ops.kafka_rig.broker import ADMIN, Broker, BrokerSettings, running_broker
 from ops.kafka_rig.rig import Program, Rig
-from tests.cli.test_main import bindings
 from tests.conformance.kafka_clients import create_topics, use_broker
 from tests.support.daemon_process import run, running
+from tests.support.kafka_acls_output import bindings
 from tests.support.recorded_decisions import Recorded, recorded_of
 
 TOPICS = ["orders", "orders-secret", "status"]

@@ -1,9 +1,8 @@
-"""Files that we wrote: Kafka's own tools read them, and a broker carries the log on."""
+"""Kafka's own tools read our files, and a broker continues our log."""
 
 from __future__ import annotations
 
 import json
-import re
 import shutil
 from base64 import urlsafe_b64encode
 from pathlib import Path
@@ -11,12 +10,7 @@ from pathlib import Path
 import pytest
 
 from authorizerd.acl.model import (
-    Acl,
     AclAdded,
-    Operation,
-    PatternType,
-    PermissionType,
-    ResourceType,
 )
 from authorizerd.metadata.checkpoint_writer import CheckpointState
 from authorizerd.metadata.checkpoint_writer import write_checkpoint as write_our_checkpoint
@@ -25,9 +19,11 @@ from authorizerd.metadata.storage import DISK
 from ops.example.log import ACLS
 from ops.example.log import write_log as write_example
 from ops.kafka_rig.broker import running_broker
-from ops.kafka_rig.rig import Output, Program, Rig
-from tests.cli.test_main import bindings
+from ops.kafka_rig.rig import Program, Rig
+from tests.conformance.kafka_files import dump_records, shell_acls
+from tests.support.acls import acl
 from tests.support.daemon_process import run
+from tests.support.kafka_acls_output import bindings
 from tests.support.log_files import (
     METADATA_VERSION,
     TIME_MS,
@@ -39,10 +35,9 @@ from tests.support.log_files import (
     write_log,
 )
 
-PAYLOAD = re.compile(r"payload: (\{.*\})$", re.MULTILINE)
-ODD_NAMES = Acl(
-    ResourceType.TRANSACTIONAL_ID, "été 日本 \U0001f600", PatternType.PREFIXED, "User:CN=a,O=b",
-    "0:0:0:0:0:0:0:1", Operation.TWO_PHASE_COMMIT, PermissionType.DENY,
+ODD_NAMES = acl(
+    "User:CN=a,O=b", "TWO_PHASE_COMMIT", transactional_id="été 日本 \U0001f600",
+    pattern="PREFIXED", deny=True, host="0:0:0:0:0:0:0:1",
 )  # fmt: skip
 CHANGES = (added(1), added(2, ODD_NAMES), added(3))
 
@@ -50,16 +45,6 @@ CHANGES = (added(1), added(2, ODD_NAMES), added(3))
 def uuid(acl_id: bytes) -> str:
     """Return an id as Kafka prints it."""
     return urlsafe_b64encode(acl_id).decode().rstrip("=")
-
-
-def dumped(rig: Rig, file: Path) -> list[tuple[str, dict[str, object]]]:
-    """Return type and data of every record that kafka-dump-log prints; all batches are whole."""
-    done = rig.dump_log(file)
-    assert (done.exit_code, done.stderr) == (0, "")
-    assert "isvalid: true" in done.stdout
-    assert "isvalid: false" not in done.stdout
-    payloads = map(json.loads, PAYLOAD.findall(done.stdout))
-    return [(payload["type"], payload["data"]) for payload in payloads]
 
 
 def added_record(change: AclAdded) -> tuple[str, dict[str, object]]:
@@ -80,9 +65,9 @@ VERSION_RECORD = ("FEATURE_LEVEL_RECORD", {"name": "metadata.version", "featureL
 
 
 def test_kafka_dump_log_reads_our_segments(rig: Rig, tmp_path: Path) -> None:
-    """Every batch is whole, and every record is the one that was written."""
+    """Every batch is complete and every record is the written one."""
     segment = write_log(tmp_path, CHANGES, [removed(3)])
-    assert dumped(rig, segment) == [
+    assert dump_records(rig, segment) == [
         VERSION_RECORD,
         *map(added_record, CHANGES),
         ("REMOVE_ACCESS_CONTROL_ENTRY_RECORD", {"id": uuid(removed(3).id)}),
@@ -90,17 +75,15 @@ def test_kafka_dump_log_reads_our_segments(rig: Rig, tmp_path: Path) -> None:
 
 
 def test_kafka_dump_log_reads_our_checkpoints(rig: Rig, tmp_path: Path) -> None:
-    """Header and footer are control records, and do not count."""
+    """Control records, which are the header and the footer, are not counted."""
     checkpoint = write_checkpoint(tmp_path, 7, [METADATA_VERSION, *CHANGES])
-    assert dumped(rig, checkpoint) == [VERSION_RECORD, *map(added_record, CHANGES)]
+    assert dump_records(rig, checkpoint) == [VERSION_RECORD, *map(added_record, CHANGES)]
 
 
-def test_kafka_dump_log_reads_a_brokers_checkpoint_that_we_wrote_anew(
+def test_kafka_dump_log_reads_our_copy_of_a_brokers_checkpoint(
     rig: Rig, real_log_dir: Path, tmp_path: Path
 ) -> None:
-    """Topics, partitions, configs, credentials, features and ACLs, every field; a broker's and a
-    controller's registration are not kept.
-    """
+    """Every record and field is kept except for registrations of brokers and controllers."""
     *_, newest = find_files(real_log_dir).checkpoints
     (tmp_path / METADATA_TOPIC_DIRECTORY).mkdir()
     state = CheckpointState(
@@ -110,35 +93,26 @@ def test_kafka_dump_log_reads_a_brokers_checkpoint_that_we_wrote_anew(
         cluster=read_cluster(newest.path),
         acls=read_acls(newest.path),
     )
-    ours = dumped(rig, write_our_checkpoint(tmp_path, state, DISK))
-    theirs = [each for each in dumped(rig, newest.path) if not each[0].startswith("REGISTER_")]
+    ours = dump_records(rig, write_our_checkpoint(tmp_path, state, DISK))
+    theirs = [
+        each for each in dump_records(rig, newest.path) if not each[0].startswith("REGISTER_")
+    ]
     assert ours[0] == theirs[0] == VERSION_RECORD
     assert sorted(map(json.dumps, ours)) == sorted(map(json.dumps, theirs))
 
 
 def test_kafka_dump_log_notices_a_damaged_batch(rig: Rig, tmp_path: Path) -> None:
-    """So its silence above says something."""
+    """The checks above can fail."""
     segment = write_log(tmp_path, CHANGES)
     segment.write_bytes(segment.read_bytes().replace(b"topic-1", b"topic-9"))
     with pytest.raises(AssertionError, match="isvalid"):
-        dumped(rig, segment)
-
-
-def shown(done: Output) -> dict[str, str]:
-    """Return the ACLs by id that the metadata shell's tree of ``/image/acls`` shows."""
-    assert done.exit_code == 0, done
-    heading, *lines = done.stdout.splitlines()
-    assert heading == "byId:"
-    return {
-        uuid_line.strip().rstrip(":"): acl_line.strip()
-        for uuid_line, acl_line in zip(lines[::2], lines[1::2], strict=True)
-    }
+        dump_records(rig, segment)
 
 
 def test_the_metadata_shell_shows_the_acls_of_our_checkpoint(rig: Rig, tmp_path: Path) -> None:
-    """By id, each as our own audit lines would print it."""
+    """The shell prints each ACL as our audit lines do."""
     checkpoint = write_checkpoint(tmp_path, 7, [METADATA_VERSION, *CHANGES])
-    found = shown(rig.metadata_shell(checkpoint, "tree", "/image/acls"))
+    found = shell_acls(rig.metadata_shell(checkpoint, "tree", "/image/acls"))
     assert found == {uuid(change.id): str(change.acl) for change in CHANGES}
 
 
@@ -146,12 +120,12 @@ def test_the_metadata_shell_shows_the_acls_of_the_example(rig: Rig, tmp_path: Pa
     """The log of ``make run``."""
     write_example(tmp_path)
     segment = tmp_path / METADATA_TOPIC_DIRECTORY / segment_name(0)
-    found = shown(rig.metadata_shell(segment, "tree", "/image/acls"))
+    found = shell_acls(rig.metadata_shell(segment, "tree", "/image/acls"))
     assert sorted(found.values()) == sorted(map(str, ACLS))
 
 
-def test_a_broker_carries_our_log_on(rig: Rig, formatted: Path, tmp_path: Path) -> None:
-    """It starts on the example's log and lists its ACLs; we read what it wrote behind them."""
+def test_broker_continues_our_log(rig: Rig, formatted: Path, tmp_path: Path) -> None:
+    """It lists the ACLs of the example's log, and we read its later records."""
     log_dir = tmp_path / "log"
     shutil.copytree(formatted, log_dir)
     write_example(log_dir)

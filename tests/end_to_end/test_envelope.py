@@ -27,10 +27,11 @@ from tests.daemon.kafka_service import (
     on_cluster,
     start,
 )
-from tests.protocol.kafka.test_envelope import (
+from tests.support.daemon_process import new_log, running
+from tests.support.envelopes import (
     ALICE as ALICE_BYTES,
 )
-from tests.protocol.kafka.test_envelope import (
+from tests.support.envelopes import (
     JAVA_ANSWER_V1,
     JAVA_ANSWER_V3,
     JAVA_CREATE_V1,
@@ -38,7 +39,6 @@ from tests.protocol.kafka.test_envelope import (
     envelope,
     inner,
 )
-from tests.support.daemon_process import new_log, running
 
 USERS = PlainUsers({"root": "r", "broker": "b", "alice": "a"})
 ROOT_TOKEN, BROKER_TOKEN, ALICE_TOKEN = b"\0root\0r", b"\0broker\0b", b"\0alice\0a"

@@ -36,7 +36,7 @@ from tests.daemon.kafka_service import (
     on_cluster,
     start,
 )
-from tests.protocol.kafka.test_envelope import ADDRESS, envelope, inner
+from tests.support.envelopes import ADDRESS, envelope, inner
 from tests.support.kafka_principals import encode_principal
 
 BROKER = "User:broker"

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import struct
 from contextlib import suppress
 from dataclasses import fields
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -30,7 +28,7 @@ from authorizerd.protocol.kafka.acl_client import (
     encode_delete_acls_request,
 )
 from authorizerd.protocol.kafka.acl_requests import decode_create_acls
-from authorizerd.protocol.kafka.api import APIS, ApiKey, decode_response, encode_request
+from authorizerd.protocol.kafka.api import APIS, ApiKey, decode_response
 from authorizerd.protocol.kafka.envelope import (
     FORWARDABLE,
     EnvelopeError,
@@ -43,31 +41,27 @@ from authorizerd.protocol.kafka.envelope import (
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from authorizerd.protocol.kafka.server_connection import KafkaRequest, KafkaServerConnection
 from authorizerd.protocol.kafka.step_sizes import ITEMS_PER_STEP
+from tests.support.envelopes import (
+    ADDRESS,
+    ALICE,
+    HEADER,
+    JAVA_ALICE,
+    JAVA_ANSWER_V1,
+    JAVA_ANSWER_V3,
+    JAVA_CREATE_V1,
+    JAVA_CREATE_V3,
+    JAVA_CREATED_V1,
+    JAVA_CREATED_V3,
+    JAVA_ENVELOPE_V1,
+    JAVA_ENVELOPE_V3,
+    JAVA_ERROR_97,
+    JAVA_TOKEN,
+    envelope,
+    inner,
+)
 from tests.support.kafka_principals import encode_principal
 from tests.support.strategies import texts
 
-# What Kafka 4.3.1's EnvelopeRequestData, EnvelopeResponseData and DefaultKafkaPrincipalBuilder
-# wrote for these values.
-JAVA_ALICE = "0000055573657206616c6963650000"
-JAVA_TOKEN = "000005557365720b7a61686c756e672dc3bc0100"
-JAVA_CREATE_V1 = (
-    "001e00010000002a0008636c69656e742d31000000010200066f726465727303000a557365723a616c69636500012a"
-    "0303"
-)
-JAVA_CREATE_V3 = (
-    "001e00030000002a0008636c69656e742d31000202076f7264657273030b557365723a616c696365022a03030000"
-)
-JAVA_ENVELOPE_V1 = "32" + JAVA_CREATE_V1 + "10" + JAVA_ALICE + "050a00000900"
-JAVA_ENVELOPE_V3 = "2f" + JAVA_CREATE_V3 + "10" + JAVA_ALICE + "050a00000900"
-JAVA_CREATED_V1 = "0000002a000000000000000100000000"
-JAVA_CREATED_V3 = "0000002a0000000000020000010000"
-JAVA_ANSWER_V1 = "11" + JAVA_CREATED_V1 + "000000"
-JAVA_ANSWER_V3 = "10" + JAVA_CREATED_V3 + "000000"
-JAVA_ERROR_97 = "00006100"
-
-ALICE = bytes.fromhex(JAVA_ALICE)
-CREATE = bytes.fromhex(JAVA_CREATE_V3)
-ADDRESS = b"\x0a\0\0\x09"
 READS_ORDERS = Acl(
     ResourceType.TOPIC,
     "orders",
@@ -77,27 +71,8 @@ READS_ORDERS = Acl(
     Operation.READ,
     PermissionType.ALLOW,
 )
-HEADER = struct.Struct(">hhih")
-
 each_version = pytest.mark.parametrize("version", [0, 1])
 kinds = texts.filter(lambda text: ":" not in text)
-
-
-def envelope(
-    data: bytes = CREATE,
-    principal: bytes | None = ALICE,
-    address: bytes = ADDRESS,
-    *,
-    version: int = 1,
-) -> bytes:
-    written = SimpleNamespace(
-        request_data=data, request_principal=principal, client_host_address=address
-    )
-    return finish(encode_request(ApiKey.ENVELOPE, version, written))
-
-
-def inner(api_key: int, version: int, body: bytes, *, tags: bytes = b"\0") -> bytes:
-    return HEADER.pack(api_key, version, 42, 8) + b"client-1" + tags + body
 
 
 def opened(body: bytes) -> Forwarded:

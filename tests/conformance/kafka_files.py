@@ -1,0 +1,37 @@
+"""What Kafka's own tools read from the files of a log."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from ops.kafka_rig.rig import Output, Rig
+
+PAYLOAD = re.compile(r"payload: (\{.*\})$", re.MULTILINE)
+
+
+def dump_records(rig: Rig, file: Path) -> list[tuple[str, dict[str, object]]]:
+    """Return type and data of every record that kafka-dump-log prints; check every batch.
+
+    kafka-dump-log expects offset 0 first, and complains about later segments, Kafka's own too.
+    """
+    done = rig.dump_log(file)
+    base = int(file.stem) if file.suffix == ".log" else 0
+    complaint = f"Non-consecutive offsets in {file}\n  -1 is followed by {base}\n"
+    assert (done.exit_code, done.stderr) == (0, complaint if base else "")
+    assert "isvalid: true" in done.stdout
+    assert "isvalid: false" not in done.stdout
+    payloads = map(json.loads, PAYLOAD.findall(done.stdout))
+    return [(payload["type"], payload["data"]) for payload in payloads]
+
+
+def shell_acls(done: Output) -> dict[str, str]:
+    """Return the ACLs by id in the metadata shell's tree of ``/image/acls``."""
+    assert done.exit_code == 0, done
+    heading, *lines = done.stdout.splitlines()
+    assert heading == "byId:"
+    return {
+        uuid_line.strip().rstrip(":"): acl_line.strip()
+        for uuid_line, acl_line in zip(lines[::2], lines[1::2], strict=True)
+    }

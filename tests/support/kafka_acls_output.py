@@ -1,0 +1,21 @@
+"""The output of kafka-acls, and of our command, as a set of bindings."""
+
+from __future__ import annotations
+
+import re
+
+HEADER = re.compile(r"Current ACLs for resource `(ResourcePattern\(.*\))`:")
+
+
+def bindings(printed: str) -> set[tuple[str, str]]:
+    """Return the printed pattern and entry of every binding."""
+    found: set[tuple[str, str]] = set()
+    pattern = ""
+    for line in printed.splitlines():
+        if (header := HEADER.fullmatch(line)) is not None:
+            pattern = header[1]
+        elif line:
+            assert line.startswith("\t(principal=")
+            assert (pattern, line) not in found
+            found.add((pattern, line))
+    return found
