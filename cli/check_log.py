@@ -14,7 +14,7 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import Final, TextIO
 
-from authorizerd.cli.parser import CommandParser
+from authorizerd.config.command_parser import CommandParser
 from authorizerd.metadata.directory import REPAIR_PREFIX
 from authorizerd.metadata.findings import Fault
 from authorizerd.metadata.inspection import Inspection

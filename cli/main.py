@@ -27,11 +27,11 @@ from authorizerd.cli.configuration_file import add_config_arguments, read_config
 from authorizerd.cli.doctor.command import run_doctor
 from authorizerd.cli.explain import add_explain_arguments
 from authorizerd.cli.offline import SnapshotAcls, read_snapshot
-from authorizerd.cli.parser import CommandParser
 from authorizerd.cli.replay import become_replay
 from authorizerd.cli.scram import read_scram_arguments
 from authorizerd.cli.standard_streams import tolerate_lost_readers
 from authorizerd.cli.token import add_token_arguments
+from authorizerd.config.command_parser import CommandParser
 from authorizerd.config.configuration import Configuration
 from authorizerd.config.errors import ConfigurationError
 from authorizerd.config.keys import describe_ignored_key

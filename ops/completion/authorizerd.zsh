@@ -199,8 +199,8 @@ _shtab_authorizerd_replay_load_defaults_added=0
 
 _shtab_authorizerd_replay_report_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--run[holds ingest.json, whatif.json, usage.json or load.json, or directories that do]:directory:_files"
-  "--out[the page\; DIR\/report.html without it. The same as JSON is written beside it]:out:_files"
+  "--run[directory with ingest.json, whatif.json, usage.json or load.json in it or one level below]:directory:_files"
+  "--out[page to write, by default DIR\/report.html\; the JSON is written next to it]:out:_files"
 )
 
 # guard to ensure default positional specs are added only once per session

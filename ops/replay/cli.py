@@ -1,7 +1,7 @@
-"""The command ``authorizerd replay``: recorded traffic, on Spark, against other ACLs or a target.
+"""The command ``authorizerd replay``: evaluate recorded traffic on Spark.
 
-Exit codes: 0 done, 1 a fault (one line on standard error), 2 wrong arguments, 3 ``whatif``:
-something would be newly denied, ``load``: a threshold failed.
+Exit codes: 0 done, 1 a fault (one line on standard error), 2 invalid arguments, 3 ``whatif``:
+requests would be newly denied, ``load``: a threshold failed.
 """
 
 from __future__ import annotations
@@ -12,65 +12,66 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, NoReturn, Protocol
 
+from authorizerd.config.command_parser import CommandParser
 from authorizerd.replay.acls.errors import AclSourceError
-from authorizerd.replay.ingest.options import add_ingest_arguments, ingest_plan_of
-from authorizerd.replay.load.options import add_load_arguments, load_plan_of
+from authorizerd.replay.ingest.options import add_ingest_arguments, make_ingest_plan
+from authorizerd.replay.load.options import add_load_arguments, make_load_plan
 from authorizerd.replay.messages import EXIT_FAULT, MESSAGE
 from authorizerd.replay.options import PathError
 from authorizerd.replay.plans import Plan
 from authorizerd.replay.report.command import add_report_arguments
 from authorizerd.replay.report.errors import ReportError
 from authorizerd.replay.submit.errors import SubmissionError
-from authorizerd.replay.submit.options import add_spark_arguments, refusal, spark_options_of
+from authorizerd.replay.submit.options import add_spark_arguments, read_spark_options, refusal
 from authorizerd.replay.submit.submitter import submit
-from authorizerd.replay.usage.options import add_usage_arguments, usage_plan_of
-from authorizerd.replay.whatif.options import add_whatif_arguments, whatif_plan_of
+from authorizerd.replay.usage.options import add_usage_arguments, make_usage_plan
+from authorizerd.replay.whatif.options import add_whatif_arguments, make_whatif_plan
 
 _NAMED_ERRORS: Final = (AclSourceError, PathError, ReportError, SubmissionError)
 
 
 class PlanMaker(Protocol):
-    """What reads a job's plan from its arguments; see ``arguments``."""
+    """Make a job's plan from its parsed arguments; see ``options`` of each command."""
 
     def __call__(self, parsed: argparse.Namespace, /, *, is_local: bool) -> Plan: ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """A command that Spark runs."""
+    """A subcommand that runs as a Spark job."""
 
     help: str
     add_arguments: Callable[[argparse.ArgumentParser], None]
-    plan_of: PlanMaker
+    make_plan: PlanMaker
 
 
 JOBS: Final = {
     "ingest": Job(
         help="read audit logs into events",
         add_arguments=add_ingest_arguments,
-        plan_of=ingest_plan_of,
+        make_plan=make_ingest_plan,
     ),
     "whatif": Job(
         help="say what other ACLs would newly deny, and newly allow",
         add_arguments=add_whatif_arguments,
-        plan_of=whatif_plan_of,
+        make_plan=make_whatif_plan,
     ),
     "usage": Job(
         help="say which ACLs the traffic used, and what narrower ones would serve it",
         add_arguments=add_usage_arguments,
-        plan_of=usage_plan_of,
+        make_plan=make_usage_plan,
     ),
     "load": Job(
         help="send the recorded questions to a live daemon, and measure its answers",
         add_arguments=add_load_arguments,
-        plan_of=load_plan_of,
+        make_plan=make_load_plan,
     ),
 }
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
-    parsed = new_parser().parse_args(arguments)
+    parsed = new_parser().parse_words(arguments)
     try:
         code: int = parsed.run(parsed)
     except _NAMED_ERRORS as error:
@@ -79,11 +80,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code
 
 
-def new_parser() -> argparse.ArgumentParser:
-    """Return what reads the words behind ``authorizerd replay``."""
-    parser = argparse.ArgumentParser(
+def new_parser() -> CommandParser:
+    """Return the parser of the words after ``authorizerd replay``."""
+    parser = CommandParser(
         prog="authorizerd replay",
-        description="Recorded traffic, on Spark, against other ACLs.",
+        description="Evaluate recorded traffic, on Spark.",
         allow_abbrev=False,
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
@@ -95,7 +96,7 @@ def new_parser() -> argparse.ArgumentParser:
 
 
 def _add_job(parser: argparse.ArgumentParser, job: Job) -> None:
-    parser.set_defaults(run=_run_job, plan_of=job.plan_of, refuse=parser.error)
+    parser.set_defaults(run=_run_job, make_plan=job.make_plan, refuse=parser.error)
     job.add_arguments(parser)
     parser.add_argument("--out", required=True, metavar="DIR", help="gets the results")
     parser.add_argument(
@@ -105,10 +106,10 @@ def _add_job(parser: argparse.ArgumentParser, job: Job) -> None:
 
 
 def _run_job(parsed: argparse.Namespace) -> int:
-    options = spark_options_of(parsed)
+    options = read_spark_options(parsed)
     refused = refusal(options)
     if refused is not None:
         refuse: Callable[[str], NoReturn] = parsed.refuse
         refuse(refused)
-    plan: Plan = parsed.plan_of(parsed, is_local=options.is_local)
+    plan: Plan = parsed.make_plan(parsed, is_local=options.is_local)
     return submit(plan, options)

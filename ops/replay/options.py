@@ -1,8 +1,8 @@
-"""Values of options that several commands take: numbers, paths and URIs.
+"""Parse the values of options that several commands have: numbers, paths and URIs.
 
-**Invariant:** a path without a scheme belongs to this machine only if the master does. It is then
+**Invariant:** a path without a scheme refers to this machine only with a local master. It is then
 made absolute, since Spark would resolve it against the working directory of its own processes.
-For any other master the path stays unchanged, and the cluster's default file system resolves it.
+With any other master the path stays unchanged, and the cluster's default file system resolves it.
 """
 
 from __future__ import annotations
@@ -21,25 +21,26 @@ _GLOB: Final = re.compile(r"[*?\[{]")
 
 
 class PathError(Exception):
-    """A path that a command cannot use; the text names it."""
+    """A path that a command cannot use; the text names the path."""
 
 
-def placed(text: str, *, is_local: bool) -> str:
-    """Return a path as a job is to read it: absolute on this machine, unchanged elsewhere."""
+def _resolve(text: str, *, is_local: bool) -> str:
+    """Return the path for the job: absolute on this machine, unchanged for a cluster."""
     return str(Path(text).absolute()) if is_local and not is_uri(text) else text
 
 
 def is_uri(text: str) -> bool:
+    """Return True if ``text`` begins with a scheme."""
     return _SCHEME.match(text) is not None
 
 
-def placed_input(text: str, *, is_local: bool) -> str:
-    """Return an input's path as ``placed`` does.
+def resolve_input(text: str, *, is_local: bool) -> str:
+    """Return the path of an input for the job.
 
     Raises:
-        PathError: it is one of this machine, no glob, and not there or not to be read.
+        PathError: the path is on this machine, is not a glob, and is missing or unreadable.
     """
-    path = placed(text, is_local=is_local)
+    path = _resolve(text, is_local=is_local)
     if is_local and not is_uri(path) and not _GLOB.search(path):
         if not Path(path).exists():
             raise PathError(f"{text}: no such file or directory")
@@ -48,50 +49,51 @@ def placed_input(text: str, *, is_local: bool) -> str:
     return path
 
 
-def placed_output(text: str, *, is_local: bool, overwrite: bool) -> str:
-    """Return an output directory's path as ``placed`` does.
+def resolve_output(text: str, *, is_local: bool, overwrite: bool) -> str:
+    """Return the path of the output directory for the job.
+
+    The job checks again, for file systems that this machine cannot see.
 
     Raises:
-        PathError: it is one of this machine and holds something, or is a file. Where the job
-            runs it looks once more, for the places that cannot be seen from here.
+        PathError: the path is on this machine, and is a file, or a directory that is not empty.
     """
-    path = placed(text, is_local=is_local)
+    path = _resolve(text, is_local=is_local)
     if is_local and not is_uri(path):
         if Path(path).exists() and not Path(path).is_dir():
             raise PathError(f"--out: {text}: not a directory")
         if not overwrite and Path(path).is_dir() and any(Path(path).iterdir()):
-            raise PathError(f"--out: {text}: not empty; --overwrite replaces the results in it")
+            raise PathError(f"--out: {text}: not empty; --overwrite replaces its results")
     return path
 
 
-def ratio(text: str) -> float:
-    """Return a number from 0 to 1."""
+def parse_ratio(text: str) -> float:
+    """Parse a number from 0 to 1."""
     number = _number(text)
     if not 0 <= number <= 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 to 1")
+        raise argparse.ArgumentTypeError(f"expected a number from 0 to 1, found {text!r}")
     return number
 
 
-def days(text: str) -> float:
-    """Return a number of days above 0."""
+def parse_days(text: str) -> float:
+    """Parse a number of days above 0."""
     number = _number(text)
     if not 0 < number < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of days above 0")
+        raise argparse.ArgumentTypeError(f"expected a number of days above 0, found {text!r}")
     return number
 
 
-def names_max(text: str) -> int:
-    """Return how many names may be listed: from 0 to ``NAMES_MAX_LIMIT``."""
+def parse_names_max(text: str) -> int:
+    """Parse a maximum number of names, from 0 to ``NAMES_MAX_LIMIT``."""
     number = _number(text)
     if not (number.is_integer() and 0 <= number <= NAMES_MAX_LIMIT):
         raise argparse.ArgumentTypeError(
-            f"{text!r} is not a whole number from 0 to {NAMES_MAX_LIMIT}"
+            f"expected a whole number from 0 to {NAMES_MAX_LIMIT}, found {text!r}"
         )
     return int(number)
 
 
 def _number(text: str) -> float:
-    """Return the number, or one that is within no bounds."""
+    """Return the number, or NaN, which is outside all bounds."""
     try:
         return float(text)
     except ValueError:

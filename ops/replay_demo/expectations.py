@@ -9,9 +9,10 @@ from typing import Final
 
 from authorizerd.replay.acl_set import AclSet
 from authorizerd.replay.ingest.report import Ingested
+from authorizerd.replay.judging.report import JudgedBy
 from authorizerd.replay.load.report import LoadReport
 from authorizerd.replay.usage.report import UsageReport
-from authorizerd.replay.whatif.report import JudgedBy, WhatIf
+from authorizerd.replay.whatif.report import WhatIf
 
 EVENTS: Final = 13_518
 ACLS: Final = 1_616

@@ -96,9 +96,9 @@ REPLAY_MUTANTS: Final = (
     ),
     Mutant(
         name="latency counts from the sending, not from when it was due",
-        file="ops/replay/load/lane.py",
+        file="ops/replay/load/lanes/lane.py",
         text="self._send(frame, due_ns if self._rules.is_open else now_ns, now_ns)",
         becomes="self._send(frame, now_ns, now_ns)",
-        found_by="tests/ops/replay/load/test_lane.py::test_what_the_depth_holds_up_counts_from_when_it_was_due",
+        found_by="tests/ops/replay/load/lanes/test_lane.py::test_what_the_depth_holds_up_counts_from_when_it_was_due",
     ),
 )

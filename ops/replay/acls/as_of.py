@@ -1,20 +1,18 @@
-"""The moment of a log whose ACLs are meant: a time, or an offset of the log.
+"""The moment of a log whose ACLs are wanted: a time, or an offset.
 
-A whole number is an offset, unless it is so large that only milliseconds since 1970 can be meant:
-a metadata log does not grow to 100,000,000,000 records, and as milliseconds that is March 1973.
+A whole number is an offset, unless it is so large that it must be milliseconds since 1970: no
+metadata log grows to 100,000,000,000 records, and that many milliseconds are March 1973.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from authorizerd.metadata.directory import OFFSET_MAX
+from authorizerd.replay.text import format_time, parse_time
 
 TIME_MS_MIN: Final = 100_000_000_000
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MILLISECOND: Final = timedelta(milliseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +22,7 @@ class AtTime:
     time_ms: int
 
     def __str__(self) -> str:
-        return time_text(self.time_ms)
+        return format_time(self.time_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,31 +41,20 @@ AsOf = AtTime | AtOffset
 def parse_as_of(text: str) -> AsOf:
     """Return the moment that ``text`` names: an offset, milliseconds, or an ISO 8601 time.
 
-    A time without a zone is in UTC; what is finer than a millisecond is cut off.
+    A time without a zone is in UTC. Fractions of a millisecond are cut off.
 
     Raises:
-        ValueError: it is none of these; the text says so.
+        ValueError: ``text`` is neither.
     """
     if text.isascii() and text.isdigit():
         number = int(text) if len(text) <= len(str(OFFSET_MAX)) else OFFSET_MAX + 1
         if number > OFFSET_MAX:
-            raise ValueError(f"{text[:40]} is larger than any offset or time")
+            raise ValueError(f"{text[:40]} is too large for an offset or a time")
         return AtOffset(number) if number < TIME_MS_MIN else AtTime(number)
     try:
-        time = datetime.fromisoformat(text)
-        if time.tzinfo is None:
-            time = time.replace(tzinfo=UTC)
-        return AtTime((time - _EPOCH) // _MILLISECOND)
+        return AtTime(parse_time(text))
     except (ValueError, OverflowError) as error:
         raise ValueError(
-            f"{text!r} is neither an offset nor a time such as 2026-11-21T16:31:06.718Z"
+            f"invalid moment {text!r}: expected an offset, or a time such as "
+            "2026-11-21T16:31:06.718Z"
         ) from error
-
-
-def time_text(time_ms: int) -> str:
-    """Return ISO 8601 in UTC, or the bare number where the calendar does not reach so far."""
-    try:
-        time = _EPOCH + timedelta(milliseconds=time_ms)
-    except OverflowError:
-        return f"{time_ms} ms"
-    return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,13 +1,15 @@
-"""What can be wrong with a source of ACLs, told in one line that names the source and the place."""
+"""Errors of a source of ACLs; each is one line that names the source and the place."""
 
 from __future__ import annotations
 
+from authorizerd.replay.text import escape_unprintable
+
 
 class AclSourceError(Exception):
-    """A source that gives no ACLs.
+    """A source cannot be read as ACLs.
 
-    ``place`` is where in the source the fault stands (``line 7``, ``acls[3].operation``), None
-    where it is the source as a whole.
+    ``place`` is the position in the source (``line 7``, ``acls[3].operation``), or None if the
+    error concerns the whole source.
     """
 
     def __init__(self, source: str, reason: str, place: str | None = None) -> None:
@@ -17,14 +19,5 @@ class AclSourceError(Exception):
         self.place = place
 
     def __str__(self) -> str:
-        """Return ``source: place: reason`` on one line, whatever the source holds."""
-        parts = [self.source, self.reason] if self.place is None else [self.source, self.place]
-        if self.place is not None:
-            parts.append(self.reason)
-        return "".join(map(_printable, ": ".join(parts)))
-
-
-def _printable(character: str) -> str:
-    if character.isprintable():
-        return character
-    return character.encode("unicode_escape").decode("ascii")
+        """Return ``source: place: reason`` on one line, whatever the source contains."""
+        return escape_unprintable(": ".join(filter(None, (self.source, self.place, self.reason))))

@@ -19,7 +19,8 @@ from authorizerd.metadata.log import LogBatch, MetadataLog
 from authorizerd.metadata.replay import Replay
 from authorizerd.metadata.storage import DISK
 from authorizerd.replay.acl_set import DatedAcl
-from authorizerd.replay.acls.as_of import AsOf, AtOffset, AtTime, time_text
+from authorizerd.replay.acls.as_of import AsOf, AtOffset, AtTime
+from authorizerd.replay.text import format_time
 
 
 class OutOfReachError(Exception):
@@ -113,11 +114,11 @@ def _offset_at(files: LogFiles, time: AtTime, now_ms: int) -> int:
     if first is None:
         raise OutOfReachError(f"nothing but a checkpoint is there, which tells nothing of {time}")
     if found is None:
-        started = time_text(first.placed.batch.max_timestamp_ms)
+        started = format_time(first.placed.batch.max_timestamp_ms)
         raise OutOfReachError(f"the log reaches back to {started} only, not to {time}")
     if time.time_ms > max(last_ms, now_ms):
         raise OutOfReachError(
-            f"the log ends at offset {found}, stamped {time_text(last_ms)}, and {time} is in the "
+            f"the log ends at offset {found}, stamped {format_time(last_ms)}, and {time} is in the "
             "future"
         )
     return found

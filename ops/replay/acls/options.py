@@ -1,7 +1,6 @@
-"""The options that name sets of ACLs, and the reading of what they name.
+"""The options that name sets of ACLs.
 
-**Invariant:** a source is read once, here. A job never sees where ACLs came from, only what they
-are.
+**Invariant:** a source is read once, here. The job receives the ACLs, never the source.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from authorizerd.replay.acls.reading import read_acl_source
 
 
 def add_acl_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options for ACLs and their settings."""
     parser.add_argument(
         "--acls",
         required=True,
@@ -36,11 +36,11 @@ def add_acl_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def acl_set_of(parsed: argparse.Namespace, source: str, as_of: str | None) -> AclSet:
-    """Return the ACLs of ``source`` under the settings that the options give.
+def read_acl_set(parsed: argparse.Namespace, source: str, as_of: str | None) -> AclSet:
+    """Return the ACLs of ``source``, with the settings of the options.
 
     Raises:
-        AclSourceError: it gives none.
+        AclSourceError: the source cannot be read.
     """
     return read_acl_source(
         source,

@@ -1,4 +1,4 @@
-"""What every job asks of recorded events that it is to read: that their ingest accepted them."""
+"""Check events before a job reads them: an ingest must have written and accepted them."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from authorizerd.replay.spark.files import read_text
 
 
 def read_accepted(spark: SparkSession, events: str, *, option: str = "--events") -> Ingested:
-    """Return the figures of the ingest that wrote ``events``, a directory that ``option`` named.
+    """Return the figures of the ingest that wrote ``events``, the directory given by ``option``.
 
     Raises:
-        JobError: none did, or it set aside more lines than it accepts.
+        JobError: no ingest wrote it, or the ingest was not accepted.
         OSError: its ``ingest.json`` cannot be read.
     """
     place = f"{events}/ingest.json"
     try:
         ingested = decode_ingested(read_text(spark, place))
     except FileNotFoundError as error:
-        raise JobError(f"{option}: {events} is not what an ingest wrote: {error}") from error
+        raise JobError(f"{option}: {events}: expected the output of ingest: {error}") from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise JobError(f"{option}: {place}: {error}") from error
     if not ingested.accepted:
         raise JobError(
-            f"{option}: {events}: not accepted: {ingested.set_aside} of {ingested.lines} lines "
-            "were set aside, more than its ingest accepted: nothing can be told from the rest"
+            f"{option}: {events}: this ingest was not accepted: it set aside {ingested.set_aside} "
+            f"of {ingested.lines} lines. Fix the causes, or ingest with a higher --max-bad-ratio"
         )
     return ingested

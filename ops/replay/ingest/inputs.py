@@ -1,7 +1,7 @@
-"""Which files an ingest reads, and how each of them is packed.
+"""Find the files that an ingest reads, and how each of them is packed.
 
-**Invariant:** an input that matches nothing, or holds what cannot be read, is an error that names
-it.
+**Invariant:** an input that matches no file, or matches a file that cannot be read, is an error
+that names it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _PLACE: Final = re.compile(r"(?s)[^:/]+:(?://([^:/]*)[^/]*)?(/.*)")
 
 
 class Inputs(msgspec.Struct, frozen=True, kw_only=True):
-    """URIs of files, by the way they are read; each in order."""
+    """URIs of files, in order, grouped by the way in which they are read."""
 
     plain: tuple[str, ...]
     packed: tuple[str, ...]
@@ -42,13 +42,13 @@ class Inputs(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_inputs(spark: SparkSession, inputs: tuple[str, ...]) -> Inputs:
-    """Return the files that paths, directories, globs and URIs stand for.
+    """Return the files that paths, directories, globs and URIs match.
 
     Raises:
-        JobError: one of them stands for none, or for a file that cannot be read.
+        JobError: an input matches no file, or a file that cannot be read.
         OSError: the ``ingest.json`` of an earlier ingest cannot be read.
     """
-    found: dict[str, str] = {}  # in order, and once each
+    found: dict[str, str] = {}  # a dict: in order, and each file once
     for text in inputs:
         try:
             uris = sorted(_files(spark, text))
@@ -56,9 +56,7 @@ def find_inputs(spark: SparkSession, inputs: tuple[str, ...]) -> Inputs:
             reason = str(error.java_exception.getMessage()).partition("\n")[0]
             raise JobError(f"{text}: {reason}") from error
         if not uris:
-            raise JobError(
-                f"{text}: no file is there (names that begin with _ or . are passed over)"
-            )
+            raise JobError(f"{text}: no files found (names that begin with _ or . are skipped)")
         found |= {uri: _kind(uri) for uri in uris}
     kinds = {
         kind: tuple(uri for uri, of_kind in found.items() if of_kind == kind)
@@ -68,34 +66,34 @@ def find_inputs(spark: SparkSession, inputs: tuple[str, ...]) -> Inputs:
 
 
 def check_apart(spark: SparkSession, inputs: Inputs, out: str) -> None:
-    """Check that what is read is not what is written.
+    """Check that no input is in the output directory.
 
     Raises:
-        JobError: a file lies in the directory of results, which replaces what is in it.
+        JobError: an input is below ``out``, whose files the ingest replaces.
     """
     out_host, folder = _place(qualified(spark, out))
     for uri in (*inputs.plain, *inputs.packed, *inputs.parquet):
         host, path = _place(uri)
         if host == out_host and path.startswith(f"{folder.rstrip('/')}/"):
-            raise JobError(f"{uri}: lies in --out {out}, whose results are written anew")
+            raise JobError(f"{uri}: is inside --out {out}, whose files this ingest replaces")
 
 
-def literal_glob(uri: str) -> str:
-    """Return a glob that stands for ``uri`` alone: Spark takes every path for a glob."""
+def escape_glob(uri: str) -> str:
+    """Return a glob that matches only ``uri``; Spark reads every path as a glob."""
     return re.sub(r"([\\*?\[\]{}])", r"\\\1", uri)
 
 
 def _place(uri: str) -> tuple[str, str]:
-    """Return host and path: one place may be named with a port and without, by s3 and by s3a."""
+    """Return host and path only: one place can be written with or without a port, as s3 or s3a."""
     found = _PLACE.fullmatch(uri)
-    assert found is not None, "a file system names its files in full"
+    assert found is not None, "a file system returns absolute URIs"
     return found[1] or "", found[2]
 
 
 def _kind(uri: str) -> str:
     name = uri.lower()
     if name.endswith(_FOREIGN):
-        raise JobError(f"{uri}: not read; unpack it first")
+        raise JobError(f"{uri}: this archive format is not supported: unpack the file first")
     if name.endswith(".parquet"):
         return "parquet"
     return "packed" if name.endswith(archives.SUFFIXES) else "plain"
@@ -114,13 +112,13 @@ def _files(spark: SparkSession, text: str) -> Iterator[str]:
 
 
 def _files_below(spark: SparkSession, system: Any, folder: Any) -> Iterator[str]:  # noqa: ANN401 - Java's
-    """Yield a directory's files, except hidden ones; of an earlier ingest, yield its events."""
+    """Yield a directory's files, except hidden ones. For an earlier ingest, yield its events."""
     java: Any = spark.sparkContext._jvm
     if system.exists(java.org.apache.hadoop.fs.Path(folder, "ingest.json")):
         read_accepted(spark, folder.toString(), option="--input")
         folder = java.org.apache.hadoop.fs.Path(folder, "events")
     elif system.exists(java.org.apache.hadoop.fs.Path(folder, "set_aside/_SUCCESS")):
-        raise JobError(f"{folder.toString()}: an ingest that did not finish: no ingest.json")
+        raise JobError(f"{folder.toString()}: no ingest.json found: this ingest did not finish")
     for status in system.listStatus(folder):
         path = status.getPath()
         if _is_hidden(path):

@@ -1,8 +1,8 @@
-"""``replay ingest``: recorded decisions out of audit logs, as Parquet that the other jobs read.
+"""The job of ``replay ingest``: read audit logs, and write Parquet that the other jobs read.
 
-**Invariant:** every line is an event, blank, or set aside with its reason; where too many were set
-aside the result says so, and later jobs refuse it. ``ingest.json`` is written last: without it
-there is no ingest.
+**Invariant:** every line is an event, blank, or set aside with its reason. If too many lines were
+set aside, the result says so, and later jobs reject it. ``ingest.json`` is written last: a result
+without it is incomplete.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from typing import Final
 
 import msgspec
@@ -21,15 +20,16 @@ from pyspark.sql import functions as sql
 from authorizerd.replay.ingest.inputs import check_apart, find_inputs
 from authorizerd.replay.ingest.parse.event import Reason
 from authorizerd.replay.ingest.parse.line import LineFormat
-from authorizerd.replay.ingest.parse.times import zone_of
-from authorizerd.replay.ingest.report import Ingested, encode_ingested
-from authorizerd.replay.ingest.sources import read_rows
+from authorizerd.replay.ingest.parse.times import find_zone
+from authorizerd.replay.ingest.report import Ingested
+from authorizerd.replay.ingest.rows import read_rows
 from authorizerd.replay.ingest.tuples import SUMS, TUPLE, sum_events
 from authorizerd.replay.messages import EXIT_DONE, EXIT_FAULT
 from authorizerd.replay.plans import IngestPlan
 from authorizerd.replay.spark.arrow_map import map_in_arrow
 from authorizerd.replay.spark.errors import JobError
 from authorizerd.replay.spark.files import write_text
+from authorizerd.replay.text import encode_json, format_time
 
 EVENTS_SCHEMA: Final = (
     "at timestamp, allowed boolean, principal string, host string, operation string, "
@@ -37,35 +37,37 @@ EVENTS_SCHEMA: Final = (
     "reference_count int, rule string, level string, file string, sequence long"
 )
 _SETTINGS: Final = {
-    # Of lines as long as lines may be, a batch would otherwise take gigabytes.
+    # With the default, a batch of lines of maximum length would take gigabytes.
     "spark.sql.execution.arrow.maxBytesPerBatch": "16m",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
-    # Days are written side by side: sorting by day would cost more than parsing.
+    # Write the days concurrently: sorting by day would cost more than parsing.
     "spark.sql.maxConcurrentOutputFileWriters": "64",
 }
 _WRITING: Final = {
-    # Rules are long, and too many for a dictionary, which would be given up half way.
+    # Rules are long and numerous: Parquet would abandon their dictionary half way.
     "parquet.enable.dictionary#rule": "false",
-    # A task that sums a file up holds it whole.
+    # A task that sums up a file loads all of it into memory.
     "maxRecordsPerFile": "500000",
-    # A cluster may keep the days of an earlier ingest that this one has not.
+    # With a cluster's "dynamic", days of an earlier ingest would remain.
     "partitionOverwriteMode": "static",
 }
 
 
 class _Read(msgspec.Struct, frozen=True):
+    """Counts of lines, by what became of them."""
+
     lines: int = 0
     blank_lines: int = 0
     set_aside: int = 0
 
 
 def run(spark: SparkSession, plan: IngestPlan) -> int:
-    """Read what the plan names, and write events, tuples, what was set aside, and the figures.
+    """Read the plan's inputs; write events, tuples, lines set aside, and the figures.
 
-    Returns 0, or 1 where the result is not accepted; standard error says why.
+    Return 0, or 1 if the result is not accepted; standard error names the reason.
 
     Raises:
-        JobError: an input is not there, or not to be read.
+        JobError: an input does not exist, or cannot be read.
     """
     with _settings(spark):
         ingested = _ingest(spark, plan)
@@ -74,11 +76,11 @@ def run(spark: SparkSession, plan: IngestPlan) -> int:
         f"denied) and {ingested.tuples} tuples of {ingested.lines} lines; {_set_aside(ingested)}"
     )
     if Reason.BROKEN_ARCHIVE in ingested.reasons:
-        print(f"an archive is broken: see {plan.out}/set_aside", file=sys.stderr)
+        print(f"an archive is damaged: see {plan.out}/set_aside", file=sys.stderr)
     if not ingested.accepted:
         print(
-            f"not accepted: {_set_aside(ingested)} of {ingested.lines} lines, more than the "
-            f"{plan.bad_ratio_max:g} of them allowed; see {plan.out}/set_aside",
+            f"not accepted: {_set_aside(ingested)} of {ingested.lines} lines, more than "
+            f"--max-bad-ratio {plan.bad_ratio_max:g} allows; see {plan.out}/set_aside",
             file=sys.stderr,
         )
         return EXIT_FAULT
@@ -104,7 +106,7 @@ def _settings(spark: SparkSession) -> Iterator[None]:
 
 def _ingest(spark: SparkSession, plan: IngestPlan) -> Ingested:
     try:
-        zone_of(plan.time_zone)
+        find_zone(plan.time_zone)
     except ValueError as error:
         raise JobError(str(error)) from error
     inputs = find_inputs(spark, plan.inputs)
@@ -114,12 +116,12 @@ def _ingest(spark: SparkSession, plan: IngestPlan) -> Ingested:
     if read.lines == read.blank_lines + read.set_aside:
         _write_no_events(spark, plan.out)
     ingested = _figures(spark, plan, read)
-    write_text(spark, f"{plan.out}/ingest.json", encode_ingested(ingested))
+    write_text(spark, f"{plan.out}/ingest.json", encode_json(ingested))
     return ingested
 
 
 def _write_rows(rows: DataFrame, out: str) -> _Read:
-    """Write events in one pass; what was set aside, which is rarely anything, in another."""
+    """Write the events in one pass, and the lines set aside, which are few, in another."""
     reason = sql.col("reason")
     observation = Observation("read")
     counted = rows.observe(
@@ -140,7 +142,7 @@ def _write_rows(rows: DataFrame, out: str) -> _Read:
 
 
 def _write_no_events(spark: SparkSession, out: str) -> None:
-    """Write files without rows: of a directory without files nothing could be read, no schema."""
+    """Write a file without rows: Spark cannot read a schema from an empty directory."""
     events = spark.createDataFrame([], EVENTS_SCHEMA).coalesce(1)
     events.write.mode("overwrite").parquet(f"{out}/events/day=1970-01-01")
 
@@ -159,7 +161,7 @@ def _figures(spark: SparkSession, plan: IngestPlan, read: _Read) -> Ingested:
         )
         .first()
     )
-    assert total is not None  # an aggregate of nothing is a row
+    assert total is not None  # an aggregate of no rows is one row
     tuple_count, allowed, denied, first_ms, last_ms = total
     set_aside = spark.read.parquet(f"{plan.out}/set_aside")
     return Ingested(
@@ -172,8 +174,8 @@ def _figures(spark: SparkSession, plan: IngestPlan, read: _Read) -> Ingested:
         allowed_events=allowed,
         denied_events=denied,
         tuples=tuple_count,
-        first_at=_iso(first_ms),
-        last_at=_iso(last_ms),
+        first_at=None if first_ms is None else format_time(first_ms),
+        last_at=None if last_ms is None else format_time(last_ms),
         time_zone=plan.time_zone,
         inputs=plan.inputs,
         levels=_counts(events, "level"),
@@ -181,7 +183,7 @@ def _figures(spark: SparkSession, plan: IngestPlan, read: _Read) -> Ingested:
 
 
 def _tuples(spark: SparkSession, events: str) -> DataFrame:
-    """Return each tuple with the figures of its allowed and of its denied events."""
+    """Return each tuple with the figures of its allowed events, and of its denied ones."""
     files = spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(events)
     parts = map_in_arrow(files.select("content"), _sum_files, SUMS)
     allowed = sql.col("allowed")
@@ -200,7 +202,7 @@ def _sum_files(batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
 
 
 def _verdict_figures(verdict: str, is_verdict: Column) -> Iterator[Column]:
-    """Yield columns of ``verdict``; of last events in one millisecond the greatest rule is kept."""
+    """Yield the columns of ``verdict``; of rules last used at the same time, keep the greatest."""
     last = sql.when(is_verdict, sql.struct("last_at", "rule"))
     for name, value in (
         ("events", sql.coalesce(sql.sum(sql.when(is_verdict, sql.col("events"))), sql.lit(0))),
@@ -212,13 +214,6 @@ def _verdict_figures(verdict: str, is_verdict: Column) -> Iterator[Column]:
 
 
 def _counts(rows: DataFrame, column: str) -> dict[str, int]:
-    """Return how many rows there are of each value, the most frequent first."""
+    """Return the number of rows with each value, most frequent first."""
     counted = rows.groupBy(column).agg(sql.count(sql.lit(1)).alias("n"))
     return {row[0]: row[1] for row in counted.orderBy(sql.desc("n"), column).collect()}
-
-
-def _iso(at_ms: int | None) -> str | None:
-    if at_ms is None:
-        return None
-    moment = datetime.fromtimestamp(at_ms // 1000, UTC).replace(microsecond=at_ms % 1000 * 1000)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,4 +1,4 @@
-"""``replay ingest``: audit logs become events."""
+"""The options of ``replay ingest``."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import argparse
 from typing import get_args
 
 from authorizerd.replay.ingest.parse.line import LineFormat
-from authorizerd.replay.ingest.parse.times import zone_of
-from authorizerd.replay.options import placed_input, placed_output, ratio
+from authorizerd.replay.ingest.parse.times import find_zone
+from authorizerd.replay.options import parse_ratio, resolve_input, resolve_output
 from authorizerd.replay.plans import IngestPlan
 
 
 def add_ingest_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``replay ingest``."""
     parser.add_argument(
         "--input",
         required=True,
@@ -36,21 +37,21 @@ def add_ingest_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--max-bad-ratio",
         default=0.01,
-        type=ratio,
+        type=parse_ratio,
         metavar="R",
         help="maximum share of lines set aside; default %(default)s",
     )
 
 
-def ingest_plan_of(parsed: argparse.Namespace, *, is_local: bool) -> IngestPlan:
-    """Return what the job is told.
+def make_ingest_plan(parsed: argparse.Namespace, *, is_local: bool) -> IngestPlan:
+    """Return the plan that the options describe.
 
     Raises:
-        PathError: an input is not there, or the output is.
+        PathError: an input does not exist, or the output does.
     """
     return IngestPlan(
-        inputs=tuple(placed_input(path, is_local=is_local) for path in parsed.input),
-        out=placed_output(parsed.out, is_local=is_local, overwrite=parsed.overwrite),
+        inputs=tuple(resolve_input(path, is_local=is_local) for path in parsed.input),
+        out=resolve_output(parsed.out, is_local=is_local, overwrite=parsed.overwrite),
         format=parsed.format,
         time_zone=parsed.tz,
         bad_ratio_max=parsed.max_bad_ratio,
@@ -59,9 +60,9 @@ def ingest_plan_of(parsed: argparse.Namespace, *, is_local: bool) -> IngestPlan:
 
 
 def _zone(text: str) -> str:
-    """Return the name of a time zone that there is."""
+    """Return ``text`` if it names a time zone."""
     try:
-        zone_of(text)
+        find_zone(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
     return text

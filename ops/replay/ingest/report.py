@@ -1,7 +1,6 @@
-"""What an ingest wrote, in figures: ``ingest.json`` beside the events.
+"""The content of ``ingest.json``: the figures of one ingest.
 
-**Invariant:** ``lines == blank_lines + events + set_aside``: every line that was read is accounted
-for.
+**Invariant:** ``lines == blank_lines + events + set_aside``, so every line is accounted for.
 """
 
 from __future__ import annotations
@@ -14,8 +13,8 @@ import msgspec
 class Ingested(msgspec.Struct, frozen=True, kw_only=True):
     """The figures of one ingest.
 
-    ``accepted`` is False where more than ``bad_ratio_max`` of the lines were set aside: such events
-    prove nothing. Times are ISO 8601 in UTC, None where there are no events.
+    ``accepted`` is False if more than ``bad_ratio_max`` of the lines were set aside: later jobs
+    reject such events. Times are ISO 8601 in UTC, or None without events.
     """
 
     accepted: bool
@@ -34,32 +33,27 @@ class Ingested(msgspec.Struct, frozen=True, kw_only=True):
     levels: dict[str, int]
 
     def __post_init__(self) -> None:
-        """Hold the law.
+        """Check the invariant.
 
         Raises:
-            ValueError: lines or events are not accounted for.
+            ValueError: the counts of lines or events do not add up.
         """
         if self.lines != self.blank_lines + self.events + self.set_aside:
             raise ValueError(
-                f"{self.lines} lines were read, but {self.blank_lines} blank ones, {self.events} "
-                f"events and {self.set_aside} set aside were written"
+                f"{self.lines} lines were read, but {self.blank_lines} blank lines, {self.events} "
+                f"events and {self.set_aside} lines set aside were counted"
             )
         if self.events != self.allowed_events + self.denied_events:
-            raise ValueError("allowed and denied events are not all events")
+            raise ValueError("the counts of allowed and denied events do not add up to all events")
 
 
 _decoder: Final = msgspec.json.Decoder(Ingested)
 
 
-def encode_ingested(ingested: Ingested) -> str:
-    """Return the text of ``ingest.json``."""
-    return msgspec.json.format(msgspec.json.encode(ingested), indent=2).decode() + "\n"
-
-
 def decode_ingested(text: str) -> Ingested:
-    """Return the figures of an ``ingest.json``.
+    """Return the figures in ``text``, the content of an ``ingest.json``.
 
     Raises:
-        msgspec.DecodeError: the text is no such file, or its figures contradict each other.
+        msgspec.DecodeError: the text is not an ``ingest.json``, or its figures do not add up.
     """
     return _decoder.decode(text)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from authorizerd.replay.load.connection import UNIX_PREFIX, parse_target
 from authorizerd.replay.load.errors import LoadError
-from authorizerd.replay.load.pacing import parse_profile
-from authorizerd.replay.load.questions import BATCH_MAX, HTTP, SURFACES
+from authorizerd.replay.load.lanes.connection import UNIX_PREFIX, parse_target
+from authorizerd.replay.load.plan.pacing import parse_profile
+from authorizerd.replay.load.plan.questions import BATCH_MAX, HTTP, SURFACES
 from authorizerd.replay.load.thresholds import parse_thresholds
 from authorizerd.replay.plans import LoadPlan
 

@@ -15,25 +15,19 @@ from pyspark.sql import SparkSession
 
 from authorizerd.replay.ingest.ingested_events import read_accepted
 from authorizerd.replay.load.checks import check_plan
-from authorizerd.replay.load.connection import probe
-from authorizerd.replay.load.frames import plan_hash
-from authorizerd.replay.load.planning import PlannedLoad, plan_load
-from authorizerd.replay.load.report import (
-    LoadReport,
-    LoadTerms,
-    encode_report,
-    exit_code,
-    plan_report,
-    with_results,
-)
-from authorizerd.replay.load.sending import check_cluster, send
-from authorizerd.replay.load.settings import LoadSettings
+from authorizerd.replay.load.lanes.connection import probe
+from authorizerd.replay.load.lanes.stage import check_cluster, send
+from authorizerd.replay.load.lanes.surfaces import surface_of
+from authorizerd.replay.load.plan.frames import plan_hash
+from authorizerd.replay.load.plan.stage import PlannedLoad, plan_load
+from authorizerd.replay.load.report import LoadReport, LoadSettings, exit_code
+from authorizerd.replay.load.results import LoadTerms, plan_report, with_results
 from authorizerd.replay.load.summary import fault_lines, summary_lines
-from authorizerd.replay.load.surfaces import surface_of
 from authorizerd.replay.load.thresholds import parse_thresholds
 from authorizerd.replay.plans import LoadPlan
 from authorizerd.replay.spark.failures import one_line
 from authorizerd.replay.spark.files import write_text
+from authorizerd.replay.text import encode_json
 
 
 def run(spark: SparkSession, plan: LoadPlan) -> int:
@@ -55,7 +49,7 @@ def run(spark: SparkSession, plan: LoadPlan) -> int:
             report = _sent_report(spark, plan, planned, report)
     finally:
         planned.frames.unpersist()
-    write_text(spark, f"{plan.out}/load.json", encode_report(report))
+    write_text(spark, f"{plan.out}/load.json", encode_json(report))
     for line in summary_lines(report):
         print(line, flush=True)
     for line in fault_lines(report):

@@ -1,4 +1,4 @@
-"""``replay load``: recorded questions sent to a live daemon."""
+"""The options of ``replay load``."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from pathlib import Path
 
 from authorizerd.replay.load.checks import MODES, check_plan
 from authorizerd.replay.load.errors import LoadError
-from authorizerd.replay.load.questions import SURFACES
-from authorizerd.replay.options import placed_input, placed_output
+from authorizerd.replay.load.plan.questions import SURFACES
+from authorizerd.replay.options import resolve_input, resolve_output
 from authorizerd.replay.plans import LoadPlan
 
 
 def add_load_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``replay load``."""
     parser.add_argument("--events", required=True, metavar="DIR", help="output of ingest")
     parser.add_argument(
         "--target", required=True, metavar="HOST:PORT", help="address of the daemon, or unix:PATH"
@@ -103,16 +104,16 @@ def _add_connections(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def load_plan_of(parsed: argparse.Namespace, *, is_local: bool) -> LoadPlan:
-    """Return what the job is told.
+def make_load_plan(parsed: argparse.Namespace, *, is_local: bool) -> LoadPlan:
+    """Return the plan that the options describe.
 
-    An option's value that is of no use ends the command, as argparse's own errors do.
+    An unusable value ends the command, as argparse's own errors do.
 
     Raises:
-        PathError: the events are not there, or the output is.
+        PathError: the events do not exist, or the output does.
     """
     if parsed.token_file is not None and parsed.only_print:
-        parsed.refuse("--print keeps the job's files, and no token is kept: leave out --token-file")
+        parsed.refuse("--token-file: not with --print, which would leave the token in a file")
     try:
         plan = _plan(parsed, is_local=is_local)
         check_plan(plan)
@@ -124,8 +125,8 @@ def load_plan_of(parsed: argparse.Namespace, *, is_local: bool) -> LoadPlan:
 
 def _plan(parsed: argparse.Namespace, *, is_local: bool) -> LoadPlan:
     return LoadPlan(
-        events=placed_input(parsed.events, is_local=is_local),
-        out=placed_output(parsed.out, is_local=is_local, overwrite=parsed.overwrite),
+        events=resolve_input(parsed.events, is_local=is_local),
+        out=resolve_output(parsed.out, is_local=is_local, overwrite=parsed.overwrite),
         target=parsed.target,
         run_id=uuid.uuid4().hex,
         surface=parsed.surface,

@@ -18,7 +18,7 @@ from authorizerd.replay.report.errors import ReportError
 from authorizerd.replay.report.findings import SYMBOLS, Finding, assess
 from authorizerd.replay.report.page import make_page
 from authorizerd.replay.report.results import DECODERS, read_results
-from authorizerd.replay.whatif.report import shown
+from authorizerd.replay.text import escape_unprintable
 
 PAGE_NAME: Final = "report.html"
 _JSON: Final = ".json"
@@ -58,9 +58,9 @@ def run_report(parsed: argparse.Namespace) -> int:
     _write(json_path, encode_document(results, findings))
     _write(page_path, make_page(title, results, findings))
     for line in _summary(findings):
-        print(shown(line))
+        print(escape_unprintable(line))
     for path in (page_path, json_path):
-        print(shown(f"wrote {path}: {path.stat().st_size:,} bytes"))
+        print(escape_unprintable(f"wrote {path}: {path.stat().st_size:,} bytes"))
     return EXIT_DONE
 
 

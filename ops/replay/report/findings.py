@@ -12,6 +12,7 @@ from typing import Final, Literal
 import msgspec
 
 from authorizerd.replay.ingest.report import Ingested
+from authorizerd.replay.judging.report import JudgedBy
 from authorizerd.replay.load.report import LoadReport
 from authorizerd.replay.load.thresholds import Verdict
 from authorizerd.replay.report.results import Results
@@ -24,7 +25,7 @@ from authorizerd.replay.report.wording import (
 )
 from authorizerd.replay.usage.report import UsageReport
 from authorizerd.replay.usage.window import HOW_TO_LOG_ALLOWED
-from authorizerd.replay.whatif.report import Changed, JudgedBy, WhatIf
+from authorizerd.replay.whatif.report import Changed, WhatIf
 
 State = Literal["good", "bad", "doubtful", "plain"]
 REASONS_MAX: Final = 10

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from authorizerd.replay.load.histogram import bucket_of, last_of
+from authorizerd.replay.load.lanes.histogram import bucket_of, last_of
 from authorizerd.replay.load.report import Latencies, LoadReport, Percentiles, SecondReport
 from authorizerd.replay.report.axes import Axis, linear_axis, log_axis, time_axis
 from authorizerd.replay.report.plots import PAGE_FRAME, Curve, Marker, Plot, Point

@@ -17,7 +17,7 @@ from markupsafe import Markup
 
 from authorizerd.replay.report import heat_map, load_plots, values, wording
 from authorizerd.replay.report.findings import SYMBOLS, format_measured
-from authorizerd.replay.whatif.report import shown
+from authorizerd.replay.text import escape_unprintable
 
 ROWS_MAX: Final = 1_000
 CHARACTERS_MAX: Final = 600_000
@@ -48,7 +48,11 @@ def render_rows(render_row: Callable[[object], Markup], rows: Iterable[object]) 
 
 
 def _make_printable(value: object) -> object:
-    return shown(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+    return (
+        escape_unprintable(value)
+        if isinstance(value, str) and not isinstance(value, Markup)
+        else value
+    )
 
 
 ENVIRONMENT: Final = Environment(

@@ -15,10 +15,12 @@ from typing import Any, Final
 import msgspec
 
 from authorizerd.replay.ingest.report import Ingested, decode_ingested
+from authorizerd.replay.judging.report import JudgedBy
 from authorizerd.replay.load.report import LoadReport
 from authorizerd.replay.report.errors import ReportError
+from authorizerd.replay.text import escape_unprintable
 from authorizerd.replay.usage.report import UsageReport, decode_usage
-from authorizerd.replay.whatif.report import JudgedBy, RecordedBaseline, WhatIf, shown
+from authorizerd.replay.whatif.report import RecordedBaseline, WhatIf
 
 BYTES_MAX: Final = 256 * 1024 * 1024
 
@@ -92,7 +94,7 @@ def read_results(directory: Path) -> Results:
         decoded[kind] = _decoded(kind, path, data)
         texts[kind] = msgspec.Raw(data)
         files[kind] = ResultFile(
-            path=shown(path.relative_to(directory).as_posix()),
+            path=escape_unprintable(path.relative_to(directory).as_posix()),
             bytes=len(data),
             sha256=hashlib.sha256(data).hexdigest(),
         )

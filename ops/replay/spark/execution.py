@@ -26,7 +26,7 @@ def run_plan(spark: SparkSession, plan: Plan) -> int:
     command = str(plan.__struct_config__.tag)
     if is_occupied(spark, plan.out):
         if not plan.overwrite:
-            raise JobError(f"--out: {plan.out}: not empty; --overwrite replaces the results in it")
+            raise JobError(f"--out: {plan.out}: not empty; --overwrite replaces its results")
         remove_file(spark, f"{plan.out}/{command}.json")
     with telling_progress(spark):
         probe_executors(spark)

@@ -1,7 +1,7 @@
-"""The options that every job has: where Spark runs it, and with what.
+"""The options of every job: the Spark that runs it, and its resources.
 
-**Invariant:** what is not named here can be said with ``--conf``, which wins over what is chosen
-here.
+**Invariant:** ``--conf`` overrides every setting that this package chooses. It is the way to change
+anything that has no option here.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _MEMORY: Final = re.compile(r"\d+[kmgt]", re.ASCII | re.IGNORECASE)
 
 @dataclass(frozen=True, kw_only=True)
 class SparkOptions:
-    """How a job is submitted; None is Spark's own default. ``conf`` holds ``KEY=VALUE``."""
+    """How a job is submitted. None means Spark's default; ``conf`` contains ``KEY=VALUE`` texts."""
 
     master: str = "local[*]"
     deploy_mode: str = "client"
@@ -35,11 +35,12 @@ class SparkOptions:
 
     @property
     def is_local(self) -> bool:
-        """Whether driver and workers are this machine's processes."""
+        """True if the driver and the workers are processes of this machine."""
         return self.master == "local" or self.master.startswith("local[")
 
 
 def add_spark_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of every job."""
     group = parser.add_argument_group("Spark")
     group.add_argument("--master", default="local[*]", type=_master, help="default %(default)s")
     group.add_argument("--deploy-mode", default="client", choices=("client", "cluster"))
@@ -74,8 +75,8 @@ def add_spark_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--verbose", action="store_true", help="show all output of Spark")
 
 
-def spark_options_of(parsed: argparse.Namespace) -> SparkOptions:
-    """Return the options of a parser that ``add_spark_arguments`` was given."""
+def read_spark_options(parsed: argparse.Namespace) -> SparkOptions:
+    """Return the values of the options that ``add_spark_arguments`` added."""
     return SparkOptions(
         master=parsed.master,
         deploy_mode=parsed.deploy_mode,
@@ -93,19 +94,22 @@ def spark_options_of(parsed: argparse.Namespace) -> SparkOptions:
 
 
 def refusal(options: SparkOptions) -> str | None:
-    """Return why Spark would not run a Python job this way, or None.
+    """Return why Spark cannot run a Python job with these options, or None if it can.
 
-    Source:  Spark 4's SparkSubmit, which says so with a stack trace.
+    Source: Spark 4's SparkSubmit, which reports it with a stack trace.
     """
     if options.deploy_mode == "cluster" and not re.match("yarn|k8s:", options.master):
-        return f"--deploy-mode cluster: --master {options.master} runs Python drivers here only"
+        return (
+            f"--deploy-mode cluster: --master {options.master} cannot run a Python driver in the "
+            "cluster; only yarn and k8s can"
+        )
     return None
 
 
 def _master(text: str) -> str:
     if _MASTER.fullmatch(text) is None:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is none of local[N], spark://HOST:PORT, yarn, k8s://HOST:PORT"
+            f"expected local[N], spark://HOST:PORT, yarn or k8s://HOST:PORT, found {text!r}"
         )
     return text
 
@@ -122,11 +126,11 @@ def _setting(text: str) -> str:
 
 def _memory(text: str) -> str:
     if _MEMORY.fullmatch(text) is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a size such as 512m or 4g")
+        raise argparse.ArgumentTypeError(f"expected a size such as 512m or 4g, found {text!r}")
     return text
 
 
 def _count(text: str) -> int:
     if not text.isascii() or not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 on")
+        raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, found {text!r}")
     return int(text)

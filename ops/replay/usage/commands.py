@@ -1,7 +1,7 @@
-"""kafka-acls' flags for an ACL, and the script that makes a suggestion real.
+"""kafka-acls' flags for an ACL, and the script that carries out the suggestions.
 
-**Invariant:** a command means exactly the ACL it was made for, whatever is in its names; what
-kafka-acls cannot say is refused here, not said approximately. The script adds before it removes.
+**Invariant:** a command affects exactly its ACL, whatever characters the names contain. An ACL that
+kafka-acls cannot express is rejected, not approximated. The script adds before it removes.
 
 Source: Kafka 4.3 AclCommand, which trims names, principals and hosts.
 """
@@ -23,8 +23,9 @@ from authorizerd.acl.model import (
 )
 from authorizerd.acl.operations import SUPPORTED
 from authorizerd.acl.validation import validate_new_acl
+from authorizerd.replay.text import escape_unprintable
 
-_JAVA_BLANKS: Final = "".join(map(chr, range(0x21)))  # what String.trim takes off
+_JAVA_BLANKS: Final = "".join(map(chr, range(0x21)))  # the characters that String.trim removes
 _FLAGS: Final = {
     ResourceType.TOPIC: "--topic",
     ResourceType.GROUP: "--group",
@@ -44,31 +45,31 @@ fi
 
 
 def why_inexpressible(acl: Acl) -> str | None:
-    """Return why kafka-acls cannot add or remove just ``acl``, None where it can."""
+    """Return why kafka-acls cannot add or remove exactly ``acl``; None if it can."""
     try:
         validate_new_acl(acl)
     except InvalidAclError as error:
         return str(error)
     resource_type = ResourceType(acl.resource_type)
     if acl.operation not in (Operation.ALL, *SUPPORTED[resource_type]):
-        return f"kafka-acls knows no {Operation(acl.operation).name} on {resource_type.name}"
+        return f"kafka-acls does not accept {Operation(acl.operation).name} on {resource_type.name}"
     if resource_type == ResourceType.CLUSTER:
         if (acl.resource_name, acl.pattern_type) != (CLUSTER_NAME, PatternType.LITERAL):
-            return f"kafka-acls names the cluster only as the literal {CLUSTER_NAME}"
+            return f"kafka-acls only accepts the literal name {CLUSTER_NAME} for the cluster"
         texts: tuple[str, ...] = (acl.principal, acl.host)
     else:
         texts = (acl.resource_name, acl.principal, acl.host)
     if any("\0" in text for text in texts):
-        return "no command line can hold the character NUL"
+        return "a command line cannot contain the character NUL"
     if resource_type == ResourceType.TRANSACTIONAL_ID:
-        texts = texts[1:]  # the one name that kafka-acls does not trim
+        texts = texts[1:]  # kafka-acls does not trim this name
     if any(text != text.strip(_JAVA_BLANKS) for text in texts):
-        return "kafka-acls takes the blanks off the ends of names"
-    return None if acl.host else "kafka-acls knows no empty host"
+        return "kafka-acls removes blanks at the ends of names"
+    return None if acl.host else "kafka-acls does not accept an empty host"
 
 
 def entry_arguments(acl: Acl) -> list[str]:
-    """Return the flags that name ``acl``, which is expressible, after ``--add`` or ``--remove``."""
+    """Return the flags after ``--add`` or ``--remove``, for an ACL that is expressible."""
     kind = "allow" if acl.permission_type == PermissionType.ALLOW else "deny"
     operation = Operation(acl.operation).name.title().replace("_", "")
     arguments = [f"--{kind}-principal", acl.principal, f"--{kind}-host", acl.host]
@@ -81,14 +82,14 @@ def entry_arguments(acl: Acl) -> list[str]:
 
 
 def script(comments: Sequence[str], added: Iterable[Acl], removed: Sequence[Acl]) -> str:
-    """Return a shell script that adds and then removes ACLs, and stops at the first failure.
+    """Return a shell script that adds ACLs, then removes others, and stops at the first failure.
 
-    Its arguments go to every command: where the cluster is, and how to log in.
+    It passes its own arguments, the cluster's address and the login, to every command.
     """
-    lines = ["#!/bin/sh", *(f"# {printable(comment)}" for comment in comments)]
+    lines = ["#!/bin/sh", *(f"# {escape_unprintable(comment)}" for comment in comments)]
     lines += _OPENING.splitlines()
-    lines += _section("Narrower grants, before the wide ones go", ["--add"], added)
-    lines += _section("Wide and unused grants", ["--remove", "--force"], removed)
+    lines += _section("Add the narrower grants before removing the wide ones", ["--add"], added)
+    lines += _section("Remove the wide and the unused grants", ["--remove", "--force"], removed)
     return "\n".join(lines) + "\n"
 
 
@@ -101,13 +102,3 @@ def _section(title: str, flags: list[str], acls: Iterable[Acl]) -> Iterator[str]
         yield f'$KAFKA_ACLS "$@" {shlex.join([*flags, *entry_arguments(acl)])}'
     if none:
         yield "# none"
-
-
-def printable(text: str) -> str:
-    """Return ``text`` on one line, such as a comment: what cannot be seen is written as escapes."""
-    return "".join(
-        character
-        if character.isprintable()
-        else character.encode("unicode_escape", "surrogatepass").decode("ascii")
-        for character in text
-    )

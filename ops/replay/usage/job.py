@@ -1,7 +1,7 @@
-"""The job ``usage``: what recorded traffic used of a set of ACLs, and what narrower one it needs.
+"""The job of ``replay usage``: which ACLs recorded traffic used, and which narrower ones it needs.
 
-**Invariant:** nothing is claimed that the evidence does not carry; then nothing is written, and the
-exit code is 1.
+**Invariant:** the job claims only what the evidence supports. Otherwise it writes nothing and exits
+with code 1.
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ from pyspark.sql import SparkSession
 
 from authorizerd.replay.acl_set import AclSet
 from authorizerd.replay.ingest.ingested_events import read_accepted
+from authorizerd.replay.judging.report import JudgedBy
 from authorizerd.replay.messages import EXIT_DONE, EXIT_FAULT
 from authorizerd.replay.plans import UsagePlan
 from authorizerd.replay.spark.errors import JobError
 from authorizerd.replay.spark.files import remove_file, write_text
+from authorizerd.replay.text import encode_json
 from authorizerd.replay.usage.commands import script
 from authorizerd.replay.usage.errors import UsageError
 from authorizerd.replay.usage.matching import distinct
@@ -24,8 +26,6 @@ from authorizerd.replay.usage.report import (
     Proof,
     UsageReport,
     WindowReport,
-    encode_usage,
-    set_report,
     sort_acls,
     suggestions_report,
 )
@@ -36,12 +36,12 @@ from authorizerd.replay.usage.window import Age, Window, age_of, check_ages, win
 
 
 def run(spark: SparkSession, plan: UsagePlan) -> int:
-    """Write ``usage.json`` and ``commands.sh``, say what they hold, and return the exit code.
+    """Write ``usage.json`` and ``commands.sh``, print a summary, and return the exit code.
 
     Raises:
-        OSError: the events cannot be read, or the results not be written.
+        OSError: the events cannot be read, or the results cannot be written.
     """
-    # Whatever comes of this, nobody is to run the script of an earlier time.
+    # If this run fails, the script of an earlier run must not remain.
     remove_file(spark, f"{plan.out}/commands.sh")
     try:
         report, commands = _usage(spark, plan)
@@ -49,14 +49,14 @@ def run(spark: SparkSession, plan: UsagePlan) -> int:
         print(error, file=sys.stderr)
         return EXIT_FAULT
     write_text(spark, f"{plan.out}/commands.sh", commands)
-    write_text(spark, f"{plan.out}/usage.json", encode_usage(report))
+    write_text(spark, f"{plan.out}/usage.json", encode_json(report))
     for line in summary(report):
         print(line)
     return EXIT_DONE
 
 
 def _usage(spark: SparkSession, plan: UsagePlan) -> tuple[UsageReport, str]:
-    """Return the report, and the script that makes its suggestions real."""
+    """Return the report, and the script that carries out its suggestions."""
     window = window_of(read_accepted(spark, plan.events), plan.lookback_days)
     check_ages(plan.acls, assume_in_force=plan.assume_in_force)
     tuples = tuples_within(spark.read.parquet(f"{plan.events}/events"), window).persist()
@@ -75,7 +75,7 @@ def _usage(spark: SparkSession, plan: UsagePlan) -> tuple[UsageReport, str]:
 def _suggested(
     plan: UsagePlan, window: Window, seen: WindowReport, summed: Summed, workers: Workers
 ) -> tuple[Suggestions, Proof | None]:
-    """Return what use suggests and no recorded request speaks against."""
+    """Return the suggestions that follow from the use and contradict no recorded request."""
     judged = [
         item.acl
         for item in distinct(plan.acls)
@@ -97,7 +97,7 @@ def _report(
 ) -> UsageReport:
     found = sort_acls(plan.acls, summed.usage, window, assume_in_force=plan.assume_in_force)
     return UsageReport(
-        acls=set_report(plan.acls),
+        acls=JudgedBy.of(plan.acls),
         window=seen,
         assumed_in_force=plan.assume_in_force,
         not_evaluated=summed.not_evaluated,

@@ -1,26 +1,27 @@
-"""``replay usage``: which ACLs recorded traffic used."""
+"""The options of ``replay usage``."""
 
 from __future__ import annotations
 
 import argparse
 
-from authorizerd.replay.acls.options import acl_set_of, add_acl_arguments
-from authorizerd.replay.options import days, names_max, placed_input, placed_output
+from authorizerd.replay.acls.options import add_acl_arguments, read_acl_set
+from authorizerd.replay.options import parse_days, parse_names_max, resolve_input, resolve_output
 from authorizerd.replay.plans import UsagePlan
 
 
 def add_usage_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``replay usage``."""
     parser.add_argument("--events", required=True, metavar="DIR", help="output of ingest")
     add_acl_arguments(parser)
     parser.add_argument(
         "--lookback",
-        type=days,
+        type=parse_days,
         metavar="DAYS",
         help="evaluate only the last days of the events; default all",
     )
     parser.add_argument(
         "--names-max",
-        type=names_max,
+        type=parse_names_max,
         default=20,
         metavar="N",
         help="suggest at most N literal ACLs for a wide grant; default %(default)s",
@@ -32,17 +33,17 @@ def add_usage_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def usage_plan_of(parsed: argparse.Namespace, *, is_local: bool) -> UsagePlan:
-    """Return what the job is told.
+def make_usage_plan(parsed: argparse.Namespace, *, is_local: bool) -> UsagePlan:
+    """Return the plan that the options describe.
 
     Raises:
-        PathError: the events are not there, or the output is.
-        AclSourceError: the source gives no ACLs.
+        PathError: the events do not exist, or the output does.
+        AclSourceError: the source cannot be read.
     """
     return UsagePlan(
-        events=placed_input(parsed.events, is_local=is_local),
-        out=placed_output(parsed.out, is_local=is_local, overwrite=parsed.overwrite),
-        acls=acl_set_of(parsed, parsed.acls, parsed.as_of),
+        events=resolve_input(parsed.events, is_local=is_local),
+        out=resolve_output(parsed.out, is_local=is_local, overwrite=parsed.overwrite),
+        acls=read_acl_set(parsed, parsed.acls, parsed.as_of),
         lookback_days=parsed.lookback,
         names_max=parsed.names_max,
         overwrite=parsed.overwrite,

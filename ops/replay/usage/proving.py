@@ -1,6 +1,6 @@
-"""The suggested set held against the old one: what breaks is left out, and named.
+"""Compare the suggested set with the old one; drop each suggestion that would change an answer.
 
-**Invariant:** what is suggested was run over every recorded tuple, and changed no answer.
+**Invariant:** the final suggestions were evaluated on every recorded tuple, and changed no answer.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from typing import Final, NamedTuple
 
 from authorizerd.acl.model import Acl
 from authorizerd.replay.acl_set import AclSet
-from authorizerd.replay.usage.commands import printable
+from authorizerd.replay.judging.report import Count
+from authorizerd.replay.text import escape_unprintable
 from authorizerd.replay.usage.errors import UsageError
 from authorizerd.replay.usage.matching import distinct
-from authorizerd.replay.usage.report import Count, Proof
+from authorizerd.replay.usage.report import Proof
 from authorizerd.replay.usage.suggestions import Suggestions
 
 PASSES_MAX: Final = 3
@@ -86,4 +87,4 @@ def _reason(changed: Changed) -> str:
         for outcome, count in (("denied", changed.newly_denied), ("allowed", changed.newly_allowed))
         if count.events
     )
-    return printable(f"{told}, such as of {changed.principal} on {changed.resource_name}")
+    return escape_unprintable(f"{told}, such as of {changed.principal} on {changed.resource_name}")

@@ -1,7 +1,6 @@
-"""``usage.json``: what recorded traffic shows of each ACL, and what it suggests.
+"""The content of ``usage.json``: the recorded use of each ACL, and the suggestions.
 
-**Invariant:** every ACL of the set stands in exactly one of ``used``, ``unused`` and
-``not_judged``.
+**Invariant:** every ACL of the set is in exactly one of ``used``, ``unused`` and ``not_judged``.
 """
 
 from __future__ import annotations
@@ -13,15 +12,17 @@ import msgspec
 
 from authorizerd.acl.model import Acl, Code, Operation, PatternType, PermissionType, ResourceType
 from authorizerd.replay.acl_set import AclSet
+from authorizerd.replay.judging.report import Count, JudgedBy
+from authorizerd.replay.text import format_time
 from authorizerd.replay.usage.matching import distinct
 from authorizerd.replay.usage.suggestions import AclUsage, Suggestions
-from authorizerd.replay.usage.window import Age, Window, age_of, time_text
+from authorizerd.replay.usage.window import Age, Window, age_of
 
 NOT_IN_FORCE: Final = {Age.ADDED_WITHIN: "added_within", Age.UNKNOWN: "age_unknown"}
 
 
 class NamedAcl(msgspec.Struct, frozen=True, kw_only=True):
-    """An ACL by Kafka's names, as a YAML or JSON source has it; an unknown code is its number."""
+    """An ACL in the form of YAML and JSON sources; an unknown code is written as its number."""
 
     principal: str
     host: str
@@ -32,29 +33,12 @@ class NamedAcl(msgspec.Struct, frozen=True, kw_only=True):
     pattern_type: str
 
 
-class Count(msgspec.Struct, frozen=True, kw_only=True):
-    events: int = 0
-    tuples: int = 0
-
-
-class SetReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The ACLs that were judged, and the settings they were judged by."""
-
-    source: str
-    digest: str
-    offset: int | None
-    stamped_at: str | None
-    acls: int
-    super_users: tuple[str, ...]
-    allow_everyone_if_no_acl_found: bool
-
-
 class WindowReport(msgspec.Struct, frozen=True, kw_only=True):
     """Times are ISO 8601 in UTC.
 
-    An ACL is judged if it was added before ``begins_at``. What is unused was not seen in use from
-    ``allowed_first_at`` to ``allowed_last_at``: outside them nothing shows that what was allowed
-    was logged at all.
+    An ACL is judged if it was added before ``begins_at``. An unused ACL was not used from
+    ``allowed_first_at`` to ``allowed_last_at``. Outside that time, nothing shows that allowed
+    requests were logged at all.
     """
 
     begins_at: str
@@ -68,9 +52,9 @@ class WindowReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UsedAcl(msgspec.Struct, frozen=True, kw_only=True):
-    """An ACL and what it decided: ``alone``, or ``with_others`` that would have decided the same.
+    """An ACL and the requests that it decided, alone or with others that decided the same.
 
-    ``names`` counts the resources that a wildcard or prefix was used for; None for other ACLs.
+    ``names`` counts the resources that a wildcard or a prefix was used for; None for other ACLs.
     """
 
     acl: NamedAcl
@@ -82,11 +66,15 @@ class UsedAcl(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UnusedAcl(msgspec.Struct, frozen=True, kw_only=True):
+    """An ACL that no recorded request used."""
+
     acl: NamedAcl
     added_at: str | None
 
 
 class NarrowingReport(msgspec.Struct, frozen=True, kw_only=True):
+    """A wide ACL and the narrower ones that would replace it."""
+
     acl: NamedAcl
     names: int
     events: int
@@ -94,12 +82,14 @@ class NarrowingReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LeftOutReport(msgspec.Struct, frozen=True, kw_only=True):
+    """An ACL that is kept, although its use suggests otherwise, and the reason."""
+
     acl: NamedAcl
     reason: str
 
 
 class Proof(msgspec.Struct, frozen=True, kw_only=True):
-    """The suggested set against the old one, on every tuple of the window."""
+    """The comparison of the suggested set with the old one, on every tuple of the window."""
 
     digest: str
     acls: int
@@ -109,6 +99,8 @@ class Proof(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SuggestionsReport(msgspec.Struct, frozen=True, kw_only=True):
+    """The suggested changes, and the proof that they change no answer."""
+
     removals: tuple[NamedAcl, ...]
     narrowings: tuple[NarrowingReport, ...]
     left_out: tuple[LeftOutReport, ...]
@@ -116,14 +108,14 @@ class SuggestionsReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UsageReport(msgspec.Struct, frozen=True, kw_only=True):
-    """All of it.
+    """The whole of ``usage.json``.
 
-    ``not_evaluated`` counts requests that no ACL can be asked about, by reason; ``by_super_users``
-    those that need none; ``disagreeing`` those that these ACLs decide otherwise than was recorded.
-    ``not_judged`` has the keys of ``NOT_IN_FORCE``; what was used is not among them.
+    ``not_evaluated`` counts the requests that ACLs cannot decide, by reason; ``by_super_users``
+    counts those that need no ACL; ``disagreeing`` counts those that these ACLs decide differently
+    from the record. ``not_judged`` has the keys of ``NOT_IN_FORCE`` and contains no used ACL.
     """
 
-    acls: SetReport
+    acls: JudgedBy
     window: WindowReport
     assumed_in_force: bool
     not_evaluated: dict[str, Count]
@@ -135,33 +127,17 @@ class UsageReport(msgspec.Struct, frozen=True, kw_only=True):
     suggestions: SuggestionsReport
 
 
-def encode_usage(report: UsageReport) -> str:
-    return msgspec.json.format(msgspec.json.encode(report), indent=2).decode() + "\n"
-
-
 def decode_usage(text: str) -> UsageReport:
-    """Return what ``encode_usage`` wrote.
+    """Return the report that ``text``, the content of a ``usage.json``, contains.
 
     Raises:
-        msgspec.DecodeError: it is another's.
+        msgspec.DecodeError: the text is not a ``usage.json``.
     """
     return msgspec.json.decode(text, type=UsageReport)
 
 
-def set_report(acl_set: AclSet) -> SetReport:
-    return SetReport(
-        source=acl_set.source,
-        digest=acl_set.digest,
-        offset=acl_set.offset,
-        stamped_at=_time_text(acl_set.stamped_ms),
-        acls=len(acl_set.acls),
-        super_users=acl_set.super_users,
-        allow_everyone_if_no_acl_found=acl_set.allow_everyone_if_no_acl_found,
-    )
-
-
 class Sorted(msgspec.Struct, frozen=True, kw_only=True):
-    """The ACLs of a set by what can be said of them, each in the set's order."""
+    """The ACLs of a set, sorted into three groups; each group keeps the set's order."""
 
     used: tuple[UsedAcl, ...]
     unused: tuple[UnusedAcl, ...]
@@ -171,13 +147,13 @@ class Sorted(msgspec.Struct, frozen=True, kw_only=True):
 def sort_acls(
     acl_set: AclSet, usage: Mapping[Acl, AclUsage], window: Window, *, assume_in_force: bool
 ) -> Sorted:
-    """Return every ACL once: used, not used, or not judged since it may be too young."""
+    """Return every ACL once: used, unused, or not judged because it may be too young."""
     used: list[UsedAcl] = []
     not_used: dict[Age, list[UnusedAcl]] = {age: [] for age in Age}
     for dated in distinct(acl_set):
-        acl, added_at = named(dated.acl), _time_text(dated.added_ms)
+        acl, added_at = named(dated.acl), _format_time(dated.added_ms)
         use = usage.get(dated.acl)
-        # Spoken of by requests that were over before it was added, an ACL has decided nothing.
+        # An ACL that was added after the last request that it matches has decided nothing.
         if use is not None and (dated.added_ms is None or use.last_ms >= dated.added_ms):
             used.append(_used(acl, added_at, use))
         else:
@@ -196,7 +172,7 @@ def _used(acl: NamedAcl, added_at: str | None, usage: AclUsage) -> UsedAcl:
         added_at=added_at,
         alone=Count(events=usage.events_alone, tuples=usage.tuples_alone),
         with_others=Count(events=usage.events_with_others, tuples=usage.tuples_with_others),
-        last_used_at=time_text(usage.last_ms),
+        last_used_at=format_time(usage.last_ms),
         names=usage.names_count or None,
     )
 
@@ -204,6 +180,7 @@ def _used(acl: NamedAcl, added_at: str | None, usage: AclUsage) -> UsedAcl:
 def suggestions_report(
     suggestions: Suggestions, usage: Mapping[Acl, AclUsage], proof: Proof | None
 ) -> SuggestionsReport:
+    """Return ``suggestions`` as the report shows them."""
     return SuggestionsReport(
         removals=_all_named(suggestions.removals),
         narrowings=tuple(
@@ -223,6 +200,7 @@ def suggestions_report(
 
 
 def named(acl: Acl) -> NamedAcl:
+    """Return ``acl`` by the names of its codes."""
     return NamedAcl(
         principal=acl.principal,
         host=acl.host,
@@ -243,5 +221,5 @@ def _name(codes: type[Code], code: int) -> str:
     return member.name if member == code else str(code)
 
 
-def _time_text(ms: int | None) -> str | None:
-    return None if ms is None else time_text(ms)
+def _format_time(ms: int | None) -> str | None:
+    return None if ms is None else format_time(ms)

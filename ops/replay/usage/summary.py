@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from authorizerd.replay.usage.commands import printable
+from authorizerd.replay.text import escape_unprintable
 from authorizerd.replay.usage.report import UsageReport
 
 
 def summary(report: UsageReport) -> Iterator[str]:
     """Yield lines without their ends."""
     window, acls = report.window, report.acls
-    yield printable(
+    yield escape_unprintable(
         f"{acls.acls:,} ACLs of {acls.source}, {_counted(window.tuples, 'tuple')} of "
         f"{_counted(window.allowed_events, 'allowed event')} and "
         f"{_counted(window.denied_events, 'denied event')}"

@@ -14,11 +14,13 @@ from pyspark.sql import Window as Partitions
 
 from authorizerd.acl.model import Acl
 from authorizerd.replay.acl_set import AclSet
+from authorizerd.replay.judging.report import Count
 from authorizerd.replay.spark.arrow_map import map_in_arrow
+from authorizerd.replay.text import format_time
 from authorizerd.replay.usage.errors import UsageError
 from authorizerd.replay.usage.matching import UseIndex, distinct, index_of, pack
 from authorizerd.replay.usage.proving import Changed, Comparison
-from authorizerd.replay.usage.report import Count, WindowReport
+from authorizerd.replay.usage.report import WindowReport
 from authorizerd.replay.usage.rows import (
     BY_SUPER_USERS,
     DISAGREEING,
@@ -29,7 +31,7 @@ from authorizerd.replay.usage.rows import (
     uses_in,
 )
 from authorizerd.replay.usage.suggestions import AclUsage
-from authorizerd.replay.usage.window import HOW_TO_LOG_ALLOWED, Window, time_text
+from authorizerd.replay.usage.window import HOW_TO_LOG_ALLOWED, Window
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -145,14 +147,14 @@ def window_report(tuples: DataFrame, window: Window, lookback_days: float | None
     ).collect()[0]
     if not total.allowed_events:
         raise UsageError(
-            f"nothing that was allowed is recorded from {time_text(window.begins_ms)} on, so no "
+            f"nothing that was allowed is recorded from {format_time(window.begins_ms)} on, so no "
             f"ACL can be called unused. {HOW_TO_LOG_ALLOWED}"
         )
     return WindowReport(
-        begins_at=time_text(window.begins_ms),
-        ends_at=time_text(window.ends_ms),
-        allowed_first_at=time_text(total.first_ms),
-        allowed_last_at=time_text(total.last_ms),
+        begins_at=format_time(window.begins_ms),
+        ends_at=format_time(window.ends_ms),
+        allowed_first_at=format_time(total.first_ms),
+        allowed_last_at=format_time(total.last_ms),
         lookback_days=lookback_days,
         allowed_events=total.allowed_events,
         denied_events=total.denied_events,

@@ -25,10 +25,12 @@ from authorizerd.replay.judging.questions import (
     RESOURCE_TYPE_CODES,
     Unasked,
 )
+from authorizerd.replay.judging.report import Count, JudgedBy
 from authorizerd.replay.messages import EXIT_DENIED, EXIT_DONE
 from authorizerd.replay.plans import WhatIfPlan
 from authorizerd.replay.spark.arrow_map import map_in_arrow
 from authorizerd.replay.spark.files import write_text
+from authorizerd.replay.text import encode_json
 from authorizerd.replay.whatif.changes import (
     CHANGES_SCHEMA,
     FIGURES,
@@ -40,15 +42,12 @@ from authorizerd.replay.whatif.report import (
     LISTED_MAX,
     NOTHING_CHANGED,
     Changed,
-    Count,
     Detail,
-    JudgedBy,
     OperationCount,
     PrincipalCount,
     RecordedBaseline,
     ResourceCount,
     WhatIf,
-    encode_report,
     summary_lines,
 )
 
@@ -97,7 +96,7 @@ def run(spark: SparkSession, plan: WhatIfPlan) -> int:
         baseline=RecordedBaseline() if plan.baseline is None else JudgedBy.of(plan.baseline),
         **_summed(changed),
     )
-    write_text(spark, f"{plan.out}/whatif.json", encode_report(report))
+    write_text(spark, f"{plan.out}/whatif.json", encode_json(report))
     for line in summary_lines(report):
         print(line, flush=True)
     return EXIT_DENIED if report.newly_denied.tuples else EXIT_DONE

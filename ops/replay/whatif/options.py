@@ -1,15 +1,16 @@
-"""``replay whatif``: what other ACLs would have decided."""
+"""The options of ``replay whatif``."""
 
 from __future__ import annotations
 
 import argparse
 
-from authorizerd.replay.acls.options import acl_set_of, add_acl_arguments
-from authorizerd.replay.options import placed_input, placed_output
+from authorizerd.replay.acls.options import add_acl_arguments, read_acl_set
+from authorizerd.replay.options import resolve_input, resolve_output
 from authorizerd.replay.plans import WhatIfPlan
 
 
 def add_whatif_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``replay whatif``."""
     parser.add_argument("--events", required=True, metavar="DIR", help="output of ingest")
     add_acl_arguments(parser)
     parser.add_argument(
@@ -20,22 +21,22 @@ def add_whatif_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--baseline-as-of", metavar="TIME|OFFSET", help="--as-of for the baseline")
 
 
-def whatif_plan_of(parsed: argparse.Namespace, *, is_local: bool) -> WhatIfPlan:
-    """Return what the job is told.
+def make_whatif_plan(parsed: argparse.Namespace, *, is_local: bool) -> WhatIfPlan:
+    """Return the plan that the options describe.
 
     Raises:
-        PathError: the events are not there, or the output is.
-        AclSourceError: a source gives no ACLs.
+        PathError: the events do not exist, or the output does.
+        AclSourceError: a source cannot be read.
     """
-    events = placed_input(parsed.events, is_local=is_local)
-    out = placed_output(parsed.out, is_local=is_local, overwrite=parsed.overwrite)
+    events = resolve_input(parsed.events, is_local=is_local)
+    out = resolve_output(parsed.out, is_local=is_local, overwrite=parsed.overwrite)
     baseline = parsed.baseline_acls
     return WhatIfPlan(
         events=events,
         out=out,
-        candidate=acl_set_of(parsed, parsed.acls, parsed.as_of),
+        candidate=read_acl_set(parsed, parsed.acls, parsed.as_of),
         baseline=(
-            None if baseline is None else acl_set_of(parsed, baseline, parsed.baseline_as_of)
+            None if baseline is None else read_acl_set(parsed, baseline, parsed.baseline_as_of)
         ),
         overwrite=parsed.overwrite,
     )

@@ -1,39 +1,35 @@
-"""What ``whatif.json`` says, and the few lines of it that a console shows.
+"""The content of ``whatif.json``, and the summary that the console shows.
 
-**Invariant:** equal events and equal ACLs give equal bytes: the report tells no time of its own
-making, and what is counted stands in one order, the most events first, then the most tuples, then
-by names.
+**Invariant:** equal events and equal ACLs give equal bytes. The report contains no time of its own,
+and its lists have one order: most events first, then most tuples, then by name.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime, timedelta
 from typing import Final
 
 import msgspec
 
-from authorizerd.replay.acl_set import AclSet
+from authorizerd.replay.judging.report import Count, JudgedBy
+from authorizerd.replay.text import escape_unprintable, format_count
 
 LISTED_MAX: Final = 1_000
 SHOWN_MAX: Final = 10
 RECORDED: Final = "recorded"
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-class Count(msgspec.Struct, frozen=True, kw_only=True):
-    events: int
-    tuples: int
-
 
 class PrincipalCount(msgspec.Struct, frozen=True, kw_only=True):
+    """The changes for one principal."""
+
     principal: str
     events: int
     tuples: int
 
 
 class ResourceCount(msgspec.Struct, frozen=True, kw_only=True):
+    """The changes for one resource."""
+
     resource_type: str
     resource_name: str
     events: int
@@ -41,13 +37,15 @@ class ResourceCount(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OperationCount(msgspec.Struct, frozen=True, kw_only=True):
+    """The changes for one operation."""
+
     operation: str
     events: int
     tuples: int
 
 
 class Detail(msgspec.Struct, frozen=True, kw_only=True):
-    """One changed tuple; a host of None is unknown. Times are those of the events that change."""
+    """One changed tuple, with the times of the events that change; host None is unknown."""
 
     principal: str
     host: str | None
@@ -62,7 +60,7 @@ class Detail(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Changed(msgspec.Struct, frozen=True, kw_only=True):
-    """All that is newly denied, or newly allowed; of each list the first ``LISTED_MAX``."""
+    """Everything newly denied, or newly allowed; each list has at most ``LISTED_MAX`` items."""
 
     events: int = 0
     tuples: int = 0
@@ -78,47 +76,14 @@ class Changed(msgspec.Struct, frozen=True, kw_only=True):
 NOTHING_CHANGED: Final = Changed()
 
 
-class JudgedBy(msgspec.Struct, frozen=True, kw_only=True):
-    """Which ACLs, under which settings."""
-
-    source: str
-    digest: str
-    offset: int | None
-    stamped_at: str | None
-    acls: int
-    super_users: tuple[str, ...]
-    allow_everyone_if_no_acl_found: bool
-
-    @classmethod
-    def of(cls, acl_set: AclSet) -> JudgedBy:
-        stamped_ms = acl_set.stamped_ms
-        return cls(
-            source=acl_set.source,
-            digest=acl_set.digest,
-            offset=acl_set.offset,
-            stamped_at=None if stamped_ms is None else _time_text(stamped_ms),
-            acls=len(acl_set.acls),
-            super_users=acl_set.super_users,
-            allow_everyone_if_no_acl_found=acl_set.allow_everyone_if_no_acl_found,
-        )
-
-    def decides_as(self, other: JudgedBy) -> bool:
-        """Return True if both are the same ACLs under the same settings."""
-        return (
-            self.digest == other.digest
-            and set(self.super_users) == set(other.super_users)
-            and self.allow_everyone_if_no_acl_found == other.allow_everyone_if_no_acl_found
-        )
-
-
 class RecordedBaseline(msgspec.Struct, frozen=True, kw_only=True):
-    """The decisions that were recorded."""
+    """The recorded decisions, in place of a baseline's ACLs."""
 
     source: str = RECORDED
 
 
 class WhatIf(msgspec.Struct, frozen=True, kw_only=True):
-    """``events`` to ``last_at`` are those of all that was ingested."""
+    """``events`` to ``last_at`` describe everything that was ingested."""
 
     events: int
     allowed_events: int
@@ -132,28 +97,23 @@ class WhatIf(msgspec.Struct, frozen=True, kw_only=True):
     newly_allowed: Changed
 
 
-def encode_report(report: WhatIf) -> str:
-    """Return the text of ``whatif.json``."""
-    return msgspec.json.format(msgspec.json.encode(report), indent=2).decode() + "\n"
-
-
 def summary_lines(report: WhatIf) -> Iterator[str]:
-    """Yield the lines of the console: who loses what, who gains, what could not be asked."""
+    """Yield the lines of the console: who loses and gains access, and what was not judged."""
     baseline = report.baseline
     yield (
         f"{_counted(report.events, report.tuples)}, from {report.first_at} to {report.last_at}, "
-        f"judged by {report.candidate.acls} ACLs ({shown(report.candidate.source)})"
+        f"judged by {_described(report.candidate)}"
     )
     if isinstance(baseline, JudgedBy):
-        yield f"compared with {baseline.acls} ACLs ({shown(baseline.source)})"
+        yield f"compared with {_described(baseline)}"
         if report.candidate.decides_as(baseline):
             yield "identical ACLs: nothing changes"
     else:
         yield "compared with the recorded decisions"
         if report.events and not report.allowed_events:
             yield (
-                "no allowed request was recorded (Kafka logs them at DEBUG, and INFO is the "
-                "default): this cannot say that nobody would be locked out"
+                "the record contains no allowed request (Kafka logs them at DEBUG; the default is "
+                "INFO), so this result cannot show that nobody loses access"
             )
     for reason, count in sorted(report.not_evaluated.items()):
         yield f"not evaluated, {reason}: {_counted(count.events, count.tuples)}"
@@ -167,37 +127,23 @@ def _changed_lines(what: str, changed: Changed) -> Iterator[str]:
         return
     yield f"{what}: {_counted(changed.events, changed.tuples)}"
     for one in changed.by_principal[:SHOWN_MAX]:
-        yield f"  {shown(one.principal)}: {_counted(one.events, one.tuples)}"
+        yield f"  {escape_unprintable(one.principal)}: {_counted(one.events, one.tuples)}"
     more = len(changed.by_principal) + changed.by_principal_left_out - SHOWN_MAX
     if more > 0:
-        yield f"  and {more} other principals"
-    yield "  the most frequent:"
+        yield f"  and {format_count(more, 'other principal')}"
+    yield "  most frequent:"
     for detail in changed.details[:SHOWN_MAX]:
-        host = "an unknown host" if detail.host is None else shown(detail.host)
-        yield (
-            f"  {shown(detail.principal)} {detail.operation} {detail.resource_type} "
-            f"{shown(detail.resource_name)} from {host}, {detail.events} events: "
-            f"{shown(detail.candidate_rule)} (before: {shown(detail.baseline_rule or 'unknown')})"
+        host = "an unknown host" if detail.host is None else detail.host
+        yield escape_unprintable(
+            f"  {detail.principal} {detail.operation} {detail.resource_type} "
+            f"{detail.resource_name} from {host}, {format_count(detail.events, 'event')}: "
+            f"{detail.candidate_rule} (before: {detail.baseline_rule or 'unknown'})"
         )
 
 
+def _described(judged_by: JudgedBy) -> str:
+    return f"{format_count(judged_by.acls, 'ACL')} ({escape_unprintable(judged_by.source)})"
+
+
 def _counted(events: int, tuples: int) -> str:
-    return f"{events} events of {tuples} tuples"
-
-
-def shown(text: str) -> str:
-    """Return ``text`` as it may stand on a terminal, which recorded names must not command."""
-    return "".join(
-        character
-        if character.isprintable()
-        else character.encode("unicode_escape", "surrogatepass").decode("ascii")
-        for character in text
-    )
-
-
-def _time_text(time_ms: int) -> str:
-    try:
-        time = _EPOCH + timedelta(milliseconds=time_ms)
-    except OverflowError:
-        return f"{time_ms} ms"
-    return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return f"{format_count(events, 'event')} of {format_count(tuples, 'tuple')}"

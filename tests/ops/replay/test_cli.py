@@ -1,4 +1,4 @@
-"""The words after ``authorizerd replay``: what plan they make, and how wrong ones are refused."""
+"""Words become plans and Spark options; wrong ones are named before anything is submitted."""
 
 from __future__ import annotations
 
@@ -16,9 +16,12 @@ Current ACLs for resource `ResourcePattern(resourceType=TOPIC, name=orders, patt
  \t(principal=User:alice, host=*, operation=READ, permissionType=ALLOW)
 """  # noqa: W291 - as kafka-acls prints it
 
+EXIT_CODE = 3
+"""Returned by the double of ``submit``."""
+
 
 class Submitted:
-    """What would have been submitted."""
+    """Stands in for ``submit`` and keeps what it is given."""
 
     def __init__(self) -> None:
         self.plans: list[Plan] = []
@@ -27,12 +30,17 @@ class Submitted:
     def __call__(self, plan: Plan, options: SparkOptions) -> int:
         self.plans.append(plan)
         self.options.append(options)
-        return 3
+        return EXIT_CODE
+
+    def run(self, words: str) -> Plan:
+        """Run the command and return the plan that it submits."""
+        assert cli.main(words.split()) == EXIT_CODE
+        return self.plans[-1]
 
 
 @pytest.fixture
 def submitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Submitted:
-    """A folder with events and ACLs to type commands in."""
+    """A double of ``submit``, in a folder with events and ACLs."""
     made = Submitted()
     monkeypatch.setattr(cli, "submit", made)
     monkeypatch.chdir(tmp_path)
@@ -42,39 +50,34 @@ def submitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Submitted:
     return made
 
 
-def test_ingest_reads_what_is_named_here(submitted: Submitted, tmp_path: Path) -> None:
-    """Paths are made absolute, globs and URIs are Spark's, and the job's exit code comes back."""
-    words = "ingest --input events --input logs/*.log hdfs://name/audit --out out --tz +02:00"
-    assert cli.main([*words.split(), "--max-bad-ratio", "0.5", "--format", "kafka"]) == 3
-    assert submitted.plans == [
-        IngestPlan(
-            inputs=(f"{tmp_path}/events", f"{tmp_path}/logs/*.log", "hdfs://name/audit"),
-            out=f"{tmp_path}/out",
-            format="kafka",
-            time_zone="+02:00",
-            bad_ratio_max=0.5,
-        )
-    ]
+def test_ingest_makes_local_paths_absolute(submitted: Submitted, tmp_path: Path) -> None:
+    plan = submitted.run(
+        "ingest --input events --input logs/*.log hdfs://name/audit --out out --tz +02:00"
+        " --max-bad-ratio 0.5 --format kafka"
+    )
+    assert plan == IngestPlan(
+        inputs=(f"{tmp_path}/events", f"{tmp_path}/logs/*.log", "hdfs://name/audit"),
+        out=f"{tmp_path}/out",
+        format="kafka",
+        time_zone="+02:00",
+        bad_ratio_max=0.5,
+    )
     assert submitted.options == [SparkOptions()]
 
 
-def test_paths_are_left_to_a_cluster(submitted: Submitted) -> None:
-    """What is there, nobody can tell from here."""
-    words = "ingest --input not/here --out events --master spark://host:7077"
-    assert cli.main(words.split()) == 3
-    (plan,) = submitted.plans
+def test_paths_are_unchanged_for_a_cluster(submitted: Submitted) -> None:
+    """This machine cannot tell whether they exist there."""
+    plan = submitted.run("ingest --input not/here --out events --master spark://host:7077")
     assert isinstance(plan, IngestPlan)
     assert (plan.inputs, plan.out) == (("not/here",), "events")
 
 
-def test_a_comparison_carries_the_acls_that_were_read_here(
-    submitted: Submitted, tmp_path: Path
-) -> None:
-    """Both sets, under the same settings."""
-    words = "whatif --events events --acls acls.txt --baseline-acls none.txt --out out"
-    more = ["--super-users", "User:admin; User:root;", "--allow-everyone-if-no-acl-found"]
-    assert cli.main([*words.split(), *more]) == 3
-    (plan,) = submitted.plans
+def test_whatif_reads_both_sets_of_acls_here(submitted: Submitted, tmp_path: Path) -> None:
+    words = "whatif --events events --acls acls.txt --out out"
+    plan = submitted.run(
+        f"{words} --baseline-acls none.txt --super-users User:admin;User:root;"
+        " --allow-everyone-if-no-acl-found"
+    )
     assert isinstance(plan, WhatIfPlan)
     assert plan.events == f"{tmp_path}/events"
     assert [item.acl.operation for item in plan.candidate.acls] == [Operation.READ]
@@ -83,32 +86,27 @@ def test_a_comparison_carries_the_acls_that_were_read_here(
     for read in (plan.candidate, plan.baseline):
         assert read.super_users == ("User:admin", "User:root")
         assert read.allow_everyone_if_no_acl_found
-    words = "whatif --events events --acls acls.txt --out out --overwrite"
-    cli.main(words.split())
-    recorded = submitted.plans[1]
-    assert isinstance(recorded, WhatIfPlan)
-    assert recorded.baseline is None
-    assert recorded.overwrite
+    plan = submitted.run(f"{words} --overwrite")
+    assert isinstance(plan, WhatIfPlan)
+    assert plan.baseline is None
+    assert plan.overwrite
 
 
-def test_usage_is_judged_over_the_window_that_is_named(submitted: Submitted) -> None:
-    """Days, and how many names are listed."""
-    words = "usage --events events --acls acls.txt --lookback 1.5 --names-max 7 --out out"
-    assert cli.main(words.split()) == 3
-    (plan,) = submitted.plans
+def test_usage_takes_its_window_and_names_from_options(submitted: Submitted) -> None:
+    plan = submitted.run(
+        "usage --events events --acls acls.txt --lookback 1.5 --names-max 7 --out out"
+    )
     assert isinstance(plan, UsagePlan)
     assert (plan.lookback_days, plan.names_max) == (1.5, 7)
 
 
-def test_how_spark_runs_it_can_be_said(submitted: Submitted) -> None:
-    """Every option arrives."""
-    words = (
+def test_every_spark_option_is_passed_on(submitted: Submitted) -> None:
+    submitted.run(
         "ingest --input x --out y --master yarn --deploy-mode cluster --conf a=b --conf c=d=e"
         " --archives env.tar.gz#env --spark-home /spark --python ./env/bin/python"
         " --driver-memory 1g --executor-memory 2G --executor-cores 2 --num-executors 4"
         " --print --verbose"
     )
-    assert cli.main(words.split()) == 3
     assert submitted.options == [
         SparkOptions(
             master="yarn",
@@ -127,43 +125,44 @@ def test_how_spark_runs_it_can_be_said(submitted: Submitted) -> None:
     ]
 
 
+INGEST = "ingest --input events --out o"
+USAGE = "usage --events events --acls acls.txt --out o"
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         ("", "the following arguments are required: COMMAND"),
-        ("rewind", "invalid choice: 'rewind'"),
+        ("rewind", "unknown command 'rewind': expected one of ingest, whatif, usage, load, report"),
         ("ingest --out out", "the following arguments are required: --input"),
         ("ingest --input events", "the following arguments are required: --out"),
-        ("ingest --input events --out o --tz Nowhere", "time zone 'Nowhere' is not known"),
-        ("ingest --input events --out o --format xml", "argument --format: invalid choice: 'xml'"),
-        ("ingest --input events --out o --max-bad-ratio 1.1", "'1.1' is not a number from 0 to 1"),
-        ("ingest --input events --out o --max-bad-ratio nan", "'nan' is not a number from 0 to 1"),
-        ("ingest --input events --out o --max-b 0.1", "unrecognized arguments: --max-b 0.1"),
-        ("ingest --input events --out o --master host:7077", "'host:7077' is none of local[N]"),
-        ("ingest --input events --out o --conf a", "expected KEY=VALUE, found a text without"),
-        ("ingest --input events --out o --driver-memory 1", "'1' is not a size such as 512m or 4g"),
-        ("ingest --input events --out o --executor-cores 0", "'0' is not a number from 1 on"),
-        ("ingest --input events --out o --deploy-mode cluster", "--master local[*] runs Python"),
+        (f"{INGEST} --tz Nowhere", "unknown time zone 'Nowhere'"),
+        (f"{INGEST} --format xml", "argument --format: invalid choice: 'xml'"),
+        (f"{INGEST} --max-bad-ratio 1.1", "expected a number from 0 to 1, found '1.1'"),
+        (f"{INGEST} --max-bad-ratio nan", "expected a number from 0 to 1, found 'nan'"),
+        (f"{INGEST} --max-b 0.1", "unrecognized arguments: --max-b 0.1"),
+        (f"{INGEST} --conf a=secret word", "unrecognized arguments: put each argument into quotes"),
+        (f"{INGEST} --master host:7077", "expected local[N], spark://HOST:PORT, yarn or k8s"),
+        (f"{INGEST} --conf a", "expected KEY=VALUE, found a text without"),
+        (f"{INGEST} --driver-memory 1", "expected a size such as 512m or 4g, found '1'"),
+        (f"{INGEST} --executor-cores 0", "expected a whole number of at least 1, found '0'"),
+        (f"{INGEST} --deploy-mode cluster", "--master local[*] cannot run a Python driver in"),
         ("whatif --events events --out o", "the following arguments are required: --acls"),
-        ("usage --events events --acls acls.txt --out o --lookback 0", "'0' is not a number of da"),
-        (
-            "usage --events events --acls acls.txt --out o --lookback inf",
-            "'inf' is not a number of",
-        ),
-        (
-            "usage --events events --acls acls.txt --out o --names-max 1.5",
-            "not a whole number from",
-        ),
+        (f"{USAGE} --lookback 0", "expected a number of days above 0, found '0'"),
+        (f"{USAGE} --lookback inf", "expected a number of days above 0, found 'inf'"),
+        (f"{USAGE} --names-max 1.5", "expected a whole number from 0 to 100000, found '1.5'"),
     ],
 )
-def test_wrong_arguments_are_named(
+def test_wrong_arguments_are_named_before_the_help(
     submitted: Submitted, capsys: pytest.CaptureFixture[str], words: str, said: str
 ) -> None:
-    """Exit code 2, and nothing is submitted."""
     with pytest.raises(SystemExit) as ended:
         cli.main(words.split())
     assert ended.value.code == 2
-    assert said in capsys.readouterr().err
+    fault, help_line = capsys.readouterr().err.splitlines()
+    assert fault.startswith("authorizerd replay")
+    assert said in fault
+    assert help_line.endswith("--help' for the options.")
     assert not submitted.plans
 
 
@@ -174,25 +173,22 @@ def test_wrong_arguments_are_named(
         ("whatif --events nowhere --acls acls.txt --out o", "nowhere: no such file or directory"),
         ("usage --events nowhere --acls acls.txt --out o", "nowhere: no such file or directory"),
         ("ingest --input events --out acls.txt", "--out: acls.txt: not a directory"),
-        ("ingest --input events --out .", "--out: .: not empty; --overwrite replaces the results"),
+        ("ingest --input events --out .", "--out: .: not empty; --overwrite replaces its results"),
         ("whatif --events events --acls events --out o", "events: "),
     ],
 )
-def test_what_cannot_be_used_is_told_in_one_line(
+def test_unusable_paths_are_named_in_one_line(
     submitted: Submitted, capsys: pytest.CaptureFixture[str], words: str, said: str
 ) -> None:
-    """Exit code 1, and nothing is submitted."""
     assert cli.main(words.split()) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"authorizerd replay: {said}")
     assert not submitted.plans
 
 
-def test_an_earlier_result_is_replaced_when_that_is_said(
+def test_only_overwrite_allows_a_directory_that_is_not_empty(
     submitted: Submitted, tmp_path: Path
 ) -> None:
-    """An empty folder holds nothing to lose; another does."""
     (tmp_path / "empty").mkdir()
-    for out in ("empty", ". --overwrite"):
-        assert cli.main(f"ingest --input events --out {out}".split()) == 3
-    assert [plan.overwrite for plan in submitted.plans] == [False, True]
+    assert not submitted.run("ingest --input events --out empty").overwrite
+    assert submitted.run("ingest --input events --out . --overwrite").overwrite

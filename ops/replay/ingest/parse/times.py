@@ -1,8 +1,8 @@
 """Parse the times in logs into milliseconds since 1970.
 
-**Invariant:** a time that carries a zone means what it says; one that carries none is of the zone
-given. Where clocks went forward it is read with the offset from before, and where they went back it
-is the earlier of the two instants: what Java's ``LocalDateTime.atZone`` does, and so Spark.
+**Invariant:** a time with a zone is read in that zone, any other in the zone given. A local time
+that a clock change skipped is read with the offset from before the change, and one that occurred
+twice is the earlier instant. Java's ``LocalDateTime.atZone``, and so Spark, do the same.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ LEVELS: Final = ("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL")
 ZERO_ZONES: Final = ("Z", "UTC", "GMT")
 
 _ANY_LEVEL: Final = "|".join(LEVELS)
-# The last time before the message is the broker's own: what runs its container puts its time in
-# front of it.
+# The last time before the message is the broker's: a container runtime puts its own in front.
 _HEAD: Final = (
     r"(?s)^.*(?<![0-9])(2[0-9]{3}-[0-9]{2}-[0-9]{2})[T ]([0-9]{2}:[0-9]{2}:[0-9]{2})"
     r"(?:[.,]([0-9]{1,3})[0-9]*)?"
@@ -32,11 +31,11 @@ _offset: Final = re.compile(_OFFSET)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def zone_of(name: str) -> tzinfo:
+def find_zone(name: str) -> tzinfo:
     """Return the zone called ``name``: a region (``Europe/Berlin``), ``UTC`` or ``+02:00``.
 
     Raises:
-        ValueError: there is none.
+        ValueError: ``name`` is not a time zone.
     """
     zone = _fixed_zone(name)
     if zone is not None:
@@ -44,21 +43,21 @@ def zone_of(name: str) -> tzinfo:
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-        raise ValueError(f"time zone {name!r} is not known") from error
+        raise ValueError(f"unknown time zone {name!r}") from error
 
 
 class Head:
-    """Hold the time and the level before a message, as texts."""
+    """The time and the level before a message, as texts."""
 
     __slots__ = ("level", "local", "zone")
 
     def __init__(self, local: str, zone: str, level: str) -> None:
         self.local = local  # 2026-11-21T16:26:26.966
-        self.zone = zone  # empty where there is none
-        self.level = level  # empty where there is none
+        self.zone = zone  # empty if the log has none
+        self.level = level  # empty if the log has none
 
     def at_ms(self, zone: tzinfo) -> int | None:
-        """Return the instant, ``zone`` being that of a time without one; None if there is none."""
+        """Return the instant, or None for an impossible time; ``zone`` applies if it has none."""
         own = _fixed_zone(self.zone) if self.zone else zone
         if own is None:
             return None
@@ -70,7 +69,7 @@ class Head:
 
 
 def find_head(text: str) -> Head | None:
-    """Return the last time in ``text`` and the level after it; None if it holds no time."""
+    """Return the last time in ``text`` and the level after it; None if ``text`` has no time."""
     found = _head.match(text)
     if found is None:
         return None

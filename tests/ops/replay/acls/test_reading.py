@@ -159,7 +159,7 @@ def test_only_a_log_can_be_asked_for_an_earlier_moment(source: str) -> None:
 @pytest.mark.parametrize(
     ("as_of", "reason"),
     [
-        ("yesterday", "neither an offset nor a time"),
+        ("yesterday", "expected an offset, or a time"),
         ("99999", "ends at offset"),
         ("1999-01-01", "reaches back to"),
         ("9999-01-01", "in the future"),

@@ -147,7 +147,7 @@ def test_a_file_that_spark_would_pass_over_is_not_passed_over_in_silence(
     for file in (*hidden, tmp_path / "b.log"):
         file.touch()
     for file in hidden:
-        with pytest.raises(JobError, match="no file is there"):
+        with pytest.raises(JobError, match="no files found"):
             find_inputs(spark, (str(tmp_path / "b.log"), str(file)))
     for text in (f"{tmp_path}/*", str(tmp_path)):
         assert find_inputs(spark, (text,)).plain == (f"file:{tmp_path}/b.log",)
@@ -303,8 +303,8 @@ def test_columns_of_another_tool_are_events_too(spark: SparkSession, tmp_path: P
 @pytest.mark.parametrize(
     ("name", "time_zone", "said"),
     [
-        ("*.log", "UTC", r"\*\.log: no file is there"),
-        ("empty", "UTC", "empty: no file is there"),
+        ("*.log", "UTC", r"\*\.log: no files found"),
+        ("empty", "UTC", "empty: no files found"),
         ("logs.tar.gz", "UTC", "unpack it first"),
         ("other.parquet", "UTC", "no column at"),
         ("text.parquet", "UTC", "column at is string, not timestamp"),

@@ -3,7 +3,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from authorizerd.replay.ingest.report import Ingested, decode_ingested, encode_ingested
+from authorizerd.replay.ingest.report import Ingested, decode_ingested
+from authorizerd.replay.text import encode_json
 
 INGESTED = Ingested(
     accepted=True,
@@ -25,14 +26,14 @@ INGESTED = Ingested(
 
 def test_figures_come_back_as_they_were_written() -> None:
     """The file is read by every later job."""
-    assert decode_ingested(encode_ingested(INGESTED)) == INGESTED
+    assert decode_ingested(encode_json(INGESTED)) == INGESTED
 
 
 @pytest.mark.parametrize("name", ["lines", "blank_lines", "events", "set_aside", "denied_events"])
 def test_figures_that_do_not_add_up_are_refused(name: str) -> None:
     """A line that is not accounted for is found when written, and when read."""
     record = msgspec.to_builtins(INGESTED) | {name: 77}
-    with pytest.raises(ValueError, match=r"lines were read|are not all"):
+    with pytest.raises(ValueError, match=r"lines were read|counts of allowed"):
         Ingested(**record)
     with pytest.raises(msgspec.DecodeError):
         decode_ingested(msgspec.json.encode(record).decode())

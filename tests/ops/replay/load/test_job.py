@@ -11,7 +11,7 @@ import pytest
 
 from authorizerd.replay.load.errors import LoadError
 from authorizerd.replay.plans import LoadPlan
-from tests.ops.replay.load.target_server import target_server
+from tests.ops.replay.load.lanes.target_server import target_server
 from tests.ops.replay.recorded_events import Event, write_events
 
 if TYPE_CHECKING:

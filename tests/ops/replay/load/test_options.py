@@ -5,26 +5,26 @@ from pathlib import Path
 
 import pytest
 
-from authorizerd.replay.load.options import add_load_arguments, load_plan_of
+from authorizerd.replay.load.options import add_load_arguments, make_load_plan
 from authorizerd.replay.plans import LoadPlan
 from authorizerd.replay.submit.options import add_spark_arguments
 
 
-def plan_of(folder: Path, *words: str) -> LoadPlan:
+def make_plan(folder: Path, *words: str) -> LoadPlan:
     (folder / "in").mkdir(exist_ok=True)
     parser = argparse.ArgumentParser(allow_abbrev=False)
     parser.set_defaults(refuse=parser.error, overwrite=False, out=str(folder / "out"))
     add_load_arguments(parser)
     add_spark_arguments(parser)
     asked = ["--events", str(folder / "in"), "--target", "127.0.0.1:8183", *words]
-    return load_plan_of(parser.parse_args(asked), is_local=True)
+    return make_load_plan(parser.parse_args(asked), is_local=True)
 
 
 def test_every_option_reaches_the_plan(tmp_path: Path) -> None:
     """In the units of the plan; the token is the first line of its file."""
     token = tmp_path / "token"
     token.write_text("id.secret\nmore\n")
-    plan = plan_of(
+    plan = make_plan(
         tmp_path,
         *("--surface", "http", "--mode", "open", "--rate", "1000", "--lanes", "2"),
         *("--batch", "10", "--depth", "4", "--warmup", "1", "--duration", "5", "--max-gap", "2"),
@@ -37,7 +37,7 @@ def test_every_option_reaches_the_plan(tmp_path: Path) -> None:
         warm_up_s=1.0, duration_s=5.0, max_gap_s=2.0, loop=0, start_margin_s=2.0,
         max_send_lag_ms=5.0, fail_on="p99<5ms,mismatch=0", token="id.secret", dry_run=True,
     )  # fmt: skip
-    assert plan.run_id != plan_of(tmp_path).run_id
+    assert plan.run_id != make_plan(tmp_path).run_id
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_a_wrong_option_is_exit_code_2(
 ) -> None:
     """Before anything is started, with a line that names it."""
     with pytest.raises(SystemExit) as ended:
-        plan_of(tmp_path, *words)
+        make_plan(tmp_path, *words)
     assert ended.value.code == 2
     assert complaint in capsys.readouterr().err
 
@@ -66,7 +66,7 @@ def test_an_empty_token_file_is_named(tmp_path: Path, capsys: pytest.CaptureFixt
     """It is not taken for no token."""
     (tmp_path / "token").touch()
     with pytest.raises(SystemExit):
-        plan_of(tmp_path, "--token-file", str(tmp_path / "token"))
+        make_plan(tmp_path, "--token-file", str(tmp_path / "token"))
     assert "token: empty" in capsys.readouterr().err
 
 
@@ -77,8 +77,8 @@ def test_a_printed_line_leaves_no_token_behind(
     (tmp_path / "token").write_text("id.secret\n")
     words = ("--print", "--token-file", str(tmp_path / "token"))
     with pytest.raises(SystemExit) as ended:
-        plan_of(tmp_path, *words)
+        make_plan(tmp_path, *words)
     assert ended.value.code == 2
     told = capsys.readouterr().err
-    assert "--print keeps the job's files" in told
+    assert "--token-file: not with --print" in told
     assert "secret" not in told

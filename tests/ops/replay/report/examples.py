@@ -6,32 +6,31 @@ from pathlib import Path
 
 import msgspec
 
-from authorizerd.replay.ingest.report import Ingested, encode_ingested
-from authorizerd.replay.load.histogram import Histogram
+from authorizerd.replay.ingest.report import Ingested
+from authorizerd.replay.judging.report import Count, JudgedBy
+from authorizerd.replay.load.lanes.histogram import Histogram
+from authorizerd.replay.load.lanes.tally import Mismatch
 from authorizerd.replay.load.report import (
     Death,
     Latencies,
     LoadReport,
+    LoadSettings,
     PlanReport,
     SecondReport,
-    percentiles,
 )
-from authorizerd.replay.load.settings import LoadSettings
-from authorizerd.replay.load.tally import Mismatch
+from authorizerd.replay.load.results import percentiles
 from authorizerd.replay.load.thresholds import Verdict
 from authorizerd.replay.plans import LoadPlan
+from authorizerd.replay.text import encode_json
 from authorizerd.replay.usage import report as usage_report
 from authorizerd.replay.whatif.report import (
     Changed,
-    Count,
     Detail,
-    JudgedBy,
     OperationCount,
     PrincipalCount,
     RecordedBaseline,
     ResourceCount,
     WhatIf,
-    encode_report,
 )
 
 FIRST_AT, LAST_AT = "2026-11-16T06:00:00.000Z", "2026-11-16T07:00:00.000Z"
@@ -128,11 +127,11 @@ def named_acl(name: str = "User:alice") -> usage_report.NamedAcl:
 
 
 def usage(name: str = "User:alice") -> usage_report.UsageReport:
-    acl, none = named_acl(name), usage_report.Count()
-    some = usage_report.Count(events=5, tuples=1)
+    acl, none = named_acl(name), Count()
+    some = Count(events=5, tuples=1)
     unused = usage_report.UnusedAcl(acl=acl, added_at=FIRST_AT)
     return usage_report.UsageReport(
-        acls=usage_report.SetReport(
+        acls=JudgedBy(
             source=name,
             digest="sha256:before",
             offset=None,
@@ -230,9 +229,9 @@ def write_results(directory: Path, name: str = "User:alice") -> None:
     """Write all four results into a new directory."""
     directory.mkdir(parents=True, exist_ok=True)
     texts = {
-        "ingest": encode_ingested(ingested(name)),
-        "whatif": encode_report(whatif(name)),
-        "usage": usage_report.encode_usage(usage(name)),
+        "ingest": encode_json(ingested(name)),
+        "whatif": encode_json(whatif(name)),
+        "usage": encode_json(usage(name)),
         "load": msgspec.json.encode(load(name)).decode(),
     }
     for kind, text in texts.items():

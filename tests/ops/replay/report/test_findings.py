@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from authorizerd.replay.judging.report import Count
 from authorizerd.replay.load.thresholds import Verdict
 from authorizerd.replay.report.findings import Finding, assess
 from authorizerd.replay.report.results import Results
-from authorizerd.replay.usage.report import Count
 from authorizerd.replay.whatif.report import NOTHING_CHANGED
 from tests.ops.replay.report.examples import (
     NOT_EVALUATED,

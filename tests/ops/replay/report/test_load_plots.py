@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from authorizerd.replay.load.histogram import Histogram
-from authorizerd.replay.load.report import LoadReport, Percentiles, SecondReport, percentiles
+from authorizerd.replay.load.lanes.histogram import Histogram
+from authorizerd.replay.load.report import LoadReport, Percentiles, SecondReport
+from authorizerd.replay.load.results import percentiles
 from authorizerd.replay.report.load_plots import (
     POINTS_MAX,
     exceedances,

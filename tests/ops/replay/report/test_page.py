@@ -16,7 +16,8 @@ from authorizerd.replay.report.findings import assess
 from authorizerd.replay.report.page import make_page
 from authorizerd.replay.report.results import Results, read_results
 from authorizerd.replay.report.wording import NAME_MAX
-from authorizerd.replay.whatif.report import NOTHING_CHANGED, OperationCount, shown
+from authorizerd.replay.text import escape_unprintable
+from authorizerd.replay.whatif.report import NOTHING_CHANGED, OperationCount
 from tests.ops.replay.report.elements import Elements
 from tests.ops.replay.report.examples import (
     changed,
@@ -66,7 +67,7 @@ def test_hostile_name_changes_no_element_and_no_code(name: str) -> None:
     ]
     assert hostile.code == INNOCENT.code
     assert not hostile.comments
-    assert shown(name) in hostile.texts
+    assert escape_unprintable(name) in hostile.texts
     assert all(line.isprintable() for text in hostile.texts for line in text.split("\n"))
     ElementTree.fromstring(re.sub(r"(?s)^<!DOCTYPE html>|<(style|script)>.*?</\1>", "", html))
 

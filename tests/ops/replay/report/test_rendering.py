@@ -18,7 +18,7 @@ from authorizerd.replay.report.rendering import (
     read_static,
     render_rows,
 )
-from authorizerd.replay.whatif.report import shown
+from authorizerd.replay.text import escape_unprintable
 from tests.ops.replay.report.elements import Elements, call_macro
 
 HOSTILE = st.one_of(
@@ -34,8 +34,11 @@ EXAMPLE = ENVIRONMENT.from_string('<p title="{{ title }}">{{ text }}<b>{{ text }
 def test_text_and_attributes_are_escaped_for_xml_and_html(text: str, title: str) -> None:
     made = EXAMPLE.render(text=text, title=title)
     root = ElementTree.fromstring(made)
-    assert ("".join(root.itertext()), root.attrib) == (shown(text) * 2, {"title": shown(title)})
-    assert Elements(made).tags == [("p", {"title": shown(title)}), ("b", {})]
+    assert ("".join(root.itertext()), root.attrib) == (
+        escape_unprintable(text) * 2,
+        {"title": escape_unprintable(title)},
+    )
+    assert Elements(made).tags == [("p", {"title": escape_unprintable(title)}), ("b", {})]
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from authorizerd.replay.judging.report import JudgedBy
 from authorizerd.replay.report.errors import ReportError
 from authorizerd.replay.report.results import decode_whatif, read_results
-from authorizerd.replay.whatif.report import JudgedBy, encode_report
+from authorizerd.replay.text import encode_json
 from tests.ops.replay.report.examples import ingested, judged_by, load, usage, whatif, write_results
 
 DEEP = b'{"baseline": {"x": ' + b"[" * 100_000 + b"]" * 100_000 + b"}}"
@@ -42,7 +43,7 @@ def test_result_may_be_one_directory_down_but_not_two(tmp_path: Path) -> None:
 @pytest.mark.parametrize("baseline", [None, judged_by()])
 def test_both_kinds_of_baseline_are_decoded(baseline: JudgedBy | None) -> None:
     told = whatif(baseline=baseline)
-    assert decode_whatif(encode_report(told)) == told
+    assert decode_whatif(encode_json(told)) == told
 
 
 def test_two_results_of_one_kind_are_rejected(tmp_path: Path) -> None:

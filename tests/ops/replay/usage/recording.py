@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from authorizerd.acl.model import Operation, ResourceType
 from authorizerd.replay.ingest.report import Ingested
+from authorizerd.replay.text import format_time
 from authorizerd.replay.usage.rows import RecordedTuple
-from authorizerd.replay.usage.window import time_text
 from tests.oracles.usage import Recorded
 
 DAY_MS = 86_400_000
@@ -35,8 +35,8 @@ def ingested(events: Sequence[Recorded], *, accepted: bool = True) -> Ingested:
         allowed_events=allowed,
         denied_events=len(events) - allowed,
         tuples=len({event.question for event in events}),
-        first_at=time_text(min(times)) if times else None,
-        last_at=time_text(max(times)) if times else None,
+        first_at=format_time(min(times)) if times else None,
+        last_at=format_time(max(times)) if times else None,
         time_zone="UTC",
         inputs=("test",),
         levels={},

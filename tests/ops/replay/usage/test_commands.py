@@ -22,7 +22,8 @@ from authorizerd.acl.model import (
 from authorizerd.cli.acls.arguments import parse_arguments
 from authorizerd.cli.acls.errors import CommandError, UsageError
 from authorizerd.cli.acls.plan import Addition, Removal, make_plan
-from authorizerd.replay.usage.commands import entry_arguments, printable, script, why_inexpressible
+from authorizerd.replay.text import escape_unprintable
+from authorizerd.replay.usage.commands import entry_arguments, script, why_inexpressible
 from tests.ops.replay.usage.strategies import topic_read
 
 SERVER = ["--bootstrap-server", "h:9092"]
@@ -74,7 +75,9 @@ def test_what_is_refused_is_what_kafka_acls_cannot_say(acl: Acl) -> None:
 
 def test_no_command_line_holds_a_nul() -> None:
     """The operating system ends a text there."""
-    assert why_inexpressible(topic_read("a\0b")) == "no command line can hold the character NUL"
+    assert (
+        why_inexpressible(topic_read("a\0b")) == "a command line cannot contain the character NUL"
+    )
 
 
 @pytest.fixture
@@ -143,7 +146,7 @@ def test_the_script_without_arguments_says_what_it_needs(
 
 def test_what_cannot_be_seen_is_escaped() -> None:
     """A comment stays on its line."""
-    assert printable("a\nb\u202e\ud800é") == "a\\nb\\u202e\\ud800é"
+    assert escape_unprintable("a\nb\u202e\ud800é") == "a\\nb\\u202e\\ud800é"
 
 
 def test_the_words_are_those_of_kafka_acls() -> None:

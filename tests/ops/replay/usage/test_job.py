@@ -16,9 +16,10 @@ from authorizerd.cli.acls.arguments import parse_arguments
 from authorizerd.cli.acls.plan import Addition, make_plan
 from authorizerd.replay.acl_set import AclSet, DatedAcl, digest_of
 from authorizerd.replay.acls.reading import read_acl_source
+from authorizerd.replay.judging.report import Count
 from authorizerd.replay.plans import UsagePlan, WhatIfPlan
-from authorizerd.replay.usage.report import Count, UsageReport, decode_usage, named
-from authorizerd.replay.usage.window import time_text
+from authorizerd.replay.text import format_time
+from authorizerd.replay.usage.report import UsageReport, decode_usage, named
 from tests.ops.replay.recorded_events import START, Event, real_events, write_events
 from tests.ops.replay.usage.strategies import acl_set_of, topic_read
 from tests.oracles.scan import decide
@@ -99,7 +100,7 @@ def test_what_was_used_is_told_and_what_was_not_is_suggested_to_go(
     assert set(used) == set(map(named, (wide, prefix, literal, deny)))
     assert used[named(wide)].alone == Count(events=1, tuples=1)
     assert used[named(wide)].with_others == Count(events=2, tuples=1)
-    assert used[named(wide)].last_used_at == time_text(START_MS + 2)
+    assert used[named(wide)].last_used_at == format_time(START_MS + 2)
     assert (used[named(prefix)].names, used[named(literal)].names) == (3, None)
     assert [item.acl for item in report.unused] == [named(unused)]
     assert {key: [item.acl for item in items] for key, items in report.not_judged.items()} == {
@@ -127,7 +128,7 @@ def test_the_last_days_alone_count_and_what_breaks_is_named(
     ]
     code, out = run_usage(spark, tmp_path, events, plan_of(tmp_path, acls, lookback_days=1.0))
     report = decode_usage((out / "usage.json").read_text())
-    assert (code, report.window.begins_at) == (0, time_text(START_MS + 2 * DAY_MS))
+    assert (code, report.window.begins_at) == (0, format_time(START_MS + 2 * DAY_MS))
     assert (report.window.allowed_events, report.window.denied_events) == (2, 2)
     assert report.not_evaluated == {"pattern type is not LITERAL": Count(events=1, tuples=1)}
     assert [item.acl for item in report.unused] == [named(old), named(kept)]
@@ -205,7 +206,7 @@ def test_a_real_brokers_log_gives_what_a_plain_scan_of_it_gives(
         expected = scanned[by_name[item.acl]]
         assert item.alone == Count(events=expected.events_alone, tuples=len(expected.alone))
         assert item.with_others == Count(events=expected.events_shared, tuples=len(expected.shared))
-        assert item.last_used_at == time_text(expected.last_ms)
+        assert item.last_used_at == format_time(expected.last_ms)
         is_counted = is_wide(by_name[item.acl])
         assert item.names == (len(expected.names) if is_counted else None)
     begins_ms = START_MS + min(event.at for event in events)

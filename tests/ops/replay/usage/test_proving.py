@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from authorizerd.replay.acl_set import AclSet
+from authorizerd.replay.judging.report import Count
 from authorizerd.replay.usage.errors import UsageError
 from authorizerd.replay.usage.proving import Changed, Comparison, prove
-from authorizerd.replay.usage.report import Count
 from authorizerd.replay.usage.suggestions import LeftOut, Suggestions
 from tests.ops.replay.usage.strategies import acl_set_of, topic_read
 

@@ -8,16 +8,15 @@ from hypothesis import strategies as st
 from authorizerd.acl.model import Acl, Operation, ResourceType
 from authorizerd.replay.acl_set import AclSet, DatedAcl, digest_of
 from authorizerd.replay.acls.document import read_document
+from authorizerd.replay.judging.report import Count, JudgedBy
+from authorizerd.replay.text import encode_json
 from authorizerd.replay.usage.report import (
-    Count,
     NamedAcl,
     Proof,
     UsageReport,
     WindowReport,
     decode_usage,
-    encode_usage,
     named,
-    set_report,
     sort_acls,
     suggestions_report,
 )
@@ -49,7 +48,7 @@ def example_report() -> UsageReport:
     usage = {wide: USED}
     found = sort_acls(acl_set, usage, WINDOW, assume_in_force=False)
     return UsageReport(
-        acls=set_report(acl_set),
+        acls=JudgedBy.of(acl_set),
         window=WindowReport(
             begins_at="b",
             ends_at="e",
@@ -78,7 +77,7 @@ def example_report() -> UsageReport:
 def test_a_report_is_read_back_as_it_was_written() -> None:
     """Every struct of it."""
     report = example_report()
-    assert decode_usage(encode_usage(report)) == report
+    assert decode_usage(encode_json(report)) == report
 
 
 def test_use_is_told_by_events_tuples_names_and_time() -> None:
@@ -152,6 +151,6 @@ def test_the_summary_says_what_was_found_in_few_lines() -> None:
 
 def test_the_settings_of_the_set_are_told() -> None:
     """A claim holds under these and no others."""
-    told = set_report(acl_set_of([topic_read("t")], super_users=("User:b",), allow_everyone=True))
+    told = JudgedBy.of(acl_set_of([topic_read("t")], super_users=("User:b",), allow_everyone=True))
     assert (told.super_users, told.allow_everyone_if_no_acl_found) == (("User:b",), True)
     assert (told.acls, told.stamped_at, told.source) == (1, None, "test")

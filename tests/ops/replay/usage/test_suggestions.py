@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from authorizerd.acl.model import Acl, Operation, PermissionType, Question, ResourceType
 from authorizerd.replay.acl_set import AclSet
+from authorizerd.replay.judging.report import Count
 from authorizerd.replay.usage.proving import Changed, Comparison, prove
-from authorizerd.replay.usage.report import Count
 from authorizerd.replay.usage.suggestions import (
     AclUsage,
     LeftOut,

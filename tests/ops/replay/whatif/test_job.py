@@ -213,7 +213,7 @@ def test_taking_back_what_a_real_client_used_is_newly_denied(
     check_sums(report_of(tmp_path), rows)
     shown = capsys.readouterr().out
     lost = sum(row["events"] for row in rows)
-    assert f"newly denied: {lost} events of {len(rows)} tuples" in shown
+    assert f"newly denied: {lost:,} events of {len(rows):,} tuple" in shown
     assert f"  {mine[0].principal}: " in shown
 
 

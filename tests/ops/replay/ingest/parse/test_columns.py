@@ -15,7 +15,7 @@ from authorizerd.replay.ingest.parse import columns
 from authorizerd.replay.ingest.parse.columns import SCHEMA, EventReader, set_aside
 from authorizerd.replay.ingest.parse.event import LINE_BYTES_MAX, Event, Reason
 from authorizerd.replay.ingest.parse.line import LineFormat, parse_line
-from authorizerd.replay.ingest.parse.times import zone_of
+from authorizerd.replay.ingest.parse.times import find_zone
 from tests.ops.replay.ingest.parse.hostile_lines import bytes_lines, kafka_lines
 
 Parsed = Event | Reason | None
@@ -88,7 +88,7 @@ def test_columns_say_of_each_line_what_the_parser_does(
     lines: list[bytes], line_format: LineFormat, time_zone: str
 ) -> None:
     """What was read before, in this batch or an earlier one, changes nothing."""
-    zone = zone_of(time_zone)
+    zone = find_zone(time_zone)
     expected = [parse_line(line, zone, line_format) for line in lines]
     reader = EventReader(zone, line_format)
     assert read(reader, lines) == expected
@@ -98,7 +98,7 @@ def test_columns_say_of_each_line_what_the_parser_does(
 @pytest.mark.parametrize("time_zone", ["UTC", "Europe/Berlin"])
 def test_lines_that_differ_in_their_beginning_are_told_apart(time_zone: str) -> None:
     """One message at many times, of many levels, and behind what is no plain beginning."""
-    zone = zone_of(time_zone)
+    zone = find_zone(time_zone)
     lines = [beginning + MESSAGE % b"a" for beginning in BEGINNINGS]
     expected = [parse_line(line, zone) for line in lines]
     assert read(EventReader(zone, "auto"), lines) == expected

@@ -4,12 +4,12 @@ from datetime import UTC, datetime
 
 import pytest
 
-from authorizerd.replay.ingest.parse.times import find_head, zone_of
+from authorizerd.replay.ingest.parse.times import find_head, find_zone
 
 
 def read(text: str, zone: str = "UTC") -> str | None:
     head = find_head(text)
-    at_ms = None if head is None else head.at_ms(zone_of(zone))
+    at_ms = None if head is None else head.at_ms(find_zone(zone))
     return None if at_ms is None else datetime.fromtimestamp(at_ms / 1000, UTC).isoformat()
 
 
@@ -56,4 +56,4 @@ def test_without_a_day_there_is_no_time(text: str) -> None:
 def test_a_zone_that_is_not_known_is_named(name: str) -> None:
     """A misspelt zone would shift every event."""
     with pytest.raises(ValueError, match="time zone"):
-        zone_of(name)
+        find_zone(name)

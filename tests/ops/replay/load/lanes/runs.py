@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from authorizerd.replay.load.frames import Frame, TimedQuestion, frames_of
-from authorizerd.replay.load.lane import Lane, LaneRules
-from authorizerd.replay.load.questions import STREAM, RecordedQuestion, stream_question
-from authorizerd.replay.load.surfaces import StreamSurface
-from authorizerd.replay.load.tally import LaneResult, Tally
-from tests.ops.replay.load.virtual_target import VirtualTarget
+from authorizerd.replay.load.lanes.lane import Lane, LaneRules
+from authorizerd.replay.load.lanes.surfaces import StreamSurface
+from authorizerd.replay.load.lanes.tally import LaneResult, Tally
+from authorizerd.replay.load.plan.frames import Frame, TimedQuestion, frames_of
+from authorizerd.replay.load.plan.questions import STREAM, RecordedQuestion, stream_question
+from tests.ops.replay.load.lanes.virtual_target import VirtualTarget
 
 QUESTION = stream_question(RecordedQuestion("User:a", None, "READ", "TOPIC", "orders"))
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from authorizerd.replay.load.spread import Spread
+from authorizerd.replay.load.plan.spread import Spread
 
 
 @given(

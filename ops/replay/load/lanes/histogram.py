@@ -1,26 +1,28 @@
-"""A histogram of durations in log-linear buckets: small, and added up over tasks without loss.
+"""A histogram of durations in log-linear buckets: small, and merged across tasks without loss.
 
-**Invariant:** a percentile is never below the exact one, and above it by less than
-``RELATIVE_ERROR`` of it; it is the same however the samples were shared out over the histograms
-that were merged.
+**Invariant:** a percentile is never below the exact one, and exceeds it by less than
+``RELATIVE_ERROR`` of it. It does not depend on how the samples were spread over the histograms that
+were merged.
 
-Source: the buckets of HdrHistogram: 128 to each power of two, and below 256 ns one for each.
+Source: the buckets of HdrHistogram: 128 for each power of two, and one for each ns below 256 ns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Final
+
+import msgspec
 
 _LINEAR_BITS: Final = 7
 _LINEAR: Final = 1 << _LINEAR_BITS
 
 RELATIVE_ERROR: Final = 1 / _LINEAR
-"""How much too large a percentile may be, as a share of the exact one."""
+"""Maximum error of a percentile, as a share of the exact value."""
 
 
 def bucket_of(value_ns: int) -> int:
-    """Return the bucket of a duration; what is negative, by a clock that was set back, is 0."""
+    """Return the bucket of a duration; a negative one, from a clock that was set back, is in 0."""
     if value_ns <= 0:
         return 0
     shift = value_ns.bit_length() - _LINEAR_BITS - 1
@@ -28,19 +30,16 @@ def bucket_of(value_ns: int) -> int:
 
 
 def last_of(bucket: int) -> int:
-    """Return the largest duration, in nanoseconds, that falls into ``bucket``."""
+    """Return the largest duration of ``bucket``, in nanoseconds."""
     shift = max(0, (bucket >> _LINEAR_BITS) - 1)
     return ((bucket - (shift << _LINEAR_BITS) + 1) << shift) - 1
 
 
-class Histogram:
-    """Counts by bucket, and the largest sample as it was."""
+class Histogram(msgspec.Struct):
+    """Counts by bucket, and the exact largest sample."""
 
-    __slots__ = ("counts", "max_ns")
-
-    def __init__(self, counts: Mapping[int, int] | None = None, max_ns: int = 0) -> None:
-        self.counts: Final = dict(counts or {})
-        self.max_ns = max_ns
+    counts: dict[int, int] = {}
+    max_ns: int = 0
 
     @property
     def samples(self) -> int:
@@ -60,14 +59,14 @@ class Histogram:
         self.max_ns = max(self.max_ns, other.max_ns)
 
     def percentile_ns(self, percent: float) -> int | None:
-        """Return what ``percent`` of the samples do not exceed, None where there are no samples.
+        """Return a duration that ``percent`` of the samples do not exceed; None without samples.
 
         Source: the nearest rank, so that 100 is the largest sample.
         """
         left = self.samples * percent / 100
         for bucket, count in sorted(self.counts.items()):
             left -= count
-            if left <= 1e-9:  # a rank that is whole but for rounding is whole
+            if left <= 1e-9:  # the rank is a whole number, apart from rounding errors
                 return min(last_of(bucket), self.max_ns)
         return self.max_ns if self.counts else None
 
@@ -76,7 +75,7 @@ class Histogram:
         return sorted(self.counts.items())
 
 
-def merged(histograms: Iterable[Histogram]) -> Histogram:
+def merge_all(histograms: Iterable[Histogram]) -> Histogram:
     """Return the histogram of all samples."""
     total = Histogram()
     for histogram in histograms:

@@ -5,7 +5,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from authorizerd.replay.load.errors import LoadError
-from authorizerd.replay.load.pacing import Pacing, parse_profile
+from authorizerd.replay.load.plan.pacing import Pacing, parse_profile
 
 RATES = st.just(0.0) | st.floats(0.001, 1e5)
 SECONDS = st.floats(0.01, 1e3)

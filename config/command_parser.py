@@ -1,5 +1,7 @@
 """The parser of a command's words: errors in two lines, the error first.
 
+It is used by ``cli`` and by ``replay``, which must not import ``cli``.
+
 **Invariant:** a command without help is internal, and no error suggests it.
 """
 
@@ -27,7 +29,7 @@ class CommandParser(argparse.ArgumentParser):
             self.exit_code, f"{self.prog}: {message}\nRun '{self.prog} --help' for the options.\n"
         )
 
-    def parse_words(self, words: Sequence[str]) -> argparse.Namespace:
+    def parse_words(self, words: Sequence[str] | None) -> argparse.Namespace:
         """Return the arguments, or exit and name the unknown words.
 
         If an argument may be secret, the words are not shown: a shell may have split them off a
@@ -35,7 +37,9 @@ class CommandParser(argparse.ArgumentParser):
         """
         parsed, unknown = self.parse_known_args(words)
         if unknown:
-            is_secret = getattr(parsed, "override", []) or hasattr(parsed, "add_scram")
+            is_secret = hasattr(parsed, "add_scram") or any(
+                getattr(parsed, name, None) for name in ("override", "conf")
+            )
             shown = "put each argument into quotes" if is_secret else " ".join(unknown)
             self.error(f"unrecognized arguments: {shown}")
         return parsed

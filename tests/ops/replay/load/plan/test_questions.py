@@ -11,7 +11,7 @@ from authorizerd.protocol.decisions.stream import (
     Ask,
     StreamServerConnection,
 )
-from authorizerd.replay.load.questions import (
+from authorizerd.replay.load.plan.questions import (
     ENCODE_BODY,
     ENCODE_QUESTION,
     HTTP,

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from authorizerd.replay.ingest.parse.event import LINE_BYTES_MAX, Event, Reason
 from authorizerd.replay.ingest.parse.line import parse_line
-from authorizerd.replay.ingest.parse.times import zone_of
+from authorizerd.replay.ingest.parse.times import find_zone
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -19,7 +19,7 @@ def test_spark_hands_the_bytes_of_lines_to_the_parser(spark: SparkSession) -> No
     """And rows back, in their order: what is no UTF-8, too long or of another zone as well."""
     from pyspark.sql import functions as sql
 
-    from authorizerd.replay.ingest.lines import EVENT_COLUMNS, parse_lines
+    from authorizerd.replay.ingest.rows import EVENT_COLUMNS, parse_lines
 
     lines = [*(LINE % number for number in range(100)), b"", b"\xff" + LINE % 1, b"", b"a\xff"]
     lines += [b"a" * LINE_BYTES_MAX, b"a" * (LINE_BYTES_MAX + 9)]
@@ -33,7 +33,7 @@ def test_spark_hands_the_bytes_of_lines_to_the_parser(spark: SparkSession) -> No
     rows = parse_lines(asked, "auto", "+05:30").select("file", held, "reason", *fields).collect()
     assert [int(row["file"]) for row in rows] == list(range(len(lines)))
     for row, line in zip(rows, lines, strict=True):
-        expected = parse_line(line, zone_of("+05:30"))
+        expected = parse_line(line, find_zone("+05:30"))
         if isinstance(expected, Event):
             assert row["reason"] is row["held"] is None
             assert Event(**{name: row[name] for name in Event.__struct_fields__}) == expected

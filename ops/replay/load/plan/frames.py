@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from authorizerd.replay.load.questions import ENCODE_BODY, FRAME_BYTES_MAX
+from authorizerd.replay.load.plan.questions import ENCODE_BODY, FRAME_BYTES_MAX
 
 
 class TimedQuestion(msgspec.Struct, frozen=True, gc=False):

@@ -4,16 +4,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from authorizerd.protocol.decisions.stream import encode_answer
-from authorizerd.replay.load.lane import BlockedTime
-from authorizerd.replay.load.tally import HistogramRows
-from tests.ops.replay.load.lanes import frames_each, run_lane
-from tests.ops.replay.load.virtual_target import MS, S, VirtualTarget
+from authorizerd.replay.load.lanes.histogram import Histogram
+from authorizerd.replay.load.lanes.lane import BlockedTime
+from tests.ops.replay.load.lanes.runs import frames_each, run_lane
+from tests.ops.replay.load.lanes.virtual_target import MS, S, VirtualTarget
 
 STALL = ((2 * S, 2 * S + S // 2),)
 
 
-def p99_ms(rows: HistogramRows) -> float:
-    found = rows.histogram().percentile_ns(99)
+def p99_ms(rows: Histogram) -> float:
+    found = rows.percentile_ns(99)
     assert found is not None
     return found / MS
 
@@ -83,8 +83,8 @@ def test_what_waits_too_long_is_dropped_and_still_counts() -> None:
     assert result.sent + result.dropped == 5000
     assert 1900 < result.dropped < 2100
     assert result.answered == result.sent
-    assert result.corrected.histogram().samples == 5000
-    assert result.service.histogram().samples == result.sent
+    assert result.corrected.samples == 5000
+    assert result.service.samples == result.sent
     # All that was dropped had waited for the bound at least, and p99 says so.
     assert p99_ms(result.corrected) >= 1000
 
@@ -97,7 +97,7 @@ def test_a_target_that_dies_ends_the_lane_at_that_time() -> None:
     assert result.ended_ns == 2 * S + MS // 2
     assert result.sent == result.answered + result.unanswered
     assert (result.unanswered, result.sent) == (1, 401)
-    assert result.corrected.histogram().samples == result.sent
+    assert result.corrected.samples == result.sent
 
 
 def test_a_target_that_never_answers_ends_the_lane_in_time() -> None:
@@ -115,7 +115,7 @@ def test_a_closed_loop_keeps_the_depth_full_and_waits_for_nothing_else() -> None
     assert (result.answered, result.late) == (3000, 0)
     assert result.finished_ns == 1000 * MS // 10
     assert result.corrected == result.service
-    assert result.service.histogram().percentile_ns(50) == 4 * MS // 10
+    assert result.service.percentile_ns(50) == 4 * MS // 10
 
 
 def test_a_closed_loop_stops_at_its_time() -> None:
@@ -140,7 +140,7 @@ def test_the_warm_up_counts_in_no_figure_of_time() -> None:
     target = VirtualTarget(stalls=((0, S),))
     result = run_lane(target, frames_each(1000, 3000), depth=2000, warm_up_ns=S + S // 2)
     assert (result.answered, result.warm_up) == (3000, 1500)
-    assert result.corrected.histogram().samples == 1500
+    assert result.corrected.samples == 1500
     assert p99_ms(result.corrected) < 1
     assert [second.second for second in result.timeline] == [1, 2]
     assert [second.offered for second in result.timeline] == [500, 1000]
@@ -151,7 +151,7 @@ def test_the_timeline_shows_the_stall_in_its_second() -> None:
     target = VirtualTarget(stalls=((S, 2 * S),))
     timeline = run_lane(target, frames_each(1000, 3000), depth=4000).timeline
     assert [second.offered for second in timeline] == [1000, 1000, 1000]
-    assert [second.max_ns // (100 * MS) for second in timeline] == [0, 10, 1]
+    assert [second.latency.max_ns // (100 * MS) for second in timeline] == [0, 10, 1]
     assert timeline[1].served < 10
     assert sum(second.served for second in timeline) == 3000
 

@@ -1,7 +1,7 @@
-"""What came of a lane's questions: counts, latencies, and the answers that were not as recorded.
+"""Count a lane's questions, latencies, and the answers that differ from the record.
 
 **Invariant:** every question that was sent ends in exactly one of answered, errors and unanswered.
-Figures of time leave the warm-up out; counts and comparisons do not.
+Latencies and rates exclude the warm-up; counts and comparisons include it.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from authorizerd.protocol.decisions.stream import ALLOWED, DENIED, NOT_READY
-from authorizerd.replay.load.frames import Frame
-from authorizerd.replay.load.histogram import Histogram
-from authorizerd.replay.load.questions import question_at
-from authorizerd.replay.load.surfaces import NOT_READY_ERRORS, Answer
+from authorizerd.replay.load.lanes.histogram import Histogram
+from authorizerd.replay.load.lanes.surfaces import NOT_READY_ERRORS, Answer
+from authorizerd.replay.load.plan.frames import Frame
+from authorizerd.replay.load.plan.questions import question_at
 
 if TYPE_CHECKING:
-    from authorizerd.replay.load.lane import Sent
+    from authorizerd.replay.load.lanes.lane import Sent
 
 NOT_VALID: Final = "not a valid question"
 NS_PER_S: Final = 1_000_000_000
 
 
 class Mismatch(msgspec.Struct, frozen=True):
-    """A question that was answered otherwise than recorded, by the ACLs at ``offset``."""
+    """A question whose answer, by the ACLs at ``offset``, differs from the recorded one."""
 
     question: list[object]
     recorded: bool
@@ -34,40 +34,27 @@ class Mismatch(msgspec.Struct, frozen=True):
 
 
 class Second(msgspec.Struct):
-    """One second of the load: what was due in it, what was answered in it, and their latency.
+    """One second of the load: the questions due in it, and the questions answered in it.
 
-    ``latency`` holds (bucket, questions) of what was due in it, by corrected latency.
+    ``latency`` is the corrected latency of the questions that were due.
     """
 
     second: int
     offered: int = 0
     served: int = 0
-    latency: list[tuple[int, int]] = []
-    max_ns: int = 0
-
-
-class HistogramRows(msgspec.Struct, frozen=True):
-    rows: list[tuple[int, int]]
-    max_ns: int
-
-    @classmethod
-    def of(cls, histogram: Histogram) -> HistogramRows:
-        return cls(histogram.rows(), histogram.max_ns)
-
-    def histogram(self) -> Histogram:
-        return Histogram(dict(self.rows), self.max_ns)
+    latency: Histogram = msgspec.field(default_factory=Histogram)
 
 
 class LaneResult(msgspec.Struct, kw_only=True):
-    """What a task gives back; times are from the load's start."""
+    """The result of one task; times count from the load's start."""
 
     lane: int
     start_s: float = 0.0
-    """When the load started: seconds since 1970, the same for all lanes."""
+    """Start of the load, in seconds since 1970; the same for all lanes."""
     start_skew_ms: float = 0.0
-    """How long after the agreed start this lane's clock said that it had begun."""
+    """Delay between the agreed start and this lane's, by its own clock."""
     refused: str | None = None
-    """Why nothing was sent; None: the load was begun."""
+    """Why the lane sent nothing; None if the load began."""
     sent: int = 0
     answered: int = 0
     errors: dict[str, int] = {}
@@ -80,9 +67,9 @@ class LaneResult(msgspec.Struct, kw_only=True):
     first_mismatches: list[Mismatch] = []
     first_offset: int = -1
     last_offset: int = -1
-    corrected: HistogramRows = HistogramRows([], 0)
-    service: HistogramRows = HistogramRows([], 0)
-    send_lag: HistogramRows = HistogramRows([], 0)
+    corrected: Histogram = msgspec.field(default_factory=Histogram)
+    service: Histogram = msgspec.field(default_factory=Histogram)
+    send_lag: Histogram = msgspec.field(default_factory=Histogram)
     timeline: list[Second] = []
     finished_ns: int = 0
     ended: str | None = None
@@ -90,19 +77,18 @@ class LaneResult(msgspec.Struct, kw_only=True):
 
 
 class Tally:
+    """Sum up the frames of one lane, each by what became of it."""
+
     def __init__(self, lane: int, surface: str, warm_up_ns: int, listed_max: int) -> None:
         self._surface = surface
         self._warm_up_ns = warm_up_ns
         self._listed_max = listed_max
         self._result = LaneResult(lane=lane)
-        self._corrected = Histogram()
-        self._service = Histogram()
-        self._send_lag = Histogram()
-        self._seconds: dict[int, tuple[Second, Histogram]] = {}
+        self._seconds: dict[int, Second] = {}
         self.finished_ns = 0
 
     def sent(self, sent: Sent, held_up_ns: int) -> None:
-        """Take a frame that was sent, ``held_up_ns`` of the time since its due for the target."""
+        """Add a sent frame; the target held it up for ``held_up_ns`` after it was due."""
         questions = len(sent.frame.recorded)
         self._result.sent += questions
         if held_up_ns:
@@ -110,68 +96,63 @@ class Tally:
         if self._is_warm_up(sent.due_ns):
             self._result.warm_up += questions
             return
-        self._send_lag.record(sent.sent_ns - sent.due_ns - held_up_ns, questions)
-        self._second(sent.due_ns)[0].offered += questions
+        self._result.send_lag.record(sent.sent_ns - sent.due_ns - held_up_ns, questions)
+        self._second(sent.due_ns).offered += questions
 
     def dropped(self, frame: Frame, now_ns: int) -> None:
-        """Take a frame that was never sent: it counts with the time it had waited."""
+        """Add a frame that is never sent; its latency is the time that it has waited."""
         questions, due_ns = len(frame.recorded), frame.due_us * 1000
         self._result.dropped += questions
         if self._is_warm_up(due_ns):
             self._result.warm_up += questions
             return
-        self._second(due_ns)[0].offered += questions
-        self._late_for_good(due_ns, now_ns, questions)
+        self._second(due_ns).offered += questions
+        self._add_wait(due_ns, now_ns, questions)
 
     def unanswered(self, sent: Sent, now_ns: int) -> None:
-        """Take a frame whose answer never came: it counts with the time it had waited."""
+        """Add a frame that got no answer; its latency is the time that it has waited."""
         questions = len(sent.frame.recorded)
         self._result.unanswered += questions
         if not self._is_warm_up(sent.due_ns):
-            self._late_for_good(sent.due_ns, now_ns, questions)
+            self._add_wait(sent.due_ns, now_ns, questions)
 
     def answered(self, sent: Sent, answer: Answer, now_ns: int) -> None:
-        """Take what answers a frame; a decision a question, unless there is an error."""
+        """Add the answer to a frame: one decision per question, unless it is an error."""
         questions = len(sent.frame.recorded)
         if answer.error is not None:
             self._add_error(answer.error, questions)
             if answer.error in NOT_READY_ERRORS:
                 self._result.not_ready += questions
             return
-        self._take_offset(answer.offset)
+        self._add_offset(answer.offset)
         wrong = 0
         if answer.decisions != sent.frame.recorded:
             wrong = self._compare(sent.frame, answer, now_ns)
         self._result.answered += questions - wrong
         if self._is_warm_up(sent.due_ns):
             return
-        self._corrected.record(now_ns - sent.due_ns, questions)
-        self._service.record(now_ns - sent.sent_ns, questions)
-        self._second(sent.due_ns)[1].record(now_ns - sent.due_ns, questions)
-        self._second(now_ns)[0].served += questions - wrong
+        self._result.corrected.record(now_ns - sent.due_ns, questions)
+        self._result.service.record(now_ns - sent.sent_ns, questions)
+        self._second(sent.due_ns).latency.record(now_ns - sent.due_ns, questions)
+        self._second(now_ns).served += questions - wrong
 
     def ended(self, reason: str, now_ns: int) -> None:
-        """Note what ended the lane before its time."""
+        """Record why the lane ended early."""
         self._result.ended = reason
         self._result.ended_ns = now_ns
 
     def result(self, *, start_s: float, start_skew_ms: float) -> LaneResult:
-        """Return all of it."""
-        for second, latency in self._seconds.values():
-            second.latency, second.max_ns = latency.rows(), latency.max_ns
+        """Return the lane's result."""
         return msgspec.structs.replace(
             self._result,
             start_s=start_s,
             start_skew_ms=start_skew_ms,
-            corrected=HistogramRows.of(self._corrected),
-            service=HistogramRows.of(self._service),
-            send_lag=HistogramRows.of(self._send_lag),
-            timeline=[self._seconds[number][0] for number in sorted(self._seconds)],
+            timeline=[self._seconds[number] for number in sorted(self._seconds)],
             finished_ns=self.finished_ns,
         )
 
     def _compare(self, frame: Frame, answer: Answer, now_ns: int) -> int:
-        """Count what is not as recorded; return how many are no decisions at all."""
+        """Count differences from the record; return the number of answers without a decision."""
         wrong = 0
         for position, (recorded, decided) in enumerate(
             zip(frame.recorded, answer.decisions, strict=True)
@@ -203,21 +184,21 @@ class Tally:
     def _add_error(self, error: str, questions: int) -> None:
         self._result.errors[error] = self._result.errors.get(error, 0) + questions
 
-    def _take_offset(self, offset: int) -> None:
+    def _add_offset(self, offset: int) -> None:
         if self._result.first_offset < 0:
             self._result.first_offset = offset
         self._result.last_offset = offset
 
-    def _late_for_good(self, due_ns: int, now_ns: int, questions: int) -> None:
-        self._corrected.record(now_ns - due_ns, questions)
-        self._second(due_ns)[1].record(now_ns - due_ns, questions)
+    def _add_wait(self, due_ns: int, now_ns: int, questions: int) -> None:
+        self._result.corrected.record(now_ns - due_ns, questions)
+        self._second(due_ns).latency.record(now_ns - due_ns, questions)
 
     def _is_warm_up(self, due_ns: int) -> bool:
         return due_ns < self._warm_up_ns
 
-    def _second(self, at_ns: int) -> tuple[Second, Histogram]:
+    def _second(self, at_ns: int) -> Second:
         number = at_ns // NS_PER_S
         found = self._seconds.get(number)
         if found is None:
-            found = self._seconds[number] = (Second(int(number)), Histogram())
+            found = self._seconds[number] = Second(int(number))
         return found

@@ -3,7 +3,13 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from authorizerd.replay.load.histogram import RELATIVE_ERROR, Histogram, bucket_of, last_of, merged
+from authorizerd.replay.load.lanes.histogram import (
+    RELATIVE_ERROR,
+    Histogram,
+    bucket_of,
+    last_of,
+    merge_all,
+)
 
 DURATIONS = st.integers(0, 2**45) | st.integers(0, 600)
 PERCENTS = st.sampled_from([0.1, 50.0, 90.0, 99.0, 99.9, 100.0])
@@ -49,7 +55,7 @@ def test_a_percentile_is_exact_or_a_little_above(values: list[int], percent: flo
 def test_two_merged_are_one_of_all(some: list[int], others: list[int]) -> None:
     """It does not matter how samples were shared out."""
     one = histogram_of(some + others)
-    both = merged([histogram_of(some), histogram_of(others)])
+    both = merge_all([histogram_of(some), histogram_of(others)])
     assert (both.rows(), both.max_ns, both.samples) == (one.rows(), one.max_ns, one.samples)
 
 

@@ -16,10 +16,10 @@ import pyarrow as pa
 from pyspark import BarrierTaskContext
 from pyspark.sql import DataFrame, SparkSession
 
-from authorizerd.replay.load.driving import drive
 from authorizerd.replay.load.errors import LoadError
-from authorizerd.replay.load.planning import ROWS_AT_ONCE, frames_in
-from authorizerd.replay.load.tally import LaneResult
+from authorizerd.replay.load.lanes.driving import drive
+from authorizerd.replay.load.lanes.tally import LaneResult
+from authorizerd.replay.load.plan.stage import ROWS_AT_ONCE, frames_in
 from authorizerd.replay.plans import LoadPlan
 from authorizerd.replay.spark.arrow_map import map_in_arrow
 

@@ -3,8 +3,13 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from authorizerd.replay.load.frames import Frame, LaneHash, TimedQuestion, frames_of, plan_hash
-from authorizerd.replay.load.questions import ENCODE_QUESTION, STREAM, RecordedQuestion, question_at
+from authorizerd.replay.load.plan.frames import Frame, LaneHash, TimedQuestion, frames_of, plan_hash
+from authorizerd.replay.load.plan.questions import (
+    ENCODE_QUESTION,
+    STREAM,
+    RecordedQuestion,
+    question_at,
+)
 
 NIL = b"\xc0"
 LINGER_US = 1000

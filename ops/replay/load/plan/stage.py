@@ -19,11 +19,21 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from authorizerd.replay.load.errors import LoadError
-from authorizerd.replay.load.frames import Frame, LaneDigest, LaneHash, TimedQuestion, frames_of
-from authorizerd.replay.load.ordering import Place, Stretch, places, stretches
-from authorizerd.replay.load.pacing import US_PER_S, Pacing, parse_profile
-from authorizerd.replay.load.questions import ENCODE_QUESTION, RecordedQuestion, reason_not_asked
-from authorizerd.replay.load.spread import PLACED_MAX, Spread
+from authorizerd.replay.load.plan.frames import (
+    Frame,
+    LaneDigest,
+    LaneHash,
+    TimedQuestion,
+    frames_of,
+)
+from authorizerd.replay.load.plan.ordering import Place, Stretch, places, stretches
+from authorizerd.replay.load.plan.pacing import US_PER_S, Pacing, parse_profile
+from authorizerd.replay.load.plan.questions import (
+    ENCODE_QUESTION,
+    RecordedQuestion,
+    reason_not_asked,
+)
+from authorizerd.replay.load.plan.spread import PLACED_MAX, Spread
 from authorizerd.replay.plans import LoadPlan
 from authorizerd.replay.spark.arrow_map import map_in_arrow
 

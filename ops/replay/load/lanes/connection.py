@@ -13,7 +13,7 @@ from typing import Final
 
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.replay.load.errors import LoadError
-from authorizerd.replay.load.surfaces import Surface
+from authorizerd.replay.load.lanes.surfaces import Surface
 
 CONNECT_SECONDS: Final = 10.0
 _RECEIVE_BYTES: Final = 256 * 1024

@@ -22,7 +22,7 @@ def test_spark_must_run_every_task_once(
 ) -> None:
     """Where a task could run twice the load is refused; a local master's own count is 1."""
     pytest.importorskip("pyspark", reason="pyspark is not installed")
-    from authorizerd.replay.load.sending import attempts_refusal
+    from authorizerd.replay.load.lanes.stage import attempts_refusal
 
     refusal = attempts_refusal(master, failures=failures, speculation=speculation)
     assert (refusal is None) is (complaint is None)

@@ -7,12 +7,12 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from authorizerd.replay.load.driving import Arrival, agreed_start, drive
 from authorizerd.replay.load.errors import LoadError
-from authorizerd.replay.load.tally import LaneResult
+from authorizerd.replay.load.lanes.driving import Arrival, agreed_start, drive
+from authorizerd.replay.load.lanes.tally import LaneResult
 from authorizerd.replay.plans import LoadPlan
-from tests.ops.replay.load.lanes import frames_each
-from tests.ops.replay.load.target_server import target_server
+from tests.ops.replay.load.lanes.runs import frames_each
+from tests.ops.replay.load.lanes.target_server import target_server
 
 
 def plan_for(address: str, token: str | None = None) -> LoadPlan:

@@ -19,7 +19,7 @@ from authorizerd.protocol.decisions.stream import (
 )
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from authorizerd.replay.load.errors import LoadError
-from authorizerd.replay.load.questions import (
+from authorizerd.replay.load.plan.questions import (
     HTTP,
     RecordedQuestion,
     http_body,

@@ -17,11 +17,11 @@ from typing import Final, Protocol
 import msgspec
 
 from authorizerd.protocol.errors import DecodeError
-from authorizerd.replay.load.connection import reason_of
 from authorizerd.replay.load.errors import LoadError
-from authorizerd.replay.load.frames import Frame
-from authorizerd.replay.load.surfaces import Answer, Surface
-from authorizerd.replay.load.tally import Tally
+from authorizerd.replay.load.lanes.connection import reason_of
+from authorizerd.replay.load.lanes.surfaces import Answer, Surface
+from authorizerd.replay.load.lanes.tally import Tally
+from authorizerd.replay.load.plan.frames import Frame
 
 _FAR_NS: Final = 3_600_000_000_000
 

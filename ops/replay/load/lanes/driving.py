@@ -16,12 +16,12 @@ from typing import Final
 
 import msgspec
 
-from authorizerd.replay.load.connection import SocketLine, greeted_socket
 from authorizerd.replay.load.errors import LoadError
-from authorizerd.replay.load.frames import Frame
-from authorizerd.replay.load.lane import Lane, LaneRules
-from authorizerd.replay.load.surfaces import Surface, surface_of
-from authorizerd.replay.load.tally import LaneResult, Tally
+from authorizerd.replay.load.lanes.connection import SocketLine, greeted_socket
+from authorizerd.replay.load.lanes.lane import Lane, LaneRules
+from authorizerd.replay.load.lanes.surfaces import Surface, surface_of
+from authorizerd.replay.load.lanes.tally import LaneResult, Tally
+from authorizerd.replay.load.plan.frames import Frame
 from authorizerd.replay.plans import LoadPlan
 
 READY_BYTES: Final = 256 * 1024 * 1024

@@ -15,7 +15,7 @@ from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.framing import frame
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from authorizerd.replay.load.errors import LoadError
-from authorizerd.replay.load.surfaces import Answer, HttpSurface, StreamSurface, Surface
+from authorizerd.replay.load.lanes.surfaces import Answer, HttpSurface, StreamSurface, Surface
 
 WELCOME = encode_hello(ErrorCode.NONE, 7) + encode_answer(0, 0, 7, b"\0")
 

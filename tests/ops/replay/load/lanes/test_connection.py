@@ -4,10 +4,10 @@ import socket
 
 import pytest
 
-from authorizerd.replay.load.connection import SocketLine, greeted_socket, probe
 from authorizerd.replay.load.errors import LoadError
-from authorizerd.replay.load.surfaces import StreamSurface
-from tests.ops.replay.load.target_server import target_server
+from authorizerd.replay.load.lanes.connection import SocketLine, greeted_socket, probe
+from authorizerd.replay.load.lanes.surfaces import StreamSurface
+from tests.ops.replay.load.lanes.target_server import target_server
 
 MS = 1_000_000
 

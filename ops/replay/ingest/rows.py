@@ -1,0 +1,160 @@
+"""Read files as rows: lines of logs, and events that an earlier ingest wrote.
+
+**Invariant:** a row holds what ``parse.line.parse_line`` reads in its line. Rows of a file keep the
+order of its lines: Spark reads the splits of a file in order, and no step here moves a row. A row's
+number in the run therefore gives the recorded order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial, reduce
+from typing import Final
+
+import pyarrow
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sql
+from pyspark.sql.types import BooleanType, StringType, TimestampType
+
+from authorizerd.replay.ingest.inputs import Inputs, escape_glob
+from authorizerd.replay.ingest.parse.archives import unpack_lines
+from authorizerd.replay.ingest.parse.columns import SCHEMA, EventReader, set_aside
+from authorizerd.replay.ingest.parse.event import LINE_BYTES_MAX, UNKNOWN_LEVEL, Reason
+from authorizerd.replay.ingest.parse.line import LineFormat
+from authorizerd.replay.ingest.parse.times import find_zone
+from authorizerd.replay.spark.arrow_map import map_in_arrow
+from authorizerd.replay.spark.errors import JobError
+
+EVENT_COLUMNS: Final = tuple(SCHEMA.names[SCHEMA.get_field_index("at") :])
+ROW_COLUMNS: Final = ("line", "file", "reason", "day", *EVENT_COLUMNS)
+
+_ROWS: Final = (
+    "line binary, reason string, day date, at timestamp, allowed boolean, principal string, "
+    "host string, operation string, resource_type string, resource_name string, "
+    "pattern_type string, request string, reference_count int, rule string, level string, "
+    "file string"
+)
+_REQUIRED: Final = ("at", "allowed", "principal", "operation", "resource_type", "resource_name")
+_DEFAULTS: Final = {"pattern_type": "LITERAL", "level": UNKNOWN_LEVEL}
+_TYPES: Final = {"at": TimestampType, "allowed": BooleanType}
+
+Batches = Iterator[pyarrow.RecordBatch]
+
+
+def read_rows(
+    spark: SparkSession, inputs: Inputs, line_format: LineFormat, time_zone: str
+) -> DataFrame:
+    """Return ``ROW_COLUMNS`` and ``sequence`` of all files; there must be at least one file.
+
+    ``reason`` is null for an event and empty for a blank line; ``line`` is null for an event.
+
+    Raises:
+        JobError: a Parquet file lacks columns of events.
+    """
+    parts = []
+    if inputs.plain:
+        parts.append(parse_lines(_lines(spark, inputs.plain), line_format, time_zone))
+    if inputs.packed:
+        parts.append(parse_archives(_archives(spark, inputs.packed), line_format, time_zone))
+    if inputs.parquet:
+        parts.append(_parquet(spark, inputs.parquet))
+    rows = reduce(DataFrame.unionByName, parts)
+    return rows.select("*", sql.monotonically_increasing_id().alias("sequence"))
+
+
+def parse_lines(lines: DataFrame, line_format: LineFormat, time_zone: str) -> DataFrame:
+    """Return ``ROW_COLUMNS`` for rows of ``line`` and ``file``; lines need not be valid UTF-8."""
+    line = sql.col("line").cast("binary")
+    # A line that is too long is set aside anyway, so only its beginning is kept.
+    is_long = sql.octet_length(line) > LINE_BYTES_MAX
+    cut = sql.when(is_long, sql.substring(line, 1, LINE_BYTES_MAX + 1)).otherwise(line)
+    read = partial(_read_lines, line_format=line_format, time_zone=time_zone)
+    return _with_text(map_in_arrow(lines.select(cut.alias("line"), "file"), read, _ROWS))
+
+
+def parse_archives(archives: DataFrame, line_format: LineFormat, time_zone: str) -> DataFrame:
+    """Return ``ROW_COLUMNS`` for rows of ``content`` and ``file``."""
+    read = partial(_read_archives, line_format=line_format, time_zone=time_zone)
+    return _with_text(map_in_arrow(archives.select("content", "file"), read, _ROWS))
+
+
+def _lines(spark: SparkSession, uris: tuple[str, ...]) -> DataFrame:
+    # Hadoop's default also ends a line at \r, which a name may contain.
+    lines = spark.read.text([escape_glob(uri) for uri in uris], lineSep="\n")
+    return lines.select(
+        sql.col("value").alias("line"), sql.col("_metadata.file_path").alias("file")
+    )
+
+
+def _archives(spark: SparkSession, uris: tuple[str, ...]) -> DataFrame:
+    whole = spark.read.format("binaryFile").load([escape_glob(uri) for uri in uris])
+    return whole.select("content", sql.col("_metadata.file_path").alias("file"))
+
+
+def _with_text(rows: DataFrame) -> DataFrame:
+    return rows.withColumn("line", sql.col("line").cast("string"))
+
+
+def _read_lines(batches: Batches, line_format: LineFormat, time_zone: str) -> Batches:
+    reader = EventReader(find_zone(time_zone), line_format)
+    for batch in batches:
+        yield reader.read(batch["line"]).append_column("file", batch["file"])
+
+
+def _read_archives(batches: Batches, line_format: LineFormat, time_zone: str) -> Batches:
+    reader = EventReader(find_zone(time_zone), line_format)
+    for batch in batches:
+        for file, content in zip(batch["file"], batch["content"], strict=True):
+            name = file.as_py()
+            for lines, fault in unpack_lines(name.lower(), content.as_py()):
+                rows = (
+                    set_aside(lines[0], fault)
+                    if fault
+                    else reader.read(pyarrow.array(lines, pyarrow.binary()))
+                )
+                yield rows.append_column("file", pyarrow.repeat(name, len(rows)))
+
+
+def _parquet(spark: SparkSession, uris: tuple[str, ...]) -> DataFrame:
+    """Return the events of Parquet files that name their columns as an ingest does."""
+    # Without mergeSchema, a column that the first file lacks is lost in all files.
+    merging = spark.read.option("mergeSchema", "true")
+    rows = merging.parquet(*(escape_glob(uri) for uri in uris))
+    _check_columns(uris, rows)
+    if "sequence" in rows.columns:  # the files of an ingest are not in the recorded order
+        rows = rows.orderBy("sequence")
+    is_missing = reduce(Column.__or__, (sql.col(name).isNull() for name in _REQUIRED))
+    file = sql.col("_metadata.file_path")
+    if "file" in rows.columns:
+        file = sql.coalesce(sql.col("file").cast("string"), file)
+    return rows.select(
+        sql.when(is_missing, sql.to_json(sql.struct("*"))).alias("line"),
+        file.alias("file"),
+        sql.when(is_missing, Reason.MISSING_VALUE).alias("reason"),
+        sql.col("at").cast("date").alias("day"),
+        *(_column(rows, name).alias(name) for name in EVENT_COLUMNS),
+    )
+
+
+def _check_columns(uris: tuple[str, ...], rows: DataFrame) -> None:
+    where = uris[0] if len(uris) == 1 else f"{uris[0]} and {len(uris) - 1} more"
+    for name in _REQUIRED:
+        if name not in rows.columns:
+            raise JobError(f"{where}: column {name} is missing; every event needs it")
+        wanted = _TYPES.get(name, StringType)()
+        if rows.schema[name].dataType != wanted:
+            found = rows.schema[name].dataType.simpleString()
+            raise JobError(
+                f"{where}: column {name}: expected type {wanted.simpleString()}, found {found}"
+            )
+
+
+def _column(rows: DataFrame, name: str) -> Column:
+    kind = "int" if name == "reference_count" else "string"
+    default = sql.lit(_DEFAULTS.get(name))
+    if name not in rows.columns:
+        return default.cast(kind)
+    if name in _TYPES:
+        return sql.col(name)
+    value = sql.col(name).try_cast(kind)
+    return sql.coalesce(value, default) if name in _DEFAULTS else value

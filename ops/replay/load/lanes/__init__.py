@@ -1,0 +1,1 @@
+"""Send the frames of each lane, and measure the answers."""

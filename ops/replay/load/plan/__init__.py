@@ -1,0 +1,1 @@
+"""Turn recorded events into frames, each with its time, by lane."""
