@@ -1,7 +1,7 @@
-"""``report.json``: what the page says, for programs.
+"""``report.json``: the content of the page, for programs.
 
-**Invariant:** the results stand in it exactly as their jobs wrote them, nothing left out;
-``version`` grows when what stands around them changes its meaning.
+**Invariant:** it contains the results exactly as their jobs wrote them. ``version`` increases when
+any other field changes its meaning.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ VERSION: Final = 1
 
 
 class ReportDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """``files`` and ``results`` are by kind: ``ingest``, ``whatif``, ``usage``, ``load``."""
+    """The document; the keys of its maps are ``ingest``, ``whatif``, ``usage`` and ``load``."""
 
     version: int = VERSION
     findings: tuple[Finding, ...]
@@ -27,5 +27,6 @@ class ReportDocument(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def encode_document(results: Results, findings: Sequence[Finding]) -> str:
+    """Return the text of ``report.json``."""
     document = ReportDocument(findings=tuple(findings), files=results.files, results=results.texts)
     return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"

@@ -1,7 +1,7 @@
-"""Why no report can be made; the text is one line for whoever asked for it."""
+"""The error of the report; its text is one line."""
 
 from __future__ import annotations
 
 
 class ReportError(Exception):
-    """What is to be reported cannot be read, or the report cannot be written."""
+    """A result cannot be read, or the report cannot be written."""

@@ -1,7 +1,7 @@
-"""What the results come to, in a sentence each: the head of the page, and of the console.
+"""Sum up the results in one sentence each, for the head of the page and for the console.
 
-**Invariant:** a finding is "good" only where everything that it speaks of was looked at; where
-something was not, or where the results contradict each other, it is "doubtful".
+**Invariant:** a finding is "good" only if everything it is about was checked. If something was not
+checked, or the results contradict each other, it is "doubtful".
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SYMBOLS: Final[dict[State, str]] = {"good": "✓", "bad": "✗", "doubtful": "?"
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """``about`` is the kind of result; ``notes`` are what has to be known with it."""
+    """One sentence about a kind of result, and the notes that a reader needs to judge it."""
 
     about: str
     state: State
@@ -68,7 +68,7 @@ def _of_whatif(whatif: WhatIf) -> Iterator[Finding]:
         text = f"{_changes(whatif.newly_denied)} would be newly denied"
         yield Finding(about="whatif", state="bad", text=text, notes=notes)
     else:
-        text = "Nothing that was recorded would be newly denied"
+        text = "No recorded request would be newly denied"
         state: State = "doubtful" if doubts else "good"
         yield Finding(about="whatif", state=state, text=text, notes=notes)
     if whatif.newly_allowed.tuples:
@@ -78,12 +78,12 @@ def _of_whatif(whatif: WhatIf) -> Iterator[Finding]:
 
 def _doubts(whatif: WhatIf) -> Iterator[str]:
     if not whatif.events:
-        yield "No event was recorded at all."
+        yield "No event was recorded."
     elif not whatif.allowed_events and not isinstance(whatif.baseline, JudgedBy):
         yield f"Only denials were recorded, which cannot be newly denied. {HOW_TO_LOG_ALLOWED}."
-    unasked = sum(counts.events for counts in whatif.not_evaluated.values())
-    if unasked:
-        yield f"{format_counted(unasked, 'event')} of {whatif.events:,} could not be evaluated."
+    skipped = sum(counts.events for counts in whatif.not_evaluated.values())
+    if skipped:
+        yield f"{format_counted(skipped, 'event')} of {whatif.events:,} could not be evaluated."
 
 
 def _changes(changed: Changed) -> str:
@@ -96,7 +96,7 @@ def _changes(changed: Changed) -> str:
 
 def _of_load(load: LoadReport) -> Iterator[Finding]:
     if load.dry_run:
-        text = f"Dry run: {format_counted(load.plan.questions, 'question')} planned, none asked"
+        text = f"Dry run: {format_counted(load.plan.questions, 'question')} planned, none sent"
         yield Finding(about="load", state="plain", text=text)
         return
     if load.valid:
@@ -105,11 +105,11 @@ def _of_load(load: LoadReport) -> Iterator[Finding]:
         )
         yield Finding(about="load", state="good", text=text)
     else:
-        text = "Invalid run: its figures say nothing of the target"
+        text = "Invalid run: its figures say nothing about the target"
         yield Finding(about="load", state="bad", text=text, notes=_few(load.invalid_reasons))
     yield from _of_thresholds(load.thresholds)
     if load.mismatches:
-        text = f"{format_counted(load.mismatches, 'answer')} otherwise than recorded"
+        text = f"{format_counted(load.mismatches, 'answer')} different from the recorded decision"
         yield Finding(about="load", state="doubtful", text=text)
     lost = {
         "errors": sum(load.errors.values()),
@@ -118,8 +118,8 @@ def _of_load(load: LoadReport) -> Iterator[Finding]:
         "not sent": load.not_sent,
     }
     if any(lost.values()):
-        said = ", ".join(f"{number:,} {how}" for how, number in lost.items() if number)
-        text = f"Questions without a decision: {said}"
+        listed = ", ".join(f"{number:,} {how}" for how, number in lost.items() if number)
+        text = f"Questions without a decision: {listed}"
         yield Finding(about="load", state="doubtful", text=text)
 
 
@@ -143,7 +143,7 @@ def _of_thresholds(verdicts: list[Verdict]) -> Iterator[Finding]:
 
 
 def format_measured(verdict: Verdict) -> str:
-    """Return what was measured, with the unit of its threshold."""
+    """Return the measured value in the unit of its threshold."""
     if verdict.measured is None:
         return "nothing measured"
     if verdict.threshold.startswith(("p", "max")):
@@ -158,36 +158,36 @@ def _of_usage(usage: UsageReport) -> Iterator[Finding]:
     not_judged = sum(map(len, usage.not_judged.values()))
     notes = [
         f"Seen: {format_time(usage.window.allowed_first_at)} to "
-        f"{format_time(usage.window.allowed_last_at)} (UTC). What is used more rarely than that is "
-        "not known to be used."
+        f"{format_time(usage.window.allowed_last_at)} (UTC). An ACL that is used more rarely "
+        "may appear unused."
     ]
     if not_judged:
         notes.append(f"{format_counted(not_judged, 'ACL')} may be too young to be judged.")
     if usage.assumed_in_force:
-        notes.append("ACLs of unknown age were taken for older than the window.")
+        notes.append("ACLs of unknown age were assumed to be older than the window.")
     text = (
         f"{format_counted(grants, 'grant')} of {format_counted(usage.acls.acls, 'ACL')} never used"
     )
     yield Finding(about="usage", state="plain", text=text, notes=tuple(notes))
     if usage.disagreeing.events:
         text = (
-            f"{format_counted(usage.disagreeing.events, 'event')} recorded otherwise than these "
-            "ACLs decide: they may not be the ACLs of that time"
+            f"{format_counted(usage.disagreeing.events, 'event')} recorded with a different "
+            "decision: these may not be the ACLs of that time"
         )
         yield Finding(about="usage", state="doubtful", text=text)
     proof = usage.suggestions.proof
     if proof is not None and (proof.newly_denied.events or proof.newly_allowed.events):
-        text = "The suggested ACLs decide otherwise than those that they would replace"
+        text = "The suggested ACLs would decide differently from the present ones"
         yield Finding(about="usage", state="bad", text=text)
 
 
 def _of_ingest(ingest: Ingested) -> Iterator[Finding]:
-    said = f"{ingest.set_aside:,} of {format_counted(ingest.lines, 'line')} set aside"
+    counts = f"{ingest.set_aside:,} of {format_counted(ingest.lines, 'line')} set aside"
     if not ingest.accepted:
-        text = f"Not accepted: {said}; nothing can be told from the rest"
+        text = f"Not accepted: {counts}; too few lines were read to draw conclusions"
         yield Finding(about="ingest", state="bad", text=text)
         return
-    text = f"{format_counted(ingest.events, 'event')} read, {said}"
+    text = f"{format_counted(ingest.events, 'event')} read, {counts}"
     if ingest.events and not ingest.allowed_events:
         note = f"Only denials were recorded. {HOW_TO_LOG_ALLOWED}."
         yield Finding(about="ingest", state="doubtful", text=text, notes=(note,))
@@ -204,8 +204,8 @@ def _contradictions(ingest: Ingested, results: Results) -> Iterator[Finding]:
         whatif.first_at,
         whatif.last_at,
     ):
-        text = "whatif.json speaks of other events than ingest.json"
+        text = "whatif.json and ingest.json are about different events"
         yield Finding(about="whatif", state="doubtful", text=text)
     if usage is not None and format_time(usage.window.ends_at) != format_time(ingest.last_at):
-        text = "usage.json speaks of other events than ingest.json"
+        text = "usage.json and ingest.json are about different events"
         yield Finding(about="usage", state="doubtful", text=text)

@@ -119,9 +119,11 @@ def plot_rates(load: LoadReport) -> Plot | None:
     highest = max((y for curve in curves for _, y in curve.points if y is not None), default=0)
     if not highest:
         return None
-    caption = "Rate: due in a second, answered in it" + _grouping(width, "the mean of")
+    caption = "Rate: questions due, and questions answered, in each second" + _grouping(
+        width, "the mean of"
+    )
     if is_cut:
-        caption += "; the last, which is not whole, is left out"
+        caption += "; the incomplete last second is left out"
     return Plot(
         label="Questions offered and served over time",
         x=_time_axis(groups, width),
@@ -169,7 +171,7 @@ def plot_percentiles(latency: Latencies) -> Plot | None:
         label="Percentiles of corrected latency, service time and send lag",
         x=log_axis([1, *(x for x, _ in points)], start=PAGE_FRAME.left, end=PAGE_FRAME.right),
         y=log_axis(values, start=PAGE_FRAME.bottom, end=PAGE_FRAME.top),
-        x_title="one question in so many took longer",
+        x_title="one question in N took longer",
         y_title="ms (log)",
         x_number=lambda value: f"1 in {value:,.0f}" if value > 1 else "all",
         y_number=_format_tick,

@@ -1,8 +1,7 @@
-"""The results of a run, found and read: what its jobs wrote last, each into its directory.
+"""Find and read the results of a run: the files that its jobs wrote.
 
-**Invariant:** at most one of each kind is read, from the directory or from those directly in it;
-where there are two nobody can say which is meant, and none is taken. What was read is known by its
-hash.
+**Invariant:** at most one result of each kind is read, from the directory or one level below. Two
+of a kind are an error, since either could be meant. Each result is identified by its hash.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ BYTES_MAX: Final = 256 * 1024 * 1024
 
 
 class ResultFile(msgspec.Struct, frozen=True, kw_only=True):
-    """``path`` is below the run's directory."""
+    """A file that was read; ``path`` is relative to the run's directory."""
 
     path: str
     bytes: int
@@ -34,7 +33,7 @@ class ResultFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Results(msgspec.Struct, frozen=True, kw_only=True):
-    """What was found; ``texts`` are the files as they stand, by kind."""
+    """The results of a run; ``texts`` are the unchanged files by kind."""
 
     files: dict[str, ResultFile]
     texts: dict[str, msgspec.Raw]
@@ -45,12 +44,12 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def decode_whatif(text: str) -> WhatIf:
-    """Return what a ``whatif.json`` says.
+    """Return the content of a ``whatif.json``.
 
     Raises:
-        msgspec.DecodeError: it is another's.
+        msgspec.DecodeError: the text is not such a document.
     """
-    # What was recorded and a set of ACLs are told apart by the fields that they have.
+    # msgspec cannot decode a union of untagged structs; only a set of ACLs has a digest.
     parts = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
     baseline = msgspec.json.decode(parts.pop("baseline", b"{}"), type=dict[str, Any])
     kind: type[JudgedBy | RecordedBaseline] = JudgedBy if "digest" in baseline else RecordedBaseline
@@ -74,10 +73,10 @@ DECODERS: Final[dict[str, Callable[[str], Any]]] = {
 
 
 def read_results(directory: Path) -> Results:
-    """Return all that is found in ``directory``, or directly in one of its directories.
+    """Return all results in ``directory`` and one level below.
 
     Raises:
-        ReportError: there is nothing, or two of a kind, or something cannot be read.
+        ReportError: there is no result, there are two of a kind, or one cannot be read.
     """
     try:
         places = [directory, *sorted(path for path in directory.iterdir() if path.is_dir())]
@@ -87,7 +86,7 @@ def read_results(directory: Path) -> Results:
     paths = {kind: path for kind, path in found.items() if path is not None}
     if not paths:
         names = ", ".join(f"{kind}.json" for kind in DECODERS)
-        raise ReportError(f"--run: {directory}: none of {names} is in it, or one directory down")
+        raise ReportError(f"--run: {directory}: found none of {names}, here or one level below")
     files, texts, decoded = {}, {}, {}
     for kind, path in paths.items():
         data = _read(path)
@@ -105,7 +104,7 @@ def _only(places: list[Path], name: str) -> Path | None:
     found = [place / name for place in places if (place / name).is_file()]
     if len(found) > 1:
         raise ReportError(
-            f"--run: {found[0]} and {found[1]}: two of a kind; name a directory that has one"
+            f"--run: found both {found[0]} and {found[1]}; name a directory with one of them"
         )
     return found[0] if found else None
 
@@ -117,7 +116,7 @@ def _read(path: Path) -> bytes:
     except OSError as error:
         raise ReportError(f"{path}: {error.strerror}") from error
     if len(data) > BYTES_MAX:
-        raise ReportError(f"{path}: larger than {BYTES_MAX:,} bytes, which are read at most")
+        raise ReportError(f"{path}: larger than the limit of {BYTES_MAX:,} bytes")
     return data
 
 
@@ -125,4 +124,4 @@ def _decoded(kind: str, path: Path, data: bytes) -> Any:  # noqa: ANN401 - the d
     try:
         return DECODERS[kind](data.decode())
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ReportError(f"{path}: not what {kind} writes: {error}") from error
+        raise ReportError(f"{path}: not a result of {kind}: {error}") from error

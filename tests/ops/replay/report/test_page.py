@@ -132,7 +132,7 @@ def test_page_says_what_it_leaves_out() -> None:
 
 def test_dry_run_shows_its_plan_and_no_figures() -> None:
     elements = Elements(make(load=dry_run()))
-    assert "A dry run: nothing was asked." in elements.texts
+    assert "Dry run: no question was sent." in elements.texts
     assert "svg" not in elements.names
 
 

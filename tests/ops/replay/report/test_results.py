@@ -56,7 +56,7 @@ def test_two_results_of_one_kind_are_rejected(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("", r"none of ingest\.json, whatif\.json, usage\.json"),
+        ("", r"found none of ingest\.json, whatif\.json, usage\.json"),
         ("no-such", "no-such: No such file or directory"),
     ],
 )
@@ -73,5 +73,5 @@ def test_directory_without_results_is_rejected(tmp_path: Path, name: str, expect
 )
 def test_invalid_result_is_rejected_with_its_path(tmp_path: Path, kind: str, text: bytes) -> None:
     (tmp_path / f"{kind}.json").write_bytes(text)
-    with pytest.raises(ReportError, match=rf"{kind}\.json: not what {kind} writes: "):
+    with pytest.raises(ReportError, match=rf"{kind}\.json: not a result of {kind}: "):
         read_results(tmp_path)
