@@ -204,8 +204,8 @@ class SnapshotBuilder:
         """Make ``changes`` in order.
 
         Raises:
-            DuplicateIdError, DuplicateAclError, UnknownIdError: as ``acl.snapshot.apply``. The
-                builder cannot be used afterwards.
+            DuplicateIdError, DuplicateAclError, UnknownIdError: as ``acl.snapshot.apply_changes``.
+                The builder cannot be used afterwards.
         """
         for change in changes:
             if type(change) is AclAdded:

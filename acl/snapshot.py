@@ -3,8 +3,8 @@
 The index is keyed by principal first. Only a principal's own rules and those of ``User:*`` can
 allow or deny, so the cost of a decision does not grow with the rules of other principals.
 
-**Invariant:** ``apply`` never changes a snapshot. The result shares every unchanged part with it,
-and the work does not grow with the number of ACLs.
+**Invariant:** a snapshot never changes. ``apply_changes`` returns one that shares every unchanged
+part with it, and its work does not grow with the number of ACLs.
 
 Source: KIP-801; Kafka 4.3 AclCache.
 """
@@ -33,7 +33,6 @@ from authorizerd.acl.model import (
     Acl,
     AclAdded,
     Change,
-    ChangeBatch,
 )
 from authorizerd.acl.patterns import NO_PATTERNS, Patterns, add_weight, get_weight
 
@@ -105,24 +104,12 @@ def rules_of(index: TypeIndex, principal: str) -> Rules:
 
 
 CHANGES_PER_STATE: Final = 32
-STATES_FREED_PER_STEP: Final = 2
-"""Many changes are made in parts, and the intermediate states are kept until the end.
+"""Many changes are made in parts, and the state after each part is kept until the end.
 
-Each state shares nearly everything with its neighbours, so freeing them one after the other is
-short work. Freeing the first or last one at once, ten thousand changes away from the next state
-that is kept, would block the thread.
+A state shares nearly everything with its neighbours, so freeing the states one after the other is
+quick. Freeing a state that is ten thousand changes away from the next one would block the thread.
 """
-
-
-def apply(snapshot: AclSnapshot, batch: ChangeBatch) -> AclSnapshot:
-    """Return the snapshot that follows ``snapshot`` once ``batch`` is committed.
-
-    Raises:
-        DuplicateIdError, DuplicateAclError: an added id or binding is already present.
-        UnknownIdError: a removed id is absent.
-    """
-    assert batch.last_offset > snapshot.offset, "batches must be applied in log order"
-    return at_offset(apply_changes(snapshot, batch.changes), batch.last_offset)
+STATES_FREED_PER_STEP: Final = 2
 
 
 def at_offset(snapshot: AclSnapshot, offset: int) -> AclSnapshot:
@@ -135,6 +122,10 @@ def apply_changes(snapshot: AclSnapshot, changes: Iterable[Change]) -> AclSnapsh
 
     To keep its thread responsive, a caller applies a long batch in parts and publishes the last
     state.
+
+    Raises:
+        DuplicateIdError, DuplicateAclError: an added id or binding is already present.
+        UnknownIdError: a removed id is absent.
     """
     for change in changes:
         if type(change) is AclAdded:

@@ -1,8 +1,8 @@
 """Updates, one at a time: what a committed change costs until its snapshot is there.
 
-Each sample is one ``acl.snapshot.apply`` of a batch that takes one ACL away, or puts it back, with
-the garbage collector at rest: when that runs is the daemon's choice. The two extra principals hold
-what a design that copies lists would choke on.
+Each sample removes one ACL, or adds it again, by ``acl.snapshot.apply_changes``, with the garbage
+collector at rest: when that runs is the daemon's choice. The two extra principals hold what a
+design that copies lists would choke on.
 """
 
 from __future__ import annotations
@@ -21,13 +21,12 @@ from authorizerd.acl.model import (
     AclAdded,
     AclRemoved,
     Change,
-    ChangeBatch,
     Operation,
     PatternType,
     PermissionType,
     ResourceType,
 )
-from authorizerd.acl.snapshot import AclSnapshot, apply
+from authorizerd.acl.snapshot import AclSnapshot, apply_changes, at_offset
 from ops.bench.figures import Absent, Line, peer_of, percentile
 from ops.bench.kafka_peer import NAME, State
 
@@ -51,9 +50,8 @@ def measure_updates(
     for number in range(updates // 2):
         added = among[number * _STRIDE % len(among)]
         for change in (AclRemoved(added.id), added):
-            batch = ChangeBatch(snapshot.offset + 1, (change,))
             start = time.perf_counter_ns()
-            snapshot = apply(snapshot, batch)
+            snapshot = at_offset(apply_changes(snapshot, (change,)), snapshot.offset + 1)
             samples.append((time.perf_counter_ns() - start) / 1000)
     gc.enable()
     samples.sort()
@@ -97,7 +95,7 @@ def measure_changes(
     ):
         added = list(crowded(plural, pattern_type, crowd))
         changes: tuple[Change, ...] = tuple(added)
-        snapshot = apply(snapshot, ChangeBatch(snapshot.offset + 1, changes))
+        snapshot = at_offset(apply_changes(snapshot, changes), snapshot.offset + 1)
         times, snapshot = measure_updates(snapshot, added, updates)
         lines += [
             _line(f"update, a principal with {crowd:,} {plural}", times, field, None)

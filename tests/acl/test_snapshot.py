@@ -1,4 +1,4 @@
-"""The snapshot: two roads to one state, nothing shared that could change, nothing left behind."""
+"""The snapshot: single updates and the bulk load agree, and nothing that is shared changes."""
 
 from __future__ import annotations
 
@@ -15,28 +15,18 @@ from authorizerd.acl.model import (
     AclRemoved,
     Change,
     ChangeBatch,
-    Operation,
-    PatternType,
-    PermissionType,
     Question,
     ResourceType,
 )
 from authorizerd.acl.patterns import NO_PATTERNS
-from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, EMPTY_TYPE, AclSnapshot, apply, apply_changes
+from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, EMPTY_TYPE, AclSnapshot, apply_changes
 from authorizerd.image.errors import ChangeError
 from tests.acl.questions import questions
+from tests.support.acls import acl, snapshot_after, snapshot_of
 from tests.support.strategies import acls, logs
 
 ONE, TWO = b"1" * 16, b"2" * 16
-ALLOW_READ = Acl(
-    ResourceType.TOPIC,
-    "t",
-    PatternType.LITERAL,
-    "User:a",
-    "*",
-    Operation.READ,
-    PermissionType.ALLOW,
-)
+ALLOW_READ = acl("User:a", "READ", topic="t")
 
 
 def remaining(log: list[ChangeBatch]) -> list[AclAdded]:
@@ -51,13 +41,6 @@ def remaining(log: list[ChangeBatch]) -> list[AclAdded]:
     return list(live.values())
 
 
-def applied(log: list[ChangeBatch]) -> AclSnapshot:
-    snapshot = EMPTY_SNAPSHOT
-    for batch in log:
-        snapshot = apply(snapshot, batch)
-    return snapshot
-
-
 def built(log: list[ChangeBatch]) -> AclSnapshot:
     builder = SnapshotBuilder()
     for batch in log:
@@ -67,32 +50,32 @@ def built(log: list[ChangeBatch]) -> AclSnapshot:
 
 @given(logs(unknown_codes=True))
 def test_single_updates_and_the_bulk_load_reach_one_state(log: list[ChangeBatch]) -> None:
-    """Index, counts, lengths and list of odd ones are equal, part by part."""
-    assert applied(log) == built(log)
+    """Index, counts, lengths and unindexed ACLs are equal."""
+    assert snapshot_after(log) == built(log)
 
 
 @given(logs(unknown_codes=True))
-def test_what_remains_is_all_that_shows(log: list[ChangeBatch]) -> None:
-    """After creations and removals nothing differs from a bulk load of what is left."""
-    snapshot = applied(log)
+def test_a_snapshot_contains_only_the_remaining_acls(log: list[ChangeBatch]) -> None:
+    """After creations and removals, it equals a bulk load of the remaining ACLs."""
+    snapshot = snapshot_after(log)
     assert snapshot == build(remaining(log), snapshot.offset)
     assert len(snapshot.acls) == len(remaining(log))
 
 
 @given(logs(unknown_codes=True), questions(), st.booleans())
-def test_decisions_and_rules_after_removals_are_those_of_what_remains(
+def test_decisions_after_removals_follow_the_remaining_acls(
     log: list[ChangeBatch], question: Question, allow_everyone: bool
 ) -> None:
-    """No removed ACL is ever named, none that is left is missed."""
+    """A decision never names a removed ACL, and misses no remaining one."""
     settings = AuthorizerSettings(allow_everyone_if_no_acl_found=allow_everyone)
     left = build(remaining(log))
-    assert explain(applied(log), settings, question) == explain(left, settings, question)
+    assert explain(snapshot_after(log), settings, question) == explain(left, settings, question)
 
 
 @given(logs(unknown_codes=True))
 def test_removing_everything_leaves_nothing(log: list[ChangeBatch]) -> None:
-    """No empty map, count or length stays behind."""
-    snapshot = applied(log)
+    """No empty map, count or length remains."""
+    snapshot = snapshot_after(log)
     emptied = apply_changes(snapshot, map(AclRemoved, snapshot.acls))
     assert emptied.types == EMPTY_SNAPSHOT.types
     assert emptied.types[ResourceType.TOPIC] == EMPTY_TYPE
@@ -102,8 +85,8 @@ def test_removing_everything_leaves_nothing(log: list[ChangeBatch]) -> None:
 
 @given(logs(unknown_codes=True), logs(unknown_codes=True))
 def test_a_snapshot_never_changes(first: list[ChangeBatch], later: list[ChangeBatch]) -> None:
-    """A held snapshot stays the same, whatever is applied afterwards."""
-    before, same = applied(first), applied(first)
+    """Applying changes leaves the snapshot before them as it was."""
+    before, same = snapshot_after(first), snapshot_after(first)
     shifted = [
         change
         for batch in later
@@ -116,26 +99,27 @@ def test_a_snapshot_never_changes(first: list[ChangeBatch], later: list[ChangeBa
     assert before == same
 
 
-@pytest.mark.parametrize("acl", [ALLOW_READ, Acl(99, "t", 77, "User:a", "*", 55, 44)])
-def test_a_repeated_id_is_refused_by_both_roads(acl: Acl) -> None:
-    """Two ACLs never share an id, odd or not."""
-    assert refused([AclAdded(ONE, acl), AclAdded(ONE, ALLOW_READ)]) == DuplicateIdError
+@pytest.mark.parametrize("first", [ALLOW_READ, Acl(99, "t", 77, "User:a", "*", 55, 44)])
+def test_a_repeated_id_is_refused_on_both_paths(first: Acl) -> None:
+    """An unindexed ACL counts, too."""
+    assert refused([AclAdded(ONE, first), AclAdded(ONE, ALLOW_READ)]) == DuplicateIdError
 
 
 @given(acls(unknown_codes=True))
-def test_a_repeated_binding_is_refused_by_both_roads(acl: Acl) -> None:
+def test_a_repeated_binding_is_refused_on_both_paths(binding: Acl) -> None:
     """The index cannot count one binding twice, so a second id for it does not fit."""
-    assert refused([AclAdded(ONE, acl), AclAdded(TWO, acl)]) == DuplicateAclError
+    assert refused([AclAdded(ONE, binding), AclAdded(TWO, binding)]) == DuplicateAclError
 
 
-def test_an_unknown_id_is_refused_by_both_roads() -> None:
-    """Only what is there can be removed, and only once."""
+def test_an_unknown_id_is_refused_on_both_paths() -> None:
+    """An ACL can be removed only while it is present."""
     assert refused([AclRemoved(ONE)]) == UnknownIdError
     added = AclAdded(ONE, ALLOW_READ)
     assert refused([added, AclRemoved(ONE), AclRemoved(ONE)]) == UnknownIdError
 
 
 def refused(changes: list[Change]) -> type[ChangeError]:
+    """Return the error that both paths raise for ``changes``."""
     with pytest.raises(ChangeError) as one_by_one:
         apply_changes(EMPTY_SNAPSHOT, changes)
     with pytest.raises(ChangeError) as in_bulk:
@@ -145,65 +129,29 @@ def refused(changes: list[Change]) -> type[ChangeError]:
     return type(one_by_one.value)
 
 
-def test_a_removed_binding_may_come_back() -> None:
-    """Removal leaves no trace that would refuse it."""
+def test_a_removed_binding_can_be_added_again() -> None:
     log: list[Change] = [AclAdded(ONE, ALLOW_READ), AclRemoved(ONE), AclAdded(TWO, ALLOW_READ)]
     assert dict(apply_changes(EMPTY_SNAPSHOT, log).acls) == {TWO: ALLOW_READ}
 
 
-def test_batches_are_applied_in_log_order_only() -> None:
-    """An offset that does not rise is a fault of the caller."""
-    snapshot = apply(EMPTY_SNAPSHOT, ChangeBatch(5))
-    with pytest.raises(AssertionError):
-        apply(snapshot, ChangeBatch(5))
-
-
 def test_an_update_copies_a_path_and_no_map() -> None:
     """Parts that a change does not touch stay the same objects, so the work is bounded."""
-    others = [
-        AclAdded(
-            bytes([n]) * 16,
-            Acl(
-                ResourceType.GROUP,
-                f"g{n}",
-                PatternType.PREFIXED,
-                f"User:{n}",
-                "*",
-                Operation.READ,
-                PermissionType.ALLOW,
-            ),
-        )
-        for n in range(50)
-    ]
-    before = build(others)
-    after = apply(before, ChangeBatch(1, (AclAdded(b"x" * 16, ALLOW_READ),)))
+    before = snapshot_of(*(acl(f"User:{n}", group=f"g{n}", pattern="PREFIXED") for n in range(50)))
+    after = apply_changes(before, [AclAdded(b"x" * 16, ALLOW_READ)])
+    topic = ResourceType.TOPIC
     assert after.types[ResourceType.GROUP] is before.types[ResourceType.GROUP]
-    assert after.types[ResourceType.TOPIC].everyone is before.types[ResourceType.TOPIC].everyone
-    assert after.types[ResourceType.TOPIC].resources is not NO_PATTERNS
+    assert after.types[topic].everyone is before.types[topic].everyone
+    assert after.types[topic].resources is not NO_PATTERNS
 
 
-def test_a_builder_works_in_steps() -> None:
+@pytest.mark.parametrize(
+    ("principal", "host"), [("User:{0}", "*"), ("User:a", "10.0.{0}"), ("User:*", "10.0.{0}")]
+)
+def test_a_builder_works_in_steps(principal: str, host: str) -> None:
     """Freezing many principals, or many hosts of one, yields in between."""
-
-    def read_on(principal: str, host: str, n: int) -> AclAdded:
-        return AclAdded(
-            n.to_bytes(16, "big"),
-            Acl(
-                ResourceType.TOPIC,
-                "t",
-                PatternType.LITERAL,
-                principal,
-                host,
-                Operation.READ,
-                PermissionType.ALLOW,
-            ),
-        )
-
-    for changes in (
-        [read_on(f"User:{n}", "*", n) for n in range(1000)],
-        [read_on("User:a", f"10.0.{n >> 8}.{n & 255}", n) for n in range(1000)],
-        [read_on("User:*", f"10.0.{n >> 8}.{n & 255}", n) for n in range(1000)],
-    ):
-        builder = SnapshotBuilder()
-        builder.apply_changes(changes)
-        assert len(list(builder.freeze_in_steps(0))) > 10
+    builder = SnapshotBuilder()
+    builder.apply_changes(
+        AclAdded(n.to_bytes(16, "big"), acl(principal.format(n), host=host.format(n)))
+        for n in range(1000)
+    )
+    assert len(list(builder.freeze_in_steps(0))) > 10

@@ -14,8 +14,8 @@ from authorizerd.acl.builder import build
 from authorizerd.acl.decision import Decision, authorize, explain
 from authorizerd.acl.errors import InvalidAclError, InvalidQuestionError, NotReadyError
 from authorizerd.acl.filters import scan_acls
-from authorizerd.acl.model import Acl, AclAdded, AclFilter, AclRemoved, ChangeBatch, Question
-from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot, apply, apply_changes, contains
+from authorizerd.acl.model import Acl, AclAdded, AclFilter, AclRemoved, Question
+from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot, apply_changes, at_offset, contains
 from authorizerd.acl.steps import finish
 from authorizerd.acl.validation import validate_filter, validate_new_acl
 from authorizerd.actors.authorizer import RequestContext
@@ -63,7 +63,7 @@ def snapshot_of(case: Case) -> AclSnapshot:
         return build(added)
     snapshot = apply_changes(EMPTY_SNAPSHOT, added)
     removed = tuple(AclRemoved(acl_id(number)) for number in case.get("removeIds", ()))
-    return apply(snapshot, ChangeBatch(0, removed))
+    return at_offset(apply_changes(snapshot, removed), 0)
 
 
 CONTEXT = DecisionContext(REQUEST, DecisionCounts())

@@ -21,12 +21,13 @@ from authorizerd.acl.model import (
     PermissionType,
     ResourceType,
 )
-from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, STATES_FREED_PER_STEP, AclSnapshot, apply
+from authorizerd.acl.snapshot import STATES_FREED_PER_STEP, AclSnapshot
 from authorizerd.acl.steps import Steps
 from authorizerd.actors import record_applier
 from authorizerd.actors.errors import UnfitChangeError
 from authorizerd.actors.record_applier import CHANGES_PER_SLICE, CaughtUp, RecordApplier
 from authorizerd.image.changes import TopicAdded, TopicRemoved
+from tests.support.acls import snapshot_after
 from tests.support.strategies import logs
 
 EMPTY_SNAPSHOT_AT_0 = build([])
@@ -169,10 +170,7 @@ def test_whatever_is_loaded_first_the_end_is_the_same(log: list[ChangeBatch], lo
         await applier.run()
         return applier.snapshot.newest
 
-    expected = EMPTY_SNAPSHOT
-    for batch in log:
-        expected = apply(expected, batch)
-    assert trio.run(apply_log) == expected
+    assert trio.run(apply_log) == snapshot_after(log)
 
 
 async def test_what_is_no_acl_shows_with_the_acls(nursery: trio.Nursery) -> None:

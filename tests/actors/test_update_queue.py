@@ -23,7 +23,7 @@ from authorizerd.acl.model import (
     PermissionType,
     ResourceType,
 )
-from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot, apply
+from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot, apply_changes, at_offset
 from authorizerd.acl.updates import RECORDS_PER_REQUEST_MAX, Deleted
 from authorizerd.actors import update_queue
 from authorizerd.actors.completion import Completion
@@ -448,7 +448,8 @@ async def test_what_is_durable_and_not_yet_applied_is_not_acknowledged(
     assert isinstance(batch, ChangeBatch)
     assert log.batches == [batch.changes]
     assert not created.is_done
-    snapshot.publish(apply(EMPTY_SNAPSHOT, batch))
+    changed = apply_changes(EMPTY_SNAPSHOT, batch.changes)
+    snapshot.publish(at_offset(changed, batch.last_offset))
     assert await results([created]) == [None]
     nursery.cancel_scope.cancel()
 

@@ -165,7 +165,7 @@ DECISION_MUTANTS: Final = (
         file="acl/snapshot.py",
         text="_add_acl_weight(snapshot.types, acl, -1)",
         becomes="snapshot.types",
-        found_by="tests/acl/test_snapshot.py::test_a_removed_binding_may_come_back",
+        found_by="tests/acl/test_snapshot.py::test_a_removed_binding_can_be_added_again",
     ),
     Mutant(
         name="a denial of one host that was loaded is not counted for unknown hosts",
@@ -179,7 +179,7 @@ DECISION_MUTANTS: Final = (
         file="acl/builder.py",
         text="        if len(acls) == count:\n",
         becomes="        if count < 0:\n",
-        found_by="tests/acl/test_snapshot.py::test_a_repeated_id_is_refused_by_both_roads",
+        found_by="tests/acl/test_snapshot.py::test_a_repeated_id_is_refused_on_both_paths",
     ),
     Mutant(
         name="by resource type, a prefix that is denied wholly is allowed",

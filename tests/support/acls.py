@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TypedDict, TypeVar, Unpack
 
 from authorizerd.acl.builder import build
@@ -9,6 +10,7 @@ from authorizerd.acl.model import (
     CLUSTER_NAME,
     Acl,
     AclAdded,
+    ChangeBatch,
     Code,
     Operation,
     PatternType,
@@ -16,7 +18,7 @@ from authorizerd.acl.model import (
     Question,
     ResourceType,
 )
-from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot, apply_changes, at_offset
 
 AnyCode = TypeVar("AnyCode", bound=Code)
 
@@ -69,6 +71,14 @@ def snapshot_of(*acls: Acl, offset: int = 0) -> AclSnapshot:
     """Return the snapshot of these ACLs, which get the ids 1, 2, 3, …"""
     added = (AclAdded(n.to_bytes(16, "big"), each) for n, each in enumerate(acls, 1))
     return build(added, offset)
+
+
+def snapshot_after(log: Iterable[ChangeBatch]) -> AclSnapshot:
+    """Return the snapshot after the changes of ``log``, applied one by one."""
+    snapshot = EMPTY_SNAPSHOT
+    for batch in log:
+        snapshot = at_offset(apply_changes(snapshot, batch.changes), batch.last_offset)
+    return snapshot
 
 
 def _resource(resource: Resource) -> tuple[ResourceType, str]:

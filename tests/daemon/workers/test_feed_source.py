@@ -10,7 +10,7 @@ import trio
 from trio.testing import memory_stream_pair, wait_all_tasks_blocked
 
 from authorizerd.acl.model import ChangeBatch
-from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot, apply, at_offset
+from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot, apply_changes, at_offset
 from authorizerd.actors.published import Published
 from authorizerd.actors.record_applier import CaughtUp
 from authorizerd.daemon.workers.feed_source import FeedSource, Follower
@@ -115,7 +115,8 @@ async def test_a_change_is_done_when_it_is_decided_by(daemon: Daemon) -> None:
     assert await daemon.send(b"".join(encode_changes(3, end))) == []
     assert [daemon.handed_on.receive_nowait() for _ in range(2)] == [piece, end]
     assert await daemon.order(Report(4)) == [], "in order, it waits for its turn"
-    daemon.snapshot.publish(apply(at_offset(EMPTY_SNAPSHOT, 3), end))
+    changed = apply_changes(EMPTY_SNAPSHOT, end.changes)
+    daemon.snapshot.publish(at_offset(changed, end.last_offset))
     assert await daemon.reports() == [Done(3, 5), Done(4, 5, {"told": 0})]
     await daemon.stream.aclose()
 
