@@ -32,11 +32,11 @@ class AiokafkaClient(AdminClient):
         Deed.DESCRIBE_TOPICS: None,
     }
     notes: ClassVar[Mapping[Deed, str]] = {
-        Deed.DESCRIBE_CLUSTER: "tells no operations: the client asks Metadata in version 5 at most",
-        Deed.DESCRIBE_TOPICS: "tells no operations: the client asks Metadata in version 5 at most",
-        Deed.DESCRIBE_GROUPS: "tells no operations: the client reads the answer of version 3, "
-        "which has them, as one of version 2",
-        Deed.ALTER_CONFIGS: "not incremental: the client knows AlterConfigs alone, which replaces "
+        Deed.DESCRIBE_CLUSTER: "returns no operations: the client uses Metadata up to version 5",
+        Deed.DESCRIBE_TOPICS: "returns no operations: the client uses Metadata up to version 5",
+        Deed.DESCRIBE_GROUPS: "returns no operations: the client reads an answer of version 3, "
+        "which has them, as version 2",
+        Deed.ALTER_CONFIGS: "not incremental: the client has only AlterConfigs, which replaces "
         "all configs of the node",
     }
     offers_no_acls: ClassVar[str] = "AIOKafkaAdminClient has no call for ACLs"

@@ -42,7 +42,7 @@ _ANY: Any = None  # the client's annotations deny that these may be left open
 class ConfluentClient(AdminClient):
     hides: ClassVar[frozenset[Deed]] = frozenset({Deed.DESCRIBE_ACLS})
     notes: ClassVar[Mapping[Deed, str]] = {
-        Deed.DESCRIBE_ACLS: "librdkafka passes the error of a refusal over: no ACLs are told of",
+        Deed.DESCRIBE_ACLS: "librdkafka ignores the error of a refusal and returns no ACLs",
     }
     offers_no_more: ClassVar[str] = "librdkafka has no call for it"
 

@@ -45,9 +45,9 @@ class KafkaPythonClient(AdminClient):
         Deed.DESCRIBE_GROUPS: ErrorCode.GROUP_ID_NOT_FOUND,
     }
     notes: ClassVar[Mapping[Deed, str]] = {
-        Deed.DESCRIBE_CONFIGS: "the client passes the error of a refusal over: no configs are told",
-        Deed.DESCRIBE_GROUPS: "asks in version 6, in which a group that is not there is an error "
-        "(GROUP_ID_NOT_FOUND) and has no operations",
+        Deed.DESCRIBE_CONFIGS: "the client ignores the error of a refusal and returns no configs",
+        Deed.DESCRIBE_GROUPS: "uses version 6, in which a missing group is an error "
+        "(GROUP_ID_NOT_FOUND) without operations",
     }
 
     def __init__(self, address: str, login: Login | None) -> None:

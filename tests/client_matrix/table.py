@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import product
@@ -14,6 +15,7 @@ from tests.client_matrix.checks import NOT_OFFERED, OK
 from tests.client_matrix.deeds import AdminClient, Deed, Protocol
 
 _ABSENT: Final = "not run"
+_WIDTH: Final = 98
 
 
 @dataclass(slots=True)
@@ -78,31 +80,32 @@ def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 _OPENING: Final = """\
 # Conformance
 
-Admin clients that people use, run against the daemon on {date}. `make conformance` prints this
-table, and fails where a cell is an error; `make conformance WRITE=1` writes this file. What needs
-no JVM is a part of `make test`.
+This page shows which operations common admin clients can perform on the daemon. It was written on
+{date} by `make conformance WRITE=1`. `make conformance` prints the same table, and fails if a
+cell is an error. The clients that need no JVM also run in `make test`.
 
-A cell is **ok** if what was done shows afterwards to the client that did it, and who lacks the
-right is refused:
+A cell is **ok** if the operation succeeded, the same client could then see its effect, and a user
+without the right was refused:
 
-- ACLs, literal and prefixed, are created, described by LITERAL, PREFIXED, ANY and MATCH, and
-  deleted; a deletion reports what it deleted, and leaves the rest. Without ALTER on the cluster
-  nothing is created or deleted, and without DESCRIBE nothing is described.
-- Authorized operations (KIP-430) of the cluster, a topic and a group are those of a super user, of
-  who may DESCRIBE alone, and of who may do nothing.
-- A config of the node is set by IncrementalAlterConfigs, described with source
-  DYNAMIC_BROKER_CONFIG, and taken back to its default. Without ALTER_CONFIGS it is not set, and
-  without DESCRIBE_CONFIGS not described.
-- The quorum is this node; without DESCRIBE on the cluster it is not told of.
+- **ACLs:** literal and prefixed ACLs are created, described by LITERAL, PREFIXED, ANY and MATCH,
+  and deleted. A deletion reports what it deleted and leaves the rest. Without ALTER on the
+  cluster, nothing is created or deleted; without DESCRIBE, nothing is described.
+- **Authorized operations** (KIP-430) of the cluster, a topic and a group are correct for a super
+  user, for a user with DESCRIBE only, and for a user without any right.
+- **Configs:** a config of the node is set with IncrementalAlterConfigs, described with the source
+  DYNAMIC_BROKER_CONFIG, and reset to its default. Without ALTER_CONFIGS it is not set, and
+  without DESCRIBE_CONFIGS it is not described.
+- **Quorum:** it consists of this node. Without DESCRIBE on the cluster, it is not described.
 
-The daemon has no groups, and no topics but those that a log names: the log of this run names two.
-With SASL_PLAINTEXT the mechanism is PLAIN. What is excepted stands below the table, by number.
+The daemon has no groups, and only the topics that its log names: two in this run. With
+SASL_PLAINTEXT, the mechanism is PLAIN. Numbers in the table refer to the exceptions below it.
 
-`tests/conformance` also compares what kafka-acls and kafka-configs print of the daemon with what
-they print of a broker: for kafka-acls all but the order of its lists; for kafka-configs all but a
-key's default, the reason why it does not take a value, and keys that one side alone has.
+`tests/conformance` also compares the output of kafka-acls and kafka-configs for the daemon with
+their output for a broker. For kafka-acls, only the order of its lists may differ. For
+kafka-configs, a key's default, the reason for rejecting a value, and keys that only one side has
+may differ.
 
-Versions: {versions}. kafka-acls, kafka-configs and the Java AdminClient are Apache Kafka's.
+{versions}
 
 {table}
 """
@@ -111,4 +114,9 @@ Versions: {versions}. kafka-acls, kafka-configs and the Java AdminClient are Apa
 def document(matrix: Matrix, date: str) -> str:
     """Return docs/conformance.md."""
     versions = ", ".join(f"{name} {version}" for name, version in matrix.versions.items())
-    return _OPENING.format(date=date, versions=versions, table="\n".join(matrix.lines()))
+    origin = "kafka-acls, kafka-configs and the Java AdminClient are Apache Kafka's."
+    return _OPENING.format(
+        date=date,
+        versions=textwrap.fill(f"Versions: {versions}. {origin}", _WIDTH),
+        table="\n".join(matrix.lines()),
+    )

@@ -86,8 +86,8 @@ class JavaClient(AdminClient):
         Deed.DESCRIBE_GROUPS: ErrorCode.GROUP_ID_NOT_FOUND,
     }
     notes: ClassVar[Mapping[Deed, str]] = {
-        Deed.DESCRIBE_GROUPS: "asks in version 6, in which a group that is not there is an error "
-        "(GROUP_ID_NOT_FOUND) and has no operations",
+        Deed.DESCRIBE_GROUPS: "uses version 6, in which a missing group is an error "
+        "(GROUP_ID_NOT_FOUND) without operations",
     }
 
     def __init__(self, peer: JavaPeer, address: str, login: Login | None) -> None:

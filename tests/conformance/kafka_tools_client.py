@@ -58,9 +58,9 @@ class _Tool(AdminClient):
 
 class KafkaAclsTool(_Tool):
     program = Program.ACLS
-    offers_no_more: ClassVar[str] = "kafka-acls is for ACLs alone"
+    offers_no_more: ClassVar[str] = "kafka-acls is only for ACLs"
     notes: ClassVar[Mapping[Deed, str]] = {
-        Deed.DELETE_ACLS: "does not tell what it deleted: that it is gone is seen by a description",
+        Deed.DELETE_ACLS: "does not print what it deleted; a description shows that it is gone",
     }
 
     def create_acls(self, acls: Sequence[Acl]) -> list[int]:
@@ -90,8 +90,8 @@ class KafkaAclsTool(_Tool):
 
 class KafkaConfigsTool(_Tool):
     program = Program.CONFIGS
-    offers_no_acls: ClassVar[str] = "kafka-configs is for configs alone"
-    offers_no_more: ClassVar[str] = "kafka-configs is for configs alone"
+    offers_no_acls: ClassVar[str] = "kafka-configs is only for configs"
+    offers_no_more: ClassVar[str] = "kafka-configs is only for configs"
 
     def describe_configs(self) -> Mapping[str, Config]:
         said = self._run("--describe", "--all", *_NODE)
