@@ -209,6 +209,13 @@ def test_named_make_targets_and_linked_files_exist(document: str) -> None:
         assert (ROOT / link).exists(), link
 
 
+def test_readme_lists_every_page() -> None:
+    text = (ROOT / "README.md").read_text()
+    assert {*re.findall(r"^\| \[[a-z-]+\]\((docs/[a-z-]+\.md)\)", text, re.MULTILINE)} == {
+        f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md")
+    }
+
+
 def test_configuration_in_the_readme_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (text,) = readme_blocks("properties")
     monkeypatch.chdir(tmp_path)

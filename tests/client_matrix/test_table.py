@@ -56,6 +56,6 @@ def test_a_remark_stands_below_the_table_by_its_number(matrix: Matrix) -> None:
 def test_the_document_says_when_it_was_and_with_which_versions(matrix: Matrix) -> None:
     """Together with the table, as it is printed."""
     text = document(matrix, "2026-01-02")
-    assert "on 2026-01-02." in text
+    assert "2026-01-02 by `make conformance WRITE=1`" in text
     assert f"Versions: {NAME} 1.2, confluent-kafka 1.2." in text
     assert text.endswith("\n".join(matrix.lines()) + "\n")

@@ -38,10 +38,12 @@ MUTANTS: Final = tuple(chain.from_iterable(CATALOGUE.values()))
 _HEAD: Final = """\
 # Mutants
 
-A test that cannot fail is worthless. Each line is one guard broken in a copy of the code, and the
-one test that must notice it: `make mutants` makes each in turn, runs its test alone, and fails
-where one survives. `python -m tests.mutants DENY` takes those whose name says so. `make test`
-checks that every mutant can still be made.
+Use this page to find the test that guards a piece of code. Each line is one guard, and the one test
+that must fail when a copy of the code lacks it.
+
+- `make mutants` breaks each guard in turn, runs its test, and fails if the test passes.
+- `python -m tests.mutants DENY` runs only the mutants whose name contains `DENY`.
+- `make test` checks that every mutant can still be made.
 """
 
 
