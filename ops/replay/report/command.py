@@ -16,7 +16,6 @@ from authorizerd.replay.messages import EXIT_DONE
 from authorizerd.replay.report.document import encode_document
 from authorizerd.replay.report.errors import ReportError
 from authorizerd.replay.report.findings import SYMBOLS, Finding, assess
-from authorizerd.replay.report.page import make_page
 from authorizerd.replay.report.results import DECODERS, read_results
 from authorizerd.replay.text import escape_unprintable
 
@@ -50,6 +49,9 @@ def run_report(parsed: argparse.Namespace) -> int:
     Raises:
         ReportError: a result cannot be read, or a file cannot be written.
     """
+    # Without Jinja2, `authorizerd replay --help` must still work.
+    from authorizerd.replay.report.page import make_page
+
     directory: Path = parsed.directory
     page_path, json_path = _outputs(directory, parsed.out)
     results = read_results(directory)
