@@ -1,1 +1,1 @@
-"""Tools that run beside the daemon in a container, from the same image."""
+"""Tools in the daemon's image that run before it or next to it."""

@@ -35,7 +35,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Return the daemon's answer, or 502 if it does not answer."""
         assert isinstance(self.server, MetricsPort)
         if self.path != PATH:
-            self._answer(404, "text/plain; charset=utf-8", f"there is only {PATH}\n".encode())
+            self._answer(404, "text/plain; charset=utf-8", f"only {PATH} is served here\n".encode())
             return
         try:
             status, content_type, body = _ask(self.server.admin)
@@ -81,11 +81,11 @@ class MetricsPort(HTTPServer):
             timer.cancel()
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - as inherited
-        """Say nothing of a caller that went away; the next one is served."""
+        """Ignore a caller that disconnected, and serve the next one."""
 
 
 def _hang_up(connection: socket.socket) -> None:
-    with suppress(OSError):  # it has gone by itself
+    with suppress(OSError):  # the caller has already closed it
         connection.shutdown(socket.SHUT_RDWR)
 
 
@@ -101,14 +101,16 @@ def _ask(admin: str) -> tuple[int, str, bytes]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Serve until SIGTERM or SIGINT."""
-    parser = argparse.ArgumentParser(prog="metrics_port", description="Hand on /metrics.")
+    parser = argparse.ArgumentParser(
+        prog="metrics_port", description="Serve the daemon's /metrics."
+    )
     parser.add_argument("--listen", default="0.0.0.0:9182", metavar="HOST:PORT")
     parser.add_argument("--admin", default=ADMIN, metavar="HOST:PORT")
     parsed = parser.parse_args(arguments)
     host, _, port = parsed.listen.rpartition(":")
     if not port.isdecimal():
-        parser.error(f"--listen: {parsed.listen!r} is not HOST:PORT")
-    # As process 1 of a container a process gets only the signals that it has a handler for.
+        parser.error(f"--listen: expected HOST:PORT, found {parsed.listen!r}")
+    # Process 1 of a container receives only the signals that it handles.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     try:
         with MetricsPort((host, int(port)), parsed.admin) as server:

@@ -25,8 +25,8 @@ ENCODING: Final = "iso-8859-1"
 def main(arguments: Sequence[str] | None = None) -> int:
     """Join the parts and format a new log directory; return 1 if either fails."""
     parser = argparse.ArgumentParser(prog="prepare", description=__doc__)
-    parser.add_argument("--config", required=True, type=Path, help="the file to write")
-    parser.add_argument("--cluster-id", help="of a new log; default: random")
+    parser.add_argument("--config", required=True, type=Path, help="file to write")
+    parser.add_argument("--cluster-id", help="cluster id of a new log, random by default")
     parser.add_argument("parts", nargs="+", type=Path, metavar="PART")
     parsed = parser.parse_args(arguments)
     try:
@@ -43,10 +43,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def join(parts: Sequence[Path], config: Path) -> Path:
-    """Write ``parts``, one after the other, to ``config``, and return its log directory.
+    """Write the joined parts to ``config``, and return its log directory.
 
     Raises:
-        OSError: a part cannot be read, or ``config`` not be written.
+        OSError: a part cannot be read, or ``config`` cannot be written.
         ConfigurationError: the joined parts are not a valid configuration.
     """
     text = "".join(f"{part.read_text(ENCODING).rstrip()}\n" for part in parts)

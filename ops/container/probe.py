@@ -1,8 +1,7 @@
-"""Whether the daemon of this container is alive, or ready: exit code 0 where it says so.
+"""Ask the daemon of this container whether it is alive or ready; exit with 0 if it is.
 
-**Invariant:** it asks the admin port over loopback, as that port demands, and needs nothing but
-Python. It is for HEALTHCHECK and for probes, which run it every few seconds: hence no import of the
-daemon.
+**Invariant:** it imports only the standard library. HEALTHCHECK and probes run it every few
+seconds, so it must start fast. It asks over loopback, since the admin port is loopback only.
 
     python -I -m authorizerd.container.probe /readyz
 """
@@ -21,7 +20,7 @@ _ANSWER_BYTES_MAX: Final = 1024
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Return 0 where the answer is 200, else 1; what it was goes to standard output."""
+    """Print the answer, and return 0 if its status is 200, else 1."""
     parser = argparse.ArgumentParser(prog="probe", description="Ask the admin port.")
     parser.add_argument("path", choices=("/healthz", "/readyz"))
     parser.add_argument("--admin", default=ADMIN, metavar="HOST:PORT")

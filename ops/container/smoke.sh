@@ -1,10 +1,10 @@
 #!/bin/sh
-# An image, tried as a runtime would run it: the daemon as process 1 and user 10001, on a root that
-# is read-only, in namespaces of its own. Needs root, buildah and unshare, and no container engine.
+# Test an image as a container runtime would run it: the daemon as process 1 and user 10001, with a
+# read-only root, in new namespaces. Needs root, buildah and unshare, but no container engine.
 #
 #   ops/container/smoke.sh localhost/authorizerd:latest
 #
-# BUILDAH may hold flags: BUILDAH="buildah --root /tmp/storage".
+# BUILDAH may contain options: BUILDAH="buildah --root /tmp/storage".
 set -eu
 image=${1:?the name of an image}
 buildah=${BUILDAH:-buildah}
@@ -23,7 +23,7 @@ root=$($buildah mount "$container")
 
 fail() { echo "smoke: $1" >&2; exit 1; }
 
-# Runs a command of the image in namespaces that are new: with the data, and a root that is read-only.
+# Run a command of the image in new namespaces, with the data and a read-only root.
 within_new() {
     exec unshare --mount --pid --net --ipc --uts --fork --kill-child sh -euc '
         root=$1 data=$2; shift 2
@@ -36,7 +36,7 @@ within_new() {
         exec setpriv --no-new-privs chroot --userspec=10001:10001 "$root" "$@"
     ' sh "$root" "$data" "$@"
 }
-# Runs Python of the image in the namespaces of the daemon.
+# Run the image's Python in the namespaces of the daemon.
 beside() {
     nsenter --target "$process" --mount --pid --net \
         chroot --userspec=10001:10001 "$root" /opt/authorizerd/bin/python -I "$@"
@@ -58,8 +58,8 @@ token=$( (within_new /opt/authorizerd/bin/authorizerd token --principal User:pro
     --append /var/lib/authorizerd/parts/tokens) )
 
 prepare | grep -q '^Formatted ' || fail "an empty log directory was not formatted"
-[ "$(stat -c %a "$data/server.properties")" = 600 ] || fail "the configuration can be read by others"
-[ -z "$(prepare)" ] || fail "a log that is there was not left alone"
+[ "$(stat -c %a "$data/server.properties")" = 600 ] || fail "other users can read the configuration"
+[ -z "$(prepare)" ] || fail "an existing log was changed"
 
 (within_new /opt/authorizerd/bin/authorizerd serve \
     --config /var/lib/authorizerd/server.properties >"$data/audit" 2>"$data/said") &
@@ -74,7 +74,7 @@ grep -q '^ready: 0 ACLs' "$data/probe" || fail "the probe says: $(cat "$data/pro
 [ "$(stat -c %u "/proc/$process")" = 10001 ] || fail "it does not run as user 10001"
 awk '$1 == "NSpid:" { exit $NF != 1 }' "/proc/$process/status" || fail "it is not process 1"
 awk '$1 == "CapEff:" { exit $2 !~ /^0+$/ }' "/proc/$process/status" || fail "it has capabilities"
-beside -c 'import os; assert os.statvfs("/").f_flag & os.ST_RDONLY' || fail "its root can be written"
+beside -c 'import os; assert os.statvfs("/").f_flag & os.ST_RDONLY' || fail "its root is writable"
 
 beside -c '
 import json, sys
@@ -90,10 +90,10 @@ def asked(headers):
                        {"Content-Type": "application/json", **headers})
     response = connection.getresponse()
     return response.status, response.read()
-assert asked({})[0] == 401, "it decides for callers without a token"
+assert asked({})[0] == 401, "it answers callers without a token"
 status, body = asked({"Authorization": "Bearer " + sys.argv[1]})
 assert status == 200 and json.loads(body)["decision"] is False, (status, body)
-' "$token" || fail "decisions are not as they should be"
+' "$token" || fail "a decision is wrong"
 
 beside -c '
 import subprocess, sys, time
@@ -110,12 +110,12 @@ for _ in range(300):
 assert b"authorizerd_acls 0.0" in connection.getresponse().read()
 port.terminate()
 assert port.wait(timeout=10) == 0
-' || fail "metrics are not handed on"
+' || fail "the metrics are not served"
 
 kill -TERM "$process"
 code=0
 wait "$daemon" || code=$?
 daemon=
 [ "$code" = 0 ] || { cat "$data/said" >&2; fail "SIGTERM ended it with code $code"; }
-grep -q '"principal"' "$data/audit" || fail "the audit has no line of the decision"
-echo "smoke: $image is well"
+grep -q '"principal"' "$data/audit" || fail "the audit log has no line for the decision"
+echo "smoke: $image passed"

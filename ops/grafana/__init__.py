@@ -1,1 +1,1 @@
-"""The dashboard of the daemon in Grafana, made by code."""
+"""The Grafana dashboard, generated from a table of its panels."""

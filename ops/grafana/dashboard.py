@@ -1,7 +1,7 @@
-"""The dashboard, as Grafana reads it, from a table of its panels.
+"""Generate the Grafana dashboard from a table of its panels.
 
-``python -m ops.grafana.dashboard > ops/grafana/dashboards/authorizerd.json`` updates it; a test
-compares the two, and every query with what the daemon exports.
+``python -m ops.grafana.dashboard > ops/grafana/dashboards/authorizerd.json`` updates the file.
+A test compares the two, and checks that every query asks for exported metrics.
 """
 
 from __future__ import annotations
@@ -21,33 +21,38 @@ _WHERE: Final = 'instance=~"$instance"'
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """A graph; ``queries`` are PromQL and the legend of each, ``INSTANCE`` the chosen instances."""
+    """A graph.
+
+    ``queries`` are pairs of PromQL and legend; ``INSTANCE`` stands for the selected instances.
+    """
 
     title: str
-    tells: str
+    description: str
     unit: str
     queries: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
+    """A heading and the panels below it, at most three."""
+
     title: str
     panels: tuple[Panel, ...]
 
 
 ROWS: Final = (
     Row(
-        "Is it well?",
+        "Health",
         (
             Panel(
                 "Endpoints open",
-                "1 is open. The admin port always is; the others once the ACLs are loaded.",
+                "1 means open. The admin port is always open, the others once the ACLs are loaded.",
                 "short",
                 (("authorizerd_endpoint_open{INSTANCE}", "{{instance}} {{listener}}"),),
             ),
             Panel(
                 "Offsets behind",
-                "How far decisions, and the slowest worker, are behind what is committed.",
+                "Committed log offsets that decisions, or the slowest worker, do not use yet.",
                 "short",
                 (
                     ("instance:authorizerd_snapshot_lag:offsets{INSTANCE}", "{{instance}}"),
@@ -60,7 +65,7 @@ ROWS: Final = (
             ),
             Panel(
                 "ACLs",
-                "ACLs in force; -1 until they are loaded.",
+                "Number of ACLs in force, -1 until they are loaded.",
                 "short",
                 (("authorizerd_acls{INSTANCE}", "{{instance}}"),),
             ),
@@ -70,8 +75,8 @@ ROWS: Final = (
         "Decisions",
         (
             Panel(
-                "Questions a second, by result",
-                "Allowed, denied, not valid, and asked before it was ready.",
+                "Questions per second, by result",
+                "Allowed, denied, invalid, or asked before the ACLs were loaded.",
                 "ops",
                 (
                     (
@@ -81,8 +86,8 @@ ROWS: Final = (
                 ),
             ),
             Panel(
-                "Questions a second, by surface",
-                "Which way they are asked.",
+                "Questions per second, by surface",
+                "The interfaces over which callers ask.",
                 "ops",
                 (
                     (
@@ -93,8 +98,8 @@ ROWS: Final = (
                 ),
             ),
             Panel(
-                "Share that is denied",
-                "Of what was allowed or denied.",
+                "Share of denials",
+                "Denials among the questions that were allowed or denied.",
                 "percentunit",
                 (("instance:authorizerd_denials:ratio_rate5m{INSTANCE}", "{{instance}}"),),
             ),
@@ -104,7 +109,7 @@ ROWS: Final = (
         "Load",
         (
             Panel(
-                "Requests a second",
+                "Requests per second",
                 "Requests over HTTP and Kafka, frames over the stream.",
                 "reqps",
                 tuple(
@@ -117,8 +122,8 @@ ROWS: Final = (
                 ),
             ),
             Panel(
-                "Refused a second",
-                "For want of time or room, and bad requests over HTTP.",
+                "Refused per second",
+                "Requests refused for overload or memory, invalid HTTP requests, failed log-ins.",
                 "reqps",
                 (
                     ("instance:authorizerd_requests_refused:rate5m{INSTANCE}", "{{instance}}"),
@@ -136,7 +141,7 @@ ROWS: Final = (
             ),
             Panel(
                 "Connections open",
-                "By listener; max.connections is the bound of each, in each process.",
+                "By listener. Each listener accepts max.connections in each process.",
                 "short",
                 tuple(
                     (
@@ -152,8 +157,8 @@ ROWS: Final = (
         "Kafka requests and updates",
         (
             Panel(
-                "The daemon's own time, p99",
-                "Of Kafka requests, by API.",
+                "Local time, p99",
+                "Time that the daemon works on a Kafka request, by API.",
                 "s",
                 (
                     (
@@ -164,7 +169,7 @@ ROWS: Final = (
             ),
             Panel(
                 "Time in purgatory, p99",
-                "Of Kafka requests, by API: the disk, and the workers.",
+                "Time that Kafka requests wait for the disk and the workers, by API.",
                 "s",
                 (
                     (
@@ -175,7 +180,7 @@ ROWS: Final = (
             ),
             Panel(
                 "Updates waiting",
-                "In the queue, and in purgatory.",
+                "Changes in the queue, and requests and changes in purgatory.",
                 "short",
                 (
                     ("authorizerd_updates_waiting{INSTANCE}", "{{instance}} queue"),
@@ -189,8 +194,8 @@ ROWS: Final = (
         "Log, audit, process",
         (
             Panel(
-                "Written a second",
-                "Appends to the log, batches in them, and lines of the audit.",
+                "Written per second",
+                "Appends to the log, the batches in them, and audit lines.",
                 "ops",
                 tuple(
                     (
@@ -205,8 +210,8 @@ ROWS: Final = (
                 ),
             ),
             Panel(
-                "What should be nothing",
-                "Audit lines lost, checkpoints that failed, workers replaced, in an hour.",
+                "Should be zero",
+                "Lost audit lines, failed checkpoints and replaced workers, within an hour.",
                 "short",
                 tuple(
                     (
@@ -221,8 +226,8 @@ ROWS: Final = (
                 ),
             ),
             Panel(
-                "CPU and memory of the daemon's process",
-                "Cores on the left: one is all that an event loop can use. Workers are not in it.",
+                "CPU and memory of the main process",
+                "An event loop can use one core at most. Workers are not included.",
                 "short",
                 (
                     (
@@ -242,7 +247,7 @@ ROWS: Final = (
 
 
 def dashboard() -> dict[str, Any]:
-    """Return what Grafana imports."""
+    """Return the dashboard as Grafana imports it."""
     return {
         "uid": "authorizerd",
         "title": TITLE,
@@ -290,7 +295,7 @@ def _alerts() -> dict[str, Any]:
 
 
 def _panels() -> list[dict[str, Any]]:
-    """Return rows and graphs, top to bottom, each with its place and a number of its own."""
+    """Return rows and graphs from top to bottom, each with its position and its own id."""
     panels: list[dict[str, Any]] = []
     top = 0
     for row in ROWS:
@@ -312,7 +317,7 @@ def _graph(panel: Panel) -> dict[str, Any]:
     return {
         "type": "timeseries",
         "title": panel.title,
-        "description": panel.tells,
+        "description": panel.description,
         "datasource": _SOURCE,
         "fieldConfig": {"defaults": {"unit": panel.unit}, "overrides": []},
         "options": {"legend": {"displayMode": "list", "placement": "bottom"}},
@@ -329,7 +334,7 @@ def _graph(panel: Panel) -> dict[str, Any]:
 
 
 def text() -> str:
-    """Return the dashboard's file."""
+    """Return the content of the dashboard's file."""
     return json.dumps(dashboard(), indent=2) + "\n"
 
 

@@ -1,5 +1,3 @@
-"""The image's recipe, and the image itself where one is named."""
-
 from __future__ import annotations
 
 import json
@@ -28,8 +26,7 @@ def arguments_of(name: str) -> list[str]:
     return [argument for other, argument in instructions() if other == name]
 
 
-def test_the_base_is_one_and_pinned() -> None:
-    """By version and by digest; both stages stand on the same one."""
+def test_both_stages_use_one_base_pinned_by_version_and_digest() -> None:
     base = arguments_of("ARG")[0]
     assert re.fullmatch(
         r"BASE=docker\.io/library/python:3\.\d+\.\d+-slim-\w+@sha256:[0-9a-f]{64}", base
@@ -37,8 +34,8 @@ def test_the_base_is_one_and_pinned() -> None:
     assert arguments_of("FROM") == ["${BASE} AS build", "${BASE}"]
 
 
-def test_the_daemon_is_process_1_and_nobody() -> None:
-    """Exec forms alone: a shell would keep the signals to itself."""
+def test_daemon_is_process_1_without_root() -> None:
+    """Only exec forms are used: a shell would not pass the signals on."""
     assert re.fullmatch(r"[1-9]\d{4}:[1-9]\d{4}", arguments_of("USER")[-1])
     assert json.loads(arguments_of("ENTRYPOINT")[-1])[0].startswith("/")
     assert json.loads(arguments_of("CMD")[-1])[0] == "serve"
@@ -49,8 +46,7 @@ def test_the_daemon_is_process_1_and_nobody() -> None:
     assert json.loads(check)[-2:] == ["authorizerd.container.probe", "/readyz"]
 
 
-def test_only_wheels_of_the_lock_are_installed() -> None:
-    """By their hashes, and from no index that the image would name."""
+def test_only_locked_wheels_are_installed() -> None:
     installed = [json.loads(run) for run in arguments_of("RUN") if '"install"' in run]
     locked, ours = installed
     assert {"--require-hashes", "--only-binary", "requirements.lock"} <= set(locked)
@@ -59,7 +55,6 @@ def test_only_wheels_of_the_lock_are_installed() -> None:
 
 
 def test_every_package_is_copied_and_not_ignored() -> None:
-    """A package that is new would be missing in the image alone."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     packages = {
         link.readlink().parts[2]
@@ -82,10 +77,9 @@ def test_every_package_is_copied_and_not_ignored() -> None:
 
 @pytest.mark.skipif(
     IMAGE is None or os.geteuid() != 0,
-    reason="AUTHORIZERD_TEST_IMAGE names no image of buildah's, or this is not root",
+    reason="AUTHORIZERD_TEST_IMAGE does not name an image of buildah, or the user is not root",
 )
-def test_an_image_is_well() -> None:
-    """As ops/container/smoke.sh finds, which runs it as a runtime would."""
+def test_image_passes_the_smoke_test() -> None:
     assert IMAGE is not None
     smoke = subprocess.run(
         [CONTAINER / "smoke.sh", IMAGE], capture_output=True, text=True, check=False, timeout=120

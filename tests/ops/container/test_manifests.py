@@ -1,4 +1,4 @@
-"""Compose and Kubernetes: what the files say agrees with the daemon, and among themselves."""
+"""The files for Compose and Kubernetes agree with the daemon and with each other."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from authorizerd.config.bounds import memory_bound_bytes
-from authorizerd.config.configuration import parse
-from tests.ops.container.test_prepare import SECRET
+from authorizerd.config.configuration import Configuration, parse
+from tests.ops.container.servers import SECRET
 
 CONTAINER = Path(__file__).parents[3] / "ops" / "container"
 KUBERNETES = CONTAINER / "kubernetes"
@@ -20,7 +20,7 @@ COMPOSE = yaml.safe_load((CONTAINER / "compose.yaml").read_text())
 
 
 def resources() -> list[dict[str, Any]]:
-    """Return what kustomization.yaml lists."""
+    """Return the resources that kustomization.yaml lists."""
     files = yaml.safe_load((KUBERNETES / "kustomization.yaml").read_text())["resources"]
     assert {*files, "kustomization.yaml"} == {file.name for file in KUBERNETES.iterdir()}
     return [
@@ -49,28 +49,27 @@ PORTS = {
 }
 
 
-def server_properties(place: str) -> str:
-    """Return what the daemon reads there, but for its secrets."""
+def configure(place: str) -> Configuration:
+    """Return the daemon's configuration in Compose or Kubernetes."""
+    text = (CONTAINER / "config" / "server.properties").read_text()
     if place == "kubernetes":
-        text: str = the("ConfigMap")["data"]["server.properties"]
-        return text
-    return (CONTAINER / "config" / "server.properties").read_text()
+        text = the("ConfigMap")["data"]["server.properties"]
+    return parse(f"{text}\n{SECRET}\n", source=place)
 
 
 @pytest.mark.parametrize("resource", RESOURCES, ids=lambda resource: resource["kind"])
-def test_a_resource_has_its_kinds_shape(resource: dict[str, Any]) -> None:
-    """By Kubernetes' own schemas; kinds of others are not among them."""
+def test_resource_matches_its_kubernetes_schema(resource: dict[str, Any]) -> None:
     schemas = pytest.importorskip(
         "kubernetes_validate", reason="kubernetes-validate (PyPI) is not installed"
     )
     if resource["apiVersion"].startswith("monitoring.coreos.com/"):
-        pytest.skip("a ServiceMonitor's schema is the Prometheus operator's")
+        pytest.skip("the schema of a ServiceMonitor belongs to the Prometheus operator")
     schemas.validate(resource, KUBERNETES_VERSION, strict=True)
 
 
 @pytest.mark.parametrize("container", CONTAINERS, ids=lambda container: container["name"])
-def test_a_container_of_the_pod_is_confined(container: dict[str, Any]) -> None:
-    """As the Pod Security Standard "restricted" asks, which the namespace enforces, and more."""
+def test_container_of_the_pod_is_confined(container: dict[str, Any]) -> None:
+    """It meets the Pod Security Standard "restricted", which the namespace enforces."""
     assert container["securityContext"] == {
         "allowPrivilegeEscalation": False,
         "readOnlyRootFilesystem": True,
@@ -86,9 +85,8 @@ def test_a_container_of_the_pod_is_confined(container: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("place", ["compose", "kubernetes"])
-def test_a_configuration_is_one_of_the_daemons(place: str) -> None:
-    """Nothing in it is ignored, its ports are those that are opened, and the admin port stays."""
-    configuration = parse(f"{server_properties(place)}\n{SECRET}\n", source=place)
+def test_configuration_is_valid_and_has_the_ports_of_the_manifests(place: str) -> None:
+    configuration = configure(place)
     assert not configuration.ignored_keys
     assert configuration.metadata_log_dir == "/var/lib/authorizerd/log"
     assert configuration.admin_http.port == 8182
@@ -102,14 +100,13 @@ MIB = 1 << 20
 ACLS = 20_000
 ACL_BYTES = 512
 AT_REST_BYTES = 128 * MIB
-"""Of a daemon with ACLS, 70 MiB were measured; and as much again for audit lines that wait."""
+"""A daemon with ACLS used 70 MiB. Queued audit lines may take as much again."""
 
 
 @pytest.mark.parametrize("place", ["compose", "kubernetes"])
-def test_the_memory_limit_is_above_what_the_daemon_may_take(place: str) -> None:
-    """At rest, and the most that its connections may hold with the configuration beside it."""
-    configuration = parse(f"{server_properties(place)}\n{SECRET}\n", source=place)
-    assert configuration.workers == 1, "each worker takes as much again"
+def test_memory_limit_is_enough_for_all_connections_at_their_limits(place: str) -> None:
+    configuration = configure(place)
+    assert configuration.workers == 1, "each worker needs as much again"
     if place == "compose":
         assert COMPOSE["services"]["authorizerd"]["mem_limit"] == "1g"
     else:
@@ -119,8 +116,8 @@ def test_the_memory_limit_is_above_what_the_daemon_may_take(place: str) -> None:
     assert AT_REST_BYTES + bound <= 1024 * MIB
 
 
-def test_selectors_find_the_pod_and_ports_their_names() -> None:
-    """A Service, a budget or a policy that finds nothing is no error to Kubernetes."""
+def test_selectors_match_the_pod_and_its_ports() -> None:
+    """Kubernetes accepts a Service, a budget or a policy that selects nothing."""
     labels = POD["metadata"]["labels"]
     for kind, name in (("Service", "authorizerd"), ("Service", "authorizerd-metrics")):
         spec = the(kind, name)["spec"]
@@ -132,12 +129,11 @@ def test_selectors_find_the_pod_and_ports_their_names() -> None:
     assert the("StatefulSet")["spec"]["serviceName"] == "authorizerd-metrics"
     policy = the("NetworkPolicy")["spec"]
     assert policy["podSelector"]["matchLabels"] == labels
-    let_in = [port["port"] for rule in policy["ingress"] for port in rule["ports"]]
-    assert sorted(let_in) == sorted(PORTS)
+    admitted = [port["port"] for rule in policy["ingress"] for port in rule["ports"]]
+    assert sorted(admitted) == sorted(PORTS)
 
 
-def test_prometheus_finds_the_metrics_as_the_job_of_the_rules() -> None:
-    """By the Service's label, and in compose by the name in the scrape configuration."""
+def test_prometheus_scrapes_the_metrics_as_the_job_of_the_rules() -> None:
     monitor, service = the("ServiceMonitor")["spec"], the("Service", "authorizerd-metrics")
     labels = service["metadata"]["labels"]
     assert monitor["selector"]["matchLabels"].items() <= labels.items()
@@ -153,14 +149,13 @@ def test_prometheus_finds_the_metrics_as_the_job_of_the_rules() -> None:
 
 
 def test_one_pod_owns_the_log() -> None:
-    """Two at one volume could both believe that the other is gone."""
+    """Two pods on one volume could each believe that the other has ended."""
     spec = the("StatefulSet")["spec"]
     assert spec["replicas"] == 1
     assert spec["volumeClaimTemplates"][0]["spec"]["accessModes"] == ["ReadWriteOncePod"]
 
 
-def test_every_mount_has_its_volume_and_what_is_run_is_there() -> None:
-    """Modules by their names, in compose and in the pod."""
+def test_every_mount_has_its_volume_and_every_command_exists() -> None:
     volumes = {volume["name"] for volume in POD["spec"]["volumes"]} | {
         claim["metadata"]["name"] for claim in the("StatefulSet")["spec"]["volumeClaimTemplates"]
     }
@@ -175,8 +170,7 @@ def test_every_mount_has_its_volume_and_what_is_run_is_there() -> None:
 
 
 @pytest.mark.parametrize("name", ["prepare", "authorizerd", "metrics"])
-def test_a_service_of_compose_is_confined(name: str) -> None:
-    """As in the pod, and nothing is published beyond loopback."""
+def test_service_of_compose_is_confined_like_the_pod(name: str) -> None:
     service = COMPOSE["services"][name]
     assert service["read_only"] is True
     assert service["cap_drop"] == ["ALL"]
@@ -185,8 +179,7 @@ def test_a_service_of_compose_is_confined(name: str) -> None:
     assert service["user"] == f"{context['runAsUser']}:{context['runAsGroup']}"
 
 
-def test_compose_publishes_on_loopback_alone() -> None:
-    """And names a version of every image that it does not make."""
+def test_compose_publishes_on_loopback_only_and_pins_images() -> None:
     for service in COMPOSE["services"].values():
         assert all(port.startswith("127.0.0.1:") for port in service.get("ports", ()))
         assert (

@@ -1,5 +1,3 @@
-"""What is done before the daemon starts: once, and never to a log that is there."""
-
 from __future__ import annotations
 
 from pathlib import Path
@@ -7,17 +5,12 @@ from pathlib import Path
 import pytest
 
 from authorizerd.container.prepare import main
-
-SECRET = (
-    "listener.name.sasl_plaintext.plain.sasl.jaas.config="
-    "org.apache.kafka.common.security.plain.PlainLoginModule required"
-    ' user_admin="a password";'
-)
+from tests.ops.container.servers import SECRET
 
 
 @pytest.fixture
 def parts(tmp_path: Path) -> list[str]:
-    """A configuration in two files; the first one's last line has no end."""
+    """A configuration in two files; the first does not end with a line break."""
     files = tmp_path / "server.properties.in", tmp_path / "listener.properties"
     files[0].write_text(
         f"node.id=7\nlog.dirs={tmp_path}/log\nlisteners=SASL_PLAINTEXT://127.0.0.1:0"
@@ -26,8 +19,9 @@ def parts(tmp_path: Path) -> list[str]:
     return [str(file) for file in files]
 
 
-def test_a_new_log_is_formatted_and_an_old_one_left_alone(tmp_path: Path, parts: list[str]) -> None:
-    """The parts become one file, which nobody else may read."""
+def test_parts_are_joined_privately_and_only_a_new_log_is_formatted(
+    tmp_path: Path, parts: list[str]
+) -> None:
     config = tmp_path / "server.properties"
     arguments = ["--config", str(config), "--cluster-id", "4L6g3nShT-eMCtK--X86sw", *parts]
     assert main(arguments) == 0
@@ -43,10 +37,9 @@ def test_a_new_log_is_formatted_and_an_old_one_left_alone(tmp_path: Path, parts:
     assert properties.read_bytes() == before
 
 
-def test_a_part_that_is_missing_is_named(
+def test_missing_part_is_named_and_nothing_is_written(
     tmp_path: Path, parts: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Nothing is written, and nothing formatted."""
     config = tmp_path / "server.properties"
     assert main(["--config", str(config), *parts, str(tmp_path / "none")]) == 1
     assert str(tmp_path / "none") in capsys.readouterr().err
@@ -54,14 +47,13 @@ def test_a_part_that_is_missing_is_named(
     assert not (tmp_path / "log").exists()
 
 
-def test_parts_that_are_no_configuration_are_refused(
+def test_invalid_configuration_does_not_replace_the_old_one(
     tmp_path: Path, parts: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With the key that is wrong; what was there before stays."""
     config = tmp_path / "server.properties"
-    config.write_text("as it was")
+    config.write_text("before")
     with Path(parts[1]).open("a") as part:
         part.write("\nauthorizerd.workers=many\n")
     assert main(["--config", str(config), *parts]) == 1
     assert "authorizerd.workers" in capsys.readouterr().err
-    assert config.read_text() == "as it was"
+    assert config.read_text() == "before"

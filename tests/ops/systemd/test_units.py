@@ -20,7 +20,7 @@ SERVICE: Final = FILES / "authorizerd.service"
 SOCKETS: Final = sorted(FILES.glob("*.socket"))
 COMMAND: Final = "/opt/authorizerd/bin/authorizerd"
 EXPOSURE_MAX: Final = 20
-"""In tenths, as ``--threshold`` has it."""
+"""In tenths, the unit of ``--threshold``."""
 
 
 def tool(name: str) -> str:
@@ -39,8 +39,8 @@ def configured() -> Configuration:
     return parse(source.read_text(), source=str(source))
 
 
-def test_the_units_have_no_mistake_in_them(tmp_path: Path) -> None:
-    """systemd-analyze verify finds nothing to say, but for a program that is not installed here."""
+def test_systemd_accepts_the_units(tmp_path: Path) -> None:
+    """The daemon is not installed here, so another program replaces it."""
     analyze = tool("systemd-analyze")
     installed = shutil.copytree(FILES, tmp_path / "units")
     unit = installed / SERVICE.name
@@ -52,8 +52,7 @@ def test_the_units_have_no_mistake_in_them(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-def test_the_service_is_exposed_to_little() -> None:
-    """2.0 or better, of 10."""
+def test_exposure_of_the_service_is_low() -> None:
     done = call(
         tool("systemd-analyze"), "security", "--offline=true", "--no-pager",
         f"--threshold={EXPOSURE_MAX}", SERVICE,
@@ -61,10 +60,11 @@ def test_the_service_is_exposed_to_little() -> None:
     assert done.returncode == 0, done.stdout
 
 
-def test_the_user_and_the_directories_can_be_made(tmp_path: Path) -> None:
-    """Below a root of their own; the configuration is not the daemon's to change."""
+def test_user_and_directories_are_created_and_the_configuration_is_read_only(
+    tmp_path: Path,
+) -> None:
     if os.geteuid() != 0:
-        pytest.skip("only root gives directories away")
+        pytest.skip("only root can change the owner of a directory")
     (tmp_path / "etc").mkdir()
     sysusers = tool("systemd-sysusers")
     done = call(sysusers, f"--root={tmp_path}", FILES / "authorizerd.sysusers.conf")
@@ -80,8 +80,8 @@ def test_the_user_and_the_directories_can_be_made(tmp_path: Path) -> None:
     assert (log.stat().st_uid, log.stat().st_gid, log.stat().st_mode & 0o777) == (uid, gid, 0o750)
 
 
-def test_each_socket_is_that_of_an_endpoint_as_it_is_configured() -> None:
-    """By name and address, or the daemon would refuse to start with it."""
+def test_sockets_have_the_names_and_addresses_of_the_configuration() -> None:
+    """Otherwise the daemon would not start with them."""
     configuration = configured()
     (kafka,) = configuration.listeners
     http, stream, admin = (
@@ -106,8 +106,7 @@ def test_each_socket_is_that_of_an_endpoint_as_it_is_configured() -> None:
     assert found == expected
 
 
-def test_what_the_service_starts_is_a_command_there_is() -> None:
-    """``serve`` takes the arguments that the unit gives it."""
+def test_serve_accepts_the_arguments_of_the_service() -> None:
     (start,) = (line for line in SERVICE.read_text().splitlines() if line.startswith("ExecStart="))
     program, *arguments = start.removeprefix("ExecStart=").split()
     assert program == COMMAND
@@ -117,21 +116,19 @@ def test_what_the_service_starts_is_a_command_there_is() -> None:
     assert (done.returncode, "No such file" in done.stderr) == (1, True)
 
 
-def test_a_reload_needs_no_program_but_the_shell() -> None:
-    """What a minimal system lacks, ``/bin/kill`` for one, would fail at the first reload."""
+def test_service_needs_no_program_except_the_shell() -> None:
+    """A minimal system lacks ``/bin/kill``, so a reload with it would fail."""
     programs = re.findall(r"^Exec\w+=(\S+)", SERVICE.read_text(), re.MULTILINE)
     assert set(programs) == {COMMAND, "/bin/sh"}
 
 
-def test_the_audit_is_written_where_it_is_rotated() -> None:
-    """The configuration, logrotate's file and docs/audit.md speak of one file."""
+def test_audit_log_is_the_file_that_logrotate_rotates() -> None:
     rotation = (FILES / "authorizerd.logrotate").read_text()
     assert rotation.split(maxsplit=1)[0] == configured().audit_log
     assert f"```\n{rotation}```\n" in (FILES.parents[1] / "docs/audit.md").read_text()
 
 
-def test_users_and_an_administrator_are_there_once_their_lines_are_not_comments() -> None:
-    """Nothing that stands below them takes back what they say."""
+def test_uncommented_lines_add_users_and_an_administrator() -> None:
     text = (FILES / "server.properties").read_text()
     assert "super.users" not in configured().file_values
     configuration = parse(re.sub(r"^#   ", "", text, flags=re.MULTILINE), source="lines")
@@ -142,8 +139,7 @@ def test_users_and_an_administrator_are_there_once_their_lines_are_not_comments(
     assert configuration.file_values["super.users"] == f"User:{name}"
 
 
-def test_each_file_is_installed_by_a_command_of_the_readme() -> None:
-    """Whoever copies the commands has every file, by the name that systemd looks for."""
+def test_commands_of_the_readme_install_every_file() -> None:
     commands = re.findall(r"^# install (.*)$", (FILES / "README.md").read_text(), re.MULTILINE)
     named = {word for command in commands for word in command.split()}
     assert {path.name for path in FILES.iterdir() if path.suffix != ".md"} <= named | {
