@@ -1,16 +1,16 @@
-"""The index that a worker process judges by: packed where a job is started, built where it is used.
+"""The index of ACLs that a worker process judges by: packed on the driver, built on the worker.
 
-**Invariant:** equal ACLs under equal settings are indexed once in a process, however many tasks it
-runs. The ACLs travel packed, not as the index: to read 505,000 of them and build it takes no longer
-than to read the index itself, and the index would be three times as large on its way.
+**Invariant:** a process builds the index of equal ACLs and settings once, however many tasks it
+runs. The ACLs are sent packed, not as an index: unpacking 505,000 ACLs and building the index takes
+no longer than unpickling an index, which would be three times as large.
 """
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
-from typing import Final, NamedTuple
+from typing import Final, Generic, NamedTuple, TypeVar
 
 import msgspec
 
@@ -21,22 +21,49 @@ from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.replay.acl_set import AclSet
 
 INDEXES_KEPT: Final = 2
-"""A candidate and a baseline."""
+"""A comparison has two sets: a candidate and a baseline, or the old ACLs and the suggested ones."""
 
 _ID_BYTES: Final = 16
 _encoder: Final = msgspec.msgpack.Encoder()
 _decoder: Final = msgspec.msgpack.Decoder(list[Acl])
 
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class BuiltOnce(Generic[K, V]):
+    """Values that a worker process keeps between tasks: the last ``INDEXES_KEPT``, by key.
+
+    A worker process outlives a job, so the number is bounded.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[K, V] = {}
+
+    def __contains__(self, key: K) -> bool:
+        return key in self._kept
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def get(self, key: K, build: Callable[[], V]) -> V:
+        """Return the value of ``key``; call ``build`` if it is not kept."""
+        if key not in self._kept:
+            while len(self._kept) >= INDEXES_KEPT:
+                del self._kept[next(iter(self._kept))]
+            self._kept[key] = build()
+        return self._kept[key]
+
 
 class AclIndex(NamedTuple):
-    """Hold the index and the settings of one set of ACLs."""
+    """The index of a set of ACLs, and its settings."""
 
     snapshot: AclSnapshot
     settings: AuthorizerSettings
 
 
 class IndexKey(NamedTuple):
-    """What tells one index from another; small, so that it can be asked for without the ACLs."""
+    """Identifies an index; small, so that a worker can look it up without the ACLs."""
 
     digest: str
     super_users: tuple[str, ...]
@@ -44,6 +71,7 @@ class IndexKey(NamedTuple):
 
 
 def key_of(acl_set: AclSet) -> IndexKey:
+    """Return the key of the index of ``acl_set``."""
     return IndexKey(
         acl_set.digest,
         tuple(sorted(set(acl_set.super_users))),
@@ -56,25 +84,20 @@ def pack(acl_set: AclSet) -> bytes:
     return _encoder.encode(list(dict.fromkeys(dated.acl for dated in acl_set.acls)))
 
 
-_kept: Final[dict[IndexKey, AclIndex]] = {}
+_indexes: Final[BuiltOnce[IndexKey, AclIndex]] = BuiltOnce()
 
 
 def index_of(key: IndexKey, packed: Callable[[], bytes]) -> AclIndex:
-    """Return the index of ``key``, built of what ``packed`` returns where it is not kept yet."""
-    index = _kept.get(key)
-    if index is None:
-        while len(_kept) >= INDEXES_KEPT:
-            del _kept[next(iter(_kept))]
-        index = _kept[key] = _built(key, packed())
-    return index
+    """Return the index of ``key``; build it from ``packed()`` unless this process keeps it."""
+    return _indexes.get(key, lambda: _build(key, packed()))
 
 
 def build_index(acl_set: AclSet) -> AclIndex:
-    """Return the index of ``acl_set``, kept for nobody."""
-    return _built(key_of(acl_set), pack(acl_set))
+    """Return a new index of ``acl_set``, which the process does not keep."""
+    return _build(key_of(acl_set), pack(acl_set))
 
 
-def _built(key: IndexKey, packed: bytes) -> AclIndex:
+def _build(key: IndexKey, packed: bytes) -> AclIndex:
     settings = AuthorizerSettings(
         super_users=frozenset(key.super_users),
         allow_everyone_if_no_acl_found=key.allow_everyone_if_no_acl_found,
@@ -87,7 +110,7 @@ def _built(key: IndexKey, packed: bytes) -> AclIndex:
 
 @contextmanager
 def _collector_off() -> Iterator[None]:
-    """Keep the garbage collector from walking an index that grows and holds no garbage."""
+    # The collector would repeatedly walk a growing index, which contains no garbage.
     was_on = gc.isenabled()
     gc.disable()
     try:

@@ -1,17 +1,19 @@
-"""The questions of an Arrow batch: which can be asked, and what the ACLs answer.
+"""Ask a set of ACLs about an Arrow batch of recorded tuples.
 
-**Invariant:** a batch is answered as ``acl.decision.authorize`` answers each of its rows. Columns
-that repeat themselves are read by their distinct values; most of the time is the decisions' own.
+**Invariant:** each row is answered as ``acl.decision.authorize`` answers it, or has the reason why
+no ACL can. Repetitive columns are decoded once per distinct value, so that most of the time is
+spent in the decisions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from itertools import repeat
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from authorizerd.acl.decision import authorize, explain
 from authorizerd.acl.errors import InvalidQuestionError
@@ -43,32 +45,33 @@ class Unasked(StrEnum):
     RESOURCE_TYPE = "unknown resource type"
 
 
-def unasked_reason(
-    principal: str | None,
-    operation: str | None,
-    resource_type: str | None,
-    resource_name: str | None,
-    pattern_type: str | None,
-) -> Unasked | None:
-    """Return why ACLs cannot decide a tuple, or None if they can."""
-    if principal is None or resource_name is None:
-        return Unasked.INCOMPLETE
-    if principal == WILDCARD_PRINCIPAL:
-        return Unasked.EVERYONE
-    if pattern_type != PatternType.LITERAL.name:
-        return Unasked.PATTERN_TYPE
-    if operation not in OPERATION_CODES:
-        return Unasked.OPERATION
-    if resource_type not in RESOURCE_TYPE_CODES:
-        return Unasked.RESOURCE_TYPE
-    return None
+def unasked_reasons(batch: pa.RecordBatch) -> pa.StringArray:
+    """Return why ACLs cannot decide each row, or null if they can.
+
+    This is the only such rule: every command that judges or asks uses it. ``batch`` has the columns
+    of ``QUESTION_FIELDS``, and ``pattern_type``.
+    """
+    principal = batch.column("principal")
+    reasons = {
+        Unasked.INCOMPLETE: pc.or_(principal.is_null(), batch.column("resource_name").is_null()),
+        Unasked.EVERYONE: pc.equal(principal, WILDCARD_PRINCIPAL),
+        Unasked.PATTERN_TYPE: _is_other(batch.column("pattern_type"), [PatternType.LITERAL.name]),
+        Unasked.OPERATION: _is_other(batch.column("operation"), OPERATION_CODES),
+        Unasked.RESOURCE_TYPE: _is_other(batch.column("resource_type"), RESOURCE_TYPE_CODES),
+    }
+    applies = pc.make_struct(*reasons.values(), field_names=list(reasons))
+    return pc.case_when(applies, *map(pa.scalar, reasons))
+
+
+def _is_other(column: pa.Array, names: Iterable[str]) -> pa.BooleanArray:
+    return pc.invert(pc.is_in(column, pa.array(list(names), pa.string())))
 
 
 def decide(index: AclIndex, batch: pa.RecordBatch) -> pa.BooleanArray:
     """Return whether each row of ``batch`` is allowed; it has the columns ``QUESTION_FIELDS``.
 
     Raises:
-        InvalidQuestionError: a row that ``unasked_reason`` gives a reason for.
+        InvalidQuestionError: ``unasked_reasons`` has a reason for a row.
     """
     snapshot, settings = index
     answers = map(
@@ -102,7 +105,7 @@ def rules(index: AclIndex, batch: pa.RecordBatch) -> list[str]:
 
 
 def _texts(column: pa.Array) -> list[str | None]:
-    """Return a column's texts, equal ones as one object, whose hash is then taken only once."""
+    """Return a column's texts. Equal texts are one object, so each is hashed only once."""
     encoded = column.dictionary_encode(null_encoding="encode")
     distinct = encoded.dictionary.to_pylist()
     return list(map(distinct.__getitem__, encoded.indices.to_pylist()))
@@ -114,6 +117,6 @@ def _codes(column: pa.Array, codes: Mapping[str, int]) -> list[int]:
     for name in encoded.dictionary.to_pylist():
         code = codes.get(name)
         if code is None:
-            raise InvalidQuestionError(f"{name!r} is no code that a question may hold")
+            raise InvalidQuestionError(f"{name!r} is not a name that a question can contain")
         distinct.append(code)
     return list(map(distinct.__getitem__, encoded.indices.to_pylist()))

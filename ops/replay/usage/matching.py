@@ -1,6 +1,6 @@
-"""Which ACLs a recorded request used: those that speak of it and say what was decided.
+"""Find the ACLs that a recorded request used: those that match it and decide as was recorded.
 
-**Invariant:** an ALLOW is used by what was allowed, a denial by what was denied.
+**Invariant:** an ALLOW is used by allowed requests, a DENY by denied ones.
 """
 
 from __future__ import annotations
@@ -15,24 +15,21 @@ from authorizerd.acl.decision import matching_acls
 from authorizerd.acl.model import Acl, PatternType, PermissionType, Question
 from authorizerd.acl.patterns import is_wildcard
 from authorizerd.replay.acl_set import AclSet, DatedAcl
-from authorizerd.replay.judging.index import build_index
-
-INDEXES_KEPT: Final = 2
-"""In a worker: those of the ACLs that are, and of those suggested."""
+from authorizerd.replay.judging.index import BuiltOnce, build_index
 
 _encoder: Final = msgspec.msgpack.Encoder()
 _decoder: Final = msgspec.msgpack.Decoder(AclSet)
 
 
 class Use(NamedTuple):
-    """An ACL's number, and whether no other ACL would have decided the same."""
+    """An ACL's number, and whether no other ACL decided the same."""
 
     number: int
     is_alone: bool
 
 
 class UseIndex:
-    """The ACLs of a set, each once and by number, and what finds those that speak of a request."""
+    """The distinct ACLs of a set, numbered, and the index that finds those of a request."""
 
     def __init__(self, acl_set: AclSet) -> None:
         self.acls = tuple(item.acl for item in distinct(acl_set))
@@ -44,9 +41,9 @@ class UseIndex:
         return acl in self._numbers
 
     def uses(self, question: Question, *, was_allowed: bool) -> list[Use]:
-        """Return the ACLs that decided the question so; all of them, not the one audited.
+        """Return all ACLs that decide the question so; the audit log names only one of them.
 
-        The question is no super user's (``super_users``).
+        The question must not be a super user's (``super_users``).
         """
         numbers = [
             self._numbers[acl]
@@ -57,32 +54,28 @@ class UseIndex:
 
 
 class PackedSet(NamedTuple):
-    """A set on its way to the workers; ``key`` tells it from others, and from another order."""
+    """A set for the workers. ``key`` depends on the order of the ACLs, since it numbers them."""
 
     key: str
     packed: bytes
 
 
 def pack(acl_set: AclSet) -> PackedSet:
+    """Return ``acl_set`` as bytes, with its key."""
     packed = _encoder.encode(acl_set)
     return PackedSet(hashlib.sha256(packed).hexdigest(), packed)
 
 
-_kept: Final[dict[str, UseIndex]] = {}
+_indexes: Final[BuiltOnce[str, UseIndex]] = BuiltOnce()
 
 
 def index_of(key: str, packed: Callable[[], bytes]) -> UseIndex:
-    """Return the index of ``key``: built once in a worker, for all the tasks that it runs."""
-    index = _kept.get(key)
-    if index is None:
-        while len(_kept) >= INDEXES_KEPT:
-            del _kept[next(iter(_kept))]
-        index = _kept[key] = UseIndex(_decoder.decode(packed()))
-    return index
+    """Return the index of ``key``; build it from ``packed()`` unless this process keeps it."""
+    return _indexes.get(key, lambda: UseIndex(_decoder.decode(packed())))
 
 
 def distinct(acl_set: AclSet) -> tuple[DatedAcl, ...]:
-    """Return each ACL once, in the set's order: a listing may name one twice."""
+    """Return each ACL once, in the set's order; a listing may contain one twice."""
     first: dict[Acl, DatedAcl] = {}
     for item in acl_set.acls:
         first.setdefault(item.acl, item)
@@ -90,7 +83,7 @@ def distinct(acl_set: AclSet) -> tuple[DatedAcl, ...]:
 
 
 def is_wide(acl: Acl) -> bool:
-    """Say whether ``acl`` is an ALLOW for more names than one."""
+    """Return True if ``acl`` is an ALLOW for more than one name."""
     return acl.permission_type == PermissionType.ALLOW and (
         acl.pattern_type == PatternType.PREFIXED or is_wildcard(acl.pattern_type, acl.resource_name)
     )

@@ -1,7 +1,7 @@
-"""What a worker makes of a batch of recorded tuples: Arrow rows that Spark can sum.
+"""Turn a batch of recorded tuples into Arrow rows that Spark can sum. Runs in Spark's workers.
 
-**Invariant:** rows of one tuple add up. Each event counts for every ACL that it used, and by a
-label where it was asked of none. A super user's requests use no ACL, whatever speaks of them.
+**Invariant:** the rows of a tuple add up. Each event counts for every ACL that it used; an event
+that cannot be judged counts under its reason. A super user's requests use no ACL.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from authorizerd.acl.model import Question
 from authorizerd.replay.judging.questions import (
     OPERATION_CODES,
-    QUESTION_FIELDS,
     RESOURCE_TYPE_CODES,
     decide,
-    unasked_reason,
+    unasked_reasons,
 )
 from authorizerd.replay.usage.matching import UseIndex, is_wide
 
@@ -30,14 +30,14 @@ USE_SCHEMA: Final = pa.schema(
         ("last_ms", pa.int64()),
     ]
 )
-"""A use of the ACL ``number``, whose ``label`` is the resource's name where the ACL is wide and
-null otherwise. A negative number is no ACL: one of the three below."""
+"""One use of the ACL ``number``. ``label`` is the resource's name if the ACL is wide, else null.
+A negative number is not an ACL, but one of the three below."""
 
 NOT_EVALUATED: Final = -1
-"""``label`` says why."""
+"""``label`` is the reason."""
 BY_SUPER_USERS: Final = -2
 DISAGREEING: Final = -3
-"""The ACLs decide otherwise than was recorded."""
+"""The ACLs decide differently from the record."""
 
 CHANGE_SCHEMA: Final = pa.schema(
     [
@@ -48,8 +48,8 @@ CHANGE_SCHEMA: Final = pa.schema(
         ("resource_name", pa.string()),
     ]
 )
-"""A tuple that two sets answer otherwise: once with the number ``WHOLE_TUPLE``, and once for each
-ACL that allowed it and was taken away. ``is_allowed`` is the new answer."""
+"""A tuple that two sets answer differently: one row with the number ``WHOLE_TUPLE``, and one for
+each removed ACL that allowed it. ``is_allowed`` is the new answer."""
 
 WHOLE_TUPLE: Final = -1
 
@@ -58,9 +58,9 @@ _ChangeRow = tuple[int, bool, int, str, str]
 
 
 class RecordedTuple(NamedTuple):
-    """What distinguishes requests, and how often each answer was recorded: a row of a batch.
+    """A distinct request, and the number of times each answer was recorded: a row of a batch.
 
-    Times are milliseconds since 1970, None where there was no such event.
+    Times are milliseconds since 1970, or None without such an event.
     """
 
     principal: str
@@ -75,18 +75,12 @@ class RecordedTuple(NamedTuple):
     denied_last_ms: int | None
 
     @property
-    def unasked_reason(self) -> str | None:
-        """Why no ACL can be asked; None where one can."""
-        return unasked_reason(
-            self.principal,
-            self.operation,
-            self.resource_type,
-            self.resource_name,
-            self.pattern_type,
-        )
+    def events(self) -> int:
+        return self.allowed_events + self.denied_events
 
     @property
     def question(self) -> Question:
+        """The question for the ACLs; only for a tuple that they can decide."""
         return Question(
             self.principal,
             self.host,
@@ -97,22 +91,21 @@ class RecordedTuple(NamedTuple):
 
 
 def uses_in(index: UseIndex, batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the uses that the tuples of ``batch`` made of the ACLs, by ``USE_SCHEMA``."""
+    """Return the uses of ACLs by the tuples of ``batch``, with ``USE_SCHEMA``."""
     rows: list[_UseRow] = []
-    asked: list[RecordedTuple] = []
-    for recorded in _tuples_of(batch):
-        events = recorded.allowed_events + recorded.denied_events
-        reason = recorded.unasked_reason
+    reasons = unasked_reasons(batch)
+    for recorded, reason in zip(_tuples_of(batch), reasons.to_pylist(), strict=True):
         if reason is not None:
-            rows.append((NOT_EVALUATED, reason, False, events, None))
-        elif recorded.principal in index.super_users:
-            rows.append((BY_SUPER_USERS, None, False, events, None))
-        else:
-            asked.append(recorded)
-    for recorded, is_allowed in zip(asked, _decided(index, asked), strict=True):
-        otherwise = recorded.denied_events if is_allowed else recorded.allowed_events
-        if otherwise:
-            rows.append((DISAGREEING, None, False, otherwise, None))
+            rows.append((NOT_EVALUATED, reason, False, recorded.events, None))
+    asked = batch.filter(reasons.is_null())
+    answers = decide(index.index, asked).to_pylist()
+    for recorded, is_allowed in zip(_tuples_of(asked), answers, strict=True):
+        if recorded.principal in index.super_users:
+            rows.append((BY_SUPER_USERS, None, False, recorded.events, None))
+            continue
+        disagreeing = recorded.denied_events if is_allowed else recorded.allowed_events
+        if disagreeing:
+            rows.append((DISAGREEING, None, False, disagreeing, None))
         rows += _use_rows(index, recorded)
     return _batch_of(rows, USE_SCHEMA)
 
@@ -131,21 +124,20 @@ def _use_rows(index: UseIndex, recorded: RecordedTuple) -> Iterator[_UseRow]:
 
 
 def changes_in(before: UseIndex, after: UseIndex, batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return what ``after`` answers otherwise of the tuples of ``batch``, by ``CHANGE_SCHEMA``.
+    """Return the tuples of ``batch`` that ``after`` answers differently, with ``CHANGE_SCHEMA``.
 
     Numbers are those of ``before``.
     """
-    asked = [recorded for recorded in _tuples_of(batch) if recorded.unasked_reason is None]
-    answers = zip(asked, _decided(before, asked), _decided(after, asked), strict=True)
+    asked = batch.filter(unasked_reasons(batch).is_null())
+    answers = decide(after.index, asked)
+    is_changed = pc.not_equal(decide(before.index, asked), answers)
+    changed = _tuples_of(asked.filter(is_changed))
     rows: list[_ChangeRow] = []
-    for recorded, was_allowed, is_allowed in answers:
-        if was_allowed == is_allowed:
-            continue
-        events = recorded.allowed_events + recorded.denied_events
-        told = (is_allowed, events, recorded.principal, recorded.resource_name)
-        rows.append((WHOLE_TUPLE, *told))
+    for recorded, is_allowed in zip(changed, answers.filter(is_changed).to_pylist(), strict=True):
+        change = (is_allowed, recorded.events, recorded.principal, recorded.resource_name)
+        rows.append((WHOLE_TUPLE, *change))
         rows += (
-            (number, *told)
+            (number, *change)
             for number, _ in before.uses(recorded.question, was_allowed=True)
             if before.acls[number] not in after
         )
@@ -156,16 +148,6 @@ def _tuples_of(batch: pa.RecordBatch) -> Iterator[RecordedTuple]:
     assert tuple(batch.schema.names) == RecordedTuple._fields
     columns = [column.to_pylist() for column in batch.columns]
     return map(RecordedTuple._make, zip(*columns, strict=True))
-
-
-def _decided(index: UseIndex, asked: list[RecordedTuple]) -> list[bool]:
-    """Return what the set answers, by the evaluation that ``whatif`` runs."""
-    columns = list(zip(*(recorded[:5] for recorded in asked), strict=True)) or [()] * 5
-    batch = pa.RecordBatch.from_arrays(
-        [pa.array(column, pa.string()) for column in columns], names=list(QUESTION_FIELDS)
-    )
-    answers: list[bool] = decide(index.index, batch).to_pylist()
-    return answers
 
 
 def _batch_of(rows: list[_UseRow] | list[_ChangeRow], schema: pa.Schema) -> pa.RecordBatch:

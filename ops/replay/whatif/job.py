@@ -1,30 +1,25 @@
-"""The job of ``replay whatif``: what other ACLs would have decided of the recorded tuples.
+"""The job of ``replay whatif``: compare the decisions of other ACLs on the recorded tuples.
 
 **Invariant:** every tuple is judged, or counted as not evaluated with the reason. ``whatif.json``
-is written last, once ``changes`` holds all that it sums up.
+is written last, once ``changes`` is complete.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
-from pyspark.sql import Column, DataFrame, Row, SparkSession, Window
+import pyarrow as pa
+from pyspark.sql import DataFrame, Row, SparkSession, Window
 from pyspark.sql import functions as sql
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from authorizerd.acl.model import WILDCARD_PRINCIPAL
 from authorizerd.replay.acl_set import AclSet
 from authorizerd.replay.ingest.ingested_events import read_accepted
 from authorizerd.replay.judging.index import AclIndex, index_of, key_of, pack
-from authorizerd.replay.judging.questions import (
-    OPERATION_CODES,
-    QUESTION_FIELDS,
-    RESOURCE_TYPE_CODES,
-    Unasked,
-)
+from authorizerd.replay.judging.questions import QUESTION_FIELDS, unasked_reasons
 from authorizerd.replay.judging.report import Count, JudgedBy
 from authorizerd.replay.messages import EXIT_DENIED, EXIT_DONE
 from authorizerd.replay.plans import WhatIfPlan
@@ -52,9 +47,7 @@ from authorizerd.replay.whatif.report import (
 )
 
 if TYPE_CHECKING:
-    from pyarrow import RecordBatch
-
-    Batches = Iterator[RecordBatch]
+    Batches = Iterator[pa.RecordBatch]
 
 T = TypeVar("T")
 
@@ -64,21 +57,21 @@ _FIGURES: Final = tuple(
 )
 _ALL: Final = "all"
 _COUNTED_BY: Final = (("principal",), ("resource_type", "resource_name"), ("operation",))
-"""Columns that hold no null: where one is null, a row is not counted by it."""
+"""Columns without nulls in tuples; in grouping sets, null means that a row is not of this group."""
 _TIME_FORMAT: Final = "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'"
 
 
 def run(spark: SparkSession, plan: WhatIfPlan) -> int:
-    """Write ``whatif.json`` and ``changes``; return 3 where anything is newly denied, else 0.
+    """Write ``whatif.json`` and ``changes``; return 3 if anything is newly denied, else 0.
 
     Raises:
-        JobError: ``events`` is not what an ingest wrote, or that was not accepted.
+        JobError: ``events`` is not the output of an accepted ingest.
         OSError: a file cannot be read or written.
     """
     ingested = read_accepted(spark, plan.events)
     tuples = spark.read.parquet(f"{plan.events}/tuples")
     written = f"{plan.out}/changes"
-    found = _found(spark, plan, tuples).persist()  # to order them looks at them twice
+    found = _found(spark, plan, tuples).persist()  # the sort reads them twice
     try:
         ordered = found.orderBy("change", sql.desc("events"), *QUESTION_FIELDS)
         ordered.write.mode("overwrite").parquet(written)
@@ -103,49 +96,34 @@ def run(spark: SparkSession, plan: WhatIfPlan) -> int:
 
 
 def _found(spark: SparkSession, plan: WhatIfPlan, tuples: DataFrame) -> DataFrame:
-    """Return what changes, by ``CHANGES_SCHEMA``."""
-    asked = tuples.where(_unasked().isNull()).select(*QUESTION_FIELDS, *_FIGURES)
+    """Return the changes, with ``CHANGES_SCHEMA``."""
     candidate = _carried(spark, plan.candidate)
     baseline = None if plan.baseline is None else _carried(spark, plan.baseline)
 
     def find(batches: Batches) -> Batches:
         judge, before = candidate(), None if baseline is None else baseline()
         for batch in batches:
-            yield from changes(batch, judge, before)
+            asked = batch.filter(unasked_reasons(batch).is_null())
+            yield from changes(asked, judge, before)
 
-    return map_in_arrow(asked, find, _SPARK_SCHEMA)
+    columns = (*QUESTION_FIELDS, "pattern_type", *_FIGURES)
+    return map_in_arrow(tuples.select(*columns), find, _SPARK_SCHEMA)
 
 
 def _carried(spark: SparkSession, acl_set: AclSet) -> Callable[[], AclIndex]:
-    """Return what gives a worker the index of ``acl_set``, which it builds once."""
+    """Return a function that gives a worker the index of ``acl_set``, which it builds once."""
     key, packed = key_of(acl_set), spark.sparkContext.broadcast(pack(acl_set))
     return lambda: index_of(key, lambda: packed.value)
 
 
-def _unasked() -> Column:
-    """Return what ``questions.unasked_reason`` returns."""
-    return (
-        sql.when(
-            sql.col("principal").isNull() | sql.col("resource_name").isNull(), Unasked.INCOMPLETE
-        )
-        .when(sql.col("principal") == WILDCARD_PRINCIPAL, Unasked.EVERYONE)
-        .when(~_is_in("pattern_type", ("LITERAL",)), Unasked.PATTERN_TYPE)
-        .when(~_is_in("operation", OPERATION_CODES), Unasked.OPERATION)
-        .when(~_is_in("resource_type", RESOURCE_TYPE_CODES), Unasked.RESOURCE_TYPE)
-    )
-
-
-def _is_in(column: str, names: Iterable[str]) -> Column:
-    return sql.coalesce(sql.col(column).isin(list(names)), sql.lit(False))
-
-
 def _not_evaluated(tuples: DataFrame) -> dict[str, Count]:
+    asked = tuples.select(
+        *QUESTION_FIELDS,
+        "pattern_type",
+        (sql.col("allowed_events") + sql.col("denied_events")).alias("events"),
+    )
     counted = (
-        tuples.select(
-            _unasked().alias("reason"),
-            (sql.col("allowed_events") + sql.col("denied_events")).alias("events"),
-        )
-        .where(sql.col("reason").isNotNull())
+        map_in_arrow(asked, _unasked, "reason string, events long")
         .groupBy("reason")
         .agg(sql.sum("events").alias("events"), sql.count("*").alias("tuples"))
     )
@@ -154,8 +132,15 @@ def _not_evaluated(tuples: DataFrame) -> dict[str, Count]:
     }
 
 
+def _unasked(batches: Batches) -> Batches:
+    for batch in batches:
+        reasons = unasked_reasons(batch)
+        rows = pa.RecordBatch.from_arrays([reasons, batch["events"]], names=["reason", "events"])
+        yield rows.filter(reasons.is_valid())
+
+
 def _summed(changed: DataFrame) -> dict[str, Changed]:
-    """Return the sums of each kind of change: all of it, and what is listed."""
+    """Return each kind of change: its sums, and its lists."""
     groups: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for row in _grouped(changed).collect():
         groups[row.change, row.counted_by].append(row)
@@ -178,7 +163,7 @@ def _summed(changed: DataFrame) -> dict[str, Changed]:
 
 
 def _grouped(changed: DataFrame) -> DataFrame:
-    """Return each kind's sums, and those by ``_COUNTED_BY``: of ``groups`` the first, in order."""
+    """Return the sums of each kind, and the first of its ``groups`` by each of ``_COUNTED_BY``."""
     names = [name for keys in _COUNTED_BY for name in keys]
     counted_by = sql.coalesce(
         *(sql.when(sql.col(keys[0]).isNotNull(), keys[0]) for keys in _COUNTED_BY), sql.lit(_ALL)

@@ -1,7 +1,6 @@
-"""Recorded events as questions of a surface: which of them can be asked, and in what bytes.
+"""Encode recorded events as questions of a surface: the decision stream, or AuthZEN over HTTP.
 
-**Invariant:** what cannot be asked has a reason, and is counted under it; nothing is left out in
-silence.
+**Invariant:** an event that cannot be asked has a reason, and is counted under it.
 """
 
 from __future__ import annotations
@@ -19,42 +18,36 @@ HTTP: Final = "http"
 SURFACES: Final = (STREAM, HTTP)
 
 BATCH_MAX: Final = 1000
-"""Questions in one request, as AuthZEN's endpoint takes them."""
+"""Questions in one request: the limit of the AuthZEN endpoint."""
 FRAME_BYTES_MAX: Final = 100_000
-"""Below what a daemon takes unless it is told otherwise."""
+"""Below the daemon's default limit."""
 
 _USER: Final = "User:"
-_EVERYONE: Final = "User:*"
-_LITERAL: Final = "LITERAL"
 
 
 class RecordedQuestion(msgspec.Struct, frozen=True, gc=False):
-    """What an event asked, in the words of its row."""
+    """The question of an event, in the words of its row: ``judging.questions.QUESTION_FIELDS``."""
 
     principal: str
     host: str | None
     operation: str
     resource_type: str
     resource_name: str
-    pattern_type: str = _LITERAL
 
 
 def reason_not_asked(question: RecordedQuestion, surface: str) -> str | None:
-    """Return why ``surface`` cannot be asked ``question``, None where it can."""
-    if question.pattern_type != _LITERAL:
-        return "pattern type other than LITERAL"
-    if ":" not in question.principal or question.principal == _EVERYONE:
-        return "principal that is nobody's"
+    """Return why ``surface`` does not accept ``question``, or None if it does.
+
+    ACLs must be able to decide it: ``judging.questions.unasked_reasons`` comes first.
+    """
+    if ":" not in question.principal:
+        return "principal without a type"
     if surface == HTTP and not question.principal.startswith(_USER):
-        return "principal type other than User over HTTP"
-    if question.operation not in OPERATION_OF:
-        return "operation not known"
-    if question.resource_type not in RESOURCE_TYPE_OF:
-        return "resource type not known"
+        return "principal type is not User (HTTP)"
     if not question.resource_name:
-        return "resource without a name"
+        return "empty resource name"
     if question.host is not None and host_address(question.host) is None:
-        return "host that is no IP address"
+        return "host is not an IP address"
     return None
 
 
@@ -63,7 +56,7 @@ _json: Final = msgspec.json.Encoder().encode
 
 
 def stream_question(question: RecordedQuestion) -> bytes:
-    """Return one question of a frame, in codes, as a client that asks often would put it."""
+    """Return one question of a frame, with codes, as an efficient client writes it."""
     return _pack(
         (
             question.principal,
@@ -76,7 +69,7 @@ def stream_question(question: RecordedQuestion) -> bytes:
 
 
 def http_question(question: RecordedQuestion) -> bytes:
-    """Return one of many evaluations; a host that is not known is left out."""
+    """Return one evaluation of a batch, without the host if it is unknown."""
     evaluation: dict[str, object] = {
         "subject": {"type": "user", "id": question.principal.removeprefix(_USER)},
         "action": {"name": question.operation},
@@ -88,13 +81,13 @@ def http_question(question: RecordedQuestion) -> bytes:
 
 
 def stream_body(number: int, questions: list[bytes]) -> bytes:
-    """Return a whole frame; ``number`` is its correlation id."""
+    """Return a whole frame; ``number`` is its correlation ID."""
     content = _pack((number, [msgspec.Raw(question) for question in questions]))
     return len(content).to_bytes(4, "big") + content
 
 
 def http_body(number: int, questions: list[bytes]) -> bytes:
-    """Return the body of a request; its head, which may hold a token, is no part of a plan."""
+    """Return the body of a request; its head, which may contain a token, is added on sending."""
     return b'{"evaluations":[' + b",".join(questions) + b"]}"
 
 
@@ -117,7 +110,7 @@ _decode_json: Final = msgspec.json.Decoder(_Evaluations).decode
 
 
 def question_at(surface: str, body: bytes, position: int) -> list[object]:
-    """Return a question of a planned body, for people: its five fields as they were sent."""
+    """Return the five fields of a question in a planned body, for a report."""
     if surface == STREAM:
         return _decode_packed(body[4:])[1][position]
     evaluation = _decode_json(body).evaluations[position]

@@ -18,6 +18,7 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
+from authorizerd.replay.judging.questions import QUESTION_FIELDS, unasked_reasons
 from authorizerd.replay.load.errors import LoadError
 from authorizerd.replay.load.plan.frames import (
     Frame,
@@ -44,7 +45,6 @@ QUESTIONS_MAX: Final = 200_000_000
 ROWS_AT_ONCE: Final = 256
 """Frames in an Arrow batch of the sending stage: one is read between two sends."""
 
-_FIELDS: Final = RecordedQuestion.__struct_fields__
 _QUESTIONS: Final = (
     "at_ms bigint, reason string, principal string, allowed boolean, question binary"
 )
@@ -82,7 +82,11 @@ def plan_load(spark: SparkSession, plan: LoadPlan) -> PlannedLoad:
         LoadError: there is nothing to ask, or too much.
     """
     events = spark.read.parquet(f"{plan.events}/events").select(
-        sql.unix_millis("at").alias("at_ms"), "sequence", "allowed", *_FIELDS
+        sql.unix_millis("at").alias("at_ms"),
+        "sequence",
+        "allowed",
+        *QUESTION_FIELDS,
+        "pattern_type",
     )
     by_time = ("at_ms", "sequence")
     in_order = events.repartitionByRange(_parts(spark), *by_time).sortWithinPartitions(*by_time)
@@ -163,19 +167,19 @@ def _frames(
 
 def _encode(surface: str, batches: Batches) -> Batches:
     @lru_cache(maxsize=_REMEMBERED)
-    def encoded(*fields: str | None) -> tuple[str | None, bytes | None]:
-        if any(
-            value is None for name, value in zip(_FIELDS, fields, strict=True) if name != "host"
-        ):
-            return "field without a value", None
-        question = RecordedQuestion(*fields)  # type: ignore[arg-type]
+    def encoded(*fields: str) -> tuple[str | None, bytes | None]:
+        question = RecordedQuestion(*fields)
         reason = reason_not_asked(question, surface)
         return (reason, None) if reason else (None, ENCODE_QUESTION[surface](question))
 
     for batch in batches:
         questions = [
-            encoded(*fields)
-            for fields in zip(*(batch.column(name).to_pylist() for name in _FIELDS), strict=True)
+            (reason, None) if reason else encoded(*fields)
+            for reason, *fields in zip(
+                unasked_reasons(batch).to_pylist(),
+                *(batch.column(name).to_pylist() for name in QUESTION_FIELDS),
+                strict=True,
+            )
         ]
         columns = [
             batch.column("at_ms"),

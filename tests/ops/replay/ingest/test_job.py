@@ -172,7 +172,11 @@ def test_results_are_not_written_over_what_is_read(
     from authorizerd.replay.spark.errors import JobError
 
     inputs = Inputs(plain=(uri,), packed=(), parquet=())
-    expected = pytest.raises(JobError, match="written anew") if lies_within else nullcontext()
+    expected = (
+        pytest.raises(JobError, match="whose files this ingest replaces")
+        if lies_within
+        else nullcontext()
+    )
     with expected:
         check_apart(spark, inputs, out)
 
@@ -210,7 +214,7 @@ def test_too_many_lines_set_aside_are_not_accepted(
     assert "no_decision 1" in capsys.readouterr().err
     with pytest.raises(JobError, match="not accepted"):
         ingest(spark, tmp_path / "again", tmp_path / "out")
-    with pytest.raises(JobError, match="written anew"):
+    with pytest.raises(JobError, match="whose files this ingest replaces"):
         ingest(spark, tmp_path / "out", tmp_path / "out" / "set_aside")
     assert ingest(spark, tmp_path / "half", log, bad_ratio_max=0.5).accepted
 
@@ -305,10 +309,10 @@ def test_columns_of_another_tool_are_events_too(spark: SparkSession, tmp_path: P
     [
         ("*.log", "UTC", r"\*\.log: no files found"),
         ("empty", "UTC", "empty: no files found"),
-        ("logs.tar.gz", "UTC", "unpack it first"),
-        ("other.parquet", "UTC", "no column at"),
-        ("text.parquet", "UTC", "column at is string, not timestamp"),
-        ("other.parquet", "Nowhere", "time zone 'Nowhere' is not known"),
+        ("logs.tar.gz", "UTC", "unpack the file first"),
+        ("other.parquet", "UTC", "column at is missing"),
+        ("text.parquet", "UTC", "column at: expected type timestamp, found string"),
+        ("other.parquet", "Nowhere", "unknown time zone 'Nowhere'"),
     ],
 )
 def test_what_cannot_be_read_is_named(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,7 +10,14 @@ from msgspec.structs import replace
 from authorizerd.acl.model import Acl
 from authorizerd.replay.acl_set import AclSet, DatedAcl, digest_of
 from authorizerd.replay.judging import index
-from authorizerd.replay.judging.index import INDEXES_KEPT, build_index, index_of, key_of, pack
+from authorizerd.replay.judging.index import (
+    INDEXES_KEPT,
+    BuiltOnce,
+    build_index,
+    index_of,
+    key_of,
+    pack,
+)
 from tests.support.strategies import acls
 
 
@@ -26,10 +31,8 @@ def topic(number: int) -> Acl:
 
 
 @pytest.fixture(autouse=True)
-def _nothing_kept() -> Iterator[None]:
-    index._kept.clear()
-    yield
-    index._kept.clear()
+def _nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(index, "_indexes", BuiltOnce())
 
 
 @given(st.lists(acls(unknown_codes=True), max_size=8))
@@ -79,5 +82,5 @@ def test_a_long_lived_worker_keeps_few_indexes() -> None:
     for number in range(5):
         acl_set = set_of(topic(number))
         index_of(key_of(acl_set), lambda acl_set=acl_set: pack(acl_set))  # type: ignore[misc]
-        assert len(index._kept) <= INDEXES_KEPT
-    assert key_of(acl_set) in index._kept
+        assert len(index._indexes) <= INDEXES_KEPT
+    assert key_of(acl_set) in index._indexes

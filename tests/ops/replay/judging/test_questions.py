@@ -19,7 +19,7 @@ from authorizerd.replay.judging.questions import (
     RESOURCE_TYPE_CODES,
     decide,
     rules,
-    unasked_reason,
+    unasked_reasons,
 )
 from tests.oracles.scan import decide as scan
 from tests.oracles.standard_authorizer import acl_of, decision_cases, question_of
@@ -129,8 +129,13 @@ def test_the_real_authorizers_vectors_are_answered_alike() -> None:
 def test_what_cannot_be_asked_has_a_reason(
     asked: tuple[str | None, ...], reason: str | None
 ) -> None:
-    """Nothing that was recorded is left out in silence."""
-    assert unasked_reason(*asked) == reason
+    principal, *fields, pattern_type = asked
+    row = dict(zip(QUESTION_FIELDS, (principal, None, *fields), strict=True))
+    batch = pa.RecordBatch.from_pylist(
+        [row | {"pattern_type": pattern_type}],
+        pa.schema({name: pa.string() for name in (*QUESTION_FIELDS, "pattern_type")}),
+    )
+    assert unasked_reasons(batch).to_pylist() == [reason]
 
 
 @pytest.mark.parametrize(
