@@ -62,13 +62,13 @@ class ForcedEnd:
             "the daemon has not ended within %d s, and is killed: %s hangs, at %s",
             seconds,
             self._phase,
-            ", ".join(_places()),
+            ", ".join(_find_busy_code()),
         )
         flush_log()
         os._exit(_EXIT_FAULT)
 
 
-def _places() -> Iterator[str]:
+def _find_busy_code() -> Iterator[str]:
     """Yield the current code location of each thread that may have work."""
     names = {thread.ident: thread.name for thread in threading.enumerate()}
     for ident, frame in sys._current_frames().items():

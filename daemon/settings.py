@@ -110,7 +110,7 @@ class Settings:
         configs = self._image.newest.configs
         everywhere = configs.get((BROKER_CONFIGS, EVERY_NODE), _NO_VALUES)
         node = configs.get((BROKER_CONFIGS, str(self.node_id)), _NO_VALUES)
-        self._take(self.with_dynamic(everywhere=everywhere, node=node))
+        self._apply(self.with_dynamic(everywhere=everywhere, node=node))
 
     def with_dynamic(
         self,
@@ -127,8 +127,10 @@ class Settings:
         since_reload = {**layers.since_reload, **(guarded or {})}
         return Layers(
             file=layers.file,
-            everywhere=layers.everywhere if everywhere is None else _sound(everywhere, plugged),
-            node=layers.node if node is None else _sound(node, plugged),
+            everywhere=layers.everywhere
+            if everywhere is None
+            else _keep_valid(everywhere, plugged),
+            node=layers.node if node is None else _keep_valid(node, plugged),
             since_reload={k: value for k, value in since_reload.items() if value is not None},
             plugged=plugged,
         )
@@ -147,7 +149,7 @@ class Settings:
     def set_guarded(self, changes: Changes) -> None:
         """Apply guarded keys that were set over the wire; the next reload of the file ends them."""
         if changes:
-            self._take(self.with_dynamic(guarded=changes))
+            self._apply(self.with_dynamic(guarded=changes))
 
     async def reload(self) -> None:
         """Reload the file and apply its reloadable keys; log the reason if that fails.
@@ -168,10 +170,12 @@ class Settings:
         except (ConfigurationError, StartError, InvalidValueError) as error:
             _logger.error("the configuration is not reloaded: %s", error)
             return
-        as_it_is = dataclasses.replace(configuration, reloadable=self._configuration.reloadable)
-        if as_it_is != self._configuration:
-            _logger.warning("a restart is needed for %s", ", ".join(self._fixed(configuration)))
-        self._take(layers)
+        unchanged = dataclasses.replace(configuration, reloadable=self._configuration.reloadable)
+        if unchanged != self._configuration:
+            _logger.warning(
+                "a restart is needed for %s", ", ".join(self._keys_that_need_restart(configuration))
+            )
+        self._apply(layers)
         for apply in files:
             apply()
         _logger.info("the configuration is reloaded")
@@ -179,7 +183,7 @@ class Settings:
     def _read_all(self) -> tuple[Configuration, list[Callable[[], None]]]:
         return self._read(), [prepare_reload() for prepare_reload in self._files]
 
-    def _fixed(self, configuration: Configuration) -> list[str]:
+    def _keys_that_need_restart(self, configuration: Configuration) -> list[str]:
         """Return the keys that differ and need a restart."""
         before, after = self._configuration.file_values, configuration.file_values
         return sorted(
@@ -189,7 +193,7 @@ class Settings:
             and not (name in KEYS_BY_NAME and KEYS_BY_NAME[name].reloadable)
         )
 
-    def _take(self, layers: Layers) -> None:
+    def _apply(self, layers: Layers) -> None:
         texts = layers.merge()
         self._layers = layers
         if texts == self._texts:
@@ -201,7 +205,7 @@ class Settings:
             follower(self._reloadable)
 
 
-def _sound(values: Mapping[str, str], plugged: frozenset[str]) -> Mapping[str, str]:
+def _keep_valid(values: Mapping[str, str], plugged: frozenset[str]) -> Mapping[str, str]:
     """Return the valid values of a log's dynamic configs."""
     sound, faults = split_valid(
         {

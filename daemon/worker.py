@@ -34,7 +34,7 @@ from authorizerd.daemon.logging.setup import log_statistics, set_log_format
 from authorizerd.daemon.net.binding import listen_at
 from authorizerd.daemon.servers import new_decision_server, new_stream_server, reconfigure_servers
 from authorizerd.daemon.stages import Stage, run_stages
-from authorizerd.daemon.workers.counters import counters_of
+from authorizerd.daemon.workers.counters import collect_counters
 from authorizerd.daemon.workers.feed_source import FeedSource, Follower
 from authorizerd.daemon.workers.spawn import FEED_FLAG
 from authorizerd.protocol.worker_feed import Files, Place
@@ -172,4 +172,4 @@ class Worker(Follower):
 
     def counters(self) -> dict[str, int]:
         audit = None if self._audit_log is None else self._audit_log.statistics
-        return counters_of(self._decider.counts, self._servers, audit, log_statistics())
+        return collect_counters(self._decider.counts, self._servers, audit, log_statistics())

@@ -87,7 +87,7 @@ class ClusterHandlers:
         if requested is None:
             return await _write_no_metadata(request, asked, ErrorCode.INVALID_REQUEST), 0.0
         node = self._cluster.node_of(context.listener_name)
-        rights = self._rights.of_now(context)
+        rights = self._rights.pin(context)
         topics = TopicAnswers(
             self._image.newest,
             rights,
@@ -137,9 +137,7 @@ class ClusterHandlers:
                 cluster_id=self._cluster.cluster_id,
                 controller_id=node.node_id,
                 brokers=(node,),
-                cluster_authorized_operations=_cluster_operations(
-                    self._rights.of_now(context), asked
-                ),
+                cluster_authorized_operations=_cluster_operations(self._rights.pin(context), asked),
             )
         return await write_body(request, answer), 0.0
 
@@ -160,7 +158,7 @@ class ClusterHandlers:
             return await _write_coordinators(request, refused), 0.0
         resource_type, denied = kind
         node = self._cluster.node_of(context.listener_name)
-        rights = self._rights.of_now(context)
+        rights = self._rights.pin(context)
         found = []
         for start in range(0, len(keys), _KEYS_PER_TURN):
             some = keys[start : start + _KEYS_PER_TURN]

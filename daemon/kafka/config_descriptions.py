@@ -64,7 +64,7 @@ class Descriptions:
         kind, name = wanted.kind, wanted.name
         error = self._error(kind, name) if self.may else NOT_AUTHORIZED
         if error is not None:
-            return undescribed(error, kind, name)
+            return refuse_description(error, kind, name)
         names = self.layers.names() if name else {*self.layers.everywhere}
         if wanted.keys:
             names &= wanted.keys
@@ -88,12 +88,12 @@ class Descriptions:
         if name == EVERY_NODE or number == self.node_id:
             return None
         if number is None:
-            return invalid(f"Broker id must be an integer, but it is: {name}")
+            return invalid_request(f"Broker id must be an integer, but it is: {name}")
         expected = f"expected {self.node_id} or empty string, but received {number}"
-        return invalid(f"Unexpected broker id, {expected}")
+        return invalid_request(f"Unexpected broker id, {expected}")
 
 
-def want_once(resources: Sequence[ResourceToDescribe]) -> Steps[list[WantedResource]]:
+def merge_repeated(resources: Sequence[ResourceToDescribe]) -> Steps[list[WantedResource]]:
     """Return, in steps, each resource once, however often it is repeated (`1` and `01` are one)."""
     wanted: dict[tuple[int, str | int], WantedResource] = {}
     for number, each in enumerate(resources, 1):
@@ -141,16 +141,16 @@ def _entry(
     )
 
 
-def undescribed(error: ApiError, kind: int, name: str) -> DescribedResource:
+def refuse_description(error: ApiError, kind: int, name: str) -> DescribedResource:
     return DescribedResource(
         resource_type=kind,
         resource_name=name,
         error_code=error.code,
-        error_message=shortened(error),
+        error_message=shorten(error),
     )
 
 
-def shortened(error: ApiError) -> str | None:
+def shorten(error: ApiError) -> str | None:
     """Return an error's text, cut to the maximum length of a Kafka string."""
     return None if error.message is None else error.message[:TEXT_CHARACTERS_MAX]
 
@@ -165,6 +165,6 @@ def broker_number(text: str) -> int | None:
         return None
 
 
-def invalid(text: str) -> ApiError:
+def invalid_request(text: str) -> ApiError:
     """Return INVALID_REQUEST with a text of its own."""
     return ApiError(ErrorCode.INVALID_REQUEST, text)

@@ -44,7 +44,7 @@ class ConfigPlan:
         """Plan all changes of one resource, or only its error."""
         before = self._configs.get((BROKER_CONFIGS, name), _NO_VALUES)
         try:
-            changes = plan_changes(before, wanted) | _taken_back(wanted, self._settings.layers)
+            changes = plan_changes(before, wanted) | _find_restored(wanted, self._settings.layers)
             guarded = self._guarded_of(changes)
             self._check_whole(name, before, changes, guarded)
         except NotSuperUserError as error:
@@ -82,7 +82,7 @@ class ConfigPlan:
         self._settings.check(layers)
 
 
-def _taken_back(wanted: Wanted, layers: Layers) -> Changes:
+def _find_restored(wanted: Wanted, layers: Layers) -> Changes:
     """Return the guarded keys that the file sets again, whatever the log says of them."""
     removed = wanted.removed or frozenset()
     return {name: None for name in layers.since_reload if name in removed}

@@ -39,10 +39,10 @@ from authorizerd.daemon.kafka.config_descriptions import (
     Descriptions,
     are_of_known_types,
     broker_number,
-    invalid,
-    shortened,
-    undescribed,
-    want_once,
+    invalid_request,
+    merge_repeated,
+    refuse_description,
+    shorten,
 )
 from authorizerd.daemon.kafka.config_plan import ConfigPlan
 from authorizerd.daemon.kafka.permissions import Rights
@@ -123,7 +123,7 @@ class ConfigHandlers:
 
     async def describe(self, request: KafkaRequest, context: RequestContext) -> Answer:
         asked: DescribeConfigsRequest = await read_body(request)
-        wanted = await finish_in_turns(want_once(asked.resources))
+        wanted = await finish_in_turns(merge_repeated(asked.resources))
         if not are_of_known_types(wanted):
             unknown = ApiError(ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_REQUEST.text)
             resources = [(each.kind, each.name) for each in wanted]
@@ -204,17 +204,19 @@ class ConfigHandlers:
         except InvalidConfigError as error:
             return ApiError(ErrorCode.INVALID_CONFIG, str(error))
         except AlterationError as error:
-            return invalid(str(error))
+            return invalid_request(str(error))
 
     def _alter_error(self, kind: int, name: str) -> ApiError | None:
         if kind != BROKER_CONFIGS:
-            return invalid(f"Unknown resource type {kind}")
+            return invalid_request(f"Unknown resource type {kind}")
         if name == EVERY_NODE or name == str(self._node_id):
             return None
         number = broker_number(name)
         if number is None:
-            return invalid(f"Node id must be an integer, but it is: {name}")
-        return invalid(f"Unexpected broker id, expected {self._node_id}, but received {number}")
+            return invalid_request(f"Node id must be an integer, but it is: {name}")
+        return invalid_request(
+            f"Unexpected broker id, expected {self._node_id}, but received {number}"
+        )
 
     async def _write_altered(
         self,
@@ -235,7 +237,7 @@ class ConfigHandlers:
                 resource_type=kind,
                 resource_name=name,
                 error_code=error.code,
-                error_message=shortened(error),
+                error_message=shorten(error),
             )
 
         return await write_body(request, AlterConfigsAnswer(LazyItems(alter, resources)))
@@ -290,7 +292,7 @@ async def _write_undescribed(
     request: KafkaRequest, resources: Sequence[Resource], error: ApiError
 ) -> list[Chunk]:
     def refuse(resource: Resource) -> DescribedResource:
-        return undescribed(error, *resource)
+        return refuse_description(error, *resource)
 
     return await write_body(request, DescribeConfigsAnswer(LazyItems(refuse, resources)))
 

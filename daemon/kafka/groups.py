@@ -51,7 +51,7 @@ class GroupHandlers:
         groups = await finish_in_turns(
             _describe(
                 request.api_version,
-                self._rights.of_now(context),
+                self._rights.pin(context),
                 asked.groups,
                 wants_operations=getattr(asked, "include_authorized_operations", False),
             )
@@ -67,7 +67,7 @@ class GroupHandlers:
     async def list_all(self, request: KafkaRequest, context: RequestContext) -> Answer:
         """Return an empty list to every caller; check the cluster's right only for the audit."""
         await read_body(request)
-        rights = self._rights.of_now(context)
+        rights = self._rights.pin(context)
         rights.may_describe(ResourceType.CLUSTER, [CLUSTER_NAME], log_if_denied=False)
         return await write_body(request, ListGroupsAnswer()), 0.0
 

@@ -160,7 +160,7 @@ class _Conversation:
         """Return the answer to the next received frame, None until the frame is complete."""
         if self._sasl.expects_raw_token:
             token = self._requests.next_token()
-            return None if token is None else await self._take_raw_token(token)
+            return None if token is None else await self._accept_raw_token(token)
         request = self._requests.next_request()
         return None if request is None else await self._answer(request)
 
@@ -177,12 +177,12 @@ class _Conversation:
             case ApiKey.SASL_HANDSHAKE:
                 asked: SaslHandshakeRequest = await read_body(request)
                 chosen = self._sasl.choose_mechanism(asked.mechanism, request.api_version)
-                await self._note_login()
+                await self._on_login()
                 body = await write_body(request, chosen)
             case ApiKey.SASL_AUTHENTICATE:
                 sent: SaslAuthenticateRequest = await read_body(request)
                 result = self._sasl.authenticate(sent.auth_bytes)
-                await self._note_login()
+                await self._on_login()
                 body = await write_body(request, result)
             case _:
                 principal = self._sasl.principal
@@ -201,17 +201,17 @@ class _Conversation:
         error = ErrorCode.INVALID_REQUEST
         if _names_software(asked):
             error = self._sasl.accept_versions_request()
-            await self._note_login()
+            await self._on_login()
         return await write_body(request, _api_versions(self._listener.apis, error))
 
-    async def _take_raw_token(self, token: bytes) -> list[Chunk]:
+    async def _accept_raw_token(self, token: bytes) -> list[Chunk]:
         """Log in as clients did before SaslAuthenticate: a valid token gets an empty answer."""
         self._connection.phase = Phase.ANSWERING
         self._sasl.authenticate(token)
-        await self._note_login()
+        await self._on_login()
         return [] if self._sasl.has_failed else [frame_token(b"")]
 
-    async def _note_login(self) -> None:
+    async def _on_login(self) -> None:
         """Delay the answer to a failed log-in; after a successful one, accept larger requests.
 
         Raises:

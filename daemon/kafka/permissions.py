@@ -27,7 +27,7 @@ class Rights:
         action = Action(operation, ResourceType.CLUSTER, CLUSTER_NAME)
         return _are_allowed(self._authorizer.authorize, context, [action]) == [True]
 
-    def of_now(self, context: RequestContext) -> RequestRights:
+    def pin(self, context: RequestContext) -> RequestRights:
         """Return the sender's rights as of now, to be used until the request is answered."""
         return RequestRights(self._authorizer.pinned(), context)
 

@@ -44,12 +44,12 @@ class LogQueue:
 
     Args:
         write: called only by the thread.
-        lost_line: returns the line that tells how many were dropped.
+        format_lost: returns the line that tells how many were dropped.
     """
 
-    def __init__(self, write: Write, lost_line: Callable[[int], str]) -> None:
+    def __init__(self, write: Write, format_lost: Callable[[int], str]) -> None:
         self._write: Final = write
-        self._lost_line: Final = lost_line
+        self._format_lost: Final = format_lost
         self._items: deque[bytes | _Lost] = deque()
         self._size = 0
         self._unreported = 0
@@ -109,7 +109,7 @@ class LogQueue:
 
     def _report_lost(self) -> None:
         lost = self._unreported
-        if lost and self._write_whole(self._lost_line(lost).encode() + b"\n"):
+        if lost and self._write_whole(self._format_lost(lost).encode() + b"\n"):
             self._unreported = 0
 
     def _write_whole(self, data: bytes) -> bool:
@@ -127,7 +127,7 @@ class QueueHandler(logging.Handler):
 
     def __init__(self, write: Write) -> None:
         super().__init__()
-        self.queue: Final = LogQueue(write, self._lost_line)
+        self.queue: Final = LogQueue(write, self._format_lost)
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
@@ -139,7 +139,7 @@ class QueueHandler(logging.Handler):
         """Wait for the queue, for a bounded time; ``logging`` calls this at the process's end."""
         self.queue.flush()
 
-    def _lost_line(self, lines: int) -> str:
+    def _format_lost(self, lines: int) -> str:
         text = "%d log lines were lost: standard error did not take them"
         return self.format(
             logging.LogRecord("authorizerd", logging.WARNING, __file__, 0, text, (lines,), None)

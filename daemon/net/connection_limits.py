@@ -77,7 +77,7 @@ class ConnectionLimits:
         is_loopback = ipaddress.ip_address(address.partition("%")[0]).is_loopback
         return _UNLIMITED if is_loopback else self.connections_per_address_max
 
-    def reloaded(self, settings: Reloadable, connections_max: int) -> Self:
+    def with_settings(self, settings: Reloadable, connections_max: int) -> Self:
         """Return the same endpoint's limits under new settings."""
         return self.of_settings(
             settings, connections_max, reserved=self.reserved, is_http=self.is_http

@@ -118,7 +118,7 @@ class ConnectionServer(ABC):
 
     def reconfigure(self, settings: Reloadable, connections_max: int) -> None:
         """Apply other limits, to everything that begins from now on."""
-        self.limits = self.limits.reloaded(settings, connections_max)
+        self.limits = self.limits.with_settings(settings, connections_max)
 
     async def serve(
         self,

@@ -33,7 +33,7 @@ def allow_open_files(wanted: Mapping[str, int]) -> dict[str, int]:
         resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, most))
     if is_unlimited or most >= files:
         return dict(wanted)
-    granted = share_out(wanted, max(most - OTHER_FILES_MIN, most // 4))
+    granted = divide(wanted, max(most - OTHER_FILES_MIN, most // 4))
     _logger.warning(
         "no more than %d files may be open, and max.connections needs %d: each endpoint may have"
         " at most %d connections; raise the hard limit, or lower max.connections",
@@ -44,7 +44,7 @@ def allow_open_files(wanted: Mapping[str, int]) -> dict[str, int]:
     return granted
 
 
-def share_out(wanted: Mapping[str, int], total: int) -> dict[str, int]:
+def divide(wanted: Mapping[str, int], total: int) -> dict[str, int]:
     """Return ``total`` in equal parts, none above what is wanted, and each at least 1."""
     granted: dict[str, int] = {}
     for name in sorted(wanted, key=lambda name: wanted[name]):

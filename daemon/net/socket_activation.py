@@ -101,21 +101,25 @@ async def adopt(
             host, port, type=trio.socket.SOCK_STREAM, flags=trio.socket.AI_PASSIVE
         )
     except OSError as error:
-        raise StartError(f"{key}: {_shown(host, port)}: {error.strerror or error}") from error
+        raise StartError(
+            f"{key}: {_format_address(host, port)}: {error.strerror or error}"
+        ) from error
     hosts = {address[0] for *_, address in resolved}
     wanted = port
     for each in sockets:
         if each.family not in (socket.AF_INET, socket.AF_INET6):
-            raise _unfit(key, str(each.getsockname()), _shown(host, wanted))
+            raise _mismatch(key, str(each.getsockname()), _format_address(host, wanted))
         found_host, found_port = each.getsockname()[:2]
         found = HttpEndpoint(host=found_host, port=found_port)
         if is_loopback(HttpEndpoint(host=host, port=port)) and not is_loopback(found):
             # Check the bound address, not the name: on loopback callers need no credentials.
             raise StartError(f"{key}: the inherited socket's {not_loopback(found)}")
         if found_host not in hosts or (port and found_port != port):
-            raise _unfit(key, _shown(found_host, found_port), _shown(host, wanted))
+            raise _mismatch(
+                key, _format_address(found_host, found_port), _format_address(host, wanted)
+            )
         port = found_port
-    return _adopted(sockets, key)
+    return _to_endpoint(sockets, key)
 
 
 def adopt_unix(sockets: Sequence[socket.socket], path: Path, key: str) -> BoundEndpoint:
@@ -128,20 +132,22 @@ def adopt_unix(sockets: Sequence[socket.socket], path: Path, key: str) -> BoundE
         found = each.getsockname()
         is_path = each.family == socket.AF_UNIX and isinstance(found, str)
         if not is_path or os.path.realpath(found) != os.path.realpath(path):
-            raise _unfit(key, str(found), f"unix:{path}")
+            raise _mismatch(key, str(found), f"unix:{path}")
     if len(sockets) > 1:
         raise StartError(f"{key}: {len(sockets)} sockets are inherited for unix:{path}")
-    return _adopted(sockets, key, path)
+    return _to_endpoint(sockets, key, path)
 
 
-def _shown(host: str | None, port: int) -> str:
+def _format_address(host: str | None, port: int) -> str:
     return f"[{host}]:{port}" if host and ":" in host else f"{host or '*'}:{port}"
 
 
-def _unfit(key: str, found: str, wanted: str) -> StartError:
+def _mismatch(key: str, found: str, wanted: str) -> StartError:
     return StartError(f"{key}: the inherited socket listens at {found}, not at {wanted}")
 
 
-def _adopted(sockets: Sequence[socket.socket], key: str, path: Path | None = None) -> BoundEndpoint:
+def _to_endpoint(
+    sockets: Sequence[socket.socket], key: str, path: Path | None = None
+) -> BoundEndpoint:
     adopted = [trio.socket.from_stdlib_socket(each) for each in sockets]
     return BoundEndpoint(key, adopted, path, is_inherited=True)

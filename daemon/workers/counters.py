@@ -35,7 +35,7 @@ class Counted(Protocol):
     def statistics(self) -> ConnectionStatistics: ...
 
 
-def counters_of(
+def collect_counters(
     decisions: Mapping[str, DecisionCounts],
     servers: Mapping[str, Counted],
     audit: AuditStatistics | None,

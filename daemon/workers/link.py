@@ -54,7 +54,7 @@ class WorkerProcess(Protocol):
 
 
 @dataclass(slots=True)
-class _Ordered:
+class _QueuedOrder:
     number: int
     frames: Iterator[bytes]
     changes: int = 0
@@ -82,10 +82,10 @@ class WorkerLink:
         self._process = process
         self._timeout = timeout_ms / 1000
         self._on_change = on_change
-        self._outbox: deque[_Ordered] = deque()
+        self._outbox: deque[_QueuedOrder] = deque()
         self._changes_waiting = 0
         self._arrived = trio.Event()
-        self._sent: deque[_Ordered] = deque()
+        self._sent: deque[_QueuedOrder] = deque()
         self._progress_time = trio.current_time()
         self._done: Published[int] = Published(0)
         self._alive = trio.CancelScope()
@@ -106,25 +106,25 @@ class WorkerLink:
     def order(self, make: Callable[[int], Order]) -> int:
         """Queue the order that ``make`` returns for a number; return the number."""
         number = self.last_number + 1
-        self._post(_Ordered(number, iter((encode_message(make(number)),))))
+        self._post(_QueuedOrder(number, iter((encode_message(make(number)),))))
         return number
 
     def order_snapshot(self, snapshot: AclSnapshot) -> None:
         """Queue the order to take over ``snapshot``; once done, the worker may listen."""
         self._snapshot_number = number = self.last_number + 1
-        self._post(_Ordered(number, encode_snapshot(number, snapshot)))
+        self._post(_QueuedOrder(number, encode_snapshot(number, snapshot)))
 
     def order_changes(self, batch: ChangeBatch) -> None:
         """Queue the changes of a batch, or of a part of one."""
         number = self.last_number + 1
-        self._post(_Ordered(number, encode_changes(number, batch), len(batch.changes)))
+        self._post(_QueuedOrder(number, encode_changes(number, batch), len(batch.changes)))
 
     def order_drain(self, make: Callable[[int], Order]) -> None:
         """Queue the last order; the caller limits its time."""
         self.is_draining = True
         self._drain_number = self.order(make)
 
-    def _post(self, ordered: _Ordered) -> None:
+    def _post(self, ordered: _QueuedOrder) -> None:
         self.last_number = ordered.number
         self._changes_waiting += ordered.changes
         if self._changes_waiting > CHANGES_WAITING_MAX:
@@ -187,13 +187,13 @@ class WorkerLink:
             while data := await self._stream.receive_some(RECEIVE_BYTES):
                 reader.receive_data(data)
                 while (done := reader.next_message()) is not None:
-                    self._take(done)
+                    self._accept_report(done)
         except trio.BrokenResourceError:
             pass
         except DecodeError as error:
             self.kill(str(error))
 
-    def _take(self, done: Done) -> None:
+    def _accept_report(self, done: Done) -> None:
         while self._sent and self._sent[0].number <= done.number:
             self._changes_waiting -= self._sent.popleft().changes
         self._progress_time = trio.current_time()

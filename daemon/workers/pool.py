@@ -106,10 +106,10 @@ class WorkerPool:
                 if isinstance(message, CaughtUp):
                     self._is_caught_up = True
                 elif self._is_caught_up:
-                    self._hand_on(message)
+                    self._pass_on(message)
                 await self._applier.send(message)
 
-    def _hand_on(self, batch: ChangeBatch) -> None:
+    def _pass_on(self, batch: ChangeBatch) -> None:
         for link in self._links:
             link.order_changes(batch)
         # A worker that joins now may get a snapshot without this batch.
@@ -166,9 +166,11 @@ class WorkerPool:
 
         async with trio.open_nursery() as nursery:
             for number in range(1, self._count + 1):
-                nursery.start_soon(self._keep_one, number, new_begin, spawn)
+                nursery.start_soon(self._keep_running, number, new_begin, spawn)
 
-    async def _keep_one(self, number: int, new_begin: Callable[[int], Begin], spawn: Spawn) -> None:
+    async def _keep_running(
+        self, number: int, new_begin: Callable[[int], Begin], spawn: Spawn
+    ) -> None:
         delay = REPLACE_SECONDS_MIN
         while not self._is_draining:
             started = trio.current_time()
@@ -195,7 +197,7 @@ class WorkerPool:
         link.order(new_begin)
         try:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._let_join, link)
+                nursery.start_soon(self._join, link)
                 reason = await link.run()
                 nursery.cancel_scope.cancel()
         finally:
@@ -205,7 +207,7 @@ class WorkerPool:
             self._notice_change()
         return reason
 
-    async def _let_join(self, link: WorkerLink) -> None:
+    async def _join(self, link: WorkerLink) -> None:
         """Send a new worker the whole state, and from then on every change, without a gap."""
         await self._loaded.wait()
         snapshot = self._snapshot.newest

@@ -20,9 +20,9 @@ async def test_the_rights_of_a_request_stay_those_of_its_begin(nursery: trio.Nur
     """However often they are asked for while others change the ACLs."""
     service = await start(nursery)
     rights = Rights(service.authorizer)
-    before = rights.of_now(context())
+    before = rights.pin(context())
     assert await service.create([acl("t"), on_cluster(Operation.ALTER)]) == [None, None]
-    after = rights.of_now(context())
+    after = rights.pin(context())
     for asked, is_allowed in (before, False), (after, True):
         assert asked.may_describe(ResourceType.TOPIC, ["t", "u"]) == [is_allowed, False]
         assert bool(asked.operations(ResourceType.TOPIC, "t")) is is_allowed
@@ -35,9 +35,9 @@ async def test_nobody_is_the_wildcard(nursery: trio.Nursery) -> None:
     """``User:*`` may be nobody's name: whoever comes with it may do nothing."""
     service = await start(nursery, acl("t", principal="User:*"))
     rights = Rights(service.authorizer)
-    of_now = rights.of_now(context("User:*"))
-    assert of_now.may_describe(ResourceType.TOPIC, ["t"]) == [False]
-    assert of_now.operations(ResourceType.TOPIC, "t") == 0
+    pin = rights.pin(context("User:*"))
+    assert pin.may_describe(ResourceType.TOPIC, ["t"]) == [False]
+    assert pin.operations(ResourceType.TOPIC, "t") == 0
     assert not rights.may(context("User:*"), Operation.DESCRIBE)
     nursery.cancel_scope.cancel()
 
@@ -45,8 +45,8 @@ async def test_nobody_is_the_wildcard(nursery: trio.Nursery) -> None:
 async def test_before_loading_nobody_has_rights(nursery: trio.Nursery) -> None:
     """Not even the right to be told that he has none."""
     service = await start(nursery, is_loaded=False)
-    of_now = Rights(service.authorizer).of_now(context())
+    pin = Rights(service.authorizer).pin(context())
     await service.load(acl("t"))
     with pytest.raises(NotReadyError):
-        of_now.may_describe(ResourceType.TOPIC, ["t"])
+        pin.may_describe(ResourceType.TOPIC, ["t"])
     nursery.cancel_scope.cancel()

@@ -7,7 +7,7 @@ import resource
 
 import pytest
 
-from authorizerd.daemon.net.fd_limit import OTHER_FILES, allow_open_files, share_out
+from authorizerd.daemon.net.fd_limit import OTHER_FILES, allow_open_files, divide
 
 Limits = tuple[int, int]
 
@@ -81,4 +81,4 @@ def test_what_one_endpoint_does_not_want_goes_to_the_others(
     wanted: dict[str, int], total: int, granted: dict[str, int]
 ) -> None:
     """Each has its own part, and at least one connection."""
-    assert share_out(wanted, total) == granted
+    assert divide(wanted, total) == granted
