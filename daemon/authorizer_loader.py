@@ -63,10 +63,11 @@ def _load(class_name: str, standard: Authorizer) -> Authorizer:
             made = make(standard)
             missing = [method for method in _METHODS if not hasattr(type(made), method)]
     except ModuleNotFoundError as error:
+        # The class's own imports may fail too; only a prefix of its path is a wrong class name.
         if error.name is not None and re.match(rf"{re.escape(error.name)}(\.|$)", module_name):
             raise _refusal(class_name, f"there is no module {error.name}") from error
         raise _refusal(class_name, str(error)) from error
-    except BaseException as error:
+    except BaseException as error:  # even SystemExit: a plug-in must not end the daemon silently
         raise _refusal(class_name, f"{type(error).__name__}: {error}") from error
     if missing:
         methods = ", ".join(sorted(missing))

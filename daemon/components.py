@@ -50,7 +50,7 @@ _logger = logging.getLogger("authorizerd")
 
 
 class Parts:
-    """Hold one of each part; call ``close`` at the end.
+    """The parts of one daemon; call ``close`` at the end.
 
     ``authorizer`` makes the decisions: ``standard``, unless another class is plugged in.
     ``workers``, ``audit`` and ``audit_log`` are None if they are not configured.
@@ -88,13 +88,14 @@ class Parts:
         self.authorizer: Final = choose_authorizer(
             configuration.authorizer_class_name, self.standard, snapshot
         )
+        # A plugged-in authorizer may delegate to the standard one, which must be configured too.
         for authorizer in dict.fromkeys((self.standard, self.authorizer)):
             _configure(authorizer, configuration)
         self.settings: Final = Settings(
             configuration, image, self.authorizer, read=read_configuration
         )
         self.callers: Final = Callers(self.authorizer, configuration.tokens_file)
-        self.callers.prepare_reload()()
+        self.callers.prepare_reload()()  # the first load is a reload that is applied at once
         self.settings.follow_file(self.callers.prepare_reload)
         if self.audit is not None:
             self.settings.follow_file(self.audit.prepare_reload)
@@ -120,7 +121,7 @@ class Parts:
 
 
 class Log:
-    """Hold the parts of the daemon's own log: reader, writer, checkpoints."""
+    """The parts of the daemon's own log: reader, writer, checkpoints."""
 
     def __init__(self, configuration: Configuration, storage: Storage) -> None:
         """Open the log.

@@ -73,7 +73,8 @@ async def bind_all(
         )
         for name, host, port, key in wanted
     }
-    if stream is not None and stream.path is not None:  # last: nothing to remove if one fails
+    if stream is not None and stream.path is not None:
+        # Last: if another address cannot be bound, there is no socket file to remove.
         path = Path(stream.path)
         endpoints[DECISION_STREAM] = (
             adopt_unix(inherited[DECISION_STREAM], path, stream_key)

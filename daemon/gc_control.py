@@ -21,7 +21,7 @@ import trio
 
 COLLECT_SECONDS: Final = 0.05
 CONTAINERS_MIN: Final = 1000
-"""Live containers since the last freeze below which a collection is not worth its time."""
+"""A collection of fewer new containers is not worth its time."""
 
 
 @contextmanager
@@ -42,7 +42,7 @@ class Collector:
 
     def collect_garbage(self) -> None:
         """Freeze all objects; from the second call on, collect garbage first."""
-        if self._loaded:
+        if self._loaded:  # the first call has the whole load to scan, almost none of it garbage
             gc.collect()
         gc.freeze()
         self._loaded = True

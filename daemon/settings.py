@@ -47,7 +47,7 @@ _logger = logging.getLogger("authorizerd")
 
 
 class Settings:
-    """Combine the file's settings with dynamic configs, and pass them to their followers.
+    """Combine the file's settings with dynamic configs, and call the followers after each change.
 
     Args:
         image: the image that holds the dynamic configs.
@@ -87,7 +87,7 @@ class Settings:
 
     @property
     def super_users(self) -> frozenset[str]:
-        """The super users, who alone may change the list of super users."""
+        """The super users. Only they may change the list of super users."""
         return super_users(self._texts["super.users"])
 
     def follow(self, follower: Callable[[Reloadable], None]) -> None:
@@ -124,6 +124,7 @@ class Settings:
         Values that are invalid for their key, from a log that other software wrote, are ignored.
         """
         layers, plugged = self._layers, self.plugged
+        # A value of None in ``guarded`` removes the key, so that the file's value counts again.
         since_reload = {**layers.since_reload, **(guarded or {})}
         return Layers(
             file=layers.file,
@@ -170,6 +171,7 @@ class Settings:
         except (ConfigurationError, StartError, InvalidValueError) as error:
             _logger.error("the configuration is not reloaded: %s", error)
             return
+        # A reloaded key may differ; any other difference needs a restart.
         unchanged = dataclasses.replace(configuration, reloadable=self._configuration.reloadable)
         if unchanged != self._configuration:
             _logger.warning(

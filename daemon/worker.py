@@ -53,6 +53,7 @@ def run_worker(feed_descriptor: int) -> None:
         StartError: the descriptor is not a socket.
         ConfigurationError, StartError, UnfitChangeError (in a group): see ``Worker.run``.
     """
+    # A terminal or a service manager may signal all processes; the daemon orders the drain.
     for number in _SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     sys.setswitchinterval(SWITCH_INTERVAL_S)
@@ -63,7 +64,7 @@ async def _follow_feed(descriptor: int) -> None:
     try:
         feed = trio.socket.socket(fileno=descriptor)
     except OSError as error:
-        reason = f"{error.strerror}: only a daemon starts workers"
+        reason = f"{error.strerror}; only the daemon starts workers"
         raise StartError(f"{FEED_FLAG}: {descriptor}: {reason}") from error
     async with trio.SocketStream(feed) as stream:
         source = FeedSource(stream)
@@ -144,6 +145,8 @@ class Worker(Follower):
         if self._audit_log is not None:
             self._audit_log.close()
         await self._audited.wait()
+
+    # Each method below carries out one order; see ``Follower``.
 
     def apply_settings(self, texts: Mapping[str, str]) -> None:
         self._decider.reconfigure(texts)

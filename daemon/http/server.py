@@ -43,8 +43,10 @@ _TOO_SLOW: Final = encode_response(
 _OVERLOADED: Final = msgspec.structs.replace(
     text_response(503, "overloaded"), headers=((b"Retry-After", b"1"),)
 )
-_NO_ROOM: Final = text_response(503, "no room for so large a request or answer just now")
-_NO_ROOM_TO_READ: Final = encode_response(_NO_ROOM, connection=CONNECTION_CLOSE)
+_NO_MEMORY: Final = text_response(
+    503, "memory limit reached: retry later, or send smaller requests"
+)
+_NO_MEMORY_TO_READ: Final = encode_response(_NO_MEMORY, connection=CONNECTION_CLOSE)
 _FORBIDDEN_HOST: Final = text_response(403, "host not allowed")
 _INTERNAL_ERROR: Final = text_response(500, "internal error")
 _IDLE, _RECEIVING, _ANSWERING, _SENDING = Phase
@@ -66,7 +68,7 @@ class HttpStatistics(ConnectionStatistics):
 
 
 class HttpServer(ConnectionServer):
-    """Answer each request with what ``handler`` returns for it.
+    """Answer each request with what ``handler`` returns.
 
     Args:
         handler: called with one request of a connection at a time. Its exceptions are logged and
@@ -118,8 +120,9 @@ class _Conversation:
     async def run(self) -> None:
         """Read and answer in turn: the server stops reading if the peer does not read answers."""
         connection, protocol, server = self._connection, self._protocol, self._server
-        reserve = connection.reservation.reserve
+        reserve = connection.reservation.reserve  # looked up once: it runs for every request
         while not protocol.closed:
+            # As ``Connection.receive``, inlined: half of a small request's time would be calls.
             if not protocol.receiving:
                 if server.is_draining:
                     return
@@ -147,7 +150,7 @@ class _Conversation:
         self._protocol.close()
         self._connection.keep(0)
         self._connection.enter(_SENDING)
-        await send_last(self._stream, _NO_ROOM_TO_READ)
+        await send_last(self._stream, _NO_MEMORY_TO_READ)
 
     async def _answer_all(self) -> None:
         """Answer the received requests, in as few sends as short turns and little memory allow."""
@@ -191,6 +194,7 @@ class _Conversation:
         if hosts is not None and not hosts.fullmatch(event.headers.get(b"host", b"")):
             return protocol.send(_FORBIDDEN_HOST, close=True)
         has_sent_more = protocol.bytes_held > 0
+        # A draining server answers everything: these are the last requests.
         if not server.is_draining and not connection.admission.admits(has_sent_more=has_sent_more):
             server.statistics.requests_refused += 1
             return protocol.send(_OVERLOADED)
@@ -203,7 +207,7 @@ class _Conversation:
                 size
             ):
                 server.statistics.requests_refused += 1
-                response = _NO_ROOM
+                response = _NO_MEMORY
             return protocol.send(response, close=server.is_draining)
         except Exception:  # a fault in one answer must not end the daemon
             server.statistics.requests_failed += 1

@@ -14,7 +14,7 @@ LINES_PER_SECOND_MAX: Final = 10
 class LogLimit(logging.Filter):
     """Pass a limited number of records of each kind per second, and count the others.
 
-    The next record that passes tells how many were dropped. A kind is a logger's message before
+    The next record that passes reports how many were dropped. A kind is a logger's message before
     its arguments are inserted, so there are few.
     """
 
@@ -29,7 +29,7 @@ class LogLimit(logging.Filter):
         if now - kind.since >= 1:
             kind.since, kind.count = now, 0
             if kind.held:
-                record.msg = f"{record.msg} ({kind.held} more like it were not written)"
+                record.msg = f"{record.msg} ({kind.held} similar lines were dropped)"
                 kind.held = 0
         if kind.count >= LINES_PER_SECOND_MAX:
             kind.held += 1

@@ -1,7 +1,7 @@
 """The queue of log lines for standard error, and the thread that writes them.
 
 **Invariant:** logging never waits for the reader of standard error. If the queue is full, lines are
-dropped and counted; once lines can be written again, one line tells how many were lost.
+dropped and counted; once lines can be written again, one line reports how many were lost.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class LogStatistics:
 
 @dataclass(slots=True)
 class _Lost:
-    """A marker in the queue for the number of lines that were dropped there."""
+    """Marks where lines were dropped in the queue, and how many."""
 
     lines: int = 0
 
@@ -44,7 +44,7 @@ class LogQueue:
 
     Args:
         write: called only by the thread.
-        format_lost: returns the line that tells how many were dropped.
+        format_lost: returns the line that reports how many were dropped.
     """
 
     def __init__(self, write: Write, format_lost: Callable[[int], str]) -> None:
@@ -60,6 +60,7 @@ class LogQueue:
 
     def put(self, line: str) -> None:
         """Queue ``line`` with a line feed, or drop it; never blocks."""
+        # A lone surrogate, from a file name for instance, must not lose the line.
         data = line.encode("utf-8", "backslashreplace") + b"\n"
         with self._changed:
             if self._size + len(data) > QUEUE_BYTES_MAX:
@@ -140,7 +141,7 @@ class QueueHandler(logging.Handler):
         self.queue.flush()
 
     def _format_lost(self, lines: int) -> str:
-        text = "%d log lines were lost: standard error did not take them"
+        text = "%d log lines were lost: standard error was not read fast enough"
         return self.format(
             logging.LogRecord("authorizerd", logging.WARNING, __file__, 0, text, (lines,), None)
         )

@@ -82,7 +82,7 @@ class LineFormatter(logging.Formatter):
         return _json_line(head, texts)
 
     def fault(self, text: str) -> str:
-        """Return the line of a fault that ends the process; as text it is the command's own."""
+        """Return the line of a fault that ends the process; as text, like a command's error."""
         if self.format_as is LogFormat.TEXT:
             line = escape_line(f"authorizerd: {text}")
             return f"<{_priority(logging.CRITICAL)}>{line}" if self.is_journal else line
@@ -103,7 +103,7 @@ def escape_line(text: str) -> str:
 
 
 def _cut(text: str, characters_max: int) -> str:
-    """Cut the middle out of a long ``text``; an exception's end says most."""
+    """Cut the middle out of a long ``text``: the end of an exception says most."""
     if len(text) <= characters_max:
         return text
     half = characters_max // 2

@@ -17,7 +17,7 @@ async def accept_all(
     serve: Callable[[trio.abc.HalfCloseableStream], object],
     note_failure: Callable[[OSError], None],
 ) -> None:
-    """Accept until cancelled; cancellation closes the listener.
+    """Accept connections until cancelled; cancellation closes the listener.
 
     No system error ends it: a shortage of descriptors (EMFILE, ENFILE) or memory (ENOBUFS) may pass
     in a moment, and a firewall's rejection (EPERM) concerns one peer.

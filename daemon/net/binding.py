@@ -109,8 +109,8 @@ class BoundEndpoint:
             raise StartError(f"{self._key}: {self.address}: {error.strerror}") from error
         if self._file is not None and not self._file.is_in_place:
             raise StartError(
-                f"{self._key}: {self.address}: another process has taken the path meanwhile; give"
-                " each daemon a path of its own"
+                f"{self._key}: {self.address}: another process has bound the path meanwhile;"
+                " configure a different path for each daemon"
             )
         self._listening.set()
         return [trio.SocketListener(bound) for bound in self._sockets]
@@ -126,6 +126,7 @@ class BoundEndpoint:
         """
         if self._path is not None or self._is_inherited:
             return Place(name, descriptors=tuple(each.fileno() for each in self._sockets))
+        # IPv6 addresses have two more numbers than IPv4 addresses; pad to the same length.
         addresses = [(each.family, *each.getsockname(), 0, 0)[:5] for each in self._sockets]
         return Place(name, tuple(addresses))
 
@@ -161,7 +162,7 @@ async def bind(host: str | None, port: int, key: str, *, is_shared: bool = False
                 await _check_unused(bound, wanted_address)
                 bound.setsockopt(trio.socket.SOL_SOCKET, trio.socket.SO_REUSEPORT, 1)
             await bound.bind(wanted_address)
-            port = bound.getsockname()[1]
+            port = bound.getsockname()[1]  # with port 0, the first address chooses for all
     except OSError as error:
         for bound in sockets:
             bound.close()
@@ -170,13 +171,16 @@ async def bind(host: str | None, port: int, key: str, *, is_shared: bool = False
 
 
 def _set_options(bound: trio.socket.SocketType) -> None:
+    # Connections of an earlier run, still in TIME_WAIT, must not prevent a restart.
     bound.setsockopt(trio.socket.SOL_SOCKET, trio.socket.SO_REUSEADDR, 1)
     if bound.family == trio.socket.AF_INET6:
+        # IPv4 gets a socket of its own, so that a client's address is never an IPv4-mapped one.
         bound.setsockopt(trio.socket.IPPROTO_IPV6, trio.socket.IPV6_V6ONLY, 1)
 
 
 async def _check_unused(like: trio.socket.SocketType, address: tuple[str | int, ...]) -> None:
     """Raise OSError if another daemon listens there, which would share the port with this one."""
+    # The probe lacks SO_REUSEPORT, so it cannot bind beside sockets that have it.
     with trio.socket.socket(like.family, like.type, like.proto) as probe:
         _set_options(probe)
         await probe.bind(address)
@@ -240,7 +244,7 @@ async def _remove_stale(path: trio.Path) -> None:
     """
     try:
         if not stat.S_ISSOCK((await path.lstat()).st_mode):
-            raise FileExistsError(errno.EEXIST, "it exists, and is not a socket")
+            raise FileExistsError(errno.EEXIST, "the file exists, and is not a socket")
     except FileNotFoundError:
         return
     with trio.socket.socket(trio.socket.AF_UNIX, trio.socket.SOCK_STREAM) as probe:

@@ -83,6 +83,7 @@ class Connection:
         self.admission = Admission(server.load_shedder)
         self.scope = trio.CancelScope()
         self.phase = Phase.IDLE
+        # The sweep's time suffices for time-outs, and saves reading the clock for each request.
         self.accepted_at = self.since = server.next_sweep
         self.is_confined = is_confined
         self.is_established = False
@@ -122,12 +123,13 @@ class Connection:
             self.enter(Phase.IDLE)
         elif self.phase is not Phase.RECEIVING:
             self.enter(Phase.RECEIVING)
+        # Before its log-in a connection must fit in its free bytes, whatever it announces.
         size = FREE_BYTES - bytes_left if self.is_confined else RECEIVE_BYTES
         data = bytes(await self.stream.receive_some(size))
         if not bytes_left:
             self.enter(Phase.RECEIVING)
         if not self.reserve(bytes_left + len(data)):
-            raise self._refuse(f"a request of {bytes_left + len(data)} bytes or more")
+            raise self._refuse(f"a request of at least {bytes_left + len(data)} bytes")
         return data
 
     async def pause(self) -> None:
@@ -144,18 +146,18 @@ class Connection:
         self.phase = Phase.ANSWERING
 
     def reserve(self, size: int) -> bool:
-        """Hold ``size`` bytes; if the budget is exhausted, stalled connections are ended for it."""
+        """Reserve ``size`` bytes in total; if necessary, end stalled connections to free memory."""
         reservation = self.reservation
         return reservation.reserve(size) or self._server.free_memory(
             self, partial(reservation.reserve, size)
         )
 
     def keep(self, bytes_left: int) -> None:
-        """Hold only the bytes that are still to be answered."""
+        """Reserve only what is still to be answered."""
         self.reservation.reserve(bytes_left)
 
     def hold_answer(self, size: int) -> None:
-        """Hold ``size`` bytes of an answer in addition, until ``keep``.
+        """Reserve ``size`` more bytes for an answer, until ``keep``.
 
         Raises:
             MemoryBudgetError: the memory budget is exhausted.
@@ -164,7 +166,7 @@ class Connection:
             raise self._refuse(f"an answer of {size} bytes")
 
     def reserve_answer(self, size: int) -> bool:
-        """Hold ``size`` bytes of an answer in addition; like ``cover`` otherwise."""
+        """Reserve ``size`` more bytes for an answer; see ``reserve``."""
         reservation = self.reservation
         if reservation.reserve_answer(size):
             return True
@@ -172,7 +174,7 @@ class Connection:
 
     def _refuse(self, what: str) -> MemoryBudgetError:
         self._server.statistics.requests_refused += 1
-        return MemoryBudgetError(f"there is no room for {what}")
+        return MemoryBudgetError(f"the memory limit is reached: cannot hold {what}")
 
     @property
     def is_disconnected(self) -> bool:

@@ -70,8 +70,8 @@ class ConnectionServer(ABC):
         memory_bytes_max: limit of the memory that all connections hold for requests and answers.
         turn_ms_max: how many milliseconds of work may precede a request in its turn of the loop.
             Requests above this limit are refused. `inf` disables the limit.
-        too_many: what a connection above the limit receives before it is closed.
-        too_slow: what a peer receives that sent part of a request, but not the rest in time.
+        too_many: sent to a connection above the limit before it is closed.
+        too_slow: sent to a peer that does not complete a request in time.
         requires_login: True if a connection must identify itself before its first request.
     """
 
@@ -134,6 +134,7 @@ class ConnectionServer(ABC):
             self.next_sweep = trio.current_time() + SWEEP_SECONDS
             nursery.start_soon(self._sweep)
             task_status.started()
+            # A server without a limit adds no instrument: each one costs time in every turn.
             with self.load_shedder.running() if self._sheds_load else nullcontext():
                 with self._accepting:
                     async with trio.open_nursery() as accepting:
@@ -191,6 +192,7 @@ class ConnectionServer(ABC):
             now = trio.current_time()
             self.next_sweep = now + SWEEP_SECONDS
             idle: deque[Connection] = deque()
+            # A copy, because connections come and go during the checkpoints.
             for number, connection in enumerate([*self._open], start=1):
                 if number % _SWEPT_AT_ONCE == 0:
                     await trio.lowlevel.checkpoint()
@@ -231,6 +233,7 @@ class ConnectionServer(ABC):
         except BaseExceptionGroup as group:  # faults beside a cancellation, which must propagate
             self.statistics.connections_broken += 1
             _logger.exception("%s: connection closed", self.name)
+            # The nursery must still see a cancellation, or it would never end.
             _, rest = group.split(Exception)
             if rest is not None:
                 raise rest from None
@@ -275,6 +278,7 @@ class ConnectionServer(ABC):
 
     def _evict(self) -> bool:
         """Evict one connection; return False if none may be evicted."""
+        # The dict is in the order of accepting, so the first that waits is the oldest.
         waiting = (each for each in self._unestablished if each.is_waiting)
         victim = next(islice(waiting, 1), None)
         while victim is None and self._idle:
@@ -333,7 +337,8 @@ class ConnectionServer(ABC):
         if not self._too_many:
             return
         if self._refusals >= min(REFUSALS_AT_ONCE_MAX, self.limits.connections_max):
-            await connection.stream.send_all(self._too_many)  # a new connection has room for it
+            # This cannot block: the send buffer of a new connection is empty.
+            await connection.stream.send_all(self._too_many)
             return
         self._refusals += 1
         try:

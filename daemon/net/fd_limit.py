@@ -35,8 +35,8 @@ def allow_open_files(wanted: Mapping[str, int]) -> dict[str, int]:
         return dict(wanted)
     granted = divide(wanted, max(most - OTHER_FILES_MIN, most // 4))
     _logger.warning(
-        "no more than %d files may be open, and max.connections needs %d: each endpoint may have"
-        " at most %d connections; raise the hard limit, or lower max.connections",
+        "the limit of open files is %d, and max.connections needs %d: each endpoint may have at"
+        " most %d connections; raise the hard limit, or lower max.connections",
         most,
         files,
         max(granted.values()),
@@ -47,6 +47,7 @@ def allow_open_files(wanted: Mapping[str, int]) -> dict[str, int]:
 def divide(wanted: Mapping[str, int], total: int) -> dict[str, int]:
     """Return ``total`` in equal parts, none above what is wanted, and each at least 1."""
     granted: dict[str, int] = {}
+    # Smallest first: what a small endpoint does not use is left for the larger ones.
     for name in sorted(wanted, key=lambda name: wanted[name]):
         part = max(1, total // (len(wanted) - len(granted)))
         granted[name] = min(wanted[name], part)

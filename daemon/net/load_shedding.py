@@ -16,8 +16,8 @@ import trio
 PAUSE_SECONDS: Final = 0.1
 """Time for which a connection that was refused for overload is not read.
 
-Long enough that a thousand such connections, refused again and again, take a fraction of a core;
-short enough that a client which asks seldom, and was refused because of others, hardly notices.
+Long enough that a thousand such connections take only a fraction of a core, however often they are
+refused; short enough for a client that asks rarely and was refused because of others.
 """
 
 
@@ -74,6 +74,7 @@ class Admission:
         """
         is_refused = self._load_shedder.is_overloaded
         if is_refused:
+            # Pipelined requests would be refused one by one, each at the cost of parsing it.
             self.is_deferred = self._was_refused or has_sent_more
         self._was_refused = is_refused
         return not is_refused

@@ -37,6 +37,7 @@ def take_inherited_sockets(
     Raises:
         StartError: a descriptor has no name, or is not a listening socket.
     """
+    # Remove the variables even if they are for another process: a child must not see them either.
     pid = environment.pop("LISTEN_PID", "")
     count = environment.pop("LISTEN_FDS", "")
     names = environment.pop("LISTEN_FDNAMES", "")
@@ -44,11 +45,11 @@ def take_inherited_sockets(
     if pid != str(os.getpid()) or count in ("", "0"):
         return {}
     if not _COUNT.fullmatch(count):
-        raise StartError(f"LISTEN_FDS: {count!r} is no number of sockets")
+        raise StartError(f"LISTEN_FDS: expected a number of sockets, found {count!r}")
     named = names.split(":")
     if len(named) != int(count):
-        reason = f"{count} sockets need as many names, separated by colons"
-        raise StartError(f"LISTEN_FDNAMES: {names!r}: {reason}")
+        reason = f"expected {count} names separated by colons, found {names!r}"
+        raise StartError(f"LISTEN_FDNAMES: {reason}")
     inherited: dict[str, list[socket.socket]] = {}
     for descriptor, name in enumerate(named, first_descriptor):
         inherited.setdefault(name, []).append(_open(descriptor, name))
@@ -65,7 +66,9 @@ def _open(descriptor: int, name: str) -> socket.socket:
         raise StartError(f"{subject}: {error.strerror or error}") from error
     if not listens:
         inherited.close()
-        raise StartError(f"{subject}: a socket that does not listen (is it of Accept=yes?)")
+        raise StartError(
+            f"{subject}: expected a listening socket; check that its unit does not set Accept=yes"
+        )
     return inherited
 
 
@@ -79,8 +82,8 @@ def check_names(inherited: InheritedSockets, endpoints: Collection[str]) -> None
         if name not in endpoints:
             known = ", ".join(sorted(endpoints))
             raise StartError(
-                f"LISTEN_FDNAMES: {name!r} (FileDescriptorName= of a socket unit) is none of the"
-                f" endpoints that are configured: {known}"
+                f"LISTEN_FDNAMES: unknown endpoint {name!r} (FileDescriptorName= of a socket unit):"
+                f" expected one of {known}"
             )
 
 
@@ -104,6 +107,7 @@ async def adopt(
         raise StartError(
             f"{key}: {_format_address(host, port)}: {error.strerror or error}"
         ) from error
+    # A name may have several addresses; the socket may listen at any of them.
     hosts = {address[0] for *_, address in resolved}
     wanted = port
     for each in sockets:

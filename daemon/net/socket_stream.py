@@ -19,8 +19,8 @@ LINGER_SECONDS: Final = 1.0
 class SocketStream(trio.abc.HalfCloseableStream):
     """A socket read when it is ready and written at once: half the work of trio's own stream.
 
-    trio's stream tries to read first, which between requests always fails, and passes through the
-    loop after each write. Here only ``receive_some`` yields to other tasks.
+    trio's stream tries to read first, which always fails between requests. Here
+    only ``receive_some`` yields to other tasks.
     """
 
     def __init__(self, stream: trio.SocketStream) -> None:
@@ -38,6 +38,7 @@ class SocketStream(trio.abc.HalfCloseableStream):
                 raise trio.BrokenResourceError(str(error)) from error
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        # trio's stream would pass through the loop after a write that did not block.
         try:
             sent = os.write(self._descriptor, data)
         except BlockingIOError:
@@ -54,7 +55,7 @@ class SocketStream(trio.abc.HalfCloseableStream):
         await self._stream.send_eof()
 
     async def aclose(self) -> None:
-        self._descriptor = -1
+        self._descriptor = -1  # the kernel may reuse the number at once
         await self._stream.aclose()
 
 

@@ -52,10 +52,11 @@ def new_uuid(random_bytes: Callable[[int], bytes] = os.urandom) -> str:
     """Return a random id in Kafka's form: 22 base64 letters, without a leading hyphen."""
     while True:
         data = bytearray(random_bytes(UUID_BYTES))
+        # Version 4 and the variant of RFC 4122, as in Kafka's Uuid.randomUuid.
         data[6] = data[6] & 0x0F | 0x40
         data[8] = data[8] & 0x3F | 0x80
         text = base64.urlsafe_b64encode(data).decode().rstrip("=")
-        if not text.startswith("-"):
+        if not text.startswith("-"):  # or a shell command would read it as an option
             return text
 
 

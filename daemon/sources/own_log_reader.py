@@ -78,7 +78,7 @@ class LocalLogSource:
             batches = self._log.batches()
             while read := await trio.to_thread.run_sync(_read_some, batches):
                 for log_batch in read:
-                    if not log_batch.is_checkpoint:
+                    if not log_batch.is_checkpoint:  # a checkpoint need not be checkpointed again
                         self.bytes_since_checkpoint += len(log_batch.placed.batch.data)
                     for step in self._replay.steps(log_batch):
                         if step is None:

@@ -19,6 +19,8 @@ METHODS: Final = ("GET", "HEAD")
 
 
 class AdminHandler:
+    """Answer the requests of the admin port."""
+
     def __init__(self, registry: CollectorRegistry, readiness: Readiness) -> None:
         self._registry = registry
         self._readiness = readiness

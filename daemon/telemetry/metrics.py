@@ -108,7 +108,7 @@ class DaemonCollector(Collector):
         )
         workers = self._measured.workers
         counts_of = dict(self._measured.authorizer.counts)
-        if workers is not None:  # who decides on surfaces that this process does not have
+        if workers is not None:  # they serve the surfaces that this process does not
             counts_of |= workers.sums().decisions
         for surface, counts in counts_of.items():
             for field in fields(DecisionCounts):
@@ -131,35 +131,35 @@ class DaemonCollector(Collector):
         if audit_log is None:
             return
         own, workers = audit_log.statistics, self._measured.workers
-        beside = AuditStatistics() if workers is None else workers.sums().audit
+        others = AuditStatistics() if workers is None else workers.sums().audit
         dropped = CounterMetricFamily(
             "authorizerd_audit_dropped",
             "Audit lines lost because the queue was full or the output could not be written.",
             labels=["reason"],
         )
-        dropped.add_metric(["queue"], own.dropped_queue + beside.dropped_queue)
-        dropped.add_metric(["output"], own.dropped_output + beside.dropped_output)
+        dropped.add_metric(["queue"], own.dropped_queue + others.dropped_queue)
+        dropped.add_metric(["output"], own.dropped_output + others.dropped_output)
         yield dropped
         yield _gauge(
             "authorizerd_audit_failing",
             "Processes that currently cannot write their audit lines.",
-            own.failing + beside.failing,
+            own.failing + others.failing,
         )
         for name, help_text, value in (
             (
                 "authorizerd_audit_written",
                 "Audit lines written to the output.",
-                own.written + beside.written,
+                own.written + others.written,
             ),
             (
                 "authorizerd_audit_filtered",
                 "Decisions not audited because a filter excludes their principal or resource.",
-                own.filtered + beside.filtered,
+                own.filtered + others.filtered,
             ),
             (
                 "authorizerd_audit_sampled",
                 "Allowed decisions not audited because of sampling.",
-                own.sampled + beside.sampled,
+                own.sampled + others.sampled,
             ),
         ):
             yield CounterMetricFamily(name, help_text, value)

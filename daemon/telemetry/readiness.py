@@ -39,17 +39,19 @@ class Readiness:
 
     @property
     def is_ready(self) -> bool:
-        return not self._waited_for()
+        return not self._describe_wait()
 
     @property
     def text(self) -> str:
         """One line: what the daemon waits for, or the number of ACLs and their log offset."""
         statistics = self._applier.statistics()
         return (
-            self._waited_for() or f"ready: {statistics.acls} ACLs at log offset {statistics.offset}"
+            self._describe_wait()
+            or f"ready: {statistics.acls} ACLs at log offset {statistics.offset}"
         )
 
-    def _waited_for(self) -> str:
+    def _describe_wait(self) -> str:
+        """Return what the daemon waits for, empty if it is ready."""
         if not self.is_loaded:
             return f"loading: read up to log offset {self._high_watermark()}"
         if not self._gate.is_wide_open:

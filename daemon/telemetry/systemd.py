@@ -28,9 +28,7 @@ from authorizerd.daemon.telemetry.readiness import Readiness
 
 STATUS_SECONDS: Final = 1.0
 EXTENSION_SECONDS: Final = 180
-"""Extension of the start timeout per status while loading: enough for the workers, which have two
-minutes to take over the loaded ACLs.
-"""
+"""How far each status extends the start timeout while loading: workers may take two minutes."""
 MESSAGES_MAX: Final = 16
 PERIOD_SECONDS_MIN: Final = 0.01
 
@@ -110,15 +108,15 @@ class ServiceManager:
     def _beat(self, *, feeds: bool) -> None:
         if not self._send_unsent():
             return
-        said: list[str] = []
+        lines: list[str] = []
         if feeds and self._watchdog_seconds < math.inf:
-            said.append("WATCHDOG=1")
+            lines.append("WATCHDOG=1")
         if self._text() != self._status:
-            said.append(self._new_status())
+            lines.append(self._new_status())
         if self._readiness is not None and not self._readiness.is_loaded:
-            said.append(f"EXTEND_TIMEOUT_USEC={EXTENSION_SECONDS * 1_000_000}")
-        if said:
-            self._notify(*said)
+            lines.append(f"EXTEND_TIMEOUT_USEC={EXTENSION_SECONDS * 1_000_000}")
+        if lines:
+            self._notify(*lines)
 
     def _text(self) -> str:
         return self._phase or ("" if self._readiness is None else self._readiness.text)
@@ -169,7 +167,7 @@ def _open_socket() -> socket.socket | None:
     except OSError as error:
         _logger.warning("the service manager cannot be notified: %s", error)
         return None
-    opened.setblocking(False)
+    opened.setblocking(False)  # systemd may be busy, and decisions must not wait for it
     return opened
 
 

@@ -66,6 +66,7 @@ class Totals:
 
     def retire(self, counters: Mapping[str, int]) -> None:
         """Keep the counts of a worker that has ended."""
+        # The others describe the present, so they end with the worker.
         self._ended.update(
             {name: count for name, count in counters.items() if not name.endswith(_CURRENT)}
         )

@@ -36,7 +36,7 @@ from authorizerd.protocol.worker_feed import (
 
 
 class Follower(Protocol):
-    """The parts of a worker, beside its applier, that carry out orders."""
+    """What carries out a worker's orders, except those for its applier."""
 
     def apply_settings(self, texts: Mapping[str, str]) -> None:
         """Apply the settings."""
@@ -71,7 +71,7 @@ class FeedSource:
         order = await self._next()
         if order is None:
             return None
-        assert isinstance(order, Begin), "the first order is to begin"
+        assert isinstance(order, Begin), "the first order is Begin"
         await self._report(Done(order.number, -1))
         return order
 
@@ -105,7 +105,7 @@ class FeedSource:
                         nursery.start_soon(self._drain, order, snapshot, follower, nursery)
                         continue
                     case Begin():
-                        raise AssertionError("a worker begins once")
+                        raise AssertionError("Begin is the first order only")
                     case _:
                         assert_never(order)
                 await self._report(Done(order.number, _offset(snapshot), counters))

@@ -41,7 +41,7 @@ _NONE: Final = -1
 
 
 class WorkerProcess(Protocol):
-    """A process that was started."""
+    """A started process, as trio has it."""
 
     @property
     def pid(self) -> int: ...
@@ -138,7 +138,7 @@ class WorkerLink:
         await self._done.wait_until(lambda done: done >= number)
 
     def kill(self, reason: str) -> None:
-        """Have the worker killed."""
+        """Have the worker killed; ``run`` then returns the reason."""
         self._reason = reason
         self._alive.cancel()
 
@@ -162,7 +162,7 @@ class WorkerLink:
                 self._process.kill()
                 code = await self._process.wait()
                 await self._stream.aclose()
-            self._done.publish(sys.maxsize)
+            self._done.publish(sys.maxsize)  # wakes all that wait for any of its orders
             self._on_change()
         return self._reason or f"it has ended with code {code}"
 

@@ -58,6 +58,7 @@ class WorkerPool:
     ) -> None:
         self._count = count
         self._applier = applier
+        # Unbuffered: a change must not count as passed on while it waits here.
         self.feed, self._inbox = trio.open_memory_channel[ChangeBatch | CaughtUp](0)
         self._snapshot = snapshot
         self._configuration = dict(configuration)
@@ -112,7 +113,8 @@ class WorkerPool:
     def _pass_on(self, batch: ChangeBatch) -> None:
         for link in self._links:
             link.order_changes(batch)
-        # A worker that joins now may get a snapshot without this batch.
+        # The applier has yet to apply this batch. A worker that joins now gets the older snapshot,
+        # and then this batch from here.
         self._unapplied.append(batch)
         newest = self._snapshot.newest
         while newest is not None and self._unapplied[0].last_offset <= newest.offset:
@@ -189,7 +191,7 @@ class WorkerPool:
         try:
             stream, process = await spawn()
         except OSError as error:
-            return f"no process can be started: {error.strerror or error}"
+            return f"cannot start a process: {error.strerror or error}"
         _logger.info("worker %d: process %d", number, process.pid)
         link = WorkerLink(
             stream, process, timeout_ms=self._timeout_ms, on_change=self._notice_change
@@ -219,7 +221,7 @@ class WorkerPool:
             if batch.last_offset > snapshot.offset:
                 link.order_changes(batch)
         self._links.append(link)
-        if self._is_draining:
+        if self._is_draining:  # it joined after ``drain`` had ordered the others
             link.order_drain(Drain)
 
     def _notice_change(self) -> None:
@@ -239,4 +241,4 @@ class WorkerPool:
         with trio.move_on_after((self.drain_timeout_ms + self._timeout_ms) / 1000):
             await self._changes.wait_until(lambda _: not self._links)
         for link in self._links:
-            link.kill("it does not end")
+            link.kill("it does not end in time")

@@ -29,12 +29,13 @@ async def start_worker(inherited: Sequence[int]) -> tuple[trio.SocketStream, tri
     ours, theirs = trio.socket.socketpair()
     command = (sys.executable, "-P", "-m", "authorizerd.cli.main", "worker")
     try:
+        # Shielded: a process whose start was cancelled halfway would belong to nobody.
         with theirs, trio.CancelScope(shield=True):
             process = await trio.lowlevel.open_process(
                 [*command, FEED_FLAG, str(theirs.fileno())],
                 stdin=subprocess.DEVNULL,
                 pass_fds=(theirs.fileno(), *inherited),
-                start_new_session=True,  # a terminal's Ctrl-C is the daemon's to hand down
+                start_new_session=True,  # so that a terminal's Ctrl-C reaches only the daemon
                 # Use this process's module path, never the working directory's modules.
                 env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
             )

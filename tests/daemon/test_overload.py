@@ -29,7 +29,7 @@ HALF = 20_000
 ROOM_BYTES = 3 * HALF // 2
 TOO_MUCH = ErrorCode.THROTTLING_QUOTA_EXCEEDED
 MAY = ("User:alice", "10.0.0.1", 3, 2, "orders")
-NO_ROOM = b"no room for so large a request or answer just now\n"
+NO_ROOM = b"memory limit reached: retry later, or send smaller requests\n"
 
 
 class Overload:
@@ -41,7 +41,7 @@ class Overload:
 @pytest.fixture
 def overload(monkeypatch: pytest.MonkeyPatch) -> Overload:
     said = Overload()
-    monkeypatch.setattr(LoadShedder, "is_overdue", property(lambda _: said.is_there))
+    monkeypatch.setattr(LoadShedder, "is_overloaded", property(lambda _: said.is_there))
     return said
 
 
@@ -211,7 +211,10 @@ async def test_the_stream_refuses_what_it_has_no_room_for(
         await wait_all_tasks_blocked()
     assert await second.answer() == Answer(NO_CORRELATION_ID, TOO_MUCH, 0, b"")
     assert await second.is_closed()
-    assert f"there is no room for a request of {HALF + 4} bytes or more" in caplog.text
+    assert (
+        f"the memory limit is reached: cannot hold a request of at least {HALF + 4} bytes"
+        in caplog.text
+    )
     assert server.memory.bytes_held == HALF + 4 - FREE_BYTES
     await first.stream.aclose()
     await until(lambda: server.statistics.connections_open == 0)
@@ -248,7 +251,9 @@ async def test_a_listener_closes_on_what_it_has_no_room_for(
     await until(lambda: service.listener.memory.bytes_held == len(large) - 1 - FREE_BYTES)
     await second.send(large[:-1])
     assert await second.is_closed()
-    assert f"TEST: connection closed: there is no room for a request of {HALF + 13}" in caplog.text
+    assert (
+        f"the memory limit is reached: cannot hold a request of at least {HALF + 13}" in caplog.text
+    )
     await small.echo(b"small")
     await first.send(large[-1:])
     assert len(await first.receive()) == HALF + 4

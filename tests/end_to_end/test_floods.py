@@ -70,8 +70,8 @@ TOO_MANY = {
 }
 NO_ROOM = (
     b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain; charset=utf-8\r\n"
-    b"Content-Length: 50\r\nConnection: close\r\n\r\n"
-    b"no room for so large a request or answer just now\n"
+    b"Content-Length: 60\r\nConnection: close\r\n\r\n"
+    b"memory limit reached: retry later, or send smaller requests\n"
 )
 KIND_OF = {HTTP: "http", ADMIN: "http", STREAM: "stream", KAFKA: "kafka"}
 NAMES = ("AuthZEN", "OPA's API", "decision stream", "Kafka listener", "admin HTTP")

@@ -19,7 +19,7 @@ def test_a_flood_is_cut_and_counted() -> None:
     later = record("closed: %d", 50)
     assert limit.filter(later)
     left_out = 50 - LINES_PER_SECOND_MAX
-    assert later.getMessage() == f"closed: 50 ({left_out} more like it were not written)"
+    assert later.getMessage() == f"closed: 50 ({left_out} similar lines were dropped)"
     again = record("closed: %d", 51)
     assert limit.filter(again)
     assert again.getMessage() == "closed: 51"

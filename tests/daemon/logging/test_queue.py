@@ -113,7 +113,7 @@ def test_how_many_lines_were_lost_is_said_in_the_log_s_format() -> None:
     handler.flush()
     assert reader.lines == [
         "INFO test: written",
-        "WARNING authorizerd: 1 log lines were lost: standard error did not take them",
+        "WARNING authorizerd: 1 log lines were lost: standard error was not read fast enough",
     ]
 
 

@@ -125,7 +125,7 @@ async def test_of_two_daemons_that_start_at_one_path_the_one_without_its_file_en
     path = tmp_path / "stream"
     first = await bind_unix(path, STREAM_KEY)
     second = await bind_unix(path, STREAM_KEY)
-    with pytest.raises(StartError, match=f"{STREAM_KEY}: unix:{path}: another process has taken"):
+    with pytest.raises(StartError, match=f"{STREAM_KEY}: unix:{path}: another process has bound"):
         first.listen()
     (listener,) = second.listen()
     first.close()
@@ -166,7 +166,7 @@ async def test_what_is_no_socket_is_refused_and_kept(tmp_path: Path, kind: str) 
         path.symlink_to(other)
         if kind == "link to a file":
             other.write_text("kept")
-    with pytest.raises(StartError, match=f"unix:{path}: it exists, and is not a socket"):
+    with pytest.raises(StartError, match=f"unix:{path}: the file exists, and is not a socket"):
         await bind_unix(path, STREAM_KEY)
     assert path.is_symlink() or path.is_dir() or path.read_text() == "kept"
 

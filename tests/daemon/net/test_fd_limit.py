@@ -63,7 +63,7 @@ def test_connections_are_capped_by_too_low_a_hard_limit(
         assert allow_open_files(WANTED) == granted
     assert limits[-1] == (most, most)
     (record,) = caplog.records
-    assert f"no more than {most} files" in record.message
+    assert f"the limit of open files is {most}," in record.message
     assert str(4096 + OTHER_FILES) in record.message
     assert f"at most {max(granted.values())} connections" in record.message
 

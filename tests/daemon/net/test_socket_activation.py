@@ -81,10 +81,10 @@ def test_sockets_of_another_process_are_left_alone() -> None:
 @pytest.mark.parametrize(
     ("count", "names", "error"),
     [
-        ("two", "a:b", "LISTEN_FDS: 'two' is no number of sockets"),
-        ("-1", "a", "LISTEN_FDS: '-1'"),
-        ("9999", "a", "LISTEN_FDS: '9999'"),
-        ("2", "a", "LISTEN_FDNAMES: 'a': 2 sockets need as many names"),
+        ("two", "a:b", "LISTEN_FDS: expected a number of sockets, found 'two'"),
+        ("-1", "a", "found '-1'"),
+        ("9999", "a", "found '9999'"),
+        ("2", "a", "LISTEN_FDNAMES: expected 2 names separated by colons, found 'a'"),
         ("1", "a", r"LISTEN_FDS: descriptor 900 \('a'\): Bad file descriptor"),
     ],
 )
@@ -100,7 +100,7 @@ def test_a_socket_that_does_not_listen_is_refused(
 ) -> None:
     """A datagram socket, or a connection that was accepted by somebody else."""
     first = handed(stack, kind, listens=False)
-    with pytest.raises(StartError, match=r"descriptor 600 \('a'\): a socket that does not listen"):
+    with pytest.raises(StartError, match=r"descriptor 600 \('a'\): expected a listening socket"):
         take_inherited_sockets(environment_of(1, "a"), first_descriptor=first)
 
 
@@ -114,7 +114,7 @@ def test_a_name_of_no_endpoint_is_an_error(stack: ExitStack) -> None:
     """It would listen, and nobody would ever answer there."""
     bound = listening(stack)
     check_names({"decision_http": [bound]}, {"decision_http", "PLAINTEXT"})
-    error = r"'decision-http' \(.*: PLAINTEXT, decision_http$"
+    error = r"'decision-http' \(.*: expected one of PLAINTEXT, decision_http$"
     with pytest.raises(StartError, match=error):
         check_names({"decision-http": [bound]}, {"decision_http", "PLAINTEXT"})
 

@@ -204,7 +204,7 @@ async def test_one_that_ends_at_once_is_tried_again_less_and_less_often(
     await trio.sleep(100)
     tries = running.pool.restarts
     assert tries < 100 / REPLACE_SECONDS_MAX + 10
-    assert "no process can be started: Resource temporarily unavailable" in caplog.text
+    assert "cannot start a process: Resource temporarily unavailable" in caplog.text
     running.processes.on_start = lambda worker: None
     await trio.sleep(REPLACE_SECONDS_MAX + 1)
     assert running.pool.listening == 2
