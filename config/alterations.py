@@ -166,8 +166,8 @@ def _check_values(
     _refuse_fixed(fixed)
     if unknown:
         raise InvalidConfigError(
-            f"Unknown config name: {_listed(unknown)}. No key of the daemon is called so, and the"
-            " authorizer does not list it in reconfigurable_configs; set it in the file"
+            f"Unknown config name: {_listed(unknown)}. It is not a key of the daemon, and the"
+            " authorizer does not list it in reconfigurable_configs: set it in the file"
         )
     for name, value in values.items():
         if name in forbidden:

@@ -17,11 +17,11 @@ from authorizerd.acl.audit_filter import (
     name_patterns,
 )
 from authorizerd.acl.model import WILDCARD, ResourceType
-from authorizerd.config.errors import InvalidValueError
-from authorizerd.config.values import RESOURCE_TYPES, shown, trim
+from authorizerd.config.values import RESOURCE_TYPES, invalid, trim
 
 RATE_MIN = 1e-6
 
+_SEPARATED = "(semicolons separate the entries)"
 _SHARE = re.compile(r"(?:1/([0-9]{1,7})|(0\.[0-9]{1,9}|1(?:\.0)?))")
 
 
@@ -31,9 +31,7 @@ def principal_patterns(text: str) -> NamePatterns:
     for entry in entries:
         principal_type, _, name = entry.partition(":")
         if entry != WILDCARD and not (principal_type and name):
-            raise InvalidValueError(
-                f"{entry} is not Type:name, Type:beginning* or * (semicolons separate the entries)"
-            )
+            raise invalid(entry, f"Type:name, Type:prefix* or * {_SEPARATED}", what="entry")
     return ALL_NAMES if WILDCARD in entries else name_patterns(entries)
 
 
@@ -46,11 +44,9 @@ def resource_patterns(text: str) -> ResourcePatterns:
     for entry in entries:
         type_name, _, name = entry.partition(":")
         if not name:
-            raise InvalidValueError(
-                f"{entry} is not TYPE:name, TYPE:beginning* or * (semicolons separate the entries)"
-            )
+            raise invalid(entry, f"TYPE:name, TYPE:prefix* or * {_SEPARATED}", what="entry")
         if type_name not in RESOURCE_TYPES:
-            raise InvalidValueError(f"{shown(type_name)} is not one of {', '.join(RESOURCE_TYPES)}")
+            raise invalid(type_name, f"one of {', '.join(RESOURCE_TYPES)}", what="resource type")
         by_type[RESOURCE_TYPES[type_name]].append(name)
     return ResourcePatterns({each: name_patterns(names) for each, names in by_type.items()})
 
@@ -63,9 +59,10 @@ def share(text: str) -> float:
         rate = float(decimal) if decimal else 1 / int(divisor) if int(divisor) else 0.0
         if rate >= RATE_MIN:
             return rate
-    raise InvalidValueError(
-        f"{shown(text)} is not a share from {RATE_MIN:f} to 1, as 0.01 or 1/100 (to leave out all"
-        " that is allowed, set authorizerd.audit.level=INFO)"
+    raise invalid(
+        text,
+        f"a share from {RATE_MIN:f} to 1, such as 0.01 or 1/100 (to audit no allowed decisions,"
+        " set authorizerd.audit.level=INFO)",
     )
 
 

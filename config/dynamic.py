@@ -155,8 +155,8 @@ def check_value(name: str, value: str) -> None:
     parsed = key.parse(trim(value))
     if key.wire_minimum is not None and parsed < key.wire_minimum:
         raise InvalidValueError(
-            f"{parsed} is less than {key.wire_minimum}, the least that may be set while the daemon"
-            " runs, since a smaller limit can keep everyone out; set it in the file"
+            f"{parsed} is below {key.wire_minimum}, the minimum that a client may set, since a"
+            " smaller limit can lock everyone out; set it in the file"
         )
 
 

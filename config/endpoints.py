@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Address, ip_address
 
 from authorizerd.config.errors import InvalidValueError
-from authorizerd.config.values import SecurityProtocol, path, shown, some_words
+from authorizerd.config.values import SecurityProtocol, invalid, path, some_words
 
 NONROUTABLE_HOST = "0.0.0.0"  # noqa: S104 - compared with, never bound
 
@@ -77,13 +77,12 @@ def parse_stream_endpoint(text: str) -> StreamEndpoint | None:
     if text.startswith(_UNIX_PREFIX):
         socket_path = path(text.removeprefix(_UNIX_PREFIX))
         if len(socket_path.encode()) > _UNIX_PATH_BYTES_MAX:
-            raise InvalidValueError(
-                f"{socket_path} is longer than a Unix socket's path, {_UNIX_PATH_BYTES_MAX} bytes"
-            )
+            expected = f"at most {_UNIX_PATH_BYTES_MAX} bytes"
+            raise invalid(socket_path, expected, what="path of a Unix socket")
         return StreamEndpoint(path=socket_path)
     scheme, host, port = _split(text, "tcp://host:port or unix:PATH")
     if scheme.lower() != "tcp":
-        raise InvalidValueError(f"the scheme {scheme} is not served, only tcp and unix are")
+        raise invalid(scheme, "tcp or unix", what="scheme")
     return StreamEndpoint(host=host or None, port=port)
 
 
@@ -123,7 +122,7 @@ def parse_advertised_listeners(text: str) -> tuple[Listener, ...]:
         name, host, port = _split(entry, "NAME://host:port")
         listener = Listener(name=name.upper(), host=host or None, port=port)
         if listener.name in listeners:
-            raise InvalidValueError(f"{listener.name} is named twice")
+            raise InvalidValueError(f"the name {listener.name} occurs twice")
         listeners[listener.name] = listener
     return tuple(listeners.values())
 
@@ -136,7 +135,7 @@ def parse_http_endpoint(text: str) -> HttpEndpoint:
     """
     scheme, host, port = _split(text.removesuffix("/"), "http://host:port")
     if scheme.lower() != "http":
-        raise InvalidValueError(f"the scheme {scheme} is not served, only http is")
+        raise invalid(scheme, "http", what="scheme")
     return HttpEndpoint(host=host or None, port=port)
 
 
@@ -148,28 +147,28 @@ def parse_loopback_http_endpoint(text: str) -> HttpEndpoint:
     """
     endpoint = parse_http_endpoint(text)
     if not is_loopback(endpoint):
-        raise InvalidValueError(f"{not_loopback(endpoint)}: nobody is authenticated there")
+        raise InvalidValueError(f"{not_loopback(endpoint)}: the admin port has no authentication")
     return endpoint
 
 
 def not_loopback(endpoint: HttpEndpoint | StreamEndpoint) -> str:
     """Return the error text for an endpoint that other machines can reach."""
-    shown_host = endpoint.host or "every interface"
-    return f"{shown_host} is not a loopback address (127.0.0.0/8, ::1, localhost)"
+    host = endpoint.host or "every interface"
+    return f"{host} is not a loopback address (127.0.0.0/8, ::1, localhost)"
 
 
 def _split(text: str, shape: str) -> tuple[str, str, int]:
     """Return name, host without brackets, and port."""
     address = _ADDRESS.fullmatch(text)
     if address is None:
-        raise InvalidValueError(f"{shown(text)} is not {shape} (an IPv6 host stands in brackets)")
+        raise invalid(text, f"{shape} (an IPv6 host in brackets)", what="address")
     port = int(address["port"])
     if not 0 <= port <= _PORT_MAX:
-        raise InvalidValueError(f"{text}: port {port} is not from 0 to {_PORT_MAX}")
+        raise invalid(text, f"a port from 0 to {_PORT_MAX}", what="address")
     if address["ipv6"] is None:
         return address["name"], address["host"], port
     if _ip_version(address["ipv6"]) != 6:
-        raise InvalidValueError(f"{text}: {address['ipv6']} is not an IPv6 address")
+        raise invalid(text, "an IPv6 address in the brackets", what="address")
     return address["name"], address["ipv6"], port
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from authorizerd.config.configuration import Configuration, parse
 from authorizerd.config.errors import ConfigurationError, InvalidValueError
-from authorizerd.config.keys import KEYS, KEYS_BY_NAME, unknown_key_reason
+from authorizerd.config.keys import KEYS, KEYS_BY_NAME, missing_key_reason, unknown_key_reason
 from authorizerd.config.own_keys import OWN_PREFIX
 from authorizerd.config.properties import Property, parse_override, parse_properties
 from authorizerd.config.values import trim
@@ -21,7 +21,7 @@ def parse_or_faults(
     """Return the configuration, or its faults, at least one, in the order of the file.
 
     Rules over several keys are checked only if every key is valid by itself, and only the first
-    fault of these is reported: a key beside an invalid one may only seem wrong.
+    fault of these is reported: next to an invalid key, a valid one may seem wrong.
     """
     faults: list[ConfigurationError] = []
     try:
@@ -35,7 +35,7 @@ def parse_or_faults(
             faults.append(fault)
         else:
             properties[overriding.key] = overriding
-    faults += _faults_of_keys(properties, source)
+    faults += _find_key_faults(properties, source)
     if faults:
         return sorted(faults, key=lambda fault: (fault.line is None, fault.line or 0))
     try:
@@ -44,22 +44,20 @@ def parse_or_faults(
         return [fault]
 
 
-def _faults_of_keys(properties: Mapping[str, Property], source: str) -> list[ConfigurationError]:
+def _find_key_faults(properties: Mapping[str, Property], source: str) -> list[ConfigurationError]:
     faults = [
-        ConfigurationError(
-            source, None, key.name, f"is required and has no default: add a line {key.name}=VALUE"
-        )
+        ConfigurationError(source, None, key.name, missing_key_reason(key.name))
         for key in KEYS
         if key.required and key.name not in properties
     ]
     for name, place in properties.items():
-        reason = _reason_against(name, place.value)
+        reason = _find_reason(name, place.value)
         if reason is not None:
             faults.append(ConfigurationError(place.source, place.line, name, reason))
     return faults
 
 
-def _reason_against(name: str, value: str) -> str | None:
+def _find_reason(name: str, value: str) -> str | None:
     key = KEYS_BY_NAME.get(name)
     if key is None:
         return unknown_key_reason(name) if name.startswith(OWN_PREFIX) else None

@@ -36,7 +36,9 @@ def read_metadata_log_dir(keys: KeyValues) -> str:
         return str(values["metadata.log.dir"])
     log_dirs: tuple[str, ...] | None = values["log.dirs"] or values["log.dir"]
     if log_dirs is None:
-        raise keys.refusal("log.dirs", "is required where metadata.log.dir is absent")
+        raise keys.refusal(
+            "log.dirs", "required unless metadata.log.dir is set: add a line log.dirs=DIRECTORY"
+        )
     return log_dirs[0]
 
 
@@ -63,7 +65,7 @@ def read_security_protocols(
 ) -> Mapping[str, SecurityProtocol]:
     """Return the security protocol of every listener.
 
-    Source:  Kafka 4.3 AbstractKafkaConfig.effectiveListenerSecurityProtocolMap.
+    Source: Kafka 4.3 AbstractKafkaConfig.effectiveListenerSecurityProtocolMap.
     """
     protocols = dict(keys.values["listener.security.protocol.map"])
     names = [listener.name for listener in keys.values["listeners"]]
@@ -130,7 +132,7 @@ def _check_named(keys: KeyValues, key: str, names: Sequence[str]) -> None:
     known = [listener.name for listener in keys.values["listeners"]]
     for name in names:
         if name not in known:
-            raise keys.refusal(key, f"{name} is not in listeners ({', '.join(known)})")
+            raise keys.refusal(key, f"unknown listener {name}: expected one of {', '.join(known)}")
 
 
 def read_sasl_users(
@@ -141,7 +143,7 @@ def read_sasl_users(
     for listener in keys.values["listeners"]:
         protocol = protocols[listener.name]
         if protocol in (SecurityProtocol.SSL, SecurityProtocol.SASL_SSL):
-            reason = f"{listener.name} is {protocol}: only PLAINTEXT and SASL_PLAINTEXT are served"
+            reason = f"{listener.name} is {protocol}: expected PLAINTEXT or SASL_PLAINTEXT"
             raise keys.refusal("listeners", reason)
         if protocol is SecurityProtocol.SASL_PLAINTEXT:
             users[listener.name] = _read_plain_users(keys, listener.name)
@@ -153,7 +155,7 @@ def _read_plain_users(keys: KeyValues, listener_name: str) -> PlainUsers:
     keys.read(mechanisms_key, sasl_mechanisms)
     users = keys.read(users_key, parse_plain_users)
     if users is None:
-        raise keys.refusal(users_key, f"is required: {listener_name} is a SASL listener")
+        raise keys.refusal(users_key, f"required because {listener_name} is a SASL listener")
     return users
 
 
@@ -188,7 +190,7 @@ def read_tokens_file(keys: KeyValues) -> str | None:
     for key in ("authorizerd.decision.http", "authorizerd.decision.stream"):
         endpoint: HttpEndpoint | StreamEndpoint | None = keys.values[key]
         if tokens_file is None and endpoint is not None and not is_loopback(endpoint):
-            reason = f"{not_loopback(endpoint)}: set authorizerd.tokens.file, or choose one"
+            reason = f"{not_loopback(endpoint)}: set authorizerd.tokens.file, or use a loopback one"
             raise keys.refusal(key, reason)
     return tokens_file
 
@@ -197,7 +199,7 @@ def read_workers(keys: KeyValues) -> int:
     """Return the number of workers. A third-party authorizer may keep state, so it has none."""
     workers: int = keys.values["authorizerd.workers"]
     if workers > 1 and keys.values["authorizer.class.name"] != STANDARD_AUTHORIZER:
-        reason = "only the built-in authorizer runs in several processes: see authorizer.class.name"
+        reason = "several processes require the built-in authorizer: remove authorizer.class.name"
         raise keys.refusal("authorizerd.workers", reason)
     return workers
 
@@ -209,7 +211,7 @@ def read_admin_http(keys: KeyValues) -> HttpEndpoint:
     """
     admin: HttpEndpoint = keys.values["authorizerd.admin.http"]
     if admin.port != 0 and admin == keys.values["authorizerd.decision.http"]:
-        reason = "is the address of authorizerd.decision.http too: choose another port"
+        reason = "already used by authorizerd.decision.http: choose another port"
         raise keys.refusal("authorizerd.admin.http", reason)
     return admin
 

@@ -1,7 +1,7 @@
 """One key of server.properties: its parser, its default and what it means.
 
-**Invariant:** a default is text that goes through the key's own parser, so the reference shows what
-a file would say.
+**Invariant:** a default is text that goes through the key's own parser, so the reference shows it
+as a file would have it.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
-    """A key: ``parse`` takes its trimmed text, ``default`` None leaves it without a value.
+    """A key. Without a ``default``, it has no value unless it is set.
 
-    ``parse`` raises InvalidValueError. A reloadable key is read again on reload, any other one
-    only when the daemon starts. ``wire_minimum`` is the least that a client may set while the
-    daemon runs: a smaller limit would keep everyone out, and with them whoever could raise it.
+    ``parse`` gets the trimmed text, and raises InvalidValueError. A reloadable key is read again on
+    reload, any other key only when the daemon starts. ``wire_minimum`` is the minimum that a client
+    may set while the daemon runs: a smaller limit could lock out everyone who could raise it.
     """
 
     name: str

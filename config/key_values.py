@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from authorizerd.config.errors import ConfigurationError, InvalidValueError
 from authorizerd.config.key import Key
-from authorizerd.config.keys import KEYS, KEYS_BY_NAME, unknown_key_reason
+from authorizerd.config.keys import KEYS, KEYS_BY_NAME, missing_key_reason, unknown_key_reason
 from authorizerd.config.own_keys import OWN_PREFIX
 from authorizerd.config.properties import Property
 from authorizerd.config.values import trim
@@ -23,7 +23,7 @@ Value = TypeVar("Value")
 class KeyValues:
     """The values that rules over several keys use.
 
-    ``values`` has every key of the table: the text's value, else the default's, else None.
+    ``values`` has every key of the table, with the text's value, the default, or None.
     """
 
     source: str
@@ -38,9 +38,10 @@ class KeyValues:
         return ConfigurationError(place.source, place.line, key, reason)
 
     def read(self, key: str, parse: Callable[[str], Value]) -> Value | None:
-        """Return the value of a key that is not in the table, None where it is absent.
+        """Return the value of a key that is not in the table, or None if it is not set.
 
-        Raises:  ConfigurationError: ``parse`` does not take its text.
+        Raises:
+            ConfigurationError: ``parse`` rejects its text.
         """
         place = self.properties.get(key)
         return None if place is None else _parsed(place, parse)
@@ -49,8 +50,9 @@ class KeyValues:
 def read_key_values(properties: Mapping[str, Property], source: str) -> KeyValues:
     """Return the value of each key.
 
-    Raises:  ConfigurationError: a key of our prefix that is unknown, else the first of the table
-             that is malformed, refused or missing.
+    Raises:
+        ConfigurationError: an unknown key with our prefix, or else the first key of the table that
+            is malformed, rejected or missing.
     """
     for name, place in properties.items():
         if name.startswith(OWN_PREFIX) and name not in KEYS_BY_NAME:
@@ -66,7 +68,7 @@ def _read_value(key: Key, place: Property | None, source: str) -> Any:  # noqa: 
                 source,
                 None,
                 key.name,
-                f"is required and has no default: add a line {key.name}=VALUE",
+                missing_key_reason(key.name),
             )
         return None if key.default is None else key.parse(key.default)
     return _parsed(place, key.parse)

@@ -15,9 +15,8 @@ from authorizerd.config.own_keys import OWN_KEYS, OWN_PREFIX
 KEYS = (*KAFKA_KEYS, *OWN_KEYS)
 KEYS_BY_NAME = {key.name: key for key in KEYS}
 
-
 TYPO_EDITS_MAX: Final = 2
-"""Letters to add, drop or replace. No other key of Kafka's is that close to a key of the table."""
+"""Letters to add, drop or replace. No other key of Kafka is so similar to a key of the table."""
 
 
 def describe_ignored_key(name: str) -> str:
@@ -42,6 +41,11 @@ def _edits(name: str, known: str) -> int:
     return row[-1]
 
 
+def missing_key_reason(name: str) -> str:
+    """Return the error text for a required key that is not set."""
+    return f"required, and has no default: add a line {name}=VALUE"
+
+
 def unknown_key_reason(name: str) -> str:
     """Return the error text for a key that begins like ours but is unknown."""
     # The shared prefix is left out, or every key would look alike.
@@ -50,5 +54,5 @@ def unknown_key_reason(name: str) -> str:
     return (
         f"unknown key; did you mean {OWN_PREFIX}{close[0]}?"
         if close
-        else f"unknown key: docs/configuration.md lists those that begin with {OWN_PREFIX}"
+        else f"unknown key: docs/configuration.md lists the keys with the prefix {OWN_PREFIX}"
     )

@@ -1,8 +1,8 @@
-"""The Java properties format: text to properties, read as java.util.Properties.load reads it.
+"""The Java properties format, read as by java.util.Properties.load.
 
-**Invariant:** every text gives Java's keys and values or a ConfigurationError with its line. It
-differs in two places: a half of a surrogate pair, which no principal or path can hold, is refused,
-and a lone backslash at the very end, to Java an empty key, sets nothing.
+**Invariant:** every text gives Java's keys and values, or a ConfigurationError with its line. There
+are two exceptions. Half of a surrogate pair is rejected, since no principal or path can contain it.
+A lone backslash at the very end sets nothing, where Java reads an empty key.
 """
 
 from __future__ import annotations
@@ -35,12 +35,16 @@ class Property:
 
 
 def parse_properties(text: str, *, source: str) -> dict[str, Property]:
-    """Return the properties of ``text`` by key; of equal keys the last one, as in Java.
+    """Return the properties of ``text`` by key. Of equal keys, the last one counts, as in Java.
 
-    Args:    source: the name of the text in errors. A property's line (from 1) is the first
-             physical line of its logical line.
-    Raises:  ConfigurationError: a malformed ``\\u`` escape, or a half of a surrogate pair.
-    Source:  java.util.Properties.load(Reader), OpenJDK 17.
+    Args:
+        source: the name of the text in errors. A property's line (from 1) is the first physical
+            line of its logical line.
+
+    Raises:
+        ConfigurationError: a malformed ``\\u`` escape, or half of a surrogate pair.
+
+    Source: java.util.Properties.load(Reader), OpenJDK 17.
     """
     properties = {}
     for line, logical in _logical_lines(text):
@@ -56,9 +60,10 @@ def parse_properties(text: str, *, source: str) -> dict[str, Property]:
 
 
 def parse_override(override: str) -> Property:
-    """Return the property of one ``KEY=VALUE`` of the command line; there are no escapes in it.
+    """Return the property of one ``KEY=VALUE`` of the command line. It has no escapes.
 
-    Raises:  ConfigurationError: no ``=``, no key, or bytes that are not UTF-8.
+    Raises:
+        ConfigurationError: no ``=``, no key, or bytes that are not UTF-8.
     """
     key, equals, value = override.partition("=")
     key = key.strip()
@@ -70,8 +75,8 @@ def parse_override(override: str) -> Property:
         value = _join_surrogates(value)
         return Property(key=_join_surrogates(key), value=value, source=OVERRIDE_SOURCE, line=None)
     except InvalidValueError:
-        # Python hands over bytes of the command line that it cannot decode as lone surrogates.
-        raise ConfigurationError(OVERRIDE_SOURCE, None, key, "is not valid UTF-8") from None
+        # Python decodes invalid bytes of the command line as lone surrogates.
+        raise ConfigurationError(OVERRIDE_SOURCE, None, key, "expected UTF-8") from None
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
@@ -102,7 +107,7 @@ def _unescaped(escape: re.Match[str]) -> str:
         return chr(int(escape["code"], 16))
     character = escape["character"]
     if character == "u":
-        raise InvalidValueError("malformed \\uxxxx escape: four hexadecimal digits must follow \\u")
+        raise InvalidValueError("malformed escape: expected four hexadecimal digits after \\u")
     return _CONTROLS.get(character, character)
 
 
@@ -113,4 +118,4 @@ def _join_surrogates(text: str) -> str:
     try:
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
     except UnicodeDecodeError:
-        raise InvalidValueError("a half of a surrogate pair stands alone") from None
+        raise InvalidValueError("expected a surrogate pair, found half of one") from None

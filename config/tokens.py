@@ -1,10 +1,11 @@
-"""The tokens of those who may ask on a decision port: the file's text to values, and new ones.
+"""The tokens of decision ports: read the tokens file, and create tokens.
 
-**Invariant:** only a secret's SHA-256 is kept, and no error or ``repr`` shows either.
+**Invariant:** only a secret's SHA-256 is kept, and no error or ``repr`` shows the secret or its
+hash.
 
-A token is ``ID.SECRET``, the secret 32 random bytes in base64url. The file has one entry a line,
-``ID SHA-256-OF-THE-SECRET Type:name``; the principal is the rest of its line, spaces and all.
-Blank lines, and those that begin with ``#``, say nothing.
+A token is ``ID.SECRET``. The secret is 32 random bytes in base64url. The file has one entry per
+line, ``ID SHA-256-OF-THE-SECRET Type:name``. The principal is the rest of the line and may contain
+spaces. Blank lines, and lines that begin with ``#``, are ignored.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _NO_DIGEST: Final = bytes(32)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Token:
-    """An entry of the file; ``digest`` is the secret's SHA-256."""
+    """An entry of the file. ``digest`` is the secret's SHA-256."""
 
     id: str
     digest: bytes = field(repr=False)
@@ -41,7 +42,7 @@ class Token:
 
 
 class Tokens:
-    """The entries of one file, by id. ``text`` is the whole file's."""
+    """The entries of one file, by id. ``text`` is the text of the file."""
 
     __slots__ = ("_by_id", "text")
 
@@ -58,10 +59,10 @@ class Tokens:
         return entry is token or entry == token
 
     def find(self, token: bytes) -> Token | None:
-        """Return the entry that ``token`` proves, None where it proves none.
+        """Return the entry with the id and secret of ``token``, or None.
 
-        An unknown id takes the same work as a wrong secret, so time tells nothing of the ids.
-        What is longer than any token of ours is not worth that work.
+        An unknown id takes as long as a wrong secret, so the time does not reveal which ids exist.
+        Texts longer than any valid token are rejected at once.
         """
         if len(token) > _TOKEN_BYTES_MAX:
             return None
@@ -73,9 +74,10 @@ class Tokens:
 
 
 def parse_tokens(text: str, *, source: str) -> Tokens:
-    """Return the entries of a tokens file; ``source`` is its name in errors.
+    """Return the entries of a tokens file. ``source`` is its name in errors.
 
-    Raises:  ConfigurationError: the first invalid line.
+    Raises:
+        ConfigurationError: the first invalid line.
     """
     by_id: dict[str, Token] = {}
     for number, line in enumerate(text.split("\n"), start=1):
@@ -85,7 +87,7 @@ def parse_tokens(text: str, *, source: str) -> Tokens:
         try:
             token = _parse_entry(entry)
             if token.id in by_id:
-                raise InvalidValueError(f"the id {token.id} is used in an earlier line too")
+                raise InvalidValueError(f"the id {token.id} occurs in an earlier line")
         except InvalidValueError as error:
             raise ConfigurationError(source, number, "", str(error)) from None
         by_id[token.id] = token
@@ -100,21 +102,24 @@ def _parse_entry(entry: str) -> Token:
     if not _ID.fullmatch(token_id):
         raise InvalidValueError(_ID_EXPECTED)
     if not _DIGEST.fullmatch(digest):
-        # Not even the id is shown: somebody may have put a token there, or its secret.
+        # Do not show the id either: it may be a token, or a secret in the wrong place.
         raise InvalidValueError("expected a SHA-256 hash (64 hex digits) after the id")
     principal_type, _, name = principal.partition(":")
     if not (principal_type and name):
         raise InvalidValueError("expected a principal Type:name, for example User:proxy")
     if principal == WILDCARD_PRINCIPAL:
-        raise InvalidValueError(f"{WILDCARD_PRINCIPAL} stands for everyone: name one principal")
+        raise InvalidValueError(f"expected one principal, found {WILDCARD_PRINCIPAL} (everyone)")
     return Token(id=token_id, digest=bytes.fromhex(digest), principal=principal)
 
 
 def new_token(id: str, principal: str, secret: bytes) -> tuple[str, str]:
     """Return a token, to be shown once, and its line in the file.
 
-    Args:    secret: ``SECRET_BYTES`` random bytes.
-    Raises:  InvalidValueError: the file could not hold this id or principal.
+    Args:
+        secret: ``SECRET_BYTES`` random bytes.
+
+    Raises:
+        InvalidValueError: the file cannot contain this id or principal.
     """
     assert len(secret) == SECRET_BYTES
     if not _ID.fullmatch(id):

@@ -1,8 +1,7 @@
 """One text to one typed value: the parsers that the table of keys names.
 
 **Invariant:** a parser returns a value within its bounds or raises InvalidValueError with the
-reason. It gets its text trimmed; what is blank is Java's notion, so that names compare as they do
-in Kafka.
+reason. Its text is trimmed by Java's rules, so that names compare as they do in Kafka.
 """
 
 from __future__ import annotations
@@ -72,9 +71,12 @@ def trim(text: str) -> str:
     return text.strip(_BLANKS)
 
 
-def shown(text: str) -> str:
-    """Return ``text`` quoted for an error."""
-    return text or "an empty value"
+def invalid(text: str, expected: str, *, what: str = "") -> InvalidValueError:
+    """Return the error for a value, or for a part of one, that is not as expected."""
+    if what:
+        return InvalidValueError(f"invalid {what} '{text}': expected {expected}")
+    found = f"'{text}'" if text else "an empty value"
+    return InvalidValueError(f"expected {expected}, found {found}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +89,7 @@ class integer:
     def __call__(self, text: str) -> int:
         if _INTEGER.fullmatch(text) and self.minimum <= int(text) <= self.maximum:
             return int(text)
-        raise InvalidValueError(
-            f"{shown(text)} is not an integer from {self.minimum} to {self.maximum}"
-        )
+        raise invalid(text, f"an integer from {self.minimum} to {self.maximum}")
 
 
 def boolean(text: str) -> bool:
@@ -100,7 +100,7 @@ def boolean(text: str) -> bool:
         case "false":
             return False
         case _:
-            raise InvalidValueError(f"{shown(text)} is not true or false")
+            raise invalid(text, "true or false")
 
 
 def choice(choices: type[Choice]) -> Callable[[str], Choice]:
@@ -110,55 +110,56 @@ def choice(choices: type[Choice]) -> Callable[[str], Choice]:
         try:
             return choices(text)
         except ValueError:
-            raise InvalidValueError(f"{shown(text)} is not one of {', '.join(choices)}") from None
+            raise invalid(text, f"one of {', '.join(choices)}") from None
 
     return parse
 
 
 def audit_level(text: str) -> AuditLevel:
-    """Return the level of the audit log that is called exactly ``text``."""
+    """Return the level of the audit log with exactly this name."""
     level = AuditLevel.__members__.get(text)
     if level is None:
-        names = ", ".join(reversed(AuditLevel.__members__))
-        raise InvalidValueError(f"{shown(text)} is not one of {names}")
+        raise invalid(text, f"one of {', '.join(reversed(AuditLevel.__members__))}")
     return level
 
 
 def sasl_mechanisms(text: str) -> tuple[str, ...]:
-    """Return the mechanisms of a comma list, all of which are available."""
+    """Return the mechanisms of a comma list. All must be supported."""
     mechanisms = some_words(text)
     for mechanism in mechanisms:
         if mechanism not in SASL_MECHANISMS:
-            raise InvalidValueError(f"{mechanism} is not available, only PLAIN is")
+            raise invalid(mechanism, "PLAIN", what="SASL mechanism")
     return mechanisms
 
 
 def path(text: str) -> str:
     """Return a path that the operating system can open."""
     if not text:
-        raise InvalidValueError("must not be empty")
+        raise invalid(text, "a path")
     if "\0" in text:
-        raise InvalidValueError(f"{text} is not a path: it holds a NUL character")
+        raise invalid(text, "a path without NUL characters")
     return text
 
 
 def words(text: str) -> tuple[str, ...]:
     """Return the entries of a comma list, trimmed; an empty text has none.
 
-    Source:  Kafka 4.3 ConfigDef, ValidList.anyNonDuplicateValues.
+    Source: Kafka 4.3 ConfigDef, ValidList.anyNonDuplicateValues.
     """
     if not text:
         return ()
     entries = tuple(trim(entry) for entry in text.split(","))
     if "" in entries:
-        raise InvalidValueError(f"entry {entries.index('') + 1} of the comma list is empty")
+        raise InvalidValueError(
+            f"entry {entries.index('') + 1} of the comma-separated list is empty"
+        )
     return entries
 
 
 def some_words(text: str) -> tuple[str, ...]:
     """Return the entries of a comma list that has at least one."""
     if not text:
-        raise InvalidValueError("must not be empty")
+        raise invalid(text, "at least one entry")
     return words(text)
 
 
@@ -168,42 +169,40 @@ def paths(text: str) -> tuple[str, ...]:
 
 
 def super_users(text: str) -> frozenset[str]:
-    """Return the principals of a semicolon list; a name may hold commas and colons.
+    """Return the principals of a semicolon list. Names may contain commas and colons.
 
-    Source:  Kafka 4.3 StandardAuthorizer.getConfiguredSuperUsers.
+    Source: Kafka 4.3 StandardAuthorizer.getConfiguredSuperUsers.
     """
     principals = frozenset(filter(None, map(trim, text.split(";"))))
     for principal in sorted(principals):
         principal_type, _, name = principal.partition(":")
         if not (principal_type and name):
-            raise InvalidValueError(
-                f"{principal} is not Type:name (semicolons separate the entries)"
-            )
+            raise invalid(principal, "Type:name (semicolons separate the entries)", what="entry")
     return principals
 
 
 def address_limits(text: str) -> Mapping[str, int]:
     """Parse ``address:number`` pairs; an IPv6 address needs no brackets.
 
-    Source:  Kafka 4.3 SocketServerConfigs.MAX_CONNECTIONS_PER_IP_OVERRIDES_CONFIG.
+    Source: Kafka 4.3 SocketServerConfigs.MAX_CONNECTIONS_PER_IP_OVERRIDES_CONFIG.
     """
     limits: dict[str, int] = {}
     for pair in filter(None, map(trim, text.split(","))):
         host, _, number = pair.rpartition(":")
         address = host_address(host.removeprefix("[").removesuffix("]"))
         if address is None:
-            raise InvalidValueError(f"{shown(pair)} is not ADDRESS:NUMBER, as in 10.0.0.1:100")
+            raise invalid(pair, "ADDRESS:NUMBER, such as 10.0.0.1:100", what="entry")
         limits[address] = integer(1, 2**31 - 1)(number)
     return MappingProxyType(limits)
 
 
 def authorizer_class(text: str) -> str:
-    """Return the name of the built-in class or of one in Python, empty for none."""
+    """Return the name of the built-in class or of a Python class. It may be empty."""
     if text in ZOOKEEPER_AUTHORIZERS:
-        raise InvalidValueError(f"{text} needs ZooKeeper: replace it by {STANDARD_AUTHORIZER}")
+        raise InvalidValueError(f"{text} requires ZooKeeper: use {STANDARD_AUTHORIZER} instead")
     words = text.split(".")
     if text and not (len(words) > 1 and all(map(str.isidentifier, words))):
-        raise InvalidValueError(f"{shown(text)} is not module.Class")
+        raise invalid(text, "module.Class")
     return text
 
 
@@ -234,7 +233,7 @@ def subject_types(text: str) -> Mapping[str, str]:
         if subject_type in types:
             raise InvalidValueError(f"{subject_type} is mapped twice")
         if ":" in principal_type:
-            raise InvalidValueError(f"{principal_type} is not a principal type: it holds a colon")
+            raise invalid(principal_type, "no colon", what="principal type")
         types[subject_type] = principal_type
     return MappingProxyType(types)
 
@@ -246,7 +245,7 @@ def resource_types(text: str) -> Mapping[str, ResourceType]:
         if ascii_lower(name) in types:
             raise InvalidValueError(f"{ascii_lower(name)} is mapped twice")
         if kafka_name not in RESOURCE_TYPES:
-            raise InvalidValueError(f"{kafka_name} is not one of {', '.join(RESOURCE_TYPES)}")
+            raise invalid(kafka_name, f"one of {', '.join(RESOURCE_TYPES)}", what="resource type")
         types[ascii_lower(name)] = RESOURCE_TYPES[kafka_name]
     return MappingProxyType(types)
 
@@ -260,7 +259,7 @@ RESOURCE_TYPES = {
 
 def _some_pairs(text: str, shape: str) -> list[tuple[str, str]]:
     if not text:
-        raise InvalidValueError("must not be empty")
+        raise invalid(text, f"at least one {shape}")
     return _pairs(text, "=", shape)
 
 
@@ -271,6 +270,6 @@ def _pairs(text: str, separator: str, shape: str) -> list[tuple[str, str]]:
         left, _, right = entry.rpartition(separator)
         left, right = trim(left), trim(right)
         if not (left and right):
-            raise InvalidValueError(f"{entry} is not {shape}")
+            raise invalid(entry, shape, what="entry")
         pairs.append((left, right))
     return pairs

@@ -136,7 +136,7 @@ def test_settings_change_between_requests() -> None:
     )
     assert authorizer.current_state().settings == changed
     for apply in (authorizer.validate_reconfiguration, authorizer.reconfigure):
-        with pytest.raises(ValueError, match="root is not Type:name"):
+        with pytest.raises(ValueError, match="invalid entry 'root': expected Type:name"):
             apply({"super.users": "root"})
     assert authorizer.current_state().settings == changed
     assert authorizer.reconfigurable_configs == set(settings)

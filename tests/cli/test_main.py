@@ -136,7 +136,7 @@ def test_explain_prints_the_origin_of_the_settings_it_uses(
         ),
         (["--group", "g"], "expected one resource, found 2: name one by --topic, --group, "),
         (["--override", "a=b"], "--override: expected --config too"),
-        (["--super-users", "alice"], "--super-users: alice is not Type:name"),
+        (["--super-users", "alice"], "--super-users: invalid entry 'alice': expected Type:name"),
     ],
 )
 def test_invalid_arguments_of_explain_are_named(

@@ -51,7 +51,7 @@ def test_ids_and_secrets_are_random(capsys: pytest.CaptureFixture[str]) -> None:
     ("arguments", "reason"),
     [
         (("--principal", "a"), "expected a principal Type:name, for example"),
-        (("--principal", "User:*"), "User:* stands for everyone: name one principal"),
+        (("--principal", "User:*"), "expected one principal, found User:* (everyone)"),
         (("--principal", "User:a", "--id", "a b"), "expected an id of 1 to 64 letters"),
         (("--principal", "User:a", "--id", "a.b"), "expected an id of 1 to 64 letters"),
     ],
@@ -82,7 +82,7 @@ def test_append_never_makes_a_file_invalid(
     captured = capsys.readouterr()
     assert len(captured.out.splitlines()) == 1
     assert [line.partition("authorizerd: ")[2] for line in captured.err.splitlines()] == [
-        f"{path}:2: the id a is used in an earlier line too",
+        f"{path}:2: the id a occurs in an earlier line",
         f"{other}:1: expected an id of 1 to 64 letters, digits, - and _",
         f"--append: {tmp_path / 'none' / 'tokens'}: No such file or directory",
     ]

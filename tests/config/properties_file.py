@@ -24,9 +24,6 @@ def refuse(text: str, *, overrides: tuple[str, ...] = ()) -> str:
 
 
 def endpoint(
-    name: str,
-    host: str | None,
-    port: int,
-    protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT,
+    name: str, host: str | None, port: int, protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT
 ) -> Endpoint:
     return Endpoint(listener_name=name, security_protocol=protocol, host=host, port=port)

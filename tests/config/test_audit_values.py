@@ -32,7 +32,7 @@ def test_principals_are_exact_or_begin_so(text: str, principal: str, matches: bo
 @pytest.mark.parametrize("text", ["alice", "User:", ":alice", "User*", "User:a;bob"])
 def test_an_entry_that_no_principal_could_match_is_refused(text: str) -> None:
     """It would silently leave nothing out."""
-    with pytest.raises(InvalidValueError, match=r"is not Type:name, Type:beginning\* or \*"):
+    with pytest.raises(InvalidValueError, match=r"expected Type:name, Type:prefix\* or \*"):
         principal_patterns(text)
 
 
@@ -60,11 +60,11 @@ def test_resources_are_of_a_type_and_named_so(
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("a", "is not TYPE:name"),
-        ("TOPIC:", "is not TYPE:name"),
-        ("TOPIK:a", "TOPIK is not one of TOPIC, "),
-        ("topic:a", "topic is not one of TOPIC, "),
-        (":a", "an empty value is not one of TOPIC, "),
+        ("a", "expected TYPE:name"),
+        ("TOPIC:", "expected TYPE:name"),
+        ("TOPIK:a", "invalid resource type 'TOPIK': expected one of TOPIC, "),
+        ("topic:a", "invalid resource type 'topic': expected one of TOPIC, "),
+        (":a", "invalid resource type '': expected one of TOPIC, "),
     ],
 )
 def test_an_entry_that_no_resource_could_match_is_refused(text: str, reason: str) -> None:
@@ -85,7 +85,7 @@ def test_a_share_is_a_decimal_or_one_in_so_many(text: str, rate: float) -> None:
 @pytest.mark.parametrize("text", ["0", "0.0", "1/0", "2/3", "1.1", "-0.1", "1e-3", "", "0.0000001"])
 def test_a_share_of_nothing_or_of_more_than_all_is_refused(text: str) -> None:
     """Of none of them nobody could tell how many there were."""
-    with pytest.raises(InvalidValueError, match="is not a share from"):
+    with pytest.raises(InvalidValueError, match="expected a share from"):
         share(text)
 
 

@@ -98,7 +98,7 @@ def test_a_malformed_unicode_escape_is_refused_with_its_line(escape: str) -> Non
         with pytest.raises(ConfigurationError) as refusal:
             parse_properties(text, source="file")
         assert str(refusal.value) == (
-            "file:2: malformed \\uxxxx escape: four hexadecimal digits must follow \\u"
+            "file:2: malformed escape: expected four hexadecimal digits after \\u"
         )
 
 
@@ -109,7 +109,7 @@ def test_half_a_surrogate_pair_is_refused_with_its_line(text: str) -> None:
     """No principal, name or path could hold it."""
     with pytest.raises(ConfigurationError) as refusal:
         parse_properties(text, source="file")
-    assert str(refusal.value) == "file:1: a half of a surrogate pair stands alone"
+    assert str(refusal.value) == "file:1: expected a surrogate pair, found half of one"
 
 
 def escape_all(text: str) -> str:
@@ -165,8 +165,8 @@ NOT_SHOWN = "(not shown, since it may hold a secret)"
         ("jaas.config hunter2", f"{MALFORMED}a text without '=' {NOT_SHOWN}"),
         ("", f"{MALFORMED}a text without '=' {NOT_SHOWN}"),
         (" =hunter2", f"{MALFORMED}a text without a key {NOT_SHOWN}"),
-        ("super.users=User:\udcff", "--override: super.users: is not valid UTF-8"),
-        ("\udcff=x", "--override: \\udcff: is not valid UTF-8"),
+        ("super.users=User:\udcff", "--override: super.users: expected UTF-8"),
+        ("\udcff=x", "--override: \\udcff: expected UTF-8"),
     ],
 )
 def test_a_malformed_override_is_refused(override: str, text: str) -> None:

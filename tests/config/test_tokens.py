@@ -50,8 +50,8 @@ BAD_LINES = [
     (f"a {DIGEST} alice", "expected a principal Type:name, for example User:proxy"),
     (f"a {DIGEST} :alice", "expected a principal Type:name, for example User:proxy"),
     (f"a {DIGEST} User:", "expected a principal Type:name, for example User:proxy"),
-    (f"a {DIGEST} User:*", "User:* stands for everyone: name one principal"),
-    (f"b {DIGEST} User:x", "the id b is used in an earlier line too"),
+    (f"a {DIGEST} User:*", "expected one principal, found User:* (everyone)"),
+    (f"b {DIGEST} User:x", "the id b occurs in an earlier line"),
 ]
 
 

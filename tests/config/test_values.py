@@ -48,14 +48,14 @@ def test_an_integer_is_within_its_bounds(number: int) -> None:
     if -7 <= number <= 250:
         assert parse(str(number)) == number
     else:
-        assert reason(parse, str(number)) == f"{number} is not an integer from -7 to 250"
+        assert reason(parse, str(number)) == f"expected an integer from -7 to 250, found '{number}'"
 
 
 @pytest.mark.parametrize("text", ["x", "1.0", "1_0", "٣", "0x1", "1 0", "--1", "9" * 5000])
 def test_only_decimal_digits_make_an_integer(text: str) -> None:
     """Python's own forms of numbers are not Kafka's."""
-    assert reason(integer(0, 100), text) == f"{text} is not an integer from 0 to 100"
-    assert reason(integer(0, 100), "") == "an empty value is not an integer from 0 to 100"
+    assert reason(integer(0, 100), text) == f"expected an integer from 0 to 100, found '{text}'"
+    assert reason(integer(0, 100), "") == "expected an integer from 0 to 100, found an empty value"
     assert integer(0, 100)("+007") == 7
 
 
@@ -64,37 +64,37 @@ def test_a_boolean_is_true_or_false_in_any_case() -> None:
     assert boolean("true") is boolean("TRUE") is boolean("True") is True
     assert boolean("false") is boolean("FaLsE") is False
     for text in ("yes", "1", "on", "tru", "truе"):
-        assert reason(boolean, text) == f"{text} is not true or false"
-    assert reason(boolean, "") == "an empty value is not true or false"
+        assert reason(boolean, text) == f"expected true or false, found '{text}'"
+    assert reason(boolean, "") == "expected true or false, found an empty value"
 
 
 def test_a_choice_is_one_of_its_values() -> None:
     """The reason lists them."""
     assert audit_level("DEBUG") is AuditLevel.DEBUG
-    assert reason(audit_level, "debug") == "debug is not one of INFO, DEBUG, TRACE"
-    assert reason(audit_level, "") == "an empty value is not one of INFO, DEBUG, TRACE"
+    assert reason(audit_level, "debug") == "expected one of INFO, DEBUG, TRACE, found 'debug'"
+    assert reason(audit_level, "") == "expected one of INFO, DEBUG, TRACE, found an empty value"
 
 
 def test_a_path_can_be_opened() -> None:
     """An empty path and one with a NUL character cannot."""
     assert path("/a, b/ü") == "/a, b/ü"
-    assert reason(path, "") == "must not be empty"
-    assert reason(path, "/a\0") == "/a\0 is not a path: it holds a NUL character"
+    assert reason(path, "") == "expected a path, found an empty value"
+    assert reason(path, "/a\0") == "expected a path without NUL characters, found '/a\0'"
     assert paths("/a , /b") == ("/a", "/b")
-    assert reason(paths, "") == "must not be empty"
-    assert reason(paths, "/a,") == "entry 2 of the comma list is empty"
-    assert reason(paths, "/a,/\0b") == "/\0b is not a path: it holds a NUL character"
+    assert reason(paths, "") == "expected at least one entry, found an empty value"
+    assert reason(paths, "/a,") == "entry 2 of the comma-separated list is empty"
+    assert reason(paths, "/a,/\0b") == "expected a path without NUL characters, found '/\0b'"
 
 
 def test_a_comma_list_has_no_empty_entries() -> None:
     """Kafka 4.3 refuses them too; whether the whole list may be empty depends on the key."""
     assert words("a , b,c") == some_words("a , b,c") == ("a", "b", "c")
     assert words("") == ()
-    assert reason(some_words, "") == "must not be empty"
+    assert reason(some_words, "") == "expected at least one entry, found an empty value"
     for parse in (words, some_words):
         for text in (",", "a,", ",a", "a, ,b"):
             empty = [entry.strip() for entry in text.split(",")].index("") + 1
-            assert reason(parse, text) == f"entry {empty} of the comma list is empty"
+            assert reason(parse, text) == f"entry {empty} of the comma-separated list is empty"
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_super_users_are_separated_by_semicolons_only(text: str, principals: set
 def test_a_super_user_without_type_or_name_is_refused_by_name(text: str, entry: str) -> None:
     """Each entry is Type:name; the reason names the one that is not."""
     assert reason(super_users, text) == (
-        f"{entry} is not Type:name (semicolons separate the entries)"
+        f"invalid entry '{entry}': expected Type:name (semicolons separate the entries)"
     )
 
 
@@ -143,10 +143,10 @@ def test_an_authorizer_is_a_class_or_none() -> None:
         "kafka.security.auth.SimpleAclAuthorizer",
     ):
         assert reason(authorizer_class, name) == (
-            f"{name} needs ZooKeeper: replace it by {STANDARD}"
+            f"{name} requires ZooKeeper: use {STANDARD} instead"
         )
     for name in ("Mine", ".Mine", "mine.", "mine..Mine", "mine/Mine", "mine.1"):
-        assert reason(authorizer_class, name) == (f"{name} is not module.Class")
+        assert reason(authorizer_class, name) == (f"expected module.Class, found '{name}'")
 
 
 def test_a_refused_key_says_why() -> None:
@@ -168,12 +168,15 @@ def test_security_protocols_are_upper_cased() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("A", "A is not NAME:PROTOCOL"),
-        ("A:", "A: is not NAME:PROTOCOL"),
-        (":SSL", ":SSL is not NAME:PROTOCOL"),
-        ("A:SSL,,B:SSL", "entry 2 of the comma list is empty"),
+        ("A", "invalid entry 'A': expected NAME:PROTOCOL"),
+        ("A:", "invalid entry 'A:': expected NAME:PROTOCOL"),
+        (":SSL", "invalid entry ':SSL': expected NAME:PROTOCOL"),
+        ("A:SSL,,B:SSL", "entry 2 of the comma-separated list is empty"),
         ("A:SSL,a:SSL", "A is mapped twice"),
-        ("A:PLAINTXT", "PLAINTXT is not one of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL"),
+        (
+            "A:PLAINTXT",
+            "expected one of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL, found 'PLAINTXT'",
+        ),
     ],
 )
 def test_a_bad_security_protocol_is_refused(text: str, expected: str) -> None:
@@ -193,13 +196,13 @@ def test_subject_types_are_taken_as_written() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("", "must not be empty"),
-        ("user", "user is not type=PrincipalType"),
-        ("user=", "user= is not type=PrincipalType"),
-        ("=User", "=User is not type=PrincipalType"),
-        ("user=User,", "entry 2 of the comma list is empty"),
+        ("", "expected at least one type=PrincipalType, found an empty value"),
+        ("user", "invalid entry 'user': expected type=PrincipalType"),
+        ("user=", "invalid entry 'user=': expected type=PrincipalType"),
+        ("=User", "invalid entry '=User': expected type=PrincipalType"),
+        ("user=User,", "entry 2 of the comma-separated list is empty"),
         ("user=User,user=Group", "user is mapped twice"),
-        ("user=User:x", "User:x is not a principal type: it holds a colon"),
+        ("user=User:x", "invalid principal type 'User:x': expected no colon"),
     ],
 )
 def test_a_bad_subject_type_is_refused(text: str, expected: str) -> None:
@@ -217,14 +220,14 @@ def test_resource_types_are_kafka_s_codes_by_lower_case_name() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("", "must not be empty"),
-        ("topic", "topic is not type=RESOURCE_TYPE"),
+        ("", "expected at least one type=RESOURCE_TYPE, found an empty value"),
+        ("topic", "invalid entry 'topic': expected type=RESOURCE_TYPE"),
         ("topic=TOPIC,Topic=GROUP", "topic is mapped twice"),
         *(
             (
                 f"x={name}",
-                f"{name} is not one of TOPIC, GROUP, CLUSTER, TRANSACTIONAL_ID,"
-                " DELEGATION_TOKEN, USER",
+                f"invalid resource type '{name}': expected one of TOPIC, GROUP, CLUSTER,"
+                " TRANSACTIONAL_ID, DELEGATION_TOKEN, USER",
             )
             for name in ("ANY", "UNKNOWN", "topic", "QUEUE")
         ),

@@ -161,4 +161,6 @@ def test_an_open_port_without_tokens_is_refused_at_the_start(tmp_path: Path, log
     open_port = {"authorizerd.decision.http": "http://0.0.0.0:0"}
     done = run("serve", "--config", write_config(tmp_path, log_dir, open_port))
     assert done.returncode == 1
-    assert done.stderr.splitlines()[-1].endswith(": set authorizerd.tokens.file, or choose one")
+    assert done.stderr.splitlines()[-1].endswith(
+        ": set authorizerd.tokens.file, or use a loopback one"
+    )

@@ -65,7 +65,7 @@ def test_client_changes_survive_a_restart(tmp_path: Path) -> None:
         assert alter_configs(admin, max_connections="many") == (
             42,
             "Invalid value many for configuration max.connections: "
-            "many is not an integer from 1 to 2147483647",
+            "expected an integer from 1 to 2147483647, found 'many'",
         )
         assert daemon.stop()[0] == 0
     with running(tmp_path, log_dir, super_users="User:ANONYMOUS") as daemon:

@@ -80,14 +80,8 @@ def test_any_changes_make_what_the_oracle_makes(changes: list[ClusterChange]) ->
         ([TopicAdded("t", OTHER_ID)], "the topic t already exists"),
         ([TopicAdded("u", ID)], f"a topic with id {ID.hex()} already exists"),
         ([TopicRemoved(OTHER_ID)], f"there is no topic with id {OTHER_ID.hex()}"),
-        (
-            [PartitionAdded(OTHER_ID, 0, PARTITION)],
-            f"there is no topic with id {OTHER_ID.hex()}",
-        ),
-        (
-            [PartitionChanged(topic_id=ID, number=1)],
-            f"topic {ID.hex()} has no partition 1",
-        ),
+        ([PartitionAdded(OTHER_ID, 0, PARTITION)], f"there is no topic with id {OTHER_ID.hex()}"),
+        ([PartitionChanged(topic_id=ID, number=1)], f"topic {ID.hex()} has no partition 1"),
         ([CredentialRemoved("carol", 1)], "user carol has no credential of SCRAM mechanism 1"),
     ],
 )

@@ -247,10 +247,7 @@ async def test_a_server_that_takes_connections_and_no_more_is_passed_over(
             frame(b"\0\0\0\x63\0"),
             "host0:9000: expected a Kafka response: no request has correlation id 99",
         ),
-        (
-            frame(b"\0\0\0\1\0\0"),
-            "host0:9000: expected a Kafka response: ",
-        ),
+        (frame(b"\0\0\0\1\0\0"), "host0:9000: expected a Kafka response: "),
     ],
 )
 async def test_a_connection_that_breaks_is_replaced(

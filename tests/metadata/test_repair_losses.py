@@ -72,8 +72,7 @@ def test_report_has_a_maximum_number_of_acls() -> None:
 
 
 @pytest.mark.parametrize(
-    ("start", "sizes"),
-    [(0, [None, SIZE, None, 2 * SIZE]), (2 * SIZE, [None, 2 * SIZE])],
+    ("start", "sizes"), [(0, [None, SIZE, None, 2 * SIZE]), (2 * SIZE, [None, 2 * SIZE])]
 )
 def test_scan_continues_after_a_damaged_batch(start: int, sizes: list[int | None]) -> None:
     """It ends at a false length, which hides where the next batch begins."""

@@ -131,12 +131,7 @@ def test_each_start_begins_the_next_epoch(tmp_path: Path) -> None:
     """The last epoch + 1, and one LeaderChange; the metadata.version stands there already."""
     for _ in range(3):
         started(tmp_path).close()
-    assert epochs(tmp_path) == [
-        (0, 1, True),
-        (1, 1, False),
-        (BEGUN, 2, True),
-        (BEGUN + 1, 3, True),
-    ]
+    assert epochs(tmp_path) == [(0, 1, True), (1, 1, False), (BEGUN, 2, True), (BEGUN + 1, 3, True)]
     write_segment(tmp_path, 0, control_batch(0, ControlType.LEADER_CHANGE, epoch=41))
     assert started(tmp_path).epoch == 42
     assert epochs(tmp_path) == [(0, 41, True), (1, 42, True), (2, 42, False)]
@@ -343,10 +338,7 @@ def test_the_clean_mark_goes_before_the_first_write(tmp_path: Path) -> None:
     assert (tmp_path / CLEAN_SHUTDOWN_NAME).read_bytes() == CLEAN_SHUTDOWN_MARK
     storage = RecordingStorage()
     writer = started(tmp_path, storage)
-    assert storage.calls[:2] == [
-        ("remove", CLEAN_SHUTDOWN_NAME),
-        ("sync_directory", tmp_path.name),
-    ]
+    assert storage.calls[:2] == [("remove", CLEAN_SHUTDOWN_NAME), ("sync_directory", tmp_path.name)]
     assert not (tmp_path / CLEAN_SHUTDOWN_NAME).exists()
     storage.calls.clear()
     writer.close()

@@ -110,12 +110,7 @@ def body_of(answer: str, header_bytes: int) -> bytes:
             [BOB_IS_DENIED, BOB_ALTERS],
             "0000001300000004000000000003000001000000010000",
         ),
-        (
-            JAVA_CREATE,
-            "adminclient-1",
-            [CAROL_READS],
-            "0000000f000000040000000000020000010000",
-        ),
+        (JAVA_CREATE, "adminclient-1", [CAROL_READS], "0000000f000000040000000000020000010000"),
     ],
 )
 def test_creations_are_read_and_answered_as_by_a_broker(
@@ -281,11 +276,7 @@ def attributes(entity: object) -> dict[str, object]:
             4,
             {"client_software_name": "apache-kafka-java", "client_software_version": "4.3.1"},
         ),
-        (
-            "000000180011000100000002000772646b61666b610005504c41494e",
-            1,
-            {"mechanism": "PLAIN"},
-        ),
+        ("000000180011000100000002000772646b61666b610005504c41494e", 1, {"mechanism": "PLAIN"}),
         (
             "000000280024000100000003000772646b61666b61000000130061646d696e0061646d696e2d736563726574",
             1,

@@ -144,21 +144,20 @@ async def test_a_replacement_sets_just_what_it_names(nursery: trio.Nursery) -> N
 BAD = [
     (altered((KEY, SET, "x")), invalid(
         "Invalid value x for configuration max.connections: "
-        "x is not an integer from 1 to 2147483647"
+        "expected an integer from 1 to 2147483647, found 'x'"
     )),
     (altered(("node.id", SET, "3")), invalid("Cannot update these configs dynamically: [node.id]")),
     (altered((KEY, SET, "500"), ("log.dirs", SET, "3")), invalid(
         "Cannot update these configs dynamically: [log.dirs]"
     )),
     (altered((KEY, SET, "63")), invalid(
-        "Invalid value 63 for configuration max.connections: 63 is less than 64, the least that "
-        "may be set while the daemon runs, since a smaller limit can keep everyone out; set it in "
-        "the file"
+        "Invalid value 63 for configuration max.connections: 63 is below 64, the minimum that a "
+        "client may set, since a smaller limit can lock everyone out; set it in the file"
     )),
     (altered(("no.such.key", SET, "x")), (
         ErrorCode.INVALID_CONFIG,
-        "Unknown config name: no.such.key. No key of the daemon is called so, and the authorizer "
-        "does not list it in reconfigurable_configs; set it in the file",
+        "Unknown config name: no.such.key. It is not a key of the daemon, and the authorizer "
+        "does not list it in reconfigurable_configs: set it in the file",
     )),
     (altered((KEY, SET, None)), invalid("Null value not supported for : max.connections")),
     (altered((KEY, 9, "1")), invalid("Unknown operations type 9")),
@@ -438,8 +437,8 @@ async def test_a_plug_in_s_own_key_is_for_super_users_and_until_the_file_is_read
 
 
 UNKNOWN = (
-    "Unknown config name: {}. No key of the daemon is called so, and the authorizer does not list"
-    " it in reconfigurable_configs; set it in the file"
+    "Unknown config name: {}. It is not a key of the daemon, and the authorizer does not list"
+    " it in reconfigurable_configs: set it in the file"
 )
 
 

@@ -309,11 +309,7 @@ def test_an_answer_carries_rule_offset_and_reason() -> None:
     denied = json.loads(encode_answer(Decision(False, MatchingAcl(acl)), 17, asked()))
     assert denied == {
         "decision": False,
-        "context": {
-            "offset": 17,
-            "reason": "an ACL denies it",
-            "rule": f"MatchingAcl(acl={acl})",
-        },
+        "context": {"offset": 17, "reason": "an ACL denies it", "rule": f"MatchingAcl(acl={acl})"},
     }
     assert json.loads(encode_answer(SUPER_USER, -1, asked()))["context"]["rule"] == "SuperUser"
 

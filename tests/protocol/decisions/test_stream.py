@@ -133,9 +133,7 @@ def drained(take: Callable[[], object]) -> None:
 
 
 @pytest.mark.parametrize(
-    "content",
-    [packed(("hello", 1, None)), packed((7, [QUESTION], 3))],
-    ids=["hello", "questions"],
+    "content", [packed(("hello", 1, None)), packed((7, [QUESTION], 3))], ids=["hello", "questions"]
 )
 def test_a_frame_cut_anywhere_is_waited_for_and_its_content_refused(content: bytes) -> None:
     """Fewer bytes than announced: not yet; fewer than the array needs: none."""

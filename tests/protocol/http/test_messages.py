@@ -10,9 +10,7 @@ from authorizerd.protocol.http.messages import LOOPBACK_HOSTS, Response, encode_
 def test_a_response_is_written_with_its_length() -> None:
     """Status line, type, length, further headers, body."""
     response = Response(
-        status=404,
-        body=b"none\n",
-        headers=((b"X-Request-ID", b"7"), (b"Allow", b"GET")),
+        status=404, body=b"none\n", headers=((b"X-Request-ID", b"7"), (b"Allow", b"GET"))
     )
     assert encode_response(response) == (
         b"HTTP/1.1 404 Not Found\r\nContent-Type: text/plain; charset=utf-8\r\n"
@@ -23,10 +21,7 @@ def test_a_response_is_written_with_its_length() -> None:
 @given(st.text("ab:\r\n\0\x7f ", max_size=6), st.text("ab:\r\n\0\x7f ", max_size=6))
 def test_no_response_header_breaks_its_line(name: str, value: str) -> None:
     """A peer's text that a handler echoes cannot begin a header or a body of its own."""
-    for content_type, headers in (
-        ("text/plain", ((name.encode(), value.encode()),)),
-        (value, ()),
-    ):
+    for content_type, headers in (("text/plain", ((name.encode(), value.encode()),)), (value, ())):
         response = Response(status=200, body=b"", content_type=content_type, headers=headers)
         try:
             data = encode_response(response)

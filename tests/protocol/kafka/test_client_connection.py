@@ -35,11 +35,7 @@ def test_a_request_arrives_and_its_response_comes_back(
     client, server = KafkaClientConnection(client_id, BYTES_MAX), KafkaServerConnection(BYTES_MAX)
     request = received(server, client.frame_request(api_key, version, b"body"))
     assert request == KafkaRequest(
-        api_key=api_key,
-        api_version=version,
-        correlation_id=0,
-        client_id=client_id,
-        body=b"body",
+        api_key=api_key, api_version=version, correlation_id=0, client_id=client_id, body=b"body"
     )
     [answer] = frame_response(request, [b"answer"])
     for at in range(len(answer)):

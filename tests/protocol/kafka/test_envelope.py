@@ -371,11 +371,7 @@ def test_garbage_is_a_principal_or_refused(data: bytes) -> None:
 
 def request_of(version: int) -> KafkaRequest:
     return KafkaRequest(
-        api_key=ApiKey.CREATE_ACLS,
-        api_version=version,
-        correlation_id=42,
-        client_id=None,
-        body=b"",
+        api_key=ApiKey.CREATE_ACLS, api_version=version, correlation_id=42, client_id=None, body=b""
     )
 
 
