@@ -64,10 +64,8 @@ class AuditFilter(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     resources_excluded: ResourcePatterns = NO_RESOURCES
     filters_denied: bool = False
 
-    def lets_through(
-        self, allowed: bool, principal: str, resource_type: int, resource_name: str
-    ) -> bool:
-        """Return True if a decision may be logged. Exclusion beats inclusion."""
+    def admits(self, allowed: bool, principal: str, resource_type: int, resource_name: str) -> bool:
+        """Return True if the decision may be logged. Exclusion beats inclusion."""
         if not (allowed or self.filters_denied):
             return True
         return (
@@ -96,9 +94,10 @@ class AuditRules(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 class Sampler:
     """Select a fixed share of a sequence.
 
-    Why not random numbers? They may miss or repeat by chance. Each call steps around a circle by
-    the golden ratio, and an arc of the wanted size selects. So every run contains the share within
-    a few items, and so does every second or n-th item of it: periodic traffic cannot hide.
+    Why not random numbers? By chance, they may select far too few or too many. Instead, each call
+    steps around a circle by the golden ratio, and an arc of the wanted size selects. So any run of
+    calls contains the share within a few items, and so do every second or every n-th of its calls:
+    periodic traffic cannot hide.
     """
 
     __slots__ = ("_arc", "_position")
@@ -107,6 +106,6 @@ class Sampler:
         self._arc: Final = round(rate * _CIRCLE)
         self._position = 0
 
-    def takes_next(self) -> bool:
+    def select_next(self) -> bool:
         self._position = (self._position + _STEP) % _CIRCLE
         return self._position < self._arc

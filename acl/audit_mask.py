@@ -51,12 +51,15 @@ class Masker:
         self._host: Final = host
         self._resource: Final = resource
         self.secret: Final = secret
-        what = {"principal": principal, "host": host, "resource": resource}
-        self.masked: Final = tuple(name for name in what if what[name] is not Masking.NONE)
+        maskings = {"principal": principal, "host": host, "resource": resource}
+        self.masked: Final = tuple(
+            kind for kind, masking in maskings.items() if masking is not Masking.NONE
+        )
         """Which of ``principal``, ``host`` and ``resource`` are hidden."""
         self._hashed: Final = lru_cache(_CACHE_SIZE)(self._hash)
 
     def question(self, question: Question) -> Question:
+        """Return the question with its names hidden."""
         return msgspec.structs.replace(
             question,
             principal=self.principal(question.principal),

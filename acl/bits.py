@@ -28,7 +28,7 @@ _HOST_DENY_LANE: Final = 48
 
 
 def weight(acl: Acl) -> int:
-    """Return what ``acl`` adds to its leaf: 0 if it can neither allow nor deny."""
+    """Return the weight of ``acl`` in its leaf, 0 if it can neither allow nor deny."""
     if acl.operation not in OPERATION_CODES:
         return 0
     usual_pattern = acl.pattern_type in (PatternType.LITERAL, PatternType.PREFIXED)
@@ -40,7 +40,7 @@ def weight(acl: Acl) -> int:
 
 
 def host_denial_weight(acl: Acl) -> int:
-    """Return what ``acl``, a rule for one host, adds to the denials counted over all hosts."""
+    """Return the weight of ``acl``, a rule for one host, in the denials counted over all hosts."""
     if acl.operation not in OPERATION_CODES or acl.permission_type == PermissionType.ALLOW:
         return 0
     return 1 << (_HOST_DENY_LANE * acl.operation)

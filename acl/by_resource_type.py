@@ -95,7 +95,7 @@ def authorize_by_resource_type(
         return True
     cost = sum(1 + len(lengths) for lengths, _ in denials)
     work = 0
-    for pattern_type, name, bits in _leaves(sources):
+    for pattern_type, name, bits in _iterate_leaves(sources):
         if bits & allows:
             if not _is_denied(pattern_type, name, denials):
                 return True
@@ -119,21 +119,24 @@ def scan_by_resource_type(
     This is ``authorize_by_resource_type`` without an index and without the probe, for ACLs that
     arrive in slices.
     """
-    gathered = _Gathered()
+    patterns = _PatternSets()
     for some in acls:
         for start in range(0, len(some), ACLS_PER_STEP):
-            gathered.add(
+            patterns.add(
                 acl
                 for acl in some[start : start + ACLS_PER_STEP]
-                if acl.resource_type == resource_type and _speaks(acl, principal, host, operation)
+                if acl.resource_type == resource_type and _applies(acl, principal, host, operation)
             )
             yield
         yield  # a slice may be empty
-    return (yield from gathered.decide())
+    return (yield from patterns.decide())
 
 
-class _Gathered:
-    """The patterns that rules allow and deny, in parts that are quick to grow and to free."""
+class _PatternSets:
+    """The patterns that rules allow and deny.
+
+    Why many small sets? Growing or freeing a large one would block the thread.
+    """
 
     __slots__ = ("_allowed", "_allows_all", "_denied", "_denies_all", "_lengths")
 
@@ -187,8 +190,8 @@ def _sources(rules: Iterable[Rules], host: str | None) -> list[Patterns]:
     return [patterns for patterns in sources if patterns is not NO_PATTERNS]
 
 
-def _speaks(acl: Acl, principal: str, host: str | None, operation: int) -> bool:
-    """Return True if a rule of a known kind names ``operation`` or ALL, without implication."""
+def _applies(acl: Acl, principal: str, host: str | None, operation: int) -> bool:
+    """Return True if the ACL applies and names ``operation`` or ALL. Implications do not count."""
     if acl.permission_type == PermissionType.ALLOW:
         host_fits = acl.host in (WILDCARD, host)
     else:
@@ -202,7 +205,7 @@ def _speaks(acl: Acl, principal: str, host: str | None, operation: int) -> bool:
     )
 
 
-def _leaves(sources: Iterable[Patterns]) -> Iterator[tuple[int, str, int]]:
+def _iterate_leaves(sources: Iterable[Patterns]) -> Iterator[tuple[int, str, int]]:
     for patterns in sources:
         for name, bits in patterns.literals.items():
             yield _LITERAL, name, bits

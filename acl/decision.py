@@ -3,6 +3,9 @@
 **Invariant:** one call uses one snapshot. DENY beats ALLOW. If no ACL matches, the answer is deny,
 unless allow.everyone.if.no.acl.found is set and no ACL's pattern matches the resource at all.
 
+Why both ``authorize`` and ``explain``? ``authorize`` joins bits and builds no ACL, which takes a
+quarter of the time. Tests compare the two with each other and with a plain scan.
+
 Source: KIP-504; Kafka 4.3 StandardAuthorizerData.authorize.
 """
 
@@ -100,7 +103,7 @@ DEFAULT_ALLOW: Final = Decision(True, DefaultRule.DEFAULT_ALLOW)
 DEFAULT_DENY: Final = Decision(False, DefaultRule.DEFAULT_DENY)
 
 
-_SPEAKING: Final = tuple(
+_APPLICABLE: Final = tuple(
     (
         *((allow_bit(rule), rule, PermissionType.ALLOW) for rule in allowing_operations(operation)),
         *((deny_bit(rule), rule, PermissionType.DENY) for rule in denying_operations(operation)),
@@ -284,10 +287,10 @@ def _matching_at(patterns: Patterns, principal: str, host: str, question: Questi
     operation = question.operation
     return [
         Acl(question.resource_type, pattern_name, pattern_type, principal, host, rule, permission)
-        for bits, pattern_type, pattern_name in _leaves(
+        for bits, pattern_type, pattern_name in _find_leaves(
             patterns, question.resource_name, ALLOWS[operation] | DENIES[operation]
         )
-        for bit, rule, permission in _SPEAKING[operation]
+        for bit, rule, permission in _APPLICABLE[operation]
         if bits & bit
     ]
 
@@ -299,7 +302,7 @@ def _denials_of_hosts(
     operation, deny = question.operation, PermissionType.DENY
     return [
         Acl(question.resource_type, pattern_name, pattern_type, principal, host, rule, deny)
-        for _, pattern_type, pattern_name in _leaves(
+        for _, pattern_type, pattern_name in _find_leaves(
             rules.host_denials, question.resource_name, HOST_DENIES[operation]
         )
         for rule in denying_operations(operation)
@@ -310,7 +313,7 @@ def _denials_of_hosts(
     ]
 
 
-def _leaves(patterns: Patterns, name: str, mask: int) -> list[tuple[int, PatternType, str]]:
+def _find_leaves(patterns: Patterns, name: str, mask: int) -> list[tuple[int, PatternType, str]]:
     """Return the non-zero bits under ``mask`` of each pattern that matches ``name``."""
     leaves: list[tuple[int, PatternType, str]] = []
     bits = patterns.literals.get(name, 0) & mask

@@ -57,7 +57,7 @@ class PatternType(Code):
 
 
 class Operation(Code):
-    """What a principal wants to do. ANY occurs only in filters."""
+    """An operation on a resource. ANY occurs only in filters."""
 
     UNKNOWN = 0
     ANY = 1

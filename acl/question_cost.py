@@ -1,8 +1,8 @@
-"""How much work it takes to decide a question, counted in lookups.
+"""The cost of deciding a question, counted in lookups.
 
-A lookup of a prefix slices and hashes the question's resource name, for each length that prefixes
-have. So a fixed number of questions may take any time: whoever divides many questions into turns
-counts lookups.
+For each length that prefixes have, a decision slices and hashes the question's resource name. So
+the time that a fixed number of questions takes has no bound. Code that divides many questions into
+turns counts lookups instead.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ CHARACTERS_PER_LOOKUP: Final = 512
 
 
 def lookups_max(snapshot: AclSnapshot, name_size: int) -> int:
-    """Return how many lookups one set of patterns takes at most, 1 or more.
+    """Return the maximum number of lookups for one set of patterns, at least 1.
 
-    It is a bound for all principals, since finding one principal's own number would take as long
-    as an ordinary decision.
+    It is a bound for all principals. Finding one principal's own number would take as long as an
+    ordinary decision.
 
     Args:
-        name_size: the characters of the question's resource name, or more.
+        name_size: an upper bound for the characters of the question's resource name.
     """
     most = 1
     for index in snapshot.types:

@@ -38,7 +38,7 @@ MATCH_BYTES_PER_REQUEST_MAX: Final = 16 * 1024 * 1024
 BYTES_PER_REQUEST_MAX: Final = 8 * 1024 * 1024 - 1024
 """One request is one batch: at most 8 MiB, including its header."""
 
-_RECORD_BYTES_BESIDE_TEXTS: Final = 64
+_RECORD_BYTES_WITHOUT_TEXTS: Final = 64
 _ITEMS_PER_STEP: Final = 16
 _RESULTS_PER_STEP: Final = 512
 _LOOKUPS_PER_STEP: Final = 256
@@ -49,7 +49,7 @@ FAULTS_PER_REQUEST_MAX: Final = 1000
 Further items get a fixed text.
 """
 
-_ONE_FAULT_MORE: Final = InvalidAclError("Invalid ACL; the first items with faults say more.")
+_FURTHER_FAULT: Final = InvalidAclError("Invalid ACL: see the errors of the first invalid items.")
 TOO_MANY_CREATED: Final = "Unable to perform excessively large batch operation."
 TOO_MANY_REMOVED: Final = (
     f"Cannot remove more than {RECORDS_PER_REQUEST_MAX} acls in a single delete operation."
@@ -153,19 +153,19 @@ def plan_creations(
 
 def _record_bytes_max(acl: Acl) -> int:
     texts = (acl.resource_name, acl.principal, acl.host)
-    return _RECORD_BYTES_BESIDE_TEXTS + sum(len(text.encode()) for text in texts)
+    return _RECORD_BYTES_WITHOUT_TEXTS + sum(len(text.encode()) for text in texts)
 
 
 def _creation_error(acl: Acl, faults: dict[str, AclError]) -> AclError | None:
-    """Return the error of a creation, or None. Take it from ``faults`` if its text is there.
+    """Return the error of a creation, or None.
 
-    Items with equal errors share one value. Many exceptions would take long to free.
+    Items with equal texts share one error of ``faults``, since many exceptions take long to free.
     """
     try:
         validate_new_acl(acl)
     except InvalidAclError as error:
         if len(faults) >= FAULTS_PER_REQUEST_MAX:
-            return faults.get(str(error), _ONE_FAULT_MORE)
+            return faults.get(str(error), _FURTHER_FAULT)
         return faults.setdefault(str(error), error)
     return None
 

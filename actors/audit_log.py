@@ -90,7 +90,7 @@ class AuditStatistics:
         return self.dropped_queue + self.dropped_output
 
 
-def _say_nothing(lines: int) -> None:
+def _ignore(lines: int) -> None:
     return
 
 
@@ -113,8 +113,8 @@ class AuditLog:
         format_event: Callable[[AuditEvent], bytes],
         events_max: int,
         on_failure: Callable[[OSError], None],
-        on_recovery: Callable[[int], None] = _say_nothing,
-        on_loss: Callable[[int], None] = _say_nothing,
+        on_recovery: Callable[[int], None] = _ignore,
+        on_loss: Callable[[int], None] = _ignore,
         events_per_slice: int = EVENTS_PER_SLICE,
     ) -> None:
         self._writer = writer
@@ -211,9 +211,9 @@ class AuditLog:
                 return
 
     async def _write_some(self) -> None:
-        """Format the queued events in slices, and write them at once with the lines left over.
+        """Format the queued events in slices. Write them, and lines left over, in one call.
 
-        Why at once? Each write waits for a thread, which waits for the interpreter. While the loop
+        Why one call? Each call waits for a thread, which waits for the interpreter. While the loop
         is busy, that takes several of its turns, however little is written.
         """
         await self._format_some()

@@ -99,12 +99,12 @@ class Auditor:
         level = audit_level(allowed, context.log_if_allowed, context.log_if_denied)
         if level < self._level:
             return None
-        if self._filter is not None and not self._filter.lets_through(
+        if self._filter is not None and not self._filter.admits(
             allowed, principal, resource_type, resource_name
         ):
             self.log.statistics.filtered += 1
             return None
-        if allowed and self._allowed_rate < 1 and not self._sampler.takes_next():
+        if allowed and self._allowed_rate < 1 and not self._sampler.select_next():
             self.log.statistics.sampled += 1
             return None
         return level

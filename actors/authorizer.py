@@ -1,11 +1,11 @@
-"""KIP-504's Authorizer: the interface between an authorizer and the listeners that ask it.
+"""KIP-504's Authorizer: the interface that listeners use.
 
 **Invariant:** a listener uses an authorizer only through this interface. ``authorize`` is
 synchronous and never blocks. Operations that write or fetch return one awaitable per item.
 
-A class named by ``authorizer.class.name`` derives from it and inherits the defaults that it need
-not change. The daemon passes it one argument, the built-in authorizer over its own log, so that it
-may wrap that. All methods are called in the event loop's thread.
+A class named by ``authorizer.class.name`` derives from it, and inherits the defaults that suit it.
+The daemon passes it one argument, the built-in authorizer over its own log, so that it can wrap
+that. The daemon calls all methods in the event loop's thread.
 
 Source: KIP-504; KIP-679 (authorizeByResourceType), KIP-801 (aclCount).
 """
@@ -34,7 +34,7 @@ _HOST_SHOWN_MAX: Final = 100
 
 
 class RequestContext(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """The principal that asks, its address, and the request it asks for.
+    """A principal, its address, and the request that it has made.
 
     ``host`` is an IP address as Java's ``getHostAddress`` prints it (use
     ``acl.hosts.host_address``), or None if it is unknown. ``request_name`` is the name of the API,
@@ -73,7 +73,7 @@ class Action(msgspec.Struct, frozen=True, gc=False):
 
 
 def probe_of(operation: int, resource_type: int) -> Action:
-    """Return the first action that a question by resource type asks about.
+    """Return the action that a question by resource type asks about first.
 
     Its denial is logged at TRACE.
 
@@ -102,7 +102,7 @@ class ServerInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Authorizer(ABC):
-    """Decide about requests, and keep the ACLs for it."""
+    """Keep ACLs, and decide about requests by them."""
 
     def configure(self, configs: Mapping[str, str]) -> None:
         """Set every key of the configuration, as text.

@@ -14,7 +14,7 @@ class UnfitChangeError(Exception):
 
 
 class UpdateRefusedError(Exception):
-    """An update that was not done, and will not be."""
+    """An update was refused. Nothing was written, and nothing will be."""
 
 
 class LogWriteError(Exception):
@@ -26,7 +26,7 @@ class SecurityDisabledError(Exception):
 
 
 class AuthorizerFaultError(Exception):
-    """A plugged-in authorizer failed, or violated the protocol."""
+    """A plugged-in authorizer failed, or violated the interface."""
 
 
 class EndpointStartError(Exception):

@@ -18,7 +18,7 @@ Value = TypeVar("Value")
 
 _ACLS_PER_SLICE: Final = 4096
 _ACLS_MAX: Final = 2**53
-"""The largest number up to which a metric, a float, holds each."""
+"""Up to this number, a metric, which is a float, represents every count exactly."""
 
 
 class CheckedCompletions(Sequence[Completion[Value]]):
@@ -41,7 +41,7 @@ class CheckedCompletions(Sequence[Completion[Value]]):
         if not isinstance(inner, ItemCompletions):
             if not isinstance(inner, Sequence):  # a generator might never end
                 raise AuthorizerFaultError(
-                    f"{type(inner).__name__} in place of a sequence of completions"
+                    f"expected a sequence of completions, found {type(inner).__name__}"
                 )
             inner = tuple(inner)
             _check_kinds(inner, Completion)
@@ -95,7 +95,7 @@ class _CheckedCompletion(Completion[Value]):
         if isinstance(error, Exception):
             return error
         if self._fault is None and error is not None:
-            self._fault = AuthorizerFaultError(f"an item has failed with {type(error).__name__}")
+            self._fault = AuthorizerFaultError(f"an item failed with {type(error).__name__}")
             self._on_failure(self._fault)
         if self._fault is None and self._kind is not None:
             value = self._inner.result()
@@ -159,7 +159,7 @@ def checked_slices(acls: object) -> Iterator[Sequence[Acl]]:
     """Yield the ACLs of one slice, in slices of bounded length.
 
     Raises:
-        AuthorizerFaultError: these are not ACLs.
+        AuthorizerFaultError: ``acls`` is not a sequence of ACLs.
     """
     if not isinstance(acls, Sequence):
         raise AuthorizerFaultError(f"expected a sequence of ACLs, found {type(acls).__name__}")
@@ -203,26 +203,28 @@ def as_fault(error: BaseException) -> Exception:
 
 
 def _fault_of(error: BaseException) -> AuthorizerFaultError:
-    return AuthorizerFaultError(f"the authorizer has raised {type(error).__name__}")
+    return AuthorizerFaultError(f"the authorizer raised {type(error).__name__}")
 
 
 def checked_answers(answers: object, actions: Sequence[object]) -> list[bool]:
     """Return for each action whether it is allowed: only ``True`` itself allows.
 
     Raises:
-        AuthorizerFaultError: these are not a list or tuple, or not as many as actions. The keys of
-            a dict and the values of a generator could allow by mistake, and might never end.
+        AuthorizerFaultError: ``answers`` is not a list or tuple of the length of ``actions``. Why
+            no other iterable? The keys of a dict could allow by mistake, and a generator might
+            never end.
     """
     if not isinstance(answers, list | tuple):
-        raise AuthorizerFaultError(f"{type(answers).__name__} in place of a list of answers")
+        raise AuthorizerFaultError(f"expected a list of answers, found {type(answers).__name__}")
     checked = [each is True for each in answers]
     check_count(checked, actions)
     return checked
 
 
 def check_count(answers: Sequence[object], items: Sequence[object]) -> None:
+    """Raise AuthorizerFaultError unless there is one answer for each item."""
     if len(answers) != len(items):
-        raise AuthorizerFaultError(f"{len(answers)} answers to {len(items)} items")
+        raise AuthorizerFaultError(f"expected {len(items)} answers, found {len(answers)}")
 
 
 def checked_count(count: object) -> int:

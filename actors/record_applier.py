@@ -116,7 +116,7 @@ class RecordApplier:
                 if message.is_end:
                     snapshot = at_offset(snapshot, message.last_offset)
                     self._publish(snapshot, cluster)
-                    await _let_go(replaced)
+                    await _free_states(replaced)
 
     def _publish(self, snapshot: AclSnapshot, cluster: ClusterImage) -> None:
         """Publish both, the image first: other tasks wait for the offset of the snapshot."""
@@ -171,7 +171,7 @@ class RecordApplier:
         return cluster
 
 
-async def _let_go(replaced: list[AclSnapshot]) -> None:
+async def _free_states(replaced: list[AclSnapshot]) -> None:
     """Free states, the oldest first, and let other tasks run in between."""
     replaced.reverse()
     await finish_in_turns(free(replaced, STATES_FREED_PER_STEP))

@@ -127,8 +127,8 @@ class UpdateStatistics:
     batches_written: int = 0
 
 
-async def _nowhere_else() -> None:
-    """Return at once: no other process decides."""
+async def _applied_here() -> None:
+    """Return at once: no other process makes decisions."""
 
 
 class UpdateQueue:
@@ -152,7 +152,7 @@ class UpdateQueue:
         *,
         requests_max: int,
         new_id: Callable[[], bytes],
-        applied_everywhere: Callable[[], Awaitable[None]] = _nowhere_else,
+        applied_everywhere: Callable[[], Awaitable[None]] = _applied_here,
         collect_garbage: Callable[[], None] = lambda: None,
     ) -> None:
         self._applied_everywhere = applied_everywhere

@@ -1,9 +1,9 @@
-"""The audit file: a worker thread appends to it, at whatever file its path names.
+"""The audit file: a thread appends to the file that the path names at that moment.
 
 **Invariant:** every line is whole. The daemon's processes take turns to write. If a full disk or a
-killed process has left a torn line at the end, the next writer ends that line first. Before each
-write the path is checked: if the file was moved or removed, a new one is created. So only lines
-written in the very moment of a move go to the old file.
+killed process has left a torn line at the end, the next writer ends that line first. Each write
+checks the path first: if the file was moved or removed, a new one is created. So only lines written
+while the file is being moved go to the old file.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ class AuditFile:
         self._is_to_reopen = True
 
     async def write(self, lines: Sequence[bytes]) -> None:
-        """Append lines; with no lines, check that writing is possible.
+        """Append lines. Without lines, check whether the file can be written.
 
-        Cancellation abandons the thread; the file must not be written after that.
+        Cancellation abandons the thread. Do not write to the file after that.
 
         Raises:
-            PartialWriteError, OSError: the disk is full or broken, or there is no file.
+            PartialWriteError, OSError: the disk is full or broken, or the file cannot be created.
         """
         self._is_busy = True
         await trio.to_thread.run_sync(
@@ -61,13 +61,14 @@ class AuditFile:
         )
 
     def close(self) -> None:
-        if not self._is_busy:  # an abandoned thread may still be using it
+        """Close the file, unless an abandoned thread may still use it."""
+        if not self._is_busy:
             os.close(self._file)
 
     def _append(self, lines: Sequence[bytes]) -> None:
         try:
             self._follow_path()
-            with self._turns.taken():
+            with self._turns.hold():
                 if self._is_torn():
                     _write_whole(self._write, self._file, b"\n")
                 self._write_lines(lines)
@@ -100,11 +101,14 @@ class AuditFile:
             while written < len(data):
                 written += self._write(self._file, view[written:])
         except OSError as error:
-            raise PartialWriteError(error, whole_lines(lines, written)) from error
+            raise PartialWriteError(error, count_whole_lines(lines, written)) from error
 
 
-def whole_lines(lines: Sequence[bytes], size: int) -> int:
-    """Return how many lines the first ``size`` bytes hold; the last line feed may be missing."""
+def count_whole_lines(lines: Sequence[bytes], size: int) -> int:
+    """Return the number of complete lines in the first ``size`` bytes.
+
+    A line counts as complete without its line feed.
+    """
     ends = accumulate(len(line) + 1 for line in lines)
     return sum(end - 1 <= size for end in ends) if size else 0
 
@@ -118,5 +122,5 @@ def _open(path: str) -> int:
     file = os.open(path, _FLAGS, 0o640)
     if not stat.S_ISREG(os.fstat(file).st_mode):
         os.close(file)
-        raise OSError(errno.EINVAL, "not a file")
+        raise OSError(errno.EINVAL, "not a regular file")
     return file

@@ -1,8 +1,8 @@
 """The format of an audit line: Kafka's own, or JSON.
 
-**Invariant:** one event is one line, and no name can change how a reader sees it. Characters that
-break a line, control a terminal, or hide or reorder text are escaped. Otherwise Kafka's format is
-what a broker's log4j layout ``[%d] %p %m (%c)%n`` writes.
+**Invariant:** one event is one line, and no name can disguise it. Characters that break a line,
+control a terminal, or hide or reorder text are escaped. Apart from that, Kafka's format is the one
+that a broker's log4j layout ``[%d] %p %m (%c)%n`` writes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _ESCAPED: Final = frozenset(("Cc", "Cf", "Zl", "Zp"))
 
 
 class _Escapes(dict[int, str]):
-    """A table for ``str.translate``, filled on demand; only escapes are stored, as they are few."""
+    """A table for ``str.translate``, filled on demand. It stores only escapes, which are few."""
 
     def __init__(self, escape: Callable[[str], str]) -> None:
         super().__init__()
@@ -46,7 +46,7 @@ class _Escapes(dict[int, str]):
 
 
 def _escape_by_code(character: str) -> str:
-    """Return ``\\n`` and ``\\r`` by name, others by their code: ``\\x9b``, ``\\u202e``."""
+    """Return ``\\n`` and ``\\r``, or the character's code: ``\\x9b``, ``\\u202e``."""
     if character in "\n\r":
         return "\\n" if character == "\n" else "\\r"
     code = ord(character)
@@ -66,7 +66,7 @@ _JSON_ESCAPES: Final = _Escapes(_escape_as_json)
 def format_kafka(event: AuditEvent) -> bytes:
     """Return the line as a broker writes it, with the local time in milliseconds.
 
-    A sampled line gives its rate after the logger, where a log4j layout may put any text.
+    A sampled line ends with its rate, after the logger, where a log4j layout may have any text.
     """
     message = audit_message(
         event.question, event.decision, event.request_name, event.resource_reference_count
@@ -144,7 +144,7 @@ def format_json(event: AuditEvent, masked: tuple[str, ...] = ()) -> bytes:
 
 
 def mask(event: AuditEvent, masker: Masker) -> AuditEvent:
-    """Return the event with the names masked that are configured to be."""
+    """Return the event with its names masked by ``masker``."""
     return msgspec.structs.replace(
         event,
         question=masker.question(event.question),
@@ -156,7 +156,7 @@ class AuditFormatter:
     """Format events as configured.
 
     Args:
-        masker: None if nothing is masked; it may be replaced by one with another secret.
+        masker: None if nothing is masked. It can be replaced by one with another secret.
     """
 
     def __init__(self, format: AuditFormat, masker: Masker | None) -> None:

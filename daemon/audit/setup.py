@@ -1,6 +1,6 @@
-"""Create the parts of the audit from the configuration, reconfigure, reload and close them.
+"""Create the parts of the audit from the configuration. Reconfigure, reload and close them.
 
-**Invariant:** the secret for masked names is read from its file and shown nowhere.
+**Invariant:** the secret for masked names is read from its file, and is never shown.
 """
 
 from __future__ import annotations
@@ -85,12 +85,13 @@ class Audit:
         return b"" if masker is None else masker.secret
 
     def apply_settings(self, settings: Reloadable) -> None:
+        """Use the audit's level and rules in ``settings`` from now on."""
         self.auditor.reconfigure(settings.audit_level, settings.audit_rules)
 
     def prepare_reload(self) -> Callable[[], None]:
-        """Read the secret again; return a function that applies it and reopens the file.
+        """Read the secret again. Return a function that applies it and reopens the file.
 
-        It blocks.
+        Reading blocks.
 
         Raises:
             StartError: the secret's file is unusable.
@@ -108,7 +109,7 @@ class Audit:
 
 
 def open_audit(configuration: Configuration) -> Audit | None:
-    """Open the audit of a daemon; return None if none is configured.
+    """Open the audit of a daemon. Return None if none is configured.
 
     Raises:
         StartError: the output or the secret's file is unusable.
@@ -122,7 +123,7 @@ def open_audit(configuration: Configuration) -> Audit | None:
 def open_worker_audit(
     configuration: Configuration, secret: bytes, turns: int | None
 ) -> Audit | None:
-    """Open a worker's end of the audit; return None if none is configured.
+    """Open the audit of a worker. Return None if none is configured.
 
     Args:
         secret: the secret that the daemon has in force.
@@ -164,7 +165,7 @@ def _new_masker(configuration: Configuration, secret: bytes) -> Masker | None:
 
 
 def _maskings_of(configuration: Configuration) -> Mapping[str, Masking]:
-    """Return how each kind of name is masked; empty if none is."""
+    """Return how each kind of name is masked. Empty if no kind is."""
     maskings = {
         "principal": configuration.audit_mask_principal,
         "host": configuration.audit_mask_host,
@@ -174,7 +175,7 @@ def _maskings_of(configuration: Configuration) -> Mapping[str, Masking]:
 
 
 def _read_secret_of(configuration: Configuration) -> bytes:
-    """Return the secret from the file that the configuration names; empty if none is needed."""
+    """Return the secret from the file that the configuration names. Empty if none is needed."""
     path = configuration.audit_mask_secret_file
     return read_secret(path) if path is not None and _maskings_of(configuration) else b""
 

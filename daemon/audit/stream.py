@@ -1,8 +1,8 @@
 """The audit stream: standard output, standard error, a pipe or a device.
 
-**Invariant:** a slow or stuck reader is waited for in a worker thread, and costs only audit lines.
-Lines are whole, even if several processes write: they take turns, and each writes only as much as
-the pipe accepts at once.
+**Invariant:** a slow or stuck reader blocks only a thread, and only audit lines are lost. Lines are
+whole, even if several processes write: they take turns, and each writes only as much as the pipe
+accepts at once.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from typing import Final
 import trio
 
 from authorizerd.actors.audit_log import PartialWriteError
-from authorizerd.daemon.audit.file import Write, whole_lines
+from authorizerd.daemon.audit.file import Write, count_whole_lines
 from authorizerd.daemon.audit.turns import AuditTurns
 
 _LOOK_MS: Final = 200
-"""How soon a waiting thread notices that it was abandoned."""
+"""The time within which a waiting thread notices that it was abandoned."""
 
 
 class AuditStream:
     """Write audit lines to a stream.
 
     Args:
-        descriptor: open for writing. Its flags are left alone, since other processes may share it.
+        descriptor: open for writing. Its flags stay unchanged, since other processes may share it.
         is_ours: True if ``close`` closes it.
     """
 
@@ -39,7 +39,7 @@ class AuditStream:
         self._is_ours: Final = is_ours
         self._write: Final = write
         self._is_torn = False
-        self._is_left = False
+        self._is_abandoned = False
         self._is_busy = False
         self._poll: Final = select.poll()
         self._poll.register(descriptor, select.POLLOUT)
@@ -49,10 +49,10 @@ class AuditStream:
         """Do nothing: a stream cannot be reopened."""
 
     async def write(self, lines: Sequence[bytes]) -> None:
-        """Write lines, waiting for the reader; cancellation abandons the thread.
+        """Write lines, and wait for the reader. Cancellation abandons the thread.
 
         Raises:
-            PartialWriteError, OSError: the reader has gone, or the device is full.
+            PartialWriteError, OSError: the reader has closed the pipe, or the device is full.
         """
         if not (lines or self._is_torn):
             return
@@ -61,11 +61,11 @@ class AuditStream:
                 self._send, lines, abandon_on_cancel=True, limiter=self._limiter
             )
         except trio.Cancelled:
-            self._is_left = True
+            self._is_abandoned = True
             raise
 
     def close(self) -> None:
-        self._is_left = True
+        self._is_abandoned = True
         if self._is_ours and not self._is_busy:
             os.close(self._descriptor)
 
@@ -73,26 +73,26 @@ class AuditStream:
         self._is_busy = True
         written = 0
         try:
-            with self._turns.taken():
+            with self._turns.hold():
                 if self._is_torn:
-                    sum(self._sizes_sent(b"\n"))
-                for piece in _pieces(lines):
-                    for size in self._sizes_sent(piece):
+                    sum(self._send_in_parts(b"\n"))
+                for block in _blocks(lines):
+                    for size in self._send_in_parts(block):
                         written += size
         except OSError as error:
-            raise PartialWriteError(error, whole_lines(lines, written)) from error
+            raise PartialWriteError(error, count_whole_lines(lines, written)) from error
         finally:
             self._is_busy = False
 
-    def _sizes_sent(self, piece: bytes) -> Iterator[int]:
-        """Send ``piece`` and yield the size of each partial write; stop if abandoned."""
-        while piece and not self._is_left:
-            size = self._send_some(piece)
-            piece = piece[size:]
+    def _send_in_parts(self, block: bytes) -> Iterator[int]:
+        """Send ``block`` and yield the size of each partial write. Stop if abandoned."""
+        while block and not self._is_abandoned:
+            size = self._send_some(block)
+            block = block[size:]
             yield size
 
     def _send_some(self, data: bytes) -> int:
-        """Wait until a pipe has room for ``data``, then send what it accepts."""
+        """Wait until the pipe has room for ``data``, then send what it accepts."""
         if not self._poll.poll(_LOOK_MS):
             return 0
         with suppress(BlockingIOError):
@@ -102,17 +102,17 @@ class AuditStream:
         return 0
 
 
-def _pieces(lines: Sequence[bytes]) -> Iterator[bytes]:
-    """Yield the lines in blocks that a pipe accepts at once; a longer line comes in parts."""
-    piece = b""
+def _blocks(lines: Sequence[bytes]) -> Iterator[bytes]:
+    """Yield the lines in blocks that a pipe accepts at once. Long lines become several blocks."""
+    block = b""
     for line in lines:
-        if len(piece) + len(line) >= select.PIPE_BUF:
-            yield from _parts(piece)
-            piece = b""
-        piece += line + b"\n"
-    yield from _parts(piece)
+        if len(block) + len(line) >= select.PIPE_BUF:
+            yield from _parts(block)
+            block = b""
+        block += line + b"\n"
+    yield from _parts(block)
 
 
-def _parts(piece: bytes) -> Iterator[bytes]:
-    for start in range(0, len(piece), select.PIPE_BUF):
-        yield piece[start : start + select.PIPE_BUF]
+def _parts(block: bytes) -> Iterator[bytes]:
+    for start in range(0, len(block), select.PIPE_BUF):
+        yield block[start : start + select.PIPE_BUF]

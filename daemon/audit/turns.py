@@ -1,4 +1,4 @@
-"""The lock with which a daemon and its workers take turns to write to one audit output.
+"""The lock by which a daemon and its workers take turns to write to one audit output.
 
 **Invariant:** no other process can hold it. A lock on the output itself could be taken by anyone
 who may read it, so the lock is on memory that only these processes have open.
@@ -14,10 +14,10 @@ from typing import Final
 
 
 class AuditTurns:
-    """A lock between processes; threads of one process take turns by themselves.
+    """A lock between processes. It does not exclude other threads of the same process.
 
     Args:
-        descriptor: inherited from the daemon, in a worker; None creates a new one.
+        descriptor: in a worker, the one inherited from the daemon. None creates a new lock.
     """
 
     def __init__(self, descriptor: int | None = None) -> None:
@@ -27,8 +27,8 @@ class AuditTurns:
         self.descriptor: Final = descriptor
 
     @contextmanager
-    def taken(self) -> Iterator[None]:
-        """Keep other processes from writing until the block ends; block until the lock is free."""
+    def hold(self) -> Iterator[None]:
+        """Hold the lock until the block ends. Wait for it first, which blocks the thread."""
         fcntl.lockf(self.descriptor, fcntl.LOCK_EX)
         try:
             yield

@@ -30,7 +30,7 @@ class Answered(msgspec.Struct, frozen=True, gc=False):
 
 
 class AnswerCache:
-    """The latest answers; each new one replaces the oldest."""
+    """The latest answers. Once the cache is full, each new answer replaces the oldest."""
 
     def __init__(self, answers_max: int = ANSWERS_MAX) -> None:
         self._answers_max: Final = answers_max
@@ -40,18 +40,22 @@ class AnswerCache:
         self._generation = 0
 
     def generation_of(self, state: DecisionState) -> int:
-        """Return the number under which answers by ``state`` are kept and looked up."""
+        """Return the number under which answers from ``state`` are kept and looked up.
+
+        Call it once per request: an older state's number must not become the newest again.
+        """
         if state.snapshot is not self._snapshot or state.settings is not self._settings:
             self._snapshot, self._settings = state.snapshot, state.settings
             self._generation += 1
         return self._generation
 
     def find(self, text: bytes, generation: int) -> Answered | None:
+        """Return the answer kept for exactly this text, or None."""
         kept = self._answers.get(text)
         return kept[1] if kept is not None and kept[0] == generation else None
 
     def keep(self, text: bytes, generation: int, answered: Answered) -> None:
-        """Keep an answer, unless it or its question is so long that many would take much memory."""
+        """Keep an answer, unless its text or the question's exceeds the size limit."""
         if len(text) > QUESTION_BYTES_MAX or len(answered.answer) > ANSWER_BYTES_MAX:
             return
         self._answers[text] = (generation, answered)

@@ -49,9 +49,9 @@ EVALUATIONS_PATH: Final = "/access/v1/evaluations"
 _REQUEST_ID: Final = b"x-request-id"
 _SLICE_BYTES_MAX: Final = 16 * 1024
 _EVALUATION_BYTES: Final = 512
-"""What one evaluation costs beside reading its text, in bytes of text."""
+"""The fixed cost of an evaluation, in bytes of text that take as long to read."""
 _LOOKUPS_PER_EVALUATION: Final = 32
-"""An evaluation counts as one more for each so many lookups that it may take."""
+"""An evaluation counts once more for each multiple of this number of lookups."""
 
 
 class _Judgement(msgspec.Struct, frozen=True, gc=False):
@@ -110,7 +110,7 @@ class AuthZenHandler(HttpSurface):
         for raw in evaluations:
             text = bytes(raw)
             weight = heaviest
-            if heaviest > 1 and defaults is None:  # a default's name may fill the body
+            if heaviest > 1 and defaults is None:  # a default's name may be as long as the body
                 weight = _weight(judgement.state, len(text))
             cost = _EVALUATION_BYTES * weight + len(text)
             if slice_bytes + cost > _SLICE_BYTES_MAX:
@@ -164,7 +164,7 @@ class AuthZenHandler(HttpSurface):
 
 
 def _weight(state: DecisionState, text_size: int) -> int:
-    """Return as how many evaluations one counts whose resource name stands in a text so long."""
+    """Return the number of evaluations that one with a text of this size counts as."""
     if state.snapshot is None:
         return 1
     return 1 + lookups_max(state.snapshot, text_size) // _LOOKUPS_PER_EVALUATION

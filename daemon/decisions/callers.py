@@ -1,9 +1,9 @@
 """The callers of the decision ports, and whom they may ask about.
 
-**Invariant:** if there is a tokens file, every caller needs a token. A caller may ask about itself;
-to ask about others it needs CLUSTER_ACTION on the cluster, as a broker does to forward requests.
-The question and this right are judged by the same state. Without a tokens file every caller is
-trusted; the port is then bound to loopback or a Unix socket.
+**Invariant:** if there is a tokens file, every caller needs a token. A caller may ask about itself.
+To ask about others, it needs CLUSTER_ACTION on the cluster, as a broker does to forward requests.
+One state decides both the question and this right. Without a tokens file, every caller is trusted,
+and the port is bound to loopback or a Unix socket.
 
 Source: KIP-590 (Envelope).
 """
@@ -26,7 +26,7 @@ class Caller(ABC):
 
     @abstractmethod
     def may_ask_about(self, principal: str, state: DecisionState) -> bool:
-        """Return True if it may learn the rights of ``principal``, by the state of ``state``.
+        """Return True if it may learn the rights of ``principal``. ``state`` decides this.
 
         Raises:
             NotReadyError: the ACLs are not loaded yet.
@@ -46,7 +46,7 @@ class Callers:
     No token is valid until the file's text has been applied.
 
     Args:
-        tokens_file: the path of ``authorizerd.tokens.file``, None if it is not set.
+        tokens_file: the path of ``authorizerd.tokens.file``, or None if it is not set.
     """
 
     def __init__(self, authorizer: Decider, tokens_file: str | None) -> None:
@@ -57,11 +57,11 @@ class Callers:
 
     @property
     def text(self) -> str | None:
-        """The text of the tokens file in force, None if there is no file."""
+        """The text of the tokens file in force, or None if there is no file."""
         return None if self._tokens_file is None else self.tokens.text
 
     def identify(self, token: str | bytes | None, surface: str) -> Caller | None:
-        """Return the caller with this ``token``, None if the token is unknown.
+        """Return the caller with this ``token``, or None if the token is unknown.
 
         Args:
             surface: the name of the request in the audit log.
@@ -76,10 +76,9 @@ class Callers:
         return None if found is None else _Known(self, self._authorizer, found, surface)
 
     def prepare_reload(self) -> Callable[[], None]:
-        """Read the file again, and return a function that applies it; until then nothing changes.
+        """Read the file again, and return a function that applies it. Reading blocks.
 
-        It blocks. A token that has been removed from the file becomes invalid with that call, on
-        open
+        That function invalidates the tokens that have been removed from the file, on open
         connections too.
 
         Raises:
@@ -105,7 +104,7 @@ class Callers:
 
 
 class _Known(Caller):
-    """A caller with a token, valid for as long as the file lists the token."""
+    """A caller with a token. It may ask for as long as the file lists the token."""
 
     __slots__ = ("_authorizer", "_callers", "_surface", "_token")
 
@@ -116,7 +115,7 @@ class _Known(Caller):
         self._surface: Final = surface
 
     def may_ask_about(self, principal: str, state: DecisionState) -> bool:
-        """See ``Caller``; the caller's own address is not used, so its host counts as unknown."""
+        """See ``Caller``. The caller's own address is not used, so its host counts as unknown."""
         if self._token not in self._callers.tokens:
             return False
         if principal == self._token.principal:

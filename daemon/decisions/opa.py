@@ -35,7 +35,7 @@ from authorizerd.protocol.http.messages import (
 
 SURFACE: Final = "OPA"
 DATA_PATH: Final = "/v1/data"
-"""All paths below it give the same answer: the name of the policy rule is ignored."""
+"""All paths below it are answered alike: the name of the policy rule is ignored."""
 HEALTH_PATH: Final = "/health"
 
 _ALLOWED: Final = Response(status=200, body=ALLOWED, content_type=JSON)
@@ -44,6 +44,7 @@ _HEALTHY: Final = Response(status=200, body=b"{}", content_type=JSON)
 
 
 def is_opa_path(path: str) -> bool:
+    """Return True if the OPA handler answers this path."""
     return path.startswith(DATA_PATH) or path == HEALTH_PATH
 
 
@@ -99,7 +100,7 @@ class OpaHandler(HttpSurface):
         return self._decider.decide(state, question, context).allowed
 
     async def _decide_by_type(self, asked: OpaQuestion) -> bool:
-        """Answer authorizeByResourceType from the state at its start, yielding between steps."""
+        """Decide by resource type, by the state at the start. Other tasks run between the steps."""
         counts = self._counts
         context = RequestContext(
             principal=asked.principal, host=asked.host, request_name=asked.request_name or SURFACE

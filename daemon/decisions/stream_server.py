@@ -47,12 +47,12 @@ from authorizerd.protocol.kafka.error_codes import ErrorCode
 SURFACE: Final = "Stream"
 QUESTIONS_PER_TURN: Final = 128
 LOOKUPS_PER_QUESTION: Final = 8
-"""A question counts as one more for each so many lookups that it may take."""
+"""A question counts once more for each multiple of this number of lookups."""
 QUESTIONS_PER_FRAME: Final = 4
 """The fixed cost of a frame, counted in questions."""
 NO_CORRELATION_ID: Final = -1
 """The correlation id of an answer to a frame whose own id has not arrived."""
-_NOT_NOW: Final = encode_hello(ErrorCode.THROTTLING_QUOTA_EXCEEDED, -1)
+_TOO_MANY_CONNECTIONS: Final = encode_hello(ErrorCode.THROTTLING_QUOTA_EXCEEDED, -1)
 
 _logger = logging.getLogger(__name__)
 
@@ -62,8 +62,8 @@ class StreamServer(ConnectionServer):
 
     Args:
         offset_timeout_ms: how long a frame may wait for the offset that it names.
-        turn_ms_max: how many milliseconds of work may precede a frame in its turn of the loop.
-            Frames above this limit are refused.
+        turn_ms_max: the maximum work, in milliseconds, that may precede a frame in its turn of the
+            event loop. Frames above this limit are refused.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class StreamServer(ConnectionServer):
             limits=limits,
             memory_bytes_max=memory_bytes_max,
             turn_ms_max=turn_ms_max,
-            too_many=_NOT_NOW,
+            too_many=_TOO_MANY_CONNECTIONS,
             requires_login=True,
         )
         self.statistics = ConnectionStatistics()
@@ -115,7 +115,7 @@ class _Conversation:
         self._caller: Caller | None = None
 
     async def run(self) -> None:
-        """Read and answer in turn until the peer, or an invalid frame, ends the connection."""
+        """Read and answer in turn until the peer or an invalid frame ends the connection."""
         while data := await self._receive():
             self._frames.receive_data(data)
             await self._answer_all()
@@ -146,7 +146,7 @@ class _Conversation:
             self._server.statistics.requests += 1
             await self._take_turns(QUESTIONS_PER_FRAME)
             if isinstance(received, Ask):
-                answer = await self._answer(received)  # which may send what stands before it
+                answer = await self._answer(received)  # which may send the answers before it
                 self._answers += answer
             elif isinstance(received, Hello):
                 self._greet(received)
@@ -158,7 +158,7 @@ class _Conversation:
                 await self._flush()
 
     async def _take_turns(self, questions: int) -> None:
-        """Yield to other tasks first if these questions would make this turn too long."""
+        """Let other tasks run first if these questions would make this turn too long."""
         self._questions_this_turn += questions
         if self._questions_this_turn > QUESTIONS_PER_TURN:
             await trio.lowlevel.checkpoint()
@@ -214,7 +214,7 @@ class _Conversation:
         return encode_answer(ask.correlation_id, ErrorCode.NONE, state.offset, decisions)
 
     def _weight_of_each(self, questions: Sequence[StreamQuestion], state: DecisionState) -> int:
-        """Return as how many questions each of these counts in a turn."""
+        """Return the number of questions that each of these counts as in a turn."""
         snapshot = state.snapshot
         if snapshot is None:
             return 1
@@ -226,7 +226,7 @@ class _Conversation:
         return 1 + lookups // LOOKUPS_PER_QUESTION
 
     async def _wait_for(self, offset: int) -> bool:
-        """Return True if ``offset`` is applied in time; send finished answers before waiting."""
+        """Return True if ``offset`` is applied in time. Send finished answers before waiting."""
         await self._flush()
         with trio.move_on_after(self._server.offset_timeout):
             await self._server.decider.wait_until_applied(offset)
@@ -236,8 +236,8 @@ class _Conversation:
     def _refusal(
         self, caller: Caller, questions: Sequence[StreamQuestion], state: DecisionState
     ) -> ErrorCode:
-        """Return why the caller may not ask these questions, NONE if it may."""
-        # Two principals suffice: one differs from the caller, and that right covers all others.
+        """Return NONE if the caller may ask these questions, and the error otherwise."""
+        # Two principals suffice: the right to ask about another principal covers all of them.
         principals = islice({question[0] for question in questions}, 2)
         try:
             if all(caller.may_ask_about(principal, state) for principal in principals):

@@ -1,4 +1,4 @@
-"""Read the tokens file. Reading blocks; errors name the file and the line."""
+"""Read the tokens file. Reading blocks. Errors name the file and the line."""
 
 from __future__ import annotations
 
@@ -33,4 +33,4 @@ def read_tokens_text(path: str) -> str:
         return data.decode()
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise StartError(f"{KEY}: {path}:{line}: not UTF-8") from None
+        raise StartError(f"{KEY}: {path}:{line}: expected UTF-8 text") from None

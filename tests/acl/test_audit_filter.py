@@ -78,7 +78,7 @@ def test_what_is_excluded_beats_what_is_included(
         resources_excluded=of(types_excluded),
         filters_denied=filters_denied,
     )
-    assert audit_filter.lets_through(allowed, principal, resource_type, name) is shown
+    assert audit_filter.admits(allowed, principal, resource_type, name) is shown
 
 
 @given(st.booleans(), st.text(), st.sampled_from(ResourceType), st.text())
@@ -86,7 +86,7 @@ def test_no_filter_lets_all_through(
     allowed: bool, principal: str, resource_type: ResourceType, name: str
 ) -> None:
     """Whatever is asked, and of whatever type."""
-    assert NO_FILTER.lets_through(allowed, principal, resource_type, name)
+    assert NO_FILTER.admits(allowed, principal, resource_type, name)
     assert ALL_RESOURCES.match(resource_type, name)
 
 
@@ -102,12 +102,12 @@ def test_of_any_run_and_of_every_nth_the_share_is_taken(
     """A client that always asks two things in turn has both audited, and counts can be scaled."""
     sampler = Sampler(rate)
     for _ in range(skipped):
-        sampler.takes_next()
-    taken = [sampler.takes_next() for _ in range(size * period)][::period]
+        sampler.select_next()
+    taken = [sampler.select_next() for _ in range(size * period)][::period]
     assert sum(taken) == pytest.approx(rate * size, abs=3 + 3 * math.log2(1 + size))
 
 
 def test_all_are_taken_at_one() -> None:
     """No rounding leaves one out."""
     sampler = Sampler(1.0)
-    assert all(sampler.takes_next() for _ in range(10_000))
+    assert all(sampler.select_next() for _ in range(10_000))

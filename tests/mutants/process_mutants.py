@@ -38,8 +38,8 @@ PROCESS_MUTANTS: Final = (
     Mutant(
         name="the turn to write audit lines is a lock on the file itself",
         file="daemon/audit/file.py",
-        text="            with self._turns.taken():\n",
-        becomes="            with AuditTurns(self._file).taken():\n",
+        text="            with self._turns.hold():\n",
+        becomes="            with AuditTurns(self._file).hold():\n",
         found_by="tests/daemon/audit/test_file.py::test_a_reader_of_the_file_cannot_hold_a_write_up",
     ),
     Mutant(

@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from authorizerd.actors.audit_log import PartialWriteError
-from authorizerd.daemon.audit.file import AuditFile, whole_lines
+from authorizerd.daemon.audit.file import AuditFile, count_whole_lines
 from authorizerd.daemon.audit.turns import AuditTurns
 
 WRITERS = 3
@@ -300,7 +300,7 @@ async def test_a_path_that_cannot_be_opened_again_is_an_error_until_it_can(
         await file.write([b"one"])
     path.rmdir()
     os.mkfifo(path)
-    with pytest.raises(OSError, match="not a file"):
+    with pytest.raises(OSError, match="not a regular file"):
         await file.write([b"one"])
     path.unlink()
     await file.write([b"one"])
@@ -314,7 +314,7 @@ def test_a_line_is_whole_if_no_more_than_its_end_is_missing(lines: list[bytes], 
     """The next write ends it."""
     data = b"".join(line + b"\n" for line in lines)[:size]
     ends = list(accumulate(len(line) + 1 for line in lines))
-    count = whole_lines(lines, len(data))
+    count = count_whole_lines(lines, len(data))
     assert all(end - 1 <= len(data) for end in ends[:count])
     assert not data or all(end - 1 > len(data) for end in ends[count:])
 

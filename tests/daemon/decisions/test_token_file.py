@@ -54,7 +54,7 @@ def test_a_file_of_other_bytes_is_refused_with_its_line(tmp_path: Path) -> None:
     """A file that is too long or not UTF-8 is rejected as a whole."""
     path = tmp_path / "tokens"
     path.write_bytes(LINE * 2 + b"b\xff\n")
-    assert refusal(path) == f"authorizerd.tokens.file: {path}:3: not UTF-8"
+    assert refusal(path) == f"authorizerd.tokens.file: {path}:3: expected UTF-8 text"
     path.write_bytes(b"#" * (FILE_BYTES_MAX + 1))
     reason = f"expected at most {FILE_BYTES_MAX} bytes"
     assert refusal(path) == f"authorizerd.tokens.file: {path}: {reason}"
@@ -66,5 +66,5 @@ def test_a_bad_line_is_named_with_the_file(tmp_path: Path) -> None:
     """The error gives the file and the line."""
     path = tmp_path / "tokens"
     path.write_bytes(LINE * 2)
-    with pytest.raises(ConfigurationError, match=f"{path}:2: the id a is used in an earlier line"):
+    with pytest.raises(ConfigurationError, match=f"{path}:2: the id a occurs in an earlier line"):
         read_tokens(str(path))
