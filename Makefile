@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: setup setup-dev run replay-demo test faults stories mutants stretches check bench conformance manual wheel lock clean
+.PHONY: setup setup-dev run replay-demo test faults stories mutants stretches check bench conformance manual wheel clients lock clean
 
 setup: .venv/.setup
 setup-dev: .venv/.setup-dev
@@ -69,6 +69,14 @@ wheel: setup
 	$(BIN)/python -m pip wheel --quiet --no-deps --no-index --no-build-isolation --wheel-dir dist .
 	@ls dist/*.whl
 
+# Build the client libraries: a wheel, and a tarball if npm is installed.
+clients: setup
+	@rm -rf clients/python/build
+	$(BIN)/python -m pip wheel --quiet --no-deps --no-index --no-build-isolation --wheel-dir dist ./clients/python
+	@if command -v npm >/dev/null; then cd clients/javascript && npm pack --silent --pack-destination ../../dist; \
+	  else echo 'npm is not installed: the JavaScript client is not built'; fi
+	@ls dist/authorizerd_client-*.whl
+
 # Regenerate both lock files; needs uv.
 lock:
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
@@ -78,4 +86,5 @@ lock:
 	  --output-file requirements-dev.lock requirements-dev.in
 
 clean:
+	rm -rf clients/python/build clients/python/src/*.egg-info
 	rm -rf .venv .run build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from authorizerd.acl.model import Question
-from authorizerd.protocol.decisions.stream import StreamClientConnection, StreamQuestion
+from authorizerd.protocol.decisions.stream import ALLOWED, StreamClientConnection, StreamQuestion
+from authorizerd.protocol.errors import DecodeError
 from ops.bench.daemon_process import (
     DaemonProcess,
     ready_daemon,
@@ -21,11 +23,10 @@ from ops.bench.daemon_process import (
 )
 from ops.bench.decisions import check_agreement
 from ops.bench.figures import Line
-from ops.bench.http_load import LoadReport
+from ops.bench.http_load import LoadError, LoadReport
 from ops.bench.processes import Command, ProcessError, cpu_seconds, decoded, outputs_of
 from ops.bench.sets import AclSet
-from ops.stream_client.blocking import StreamClient
-from ops.stream_client.errors import StreamError
+from ops.bench.stream_load import StreamLink
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +53,7 @@ CROWD: Final = StreamLoad(each=100, in_flight=4, connections=4)
 """Connections enough for each of two workers to be given some."""
 
 WORKERS: Final = 2
+_CHECKED_AT_ONCE: Final = 100
 _FRAMES_MAX: Final = 512
 _FRAME_BYTES_MAX: Final = 16 * 1024 * 1024
 _TIMEOUT_SECONDS: Final = 60.0
@@ -170,14 +172,23 @@ def _frames(questions: Sequence[Question], each: int) -> bytes:
 
 def _check(daemon: DaemonProcess, questions: Sequence[Question], expected: str) -> None:
     try:
-        with StreamClient(daemon.decision_stream, timeout_seconds=_TIMEOUT_SECONDS) as client:
-            given = "".join(
-                "AD"[not allowed]
-                for start in range(0, len(questions), 100)
-                for allowed in client.ask(
-                    [_worded(question) for question in questions[start : start + 100]]
-                ).allowed
-            )
-    except (StreamError, OSError) as error:
+        given = _ask_all(daemon.decision_stream, [_worded(each) for each in questions])
+    except (LoadError, DecodeError, OSError) as error:
         raise ProcessError(f"authorizerd: {error!r}") from error
     check_agreement(expected, given, questions, "the stream")
+
+
+def _ask_all(address: str, questions: Sequence[StreamQuestion]) -> str:
+    """Return an A for each question that is allowed, and a D for each that is not."""
+    connection = StreamClientConnection(_FRAME_BYTES_MAX)
+    given = bytearray()
+    with closing(StreamLink(address, None, _TIMEOUT_SECONDS)) as link:
+        for start in range(0, len(questions), _CHECKED_AT_ONCE):
+            asked = [*questions[start : start + _CHECKED_AT_ONCE]]
+            link.send(connection.ask(start, asked))
+            while not (answered := b"".join(link.answers())):
+                pass
+            if len(answered) != len(asked):
+                raise LoadError(f"{len(answered)} decisions on {len(asked)} questions")
+            given += answered
+    return "".join("A" if code == ALLOWED else "D" for code in given)

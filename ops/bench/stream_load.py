@@ -1,12 +1,13 @@
 """Generate load on the decision stream: one connection with several frames in flight.
 
-It is a process of its own, and sends frames that were encoded before, so that it takes as little as
-can be from what it measures.
+It runs in a separate process and sends frames that were encoded before, so that it takes little CPU
+time from the daemon that it measures. For the same reason it uses the protocol itself instead of
+the client library.
 
     python -m ops.bench.stream_load HOST:PORT FRAMES IN_FLIGHT SECONDS [TOKEN]
 
-``FRAMES`` is a file of whole frames, one behind the other, each of equally many questions;
-``TOKEN`` one that contains the caller's token.
+``FRAMES`` is a file of complete frames, all with the same number of questions. ``TOKEN`` is a file
+that contains the caller's token.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ import socket
 import sys
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Final
 
@@ -31,44 +33,83 @@ _RECEIVE_BYTES: Final = 256 * 1024
 _FRAME_BYTES_MAX: Final = 16 * 1024 * 1024
 
 
+class StreamLink:
+    """A blocking connection that the server has greeted.
+
+    Raises:
+        LoadError, DecodeError, OSError: the server does not answer as it should.
+    """
+
+    def __init__(self, address: str, token: str | None, timeout_seconds: float) -> None:
+        host, _, port = address.rpartition(":")
+        self._connection = StreamClientConnection(_FRAME_BYTES_MAX)
+        self._socket = socket.create_connection((host, int(port)), timeout_seconds)
+        try:
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self.send(self._connection.hello(token))
+            while (greeting := self._connection.next_greeting()) is None:
+                self._receive()
+            if greeting.error_code:
+                raise LoadError(f"the hello was answered with error {greeting.error_code}")
+        except BaseException:
+            self.close()
+            raise
+
+    def send(self, frames: bytes) -> None:
+        """Send frames of questions; blocks until the system has taken them."""
+        self._socket.sendall(frames)
+
+    def answers(self) -> Iterator[bytes]:
+        """Receive once, and yield the decisions of each answer that is complete.
+
+        Raises:
+            LoadError: an answer is an error, or the server closed the connection.
+        """
+        self._receive()
+        while (answer := self._connection.next_answer()) is not None:
+            if answer.error_code:
+                raise LoadError(f"a frame was answered with error {answer.error_code}")
+            yield answer.decisions
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def _receive(self) -> None:
+        data = self._socket.recv(_RECEIVE_BYTES)
+        if not data:
+            raise LoadError("the server closed the connection")
+        self._connection.receive_data(data)
+
+
 def drive(
-    address: tuple[str, int],
+    address: str,
     frames: Sequence[bytes],
     in_flight: int,
     seconds: float,
     token: str | None = None,
 ) -> LoadReport:
-    """Ask for so many seconds; every frame must be answered, in order and without an error.
+    """Ask for ``seconds``; every frame must be answered, in order and without an error.
 
     Raises:
         LoadError, DecodeError, OSError: the server does not answer as it should.
     """
-    connection = StreamClientConnection(_FRAME_BYTES_MAX)
     latencies_ns: list[int] = []
     asked_ns: deque[int] = deque()
     sent = answered = 0
-    with socket.create_connection(address, STALLED_SECONDS) as stream:
-        stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        stream.sendall(connection.hello(token))
-        while (greeting := connection.next_greeting()) is None:
-            connection.receive_data(_received(stream))
-        if greeting.error_code:
-            raise LoadError(f"the hello was answered with error {greeting.error_code}")
+    with closing(StreamLink(address, token, STALLED_SECONDS)) as link:
         start_ns = now_ns = time.perf_counter_ns()
         timed_from_ns = start_ns + int(seconds * WARM_UP_SHARE * 1e9)
         end_ns = start_ns + int(seconds * 1e9)
         while now_ns < end_ns or not latencies_ns:
             wanted = in_flight - len(asked_ns)
             if wanted:
-                stream.sendall(b"".join(frames[(sent + n) % len(frames)] for n in range(wanted)))
+                link.send(b"".join(frames[(sent + n) % len(frames)] for n in range(wanted)))
                 asked_ns.extend([now_ns] * wanted)
                 sent += wanted
-            connection.receive_data(_received(stream))
+            answers = len([*link.answers()])
             now_ns = time.perf_counter_ns()
-            while (answer := connection.next_answer()) is not None:
-                if answer.error_code:
-                    raise LoadError(f"a frame was answered with error {answer.error_code}")
-                answered += 1
+            answered += answers
+            for _ in range(answers):
                 asked = asked_ns.popleft()
                 if asked >= timed_from_ns:
                     latencies_ns.append(now_ns - asked)
@@ -82,15 +123,8 @@ def drive(
     )
 
 
-def _received(stream: socket.socket) -> bytes:
-    data = stream.recv(_RECEIVE_BYTES)
-    if not data:
-        raise LoadError("the server closed the connection")
-    return data
-
-
 def split(data: bytes) -> list[bytes]:
-    """Return the frames that stand one behind the other in ``data``."""
+    """Return the frames of ``data`` as a list."""
     frames: list[bytes] = []
     position = 0
     while position < len(data):
@@ -102,12 +136,11 @@ def split(data: bytes) -> list[bytes]:
 
 
 def main() -> None:
-    host, path, in_flight, seconds, *token_file = sys.argv[1:]
+    address, path, in_flight, seconds, *token_file = sys.argv[1:]
     token = Path(token_file[0]).read_text().strip() if token_file else None
-    name, _, port = host.rpartition(":")
     frames = split(Path(path).read_bytes())
     try:
-        report = drive((name, int(port)), frames, int(in_flight), float(seconds), token)
+        report = drive(address, frames, int(in_flight), float(seconds), token)
     except (LoadError, DecodeError, OSError) as error:
         sys.exit(f"{type(error).__name__}: {error}")
     sys.stdout.buffer.write(msgspec.json.encode(report) + b"\n")

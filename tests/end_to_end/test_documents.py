@@ -25,6 +25,8 @@ BLOCKS: Final = all_blocks()
 RUN: Final = [block for block in BLOCKS if block.reason is None]
 NO_CODE: Final = ("yaml", "dockerfile")
 """Shown to be read; tests/ops holds the files that they are taken from."""
+PROGRAMS: Final = ("python", "js", "java", "go")
+"""Run by tests/clients/test_page.py."""
 MAKE_RUN: Final = "make run"
 SERVE: Final = ".venv/bin/authorizerd serve "
 
@@ -117,7 +119,7 @@ def test_stream_example_is_what_a_daemon_answers(find_daemon: FindDaemon) -> Non
 def test_every_block_is_run_or_says_why_not() -> None:
     """A block in a language that nothing here runs needs a marker; so does one without commands."""
     for block in RUN:
-        assert block.language in ("console", "properties", *NO_CODE), block.place
+        assert block.language in ("console", "properties", *PROGRAMS, *NO_CODE), block.place
         if block.language == "console":
             commands_of(block.text)
     for block in BLOCKS:

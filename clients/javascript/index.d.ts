@@ -1,0 +1,112 @@
+/**
+ * May `principal` do `operation` to the resource?
+ *
+ * - `principal`: `User:alice`.
+ * - `host`: the IP address of the principal's connection. With null, only rules for every host can
+ *   allow, and a rule for any host denies.
+ * - `operation` and `resourceType`: Kafka's names in capitals (`READ`, `TOPIC`), or codes.
+ * - `resourceName`: the literal name of one resource.
+ */
+export type Question = readonly [
+  principal: string,
+  host: string | null,
+  operation: string | number,
+  resourceType: string | number,
+  resourceName: string,
+];
+
+/** The decisions about the questions of one frame, all by the same state of the ACLs. */
+export interface Decisions {
+  /** The log offset of that state. */
+  readonly offset: number;
+  /** One byte per question: 0 denied, 1 allowed, 2 invalid question, 3 not ready. */
+  readonly codes: Uint8Array;
+  /** One value per question: true only if the daemon allows it. */
+  readonly allowed: boolean[];
+}
+
+export interface ClientOptions {
+  /** `ID.SECRET`, if the daemon requires tokens. */
+  token?: string | null;
+  /** Time limit of a call, including connecting; 5000 by default. */
+  timeoutMs?: number;
+  /** Time limit of one attempt to connect; 5000 by default. */
+  connectTimeoutMs?: number;
+  /** The daemon's `authorizerd.stream.frame.max.bytes`; 131072 by default. */
+  frameBytesMax?: number;
+  /** How many frames may wait for answers; further calls wait. 256 by default. */
+  framesInFlightMax?: number;
+}
+
+export interface AskOptions {
+  /** Answer by ACLs that include this log offset; the daemon waits for it. */
+  minOffset?: number;
+  /** Replaces the client's time limit. */
+  timeoutMs?: number;
+}
+
+/**
+ * A client with one connection, which the first call makes. If it breaks, the next call makes it
+ * again, and a question that was being asked is sent once more. Every method rejects with an
+ * `AuthorizerdError` if there is no decision; take that for a denial.
+ *
+ * An open connection keeps the process running: call `close` at the end.
+ */
+export class Client {
+  /** `address` is `tcp://HOST:PORT`, `HOST:PORT` or `unix:PATH`. Throws TypeError if it is not. */
+  constructor(address: string, options?: ClientOptions);
+  /** The newest log offset that the daemon has named, -1 before the first. */
+  readonly offset: number;
+  /** Connect now rather than with the first question, to find a wrong address or token early. */
+  connect(options?: { timeoutMs?: number }): Promise<void>;
+  /** Resolve to true if the daemon allows the question, to false if it denies it. */
+  decide(question: Question, options?: AskOptions): Promise<boolean>;
+  /** Resolve to the decisions about all questions, which travel in one frame. */
+  decideMany(questions: readonly Question[], options?: AskOptions): Promise<Decisions>;
+  /** Resolve to those of `names` that are allowed, in their order. Any number may be given. */
+  allowedNames(
+    principal: string,
+    host: string | null,
+    operation: string | number,
+    resourceType: string | number,
+    names: readonly string[],
+    options?: AskOptions,
+  ): Promise<string[]>;
+  /** Close the connection for good; calls that wait are rejected with a `ClosedError`. */
+  close(): void;
+}
+
+/** Base of all errors of the client. The caller has no decision and must deny. */
+export class AuthorizerdError extends Error {}
+/** A question is invalid, or no frame can hold it. */
+export class InvalidQuestionError extends AuthorizerdError {}
+/** The daemon could not be reached, or the connection broke before the answer arrived. */
+export class ConnectionLostError extends AuthorizerdError {}
+/** The answer did not arrive within the client's time limit. */
+export class TimedOutError extends AuthorizerdError {}
+/** The client was closed before or during the question. */
+export class ClosedError extends AuthorizerdError {}
+/** The peer sent bytes that are not the decision stream. The connection was closed. */
+export class ProtocolError extends AuthorizerdError {}
+/** The daemon answered with an error instead of decisions. */
+export class AnswerError extends AuthorizerdError {
+  /** The error code, as docs/stream.md of authorizerd lists them. */
+  readonly code: number;
+}
+/** The daemon's ACLs did not reach `minOffset` in time. */
+export class OffsetNotReachedError extends AnswerError {}
+/** The token's principal may not ask about these principals. */
+export class ForbiddenError extends AnswerError {}
+/** The daemon does not speak this client's version of the protocol. */
+export class UnsupportedVersionError extends AnswerError {}
+/** The daemon could not read the questions: a field has an unexpected type. */
+export class InvalidRequestError extends AnswerError {}
+/** The daemon does not know the token, or requires one and got none. */
+export class TokenRefusedError extends AnswerError {}
+/** The daemon has not loaded its ACLs yet. Ask again later. */
+export class NotReadyError extends AnswerError {}
+/** The daemon has more work, connections or data than its limits allow. */
+export class OverloadedError extends AnswerError {
+  /** Wait at least this long before you ask again. */
+  readonly retryAfterMs: number;
+}

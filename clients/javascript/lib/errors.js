@@ -1,0 +1,57 @@
+// The errors of the client. Each of them means that there is no decision: deny.
+
+/** Base of all errors of the client. */
+export class AuthorizerdError extends Error {
+  get name() {
+    return this.constructor.name;
+  }
+}
+
+/** A question is invalid, or no frame can hold it. */
+export class InvalidQuestionError extends AuthorizerdError {}
+
+/** The daemon could not be reached, or the connection broke before the answer arrived. */
+export class ConnectionLostError extends AuthorizerdError {}
+
+/** The answer did not arrive within the client's time limit. */
+export class TimedOutError extends AuthorizerdError {}
+
+/** The client was closed before or during the question. */
+export class ClosedError extends AuthorizerdError {}
+
+/** The peer sent bytes that are not the decision stream. The connection was closed. */
+export class ProtocolError extends AuthorizerdError {}
+
+/** The daemon answered with an error instead of decisions; `code` is its number. */
+export class AnswerError extends AuthorizerdError {
+  constructor(message, code) {
+    super(`${message} (error ${code})`);
+    this.code = code;
+  }
+}
+
+/** The daemon's ACLs did not reach `minOffset` in time. */
+export class OffsetNotReachedError extends AnswerError {}
+
+/** The token's principal may not ask about these principals. */
+export class ForbiddenError extends AnswerError {}
+
+/** The daemon does not speak this client's version of the protocol. */
+export class UnsupportedVersionError extends AnswerError {}
+
+/** The daemon could not read the questions: a field has an unexpected type. */
+export class InvalidRequestError extends AnswerError {}
+
+/** The daemon does not know the token, or requires one and got none. */
+export class TokenRefusedError extends AnswerError {}
+
+/** The daemon has not loaded its ACLs yet. Ask again later. */
+export class NotReadyError extends AnswerError {}
+
+/** The daemon has too much work; wait `retryAfterMs` before you ask again. */
+export class OverloadedError extends AnswerError {
+  constructor(message, code, retryAfterMs) {
+    super(message, code);
+    this.retryAfterMs = retryAfterMs;
+  }
+}

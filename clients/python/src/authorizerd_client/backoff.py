@@ -1,0 +1,38 @@
+"""When to try to connect again after attempts that failed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Final
+
+DELAY_SECONDS_MIN: Final = 0.05
+DELAY_SECONDS_MAX: Final = 5.0
+
+
+class Backoff:
+    """The earliest time of the next attempt: the delay doubles with each failure, up to a limit.
+
+    Times are seconds of any one clock.
+
+    Args:
+        jitter: returns 0 to 1. Half of a delay depends on it, so that the clients of a daemon that
+            restarts do not all return at the same moment.
+    """
+
+    def __init__(self, jitter: Callable[[], float] = random.random) -> None:
+        self._jitter = jitter
+        self.next_attempt = float("-inf")
+        self._failures = 0
+
+    def fail(self, now: float) -> None:
+        """Record an attempt that failed at ``now``."""
+        # The exponent is limited because a float cannot hold 2 ** 1024.
+        doubled = DELAY_SECONDS_MIN * 2.0 ** min(self._failures, 30)
+        self._failures += 1
+        self.next_attempt = now + min(DELAY_SECONDS_MAX, doubled) * (1 + self._jitter()) / 2
+
+    def succeed(self) -> None:
+        """Record a successful attempt: the next one may follow at once."""
+        self.next_attempt = float("-inf")
+        self._failures = 0

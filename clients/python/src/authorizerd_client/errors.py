@@ -1,0 +1,107 @@
+"""The errors of both clients. Each of them means that there is no decision: deny."""
+
+from __future__ import annotations
+
+from typing import Final
+
+FRAME_REFUSED_SECONDS: Final = 0.1
+"""For this time, the daemon ignores a connection that it refuses twice in a row."""
+CONNECTION_REFUSED_SECONDS: Final = 1.0
+"""Connections and memory become free less quickly than CPU time."""
+
+
+class AuthorizerdError(Exception):
+    """Base of all errors of a client. The caller has no decision and must deny."""
+
+
+class InvalidQuestionError(AuthorizerdError):
+    """A question is invalid, or no frame can hold it. Asking it again gives the same error."""
+
+
+class ConnectionLostError(AuthorizerdError):
+    """The daemon could not be reached, or the connection broke before the answer arrived."""
+
+
+class TimedOutError(AuthorizerdError):
+    """The answer did not arrive within the client's time limit."""
+
+
+class ClosedError(AuthorizerdError):
+    """The client was closed before or during the question."""
+
+
+class ProtocolError(AuthorizerdError):
+    """The peer sent bytes that are not the decision stream. The connection was closed."""
+
+
+class AnswerError(AuthorizerdError):
+    """The daemon answered with an error instead of decisions.
+
+    Attributes:
+        code: the error code, as docs/stream.md of authorizerd lists them.
+    """
+
+    def __init__(self, message: str, code: int) -> None:
+        super().__init__(message, code)
+        self.code = code
+
+    def __str__(self) -> str:
+        return f"{self.args[0]} (error {self.code})"
+
+
+class OffsetNotReachedError(AnswerError):
+    """The daemon's ACLs did not reach ``min_offset`` in time."""
+
+
+class ForbiddenError(AnswerError):
+    """The token's principal may not ask about these principals."""
+
+
+class UnsupportedVersionError(AnswerError):
+    """The daemon does not speak this client's version of the protocol."""
+
+
+class InvalidRequestError(AnswerError):
+    """The daemon could not read the questions: a field has an unexpected type."""
+
+
+class TokenRefusedError(AnswerError):
+    """The daemon does not know the token, or requires one and got none."""
+
+
+class NotReadyError(AnswerError):
+    """The daemon has not loaded its ACLs yet. Ask again later."""
+
+
+class OverloadedError(AnswerError):
+    """The daemon has more work, connections or data than its limits allow.
+
+    Attributes:
+        retry_after_seconds: wait at least this long before you ask again.
+    """
+
+    def __init__(self, message: str, code: int, retry_after_seconds: float) -> None:
+        super().__init__(message, code)
+        self.args = (message, code, retry_after_seconds)  # an error that is copied is made of these
+        self.retry_after_seconds = retry_after_seconds
+
+
+OVERLOADED: Final = 89
+NOT_READY: Final = 801
+
+_ERROR_OF: Final[dict[int, tuple[type[AnswerError], str]]] = {
+    7: (OffsetNotReachedError, "min_offset was not reached in time"),
+    31: (ForbiddenError, "the token's principal may not ask about these principals"),
+    35: (UnsupportedVersionError, "the daemon does not speak version 1 of the decision stream"),
+    42: (InvalidRequestError, "the daemon could not read the questions"),
+    58: (TokenRefusedError, "the token is unknown or missing"),
+    NOT_READY: (NotReadyError, "the ACLs are not loaded yet"),
+}
+
+
+def answer_error(code: int, *, retry_after_seconds: float = FRAME_REFUSED_SECONDS) -> AnswerError:
+    """Return the exception for an error code of the daemon."""
+    if code == OVERLOADED:
+        return OverloadedError("the daemon is overloaded", code, retry_after_seconds)
+    error, message = _ERROR_OF.get(code, (AnswerError, "the daemon answered with an error"))
+    return error(message, code)

@@ -1,0 +1,303 @@
+"""The decision stream without a socket: frames, their encoding, and the matching of answers.
+
+**Invariant:** decisions come only from a complete answer with error code 0, the expected
+correlation id and one byte per question. After any other bytes, the connection has ended.
+
+A frame is a 4-byte big-endian length and one msgpack array; docs/stream.md of authorizerd
+specifies the protocol.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from authorizerd_client.errors import (
+    CONNECTION_REFUSED_SECONDS,
+    AuthorizerdError,
+    ConnectionLostError,
+    InvalidQuestionError,
+    ProtocolError,
+    answer_error,
+)
+from authorizerd_client.values import AnyQuestion, Decisions, Question
+
+FRAME_BYTES_MAX: Final = 131_072
+"""The daemon's default limit for a frame of questions."""
+QUESTIONS_PER_FRAME: Final = 256
+RECEIVE_BYTES: Final = 65_536
+
+_VERSION: Final = 1
+_HELLO: Final = "hello"
+_NO_CORRELATION_ID: Final = -1
+"""The id of the answer to a frame that the daemon refused before it was complete."""
+_SIZE_BYTES: Final = 4
+_HEAD_BYTES: Final = 32
+"""More than a frame takes besides its questions."""
+_LIST_HEAD_BYTES: Final = 5
+"""The most that msgpack takes for the length of a list."""
+_ANSWER_EXTRA_BYTES: Final = 1024
+"""Room for fields that later versions may append to an answer."""
+
+
+class _Greeting(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    hello: str
+    version: int
+    error_code: int
+    offset: int
+
+
+class _Answer(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    correlation_id: int
+    error_code: int
+    offset: int
+    decisions: bytes
+
+
+_encode: Final = msgspec.msgpack.Encoder().encode
+_decode_greeting: Final = msgspec.msgpack.Decoder(_Greeting).decode
+_decode_answer: Final = msgspec.msgpack.Decoder(_Answer).decode
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Encoded questions, ready to be sent on any connection."""
+
+    questions: msgspec.Raw
+    count: int
+    min_offset: int
+
+
+def encode_request(
+    questions: Sequence[AnyQuestion], min_offset: int, frame_bytes_max: int
+) -> Request:
+    """Return the request for ``questions``.
+
+    Raises:
+        InvalidQuestionError: a text or number cannot be encoded, or the frame would be larger
+            than ``frame_bytes_max``.
+    """
+    encoded = _encode_questions(list(questions))
+    _encode_questions(min_offset)
+    size = len(encoded) + _HEAD_BYTES
+    if size > frame_bytes_max:
+        raise InvalidQuestionError(
+            f"{len(questions)} questions take {size} bytes, but a frame has at most "
+            f"{frame_bytes_max}: ask fewer questions at once"
+        )
+    return Request(msgspec.Raw(encoded), len(questions), min_offset)
+
+
+def plan_frames(
+    question: Question, names: Sequence[str], bytes_max: int
+) -> Iterator[list[Question]]:
+    """Yield the questions about all ``names``, in lists that each fit into one frame.
+
+    Args:
+        question: the question to repeat with each name.
+    """
+    frame: list[Question] = []
+    size = _HEAD_BYTES
+    for name in names:
+        asked = question._replace(resource_name=name)
+        asked_size = len(_encode_questions(asked))
+        if frame and (
+            len(frame) == QUESTIONS_PER_FRAME or size + asked_size > bytes_max - _LIST_HEAD_BYTES
+        ):
+            yield frame
+            frame, size = [], _HEAD_BYTES
+        frame.append(asked)
+        size += asked_size
+    if frame:
+        yield frame
+
+
+def _encode_questions(value: object) -> bytes:
+    try:
+        return _encode(value)
+    except (ValueError, OverflowError, TypeError) as error:
+        raise InvalidQuestionError(f"the question cannot be encoded: {error}") from error
+
+
+class Exchange:
+    """One frame of questions that was sent, and later its outcome."""
+
+    __slots__ = ("_count", "_outcome", "correlation_id")
+
+    def __init__(self, correlation_id: int, count: int) -> None:
+        self.correlation_id = correlation_id
+        self._count = count
+        self._outcome: Decisions | AuthorizerdError | None = None
+
+    @property
+    def is_settled(self) -> bool:
+        """Return True once the answer has arrived or cannot arrive any more."""
+        return self._outcome is not None
+
+    def settle(self, outcome: Decisions | AuthorizerdError) -> None:
+        """Record the outcome, which ``decisions`` returns or raises.
+
+        Raises:
+            ProtocolError: the number of decisions is not the number of questions.
+        """
+        if isinstance(outcome, Decisions) and len(outcome.codes) != self._count:
+            raise ProtocolError(
+                f"expected {self._count} decisions, found {len(outcome.codes)} in the answer"
+            )
+        self._outcome = outcome
+
+    def decisions(self) -> Decisions:
+        """Return the decisions of a settled exchange.
+
+        Raises:
+            AuthorizerdError: there are none.
+        """
+        assert self._outcome is not None, "settled"
+        if isinstance(self._outcome, Decisions):
+            return self._outcome
+        raise self._outcome
+
+
+class Connection:
+    """One connection: bytes to send, and outcomes from the bytes received.
+
+    Call ``hello`` first. It may be used until ``receive_data`` raises or ``end`` is called; then
+    every exchange is settled, and ``ask`` raises.
+
+    Attributes:
+        offset: the log offset in the daemon's hello; None until it has arrived.
+    """
+
+    def __init__(self, frame_bytes_max: int) -> None:
+        self.offset: int | None = None
+        self._bytes_max: Final = frame_bytes_max + _ANSWER_EXTRA_BYTES
+        self._buffer = bytearray()
+        self._in_flight: deque[Exchange] = deque()
+        self._correlation_id = 0
+        self._new_error: Callable[[], AuthorizerdError] | None = None
+
+    @property
+    def in_flight(self) -> Sequence[Exchange]:
+        """Return the exchanges that wait for their answers, the oldest first."""
+        return self._in_flight
+
+    @property
+    def has_ended(self) -> bool:
+        """Return True if nothing can be asked any more."""
+        return self._new_error is not None
+
+    def check(self) -> None:
+        """Raise the error that ended the connection, if it has ended."""
+        if self._new_error is not None:
+            raise self._new_error()
+
+    def hello(self, token: str | None) -> bytes:
+        """Return the first frame of the connection."""
+        return _frame(_encode((_HELLO, _VERSION, token)))
+
+    def ask(self, request: Request) -> tuple[Exchange, bytes]:
+        """Return a new exchange, and the frame to send for it.
+
+        Raises:
+            AuthorizerdError: the connection has ended.
+        """
+        self.check()
+        self._correlation_id += 1
+        exchange = Exchange(self._correlation_id, request.count)
+        self._in_flight.append(exchange)
+        fields: tuple[object, ...] = (exchange.correlation_id, request.questions)
+        if request.min_offset >= 0:
+            fields = (*fields, request.min_offset)
+        return exchange, _frame(_encode(fields))
+
+    def receive_data(self, data: bytes | bytearray) -> list[Exchange]:
+        """Add data from the daemon; return the exchanges that it settles.
+
+        Args:
+            data: empty if the daemon has closed the connection.
+
+        Raises:
+            AuthorizerdError: the connection has ended.
+            ProtocolError: the data is not the decision stream.
+            AnswerError: the daemon refuses the hello, or all frames for lack of memory.
+            ConnectionLostError: the daemon has closed the connection.
+        """
+        self.check()
+        if not data:
+            raise ConnectionLostError("the daemon closed the connection")
+        self._buffer += data
+        settled: list[Exchange] = []
+        while (content := self._next_frame()) is not None:
+            if self.offset is None:
+                self._greet(content)
+            else:
+                settled.append(self._settle_next(content))
+        return settled
+
+    def end(self, new_error: Callable[[], AuthorizerdError]) -> list[Exchange]:
+        """Settle every exchange with an error, and return them.
+
+        Args:
+            new_error: makes the error. Each exchange gets its own, since several tasks that raise
+                the same exception would mix their tracebacks.
+        """
+        self._new_error = self._new_error or new_error
+        self._buffer.clear()
+        ended = [*self._in_flight]
+        self._in_flight.clear()
+        for exchange in ended:
+            exchange.settle(self._new_error())
+        return ended
+
+    def _next_frame(self) -> bytes | None:
+        if len(self._buffer) < _SIZE_BYTES:
+            return None
+        size = int.from_bytes(self._buffer[:_SIZE_BYTES], "big")
+        if size > self._bytes_max:
+            raise ProtocolError(
+                f"expected a frame of at most {self._bytes_max} bytes, found a size of {size}"
+            )
+        end = _SIZE_BYTES + size
+        if len(self._buffer) < end:
+            return None
+        content = bytes(self._buffer[_SIZE_BYTES:end])
+        del self._buffer[:end]
+        return content
+
+    def _greet(self, content: bytes) -> None:
+        try:
+            greeting = _decode_greeting(content)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            raise ProtocolError(f"expected the answer to a hello: {error}") from None
+        if greeting.hello != _HELLO:
+            raise ProtocolError(f"expected the answer to a hello, found {greeting.hello[:20]!r}")
+        if greeting.error_code:
+            raise answer_error(greeting.error_code, retry_after_seconds=CONNECTION_REFUSED_SECONDS)
+        self.offset = greeting.offset
+
+    def _settle_next(self, content: bytes) -> Exchange:
+        try:
+            answer = _decode_answer(content)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            raise ProtocolError(f"expected an answer: {error}") from None
+        if answer.correlation_id == _NO_CORRELATION_ID and answer.error_code:
+            raise answer_error(answer.error_code, retry_after_seconds=CONNECTION_REFUSED_SECONDS)
+        if not self._in_flight or self._in_flight[0].correlation_id != answer.correlation_id:
+            expected = self._in_flight[0].correlation_id if self._in_flight else "none"
+            raise ProtocolError(
+                f"expected the answer {expected}, found the answer {answer.correlation_id}"
+            )
+        exchange = self._in_flight[0]
+        if answer.error_code:
+            exchange.settle(answer_error(answer.error_code))
+        else:
+            exchange.settle(Decisions(answer.offset, answer.decisions))
+        return self._in_flight.popleft()
+
+
+def _frame(content: bytes) -> bytes:
+    return len(content).to_bytes(_SIZE_BYTES, "big") + content

@@ -1,0 +1,402 @@
+"""The client for trio: many tasks ask over one connection at once.
+
+    async with Client("tcp://127.0.0.1:8183") as client:
+        may = await client.decide(Question("User:alice", "10.0.0.7", "READ", "TOPIC", "orders"))
+
+The client starts no task and needs no nursery: a task that waits for an answer also reads those of
+the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from copy import copy
+from functools import partial
+from types import TracebackType
+from typing import Self
+
+import trio
+
+from authorizerd_client.backoff import Backoff
+from authorizerd_client.errors import (
+    AuthorizerdError,
+    ClosedError,
+    ConnectionLostError,
+    TimedOutError,
+)
+from authorizerd_client.protocol import (
+    FRAME_BYTES_MAX,
+    RECEIVE_BYTES,
+    Connection,
+    Exchange,
+    Request,
+    encode_request,
+    plan_frames,
+)
+from authorizerd_client.values import (
+    AnyQuestion,
+    Decisions,
+    Question,
+    parse_address,
+    select_allowed,
+)
+
+FRAMES_IN_FLIGHT_MAX = 256
+
+
+class Client:
+    """A client with one connection, for any number of tasks of one trio program.
+
+    The connection is made by the first question, and made again after it broke. A question whose
+    connection breaks is sent once more, if time remains: decisions change nothing, so asking twice
+    is safe. While the daemon cannot be reached, attempts to connect wait for increasing, random
+    delays of up to 5 seconds; a question that cannot wait that long fails at once.
+
+    Cancelling a call leaves the other calls alone. If it is cancelled while its frame is being
+    sent, the connection is closed, because the daemon would misread the next frame; the other
+    calls then repeat their questions on a new connection.
+
+    Args:
+        address: ``tcp://HOST:PORT``, ``HOST:PORT`` or ``unix:PATH``.
+        token: ``ID.SECRET``, if the daemon requires tokens.
+        timeout_seconds: time limit of a call, including waits for other tasks and connecting. If
+            the oldest frame of the connection has no answer by then, the connection is closed, and
+            the other calls repeat their questions on a new one.
+        connect_timeout_seconds: time limit of one attempt to connect.
+        frame_bytes_max: the largest frame to send, in bytes: the daemon's
+            ``authorizerd.stream.frame.max.bytes``. It also limits the frames that are received.
+        frames_in_flight_max: how many frames may wait for answers. Further calls wait. A cancelled
+            call's frame counts until its answer has arrived.
+
+    Attributes:
+        offset: the newest log offset that the daemon has named, -1 before the first.
+
+    Raises:
+        ValueError: the address is invalid.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        *,
+        token: str | None = None,
+        timeout_seconds: float = 5.0,
+        connect_timeout_seconds: float = 5.0,
+        frame_bytes_max: int = FRAME_BYTES_MAX,
+        frames_in_flight_max: int = FRAMES_IN_FLIGHT_MAX,
+    ) -> None:
+        self.offset = -1
+        self._address = parse_address(address)
+        self._token = token
+        self._timeout = timeout_seconds
+        self._connect_timeout = connect_timeout_seconds
+        self._frame_bytes_max = frame_bytes_max
+        self._frames_in_flight_max = frames_in_flight_max
+        self._backoff = Backoff()
+        self._connect_error: str | None = None
+        self._connecting = trio.Lock()
+        self._link: _Link | None = None
+        self._is_closed = False
+
+    async def connect(self, *, timeout_seconds: float | None = None) -> None:
+        """Connect now rather than with the first question, to find a wrong address or token early.
+
+        Raises:
+            ConnectionLostError: the daemon could not be reached in time.
+            TokenRefusedError, OverloadedError, UnsupportedVersionError: the daemon refuses the
+                connection.
+            ProtocolError: the peer is not a decision stream.
+        """
+        with self._limited(timeout_seconds):
+            await self._connected()
+
+    async def decide(
+        self, question: AnyQuestion, *, min_offset: int = -1, timeout_seconds: float | None = None
+    ) -> bool:
+        """Return True if the daemon allows the question, False if it denies it.
+
+        Args:
+            min_offset: answer by ACLs that include this log offset; the daemon waits for it, and
+                later frames of this client wait behind it.
+            timeout_seconds: replaces the client's time limit.
+
+        Raises:
+            InvalidQuestionError: the question is invalid.
+            ConnectionLostError, TimedOutError, ProtocolError, ClosedError, AnswerError: there is
+                no decision.
+        """
+        decisions = await self.decide_many(
+            [question], min_offset=min_offset, timeout_seconds=timeout_seconds
+        )
+        return decisions.is_allowed(0, question)
+
+    async def decide_many(
+        self,
+        questions: Sequence[AnyQuestion],
+        *,
+        min_offset: int = -1,
+        timeout_seconds: float | None = None,
+    ) -> Decisions:
+        """Return the decisions about all questions, by one state of the ACLs.
+
+        The questions travel in one frame. An invalid question does not raise an error: its code
+        is ``INVALID``.
+
+        Raises:
+            InvalidQuestionError: the questions do not fit into one frame, or cannot be encoded.
+                Nothing was sent.
+            ConnectionLostError, TimedOutError, ProtocolError, ClosedError, AnswerError: as
+                ``decide``.
+        """
+        request = encode_request(questions, min_offset, self._frame_bytes_max)
+        with self._limited(timeout_seconds) as limit:
+            return await self._ask(request, limit)
+
+    async def allowed_names(
+        self,
+        principal: str,
+        host: str | None,
+        operation: str | int,
+        resource_type: str | int,
+        names: Sequence[str],
+        *,
+        min_offset: int = -1,
+        timeout_seconds: float | None = None,
+    ) -> list[str]:
+        """Return those of ``names`` for which the principal may do the operation, in their order.
+
+        Any number of names may be given. They travel in as many frames as needed; each frame is
+        judged by one state of the ACLs, and no later frame by an older state.
+
+        Raises:
+            InvalidQuestionError, NotReadyError: a question is invalid or has no decision yet.
+            ConnectionLostError, TimedOutError, ProtocolError, ClosedError, AnswerError: as
+                ``decide``. Nothing is returned if one frame fails.
+        """
+        repeated = Question(principal, host, operation, resource_type, "")
+        allowed: list[str] = []
+        with self._limited(timeout_seconds) as limit:
+            for questions in plan_frames(repeated, names, self._frame_bytes_max):
+                request = encode_request(questions, min_offset, self._frame_bytes_max)
+                decisions = await self._ask(request, limit)
+                allowed += select_allowed(questions, decisions)
+                min_offset = max(min_offset, decisions.offset)
+        return allowed
+
+    def close(self) -> None:
+        """Close the connection for good. Calls of other tasks raise ``ClosedError``."""
+        self._is_closed = True
+        if self._link is not None:
+            self._link.end(_closed_error)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @contextmanager
+    def _limited(self, timeout_seconds: float | None) -> Iterator[float]:
+        """Limit the time of the block; yield the time at which it ends."""
+        seconds = self._timeout if timeout_seconds is None else timeout_seconds
+        with trio.move_on_after(seconds) as scope:
+            yield scope.deadline
+        if not scope.cancelled_caught:
+            return
+        if self._link is None or self._link.has_ended:
+            raise ConnectionLostError(f"not connected: {self._connect_error}")
+        self._link.end_if_overdue()
+        raise TimedOutError("the daemon did not answer in time")
+
+    async def _ask(self, request: Request, limit: float) -> Decisions:
+        link = await self._connected()
+        try:
+            decisions = await link.ask(request, limit)
+        except ConnectionLostError:
+            link = await self._connected()
+            decisions = await link.ask(request, limit)
+        self.offset = max(self.offset, decisions.offset)
+        return decisions
+
+    async def _connected(self) -> _Link:
+        """Return the connection, and make it if there is none."""
+        if self._link is not None:
+            # A call that its caller cancelled early has left nobody to notice a silent daemon.
+            self._link.end_if_overdue()
+            if not self._link.has_ended:
+                return self._link
+        async with self._connecting:
+            while self._link is None or self._link.has_ended:
+                self._check_is_open()
+                if self._backoff.next_attempt > trio.current_effective_deadline():
+                    raise ConnectionLostError(f"not connected: {self._connect_error}")
+                await trio.sleep_until(max(self._backoff.next_attempt, trio.current_time()))
+                self._link = await self._try_to_connect()
+                self._check_is_open()
+            return self._link
+
+    def _check_is_open(self) -> None:
+        if self._is_closed:
+            if self._link is not None:
+                self._link.end(_closed_error)
+            raise _closed_error()
+
+    async def _try_to_connect(self) -> _Link | None:
+        """Return a connection; or None if the daemon cannot be reached now."""
+        self._connect_error = "the daemon did not answer in time"
+        try:
+            with trio.fail_after(self._connect_timeout):
+                link = await self._connect_and_greet()
+        except (OSError, trio.TooSlowError, ConnectionLostError) as error:
+            self._backoff.fail(trio.current_time())
+            self._connect_error = str(error) or self._connect_error
+            return None
+        except BaseException:
+            self._backoff.fail(trio.current_time())
+            raise
+        self._backoff.succeed()
+        return link
+
+    async def _connect_and_greet(self) -> _Link:
+        if self._address.path is None:
+            stream = await trio.open_tcp_stream(self._address.host, self._address.port)
+        else:
+            stream = await trio.open_unix_socket(self._address.path)
+        link = _Link(stream, self._frame_bytes_max, self._frames_in_flight_max)
+        try:
+            self.offset = max(self.offset, await link.greet(self._token))
+        except BaseException:
+            link.end(lambda: ConnectionLostError("the hello was not answered"))
+            raise
+        return link
+
+
+def _closed_error() -> ClosedError:
+    return ClosedError("the client is closed")
+
+
+class _Waiting:
+    """An exchange without an answer: what wakes its callers, and when their time limit ends."""
+
+    __slots__ = ("limit", "wake")
+
+    def __init__(self, limit: float) -> None:
+        self.limit = limit
+        self.wake = trio.Event()
+
+
+class _Link:
+    """One connection with its stream.
+
+    One of the waiting tasks reads for all. When it has its own answer, or is cancelled, it wakes
+    another waiting task, which reads on.
+    """
+
+    def __init__(
+        self, stream: trio.SocketStream, frame_bytes_max: int, frames_in_flight_max: int
+    ) -> None:
+        self._stream = stream
+        self._connection = Connection(frame_bytes_max)
+        self._frames_in_flight_max = frames_in_flight_max
+        self._sending = trio.Lock()
+        self._waiting: dict[Exchange, _Waiting] = {}
+        self._is_being_read = False
+
+    @property
+    def has_ended(self) -> bool:
+        return self._connection.has_ended
+
+    async def greet(self, token: str | None) -> int:
+        """Send the hello, and return the offset in its answer."""
+        await self._send(self._connection.hello(token))
+        while self._connection.offset is None:
+            self._connection.check()
+            await self._receive()
+        return self._connection.offset
+
+    async def ask(self, request: Request, limit: float) -> Decisions:
+        """Return the decisions on one request.
+
+        Args:
+            limit: the time after which the daemon counts as silent.
+        """
+        async with self._sending:
+            # Answers come in order, so the oldest frame is the next to make room.
+            while len(self._connection.in_flight) >= self._frames_in_flight_max:
+                await self._settled(self._connection.in_flight[0])
+            exchange, frame = self._connection.ask(request)
+            self._waiting[exchange] = _Waiting(limit)
+            await self._send(frame)
+        await self._settled(exchange)
+        return exchange.decisions()
+
+    def end_if_overdue(self) -> None:
+        """End the connection if the oldest frame has no answer after its time limit."""
+        oldest = next(iter(self._connection.in_flight), None)
+        if oldest is not None and self._waiting[oldest].limit <= trio.current_time():
+            self.end(lambda: ConnectionLostError("the daemon stopped answering"))
+
+    def end(self, new_error: Callable[[], AuthorizerdError]) -> None:
+        """Close the connection; every waiting call gets an error."""
+        self._connection.end(new_error)
+        self._stream.socket.close()
+        for waiting in self._waiting.values():
+            waiting.wake.set()
+        self._waiting.clear()
+
+    async def _settled(self, exchange: Exchange) -> None:
+        """Wait until the exchange has its outcome, and read meanwhile if nobody else does."""
+        while not exchange.is_settled:
+            if self._is_being_read:
+                await self._waiting[exchange].wake.wait()
+                continue
+            self._is_being_read = True
+            try:
+                while not exchange.is_settled:
+                    await self._receive()
+            finally:
+                self._is_being_read = False
+                self._wake_a_reader()
+
+    def _wake_a_reader(self) -> None:
+        for waiting in self._waiting.values():
+            if waiting.wake.statistics().tasks_waiting:
+                waiting.wake.set()
+                waiting.wake = trio.Event()
+                return
+
+    async def _send(self, frame: bytes) -> None:
+        """Send a frame, or end the connection, which settles the frame's exchange."""
+        try:
+            await self._stream.send_all(frame)
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            self.end(_broken_error)
+        except BaseException:
+            # Part of the frame may have been sent: the daemon would misread the next one.
+            self.end(lambda: ConnectionLostError("a frame was interrupted"))
+            raise
+
+    async def _receive(self) -> None:
+        """Receive some data and settle exchanges by it, or end the connection, settling all."""
+        try:
+            data = await self._stream.receive_some(RECEIVE_BYTES)
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            self.end(_broken_error)
+            return
+        try:
+            settled = self._connection.receive_data(data)
+        except AuthorizerdError as error:
+            self.end(partial(copy, error))
+            return
+        for exchange in settled:
+            self._waiting.pop(exchange).wake.set()
+
+
+def _broken_error() -> ConnectionLostError:
+    return ConnectionLostError("the connection broke")

@@ -1,0 +1,112 @@
+"""Questions, decisions and addresses: the values that both clients share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple, TypeAlias
+
+from authorizerd_client.errors import NOT_READY as NOT_READY_ERROR
+from authorizerd_client.errors import InvalidQuestionError, answer_error
+
+DENIED: Final = 0
+ALLOWED: Final = 1
+INVALID: Final = 2
+NOT_READY: Final = 3
+
+
+class Question(NamedTuple):
+    """May ``principal`` do ``operation`` to this resource?
+
+    A plain tuple with the same values also works.
+
+    Attributes:
+        principal: ``User:alice``.
+        host: the IP address of the principal's connection. With None, only rules for every host
+            can allow, and a rule for any host denies.
+        operation: Kafka's name in capitals, such as ``READ``, or its code.
+        resource_type: Kafka's name in capitals, such as ``TOPIC``, or its code.
+        resource_name: the literal name of one resource.
+    """
+
+    principal: str
+    host: str | None
+    operation: str | int
+    resource_type: str | int
+    resource_name: str
+
+
+AnyQuestion: TypeAlias = tuple[str, str | None, str | int, str | int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Decisions:
+    """The decisions about the questions of one frame, all by the same state of the ACLs.
+
+    Attributes:
+        offset: the log offset of that state.
+        codes: one byte per question, in order: 0 denied, 1 allowed, 2 invalid question, 3 not
+            ready. A later daemon may send other bytes; only 1 allows.
+    """
+
+    offset: int
+    codes: bytes
+
+    @property
+    def allowed(self) -> list[bool]:
+        """Return one value per question, in order: True only if the daemon allows it."""
+        return [code == ALLOWED for code in self.codes]
+
+    def is_allowed(self, number: int, question: AnyQuestion) -> bool:
+        """Return True if the question at index ``number`` is allowed.
+
+        Raises:
+            InvalidQuestionError: the daemon found the question invalid.
+            NotReadyError: the daemon cannot decide before it has loaded its ACLs.
+        """
+        code = self.codes[number]
+        if code == INVALID:
+            raise InvalidQuestionError(
+                f"invalid question {tuple(question)!r}: expected a principal 'TYPE:NAME', an IP "
+                "address or None, a Kafka operation, a Kafka resource type and a non-empty name"
+            )
+        if code == NOT_READY:
+            raise answer_error(NOT_READY_ERROR)
+        return code == ALLOWED
+
+
+def select_allowed(questions: Sequence[AnyQuestion], decisions: Decisions) -> list[str]:
+    """Return the names of the resources that are allowed.
+
+    Raises:
+        InvalidQuestionError, NotReadyError: one of the questions has no decision.
+    """
+    return [
+        question[4]
+        for number, question in enumerate(questions)
+        if decisions.is_allowed(number, question)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where the daemon listens: ``path`` of a Unix socket, or ``host`` and ``port``."""
+
+    path: str | None
+    host: str = ""
+    port: int = 0
+
+
+def parse_address(text: str) -> Address:
+    """Return the address that ``text`` names.
+
+    Raises:
+        ValueError: the text is not ``tcp://HOST:PORT``, ``HOST:PORT`` or ``unix:PATH``.
+    """
+    if text.startswith("unix:") and text != "unix:":
+        return Address(text.removeprefix("unix:"))
+    host, _, port = text.removeprefix("tcp://").rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not host or "/" in host or not port.isascii() or not port.isdigit() or int(port) > 65535:
+        raise ValueError(f"invalid address {text!r}: expected tcp://HOST:PORT or unix:PATH")
+    return Address(None, host, int(port))

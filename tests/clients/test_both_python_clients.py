@@ -1,0 +1,272 @@
+"""What the blocking client and the client for trio have in common."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import pytest
+import trio
+
+import authorizerd_client
+from authorizerd.daemon.net.load_shedding import LoadShedder
+from authorizerd.protocol.decisions.stream import encode_answer
+from authorizerd_client import (
+    AuthorizerdError,
+    ClosedError,
+    ConnectionLostError,
+    ForbiddenError,
+    InvalidQuestionError,
+    OffsetNotReachedError,
+    OverloadedError,
+    Question,
+    TimedOutError,
+    TokenRefusedError,
+)
+from tests.clients.python_clients import CLIENTS, SECONDS_MAX, AnyClient
+from tests.clients.stand_in import ANSWER_FAULTS, GREETING, HELLO_FAULTS, start_stand_in
+from tests.daemon.decision_place import Place
+from tests.daemon.stream_service import new_server, start_on_loopback
+from tests.support.acls import acl
+from tests.support.daemon_process import DaemonProcess, running
+
+ALICE = Question("User:alice", None, "READ", "TOPIC", "orders")
+BOB = ("User:bob", "::1", 3, 2, "orders")
+TOKEN = "proxy.secret"
+
+
+@pytest.fixture(params=CLIENTS)
+def new_client(request: pytest.FixtureRequest) -> AnyClient:
+    return CLIENTS[request.param]
+
+
+async def test_real_daemon_decides(new_client: AnyClient, token_daemon: DaemonProcess) -> None:
+    client = new_client(f"tcp://{token_daemon.ready['decision_stream']}", token=TOKEN)
+    assert client.offset == -1
+    assert await client.decide(ALICE) is True
+    assert await client.decide(BOB) is False
+    assert client.offset == token_daemon.ready["offset"]
+    for count in (0, 1, 7, 1000):
+        decisions = await client.decide_many([ALICE, BOB] * count, min_offset=client.offset)
+        assert decisions.allowed == [True, False] * count
+        assert decisions.offset == client.offset
+    mixed = await client.decide_many([ALICE, ("nobody", None, 1, 2, ""), ALICE])
+    assert (mixed.codes, mixed.allowed) == (b"\1\2\1", [True, False, True])
+    client.close()
+
+
+async def test_allowed_names_takes_any_number_of_names(
+    new_client: AnyClient, token_daemon: DaemonProcess
+) -> None:
+    client = new_client(token_daemon.ready["decision_stream"], frame_bytes_max=2000, token=TOKEN)
+    names = [f"topic-{number}" for number in range(1000)]
+    about = ("User:alice", None, "READ", "TOPIC")
+    assert await client.allowed_names(*about, names) == names[::2]
+    assert await client.allowed_names(*about, []) == []
+    with pytest.raises(InvalidQuestionError, match="invalid question"):
+        await client.allowed_names(*about, ["orders", ""])
+    with pytest.raises(InvalidQuestionError, match="fewer questions"):
+        await client.allowed_names(*about, ["orders", "x" * 2000])
+    client.close()
+
+
+async def test_token_and_its_rights_are_checked(
+    new_client: AnyClient, token_daemon: DaemonProcess
+) -> None:
+    address = token_daemon.ready["decision_stream"]
+    for token in (None, "proxy.wrong"):
+        refused = new_client(address, token=token)
+        for call in (refused.connect(), refused.decide(ALICE)):
+            with pytest.raises(TokenRefusedError):
+                await call
+    client = new_client(address, token="self.secret")
+    with pytest.raises(ForbiddenError) as forbidden:
+        await client.decide(ALICE)
+    assert (forbidden.value.code, str(forbidden.value)[-10:]) == (31, "(error 31)")
+    assert await client.decide(("User:self", *ALICE[1:])) is False
+    client.close()
+
+
+async def test_offset_that_is_not_reached_is_an_error(
+    new_client: AnyClient, token_daemon: DaemonProcess
+) -> None:
+    client = new_client(token_daemon.ready["decision_stream"], token=TOKEN)
+    with pytest.raises(OffsetNotReachedError):
+        await client.decide(ALICE, min_offset=10**9)
+    assert await client.decide(ALICE)
+    client.close()
+
+
+@pytest.mark.parametrize("question", [
+    ("User:\ud800", None, 3, 2, "orders"), ("User:a", None, 2**64, 2, "orders"),
+    ("User:a", None, 3, 2, object()), ("User:a", None, 3, 2, "x" * 200_000),
+])  # fmt: skip
+async def test_question_that_no_frame_can_hold_is_not_sent(
+    new_client: AnyClient, token_daemon: DaemonProcess, question: authorizerd_client.AnyQuestion
+) -> None:
+    client = new_client(token_daemon.ready["decision_stream"], token=TOKEN)
+    with pytest.raises(InvalidQuestionError):
+        await client.decide(question)
+    assert client.offset == -1
+    assert await client.decide(ALICE)
+    client.close()
+
+
+async def test_restarted_daemon_is_found_again(
+    new_client: AnyClient, tmp_path: Path, log_dir: Path, nursery: trio.Nursery
+) -> None:
+    config = {"authorizerd.decision.stream": f"unix:{tmp_path}/stream"}
+    client = new_client(f"unix:{tmp_path}/stream")
+    with running(tmp_path, log_dir, config) as daemon:
+        assert await client.decide(ALICE)
+        assert daemon.stop()[0] == 0
+    for _ in range(3):
+        with pytest.raises(ConnectionLostError, match="not connected: "):
+            await client.decide(ALICE, timeout_seconds=0.3)
+    decided: list[bool] = []
+
+    async def ask_early() -> None:
+        decided.append(await client.decide(ALICE, timeout_seconds=SECONDS_MAX))
+
+    nursery.start_soon(ask_early)
+    await trio.sleep(0.05)
+    with running(tmp_path, log_dir, config) as daemon:
+        assert await client.decide(ALICE, timeout_seconds=SECONDS_MAX)
+        daemon.stop()
+    with running(tmp_path, log_dir, config):
+        assert await client.decide(ALICE, timeout_seconds=SECONDS_MAX)  # no call noticed the end
+    assert decided == [True]
+    client.close()
+
+
+async def test_daemon_with_too_many_connections_refuses(
+    new_client: AnyClient, tmp_path: Path, log_dir: Path
+) -> None:
+    with running(tmp_path, log_dir, {"max.connections": "1"}) as daemon:
+        address = daemon.ready["decision_stream"]
+        first, second = new_client(address), new_client(address)
+        assert await first.decide(ALICE)
+        with pytest.raises(OverloadedError) as refused:
+            await second.decide(ALICE)
+        assert refused.value.retry_after_seconds == 1
+        first.close()
+        second.close()
+
+
+async def test_overloaded_daemon_refuses_one_question(
+    new_client: AnyClient, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = Place(None, acl("User:alice", "READ", topic="orders"))
+    client = new_client(await start_on_loopback(nursery, new_server(place)))
+    await client.connect()
+    with monkeypatch.context() as overload:
+        overload.setattr(LoadShedder, "is_overloaded", True)
+        with pytest.raises(OverloadedError) as refused:
+            await client.decide(ALICE)
+    assert refused.value.retry_after_seconds == 0.1
+    assert await client.decide(ALICE)
+    client.close()
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize(("sent", "error"), HELLO_FAULTS.values(), ids=HELLO_FAULTS)
+async def test_invalid_hello_is_an_error(
+    new_client: AnyClient, nursery: trio.Nursery, sent: bytes, error: str
+) -> None:
+    client = new_client(await start_stand_in(nursery, sent), timeout_seconds=0.3)
+    for call in (client.connect(), client.decide(ALICE)):
+        with pytest.raises(AuthorizerdError) as raised:
+            await call
+        assert type(raised.value).__name__ == error
+    client.close()
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize(("sent", "error"), ANSWER_FAULTS.values(), ids=ANSWER_FAULTS)
+async def test_invalid_answer_is_never_a_permission(
+    new_client: AnyClient, nursery: trio.Nursery, sent: bytes, error: str
+) -> None:
+    """The second question fails like the first: no rest of an answer is taken for another's."""
+    client = new_client(await start_stand_in(nursery, GREETING, sent))
+    for _ in range(2):
+        with pytest.raises(AuthorizerdError) as raised:
+            await client.decide(ALICE)
+        assert type(raised.value).__name__ == error
+    client.close()
+    nursery.cancel_scope.cancel()
+
+
+async def test_only_the_decision_1_allows(new_client: AnyClient, nursery: trio.Nursery) -> None:
+    codes = bytes(range(256))
+    client = new_client(await start_stand_in(nursery, GREETING, encode_answer(1, 0, 0, codes)))
+    assert (await client.decide_many([ALICE] * 256)).allowed == [code == 1 for code in codes]
+    assert client.offset == 7
+    client.close()
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("answers", [(), (GREETING,)], ids=["never", "only the hello"])
+async def test_silent_peer_costs_the_time_limit(
+    new_client: AnyClient, nursery: trio.Nursery, answers: tuple[bytes, ...]
+) -> None:
+    address = await start_stand_in(nursery, *answers, then_closes=False)
+    client = new_client(address, timeout_seconds=0.1)
+    started = trio.current_time()
+    for _ in range(2):
+        with pytest.raises(TimedOutError if answers else ConnectionLostError):
+            await client.decide(ALICE)
+    assert 0.1 < trio.current_time() - started < SECONDS_MAX / 2
+    client.close()
+    nursery.cancel_scope.cancel()
+
+
+async def test_attempt_to_connect_has_its_own_limit(
+    new_client: AnyClient, nursery: trio.Nursery
+) -> None:
+    """Within the time of one call, a silent peer is tried more than once."""
+    address = await start_stand_in(nursery, then_closes=False)
+    client = new_client(address, timeout_seconds=1, connect_timeout_seconds=0.05)
+    started = trio.current_time()
+    with pytest.raises(ConnectionLostError, match="did not answer in time"):
+        await client.decide(ALICE)
+    assert trio.current_time() - started > 0.2
+    client.close()
+    nursery.cancel_scope.cancel()
+
+
+async def test_closed_client_stays_closed(new_client: AnyClient, nursery: trio.Nursery) -> None:
+    address = await start_stand_in(nursery, GREETING, then_closes=False)
+    for close_first in (True, False):
+        client = new_client(address)
+        errors: list[Exception] = []
+
+        async def ask(client: object = client, errors: list[Exception] = errors) -> None:
+            try:
+                await client.decide(ALICE)  # type: ignore[attr-defined] # either client
+            except ClosedError as error:
+                errors.append(error)
+
+        async with trio.open_nursery() as asking:
+            if not close_first:
+                asking.start_soon(ask)
+                await trio.sleep(0.1)
+            client.close()
+            asking.start_soon(ask)
+        assert len(errors) == 2 - close_first
+    nursery.cancel_scope.cancel()
+
+
+async def test_nobody_listening_is_an_error(new_client: AnyClient, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    for address in (f"tcp://127.0.0.1:{port}", f"unix:{tmp_path}/nothing"):
+        with pytest.raises(ConnectionLostError, match="not connected: "):
+            await new_client(address, timeout_seconds=0.2).decide(ALICE)
+
+
+@pytest.mark.parametrize(
+    "address", ["", "unix:", "host", ":1", "host:", "host:65536", "http://h:1"]
+)
+def test_invalid_address_is_rejected(new_client: AnyClient, address: str) -> None:
+    with pytest.raises(ValueError, match="expected tcp://HOST:PORT or unix:PATH"):
+        new_client(address)

@@ -1,0 +1,116 @@
+"""Both libraries as a user installs them, into empty environments without network."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import tarfile
+import venv
+import zipfile
+from importlib.metadata import distribution
+from pathlib import Path
+
+import pytest
+
+from tests.support.daemon_process import ROOT, DaemonProcess
+
+NPM, NODE = shutil.which("npm"), shutil.which("node")
+MODULES = {"__init__", "backoff", "blocking", "errors", "protocol", "trio", "values"}
+
+ASK_PYTHON = """
+import importlib.util, sys
+import authorizerd_client
+from authorizerd_client.blocking import Client
+absent = [name for name in ("trio", "authorizerd") if importlib.util.find_spec(name) is None]
+question = authorizerd_client.Question("User:alice", None, "READ", "TOPIC", "orders")
+with Client(sys.argv[1], token="proxy.secret") as client:
+    print(*absent, client.decide(question), authorizerd_client.__file__)
+"""
+ASK_JAVASCRIPT = """
+import { Client } from "authorizerd-client";
+const client = new Client(process.argv[2], { token: "proxy.secret" });
+console.log(await client.decide(["User:alice", null, "READ", "TOPIC", "orders"]));
+client.close();
+"""
+
+
+def output_of(*command: str | Path, folder: Path) -> str:
+    done = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def copy_sources(name: str, to: Path) -> Path:
+    """Copy a library's folder without what earlier builds have left in it."""
+    left = shutil.ignore_patterns("build", "*.egg-info", "__pycache__", "node_modules")
+    return Path(shutil.copytree(ROOT / "clients" / name, to / name, ignore=left))
+
+
+def copy_distribution(name: str, site_packages: Path) -> None:
+    """Copy an installed distribution of this environment, since there is no network."""
+    installed = distribution(name)
+    for file in installed.files or ():
+        target = site_packages / file
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(str(installed.locate_file(file)), target)
+
+
+def test_python_wheel_works_without_trio(tmp_path: Path, token_daemon: DaemonProcess) -> None:
+    source = copy_sources("python", tmp_path)
+    offline = ("--quiet", "--no-deps", "--no-index")
+    build = ("-m", "pip", "wheel", *offline, "--no-build-isolation", "--wheel-dir", tmp_path)
+    output_of(sys.executable, *build, source, folder=tmp_path)
+    (wheel,) = tmp_path.glob("authorizerd_client-*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        (metadata,) = (archive.read(each).decode() for each in names if each.endswith("METADATA"))
+    files = {name for name in names if ".dist-info/" not in name}
+    assert files == {f"authorizerd_client/{each}.py" for each in MODULES} | {
+        "authorizerd_client/py.typed"
+    }
+    needed = [line for line in metadata.splitlines() if line.startswith("Requires-")]
+    assert needed == [
+        "Requires-Python: >=3.11",
+        "Requires-Dist: msgspec>=0.18",
+        'Requires-Dist: trio>=0.25; extra == "trio"',
+    ]
+
+    environment = tmp_path / "environment"
+    venv.create(environment, with_pip=False)
+    python = environment / "bin" / "python"
+    (site_packages,) = environment.glob("lib/python*/site-packages")
+    copy_distribution("msgspec", site_packages)
+    install = (sys.executable, "-m", "pip", "--python", python, "install", *offline, wheel)
+    output_of(*install, folder=tmp_path)
+    address = token_daemon.ready["decision_stream"]
+    printed = output_of(python, "-c", ASK_PYTHON, address, folder=tmp_path).split()
+    assert printed[:3] == ["trio", "authorizerd", "True"]
+    assert Path(printed[3]).is_relative_to(environment)
+
+
+@pytest.mark.skipif(NPM is None or NODE is None, reason="the package needs 'npm' and 'node'")
+def test_npm_package_works_without_dependencies(
+    tmp_path: Path, token_daemon: DaemonProcess
+) -> None:
+    assert NPM is not None
+    assert NODE is not None
+    source = copy_sources("javascript", tmp_path)
+    output_of(NPM, "pack", "--silent", "--offline", "--pack-destination", tmp_path, folder=source)
+    (tarball,) = tmp_path.glob("authorizerd-client-*.tgz")
+    with tarfile.open(tarball) as archive:
+        names = {name.removeprefix("package/") for name in archive.getnames()}
+    lib = {f"lib/{name}.js" for name in ("client", "errors", "msgpack", "protocol")}
+    assert names == {"package.json", "README.md", "LICENSE", "index.js", "index.d.ts", *lib}
+
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "package.json").write_text(json.dumps({"name": "project", "private": True}))
+    install = (NPM, "install", "--offline", "--no-audit", "--no-fund", "--silent", tarball)
+    output_of(*install, folder=project)
+    (project / "ask.mjs").write_text(ASK_JAVASCRIPT)
+    address = token_daemon.ready["decision_stream"]
+    assert output_of(NODE, "ask.mjs", address, folder=project) == "true"

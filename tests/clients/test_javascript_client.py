@@ -1,0 +1,277 @@
+"""The JavaScript client with Node.js, against a real daemon and a server that misbehaves."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from authorizerd.protocol.decisions.stream import encode_answer
+from tests.clients.stand_in import ANSWER_FAULTS, GREETING, HELLO_FAULTS, start_stand_in
+from tests.support.daemon_process import ROOT, DaemonProcess, running, wait_until
+
+NODE = shutil.which("node")
+TSC = shutil.which("tsc")
+PACKAGE = ROOT / "clients" / "javascript"
+pytestmark = pytest.mark.skipif(NODE is None, reason="the client runs on Node.js: no 'node' found")
+
+ALICE = ["User:alice", None, "READ", "TOPIC", "orders"]
+BOB = ["User:bob", "::1", 3, 2, "orders"]
+TOKEN = {"token": "proxy.secret"}
+
+
+async def run(script: str, *arguments: object) -> Any:  # noqa: ANN401 - what the script returns, as JSON
+    """Run the body of an async function, which knows the client's exports and ``given``."""
+    assert NODE is not None
+    package = json.dumps((PACKAGE / "index.js").as_uri())
+    msgpack = json.dumps((PACKAGE / "lib" / "msgpack.js").as_uri())
+    source = f"""
+    import * as exported from {package};
+    import {{ encode, decode }} from {msgpack};
+    const {{ Client }} = exported;
+    const given = {json.dumps(arguments)};
+    const nameOf = (error) => error.name;
+    const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+    const main = async () => {{ {script} }};
+    console.log(JSON.stringify(await main()));
+    """
+    with trio.fail_after(60):
+        done = await trio.run_process(
+            [NODE, "--input-type=module", "-"], stdin=source.encode(),
+            capture_stdout=True, capture_stderr=True, check=False,
+        )  # fmt: skip
+    assert done.returncode == 0, done.stderr.decode()
+    return json.loads(done.stdout)
+
+
+ASK = """
+const [address, options, alice, bob] = given;
+const client = new Client(address, { framesInFlightMax: 16, ...options });
+const single = [client.offset, await client.decide(alice), await client.decide(bob)];
+const asked = Array.from({ length: 500 }, (_, n) => n % 2 ? [alice, bob] : [bob, alice, alice]);
+const minOffset = client.offset;
+const many = await Promise.all(asked.map((each) => client.decideMany(each, { minOffset })));
+const names = Array.from({ length: 1000 }, (_, number) => `topic-${number}`);
+const allowed = await client.allowedNames("User:alice", null, "READ", "TOPIC", names);
+const mixed = await client.decideMany([alice, ["nobody", null, 1, 2, ""], alice]);
+const failures = await Promise.all([
+  client.decide(["nobody", null, 1, 2, ""]).catch(nameOf),
+  client.allowedNames("User:alice", null, "READ", "TOPIC", ["orders", ""]).catch(nameOf),
+  client.decide(["User:\\ud800", null, 3, 2, "x"]).catch(nameOf),
+  client.decide(["User:a", null, 3, 2, "x".repeat(200000)]).catch(nameOf),
+  client.decide(["User:a", null, 3, 2, {}]).catch(nameOf),
+  client.decide(alice, { minOffset: 1e9 }).catch((error) => error.code),
+]);
+client.close();
+failures.push(await client.decide(alice).catch(nameOf));
+return { single, many: many.map((each) => each.allowed), allowed, codes: [...mixed.codes],
+  failures, offsets: [client.offset, many[0].offset] };
+"""
+
+
+async def test_real_daemon_decides(token_daemon: DaemonProcess) -> None:
+    address = f"tcp://{token_daemon.ready['decision_stream']}"
+    result = await run(ASK, address, TOKEN, ALICE, BOB)
+    assert result["single"] == [-1, True, False]
+    assert result["many"] == [[False, True, True], [True, False]] * 250
+    assert result["allowed"] == [f"topic-{number}" for number in range(0, 1000, 2)]
+    assert result["codes"] == [1, 2, 1]
+    assert result["failures"] == [*["InvalidQuestionError"] * 5, 7, "ClosedError"]
+    assert result["offsets"] == [token_daemon.ready["offset"]] * 2
+
+
+SHOW_TOKEN = """
+const [address, alice, own] = given;
+const refused = await new Client(address, { token: "x" }).decide(alice).catch((error) => error);
+const client = new Client(address, { token: "self.secret" });
+const about = await client.decide(alice).catch(nameOf);
+const allowed = await client.decide(own);
+client.close();
+return [refused.name, refused.code, refused instanceof exported.AnswerError, about, allowed];
+"""
+
+
+async def test_token_and_its_rights_are_checked(token_daemon: DaemonProcess) -> None:
+    result = await run(
+        SHOW_TOKEN, token_daemon.ready["decision_stream"], ALICE, ["User:self", *ALICE[1:]]
+    )
+    assert result == ["TokenRefusedError", 58, True, "ForbiddenError", False]
+
+
+OUTLIVE = """
+const [address, alice] = given;
+const client = new Client(address);
+const results = [];
+results.push(await client.decide(alice, { timeoutMs: 40000 }));
+while ((await client.decide(alice, { timeoutMs: 200 }).catch(nameOf)) === true) await sleep(10);
+results.push(await client.decide(alice, { timeoutMs: 200 }).catch(nameOf));
+results.push(await client.decide(alice, { timeoutMs: 40000 }));
+client.close();
+return results;
+"""
+
+
+def has_asked(daemon: DaemonProcess) -> bool:
+    """Return True once the daemon has received a hello and a question."""
+    return daemon.metric('authorizerd_stream_requests_total{listener="decision_stream"}') >= 2
+
+
+async def test_restarted_daemon_is_found_again(
+    tmp_path: Path, log_dir: Path, nursery: trio.Nursery
+) -> None:
+    """The script asks while there is no daemon yet, while there is one, and after each end."""
+    config = {"authorizerd.decision.stream": f"unix:{tmp_path}/stream"}
+    results: list[object] = []
+    done = trio.Event()
+
+    async def outlive() -> None:
+        results.extend(await run(OUTLIVE, f"unix:{tmp_path}/stream", ALICE))
+        done.set()
+
+    async with trio.open_nursery() as scripts:
+        scripts.start_soon(outlive)
+        await trio.sleep(0.3)
+        with running(tmp_path, log_dir, config) as daemon:
+            wait_until(partial(has_asked, daemon), "the first question")
+            daemon.stop()
+        await trio.sleep(1)
+        with running(tmp_path, log_dir, config):
+            await done.wait()
+    assert results == [True, "ConnectionLostError", True]
+    nursery.cancel_scope.cancel()
+
+
+async def test_daemon_with_too_many_connections_refuses(tmp_path: Path, log_dir: Path) -> None:
+    script = """
+    const [address, alice] = given;
+    const [first, second] = [new Client(address), new Client(address)];
+    const allowed = await first.decide(alice);
+    const refused = await second.decide(alice).catch((error) => error);
+    first.close();
+    return [allowed, refused.name, refused.retryAfterMs];
+    """
+    with running(tmp_path, log_dir, {"max.connections": "1"}) as daemon:
+        result = await run(script, daemon.ready["decision_stream"], ALICE)
+    assert result == [True, "OverloadedError", 1000]
+
+
+ASK_EACH = """
+const [addresses, alice] = given;
+const results = {};
+await Promise.all(Object.entries(addresses).map(async ([name, address]) => {
+  const client = new Client(address, { timeoutMs: 1000 });
+  const first = await client.decide(alice).catch(nameOf);
+  results[name] = [first, await client.decide(alice).catch(nameOf)];
+  client.close();
+}));
+return results;
+"""
+
+
+async def test_misbehaving_server_is_never_a_permission(nursery: trio.Nursery) -> None:
+    """Each fault is the same named error as in Python, twice in a row."""
+    expected, addresses = {}, {}
+    for name, (sent, error) in HELLO_FAULTS.items():
+        expected[name], addresses[name] = [error] * 2, await start_stand_in(nursery, sent)
+    for name, (sent, error) in ANSWER_FAULTS.items():
+        expected[f"then {name}"] = [error] * 2
+        addresses[f"then {name}"] = await start_stand_in(nursery, GREETING, sent)
+    assert await run(ASK_EACH, addresses, ALICE) == expected
+    nursery.cancel_scope.cancel()
+
+
+async def test_silent_peer_costs_the_time_limit(nursery: trio.Nursery) -> None:
+    """Also a call that waits for room in flight, and an attempt to connect."""
+    script = """
+    const [greets, silent, alice] = given;
+    const client = new Client(greets, { timeoutMs: 100, framesInFlightMax: 2 });
+    const errors = await Promise.all([1, 2, 3].map(() => client.decide(alice).catch(nameOf)));
+    client.close();
+    const other = new Client(silent, { timeoutMs: 100 });
+    errors.push(await other.decide(alice).catch(nameOf));
+    other.close();
+    const third = new Client(silent, { timeoutMs: 10000 });
+    setTimeout(() => third.close(), 100);
+    errors.push(await third.decide(alice).catch(nameOf));
+    return errors;
+    """
+    greets = await start_stand_in(nursery, GREETING, then_closes=False)
+    silent = await start_stand_in(nursery, then_closes=False)
+    errors = await run(script, greets, silent, ALICE)
+    assert set(errors[:3]) <= {"TimedOutError", "ConnectionLostError"}
+    assert errors[0] == "TimedOutError"
+    assert errors[3:] == ["ConnectionLostError", "ClosedError"]
+    nursery.cancel_scope.cancel()
+
+
+async def test_only_the_decision_1_allows(nursery: trio.Nursery) -> None:
+    """Fields that a later version appends are ignored, whatever their type."""
+    codes = bytes(range(256))
+    answer = encode_answer(1, 0, 0, codes)
+    appended = b"\x82\xa1a\xcb" + bytes(8) + b"\xc0\xd4\0\0"
+    body = b"\x95" + answer[5:] + appended
+    address = await start_stand_in(nursery, GREETING, len(body).to_bytes(4, "big") + body)
+    script = """
+    const client = new Client(given[0]);
+    const decisions = await client.decideMany(Array(256).fill(given[1]));
+    client.close();
+    return decisions.allowed;
+    """
+    assert await run(script, address, ALICE) == [code == 1 for code in codes]
+    nursery.cancel_scope.cancel()
+
+
+async def test_msgpack_is_read_as_it_was_written() -> None:
+    """Values of every size; a value that is cut off is an error."""
+    values = [
+        None, "", "é" * 10, "é" * 200, "x" * 70_000, 0, 127, 128, -1, 2**40, -(2**52),
+        [[], ["a", [1]]], ["a"] * 15, ["a"] * 16, ["a"] * 70_000,
+    ]  # fmt: skip
+    script = """
+    const cut = given.map((value) => {
+      try { decode(encode(value).subarray(0, -1)); return "read"; } catch { return "refused"; }
+    });
+    return [given.map((value) => decode(encode(value))), [...new Set(cut)]];
+    """
+    assert await run(script, *values) == [values, ["refused"]]
+
+
+async def test_invalid_addresses_are_rejected_and_exports_are_declared() -> None:
+    script = """
+    const [valid, invalid] = given;
+    for (const address of valid) new Client(address);
+    const errors = invalid.map((address) => {
+      try { return new Client(address) && "accepted"; } catch (error) { return error.name; }
+    });
+    return [errors, Object.keys(exported)];
+    """
+    invalid = ["", "unix:", "host", ":1", "host:", "host:65536", "http://h:1"]
+    errors, exported = await run(script, ["unix:/a", "tcp://[::1]:1", "h:1"], invalid)
+    assert errors == ["TypeError"] * len(invalid)
+    declared = (PACKAGE / "index.d.ts").read_text()
+    assert len(exported) == declared.count("export class ")
+    assert all(f"export class {name} " in declared for name in exported)
+
+
+@pytest.mark.skipif(
+    TSC is None, reason="the type declarations are compiled by TypeScript: no 'tsc'"
+)
+async def test_type_declarations_compile(tmp_path: Path) -> None:
+    assert TSC is not None
+    (tmp_path / "ask.ts").write_text(
+        f'import {{ Client, AuthorizerdError }} from "{PACKAGE}/index.js";\n'
+        'const client = new Client("unix:/run/a", { token: null, timeoutMs: 1 });\n'
+        "const may: Promise<boolean> = client.decide("
+        '["User:alice", null, "READ", "TOPIC", "orders"], { minOffset: 1 });\n'
+        "may.catch((error) => error instanceof AuthorizerdError);\n"
+    )
+    options = ["--noEmit", "--strict", "--module", "nodenext", "--target", "es2022"]
+    done = await trio.run_process(
+        [TSC, *options, tmp_path / "ask.ts"], capture_stdout=True, check=False
+    )
+    assert done.returncode == 0, done.stdout.decode()

@@ -1,0 +1,139 @@
+"""The programs of docs/clients.md, run as the page shows them."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.example_daemon import ExampleDaemon, running_example
+from tests.support.daemon_process import ROOT
+
+SECONDS_MAX = 120
+BLOCKS = re.findall(
+    r"^```(\w+)\n(.*?)^```$", (ROOT / "docs" / "clients.md").read_text(), re.MULTILINE | re.DOTALL
+)
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ExampleDaemon]:
+    with running_example(tmp_path_factory.mktemp("page")) as daemon:
+        yield daemon
+
+
+@pytest.fixture
+def silent_port() -> Iterator[int]:
+    """A port that accepts connections and never answers."""
+    with closing(socket.create_server(("127.0.0.1", 0))) as listener:
+        yield listener.getsockname()[1]
+
+
+def programs(language: str) -> list[str]:
+    return [text for name, text in BLOCKS if name == language]
+
+
+def require(command: str, version: Sequence[str], major: int) -> str:
+    """Return the path of a command, or skip the test if it is missing or too old."""
+    path = shutil.which(command)
+    if path is None:
+        pytest.skip(f"the program needs {command!r}, which is not installed")
+    printed = subprocess.run(
+        [path, *version], capture_output=True, text=True, timeout=SECONDS_MAX, check=False
+    )
+    found = re.search(r"(\d+)\.\d+", printed.stdout + printed.stderr)
+    if found is None or int(found[1]) < major:
+        pytest.skip(f"the program needs {command!r} {major} or later")
+    return path
+
+
+def printed_by(command: Sequence[object], folder: Path, **environment: str) -> str:
+    done = subprocess.run(
+        [*map(str, command)],
+        cwd=folder, env={**os.environ, **environment}, capture_output=True, text=True,
+        timeout=SECONDS_MAX, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def check(ask: Callable[[int], str], live_port: int, silent_port: int) -> None:
+    """Run a program against the daemon, a silent peer, and no peer."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        unused_port = server.getsockname()[1]
+    printed = [ask(port) for port in (live_port, silent_port, unused_port)]
+    assert [each.lower() for each in printed] == ["true", "false", "false"]
+
+
+def port_of(daemon: ExampleDaemon, documented: str) -> int:
+    return int(daemon.ports.to_free(f":{documented}").removeprefix(":"))
+
+
+@pytest.mark.parametrize("number", [0, 1], ids=["blocking", "trio"])
+def test_python_programs(
+    number: int, tmp_path: Path, daemon: ExampleDaemon, silent_port: int
+) -> None:
+    program = programs("python")[number]
+
+    def ask(port: int) -> str:
+        (tmp_path / "ask.py").write_text(program.replace("8183", str(port)))
+        path = str(ROOT / "clients" / "python" / "src")
+        return printed_by([sys.executable, "ask.py"], tmp_path, PYTHONPATH=path)
+
+    check(ask, port_of(daemon, "8183"), silent_port)
+
+
+def test_javascript_program(tmp_path: Path, daemon: ExampleDaemon, silent_port: int) -> None:
+    node = require("node", ["--version"], 18)
+    (tmp_path / "node_modules").mkdir()
+    (tmp_path / "node_modules" / "authorizerd-client").symlink_to(ROOT / "clients" / "javascript")
+    (program,) = programs("js")
+
+    def ask(port: int) -> str:
+        (tmp_path / "ask.mjs").write_text(program.replace("8183", str(port)))
+        return printed_by([node, "ask.mjs"], tmp_path)
+
+    check(ask, port_of(daemon, "8183"), silent_port)
+
+
+def test_java_program(tmp_path: Path, daemon: ExampleDaemon, silent_port: int) -> None:
+    java = require("java", ["-version"], 17)
+    (program,) = programs("java")
+    (tmp_path / "Ask.java").write_text(program)
+
+    def ask(port: int) -> str:
+        url = f"http://127.0.0.1:{port}"
+        return printed_by([java, "Ask.java"], tmp_path, AUTHORIZERD=url)
+
+    check(ask, port_of(daemon, "8181"), silent_port)
+
+
+def test_go_program(
+    tmp_path: Path, daemon: ExampleDaemon, silent_port: int, request: pytest.FixtureRequest
+) -> None:
+    """Without optimization and cgo, the standard library compiles in half the time."""
+    go = require("go", ["version"], 1)
+    (program,) = programs("go")
+    (tmp_path / "ask.go").write_text(program)
+    environment = {
+        "GOFLAGS": "-mod=mod", "GOTOOLCHAIN": "local", "GOPROXY": "off", "CGO_ENABLED": "0",
+        "GOCACHE": str(request.config.cache.mkdir("go-build")), "GOPATH": str(tmp_path / "path"),
+    }  # fmt: skip
+    build = [go, "build", "-gcflags=all=-N -l", "-o", "ask", "ask.go"]
+    printed_by(build, tmp_path, **environment)
+
+    def ask(port: int) -> str:
+        return printed_by([tmp_path / "ask"], tmp_path, AUTHORIZERD=f"http://127.0.0.1:{port}")
+
+    check(ask, port_of(daemon, "8181"), silent_port)
+
+
+def test_every_program_of_the_page_is_run() -> None:
+    assert sorted(language for language, _ in BLOCKS) == ["go", "java", "js", "python", "python"]
