@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from authorizerd.acl.printable import escape_unprintable
+
 
 class InvalidValueError(ValueError):
     """A value that its key rejects. The text is the reason, without place or key."""
@@ -25,10 +27,4 @@ class ConfigurationError(Exception):
         """Return ``source:line: key: reason`` on one line, whatever the file contains."""
         place = self.source if self.line is None else f"{self.source}:{self.line}"
         parts = (place, self.key, self.reason) if self.key else (place, self.reason)
-        return "".join(map(_printable, ": ".join(parts)))
-
-
-def _printable(character: str) -> str:
-    if character.isprintable():
-        return character
-    return character.encode("unicode_escape").decode("ascii")
+        return escape_unprintable(": ".join(parts))

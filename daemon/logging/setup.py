@@ -9,7 +9,6 @@ Source: sd-daemon(3); systemd.exec(5), JOURNAL_STREAM.
 
 from __future__ import annotations
 
-import encodings.unicode_escape  # noqa: F401 - `escape_line` needs it where no file can be opened
 import json
 import logging
 import os
@@ -19,6 +18,7 @@ from traceback import format_exception
 from types import TracebackType
 from typing import Final, TextIO
 
+from authorizerd.acl.printable import escape_unprintable
 from authorizerd.config.values import LogFormat
 from authorizerd.daemon.logging.limiter import LogLimit
 from authorizerd.daemon.logging.queue import LogStatistics, QueueHandler, write_to
@@ -94,12 +94,7 @@ class LineFormatter(logging.Formatter):
 
 def escape_line(text: str) -> str:
     """Return ``text`` as one line of bounded length, with unprintable characters escaped."""
-    text = _cut(text, _TEXT_CHARACTERS_MAX)
-    if not text.isprintable():
-        text = "".join(
-            each if each.isprintable() else each.encode("unicode_escape").decode() for each in text
-        )
-    return _cut(text, _TEXT_CHARACTERS_MAX)
+    return _cut(escape_unprintable(_cut(text, _TEXT_CHARACTERS_MAX)), _TEXT_CHARACTERS_MAX)
 
 
 def _cut(text: str, characters_max: int) -> str:

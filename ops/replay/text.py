@@ -1,4 +1,4 @@
-"""Write times, counts, names and JSON, in the same way in every command."""
+"""Write times, counts and JSON in the same way in every command."""
 
 from __future__ import annotations
 
@@ -41,19 +41,6 @@ def parse_time(text: str) -> int:
 def format_count(number: int, noun: str) -> str:
     """Return ``1 event`` or ``2,000 events``."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
-def escape_unprintable(text: str) -> str:
-    """Return ``text`` on one line, with escape sequences for characters that are not printable.
-
-    Recorded names may contain control characters, which a terminal would obey.
-    """
-    return "".join(
-        character
-        if character.isprintable()
-        else character.encode("unicode_escape", "surrogatepass").decode("ascii")
-        for character in text
-    )
 
 
 def encode_json(value: Any) -> str:  # noqa: ANN401 - anything that msgspec encodes

@@ -166,7 +166,7 @@ PROCESS_MUTANTS: Final = (
     ),
     Mutant(
         name="the codec of the log's escapes is loaded when it is needed",
-        file="daemon/logging/setup.py",
+        file="acl/printable.py",
         text="import encodings.unicode_escape  #",
         becomes="#",
         found_by="tests/daemon/logging/test_setup.py::test_odd_characters_are_escaped_without_a_free_descriptor",

@@ -12,12 +12,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
+from authorizerd.acl.printable import escape_unprintable
 from authorizerd.replay.messages import EXIT_DONE
 from authorizerd.replay.report.document import encode_document
 from authorizerd.replay.report.errors import ReportError
 from authorizerd.replay.report.findings import SYMBOLS, Finding, assess
 from authorizerd.replay.report.results import DECODERS, read_results
-from authorizerd.replay.text import escape_unprintable
 
 PAGE_NAME: Final = "report.html"
 _JSON: Final = ".json"

@@ -18,11 +18,11 @@ from authorizerd.replay.load.thresholds import Verdict
 from authorizerd.replay.report.results import Results
 from authorizerd.replay.report.wording import (
     cut,
-    format_counted,
     format_milliseconds,
     format_rate,
     format_time,
 )
+from authorizerd.replay.text import format_count
 from authorizerd.replay.usage.report import UsageReport
 from authorizerd.replay.usage.window import HOW_TO_LOG_ALLOWED
 from authorizerd.replay.whatif.report import Changed, WhatIf
@@ -83,25 +83,25 @@ def _doubts(whatif: WhatIf) -> Iterator[str]:
         yield f"Only denials were recorded, which cannot be newly denied. {HOW_TO_LOG_ALLOWED}."
     skipped = sum(counts.events for counts in whatif.not_evaluated.values())
     if skipped:
-        yield f"{format_counted(skipped, 'event')} of {whatif.events:,} could not be evaluated."
+        yield f"{format_count(skipped, 'event')} of {whatif.events:,} could not be evaluated."
 
 
 def _changes(changed: Changed) -> str:
     principals = len(changed.by_principal) + changed.by_principal_left_out
     return (
-        f"{format_counted(changed.events, 'recorded request')} ({changed.tuples:,} distinct) of "
-        f"{format_counted(principals, 'principal')}"
+        f"{format_count(changed.events, 'recorded request')} ({changed.tuples:,} distinct) of "
+        f"{format_count(principals, 'principal')}"
     )
 
 
 def _of_load(load: LoadReport) -> Iterator[Finding]:
     if load.dry_run:
-        text = f"Dry run: {format_counted(load.plan.questions, 'question')} planned, none sent"
+        text = f"Dry run: {format_count(load.plan.questions, 'question')} planned, none sent"
         yield Finding(about="load", state="plain", text=text)
         return
     if load.valid:
         text = (
-            f"Valid run: {format_counted(load.answered, 'question')} answered by {cut(load.target)}"
+            f"Valid run: {format_count(load.answered, 'question')} answered by {cut(load.target)}"
         )
         yield Finding(about="load", state="good", text=text)
     else:
@@ -109,7 +109,7 @@ def _of_load(load: LoadReport) -> Iterator[Finding]:
         yield Finding(about="load", state="bad", text=text, notes=_few(load.invalid_reasons))
     yield from _of_thresholds(load.thresholds)
     if load.mismatches:
-        text = f"{format_counted(load.mismatches, 'answer')} different from the recorded decision"
+        text = f"{format_count(load.mismatches, 'answer')} different from the recorded decision"
         yield Finding(about="load", state="doubtful", text=text)
     lost = {
         "errors": sum(load.errors.values()),
@@ -138,7 +138,7 @@ def _of_thresholds(verdicts: list[Verdict]) -> Iterator[Finding]:
             yield Finding(about="load", state="bad", text=text)
     held = [verdict.threshold for verdict in verdicts if verdict.passed]
     if held:
-        text = f"{format_counted(len(held), 'threshold')} held: {cut(', '.join(held))}"
+        text = f"{format_count(len(held), 'threshold')} held: {cut(', '.join(held))}"
         yield Finding(about="load", state="good", text=text)
 
 
@@ -162,16 +162,14 @@ def _of_usage(usage: UsageReport) -> Iterator[Finding]:
         "may appear unused."
     ]
     if not_judged:
-        notes.append(f"{format_counted(not_judged, 'ACL')} may be too young to be judged.")
+        notes.append(f"{format_count(not_judged, 'ACL')} may be too young to be judged.")
     if usage.assumed_in_force:
         notes.append("ACLs of unknown age were assumed to be older than the window.")
-    text = (
-        f"{format_counted(grants, 'grant')} of {format_counted(usage.acls.acls, 'ACL')} never used"
-    )
+    text = f"{format_count(grants, 'grant')} of {format_count(usage.acls.acls, 'ACL')} never used"
     yield Finding(about="usage", state="plain", text=text, notes=tuple(notes))
     if usage.disagreeing.events:
         text = (
-            f"{format_counted(usage.disagreeing.events, 'event')} recorded with a different "
+            f"{format_count(usage.disagreeing.events, 'event')} recorded with a different "
             "decision: these may not be the ACLs of that time"
         )
         yield Finding(about="usage", state="doubtful", text=text)
@@ -182,12 +180,12 @@ def _of_usage(usage: UsageReport) -> Iterator[Finding]:
 
 
 def _of_ingest(ingest: Ingested) -> Iterator[Finding]:
-    counts = f"{ingest.set_aside:,} of {format_counted(ingest.lines, 'line')} set aside"
+    counts = f"{ingest.set_aside:,} of {format_count(ingest.lines, 'line')} set aside"
     if not ingest.accepted:
         text = f"Not accepted: {counts}; too few lines were read to draw conclusions"
         yield Finding(about="ingest", state="bad", text=text)
         return
-    text = f"{format_counted(ingest.events, 'event')} read, {counts}"
+    text = f"{format_count(ingest.events, 'event')} read, {counts}"
     if ingest.events and not ingest.allowed_events:
         note = f"Only denials were recorded. {HOW_TO_LOG_ALLOWED}."
         yield Finding(about="ingest", state="doubtful", text=text, notes=(note,))

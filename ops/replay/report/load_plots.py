@@ -15,10 +15,10 @@ from authorizerd.replay.load.report import Latencies, LoadReport, Percentiles, S
 from authorizerd.replay.report.axes import Axis, linear_axis, log_axis, time_axis
 from authorizerd.replay.report.plots import PAGE_FRAME, Curve, Marker, Plot, Point
 from authorizerd.replay.report.wording import (
-    format_counted,
     format_milliseconds,
     format_rate,
 )
+from authorizerd.replay.text import format_count
 
 POINTS_MAX: Final = 300
 _NS_PER_MS: Final = 1e6
@@ -207,7 +207,7 @@ def _mark_death(load: LoadReport) -> Iterator[Marker]:
 
 
 def _grouping(width: int, how: str) -> str:
-    return f"; each point is {how} {format_counted(width, 'second')}" if width > 1 else ""
+    return f"; each point is {how} {format_count(width, 'second')}" if width > 1 else ""
 
 
 def _format_tick(value: float) -> str:

@@ -15,9 +15,10 @@ from typing import Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from authorizerd.acl.printable import escape_unprintable
 from authorizerd.replay.report import heat_map, load_plots, values, wording
 from authorizerd.replay.report.findings import SYMBOLS, format_measured
-from authorizerd.replay.text import escape_unprintable
+from authorizerd.replay.text import format_count
 
 ROWS_MAX: Final = 1_000
 CHARACTERS_MAX: Final = 600_000
@@ -64,8 +65,8 @@ ENVIRONMENT: Final = Environment(
     lstrip_blocks=True,
 )
 ENVIRONMENT.filters |= {
-    "count": wording.format_count,
-    "counted": wording.format_counted,
+    "count": wording.format_number,
+    "counted": format_count,
     "cut": wording.cut,
     "heat_level": heat_map.level_of,
     "milliseconds": wording.format_milliseconds,

@@ -13,11 +13,11 @@ from typing import Any, Final
 
 import msgspec
 
+from authorizerd.acl.printable import escape_unprintable
 from authorizerd.replay.ingest.report import Ingested, decode_ingested
 from authorizerd.replay.judging.report import JudgedBy
 from authorizerd.replay.load.report import LoadReport
 from authorizerd.replay.report.errors import ReportError
-from authorizerd.replay.text import escape_unprintable
 from authorizerd.replay.usage.report import UsageReport, decode_usage
 from authorizerd.replay.whatif.report import RecordedBaseline, WhatIf
 

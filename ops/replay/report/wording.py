@@ -15,15 +15,9 @@ MISSING: Final = "–"
 _TAIL: Final = 30
 
 
-def format_count(number: int) -> str:
+def format_number(number: int) -> str:
     """Return "2,000"."""
     return f"{number:,}"
-
-
-def format_counted(number: int, noun: str) -> str:
-    """Return "1 event" or "2,000 events"."""
-    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
-    return f"{number:,} {noun if number == 1 else plural}"
 
 
 def format_significant(number: float | None) -> str:

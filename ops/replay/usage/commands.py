@@ -22,8 +22,8 @@ from authorizerd.acl.model import (
     ResourceType,
 )
 from authorizerd.acl.operations import SUPPORTED
+from authorizerd.acl.printable import escape_unprintable
 from authorizerd.acl.validation import validate_new_acl
-from authorizerd.replay.text import escape_unprintable
 
 _JAVA_BLANKS: Final = "".join(map(chr, range(0x21)))  # the characters that String.trim removes
 _FLAGS: Final = {

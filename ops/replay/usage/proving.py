@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 from authorizerd.acl.model import Acl
+from authorizerd.acl.printable import escape_unprintable
 from authorizerd.replay.acl_set import AclSet
 from authorizerd.replay.judging.report import Count
-from authorizerd.replay.text import escape_unprintable
 from authorizerd.replay.usage.errors import UsageError
 from authorizerd.replay.usage.matching import distinct
 from authorizerd.replay.usage.report import Proof

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from authorizerd.replay.text import escape_unprintable
+from authorizerd.acl.printable import escape_unprintable
 from authorizerd.replay.usage.report import UsageReport
 
 

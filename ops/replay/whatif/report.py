@@ -11,8 +11,9 @@ from typing import Final
 
 import msgspec
 
+from authorizerd.acl.printable import escape_unprintable
 from authorizerd.replay.judging.report import Count, JudgedBy
-from authorizerd.replay.text import escape_unprintable, format_count
+from authorizerd.replay.text import format_count
 
 LISTED_MAX: Final = 1_000
 SHOWN_MAX: Final = 10

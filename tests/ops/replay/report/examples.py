@@ -93,10 +93,10 @@ def usage(name: str = "User:alice") -> UsageReport:
         principal=name, host=name, operation=name, permission_type="ALLOW", resource_type=name,
         resource_name=name, pattern_type="LITERAL",
     )  # fmt: skip
-    none, some = usage_report.Count(), usage_report.Count(events=5, tuples=1)
+    none, some = Count(), Count(events=5, tuples=1)
     unused = usage_report.UnusedAcl(acl=acl, added_at=FIRST_AT)
     return UsageReport(
-        acls=usage_report.SetReport(
+        acls=JudgedBy(
             source=name, digest="sha256:before", offset=None, stamped_at=None, acls=3,
             super_users=(name,), allow_everyone_if_no_acl_found=True,
         ),

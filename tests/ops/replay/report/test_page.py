@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from authorizerd.acl.printable import escape_unprintable
 from authorizerd.replay.report.findings import assess
 from authorizerd.replay.report.page import make_page
 from authorizerd.replay.report.results import Results, read_results
 from authorizerd.replay.report.wording import NAME_MAX
-from authorizerd.replay.text import escape_unprintable
 from authorizerd.replay.whatif.report import NOTHING_CHANGED, OperationCount
 from tests.ops.replay.report.elements import Elements
 from tests.ops.replay.report.examples import (

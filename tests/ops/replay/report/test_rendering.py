@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from jinja2 import UndefinedError
 from markupsafe import Markup
 
+from authorizerd.acl.printable import escape_unprintable
 from authorizerd.replay.report.rendering import (
     CHARACTERS_MAX,
     ENVIRONMENT,
@@ -18,7 +19,6 @@ from authorizerd.replay.report.rendering import (
     read_static,
     render_rows,
 )
-from authorizerd.replay.text import escape_unprintable
 from tests.ops.replay.report.elements import Elements, call_macro
 
 HOSTILE = st.one_of(

@@ -19,10 +19,10 @@ from authorizerd.acl.model import (
     PermissionType,
     ResourceType,
 )
+from authorizerd.acl.printable import escape_unprintable
 from authorizerd.cli.acls.arguments import parse_arguments
 from authorizerd.cli.acls.errors import CommandError, UsageError
 from authorizerd.cli.acls.plan import Addition, Removal, make_plan
-from authorizerd.replay.text import escape_unprintable
 from authorizerd.replay.usage.commands import entry_arguments, script, why_inexpressible
 from tests.ops.replay.usage.strategies import topic_read
 
