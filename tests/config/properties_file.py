@@ -1,4 +1,4 @@
-"""A small server.properties, what a test adds to it, and what comes of that."""
+"""Build a small server.properties for a test, and read it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changes of dynamic configs, planned."""
+"""Plans for changes of dynamic configs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def plan_replacement(before: Mapping[str, str], configs: Mapping[str, str]) -> C
     return plan_changes(before, finish(want_replacement(alterations, PLUGGED)))
 
 
-def test_keys_are_set_and_taken_away() -> None:
+def test_keys_are_set_and_removed() -> None:
     """Removing a key that is not set changes nothing."""
     alterations = [
         Alteration(KEY, SET, "500"),
@@ -51,8 +51,7 @@ def test_keys_are_set_and_taken_away() -> None:
     assert before == {"connections.max.idle.ms": "7", KEY: "3"}
 
 
-def test_a_replacement_takes_away_what_it_does_not_name() -> None:
-    """AlterConfigs says all that is to be set."""
+def test_replacement_removes_unnamed_keys() -> None:
     assert plan_replacement({KEY: "3", "mine": "x"}, {KEY: "400"}) == {KEY: "400", "mine": None}
     assert plan_replacement({}, {}) == {}
 
@@ -75,8 +74,8 @@ BAD = [
 
 
 @pytest.mark.parametrize(("alteration", "text"), BAD)
-def test_what_may_not_be_set_is_refused(alteration: Alteration, text: str) -> None:
-    """With Kafka's texts, as far as they go; the good ones beside it are not set either."""
+def test_invalid_alteration_is_rejected_with_kafkas_text(alteration: Alteration, text: str) -> None:
+    """Valid alterations of the same request are not made either."""
     with pytest.raises(AlterationError) as refusal:
         plan_incremental({}, [Alteration("connections.max.idle.ms", SET, "50000"), alteration])
     assert str(refusal.value).startswith(text)
@@ -86,8 +85,8 @@ def test_what_may_not_be_set_is_refused(alteration: Alteration, text: str) -> No
 
 
 @pytest.mark.parametrize("operation", [AlterOperation.APPEND, AlterOperation.SUBTRACT])
-def test_what_is_no_list_is_not_appended_to(operation: AlterOperation) -> None:
-    """No key that may change is one."""
+def test_append_and_subtract_are_rejected(operation: AlterOperation) -> None:
+    """No reloadable key is a list."""
     with pytest.raises(InvalidConfigError) as refusal:
         plan_incremental({}, [Alteration(KEY, operation, "5")])
     what = operation.name.lower()
@@ -98,8 +97,7 @@ def check(*alterations: Alteration) -> None:
     finish(check_alterations(alterations))
 
 
-def test_a_request_that_contradicts_itself_is_refused() -> None:
-    """A key twice, or no value to be set."""
+def test_contradictory_request_is_rejected() -> None:
     with pytest.raises(AlterationError, match=r"^Error due to duplicate config keys$"):
         check(Alteration(KEY, SET, "1"), Alteration(KEY, DELETE, None))
     with pytest.raises(AlterationError, match=rf"^Null value not supported for : {KEY},mine$"):
@@ -111,15 +109,14 @@ LIMITS = [(key.name, key.wire_minimum) for key in KEYS if key.wire_minimum is no
 
 
 @pytest.mark.parametrize(("name", "minimum"), LIMITS)
-def test_no_client_sets_a_limit_that_keeps_everyone_out(name: str, minimum: int) -> None:
-    """The file may: whoever holds it can undo it without logging in."""
+def test_client_cannot_set_a_limit_that_locks_everyone_out(name: str, minimum: int) -> None:
+    """The file can: its owner can undo it without logging in."""
     assert plan_incremental({}, [Alteration(name, SET, str(minimum))]) == {name: str(minimum)}
     with pytest.raises(AlterationError, match=f"{minimum - 1} is below {minimum}, the minimum"):
         plan_incremental({}, [Alteration(name, SET, str(minimum - 1))])
 
 
-def test_the_limits_that_could_keep_everyone_out_have_a_minimum() -> None:
-    """Connections, and how long a peer has for what it must do first."""
+def test_limits_that_could_lock_everyone_out_have_a_minimum() -> None:
     assert {name for name, _ in LIMITS} == {
         "max.connections",
         "connections.max.idle.ms",
@@ -129,8 +126,8 @@ def test_the_limits_that_could_keep_everyone_out_have_a_minimum() -> None:
     }
 
 
-def test_a_key_that_is_fixed_is_not_taken_away() -> None:
-    """Another may have written it to the log; one that nobody knows may go."""
+def test_fixed_key_cannot_be_removed() -> None:
+    """Another writer may have put it into the log. Unknown keys can be removed."""
     before = {"node.id": "2", "theirs": "x"}
     with pytest.raises(AlterationError, match=r"Cannot update these configs .*: \[node\.id\]"):
         plan_replacement(before, {})
@@ -139,7 +136,7 @@ def test_a_key_that_is_fixed_is_not_taken_away() -> None:
 
 @pytest.mark.parametrize("operation", [SET, DELETE])
 def test_many_alterations_are_checked_in_steps(operation: AlterOperation) -> None:
-    """However many keys a request names, and an error names few of them."""
+    """An error names only some of the keys."""
     alterations = [Alteration(f"key-{number}", operation, "x") for number in range(10_000)]
     assert len(list(check_alterations(alterations))) >= 10_000 // 64
     steps = want_incremental(alterations, PLUGGED)

@@ -1,4 +1,4 @@
-"""The parsers of what the audit shows."""
+"""The parsers of audit settings."""
 
 from __future__ import annotations
 
@@ -24,14 +24,15 @@ from authorizerd.config.errors import InvalidValueError
         ("User:b;*", "Group:x", True),
     ],
 )
-def test_principals_are_exact_or_begin_so(text: str, principal: str, matches: bool) -> None:
-    """Semicolons separate, since names hold commas and colons."""
+def test_principal_patterns_match_exactly_or_by_prefix(
+    text: str, principal: str, matches: bool
+) -> None:
+    """Semicolons separate entries, since names contain commas and colons."""
     assert principal_patterns(text).match(principal) is matches
 
 
 @pytest.mark.parametrize("text", ["alice", "User:", ":alice", "User*", "User:a;bob"])
-def test_an_entry_that_no_principal_could_match_is_refused(text: str) -> None:
-    """It would silently leave nothing out."""
+def test_entry_that_matches_no_principal_is_rejected(text: str) -> None:
     with pytest.raises(InvalidValueError, match=r"expected Type:name, Type:prefix\* or \*"):
         principal_patterns(text)
 
@@ -50,10 +51,9 @@ def test_an_entry_that_no_principal_could_match_is_refused(text: str) -> None:
         ("USER:User:a;USER:b", ResourceType.USER, "User:a", True),
     ],
 )
-def test_resources_are_of_a_type_and_named_so(
+def test_resource_patterns_match_within_their_type(
     text: str, resource_type: ResourceType, name: str, matches: bool
 ) -> None:
-    """A type's patterns say nothing of another's names."""
     assert resource_patterns(text).match(resource_type, name) is matches
 
 
@@ -67,8 +67,7 @@ def test_resources_are_of_a_type_and_named_so(
         (":a", "invalid resource type '': expected one of TOPIC, "),
     ],
 )
-def test_an_entry_that_no_resource_could_match_is_refused(text: str, reason: str) -> None:
-    """As for principals."""
+def test_entry_that_matches_no_resource_is_rejected(text: str, reason: str) -> None:
     with pytest.raises(InvalidValueError, match=reason):
         resource_patterns(text)
 
@@ -77,21 +76,19 @@ def test_an_entry_that_no_resource_could_match_is_refused(text: str, reason: str
     ("text", "rate"),
     [("1", 1.0), ("1.0", 1.0), ("1/1", 1.0), ("0.01", 0.01), ("1/3", 1 / 3), ("0.000001", 1e-6)],
 )
-def test_a_share_is_a_decimal_or_one_in_so_many(text: str, rate: float) -> None:
-    """Both say the same."""
+def test_share_is_a_decimal_or_a_fraction(text: str, rate: float) -> None:
     assert share(text) == rate
 
 
 @pytest.mark.parametrize("text", ["0", "0.0", "1/0", "2/3", "1.1", "-0.1", "1e-3", "", "0.0000001"])
-def test_a_share_of_nothing_or_of_more_than_all_is_refused(text: str) -> None:
-    """Of none of them nobody could tell how many there were."""
+def test_share_out_of_range_is_rejected(text: str) -> None:
+    """With a share of 0, nobody could compute the total."""
     with pytest.raises(InvalidValueError, match="expected a share from"):
         share(text)
 
 
 @given(st.text("01./e-", max_size=8))
-def test_whatever_is_taken_for_a_share_is_one(text: str) -> None:
-    """In bounds, or refused."""
+def test_any_accepted_share_is_in_range(text: str) -> None:
     try:
         rate = share(text)
     except InvalidValueError:

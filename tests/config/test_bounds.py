@@ -1,4 +1,4 @@
-"""The sum of what is bounded: every setting that bounds memory moves it, by as much as it says."""
+"""The sum of the memory bounds grows with every setting that allows more memory."""
 
 from __future__ import annotations
 
@@ -36,8 +36,7 @@ def configured(*overrides: str) -> Configuration:
         "listeners=A://127.0.0.1:1,B://127.0.0.1:2\nlistener.security.protocol.map=A:PLAINTEXT",
     ],
 )
-def test_whatever_lets_more_in_raises_the_sum(larger: str) -> None:
-    """No bound is forgotten."""
+def test_larger_limits_raise_the_sum(larger: str) -> None:
     overrides = [larger]
     if "\n" in larger:
         overrides = [
@@ -48,8 +47,7 @@ def test_whatever_lets_more_in_raises_the_sum(larger: str) -> None:
     assert memory_bound_bytes(configured(*overrides), ANSWER_BYTES) > before
 
 
-def test_no_stream_takes_no_memory() -> None:
-    """An endpoint that is not served is not counted."""
+def test_disabled_stream_takes_no_memory() -> None:
     with_stream, without = configured(), configured("authorizerd.decision.stream=")
     gone = [
         bound.total_bytes
@@ -61,15 +59,14 @@ def test_no_stream_takes_no_memory() -> None:
     assert difference == sum(gone)
 
 
-def test_an_endpoint_has_room_for_its_largest_request() -> None:
-    """Kafka's usual socket.request.max.bytes alone makes the room larger."""
+def test_endpoint_budget_fits_its_largest_request() -> None:
+    """Kafka's default of socket.request.max.bytes exceeds the configured budget."""
     usual = configured("socket.request.max.bytes=104857600")
     assert kafka_memory_bytes(usual) == 104857600 + RECEIVE_BYTES
     assert stream_memory_bytes(usual) == 16 * MIB
 
 
-def test_room_counts_as_what_it_grows_to() -> None:
-    """What is held as bytes is larger as objects, by a factor that each protocol has."""
+def test_budgets_are_multiplied_by_the_growth_of_bytes_to_objects() -> None:
     bounds = {bound.what: bound for bound in memory_bounds(configured(), ANSWER_BYTES)}
     stream = bounds["decision stream, requests and answers"]
     assert stream.total_bytes == STREAM_GROWTH * 16 * MIB
@@ -86,6 +83,6 @@ def test_room_counts_as_what_it_grows_to() -> None:
         ("early.start.listeners=PLAINTEXT", 100 + RESERVED_CONNECTIONS),
     ],
 )
-def test_a_listener_has_its_own_limit_and_its_reserve(override: str, most: int) -> None:
-    """The smaller limit counts; what starts early has places in reserve."""
+def test_listener_has_its_own_limit_and_reserve(override: str, most: int) -> None:
+    """The smaller limit counts. Listeners that start early have reserved connections."""
     assert listener_connections_max(configured(override), "PLAINTEXT", 100) == most

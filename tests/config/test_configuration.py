@@ -20,7 +20,7 @@ from tests.config.properties_file import BASE, SOURCE, configure, endpoint, refu
 STANDARD = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 
 
-def test_two_keys_make_a_configuration() -> None:
+def test_two_keys_suffice() -> None:
     """Every other key has its default."""
     assert configure() == Configuration(
         node_id=1,
@@ -84,8 +84,8 @@ def test_two_keys_make_a_configuration() -> None:
     )
 
 
-def test_a_broker_s_own_file_is_taken() -> None:
-    """Lines copy over from a combined node: what means nothing here is listed, no more."""
+def test_file_of_a_kafka_node_is_accepted() -> None:
+    """Keys without a meaning here are listed as ignored."""
     text = """\
 # A combined node.
 process.roles=broker,controller
@@ -149,8 +149,7 @@ authorizerd.log.format = json
     assert parse(text, source=SOURCE) == expected
 
 
-def test_every_key_of_ours_reaches_its_field() -> None:
-    """No two fields are swapped."""
+def test_each_of_our_keys_sets_its_field() -> None:
     configuration = configure(
         "max.connections=11",
         "connections.max.idle.ms=9223372036854775807",
@@ -179,8 +178,7 @@ def test_every_key_of_ours_reaches_its_field() -> None:
     assert configuration.authzen_resource_types == {"stream": 2}
 
 
-def test_a_configuration_cannot_be_changed() -> None:
-    """Neither a field nor what a field holds; another one is made instead."""
+def test_configuration_is_immutable() -> None:
     configuration = configure()
     with pytest.raises(dataclasses.FrozenInstanceError):
         configuration.node_id = 2  # type: ignore[misc]
@@ -320,14 +318,13 @@ BAD_LINES = [
 
 
 @pytest.mark.parametrize(("line", "expected"), BAD_LINES, ids=[line for line, _ in BAD_LINES])
-def test_a_bad_line_is_refused_by_place_and_key(line: str, expected: str) -> None:
+def test_invalid_value_is_rejected_by_place_and_key(line: str, expected: str) -> None:
     key = line.partition("=")[0]
     assert refuse(f"{BASE}{line}\n") == f"server.properties:3: {key}: {expected}"
     assert refuse(BASE, overrides=(line,)) == f"--override: {key}: {expected}"
 
 
-def test_a_malformed_file_is_refused_by_its_line() -> None:
-    """The format's own errors name no key."""
+def test_malformed_file_is_rejected_by_line() -> None:
     assert refuse(f"{BASE}a=\\uD") == (
         "server.properties:3: malformed escape: expected four hexadecimal digits after \\u"
     )
@@ -337,8 +334,7 @@ def test_a_malformed_file_is_refused_by_its_line() -> None:
     )
 
 
-def test_a_missing_key_has_no_line() -> None:
-    """A node id and a directory are never guessed."""
+def test_missing_key_is_rejected_without_a_line() -> None:
     assert (
         refuse("log.dirs=/a")
         == "server.properties: node.id: required, and has no default: add a line node.id=VALUE"
@@ -349,7 +345,7 @@ def test_a_missing_key_has_no_line() -> None:
     )
 
 
-def test_overrides_win_over_the_file_and_the_last_over_all() -> None:
+def test_last_override_wins() -> None:
     """An override replaces even an invalid line of the file."""
     configuration = configure("node.id=x", overrides=("node.id=2", "node.id = 3 "))
     assert configuration.node_id == 3
@@ -359,16 +355,16 @@ def test_overrides_win_over_the_file_and_the_last_over_all() -> None:
     assert configure(overrides=("some.kafka.key=1",)).ignored_keys == ("some.kafka.key",)
 
 
-def test_a_quorum_that_is_not_named_is_not_followed() -> None:
-    """An empty value is unset, as in Kafka, and the voters of a combined node are no quorum."""
+def test_empty_quorum_key_counts_as_unset() -> None:
+    """As in Kafka. The voters of a combined node do not name a quorum to follow."""
     configuration = configure(
         "controller.quorum.bootstrap.servers=", "controller.quorum.voters=1@h:1"
     )
     assert configuration.ignored_keys == ("controller.quorum.voters",)
 
 
-def test_a_reload_changes_the_reloadable_part_alone() -> None:
-    """What a restart would be needed for is told apart by comparing the rest."""
+def test_reload_changes_only_the_reloadable_part() -> None:
+    """Comparing the other fields shows which keys need a restart."""
     old = configure()
     new = configure("authorizerd.log.level=DEBUG", "authorizerd.audit.level=TRACE")
     assert new.reloadable != old.reloadable
@@ -384,8 +380,9 @@ def test_a_reload_changes_the_reloadable_part_alone() -> None:
         max_size=3,
     )
 )
-def test_any_values_make_a_configuration_or_one_line(settings: list[tuple[str, str]]) -> None:
-    """Nothing but a ConfigurationError of one line comes out."""
+def test_any_values_give_a_configuration_or_a_one_line_error(
+    settings: list[tuple[str, str]],
+) -> None:
     error = ""
     try:
         configure(*(f"{key}={value}" for key, value in settings))
@@ -394,8 +391,8 @@ def test_any_values_make_a_configuration_or_one_line(settings: list[tuple[str, s
     assert len(error.splitlines()) <= 1
 
 
-def test_what_is_set_is_kept_as_text_for_an_authorizer() -> None:
-    """Whoever's the key is; it may be a password, so it is not shown."""
+def test_set_keys_are_kept_as_text_for_the_authorizer() -> None:
+    """They may be passwords, so ``repr`` does not show them."""
     configuration = configure("authorizer.class.name=mine.Authorizer\nmine.key = a b \n")
     assert configuration.authorizer_class_name == "mine.Authorizer"
     assert configuration.file_values["mine.key"] == "a b"
@@ -404,8 +401,7 @@ def test_what_is_set_is_kept_as_text_for_an_authorizer() -> None:
     assert "mine.key" not in repr(configuration)
 
 
-def test_the_values_of_a_file_make_the_same_configuration_elsewhere() -> None:
-    """What a worker is handed says all that the daemon's own file and overrides said."""
+def test_file_values_give_a_worker_the_same_configuration() -> None:
     first = parse(
         f"{BASE}unknown=x\nmax.connections=7\n", source=SOURCE, overrides=["authorizerd.workers=3"]
     )
@@ -413,8 +409,7 @@ def test_the_values_of_a_file_make_the_same_configuration_elsewhere() -> None:
     assert (second, second.file_values) == (first, first.file_values)
 
 
-def test_the_audits_rules_are_one_value_of_many_keys() -> None:
-    """Each key in its own place; all of them may change while the daemon runs."""
+def test_audit_rules_combine_their_keys() -> None:
     rules = configure(
         "authorizerd.audit.required=true",
         "authorizerd.audit.sample.allowed=1/4",
@@ -437,8 +432,8 @@ def test_the_audits_rules_are_one_value_of_many_keys() -> None:
     assert not rules.filter.resources_excluded.match(ResourceType.TOPIC, "x")
 
 
-def test_one_address_and_one_listener_may_have_limits_of_their_own() -> None:
-    """Addresses in whatever form; a listener's limit is no key that is ignored."""
+def test_single_addresses_and_listeners_may_have_their_own_limits() -> None:
+    """Addresses may be written in any form."""
     configuration = configure(
         "max.connections.per.ip.overrides= 10.0.0.1:5 ,::1:7,[fe80::2]:9,::ffff:10.0.0.3:1",
         "listener.name.plaintext.max.connections=30",

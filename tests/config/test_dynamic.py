@@ -1,4 +1,4 @@
-"""Which value of a key is in force."""
+"""The value of a key that is in force."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ FILE = {"node.id": "1", "max.connections": "10", "super.users": "User:file"}
 KEY = "max.connections"
 
 
-def test_a_node_s_value_beats_every_node_s_and_both_beat_the_file() -> None:
-    """The others are its synonyms, in the order in which they would come into force."""
+def test_value_for_this_node_beats_that_for_all_nodes_and_both_beat_the_file() -> None:
+    """The others are its synonyms, in order of precedence."""
     layers = Layers(file=FILE, everywhere={KEY: "20"}, node={KEY: "30"})
     assert layers.look_up(KEY) == [
         ("30", ConfigSource.DYNAMIC_BROKER),
@@ -45,8 +45,8 @@ def test_a_node_s_value_beats_every_node_s_and_both_beat_the_file() -> None:
 
 
 @pytest.mark.parametrize("key", sorted(GUARDED))
-def test_who_may_do_everything_is_not_for_the_log_to_say(key: str) -> None:
-    """Only what was set since the file was read beats the file."""
+def test_log_does_not_change_guarded_keys(key: str) -> None:
+    """Only values set since the file was read beat the file."""
     layers = Layers(file={key: "file"}, everywhere={key: "log"}, node={key: "log"})
     assert layers.merge()[key] == "file"
     layers = Layers(file={key: "file"}, node={key: "log"}, since_reload={key: "wire"})
@@ -57,16 +57,16 @@ def test_who_may_do_everything_is_not_for_the_log_to_say(key: str) -> None:
     ]
 
 
-def test_a_key_that_is_not_reloadable_obeys_the_file_alone() -> None:
-    """A log that names another node id, a broker's perhaps, changes nothing."""
+def test_fixed_key_comes_only_from_the_file() -> None:
+    """A log may contain another node id, for example a broker's."""
     layers = Layers(file=FILE, everywhere={"node.id": "7"}, node={"node.id": "8"})
     assert layers.merge()["node.id"] == "1"
     assert not may_change("node.id", frozenset())
     assert may_change(KEY, frozenset())
 
 
-def test_a_plug_in_s_own_key_changes_only_if_it_reconfigures_it() -> None:
-    """It obeys the file whenever that is read, whatever the log says of it."""
+def test_key_of_a_plug_in_changes_only_if_the_plug_in_lists_it() -> None:
+    """Each reading of the file resets it, whatever the log contains."""
     assert not may_change("mine", frozenset({"another"}))
     assert may_change("mine", frozenset({"mine"}))
     layers = Layers(file={"mine": "a"}, node={"mine": "b"}, everywhere={"mine": "c"})
@@ -76,14 +76,13 @@ def test_a_plug_in_s_own_key_changes_only_if_it_reconfigures_it() -> None:
     assert replace(plugged, since_reload={"mine": "d"}).merge()["mine"] == "d"
 
 
-def test_only_names_that_are_nobody_else_s_are_a_plug_in_s() -> None:
-    """It cannot make a key of ours changeable, nor take a name of ours that is to come."""
+def test_plug_in_cannot_claim_keys_of_kafka_or_with_our_prefix() -> None:
     names = {"mine", "node.id", KEY, "super.users", "authorizerd.tokens.file", "authorizerd.new"}
     assert select_plugged_keys(names) == {"mine"}
 
 
-def test_what_the_audit_leaves_out_is_guarded() -> None:
-    """Each key of the audit that may change, those to come as well."""
+def test_reloadable_audit_keys_are_guarded() -> None:
+    """Future audit keys are, too."""
     assert {name for name in GUARDED if name.startswith("authorizerd.")} == {
         "authorizerd.audit.level",
         "authorizerd.audit.required",
@@ -96,8 +95,7 @@ def test_what_the_audit_leaves_out_is_guarded() -> None:
     }
 
 
-def test_a_value_that_its_key_does_not_take_is_told_apart() -> None:
-    """It must not come into force, nor keep others from it."""
+def test_invalid_values_are_separated_from_valid_ones() -> None:
     sound, faults = split_valid({KEY: "many", "connections.max.idle.ms": "50000", "mine": "x"})
     assert sound == {"connections.max.idle.ms": "50000", "mine": "x"}
     assert faults == ["max.connections: expected an integer from 1 to 2147483647, found 'many'"]
@@ -105,8 +103,7 @@ def test_a_value_that_its_key_does_not_take_is_told_apart() -> None:
     assert fault.startswith("max.connections: 1 is below 64, the minimum that a client may set")
 
 
-def test_what_is_in_force_makes_the_reloadable_settings() -> None:
-    """Each key reaches its field."""
+def test_values_in_force_give_the_reloadable_settings() -> None:
     texts = Layers(
         file={},
         node={
@@ -131,8 +128,7 @@ def test_what_is_in_force_makes_the_reloadable_settings() -> None:
     assert (made.log_level, made.audit_level.name) == ("ERROR", "DEBUG")
 
 
-def test_every_kind_of_key_has_kafka_s_type() -> None:
-    """As DescribeConfigs tells it."""
+def test_keys_have_kafkas_types() -> None:
     assert {get_type(key.name) for key in KEYS} == {
         ConfigType.BOOLEAN,
         ConfigType.STRING,
@@ -148,23 +144,20 @@ def test_every_kind_of_key_has_kafka_s_type() -> None:
 
 
 def test_passwords_are_secret() -> None:
-    """Kafka's JAAS lines, and whatever calls itself a password."""
     assert is_secret("listener.name.sasl.plain.sasl.jaas.config")
     assert is_secret("ssl.key.password")
     assert is_secret("somebody.else.s.key")
     assert not is_secret("super.users")
 
 
-def test_a_number_is_shown_as_it_is_read() -> None:
-    """As Kafka does: without blanks and needless zeros; all else as it was written."""
+def test_numbers_are_normalized_as_in_kafka() -> None:
     assert normalize_value("max.connections", " 05000 ") == "5000"
     assert normalize_value("allow.everyone.if.no.acl.found", "TRUE") == "true"
     assert normalize_value("super.users", " User:a") == " User:a"
     assert normalize_value("somebody.else.s.key", " 05") == " 05"
 
 
-def test_blanks_around_a_value_do_not_count() -> None:
-    """Over the wire as in a file."""
+def test_blanks_around_a_value_are_ignored() -> None:
     check_value("max.connections", " 500 ")
     layers = Layers(file={}, node={"max.connections": "\t500 "})
     assert layers.merge()["max.connections"] == "500"
@@ -175,10 +168,9 @@ LAYER = st.dictionaries(st.sampled_from([KEY, "super.users", "node.id", "mine"])
 
 
 @given(LAYER, LAYER, LAYER, LAYER)
-def test_what_is_in_force_is_the_first_synonym(
+def test_value_in_force_is_the_first_synonym(
     file: dict[str, str], everywhere: dict[str, str], node: dict[str, str], since: dict[str, str]
 ) -> None:
-    """For every key that has a value at all, and for no other."""
     layers = Layers(file=file, everywhere=everywhere, node=node, since_reload=since)
     in_force = layers.merge()
     for name in layers.names():

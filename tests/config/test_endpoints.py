@@ -40,10 +40,10 @@ def reason(parse: Callable[[str], object], text: str) -> str:
         ("a:b://h:1", "A:B", "h", 1),
     ],
 )
-def test_a_listener_is_a_name_a_host_and_a_port(
+def test_listener_has_a_name_a_host_and_a_port(
     text: str, name: str, host: str | None, port: int
 ) -> None:
-    """Names are upper-cased, brackets taken off, an empty host is every interface."""
+    """Names become upper-case, brackets are removed, and an empty host means every interface."""
     listener = Listener(name=name, host=host, port=port)
     assert parse_listeners(text) == parse_advertised_listeners(text) == (listener,)
 
@@ -78,7 +78,7 @@ IPV6 = "expected an IPv6 address in the brackets"
         ("A://h:1,a://g:2", "the name A occurs twice"),
     ],
 )
-def test_a_bad_listener_is_refused(text: str, expected: str) -> None:
+def test_malformed_listener_is_rejected(text: str, expected: str) -> None:
     if expected in (SHAPE, PORT, IPV6):
         expected = f"invalid address '{text}': {expected}"
     assert reason(parse_listeners, text) == expected
@@ -99,7 +99,7 @@ def test_a_bad_listener_is_refused(text: str, expected: str) -> None:
     ],
 )
 def test_listeners_do_not_share_a_port(text: str, expected: str) -> None:
-    """Each needs its own; one may be advertised under another's address."""
+    """Advertised listeners may."""
     assert reason(parse_listeners, text) == expected
     assert len(parse_advertised_listeners(text)) == text.count(",") + 1
 
@@ -107,14 +107,12 @@ def test_listeners_do_not_share_a_port(text: str, expected: str) -> None:
 @pytest.mark.parametrize(
     "text", ["A://h:0,B://h:0,C://:0", "A://127.0.0.1:1,B://[::1]:1", "A://[::1]:1,B://1.2.3.4:1"]
 )
-def test_port_0_and_the_two_ip_versions_may_repeat(text: str) -> None:
-    """Port 0 is any free port, and IPv4 and IPv6 have ports of their own."""
+def test_port_0_may_repeat_and_ip_versions_may_share_a_port(text: str) -> None:
     assert len(parse_listeners(text)) == text.count(",") + 1
 
 
 @given(st.text(alphabet="aA:/[]%.01,- \n", max_size=20))
-def test_any_text_is_a_list_of_listeners_or_refused(text: str) -> None:
-    """Nothing but InvalidValueError comes out, and what passes is within bounds."""
+def test_any_text_gives_valid_listeners_or_an_error(text: str) -> None:
     try:
         listeners = parse_listeners(text)
     except InvalidValueError:
@@ -135,8 +133,7 @@ def test_any_text_is_a_list_of_listeners_or_refused(text: str) -> None:
         ("http://LocalHost:8181", "LocalHost", 8181),
     ],
 )
-def test_an_http_endpoint_is_a_loopback_address(text: str, host: str, port: int) -> None:
-    """127.0.0.0/8, ::1 and localhost are."""
+def test_loopback_http_endpoint_is_accepted(text: str, host: str, port: int) -> None:
     assert parse_loopback_http_endpoint(text) == HttpEndpoint(host=host, port=port)
     assert is_loopback(parse_http_endpoint(text))
 
@@ -161,8 +158,7 @@ def test_an_http_endpoint_is_a_loopback_address(text: str, host: str, port: int)
         ("[::ffff:127.0.0.1]", "::ffff:127.0.0.1"),
     ],
 )
-def test_http_on_any_other_host_is_refused(url_host: str, host: str) -> None:
-    """The reason says why: its callers cannot show who they are. Where they can it is taken."""
+def test_other_http_endpoint_is_rejected_if_it_must_be_loopback(url_host: str, host: str) -> None:
     assert reason(parse_loopback_http_endpoint, f"http://{url_host}:8181") == (
         f"{host} is not a loopback address (127.0.0.0/8, ::1, localhost):"
         " the admin port has no authentication"
@@ -195,8 +191,7 @@ def test_http_on_any_other_host_is_refused(url_host: str, host: str) -> None:
         ),
     ],
 )
-def test_a_bad_http_endpoint_is_refused(text: str, expected: str) -> None:
-    """Scheme, host and port, and nothing more."""
+def test_malformed_http_endpoint_is_rejected(text: str, expected: str) -> None:
     assert reason(parse_http_endpoint, text) == expected
 
 
@@ -212,16 +207,14 @@ def test_a_bad_http_endpoint_is_refused(text: str, expected: str) -> None:
         (f"unix:{'a' * 107}", StreamEndpoint(path="a" * 107), True),
     ],
 )
-def test_a_stream_endpoint_is_an_address_or_a_unix_socket(
+def test_stream_endpoint_is_an_address_or_a_unix_socket(
     text: str, expected: StreamEndpoint, loopback: bool
 ) -> None:
-    """Without a host it is every interface; a Unix socket is this machine's alone."""
     assert parse_stream_endpoint(text) == expected
     assert is_loopback(expected) is loopback
 
 
-def test_an_empty_text_is_no_stream_endpoint() -> None:
-    """The stream is served nowhere then."""
+def test_empty_text_disables_the_stream() -> None:
     assert parse_stream_endpoint("") is None
 
 
@@ -243,6 +236,5 @@ def test_an_empty_text_is_no_stream_endpoint() -> None:
         ("tcp://127.0.0.1:70000", f"invalid address 'tcp://127.0.0.1:70000': {PORT}"),
     ],
 )
-def test_a_bad_stream_endpoint_is_refused(text: str, expected: str) -> None:
-    """What is wrong is named."""
+def test_malformed_stream_endpoint_is_rejected(text: str, expected: str) -> None:
     assert reason(parse_stream_endpoint, text) == expected

@@ -1,4 +1,4 @@
-"""Every fault of a text at once, each the one that the daemon itself would name."""
+"""All faults of a text at once."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def faults(text: str, *overrides: str) -> list[str]:
     return [str(fault) for fault in found]
 
 
-def test_every_key_that_is_wrong_is_named_in_the_order_of_the_file() -> None:
-    """Unknown keys of ours, bad values and missing keys; overrides and what is absent come last."""
+def test_every_invalid_key_is_named_in_the_order_of_the_file() -> None:
+    """Overrides and missing keys come last."""
     text = "queued.max.requests=x\nauthorizerd.worker=2\nbroker.rack=a\nlog.dirs=\n"
     assert faults(text, "authorizerd.workers=none", "what") == [
         "f:1: queued.max.requests: expected an integer from 1 to 1000000, found 'x'",
@@ -36,8 +36,7 @@ def test_every_key_that_is_wrong_is_named_in_the_order_of_the_file() -> None:
     ]
 
 
-def test_what_keys_say_together_is_judged_once_each_is_sound() -> None:
-    """A neighbour that is wrong makes no second fault."""
+def test_joined_rules_are_checked_only_if_each_key_is_valid() -> None:
     text = BASE + "early.start.listeners=OTHER\n"
     assert faults(text) == [
         "f:3: early.start.listeners: unknown listener OTHER: expected one of PLAINTEXT"
@@ -46,14 +45,12 @@ def test_what_keys_say_together_is_judged_once_each_is_sound() -> None:
     assert len(faults(text + "listeners=nonsense\n")) == 1
 
 
-def test_a_text_that_is_no_properties_file_is_one_fault() -> None:
-    """There are no keys to look at then."""
+def test_malformed_text_is_one_fault() -> None:
     assert len(faults(BASE + "a=\\u12\nqueued.max.requests=x\n")) == 1
 
 
 @given(st.lists(st.tuples(st.sampled_from(NAMES), st.sampled_from(VALUES)), max_size=5))
-def test_faults_are_found_exactly_where_the_daemon_refuses(lines: list[tuple[str, str]]) -> None:
-    """What the daemon names is among them, and what it takes is the same configuration."""
+def test_faults_are_found_exactly_where_the_daemon_rejects(lines: list[tuple[str, str]]) -> None:
     text = BASE + "".join(f"{name}={value}\n" for name, value in lines)
     found = parse_or_faults(text, source="f")
     if isinstance(found, Configuration):

@@ -25,16 +25,15 @@ CONTROLLERS = "controller.listener.names=CONTROLLER"
         (["metadata.log.dir=relative/dir"], "relative/dir"),
     ],
 )
-def test_the_metadata_log_has_one_directory(lines: list[str], directory: str) -> None:
-    """metadata.log.dir, else the first of log.dirs, else the first of log.dir."""
+def test_metadata_log_has_one_directory(lines: list[str], directory: str) -> None:
+    """metadata.log.dir, or the first of log.dirs, or the first of log.dir."""
     text = "\n".join(["node.id=1", *lines])
     configuration = parse(text, source=SOURCE)
     assert configuration.metadata_log_dir == directory
     assert configuration.ignored_keys == ()
 
 
-def test_a_controller_listener_is_plaintext_where_nothing_says_otherwise() -> None:
-    """Kafka's default map grows by the controller's listeners."""
+def test_controller_listener_is_plaintext_by_default() -> None:
     assert configure(LISTENERS, CONTROLLERS).listeners == (
         endpoint("PLAINTEXT", None, 1),
         endpoint("CONTROLLER", None, 2),
@@ -50,18 +49,18 @@ def test_a_controller_listener_is_plaintext_where_nothing_says_otherwise() -> No
         ["listeners=SASL_PLAINTEXT://:1,CONTROLLER://:2", CONTROLLERS],
     ],
 )
-def test_a_controller_listener_needs_a_mapping_where_encryption_is_in_play(
+def test_controller_listener_needs_a_mapping_next_to_ssl_or_sasl(
     lines: list[str],
 ) -> None:
-    """A map that is set is taken as it is, and no PLAINTEXT is assumed beside SSL or SASL."""
+    """A map that is set is used unchanged."""
     assert refuse(BASE + "\n".join(lines)) == (
         "server.properties:3: listeners:"
         " listener.security.protocol.map has no security protocol for CONTROLLER"
     )
 
 
-def test_each_listener_has_the_protocol_of_the_map() -> None:
-    """Even one that is named after another protocol."""
+def test_map_sets_the_protocol_of_each_listener() -> None:
+    """Even if the listener is named after another protocol."""
     jaas = "org.apache.kafka.common.security.plain.PlainLoginModule required user_a=b;"
     configuration = configure(
         "listeners=ssl://:1,internal://:2",
@@ -111,16 +110,16 @@ def test_each_listener_has_the_protocol_of_the_map() -> None:
         ),
     ],
 )
-def test_what_cannot_be_served_is_refused(lines: list[str], said: str) -> None:
-    """A listener is never opened with less protection than its file asks for."""
+def test_unsupported_listener_is_rejected(lines: list[str], said: str) -> None:
+    """A listener never opens with less protection than configured."""
     with pytest.raises(ConfigurationError) as error:
         configure(*lines)
     assert said in str(error.value)
     assert "secret" not in str(error.value).partition("jaas.config: ")[2]
 
 
-def test_the_controller_s_own_listener_may_listen_on_every_address() -> None:
-    """It is not advertised to clients, so 0.0.0.0 does no harm there."""
+def test_controller_listener_may_listen_on_every_address() -> None:
+    """It is not advertised to clients."""
     configuration = configure("listeners=PLAINTEXT://h:1,CONTROLLER://0.0.0.0:2", CONTROLLERS)
     assert configuration.listeners[1] == endpoint("CONTROLLER", "0.0.0.0", 2)
     configuration = configure(
@@ -139,31 +138,27 @@ def test_the_controller_s_own_listener_may_listen_on_every_address() -> None:
         (["early.start.listeners=PLAINTEXT,CONTROLLER"], {"PLAINTEXT", "CONTROLLER"}),
     ],
 )
-def test_early_start_listeners_are_the_controller_s_unless_set(
+def test_early_start_listeners_default_to_the_controllers(
     lines: list[str], names: set[str]
 ) -> None:
-    """An empty value means no early start listeners."""
     configuration = configure(LISTENERS, f"{CONTROLLERS},CONTROLLER", *lines)
     assert configuration.early_start_listeners == names
     assert configuration.controller_listener_names == ("CONTROLLER",)
 
 
-def test_ignored_keys_are_sorted_and_named_once() -> None:
-    """Whatever is not ours and not in the table is worth one warning, odd keys too."""
+def test_ignored_keys_are_sorted_and_distinct() -> None:
     configuration = configure("z=1", "a=1", "z=2", "= x", "AUTHORIZERD.x=1", "authorizerd=1")
     assert configuration.ignored_keys == ("", "AUTHORIZERD.x", "a", "authorizerd", "z")
 
 
-def test_both_http_ports_may_be_free_ones() -> None:
-    """Port 0 never collides."""
+def test_both_http_ports_may_be_0() -> None:
     configuration = configure(
         "authorizerd.decision.http=http://127.0.0.1:0", "authorizerd.admin.http=http://127.0.0.1:0"
     )
     assert configuration.decision_http == configuration.admin_http
 
 
-def test_with_tokens_the_decision_ports_may_be_anywhere() -> None:
-    """Their callers show who they are then."""
+def test_tokens_allow_decision_ports_on_any_address() -> None:
     configuration = configure(
         "authorizerd.tokens.file=/etc/tokens",
         "authorizerd.decision.http=http://:8181",
@@ -176,15 +171,15 @@ def test_with_tokens_the_decision_ports_may_be_anywhere() -> None:
 
 @pytest.mark.parametrize("name", ["", "my.Authorizer"])
 def test_only_the_built_in_authorizer_runs_in_workers(name: str) -> None:
-    """Another one may keep what it decides by in its own process."""
+    """Another one may keep state in its process."""
     assert configure(f"authorizer.class.name={name}", "authorizerd.workers=1").workers == 1
     with pytest.raises(ConfigurationError, match=r"authorizerd\.workers: several processes"):
         configure(f"authorizer.class.name={name}", "authorizerd.workers=2")
 
 
 @pytest.mark.parametrize("what", ["principal", "host", "resource"])
-def test_what_is_hashed_needs_a_secret(what: str) -> None:
-    """Without one anybody could try names until one fits; what is cut needs none."""
+def test_hashing_requires_a_secret(what: str) -> None:
+    """Without one, names could be guessed."""
     key = f"authorizerd.audit.mask.{what}"
     said = refuse(f"{BASE}{key}=hash\n")
     assert f"{key}: hash requires authorizerd.audit.mask.secret.file" in said

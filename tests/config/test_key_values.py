@@ -15,8 +15,8 @@ def properties(text: str) -> dict[str, Property]:
     return parse_properties(text, source=SOURCE)
 
 
-def test_every_key_of_the_table_has_a_value() -> None:
-    """The text's without blanks around it, else the default's, else None."""
+def test_each_key_of_the_table_has_a_value() -> None:
+    """The trimmed text's value, the default, or None."""
     keys = read_key_values(properties("node.id = 7 \n"), SOURCE)
     assert keys.values.keys() == KEYS_BY_NAME.keys()
     assert keys.values["node.id"] == 7
@@ -24,8 +24,8 @@ def test_every_key_of_the_table_has_a_value() -> None:
     assert keys.values["log.dirs"] is None
 
 
-def test_of_several_faults_an_unknown_key_is_named_first() -> None:
-    """Then the first of the table, wherever it stands in the file."""
+def test_unknown_key_is_named_before_invalid_values() -> None:
+    """Then the first invalid key of the table, wherever it is in the file."""
     faulty = "authorizerd.workers=0\nnode.id=x\n"
     with pytest.raises(ConfigurationError, match=r"^server\.properties:2: node\.id: expected an"):
         read_key_values(properties(faulty), SOURCE)
@@ -34,15 +34,13 @@ def test_of_several_faults_an_unknown_key_is_named_first() -> None:
         read_key_values(properties(faulty), SOURCE)
 
 
-def test_a_refusal_names_the_place_of_its_key() -> None:
-    """A key that is not set has none but the file."""
+def test_refusal_names_the_place_of_its_key() -> None:
     keys = read_key_values(properties("node.id=1\nlog.dirs=/a\n"), SOURCE)
     assert str(keys.refusal("log.dirs", "is full")) == "server.properties:2: log.dirs: is full"
     assert str(keys.refusal("log.dir", "is bad")) == "server.properties: log.dir: is bad"
 
 
-def test_a_key_that_is_not_in_the_table_is_read_by_its_own_parser() -> None:
-    """As those of single listeners are; what it does not take is refused by its place."""
+def test_key_outside_the_table_is_read_by_a_given_parser() -> None:
     keys = read_key_values(properties("node.id=1\na= PLAIN \nb=GSSAPI\n"), SOURCE)
     assert keys.read("a", sasl_mechanisms) == ("PLAIN",)
     assert keys.read("absent", sasl_mechanisms) is None

@@ -8,29 +8,25 @@ from authorizerd.config.keys import KEYS, KEYS_BY_NAME, describe_ignored_key
 from authorizerd.config.own_keys import OWN_KEYS, OWN_PREFIX
 
 
-def test_every_key_stands_in_the_table_once() -> None:
-    """A second row of one name would never be read."""
+def test_each_key_is_in_the_table_once() -> None:
     assert len(KEYS_BY_NAME) == len(KEYS)
 
 
-def test_the_prefix_alone_tells_our_keys_from_kafka_s() -> None:
-    """What has it is refused where it is unknown; what has it not is ignored."""
+def test_only_our_keys_have_our_prefix() -> None:
     assert all(key.name.startswith(OWN_PREFIX) for key in OWN_KEYS)
     assert not any(key.name.startswith(OWN_PREFIX) for key in KAFKA_KEYS)
     assert KEYS == KAFKA_KEYS + OWN_KEYS
 
 
 @pytest.mark.parametrize("key", KEYS, ids=lambda key: key.name)
-def test_a_key_says_what_it_means_and_takes_its_own_default(key: Key) -> None:
-    """The reference shows defaults as a file would say them."""
+def test_key_has_a_text_and_accepts_its_own_default(key: Key) -> None:
     assert key.doc.endswith(".")
     if key.default is not None:
         key.parse(key.default)
         assert not key.required
 
 
-def test_the_reloadable_keys_are_those_that_a_running_daemon_takes_over() -> None:
-    """All others need a restart."""
+def test_reloadable_keys() -> None:
     assert {key.name for key in KEYS if key.reloadable} == {
         "super.users",
         "allow.everyone.if.no.acl.found",
@@ -67,8 +63,7 @@ def test_the_reloadable_keys_are_those_that_a_running_daemon_takes_over() -> Non
         ("authorized.audit.log", "authorizerd.audit.log"),
     ],
 )
-def test_misspelt_key_is_named_with_the_one_that_was_meant(name: str, meant: str) -> None:
-    """A typo in one of Kafka's keys is ignored like any key that means nothing here."""
+def test_misspelt_key_is_reported_with_a_suggestion(name: str, meant: str) -> None:
     assert describe_ignored_key(name) == f"{name} (did you mean {meant}?)"
 
 
@@ -89,6 +84,6 @@ def test_misspelt_key_is_named_with_the_one_that_was_meant(name: str, meant: str
         *("zookeeper.connection.timeout.ms", "principal.builder.class", "request.timeout.ms"),
     ],
 )
-def test_a_key_of_a_broker_s_is_not_taken_for_a_typo(name: str) -> None:
-    """A server.properties may serve a broker too."""
+def test_other_kafka_key_is_not_reported_as_a_typo(name: str) -> None:
+    """A server.properties may serve a broker, too."""
     assert describe_ignored_key(name) == name

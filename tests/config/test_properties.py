@@ -70,19 +70,18 @@ JAVA = [
 
 
 @pytest.mark.parametrize(("text", "expected"), JAVA)
-def test_a_text_reads_as_java_reads_it(text: str, expected: dict[str, str]) -> None:
-    """Comments, separators, continuation lines and escapes are Java's."""
+def test_text_is_read_as_by_java(text: str, expected: dict[str, str]) -> None:
     assert read(text) == expected
 
 
 @pytest.mark.parametrize("text", ["\\", "\\\n", "a=b\n\\"])
-def test_a_lone_backslash_at_the_end_sets_nothing(text: str) -> None:
-    """Java makes an empty key of it, depending on how the text ends; nobody can mean that."""
+def test_lone_backslash_at_the_end_sets_nothing(text: str) -> None:
+    """Java sets an empty key or not, depending on how the text ends."""
     assert "" not in read(text)
 
 
-def test_a_property_knows_the_first_line_that_set_it() -> None:
-    """A logical line counts from its first physical line, of equal keys the last one holds."""
+def test_property_has_the_first_line_of_its_logical_line() -> None:
+    """Of equal keys, the last one counts."""
     properties = parse_properties("#\r\na=1\rb=\\\n 2\n\\\n\nc=3\na=4", source="file")
     assert list(properties.values()) == [
         Property(key="a", value="4", source="file", line=8),
@@ -92,8 +91,7 @@ def test_a_property_knows_the_first_line_that_set_it() -> None:
 
 
 @pytest.mark.parametrize("escape", ["\\u", "\\u004", "\\u00zz", "\\u 041", "\\u٠٠٤١", "\\U0041\\u"])
-def test_a_malformed_unicode_escape_is_refused_with_its_line(escape: str) -> None:
-    """Four ASCII hexadecimal digits follow a backslash and u, in keys and in values."""
+def test_malformed_unicode_escape_is_rejected_with_its_line(escape: str) -> None:
     for text in (f"x=y\na={escape}", f"x=y\n{escape}=a"):
         with pytest.raises(ConfigurationError) as refusal:
             parse_properties(text, source="file")
@@ -105,8 +103,7 @@ def test_a_malformed_unicode_escape_is_refused_with_its_line(escape: str) -> Non
 @pytest.mark.parametrize(
     "text", ["a=\\ud83d", "a=\\ude00\\ud83d", "\\ud83dx\\ude00=a", "a=b\ud83d"]
 )
-def test_half_a_surrogate_pair_is_refused_with_its_line(text: str) -> None:
-    """No principal, name or path could hold it."""
+def test_half_a_surrogate_pair_is_rejected_with_its_line(text: str) -> None:
     with pytest.raises(ConfigurationError) as refusal:
         parse_properties(text, source="file")
     assert str(refusal.value) == "file:1: expected a surrogate pair, found half of one"
@@ -121,10 +118,8 @@ def escape_all(text: str) -> str:
     properties=st.dictionaries(st.text(max_size=8), st.text(max_size=8), max_size=5),
     seed=st.integers(0, 2**16),
 )
-def test_what_is_written_with_every_character_escaped_reads_back(
-    properties: dict[str, str], seed: int
-) -> None:
-    """Any key and value survive any separator, comment, line end and continuation line."""
+def test_escaped_text_reads_back(properties: dict[str, str], seed: int) -> None:
+    """With any separators, comments, line ends and continuation lines."""
     dice = random.Random(seed)
     text = ""
     for key, value in properties.items():
@@ -137,8 +132,7 @@ def test_what_is_written_with_every_character_escaped_reads_back(
 
 
 @given(st.text(alphabet="ab=: \t\f\\\n\r#!u0\x85", max_size=40))
-def test_any_text_is_read_or_refused(text: str) -> None:
-    """Nothing but a ConfigurationError ever comes out, and lines are within the text."""
+def test_any_text_is_read_or_rejected(text: str) -> None:
     lines = text.replace("\r\n", "\n").replace("\r", "\n").count("\n") + 1
     try:
         places = [entry.line for entry in parse_properties(text, source="file").values()]
@@ -147,8 +141,8 @@ def test_any_text_is_read_or_refused(text: str) -> None:
     assert all(place is not None and 1 <= place <= lines for place in places)
 
 
-def test_an_override_is_taken_literally() -> None:
-    """Only the first equals sign counts, and a backslash is a backslash."""
+def test_override_has_no_escapes() -> None:
+    """The first equals sign separates."""
     assert parse_override(" a.b =c=\\u0041 ") == Property(
         key="a.b", value="c=\\u0041 ", source="--override", line=None
     )
@@ -169,8 +163,7 @@ NOT_SHOWN = "(not shown, since it may hold a secret)"
         ("\udcff=x", "--override: \\udcff: expected UTF-8"),
     ],
 )
-def test_a_malformed_override_is_refused(override: str, text: str) -> None:
-    """What may be a password is not shown. Bytes that cannot be decoded are refused too."""
+def test_malformed_override_is_rejected_without_its_text(override: str, text: str) -> None:
     with pytest.raises(ConfigurationError) as refusal:
         parse_override(override)
     assert str(refusal.value) == text

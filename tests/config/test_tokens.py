@@ -1,4 +1,4 @@
-"""The tokens file as text: what it holds, what it refuses, and that it shows nothing."""
+"""Read and create tokens."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def parsed(text: str) -> Tokens:
         (f"a {DIGEST} User:# no comment", "User:# no comment"),
     ],
 )
-def test_a_line_is_an_id_a_hash_and_a_principal(line: str, principal: str) -> None:
-    """The principal is the rest of the line, blanks at its ends apart."""
+def test_line_has_an_id_a_hash_and_a_principal(line: str, principal: str) -> None:
+    """The principal is the trimmed rest of the line."""
     tokens = parsed(line)
     assert len(tokens) == 1
     assert tokens.find(b"a.secret") == Token(
@@ -56,8 +56,8 @@ BAD_LINES = [
 
 
 @pytest.mark.parametrize(("line", "reason"), BAD_LINES)
-def test_a_bad_line_is_named_and_not_shown(line: str, reason: str) -> None:
-    """It may hold a secret in the wrong place; a principal that holds digits is no exception."""
+def test_invalid_line_is_named_but_not_shown(line: str, reason: str) -> None:
+    """It may contain a secret in the wrong place."""
     with pytest.raises(ConfigurationError) as refusal:
         parsed(f"b {DIGEST} User:b\n\n{line}\n")
     assert str(refusal.value) == f"tokens:3: {reason}"
@@ -66,8 +66,7 @@ def test_a_bad_line_is_named_and_not_shown(line: str, reason: str) -> None:
 
 @settings(deadline=None)
 @given(st.text(alphabet=f"ab. :\t\r\n#*{DIGEST[:3]}"))
-def test_any_text_is_tokens_or_one_line_of_error(text: str) -> None:
-    """Nothing else comes out, and a good line after any other good ones is found."""
+def test_any_text_gives_tokens_or_a_one_line_error(text: str) -> None:
     reason, tokens = "", None
     try:
         tokens = parsed(f"{text}\nq {DIGEST} User:q")
@@ -96,21 +95,18 @@ def test_any_text_is_tokens_or_one_line_of_error(text: str) -> None:
         b"a.secret" + b"x" * 100_000,
     ],
 )
-def test_what_is_no_token_proves_nobody(token: bytes) -> None:
-    """The id, the dot and the secret must all be right."""
+def test_wrong_token_is_not_found(token: bytes) -> None:
     assert parsed(f"a {DIGEST} User:x").find(token) is None
 
 
-def test_a_token_has_a_bound() -> None:
-    """The longest that is made is found; what is longer by far is not even hashed."""
+def test_longest_token_is_found_and_a_longer_text_is_not_hashed() -> None:
     token, line = new_token("i" * 64, "User:x", SECRET)
     assert parsed(line).find(token.encode()) is not None
     secret = b"s" * 1000
     assert parsed(f"a {sha256(secret).hexdigest()} User:x").find(b"a." + secret) is None
 
 
-def test_an_entry_stands_as_long_as_nothing_of_it_changes() -> None:
-    """Another hash or another principal for the id is another token."""
+def test_entry_with_another_hash_or_principal_is_another_token() -> None:
     before = parsed(f"a {DIGEST} User:x").find(b"a.secret")
     assert before is not None
     assert before in parsed(f"b {DIGEST} User:y\na {DIGEST} User:x")
@@ -118,8 +114,7 @@ def test_an_entry_stands_as_long_as_nothing_of_it_changes() -> None:
         assert before not in parsed(text)
 
 
-def test_neither_secret_nor_hash_is_in_a_repr() -> None:
-    """An entry in a log or a traceback gives nothing away."""
+def test_repr_shows_neither_secret_nor_hash() -> None:
     tokens = parsed(f"a {DIGEST} User:x")
     entry = tokens.find(b"a.secret")
     assert repr(entry) == "Token(id='a', principal='User:x')"
@@ -128,8 +123,7 @@ def test_neither_secret_nor_hash_is_in_a_repr() -> None:
 
 
 @pytest.mark.parametrize("principal", ["User:proxy", "User:a b", "Group:x:y", "User:ä"])
-def test_a_new_token_is_found_by_its_line(principal: str) -> None:
-    """What is printed once and what stands in the file belong together."""
+def test_new_token_is_found_by_its_line(principal: str) -> None:
     token, line = new_token("proxy-1", principal, SECRET)
     found = parsed(line).find(token.encode())
     assert found is not None
@@ -141,7 +135,6 @@ def test_a_new_token_is_found_by_its_line(principal: str) -> None:
 @pytest.mark.parametrize(
     "principal", ["x", "User:", "User:*", " User:x", "User:x ", "User:x\ny", "User:\udcff", ""]
 )
-def test_a_principal_that_the_file_cannot_hold_gets_no_token(principal: str) -> None:
-    """The line would say another one, or none."""
+def test_principal_that_the_file_cannot_contain_is_rejected(principal: str) -> None:
     with pytest.raises(InvalidValueError):
         new_token("a", principal, SECRET)

@@ -35,15 +35,14 @@ def reason(parse: Callable[[str], object], text: str) -> str:
     return str(refusal.value)
 
 
-def test_trimming_is_java_s() -> None:
-    """String.trim takes control characters and spaces, but not a no-break space."""
+def test_trimming_is_javas() -> None:
+    """It removes control characters and spaces, but keeps no-break spaces."""
     assert trim(" \t\x00\x1fa b\n ") == "a b"
     assert trim("\xa0a\u2003") == "\xa0a\u2003"
 
 
 @given(st.integers(-300, 300))
-def test_an_integer_is_within_its_bounds(number: int) -> None:
-    """Both bounds are included, and the reason names them."""
+def test_integer_is_within_its_bounds(number: int) -> None:
     parse = integer(-7, 250)
     if -7 <= number <= 250:
         assert parse(str(number)) == number
@@ -52,14 +51,13 @@ def test_an_integer_is_within_its_bounds(number: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["x", "1.0", "1_0", "٣", "0x1", "1 0", "--1", "9" * 5000])
-def test_only_decimal_digits_make_an_integer(text: str) -> None:
-    """Python's own forms of numbers are not Kafka's."""
+def test_integer_has_only_decimal_digits(text: str) -> None:
     assert reason(integer(0, 100), text) == f"expected an integer from 0 to 100, found '{text}'"
     assert reason(integer(0, 100), "") == "expected an integer from 0 to 100, found an empty value"
     assert integer(0, 100)("+007") == 7
 
 
-def test_a_boolean_is_true_or_false_in_any_case() -> None:
+def test_boolean_is_true_or_false_in_any_case() -> None:
     """Kafka silently reads other texts as false; they are rejected."""
     assert boolean("true") is boolean("TRUE") is boolean("True") is True
     assert boolean("false") is boolean("FaLsE") is False
@@ -68,15 +66,13 @@ def test_a_boolean_is_true_or_false_in_any_case() -> None:
     assert reason(boolean, "") == "expected true or false, found an empty value"
 
 
-def test_a_choice_is_one_of_its_values() -> None:
-    """The reason lists them."""
+def test_choice_is_one_of_its_values() -> None:
     assert audit_level("DEBUG") is AuditLevel.DEBUG
     assert reason(audit_level, "debug") == "expected one of INFO, DEBUG, TRACE, found 'debug'"
     assert reason(audit_level, "") == "expected one of INFO, DEBUG, TRACE, found an empty value"
 
 
-def test_a_path_can_be_opened() -> None:
-    """An empty path and one with a NUL character cannot."""
+def test_path_is_not_empty_and_has_no_nul() -> None:
     assert path("/a, b/ü") == "/a, b/ü"
     assert reason(path, "") == "expected a path, found an empty value"
     assert reason(path, "/a\0") == "expected a path without NUL characters, found '/a\0'"
@@ -86,8 +82,8 @@ def test_a_path_can_be_opened() -> None:
     assert reason(paths, "/a,/\0b") == "expected a path without NUL characters, found '/\0b'"
 
 
-def test_a_comma_list_has_no_empty_entries() -> None:
-    """Kafka 4.3 refuses them too; whether the whole list may be empty depends on the key."""
+def test_comma_list_has_no_empty_entries() -> None:
+    """As in Kafka 4.3. Only some keys accept an empty list."""
     assert words("a , b,c") == some_words("a , b,c") == ("a", "b", "c")
     assert words("") == ()
     assert reason(some_words, "") == "expected at least one entry, found an empty value"
@@ -111,8 +107,8 @@ def test_a_comma_list_has_no_empty_entries() -> None:
         ("User:a;User:a", {"User:a"}),
     ],
 )
-def test_super_users_are_separated_by_semicolons_only(text: str, principals: set[str]) -> None:
-    """Commas belong to names, blanks around an entry do not, empty entries are ignored."""
+def test_only_semicolons_separate_super_users(text: str, principals: set[str]) -> None:
+    """Blanks around an entry and empty entries are ignored."""
     assert super_users(text) == principals
 
 
@@ -127,15 +123,14 @@ def test_super_users_are_separated_by_semicolons_only(text: str, principals: set
         ("User:x;:", ":"),
     ],
 )
-def test_a_super_user_without_type_or_name_is_refused_by_name(text: str, entry: str) -> None:
-    """Each entry is Type:name; the reason names the one that is not."""
+def test_super_user_without_type_or_name_is_rejected(text: str, entry: str) -> None:
     assert reason(super_users, text) == (
         f"invalid entry '{entry}': expected Type:name (semicolons separate the entries)"
     )
 
 
-def test_an_authorizer_is_a_class_or_none() -> None:
-    """Kafka's old ones get their replacement named; what cannot be a class is refused."""
+def test_authorizer_is_a_class_name_or_empty() -> None:
+    """The error for Kafka's old classes names the replacement."""
     for name in (STANDARD, "mine.Authorizer", "com.example.mine.Authorizer", ""):
         assert authorizer_class(name) == name
     for name in (
@@ -149,15 +144,15 @@ def test_an_authorizer_is_a_class_or_none() -> None:
         assert reason(authorizer_class, name) == (f"expected module.Class, found '{name}'")
 
 
-def test_a_refused_key_says_why() -> None:
-    """Where empty means unset, empty passes."""
+def test_rejected_key_gives_its_reason() -> None:
+    """Some keys accept an empty value as unset."""
     assert reason(reject("no"), "x") == reason(reject("no"), "") == "no"
     assert reason(reject("no", unless_empty=True), "x") == "no"
     reject("no", unless_empty=True)("")
 
 
-def test_security_protocols_are_upper_cased() -> None:
-    """Names and protocols match in any case, and a name is split off at the last colon."""
+def test_security_protocols_become_upper_case() -> None:
+    """The last colon separates."""
     assert security_protocols("internal:ssl, a:b : Sasl_Plaintext") == {
         "INTERNAL": "SSL",
         "A:B": "SASL_PLAINTEXT",
@@ -179,13 +174,12 @@ def test_security_protocols_are_upper_cased() -> None:
         ),
     ],
 )
-def test_a_bad_security_protocol_is_refused(text: str, expected: str) -> None:
-    """The reason names the entry."""
+def test_invalid_security_protocol_is_rejected(text: str, expected: str) -> None:
     assert reason(security_protocols, text) == expected
 
 
-def test_subject_types_are_taken_as_written() -> None:
-    """Types compare exactly, and the last equals sign separates."""
+def test_subject_types_are_case_sensitive() -> None:
+    """The last equals sign separates."""
     assert subject_types("user=User, Team = Group,urn:a=b=User") == {
         "user": "User",
         "Team": "Group",
@@ -205,13 +199,11 @@ def test_subject_types_are_taken_as_written() -> None:
         ("user=User:x", "invalid principal type 'User:x': expected no colon"),
     ],
 )
-def test_a_bad_subject_type_is_refused(text: str, expected: str) -> None:
-    """The reason names the entry."""
+def test_invalid_subject_type_is_rejected(text: str, expected: str) -> None:
     assert reason(subject_types, text) == expected
 
 
-def test_resource_types_are_kafka_s_codes_by_lower_case_name() -> None:
-    """Many names may mean one type."""
+def test_resource_types_have_lower_case_names() -> None:
     types = resource_types("Topic=TOPIC,stream = TOPIC,user=USER")
     assert types == {"topic": 2, "stream": 2, "user": 7}
     assert isinstance(types["topic"], ResourceType)
@@ -233,6 +225,6 @@ def test_resource_types_are_kafka_s_codes_by_lower_case_name() -> None:
         ),
     ],
 )
-def test_a_bad_resource_type_is_refused(text: str, expected: str) -> None:
-    """No question can have the types ANY and UNKNOWN."""
+def test_invalid_resource_type_is_rejected(text: str, expected: str) -> None:
+    """No question can have the type ANY or UNKNOWN."""
     assert reason(resource_types, text) == expected

@@ -1,4 +1,4 @@
-"""The image of what a log says beside ACLs, against an oracle in plain dicts."""
+"""The cluster image, compared with an oracle of plain dicts."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def in_plain_dicts(image: ClusterImage) -> dict[str, Any]:
 
 
 @given(st.lists(colliding_cluster_changes(), max_size=60))
-def test_any_changes_make_what_the_oracle_makes(changes: list[ClusterChange]) -> None:
-    """Each fits or is refused as in plain dicts; an image before a change stays as it was."""
+def test_any_changes_give_what_the_oracle_gives(changes: list[ClusterChange]) -> None:
+    """Earlier images stay unchanged."""
     image, oracle = EMPTY_IMAGE, Cluster()
     for change in changes:
         before, seen = image, in_plain_dicts(image)
@@ -85,17 +85,16 @@ def test_any_changes_make_what_the_oracle_makes(changes: list[ClusterChange]) ->
         ([CredentialRemoved("carol", 1)], "user carol has no credential of SCRAM mechanism 1"),
     ],
 )
-def test_a_change_that_does_not_fit_names_what_is_wrong(
+def test_contradictory_change_is_rejected_with_the_reason(
     changes: list[ClusterChange], reason: str
 ) -> None:
-    """It ends the daemon, so an operator reads it."""
     with pytest.raises(ClusterChangeError) as refused:
         applied(TopicAdded("t", ID), *changes)
     assert str(refused.value) == reason
 
 
-def test_a_topic_takes_its_configs_with_it() -> None:
-    """Those of a topic of that name, and no broker's."""
+def test_removing_a_topic_removes_its_configs() -> None:
+    """A broker's configs of the same name stay."""
     image = applied(
         TopicAdded("t", ID),
         ConfigChanged(2, "t", "retention.ms", "1"),
@@ -105,8 +104,8 @@ def test_a_topic_takes_its_configs_with_it() -> None:
     assert list(image.configs) == [(4, "t")]
 
 
-def test_a_new_leader_begins_an_epoch() -> None:
-    """As every broker counts; any change counts a partition epoch."""
+def test_new_leader_begins_an_epoch() -> None:
+    """Every change increases the partition epoch."""
     kept = PartitionChanged(topic_id=ID, number=0, isr=(1, 2))
     led = PartitionChanged(topic_id=ID, number=0, leader=2)
     image = applied(TopicAdded("t", ID), PartitionAdded(ID, 0, PARTITION), kept, led)
@@ -116,8 +115,8 @@ def test_a_new_leader_begins_an_epoch() -> None:
 
 
 @given(st.sets(st.integers(-3, 100)))
-def test_partitions_are_told_of_in_order(numbers: set[int]) -> None:
-    """From 0 up, each once; those beyond a gap, which no controller leaves, come last."""
+def test_partitions_are_listed_in_order(numbers: set[int]) -> None:
+    """Numbers beyond a gap come last."""
     added = [PartitionAdded(ID, number, PARTITION) for number in numbers]
     told = list(applied(TopicAdded("t", ID), *added).topics["t"].numbers())
     assert sorted(told) == sorted(numbers)
@@ -125,15 +124,13 @@ def test_partitions_are_told_of_in_order(numbers: set[int]) -> None:
     assert told[: len(counted)] == sorted(counted)
 
 
-def test_a_topic_is_found_by_its_id() -> None:
-    """While it is there."""
+def test_topic_is_found_by_its_id() -> None:
     image = applied(TopicAdded("t", ID))
     assert image.find_topic(ID) == Topic("t", ID)
     assert image.find_topic(OTHER_ID) is None
 
 
-def test_a_credential_prints_no_key() -> None:
-    """With a credential's keys, a reader of a log could log in or try passwords."""
+def test_repr_of_a_credential_shows_no_key() -> None:
     credential = ScramCredential(b"salt", b"stored", b"server", 4096)
     assert repr(CredentialAdded("carol", 1, credential)).count("4096") == 1
     assert "stored" not in repr(CredentialAdded("carol", 1, credential))

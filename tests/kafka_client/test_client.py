@@ -1,4 +1,4 @@
-"""A client of a cluster: which node it asks, what it retries, and when it gives up."""
+"""The cluster client: which node it asks, what it retries, and when it gives up."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ async def cluster(nursery: trio.Nursery) -> KafkaCluster:
 
 
 class Client(KafkaClient):
-    """A client that asks for ACLs, and what it warned of."""
+    """A client that describes ACLs and keeps its warnings."""
 
     def __init__(self, cluster: KafkaCluster, settings: ClientSettings) -> None:
         self.warned: list[str] = []
@@ -97,7 +97,7 @@ async def refusal(client: Client, filter: AclFilter | None = None) -> str:
     return str(error.value)
 
 
-async def test_a_connection_is_made_once_and_closed(
+async def test_connection_is_reused_and_closed(
     cluster: KafkaCluster, autojump_clock: MockClock
 ) -> None:
     """ApiVersions comes first; requests follow on the same connection."""
@@ -113,10 +113,9 @@ async def test_a_connection_is_made_once_and_closed(
 
 
 @pytest.mark.parametrize(("theirs", "chosen"), [((1, 1), 1), ((0, 2), 2), ((2, 3), 3), ((1, 9), 3)])
-async def test_the_highest_version_that_both_know_is_spoken(
+async def test_highest_common_version_is_used(
     cluster: KafkaCluster, theirs: tuple[int, int], chosen: int
 ) -> None:
-    """Whatever other versions the node knows."""
     node = cluster.add(FIRST, described(), served={**SERVED, ApiKey.DESCRIBE_ACLS: theirs})
     async with connected(cluster) as client:
         await client.describe()
@@ -124,7 +123,7 @@ async def test_the_highest_version_that_both_know_is_spoken(
 
 
 @pytest.mark.parametrize("theirs", [(0, 0), (4, 5), None])
-async def test_an_api_that_is_not_served_is_an_error_at_once(
+async def test_unserved_api_fails_at_once(
     cluster: KafkaCluster, theirs: tuple[int, int] | None
 ) -> None:
     """Version 0 of the ACL requests, which lacks prefixes, counts as unserved."""
@@ -137,7 +136,7 @@ async def test_an_api_that_is_not_served_is_an_error_at_once(
     assert said == "UNSUPPORTED_VERSION: The node does not support DESCRIBE_ACLS"
 
 
-async def test_an_older_server_is_asked_for_its_versions_again(cluster: KafkaCluster) -> None:
+async def test_older_server_is_asked_for_its_versions_again(cluster: KafkaCluster) -> None:
     """It answers an unknown version of ApiVersions in version 0 (KIP-511)."""
     node = cluster.add(FIRST, described(), served={**SERVED, ApiKey.API_VERSIONS: (0, 2)})
     async with connected(cluster) as client:
@@ -149,8 +148,8 @@ def sasl(request: KafkaRequest) -> object:
     return finish(decode_request(request.api_key, request.api_version, request.body))
 
 
-async def test_plain_logs_in_before_anything_is_asked(cluster: KafkaCluster) -> None:
-    """With SaslHandshake and SaslAuthenticate, according to RFC 4616."""
+async def test_plain_log_in_precedes_requests(cluster: KafkaCluster) -> None:
+    """Source: RFC 4616."""
     shaken = answer(error_code=0, mechanisms=("PLAIN",))
     let_in = answer(error_code=0, error_message=None, auth_bytes=b"", session_lifetime=None)
     let_in.session_lifetime = let_in.throttle_time
@@ -195,10 +194,10 @@ async def test_plain_logs_in_before_anything_is_asked(cluster: KafkaCluster) -> 
         ),
     ],
 )
-async def test_a_refused_log_in_is_not_tried_again(
+async def test_rejected_log_in_is_not_retried(
     cluster: KafkaCluster, answers: Sequence[object], said: str
 ) -> None:
-    """Nor at other nodes, as in Kafka's client."""
+    """Nor tried at other nodes, as in Kafka's client."""
     cluster.add(FIRST, *answers)
     cluster.add(SECOND)
     async with connected(cluster, FIRST, SECOND, credentials=ALICE) as client:
@@ -206,10 +205,9 @@ async def test_a_refused_log_in_is_not_tried_again(
     assert cluster.tried == [FIRST]
 
 
-async def test_the_next_server_of_the_list_stands_in_for_one_that_is_gone(
+async def test_next_bootstrap_server_replaces_an_unreachable_one(
     cluster: KafkaCluster,
 ) -> None:
-    """The user gets a warning."""
     cluster.add(SECOND, described())
     async with connected(cluster, FIRST, SECOND) as client:
         assert await client.describe() == []
@@ -217,10 +215,10 @@ async def test_the_next_server_of_the_list_stands_in_for_one_that_is_gone(
     assert cluster.tried == [FIRST, SECOND]
 
 
-async def test_a_server_that_takes_connections_and_no_more_is_passed_over(
+async def test_server_that_does_not_connect_in_time_is_skipped(
     cluster: KafkaCluster, autojump_clock: MockClock
 ) -> None:
-    """After ten seconds, as in Kafka's client."""
+    """After 10 seconds, as in Kafka's client."""
 
     async def connect(address: Address) -> trio.abc.Stream:
         if address == FIRST:
@@ -250,7 +248,7 @@ async def test_a_server_that_takes_connections_and_no_more_is_passed_over(
         (frame(b"\0\0\0\1\0\0"), "host0:9000: expected a Kafka response: "),
     ],
 )
-async def test_a_connection_that_breaks_is_replaced(
+async def test_broken_connection_is_replaced(
     cluster: KafkaCluster, autojump_clock: MockClock, given: object, warning: str
 ) -> None:
     """The request is repeated, on another node if there is one."""
@@ -264,10 +262,10 @@ async def test_a_connection_that_breaks_is_replaced(
     assert second.names == ["API_VERSIONS 4", "DESCRIBE_ACLS 3"]
 
 
-async def test_a_closed_connection_is_replaced(
+async def test_closed_connection_is_replaced(
     cluster: KafkaCluster, autojump_clock: MockClock
 ) -> None:
-    """A server that shuts down costs one attempt, if there is another server."""
+    """A server that shuts down costs one attempt."""
     first = cluster.add(FIRST, HANG_UP, HANG_UP)
     cluster.add(SECOND, described())
     async with connected(cluster, FIRST, SECOND) as client:
@@ -284,10 +282,9 @@ async def test_a_closed_connection_is_replaced(
         ([b"HTTP/1.1 400 Bad Request\r\n\r\n"] * 99, "host0:9000: expected a Kafka response: "),
     ],
 )
-async def test_servers_that_serve_nobody_fail_within_two_seconds(
+async def test_unreachable_servers_fail_within_two_seconds(
     cluster: KafkaCluster, autojump_clock: MockClock, answers: list[object], reason: str
 ) -> None:
-    """Closed ports, and listeners that hang up, are not waited for like a slow server."""
     if answers:
         cluster.add(FIRST, *answers)
     bootstrap = (FIRST,) if answers else (FIRST, SECOND)
@@ -298,10 +295,10 @@ async def test_servers_that_serve_nobody_fail_within_two_seconds(
     assert trio.current_time() < 2
 
 
-async def test_a_refusal_between_slow_answers_is_waited_out(
+async def test_only_consecutive_refusals_end_a_request(
     cluster: KafkaCluster, autojump_clock: MockClock
 ) -> None:
-    """Only consecutive refusals end a request: a starting server may refuse often."""
+    """A starting server may refuse often."""
     refusals = 0
 
     async def connect(address: Address) -> trio.abc.Stream:
@@ -319,16 +316,16 @@ async def test_a_refusal_between_slow_answers_is_waited_out(
 
 
 def log_in_wanted(code: int) -> list[object]:
-    """Return a SASL listener's answers to two connections, the second of which tries PLAIN."""
+    """Return a SASL listener's answers to two connections. The second one tries PLAIN."""
     return [HANG_UP, answer(error_code=code, mechanisms=("PLAIN",))]
 
 
 @pytest.mark.parametrize("to_controllers", [False, True])
 @pytest.mark.parametrize("code", [ErrorCode.NONE, ErrorCode.UNSUPPORTED_SASL_MECHANISM])
-async def test_a_listener_that_requires_a_log_in_is_named_at_once(
+async def test_listener_that_requires_a_log_in_is_named_at_once(
     cluster: KafkaCluster, code: ErrorCode, to_controllers: bool
 ) -> None:
-    """It answers ApiVersions, closes at the first request, and speaks SASL when it is asked."""
+    """It answers ApiVersions, closes at the first request, and supports SaslHandshake."""
     node = cluster.add(FIRST, *log_in_wanted(code))
     async with connected(cluster, to_controllers=to_controllers) as client:
         with pytest.raises(LogInRequiredError) as error:
@@ -339,19 +336,19 @@ async def test_a_listener_that_requires_a_log_in_is_named_at_once(
     assert node.names[2:] == ["API_VERSIONS 4", "SASL_HANDSHAKE 1"]
 
 
-async def test_a_listener_without_log_ins_is_not_taken_for_one_that_requires_them(
+async def test_listener_without_sasl_does_not_count_as_requiring_a_log_in(
     cluster: KafkaCluster, autojump_clock: MockClock
 ) -> None:
-    """It answers the question for a mechanism with ILLEGAL_SASL_STATE."""
+    """It answers SaslHandshake with ILLEGAL_SASL_STATE."""
     cluster.add(FIRST, *log_in_wanted(ErrorCode.ILLEGAL_SASL_STATE), described())
     async with connected(cluster) as client:
         assert await client.describe() == []
 
 
-async def test_a_silent_server_is_an_error_once_its_time_is_up(
+async def test_silent_server_fails_after_the_api_timeout(
     cluster: KafkaCluster, autojump_clock: MockClock
 ) -> None:
-    """After default.api.timeout.ms, with the text of Kafka's client; each warning once."""
+    """With the text of Kafka's client. Each warning comes once."""
     cluster.add(FIRST, *[SILENCE] * 1000)
     async with connected(cluster) as client:
         assert await refusal(client) == (
@@ -362,7 +359,7 @@ async def test_a_silent_server_is_an_error_once_its_time_is_up(
     assert len(cluster.tried) < 100
 
 
-async def test_an_interrupted_request_leaves_no_answer_behind(
+async def test_interrupted_request_leaves_no_answer_behind(
     cluster: KafkaCluster, autojump_clock: MockClock
 ) -> None:
     """The next request is sent on a new connection."""
@@ -374,10 +371,9 @@ async def test_an_interrupted_request_leaves_no_answer_behind(
     assert node.names.count("API_VERSIONS 4") == 2
 
 
-async def test_an_error_of_the_server_is_raised_and_the_connection_kept(
+async def test_server_error_is_raised_and_the_connection_kept(
     cluster: KafkaCluster,
 ) -> None:
-    """The exception has the server's text."""
     denied = answer(error_code=31, error_message="No.", resources=())
     node = cluster.add(FIRST, denied, described())
     async with connected(cluster) as client:
@@ -386,8 +382,7 @@ async def test_an_error_of_the_server_is_raised_and_the_connection_kept(
     assert node.names.count("API_VERSIONS 4") == 1
 
 
-async def test_a_string_that_kafka_cannot_hold_is_an_error(cluster: KafkaCluster) -> None:
-    """It is not sent."""
+async def test_too_long_string_fails_and_is_not_sent(cluster: KafkaCluster) -> None:
     node = cluster.add(FIRST)
     async with connected(cluster) as client:
         said = await refusal(client, AclFilter(resource_name="a" * 40_000))
@@ -395,18 +390,16 @@ async def test_a_string_that_kafka_cannot_hold_is_an_error(cluster: KafkaCluster
     assert node.names == ["API_VERSIONS 4"]
 
 
-async def test_a_listener_of_controllers_is_none_for_clients(cluster: KafkaCluster) -> None:
-    """As in Kafka's client, which asks it for metadata."""
+async def test_controller_listener_fails_for_clients(cluster: KafkaCluster) -> None:
+    """As in Kafka's client, which requests metadata."""
     cluster.add(FIRST, served=without(ApiKey.METADATA))
     async with connected(cluster) as client:
         said = await refusal(client)
     assert said == "UNSUPPORTED_VERSION: The node does not support METADATA"
 
 
-async def test_of_the_controllers_the_active_one_is_asked(
-    cluster: KafkaCluster, autojump_clock: MockClock
-) -> None:
-    """Any controller names the active one; one connection stays open."""
+async def test_active_controller_is_asked(cluster: KafkaCluster, autojump_clock: MockClock) -> None:
+    """Any controller names it. One connection stays open."""
     first = cluster.add(FIRST, cluster_of(2, (1, FIRST), (2, SECOND)))
     second = cluster.add(SECOND, described(), described())
     async with connected(cluster, FIRST, to_controllers=True) as client:
@@ -419,18 +412,17 @@ async def test_of_the_controllers_the_active_one_is_asked(
     assert first.asked[1].body == b"\0\2\0\0"
 
 
-async def test_the_active_controller_is_not_connected_to_twice(cluster: KafkaCluster) -> None:
-    """It is asked on the connection on which it said that it is active."""
+async def test_active_controller_is_asked_on_the_same_connection(cluster: KafkaCluster) -> None:
     cluster.add(FIRST, cluster_of(1, (1, FIRST)), described())
     async with connected(cluster, FIRST, to_controllers=True) as client:
         assert await client.describe() == []
     assert cluster.tried == [FIRST]
 
 
-async def test_a_controller_that_is_active_no_more_is_left(
+async def test_inactive_controller_is_left(
     cluster: KafkaCluster, autojump_clock: MockClock
 ) -> None:
-    """After NOT_CONTROLLER, or with no active one, the client searches again."""
+    """After NOT_CONTROLLER, or if none is active, the client searches again."""
     cluster.add(
         FIRST, cluster_of(2, (2, SECOND)), cluster_of(-1), cluster_of(3, (2, SECOND), (3, THIRD))
     )
@@ -444,8 +436,7 @@ async def test_a_controller_that_is_active_no_more_is_left(
         ]
 
 
-async def test_a_broker_is_no_controller(cluster: KafkaCluster) -> None:
-    """The error has the broker's own text."""
+async def test_broker_is_rejected_as_a_controller(cluster: KafkaCluster) -> None:
     cluster.add(FIRST, cluster_of(-1, error=114, text="The wrong type."))
     async with connected(cluster, FIRST, to_controllers=True) as client:
         assert await refusal(client) == "MISMATCHED_ENDPOINT_TYPE: The wrong type."
@@ -459,8 +450,8 @@ async def serve_tcp(cluster: KafkaCluster, nursery: trio.Nursery) -> Address:
     return address
 
 
-async def test_a_server_is_reached_over_tcp(cluster: KafkaCluster, nursery: trio.Nursery) -> None:
-    """By its address, after one that refuses and one that cannot be resolved."""
+async def test_server_is_reached_over_tcp(cluster: KafkaCluster, nursery: trio.Nursery) -> None:
+    """After one that refuses and one that cannot be resolved."""
     address = await serve_tcp(cluster, nursery)
     with trio.socket.socket() as bound:
         await bound.bind(("127.0.0.1", 0))
@@ -478,7 +469,7 @@ async def test_a_server_is_reached_over_tcp(cluster: KafkaCluster, nursery: trio
     nursery.cancel_scope.cancel()
 
 
-async def test_hosts_that_nobody_knows_are_told() -> None:
+async def test_unresolvable_hosts_are_detected() -> None:
     """One resolvable host is enough."""
     nameless = Address("a" * 64, 1)
     for bootstrap, known in (([nameless], False), ([nameless, Address("127.0.0.1", 1)], True)):
@@ -486,7 +477,6 @@ async def test_hosts_that_nobody_knows_are_told() -> None:
             assert await client.can_resolve() is known
 
 
-def test_an_address_of_ipv6_stands_in_brackets() -> None:
-    """So that the port can be told apart."""
+def test_ipv6_address_is_written_in_brackets() -> None:
     assert str(Address("::1", 9092)) == "[::1]:9092"
     assert str(Address("localhost", 9092)) == "localhost:9092"

@@ -12,14 +12,14 @@ COMMAND_MUTANTS: Final = (
         file="kafka_client/client.py",
         text="if attempts >= _UNSERVED_MAX:",
         becomes="if attempts < 0:",
-        found_by="tests/kafka_client/test_client.py::test_servers_that_serve_nobody_fail_within_two_seconds",
+        found_by="tests/kafka_client/test_client.py::test_unreachable_servers_fail_within_two_seconds",
     ),
     Mutant(
         name="any listener that hangs up is taken for one that requires a log-in",
         file="kafka_client/connection.py",
         text="return int(answer.error_code) in (ErrorCode.NONE, ErrorCode.",
         becomes="return int(answer.error_code) in (ErrorCode.ILLEGAL_SASL_STATE, ErrorCode.",
-        found_by="tests/kafka_client/test_client.py::test_a_listener_without_log_ins_is_not_taken_for_one_that_requires_them",
+        found_by="tests/kafka_client/test_client.py::test_listener_without_sasl_does_not_count_as_requiring_a_log_in",
     ),
     Mutant(
         name="a reader that leaves changes the exit code",

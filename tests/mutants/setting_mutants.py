@@ -12,7 +12,7 @@ SETTING_MUTANTS: Final = (
         file="config/properties.py",
         text='found = "a text without a key" if equals',
         becomes="found = override if equals is not None",
-        found_by="tests/config/test_properties.py::test_a_malformed_override_is_refused",
+        found_by="tests/config/test_properties.py::test_malformed_override_is_rejected_without_its_text",
     ),
     Mutant(
         name="whoever may alter configs reconfigures a plugged-in authorizer",
@@ -33,14 +33,14 @@ SETTING_MUTANTS: Final = (
         file="config/dynamic.py",
         text="return name in plugged if key is None else key.reloadable\n",
         becomes="return key is None or key.reloadable\n",
-        found_by="tests/config/test_alterations.py::test_what_may_not_be_set_is_refused",
+        found_by="tests/config/test_alterations.py::test_invalid_alteration_is_rejected_with_kafkas_text",
     ),
     Mutant(
         name="a client sets a limit that keeps everyone out",
         file="config/dynamic.py",
         text="key.wire_minimum is not None and parsed < key.wire_minimum",
         becomes="key.wire_minimum is not None and parsed < 1",
-        found_by="tests/config/test_alterations.py::test_no_client_sets_a_limit_that_keeps_everyone_out",
+        found_by="tests/config/test_alterations.py::test_client_cannot_set_a_limit_that_locks_everyone_out",
     ),
     Mutant(
         name="the sum of bounds takes requests to grow less than they do",
@@ -66,13 +66,13 @@ SETTING_MUTANTS: Final = (
         file="config/dynamic.py",
         text="        if is_guarded(name, self.plugged):\n",
         becomes="        if is_guarded(name, self.plugged) and name in self.since_reload:\n",
-        found_by="tests/config/test_dynamic.py::test_who_may_do_everything_is_not_for_the_log_to_say",
+        found_by="tests/config/test_dynamic.py::test_log_does_not_change_guarded_keys",
     ),
     Mutant(
         name="the secret of a token is not compared",
         file="config/tokens.py",
         text="return entry if is_proven else None",
         becomes="return entry",
-        found_by="tests/config/test_tokens.py::test_what_is_no_token_proves_nobody",
+        found_by="tests/config/test_tokens.py::test_wrong_token_is_not_found",
     ),
 )
