@@ -69,7 +69,6 @@ async def test_http_refuses_what_it_has_no_time_for(
     assert b"200 OK" in await receive_until(client, b"\r\n\r\n/")
     assert trio.current_time() - started == 2 * PAUSE_SECONDS
     assert (server.statistics.requests_refused, server.statistics.requests) == (2, 3)
-    nursery.cancel_scope.cancel()
 
 
 async def test_who_waits_for_answers_is_not_put_off_for_one_refusal(
@@ -91,7 +90,6 @@ async def test_who_waits_for_answers_is_not_put_off_for_one_refusal(
         await client.send_all(GET)
         await receive_until(client, b"overloaded\n")
     assert trio.current_time() - started == PAUSE_SECONDS
-    nursery.cancel_scope.cancel()
 
 
 async def test_the_streams_clients_are_let_off_once_too(
@@ -111,7 +109,6 @@ async def test_the_streams_clients_are_let_off_once_too(
     for number in range(3):
         assert await client.ask([MAY], number) == Answer(number, TOO_MUCH, 0, b"")
     assert trio.current_time() - started == PAUSE_SECONDS
-    nursery.cancel_scope.cancel()
 
 
 async def test_http_does_not_wait_out_a_pause_to_drain(
@@ -126,7 +123,6 @@ async def test_http_does_not_wait_out_a_pause_to_drain(
     started = trio.current_time()
     await server.drain()
     assert trio.current_time() == started
-    nursery.cancel_scope.cancel()
 
 
 async def test_http_refuses_what_it_has_no_room_for(nursery: trio.Nursery) -> None:
@@ -147,7 +143,6 @@ async def test_http_refuses_what_it_has_no_room_for(nursery: trio.Nursery) -> No
     await third.send_all(post(HALF) + bytes(HALF))
     assert b"200 OK" in await receive_until(third, b"\r\n\r\n/")
     assert server.statistics.requests_refused == 1
-    nursery.cancel_scope.cancel()
 
 
 async def test_http_has_no_room_for_answers_that_nobody_reads(nursery: trio.Nursery) -> None:
@@ -169,7 +164,6 @@ async def test_http_has_no_room_for_answers_that_nobody_reads(nursery: trio.Nurs
     await wait_all_tasks_blocked()
     await other.send_all(GET)
     assert b"200 OK" in await receive_until(other, bytes(HALF))
-    nursery.cancel_scope.cancel()
 
 
 async def test_the_stream_refuses_what_it_has_no_time_for(
@@ -193,7 +187,6 @@ async def test_the_stream_refuses_what_it_has_no_time_for(
     started = trio.current_time()
     await server.drain()
     assert trio.current_time() == started
-    nursery.cancel_scope.cancel()
 
 
 async def test_the_stream_refuses_what_it_has_no_room_for(
@@ -219,7 +212,6 @@ async def test_the_stream_refuses_what_it_has_no_room_for(
     await first.stream.aclose()
     await until(lambda: server.statistics.connections_open == 0)
     assert (server.memory.bytes_held, server.statistics.requests_refused) == (0, 1)
-    nursery.cancel_scope.cancel()
 
 
 async def test_a_frame_that_does_not_end_is_no_sign_of_life(
@@ -236,7 +228,6 @@ async def test_a_frame_that_does_not_end_is_no_sign_of_life(
             await client.stream.send_all(bytes([byte]))
             await trio.sleep(10)
     assert IDLE_TIMEOUT_S <= trio.current_time() - started <= IDLE_TIMEOUT_S + 10
-    nursery.cancel_scope.cancel()
 
 
 async def test_a_listener_closes_on_what_it_has_no_room_for(
@@ -258,7 +249,6 @@ async def test_a_listener_closes_on_what_it_has_no_room_for(
     await first.send(large[-1:])
     assert len(await first.receive()) == HALF + 4
     await until(lambda: service.listener.memory.bytes_held == 0)
-    nursery.cancel_scope.cancel()
 
 
 async def test_a_listener_has_no_room_for_answers_that_nobody_reads(nursery: trio.Nursery) -> None:
@@ -275,7 +265,6 @@ async def test_a_listener_has_no_room_for_answers_that_nobody_reads(nursery: tri
     assert len(await slow.receive()) == 4 + (16 << 20)
     await until(lambda: service.listener.memory.bytes_held == 0)
     assert service.listener.statistics.requests_refused == 1
-    nursery.cancel_scope.cancel()
 
 
 async def test_a_listener_makes_few_lists_at_once(nursery: trio.Nursery) -> None:
@@ -294,7 +283,6 @@ async def test_a_listener_makes_few_lists_at_once(nursery: trio.Nursery) -> None
     for client in clients:
         assert (await client.receive()).endswith(b"list")
     assert echo.under_way_max == ANSWERS_AT_ONCE_MAX
-    nursery.cancel_scope.cancel()
 
 
 async def test_hello_of_more_than_its_limit_is_refused_and_takes_no_memory(
@@ -309,7 +297,6 @@ async def test_hello_of_more_than_its_limit_is_refused_and_takes_no_memory(
     assert await client.is_closed()
     assert server.statistics.connections_broken == 1
     assert (server.memory.bytes_held, server.statistics.connections_open) == (0, 1)
-    nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("is_reset", [True, False])
@@ -331,7 +318,6 @@ async def test_no_list_is_made_for_who_has_gone(nursery: trio.Nursery, is_reset:
     assert (await waiting.receive()).endswith(b"waiting")
     await until(lambda: service.statistics[0] == ANSWERS_AT_ONCE_MAX + 1)
     assert b"gone" not in echo.bodies
-    nursery.cancel_scope.cancel()
 
 
 async def test_answers_of_one_turn_are_not_held_together(nursery: trio.Nursery) -> None:
@@ -351,7 +337,6 @@ async def test_answers_of_one_turn_are_not_held_together(nursery: trio.Nursery) 
     for _ in range(3):
         assert len(await client.receive()) == 4 + HALF
     assert held == [0, 0, 0]
-    nursery.cancel_scope.cancel()
 
 
 async def test_http_gives_back_what_a_lost_connection_held(nursery: trio.Nursery) -> None:
@@ -365,4 +350,3 @@ async def test_http_gives_back_what_a_lost_connection_held(nursery: trio.Nursery
     await wait_all_tasks_blocked()
     await second.send_all(post(HALF) + bytes(HALF))
     assert b"200 OK" in await receive_until(second, b"\r\n\r\n/")
-    nursery.cancel_scope.cancel()

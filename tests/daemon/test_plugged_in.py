@@ -96,7 +96,6 @@ async def test_one_that_never_completes_costs_its_request_a_time_out(
     assert [result and result.code for result in results] == [TIMED_OUT, None]
     assert waiting(service) == (0, 0)
     assert await service.describe() == {FIRST}
-    nursery.cancel_scope.cancel()
 
 
 async def test_one_that_completes_late_is_waited_for(
@@ -112,7 +111,6 @@ async def test_one_that_completes_late_is_waited_for(
     await wait_all_tasks_blocked()
     assert results == [None, ApiError(ErrorCode.INVALID_REQUEST, "no such thing")]
     assert waiting(service) == (0, 0)
-    nursery.cancel_scope.cancel()
 
 
 async def test_one_that_fails_after_its_time_out_fails_unheard(
@@ -129,7 +127,6 @@ async def test_one_that_fails_after_its_time_out_fails_unheard(
     assert [result and result.code for result in results] == [TIMED_OUT] * 2
     assert waiting(service) == (0, 0)
     assert await service.describe() == {FIRST}
-    nursery.cancel_scope.cancel()
 
 
 async def test_one_that_raises_at_once_fails_every_item(nursery: trio.Nursery) -> None:
@@ -159,7 +156,6 @@ async def test_one_that_raises_at_once_fails_every_item(nursery: trio.Nursery) -
     assert "secret" not in str(described)
     assert len(service.faults) == 3
     assert waiting(service) == (0, 0)
-    nursery.cancel_scope.cancel()
 
 
 async def test_one_may_fail_single_matches(nursery: trio.Nursery) -> None:
@@ -179,7 +175,6 @@ async def test_one_may_fail_single_matches(nursery: trio.Nursery) -> None:
     kept = ApiError(ErrorCode.INVALID_REQUEST, "is kept")
     assert results == [[(FIRST, None), (SECOND, kept)]]
     assert waiting(service) == (0, 0)
-    nursery.cancel_scope.cancel()
 
 
 async def test_one_that_fails_to_decide_lets_nobody_in(nursery: trio.Nursery) -> None:
@@ -193,7 +188,6 @@ async def test_one_that_fails_to_decide_lets_nobody_in(nursery: trio.Nursery) ->
     described = await service.describe(principal=ROOT)
     assert isinstance(described, ApiError)
     assert described.code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-    nursery.cancel_scope.cancel()
 
 
 async def test_without_an_authorizer_the_acl_requests_say_so(nursery: trio.Nursery) -> None:
@@ -207,7 +201,6 @@ async def test_without_an_authorizer_the_acl_requests_say_so(nursery: trio.Nurse
         ErrorCode.SECURITY_DISABLED, "No Authorizer is configured on the broker"
     )
     assert service.acls == set()
-    nursery.cancel_scope.cancel()
 
 
 async def test_the_example_wraps_the_built_in_one(nursery: trio.Nursery) -> None:
@@ -230,7 +223,6 @@ async def test_the_example_wraps_the_built_in_one(nursery: trio.Nursery) -> None
     assert refused is not None
     assert refused.code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     assert service.acls == {FIRST}
-    nursery.cancel_scope.cancel()
 
 
 def choose(class_name: str) -> Authorizer:

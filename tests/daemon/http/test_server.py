@@ -46,7 +46,6 @@ async def test_a_connection_serves_one_request_after_another(nursery: trio.Nurse
     await until(lambda: server.statistics.connections_open == 0)
     assert server.statistics.connections_accepted == 1
     assert server.statistics.requests == 2
-    nursery.cancel_scope.cancel()
 
 
 async def test_answers_leave_without_waiting_for_company(nursery: trio.Nursery) -> None:
@@ -71,7 +70,6 @@ async def test_answers_leave_without_waiting_for_company(nursery: trio.Nursery) 
     async with await connect(inner.socket.getsockname()[1]):
         await handled.wait()
         assert accepted[0].getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) == 1
-    nursery.cancel_scope.cancel()
 
 
 async def test_a_body_larger_than_any_buffer_arrives_and_leaves_whole(
@@ -103,7 +101,6 @@ async def test_a_body_larger_than_any_buffer_arrives_and_leaves_whole(
         head = b"POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: %d\r\n\r\n"
         await client.send_all(head % size + body)
         assert (await receive_all(client)).endswith(b"\r\n\r\n" + body[::-1])
-    nursery.cancel_scope.cancel()
 
 
 def recorded_pair(sends: list[bytes]) -> StreamPair:
@@ -129,7 +126,6 @@ async def test_pipelined_requests_are_answered_in_one_send(nursery: trio.Nursery
     assert [data.count(b"HTTP/1.1 200 OK") for data in sends] == [ANSWERS_IN_A_TURN_MAX, 3]
     bodies = [answer.split(b"\r\n\r\n")[1] for answer in b"".join(sends).split(b"HTTP")[1:]]
     assert bodies == [b"/%d" % number for number in range(count)]
-    nursery.cancel_scope.cancel()
 
 
 async def test_large_answers_do_not_wait_for_each_other(nursery: trio.Nursery) -> None:
@@ -144,7 +140,6 @@ async def test_large_answers_do_not_wait_for_each_other(nursery: trio.Nursery) -
     await listener.connect().send_all(GET * 5)
     await trio.testing.wait_all_tasks_blocked()
     assert [data.count(b"HTTP/1.1 200 OK") for data in sends] == [2, 2, 1]
-    nursery.cancel_scope.cancel()
 
 
 async def test_others_have_their_turn_between_many_pipelined_requests(
@@ -176,7 +171,6 @@ async def test_others_have_their_turn_between_many_pipelined_requests(
             await all_handled.wait()
     # The loop shuffles its tasks, so two turns of one may come between two of another.
     assert 1 < longest <= 2 * ANSWERS_IN_A_TURN_MAX
-    nursery.cancel_scope.cancel()
 
 
 async def test_a_fault_in_a_handler_is_told_to_the_log_alone(
@@ -203,7 +197,6 @@ async def test_a_fault_in_a_handler_is_told_to_the_log_alone(
     assert record.levelno == logging.ERROR
     assert record.getMessage() == "decision HTTP: no answer to GET /"
     assert server.statistics.requests_failed == 1
-    nursery.cancel_scope.cancel()
 
 
 @pytest.mark.usefixtures("caplog")
@@ -220,7 +213,6 @@ async def test_a_header_that_would_break_its_line_is_a_fault_of_the_handler(
         answer = await receive_all(client)
     assert answer.startswith(b"HTTP/1.1 500 ")
     assert b"Set-Cookie" not in answer
-    nursery.cancel_scope.cancel()
 
 
 async def test_a_bad_request_is_answered_and_ends_the_connection(nursery: trio.Nursery) -> None:
@@ -235,7 +227,6 @@ async def test_a_bad_request_is_answered_and_ends_the_connection(nursery: trio.N
     assert second.startswith(b"413 ")
     assert second.endswith(b"Connection: close\r\n\r\nrequest body too large\n")
     assert (server.statistics.requests, server.statistics.requests_bad) == (1, 1)
-    nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("host", [b"Host: evil.example\r\n", b"Host:\r\n", b""])
@@ -248,7 +239,6 @@ async def test_a_host_that_is_not_allowed_is_refused(nursery: trio.Nursery, host
         answer = await receive_all(client)
     assert answer.startswith(b"HTTP/1.1 403 ")
     assert answer.endswith(b"Connection: close\r\n\r\nhost not allowed\n")
-    nursery.cancel_scope.cancel()
 
 
 async def test_leave_to_send_a_body_is_given_before_it_comes(nursery: trio.Nursery) -> None:
@@ -261,7 +251,6 @@ async def test_leave_to_send_a_body_is_given_before_it_comes(nursery: trio.Nurse
         assert await receive_until(client, b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
         await client.send_all(b"abc")
         assert (await receive_until(client, b"/p")).startswith(b"HTTP/1.1 200 ")
-    nursery.cancel_scope.cancel()
 
 
 async def test_a_peer_that_resets_its_connection_harms_nobody(nursery: trio.Nursery) -> None:
@@ -286,7 +275,6 @@ async def test_a_peer_that_resets_its_connection_harms_nobody(nursery: trio.Nurs
         release.set()
         await until(lambda: server.statistics.connections_open == 1)
         assert await ask(other, "/a")
-    nursery.cancel_scope.cancel()
 
 
 def test_a_handler_is_any_async_callable() -> None:

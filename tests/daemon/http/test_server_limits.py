@@ -44,7 +44,6 @@ async def test_too_many_connections_are_refused_at_once(nursery: trio.Nursery) -
         async with await connect(port) as fourth:
             await ask(fourth, "/d")
     assert server.statistics.connections_refused == 1
-    nursery.cancel_scope.cancel()
 
 
 async def test_a_flood_of_connections_is_refused(
@@ -62,7 +61,6 @@ async def test_a_flood_of_connections_is_refused(
     assert server.statistics.connections_refused == 100
     await trio.sleep(2)
     assert (await receive_all(listener.connect())).startswith(b"HTTP/1.1 503 ")
-    nursery.cancel_scope.cancel()
 
 
 async def test_a_request_that_takes_too_long_to_arrive_is_given_up(
@@ -89,7 +87,6 @@ async def test_a_request_that_takes_too_long_to_arrive_is_given_up(
     await trio.sleep(2)
     assert server.statistics.connections_timed_out == 1
     assert server.statistics.connections_open == 0
-    nursery.cancel_scope.cancel()
 
 
 async def test_time_spent_before_a_request_does_not_count_for_the_next(
@@ -105,7 +102,6 @@ async def test_time_spent_before_a_request_does_not_count_for_the_next(
         await trio.sleep(HEADER_TIMEOUT_S - 1)
         await client.send_all(GET[10:])
         await receive_until(client, b"/")
-    nursery.cancel_scope.cancel()
 
 
 async def test_an_idle_connection_is_closed_without_a_word(
@@ -120,7 +116,6 @@ async def test_an_idle_connection_is_closed_without_a_word(
     assert await receive_all(client) == b""
     assert IDLE_TIMEOUT_S <= trio.current_time() - started <= IDLE_TIMEOUT_S + TICK_S
     assert server.statistics.connections_timed_out == 1
-    nursery.cancel_scope.cancel()
 
 
 async def test_a_handler_takes_the_time_it_takes(
@@ -134,7 +129,6 @@ async def test_a_handler_takes_the_time_it_takes(
 
     client = (await start_in_memory(nursery, new_server(sleep))).connect()
     assert await ask(client, "/a")
-    nursery.cancel_scope.cancel()
 
 
 async def test_a_peer_that_does_not_read_is_not_read_from_and_is_dropped(
@@ -154,7 +148,6 @@ async def test_a_peer_that_does_not_read_is_not_read_from_and_is_dropped(
     await trio.sleep(IDLE_TIMEOUT_S)
     assert server.statistics.connections_open == 0
     assert server.statistics.connections_timed_out == 1
-    nursery.cancel_scope.cancel()
 
 
 async def test_running_out_of_descriptors_does_not_end_the_server(
@@ -164,7 +157,6 @@ async def test_running_out_of_descriptors_does_not_end_the_server(
     listener = await start_in_memory(nursery, new_server())
     listener.fail(OSError(errno.EMFILE, "too many open files"))
     assert await ask(listener.connect(), "/a")
-    nursery.cancel_scope.cancel()
 
 
 async def test_connection_without_an_answered_request_has_the_time_of_a_log_in(
@@ -189,4 +181,3 @@ async def test_connection_without_an_answered_request_has_the_time_of_a_log_in(
         assert await receive_all(client) == b""
     assert trio.current_time() - started <= LOGIN_TIMEOUT_S + TICK_S
     assert server.statistics.connections_timed_out == 3
-    nursery.cancel_scope.cancel()

@@ -65,7 +65,6 @@ async def test_what_is_created_is_described_and_deleted(
     (deleted,) = await service.delete([ANYTHING], version=version)
     assert matched(deleted) == sorted(acls, key=str)
     assert service.acls == set()
-    nursery.cancel_scope.cancel()
 
 
 V0_CREATE = bytes.fromhex(
@@ -92,7 +91,6 @@ async def test_version_0_creates_what_is_literal(nursery: trio.Nursery) -> None:
     service = await start(nursery)
     assert await service.raw(ApiKey.CREATE_ACLS, 0, V0_CREATE) == V0_CREATED
     assert service.acls == {LITERAL}
-    nursery.cancel_scope.cancel()
 
 
 async def test_version_0_sees_and_deletes_only_what_is_literal(nursery: trio.Nursery) -> None:
@@ -103,7 +101,6 @@ async def test_version_0_sees_and_deletes_only_what_is_literal(nursery: trio.Nur
     assert await service.raw(ApiKey.DELETE_ACLS, 0, one_filter) == V0_DELETED
     assert service.acls == {PREFIXED}
     assert await service.raw(ApiKey.DELETE_ACLS, 0, one_filter) == V0_DELETED_NOTHING
-    nursery.cancel_scope.cancel()
 
 
 async def test_version_0_finds_by_name(nursery: trio.Nursery) -> None:
@@ -111,7 +108,6 @@ async def test_version_0_finds_by_name(nursery: trio.Nursery) -> None:
     service = await start(nursery, LITERAL, PREFIXED, acl("*"), OTHER)
     named = bytes.fromhex("02 0001 74 ffff ffff 01 01")
     assert await service.raw(ApiKey.DESCRIBE_ACLS, 0, named) == V0_DESCRIBED
-    nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize(
@@ -148,7 +144,6 @@ async def test_a_bad_item_is_refused_and_the_others_go_on(
     assert error.code == ErrorCode.INVALID_REQUEST
     assert text in str(error.message)
     assert service.acls == {LITERAL, OTHER}
-    nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize(
@@ -167,7 +162,6 @@ async def test_what_kafka_accepts_is_accepted(nursery: trio.Nursery, odd: Acl) -
     service = await start(nursery)
     assert await service.create([odd]) == [None]
     assert service.acls == {odd}
-    nursery.cancel_scope.cancel()
 
 
 async def test_a_duplicate_is_a_success_that_writes_nothing(nursery: trio.Nursery) -> None:
@@ -177,7 +171,6 @@ async def test_a_duplicate_is_a_success_that_writes_nothing(nursery: trio.Nurser
     assert [len(batch) for batch in service.running.log.batches] == [1]
     assert await service.create([LITERAL, OTHER]) == [None] * 2
     assert len(service.running.log.batches) == 1
-    nursery.cancel_scope.cancel()
 
 
 async def test_an_empty_request_is_answered(nursery: trio.Nursery) -> None:
@@ -186,7 +179,6 @@ async def test_an_empty_request_is_answered(nursery: trio.Nursery) -> None:
     assert await service.create([]) == []
     assert await service.delete([]) == []
     assert service.running.log.batches == []
-    nursery.cancel_scope.cancel()
 
 
 async def test_too_many_new_acls_are_none(nursery: trio.Nursery) -> None:
@@ -202,7 +194,6 @@ async def test_too_many_new_acls_are_none(nursery: trio.Nursery) -> None:
     too_many = FilterResult([], invalid(TOO_MANY_REMOVED))
     assert await service.delete(over) == [too_many] * 2
     assert len(service.acls) == len(acls)
-    nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -223,7 +214,6 @@ async def test_unknown_codes_in_filters_are_invalid_requests(
     results = await service.delete([*cases, AclFilter(principal="User:b")], version=version)
     assert [result.error for result in results] == [*map(invalid, cases.values()), None]
     assert service.acls == {LITERAL}
-    nursery.cancel_scope.cancel()
 
 
 async def test_an_acl_that_two_filters_meet_is_reported_twice_and_removed_once(
@@ -236,7 +226,6 @@ async def test_an_acl_that_two_filters_meet_is_reported_twice_and_removed_once(
     assert matched(by_all) == [LITERAL, OTHER]
     assert [len(batch) for batch in service.running.log.batches] == [2]
     assert service.acls == set()
-    nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize(
@@ -270,7 +259,6 @@ async def test_filters_mean_in_describe_and_delete_what_kip_290_says(
     (deleted,) = await service.delete([wanted])
     assert set(matched(deleted)) == expected
     assert service.acls == set(patterns.values()) - expected
-    nursery.cancel_scope.cancel()
 
 
 async def test_a_principal_in_a_filter_is_exact_text(nursery: trio.Nursery) -> None:
@@ -279,7 +267,6 @@ async def test_a_principal_in_a_filter_is_exact_text(nursery: trio.Nursery) -> N
     assert await service.describe(AclFilter(principal="*")) == set()
     assert await service.describe(AclFilter(principal="a")) == set()
     assert await service.describe(AclFilter(principal="User:*")) == {acl("t", principal="User:*")}
-    nursery.cancel_scope.cancel()
 
 
 async def test_stored_unknown_codes_are_told_and_deleted(nursery: trio.Nursery) -> None:
@@ -290,7 +277,6 @@ async def test_stored_unknown_codes_are_told_and_deleted(nursery: trio.Nursery) 
     (deleted,) = await service.delete([ANYTHING])
     assert deleted == FilterResult([MatchingAcl(odd)])
     assert service.acls == set()
-    nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -309,7 +295,6 @@ async def test_without_the_right_nothing_is_done_or_told(
     )
     assert await service.describe(version=version, principal=ALICE) == NOT_AUTHORIZED
     assert service.acls == {LITERAL}
-    nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -328,7 +313,6 @@ async def test_without_the_right_a_large_request_earns_no_answer_many_times_its_
     assert len(answer) < len(body) + TEXTS_BYTES_MAX
     with pytest.raises(DecodeError, match="items: 100000 announced"):
         await service.raw(api_key, version, body[: 5 * count], principal=ALICE)
-    nursery.cancel_scope.cancel()
 
 
 async def test_version_0_without_the_right(nursery: trio.Nursery) -> None:
@@ -342,7 +326,6 @@ async def test_version_0_without_the_right(nursery: trio.Nursery) -> None:
     assert described == bytes(4) + error + bytes(4)
     deleted = await ask(ApiKey.DELETE_ACLS, body=b"\0\0\0\1" + V0_FILTER)
     assert deleted == bytes(4) + b"\0\0\0\1" + error + bytes(4)
-    nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize(
@@ -364,7 +347,6 @@ async def test_the_rights_are_describe_and_alter_of_the_cluster(
     assert (await service.create([OTHER], principal=ALICE) == [None]) is alters
     (deleted,) = await service.delete([AclFilter(principal="User:b")], principal=ALICE)
     assert (deleted.error is None) is alters
-    nursery.cancel_scope.cancel()
 
 
 async def test_the_principal_that_means_everyone_has_no_right(nursery: trio.Nursery) -> None:
@@ -372,7 +354,6 @@ async def test_the_principal_that_means_everyone_has_no_right(nursery: trio.Nurs
     service = await start(nursery, acl(CLUSTER_NAME, resource_type=4, principal="User:*"))
     assert await service.describe(principal="User:*") == NOT_AUTHORIZED
     assert await service.create([OTHER], principal="User:*") == [NOT_AUTHORIZED]
-    nursery.cancel_scope.cancel()
 
 
 async def test_the_audit_knows_the_requests_by_their_names(nursery: trio.Nursery) -> None:
@@ -389,7 +370,6 @@ async def test_the_audit_knows_the_requests_by_their_names(nursery: trio.Nursery
         ("CreateAcls", Operation.ALTER, "10.0.0.1", AuditLevel.INFO),
         ("DeleteAcls", Operation.ALTER, "10.0.0.1", AuditLevel.DEBUG),
     ]
-    nursery.cancel_scope.cancel()
 
 
 async def test_when_time_is_up_finished_items_keep_their_result(
@@ -411,7 +391,6 @@ async def test_when_time_is_up_finished_items_keep_their_result(
     await wait_all_tasks_blocked()
     assert len(service.running.log.batches) == 2
     assert service.acls == set()
-    nursery.cancel_scope.cancel()
 
 
 async def test_what_waits_is_counted_in_purgatory(nursery: trio.Nursery) -> None:
@@ -426,7 +405,6 @@ async def test_what_waits_is_counted_in_purgatory(nursery: trio.Nursery) -> None
     remote = service.times.remote["CreateAcls"]
     assert sum(remote.counts) == 1
     assert remote.sum_s > 0
-    nursery.cancel_scope.cancel()
 
 
 async def test_too_many_waiting_updates_are_refused(nursery: trio.Nursery) -> None:
@@ -441,7 +419,6 @@ async def test_too_many_waiting_updates_are_refused(nursery: trio.Nursery) -> No
             assert await service.create([LITERAL, OTHER]) == [full] * 2
             assert await service.delete([ANYTHING]) == [FilterResult([], full)]
     assert service.acls == {acl("a"), acl("b")}
-    nursery.cancel_scope.cancel()
 
 
 async def test_a_daemon_that_shuts_down_refuses_updates(nursery: trio.Nursery) -> None:
@@ -452,7 +429,6 @@ async def test_a_daemon_that_shuts_down_refuses_updates(nursery: trio.Nursery) -
     refused = ApiError(ErrorCode.BROKER_NOT_AVAILABLE, "the daemon is shutting down")
     assert await service.create([OTHER]) == [refused]
     assert await service.describe() == {LITERAL}
-    nursery.cancel_scope.cancel()
 
 
 async def test_an_error_of_the_log_is_told_to_who_waits() -> None:
@@ -485,4 +461,3 @@ async def test_a_body_that_breaks_off_is_a_decode_error(
         with pytest.raises(DecodeError):
             await service.raw(api_key, version, body)
     assert service.acls == {LITERAL}
-    nursery.cancel_scope.cancel()

@@ -60,7 +60,6 @@ async def test_metadata_tells_of_one_node(nursery: trio.Nursery, version: int) -
     assert getattr(answer, "controller_id", 7) == 7
     assert getattr(answer, "cluster_id", CLUSTER.cluster_id) == CLUSTER.cluster_id
     assert getattr(answer, "error_code", 0) == 0
-    nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("version", METADATA_VERSIONS)
@@ -81,7 +80,6 @@ async def test_a_topic_is_unknown_only_to_who_may_describe_it(
         AuditLevel.DEBUG,
         AuditLevel.INFO,
     ]
-    nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("version", [12, 13])
@@ -96,7 +94,6 @@ async def test_an_unknown_id_is_unknown_to_everyone(
     assert [(each.error_code, each.name, each.topic_id) for each in answer.topics] == [
         (ErrorCode.UNKNOWN_TOPIC_ID, None, TOPIC_ID)
     ]
-    nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("version", METADATA_VERSIONS)
@@ -108,7 +105,6 @@ async def test_a_topic_that_is_named_again_is_told_of_once(
     others = [topic(f"other-{number}") for number in range(3 * TOPICS_PER_STEP)]
     answer = await metadata(service, version, topic("t"), topic("t"), *others, topic("t"))
     assert [each.name for each in answer.topics] == ["t", *(each.name for each in others)]
-    nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("version", [10, 11])
@@ -123,7 +119,6 @@ async def test_versions_without_topic_ids_refuse_them(nursery: trio.Nursery, ver
         ]
         assert answer.brokers == ()
         assert getattr(answer, "cluster_id", None) is None
-    nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("version", [8, 9, 10])
@@ -156,7 +151,6 @@ async def test_the_clusters_operations_are_those_that_are_authorized(
     assert described.error_code == 0
     assert described.cluster_authorized_operations == operations
     assert service.events == []  # at TRACE, which this audit does not show
-    nursery.cancel_scope.cancel()
 
 
 async def test_operations_that_are_not_asked_for_are_not_told(nursery: trio.Nursery) -> None:
@@ -169,7 +163,6 @@ async def test_operations_that_are_not_asked_for_are_not_told(nursery: trio.Nurs
         described = await describe_cluster(service, version, principal=ROOT)
         assert described.cluster_authorized_operations == NOT_REQUESTED
     assert service.events == []
-    nursery.cancel_scope.cancel()
 
 
 def mismatched(*, sent: str, wanted: str) -> tuple[ErrorCode, str]:
@@ -211,7 +204,6 @@ async def test_describe_cluster_tells_of_one_node(nursery: trio.Nursery, version
     (node,) = answer.brokers
     assert (node.broker_id, node.host, node.port) == (7, "broker.example", 9092)
     assert getattr(answer, "endpoint_type", BROKER_ENDPOINTS) == BROKER_ENDPOINTS
-    nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("version", [1, 2])
@@ -250,7 +242,6 @@ async def test_a_listener_tells_of_endpoints_of_its_own_type(
     ports = [] if is_error else [CLUSTER.node_of(listener_name).port]
     assert [node.port for node in answer.brokers] == ports
     assert answer.endpoint_type == (BROKER_ENDPOINTS if is_error else endpoint_type)
-    nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("version", range(3))
@@ -269,7 +260,6 @@ async def test_only_who_may_alter_the_cluster_is_told_of_controllers(
             assert not refused or answer.error_message == "Cluster authorization failed."
         if is_told and not version:  # which asks for brokers, and does not know of types
             assert answer.error_code == ErrorCode.INVALID_REQUEST
-    nursery.cancel_scope.cancel()
 
 
 async def find_coordinators(
@@ -310,7 +300,6 @@ async def test_the_coordinator_of_a_group_is_told_to_who_may_describe_it(
         "",
         -1,
     )
-    nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("version", [1, 3])
@@ -331,7 +320,6 @@ async def test_other_keys_have_rights_of_their_own(
     assert refused.error_code == error
     (found,) = await find_coordinators(service, version, "g", key_type=TRANSACTION, principal=ROOT)
     assert (found.error_code, found.node_id) == (ErrorCode.NONE, 7)
-    nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize(
@@ -357,7 +345,6 @@ async def test_share_groups_have_no_coordinator(
         service, version, "g", "h", key_type=key_type, principal=principal
     )
     assert [(each.error_code, each.error_message) for each in found] == [(error, text)] * 2
-    nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("version", [4, 5, 6])
@@ -371,4 +358,3 @@ async def test_many_keys_are_answered_one_by_one(nursery: trio.Nursery, version:
         ("other", ErrorCode.GROUP_AUTHORIZATION_FAILED, -1),
     ]
     assert await find_coordinators(service, version) == []
-    nursery.cancel_scope.cancel()

@@ -125,7 +125,6 @@ async def test_what_is_altered_is_in_force_durable_and_described(nursery: trio.N
     assert (entry.name, entry.value, entry.config_source) == (KEY, "600", 3)
     assert await alter(service, altered((KEY, DELETE, None))) == [OK]
     assert told == [1024, 500, 600]
-    nursery.cancel_scope.cancel()
 
 
 async def test_a_replacement_sets_just_what_it_names(nursery: trio.Nursery) -> None:
@@ -138,7 +137,6 @@ async def test_a_replacement_sets_just_what_it_names(nursery: trio.Nursery) -> N
         assert await alter(service, resource, api_key=ApiKey.ALTER_CONFIGS, version=version) == [OK]
         assert max_connections(service) == 100 + version
     assert dict(service.running.applier.cluster.newest.configs[(BROKER, "7")]) == {KEY: "102"}
-    nursery.cancel_scope.cancel()
 
 
 BAD = [
@@ -188,7 +186,6 @@ async def test_a_bad_resource_changes_nothing_and_keeps_no_other_from_it(
     assert max_connections(service) == 1024
     (entry,) = (await describe(service, "7", "authorizerd.log.level")).configs
     assert entry.value == "ERROR"
-    nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize(("bad", "error"), BAD)
@@ -200,7 +197,6 @@ async def test_what_is_wrong_comes_before_the_right_to_alter(
     good = altered((KEY, SET, "500"), name="")
     assert await alter(service, bad, good, principal=ALICE) == [error, NOT_AUTHORIZED]
     assert service.running.log.batches == []
-    nursery.cancel_scope.cancel()
 
 
 async def test_a_resource_named_twice_is_refused_twice(nursery: trio.Nursery) -> None:
@@ -209,7 +205,6 @@ async def test_a_resource_named_twice_is_refused_twice(nursery: trio.Nursery) ->
     error = invalid("Each resource must appear at most once.")
     assert await alter(service, altered((KEY, SET, "500")), altered()) == [error, error]
     assert max_connections(service) == 1024
-    nursery.cancel_scope.cancel()
 
 
 async def test_what_is_only_validated_changes_nothing(nursery: trio.Nursery) -> None:
@@ -220,7 +215,6 @@ async def test_what_is_only_validated_changes_nothing(nursery: trio.Nursery) -> 
     assert (good, code) == (OK, ErrorCode.INVALID_REQUEST)
     assert service.running.log.batches == []
     assert max_connections(service) == 1024
-    nursery.cancel_scope.cancel()
 
 
 async def test_who_may_not_alter_or_describe_is_told_so(nursery: trio.Nursery) -> None:
@@ -234,7 +228,6 @@ async def test_who_may_not_alter_or_describe_is_told_so(nursery: trio.Nursery) -
     assert await service.create([MAY_ALTER]) == [None]
     assert await alter(service, altered((KEY, SET, "500")), principal=ALICE) == [OK]
     assert (await describe(service, "7", KEY, principal=ALICE)).error_code == 0
-    nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize(
@@ -257,7 +250,6 @@ async def test_only_a_super_user_says_who_may_do_everything(
     assert service.authorizer.current_state().settings == before
     assert await alter(service, altered(change), principal=ROOT) == [OK]
     assert service.authorizer.current_state().settings != before
-    nursery.cancel_scope.cancel()
 
 
 async def test_a_replacement_may_not_take_a_guarded_key_away_either(nursery: trio.Nursery) -> None:
@@ -274,7 +266,6 @@ async def test_a_replacement_may_not_take_a_guarded_key_away_either(nursery: tri
     )
     assert result == (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, f"Only a super user may change {key}")
     assert service.authorizer.current_state().settings.allow_everyone_if_no_acl_found
-    nursery.cancel_scope.cancel()
 
 
 async def test_a_reload_takes_the_guarded_keys_from_the_file_again(nursery: trio.Nursery) -> None:
@@ -290,7 +281,6 @@ async def test_a_reload_takes_the_guarded_keys_from_the_file_again(nursery: trio
     assert max_connections(service) == 500
     (entry,) = (await describe(service, "7", "authorizerd.log.level")).configs
     assert (entry.value, entry.config_source) == ("ERROR", 4)
-    nursery.cancel_scope.cancel()
 
 
 async def test_a_reload_that_hangs_holds_no_later_one_up(nursery: trio.Nursery) -> None:
@@ -314,7 +304,6 @@ async def test_a_reload_that_hangs_holds_no_later_one_up(nursery: trio.Nursery) 
         await service.settings.reload()
     assert max_connections(service) == 9
     released.set()
-    nursery.cancel_scope.cancel()
 
 
 async def test_at_a_start_the_log_says_nothing_of_who_may_do_everything(
@@ -336,7 +325,6 @@ async def test_at_a_start_the_log_says_nothing_of_who_may_do_everything(
     assert (seen[0].max_connections, seen[0].connections_max_idle_ms) == (1024, 77777)
     assert seen[0].update_timeout_ms == 30_000
     assert service.settings.super_users == {ROOT}
-    nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("version", APIS[ApiKey.DESCRIBE_CONFIGS].versions)
@@ -349,7 +337,6 @@ async def test_every_key_is_described(nursery: trio.Nursery, version: int) -> No
     assert (entries["node.id"].value, entries["node.id"].read_only) == ("7", True)
     assert (entries["super.users"].value, entries["super.users"].read_only) == (ROOT, False)
     assert not any(entry.is_sensitive for entry in result.configs)
-    nursery.cancel_scope.cancel()
 
 
 UNDESCRIBED = [
@@ -368,7 +355,6 @@ async def test_what_is_not_this_node_is_not_described(
     result = await describe(service, name, kind=kind)
     assert (result.error_code, result.error_message) == invalid(text)
     assert list(result.configs) == []
-    nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("principal", [ROOT, ALICE])
@@ -395,7 +381,6 @@ async def test_a_type_that_is_not_known_fails_the_whole_description(
             assert codes == [ErrorCode.INVALID_REQUEST] * 2
         else:
             assert (codes[0] == 0) == (principal == ROOT)
-    nursery.cancel_scope.cancel()
 
 
 async def test_a_key_that_is_not_known_is_described_as_a_secret(nursery: trio.Nursery) -> None:
@@ -406,7 +391,6 @@ async def test_a_key_that_is_not_known_is_described_as_a_secret(nursery: trio.Nu
     (entry,) = (await describe(service, "07", "no.such.key")).configs
     assert (entry.value, entry.is_sensitive, entry.read_only) == (None, True, True)
     assert [each.value for each in entry.synonyms] == [None]
-    nursery.cancel_scope.cancel()
 
 
 PLUGGED = "quarantine.principals"
@@ -433,7 +417,6 @@ async def test_a_plug_in_s_own_key_is_for_super_users_and_until_the_file_is_read
     assert await alter(service, altered(("audit.of.mine", SET, "x"))) == [
         (ErrorCode.INVALID_CONFIG, UNKNOWN.format("audit.of.mine"))
     ]
-    nursery.cancel_scope.cancel()
 
 
 UNKNOWN = (
@@ -459,7 +442,6 @@ async def test_a_plug_in_that_does_not_list_its_keys_has_none_that_change(
     unknown = ErrorCode.INVALID_CONFIG, UNKNOWN.format(PLUGGED)
     assert await alter(service, *changes) == [unknown, OK]
     assert any(isinstance(fault, RuntimeError) for fault in service.faults)
-    nursery.cancel_scope.cancel()
 
 
 async def test_only_a_super_user_says_what_the_audit_leaves_out(nursery: trio.Nursery) -> None:
@@ -471,7 +453,6 @@ async def test_only_a_super_user_says_what_the_audit_leaves_out(nursery: trio.Nu
             (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, f"Only a super user may change {name}")
         ]
         assert await alter(service, altered((name, SET, value))) == [OK]
-    nursery.cancel_scope.cancel()
 
 
 async def test_guarded_values_are_parsed_for_super_users_alone(nursery: trio.Nursery) -> None:
@@ -485,7 +466,6 @@ async def test_guarded_values_are_parsed_for_super_users_alone(nursery: trio.Nur
         assert await alter(service, unfit, principal="User:stranger") == [NOT_AUTHORIZED]
         ((code, _),) = await alter(service, unfit, validate_only=True)
         assert code == (0 if key == PLUGGED else ErrorCode.INVALID_REQUEST)
-    nursery.cancel_scope.cancel()
 
 
 async def test_a_limit_in_the_log_that_keeps_everyone_out_does_not_count(
@@ -496,7 +476,6 @@ async def test_a_limit_in_the_log_that_keeps_everyone_out_does_not_count(
     await service.load(cluster_changes=[ConfigChanged(BROKER, "", KEY, "1")])
     service.settings.refresh()
     assert max_connections(service) == 1024
-    nursery.cancel_scope.cancel()
 
 
 async def describe_all(service: KafkaService, resources: list[Resource], principal: str) -> Any:  # noqa: ANN401
@@ -533,7 +512,6 @@ async def test_a_resource_that_is_repeated_is_described_once(
     assert results == [(BROKER, "7"), (BROKER, "8"), (BROKER, ""), (2, "07"), (2, "7")]
     names = {each.name for each in answer.results[0].configs}
     assert names == ({KEY, "node.id"} if principal == ROOT else set())
-    nursery.cancel_scope.cancel()
 
 
 async def test_a_repeated_resource_is_refused_once(nursery: trio.Nursery) -> None:
@@ -546,7 +524,6 @@ async def test_a_repeated_resource_is_refused_once(nursery: trio.Nursery) -> Non
     results = (await describe_all(service, asked, ROOT)).results
     assert [each.resource_name for each in results] == ["7", "x"]
     assert {each.error_code for each in results} == {ErrorCode.INVALID_REQUEST}
-    nursery.cancel_scope.cancel()
 
 
 async def test_all_keys_asked_for_once_are_described_whatever_else_is_asked(
@@ -562,7 +539,6 @@ async def test_all_keys_asked_for_once_are_described_whatever_else_is_asked(
         ]
         (result,) = (await describe_all(service, asked, ROOT)).results
         assert {each.name for each in result.configs} == every
-    nursery.cancel_scope.cancel()
 
 
 async def test_repeats_earn_no_larger_answer(nursery: trio.Nursery) -> None:
@@ -576,7 +552,6 @@ async def test_repeats_earn_no_larger_answer(nursery: trio.Nursery) -> None:
         body = finish(encode_request(ApiKey.DESCRIBE_CONFIGS, 4, fields))
         sizes.append(len(await service.raw(ApiKey.DESCRIBE_CONFIGS, 4, body)))
     assert sizes[0] == sizes[1]
-    nursery.cancel_scope.cancel()
 
 
 LONG = "x" * 30_000
@@ -599,7 +574,6 @@ async def test_an_error_that_quotes_much_is_shortened(
     assert code in (ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_CONFIG)
     assert text is not None
     assert len(text) == 4096
-    nursery.cancel_scope.cancel()
 
 
 async def test_before_loading_each_resource_is_refused(nursery: trio.Nursery) -> None:
@@ -608,7 +582,6 @@ async def test_before_loading_each_resource_is_refused(nursery: trio.Nursery) ->
     (result,) = await alter(service, altered((KEY, SET, "500")), principal=ALICE)
     assert result[0] == 801
     assert (await describe(service, principal=ALICE)).error_code == 801
-    nursery.cancel_scope.cancel()
 
 
 async def test_a_log_that_cannot_be_written_fails_each_resource(nursery: trio.Nursery) -> None:
@@ -618,4 +591,3 @@ async def test_a_log_that_cannot_be_written_fails_each_resource(nursery: trio.Nu
     (result,) = await alter(service, altered((KEY, SET, "500")))
     assert result == (ErrorCode.BROKER_NOT_AVAILABLE, "the daemon is shutting down")
     assert max_connections(service) == 1024
-    nursery.cancel_scope.cancel()

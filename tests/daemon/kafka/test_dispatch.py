@@ -48,7 +48,6 @@ async def test_acl_requests_are_refused_before_loading(nursery: trio.Nursery, ve
     await service.load()
     assert service.acls == set()
     assert service.running.log.appends == []
-    nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("api_key", ACL_ANSWERS_V0)
@@ -62,7 +61,6 @@ async def test_acl_requests_of_version_0_are_refused_before_loading(
     error = (801).to_bytes(2, "big") + len(text).to_bytes(2, "big") + text
     expected = shape.replace(b"%s", error)
     assert await service.raw(api_key, 0, body, principal=ALICE) == expected
-    nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("version", METADATA_VERSIONS)
@@ -78,7 +76,6 @@ async def test_metadata_is_refused_before_loading(nursery: trio.Nursery, version
     assert getattr(answer, "error_code", NOT_READY) == NOT_READY
     everything = await metadata(service, version, is_all=True)
     assert (everything.brokers, everything.topics) == ((), ())
-    nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("version", range(10, 14))
@@ -94,7 +91,6 @@ async def test_topics_without_a_name_are_refused_before_loading(
         None if version >= 12 else "",
         UUID(int=9),
     )
-    nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("version", range(3))
@@ -107,7 +103,6 @@ async def test_describe_cluster_is_refused_before_loading(
     assert (answer.error_code, answer.error_message) == (NOT_READY, NOT_READY.text)
     assert (answer.brokers, answer.controller_id) == ((), -1)
     assert getattr(answer, "endpoint_type", BROKER_ENDPOINTS) == BROKER_ENDPOINTS
-    nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("version", COORDINATOR_VERSIONS)
@@ -121,7 +116,6 @@ async def test_find_coordinator_is_refused_before_loading(
         found = await find_coordinators(service, version, *keys, key_type=key_type)
         assert [(each.error_code, each.node_id) for each in found] == [(NOT_READY, -1)] * len(keys)
         assert [each.key for each in found if version >= 4] == (keys if version >= 4 else [])
-    nursery.cancel_scope.cancel()
 
 
 async def test_super_users_are_served_before_loading(nursery: trio.Nursery) -> None:
@@ -145,7 +139,6 @@ async def test_super_users_are_served_before_loading(nursery: trio.Nursery) -> N
         await service.load()
     assert results == [None]
     assert service.acls == {acl()}
-    nursery.cancel_scope.cancel()
 
 
 async def test_all_are_served_once_the_acls_are_loaded(nursery: trio.Nursery) -> None:
@@ -155,7 +148,6 @@ async def test_all_are_served_once_the_acls_are_loaded(nursery: trio.Nursery) ->
     rule = on_cluster(Operation.DESCRIBE)
     await service.load(rule)
     assert await service.describe(principal=ALICE) == {rule}
-    nursery.cancel_scope.cancel()
 
 
 async def test_every_request_is_timed_by_its_apis_name(nursery: trio.Nursery) -> None:
@@ -170,7 +162,6 @@ async def test_every_request_is_timed_by_its_apis_name(nursery: trio.Nursery) ->
         "Metadata": 1,
     }
     assert set(service.times.remote) == {"DescribeAcls", "Metadata"}
-    nursery.cancel_scope.cancel()
 
 
 async def test_the_authorizer_is_told_all_of_the_request(
@@ -196,4 +187,3 @@ async def test_the_authorizer_is_told_all_of_the_request(
             correlation_id=1,
         )
     ]
-    nursery.cancel_scope.cancel()

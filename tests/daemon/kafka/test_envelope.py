@@ -116,7 +116,6 @@ async def test_cluster_action_is_checked_before_anything_is_decoded(
         for event in service.events
     ] == [(ALICE, Operation.CLUSTER_ACTION, "Envelope", "INFO")] * 2
     assert service.acls == {MAY_ALTER}
-    nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("inner_version", [0, 1, 2, 3])
@@ -130,7 +129,6 @@ async def test_a_creation_is_carried(
     answer = await forward(service, data, version=version)
     assert created(answer, inner_version) == [None]
     assert service.acls == {MAY_FORWARD, MAY_ALTER, acl()}
-    nursery.cancel_scope.cancel()
 
 
 async def test_a_deletion_is_carried(nursery: trio.Nursery) -> None:
@@ -139,7 +137,6 @@ async def test_a_deletion_is_carried(nursery: trio.Nursery) -> None:
     answer = await forward(service, to_delete(AclFilter(resource_name="orders"), ANYTHING))
     assert [len(result.matches) for result in deleted(answer)] == [1, 3]
     assert service.acls == set()
-    nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("api_key", [ApiKey.DESCRIBE_ACLS, ApiKey.METADATA, ApiKey.ENVELOPE, 9999])
@@ -152,7 +149,6 @@ async def test_other_apis_are_an_outer_invalid_request(
     data = inner(api_key, 1, envelope(to_create(acl())))
     answer = await forward(service, data, version=version)
     assert (answer.error_code, answer.response_data) == (ErrorCode.INVALID_REQUEST, None)
-    nursery.cancel_scope.cancel()
 
 
 OUTER_ERRORS = {
@@ -190,7 +186,6 @@ async def test_what_cannot_be_opened_is_an_outer_error(
     (record,) = caplog.records
     assert record.getMessage().startswith(f"CONTROLLER: Envelope refused: {code.name}")
     assert service.running.log.appends == []
-    nursery.cancel_scope.cancel()
 
 
 async def test_what_is_no_envelope_ends_the_connection(nursery: trio.Nursery) -> None:
@@ -198,7 +193,6 @@ async def test_what_is_no_envelope_ends_the_connection(nursery: trio.Nursery) ->
     service = await start(nursery, MAY_FORWARD)
     with pytest.raises(DecodeError):
         await forward_raw(service, NO_ENVELOPE)
-    nursery.cancel_scope.cancel()
 
 
 @each_version
@@ -212,7 +206,6 @@ async def test_the_forwarder_that_is_not_yet_authorized_is_told_so_outside(
         assert (answer.error_code, answer.response_data) == (dict(NOT_READY)[version], None)
     await service.load()
     assert service.acls == set()
-    nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize(("version", "code"), NOT_READY)
@@ -226,7 +219,6 @@ async def test_an_inner_answer_that_is_not_ready_is_told_outside(
     assert (answer.error_code, answer.response_data) == (code, None)
     await service.load(acl("kept"))
     assert service.acls == {acl("kept")}
-    nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize(("version", "code"), NOT_READY)
@@ -244,7 +236,6 @@ async def test_an_inner_check_that_is_not_ready_is_told_outside(
     monkeypatch.setattr(service.authorizer, "authorize", authorize)
     answer = await forward(service, to_create(acl()), version=version)
     assert (answer.error_code, answer.response_data) == (code, None)
-    nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize(("version", "code"), NOT_READY)
@@ -257,7 +248,6 @@ async def test_an_inner_principal_that_is_not_served_yet_is_told_outside(
     answer = await forward(service, to_create(acl()), version=version)
     assert (answer.error_code, answer.response_data) == (code, None)
     assert service.running.log.appends == []
-    nursery.cancel_scope.cancel()
 
 
 async def test_super_users_are_forwarded_before_loading(nursery: trio.Nursery) -> None:
@@ -274,7 +264,6 @@ async def test_super_users_are_forwarded_before_loading(nursery: trio.Nursery) -
         assert answers == []
         await service.load()
     assert created(answers[0]) == [None]
-    nursery.cancel_scope.cancel()
 
 
 @each_version
@@ -287,7 +276,6 @@ async def test_all_other_inner_errors_stay_inside(nursery: trio.Nursery, version
     assert good is None
     answer = await forward(service, to_create(acl("b"), acl("c")), principal=BROKER)
     assert created(answer) == [REFUSED] * 2
-    nursery.cancel_scope.cancel()
 
 
 async def test_the_inner_principals_rights_count(nursery: trio.Nursery) -> None:
@@ -298,7 +286,6 @@ async def test_the_inner_principals_rights_count(nursery: trio.Nursery) -> None:
         assert created(answer) == [REFUSED]
     assert service.acls == {MAY_FORWARD}
     assert created(await forward(service, to_create(acl()), principal=ROOT)) == [None]
-    nursery.cancel_scope.cancel()
 
 
 async def test_the_inner_host_counts(nursery: trio.Nursery) -> None:
@@ -319,7 +306,6 @@ async def test_both_checks_are_audited(nursery: trio.Nursery) -> None:
         (event.request_name, event.question.principal, event.question.host)
         for event in service.events
     ] == [("Envelope", BROKER, "10.0.0.1"), ("CreateAcls", ALICE, HOST)]
-    nursery.cancel_scope.cancel()
 
 
 async def test_the_authorizer_is_told_all_of_the_inner_request(
@@ -353,7 +339,6 @@ async def test_the_authorizer_is_told_all_of_the_inner_request(
             correlation_id=42,
         ),
     ]
-    nursery.cancel_scope.cancel()
 
 
 async def test_what_is_forwarded_waits_in_purgatory(nursery: trio.Nursery) -> None:
@@ -367,7 +352,6 @@ async def test_what_is_forwarded_waits_in_purgatory(nursery: trio.Nursery) -> No
     assert service.purgatory.items_waiting == 0
     assert set(service.times.remote) == {"Envelope"}
     assert service.times.remote["Envelope"].sum_s > 0
-    nursery.cancel_scope.cancel()
 
 
 async def test_a_time_out_stays_inside(
@@ -379,7 +363,6 @@ async def test_a_time_out_stays_inside(
         (late,) = created(await forward(service, to_create(acl())))
     assert late is not None
     assert late.code == ErrorCode.REQUEST_TIMED_OUT
-    nursery.cancel_scope.cancel()
 
 
 async def test_a_body_that_its_handler_refuses_is_unparsable(nursery: trio.Nursery) -> None:
@@ -401,4 +384,3 @@ async def test_a_body_that_its_handler_refuses_is_unparsable(nursery: trio.Nurse
     chunks, _ = await handler.answer(request, context)
     answer: Any = finish(decode_response(ApiKey.ENVELOPE, 1, b"".join(chunks)))
     assert (answer.error_code, answer.response_data) == (ErrorCode.UNSUPPORTED_VERSION, None)
-    nursery.cancel_scope.cancel()

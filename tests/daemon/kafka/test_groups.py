@@ -71,7 +71,6 @@ async def test_a_group_that_may_be_described_is_dead(nursery: trio.Nursery, vers
     for each in groups:
         assert (each.protocol_type, each.protocol_data, each.members) == ("", "", ())
         assert operations_of(each) == NOT_REQUESTED
-    nursery.cancel_scope.cancel()
 
 
 async def test_a_group_of_the_longest_name_is_answered(nursery: trio.Nursery) -> None:
@@ -81,7 +80,6 @@ async def test_a_group_of_the_longest_name_is_answered(nursery: trio.Nursery) ->
     (group,) = await told(service, 6, name, principal=ROOT)
     assert (group.group_id, group.error_code) == (name, ErrorCode.GROUP_ID_NOT_FOUND)
     assert group.error_message == f"Group {name}"[:4096]
-    nursery.cancel_scope.cancel()
 
 
 async def test_from_version_6_a_group_that_may_be_described_is_not_found(
@@ -96,7 +94,6 @@ async def test_from_version_6_a_group_that_may_be_described_is_not_found(
         "Dead",
     )
     assert operations_of(group) == NOT_REQUESTED
-    nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -113,7 +110,6 @@ async def test_a_group_that_may_not_be_described_is_denied(
     )
     assert operations_of(hidden) == NOT_REQUESTED
     assert seen.group_state == "Dead"
-    nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("version", WITH_OPERATIONS)
@@ -143,7 +139,6 @@ async def test_a_groups_operations_are_those_that_are_authorized(
     assert operations_of(group) == operations
     (group,) = await told(service, version, "g")
     assert operations_of(group) == NOT_REQUESTED
-    nursery.cancel_scope.cancel()
 
 
 async def test_only_describe_is_audited_where_operations_are_asked_for(
@@ -159,7 +154,6 @@ async def test_only_describe_is_audited_where_operations_are_asked_for(
         (AuditLevel.DEBUG, Operation.DESCRIBE, "g", "DescribeGroups"),
         (AuditLevel.INFO, Operation.DESCRIBE, "hidden", "DescribeGroups"),
     ]
-    nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -176,7 +170,6 @@ async def test_each_group_is_refused_before_loading(nursery: trio.Nursery, versi
         assert {each.error_message for each in groups} == {ErrorCode.AUTHORIZER_NOT_READY.text}
     (served,) = await told(service, version, "g", principal=ROOT)
     assert served.group_state == "Dead"
-    nursery.cancel_scope.cancel()
 
 
 async def test_a_long_request_is_answered_from_one_state(nursery: trio.Nursery) -> None:
@@ -201,7 +194,6 @@ async def test_a_long_request_is_answered_from_one_state(nursery: trio.Nursery) 
     assert {each.error_code for each in groups} == {ErrorCode.NONE}
     (denied,) = await told(service, 5, "g1")
     assert denied.error_code == ErrorCode.GROUP_AUTHORIZATION_FAILED
-    nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("version", APIS[ApiKey.LIST_GROUPS].versions)
@@ -220,7 +212,6 @@ async def test_no_group_is_listed(nursery: trio.Nursery, version: int, is_loaded
         is_served = is_loaded or principal == ROOT
         expected = ErrorCode.NONE if is_served else ErrorCode.AUTHORIZER_NOT_READY
         assert (listed.error_code, listed.groups) == (expected, ())
-    nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("rules", [[on_group()], [on_cluster(Operation.DESCRIBE)]])
@@ -234,4 +225,3 @@ async def test_a_list_of_groups_is_no_failed_attempt(
     assert [(event.level, event.request_name) for event in service.events] == [
         (AuditLevel.DEBUG, "ListGroups")
     ] * is_allowed
-    nursery.cancel_scope.cancel()

@@ -49,7 +49,6 @@ async def test_pipelined_requests_are_answered_in_order_one_at_a_time(
     assert echo.bodies == texts
     assert echo.under_way_max == 1
     assert service.listener.statistics.requests == 200
-    nursery.cancel_scope.cancel()
 
 
 async def test_connections_do_not_wait_for_one_another(nursery: trio.Nursery) -> None:
@@ -63,7 +62,6 @@ async def test_connections_do_not_wait_for_one_another(nursery: trio.Nursery) ->
     assert versions.error_code == ErrorCode.NONE
     echo.goes_on.set()
     assert await slow.receive() == echoed(b"slow")
-    nursery.cancel_scope.cancel()
 
 
 async def test_everyone_is_anonymous_where_nobody_has_to_log_in(nursery: trio.Nursery) -> None:
@@ -74,7 +72,6 @@ async def test_everyone_is_anonymous_where_nobody_has_to_log_in(nursery: trio.Nu
     assert echo.sessions == [
         Session(listener_name="TEST", principal="User:ANONYMOUS", host="127.0.0.1")
     ]
-    nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("version", range(5))
@@ -93,7 +90,6 @@ async def test_api_versions_tells_what_is_served(
         (key, api.first_version, api.last_version)
         for key, api in sorted(served_apis(is_controller=is_controller).items())
     ]
-    nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("version", [5, 6, 32767, -1])
@@ -108,7 +104,6 @@ async def test_an_unknown_version_of_api_versions_is_answered_in_version_0(
     (only,) = versions.api_keys
     assert (only.api_key, only.min_version, only.max_version) == (ApiKey.API_VERSIONS, 0, 4)
     assert (await client.ask(ApiKey.API_VERSIONS, only.max_version, **SOFTWARE)).error_code == 0
-    nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize(
@@ -123,7 +118,6 @@ async def test_software_by_a_bad_name_is_an_invalid_request(
     refused = await client.ask(ApiKey.API_VERSIONS, 3, **software)
     assert (refused.error_code, refused.api_keys) == (ErrorCode.INVALID_REQUEST, ())
     await client.echo(b"well")
-    nursery.cancel_scope.cancel()
 
 
 BAD_BYTES = {
@@ -161,7 +155,6 @@ async def test_what_is_no_request_closes_its_own_connection_only(
     assert service.listener.statistics.connections_broken == 1
     await other.echo(b"well")
     assert echo.bodies == [b"well"]
-    nursery.cancel_scope.cancel()
 
 
 async def test_what_came_before_is_answered_first(nursery: trio.Nursery) -> None:
@@ -170,7 +163,6 @@ async def test_what_came_before_is_answered_first(nursery: trio.Nursery) -> None
     await client.send(to_echo(b"good"), BAD_BYTES["unknown API"])
     assert await client.receive() == echoed(b"good")
     assert await client.is_closed()
-    nursery.cancel_scope.cancel()
 
 
 class Faulty:
@@ -199,7 +191,6 @@ async def test_a_fault_of_an_answer_costs_one_connection(
     assert (caplog.records[0].exc_info is not None) is (level == "ERROR")
     assert (await other.ask(ApiKey.API_VERSIONS, 0)).error_code == 0
     assert service.statistics == (1, 1)
-    nursery.cancel_scope.cancel()
 
 
 async def test_a_client_that_goes_away_is_forgotten(
@@ -221,7 +212,6 @@ async def test_a_client_that_goes_away_is_forgotten(
     await until(lambda: service.statistics[0] <= 1)
     assert service.statistics[1] == 0
     assert caplog.records == []
-    nursery.cancel_scope.cancel()
 
 
 async def test_a_peer_that_is_gone_before_it_is_looked_at_is_forgotten(
@@ -238,7 +228,6 @@ async def test_a_peer_that_is_gone_before_it_is_looked_at_is_forgotten(
     second = await service.connect()
     assert await second.is_closed()
     assert caplog.records == []
-    nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize(
@@ -263,7 +252,6 @@ async def test_a_peer_s_host_is_what_java_prints(
     monkeypatch.setattr(type(client.stream.socket), "getpeername", lambda _: peer)
     await (await service.connect()).echo(b"x")
     assert echo.sessions[-1].host == host
-    nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize(
@@ -286,4 +274,3 @@ async def test_a_controllers_listener_closes_on_what_brokers_alone_serve(
         else:
             assert await client.receive()
             assert echo.bodies == [b"x"]
-    nursery.cancel_scope.cancel()

@@ -28,7 +28,6 @@ async def test_a_drain_answers_what_is_under_way(nursery: trio.Nursery) -> None:
     assert await busy.is_closed()
     with trio.fail_after(ENOUGH_S):
         await service.has_ended.wait()
-    nursery.cancel_scope.cancel()
 
 
 async def test_a_drain_answers_what_has_arrived(nursery: trio.Nursery) -> None:
@@ -42,7 +41,6 @@ async def test_a_drain_answers_what_has_arrived(nursery: trio.Nursery) -> None:
         await service.listener.drain()
     assert await client.receive() == echoed(b"arrived")
     assert await client.is_closed()
-    nursery.cancel_scope.cancel()
 
 
 async def test_a_drain_waits_only_so_long(nursery: trio.Nursery) -> None:
@@ -57,7 +55,6 @@ async def test_a_drain_waits_only_so_long(nursery: trio.Nursery) -> None:
         assert await client.is_closed()
         await service.has_ended.wait()
     assert echo.under_way == 0
-    nursery.cancel_scope.cancel()
 
 
 async def test_a_drain_of_nobody_ends_at_once(nursery: trio.Nursery) -> None:

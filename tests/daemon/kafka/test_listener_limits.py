@@ -44,7 +44,6 @@ async def test_connections_beyond_the_most_are_closed(nursery: trio.Nursery) -> 
     await first.stream.aclose()
     await until(lambda: service.statistics[0] == 1)
     await (await service.connect()).echo(b"3")
-    nursery.cancel_scope.cancel()
 
 
 async def test_an_idle_connection_is_closed(nursery: trio.Nursery) -> None:
@@ -56,7 +55,6 @@ async def test_an_idle_connection_is_closed(nursery: trio.Nursery) -> None:
             await client.send(sent)
         assert await client.is_closed()
     await until(lambda: service.statistics[0] == 0)
-    nursery.cancel_scope.cancel()
 
 
 async def test_a_slow_answer_is_not_idleness(nursery: trio.Nursery) -> None:
@@ -68,7 +66,6 @@ async def test_a_slow_answer_is_not_idleness(nursery: trio.Nursery) -> None:
     await trio.sleep(0.1)
     echo.goes_on.set()
     assert await client.receive() == echoed(b"slow")
-    nursery.cancel_scope.cancel()
 
 
 async def test_a_client_that_does_not_read_is_closed(nursery: trio.Nursery) -> None:
@@ -80,7 +77,6 @@ async def test_a_client_that_does_not_read_is_closed(nursery: trio.Nursery) -> N
     await client.send(to_echo(b""))
     await until(lambda: service.statistics == (0, 0))
     assert service.listener.statistics.connections_timed_out == 1
-    nursery.cancel_scope.cancel()
 
 
 async def test_a_large_answer_comes_whole(nursery: trio.Nursery) -> None:
@@ -93,7 +89,6 @@ async def test_a_large_answer_comes_whole(nursery: trio.Nursery) -> None:
     assert len(held) == 4 + 8 * 1024 * 1024 + 3
     assert held.endswith(b"end")
     assert (await client.receive()).endswith(b"2")
-    nursery.cancel_scope.cancel()
 
 
 async def test_requests_before_the_log_in_do_not_extend_its_time(nursery: trio.Nursery) -> None:
@@ -110,7 +105,6 @@ async def test_requests_before_the_log_in_do_not_extend_its_time(nursery: trio.N
             await trio.sleep(0.02)
     assert service.listener.statistics.connections_timed_out == 1
     await known.echo(b"well")
-    nursery.cancel_scope.cancel()
 
 
 async def test_where_nobody_logs_in_the_first_request_has_its_time(nursery: trio.Nursery) -> None:
@@ -120,7 +114,6 @@ async def test_where_nobody_logs_in_the_first_request_has_its_time(nursery: trio
     await asking.echo(b"1")
     assert await silent.is_closed()
     await asking.echo(b"2")
-    nursery.cancel_scope.cancel()
 
 
 async def test_requests_before_the_log_in_take_no_memory_from_others(
@@ -135,7 +128,6 @@ async def test_requests_before_the_log_in_take_no_memory_from_others(
     await (await service.connect()).log_in()
     assert service.listener.memory.bytes_held == 0
     assert service.statistics == (4, 0)
-    nursery.cancel_scope.cancel()
 
 
 async def test_super_user_logs_in_though_all_connections_are_taken(nursery: trio.Nursery) -> None:
@@ -155,7 +147,6 @@ async def test_super_user_logs_in_though_all_connections_are_taken(nursery: trio
     assert await (await service.connect()).is_closed()
     await alice.echo(b"well")
     assert service.listener.statistics.connections_refused == 2
-    nursery.cancel_scope.cancel()
 
 
 async def test_failed_log_in_gives_way_to_newcomers(
@@ -174,7 +165,6 @@ async def test_failed_log_in_gives_way_to_newcomers(
     await until(lambda: service.listener.statistics.logins_failed == 3)
     await (await service.connect()).log_in()
     await alice.echo(b"well")
-    nursery.cancel_scope.cancel()
 
 
 async def test_stranger_who_does_not_read_gives_way_to_newcomers(nursery: trio.Nursery) -> None:
@@ -193,7 +183,6 @@ async def test_stranger_who_does_not_read_gives_way_to_newcomers(nursery: trio.N
     await trio.testing.wait_all_tasks_blocked(0.2)
     await (await service.connect()).log_in()
     assert service.listener.statistics.connections_evicted == 1
-    nursery.cancel_scope.cancel()
 
 
 async def test_strangers_do_not_hold_the_reserved_places(nursery: trio.Nursery) -> None:
@@ -205,4 +194,3 @@ async def test_strangers_do_not_hold_the_reserved_places(nursery: trio.Nursery) 
     await until(lambda: service.listener.statistics.connections_accepted == 11)
     root = await service.connect()
     assert (await root.log_in(ROOT_TOKEN)).error_code == ErrorCode.NONE
-    nursery.cancel_scope.cancel()

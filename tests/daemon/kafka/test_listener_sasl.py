@@ -38,7 +38,6 @@ async def test_a_log_in_makes_a_principal(nursery: trio.Nursery) -> None:
         await client.echo(b"")
     assert {session.principal for session in echo.sessions} == {"User:alice"}
     assert service.listener.statistics.logins_failed == 0
-    nursery.cancel_scope.cancel()
 
 
 async def test_a_log_in_by_raw_tokens(nursery: trio.Nursery) -> None:
@@ -51,7 +50,6 @@ async def test_a_log_in_by_raw_tokens(nursery: trio.Nursery) -> None:
     assert await client.receive() == b""
     assert await client.receive() == echoed(b"pipelined")
     assert echo.sessions[0].principal == "User:alice"
-    nursery.cancel_scope.cancel()
 
 
 async def test_a_failed_log_in_waits_and_is_closed(nursery: trio.Nursery) -> None:
@@ -78,7 +76,6 @@ async def test_a_failed_log_in_waits_and_is_closed(nursery: trio.Nursery) -> Non
     assert await impatient.is_closed()
     assert service.listener.statistics.logins_failed == 2
     assert echo.bodies == []
-    nursery.cancel_scope.cancel()
 
 
 async def test_a_failed_raw_token_is_closed_unanswered(nursery: trio.Nursery) -> None:
@@ -91,7 +88,6 @@ async def test_a_failed_raw_token_is_closed_unanswered(nursery: trio.Nursery) ->
     assert await client.is_closed()
     assert trio.current_time() - started >= FAILED_LOGIN_DELAY_S
     assert service.listener.statistics.logins_failed == 1
-    nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("version", [0, 1])
@@ -104,7 +100,6 @@ async def test_an_unsupported_mechanism_is_told_what_there_is(
     assert refused.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM
     assert refused.mechanisms == ("PLAIN",)
     assert await client.is_closed()
-    nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize(
@@ -131,7 +126,6 @@ async def test_what_comes_before_its_turn_closes(
     assert await client.is_closed()
     assert echo.sessions == []
     assert service.listener.statistics.connections_broken == 1
-    nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("users", [None, USERS])
@@ -149,7 +143,6 @@ async def test_nobody_logs_in_twice(nursery: trio.Nursery, users: PlainUsers | N
     await client.echo(b"well")
     principal = "User:ANONYMOUS" if users is None else "User:alice"
     assert [session.principal for session in echo.sessions] == [principal]
-    nursery.cancel_scope.cancel()
 
 
 async def test_strangers_send_small_requests(nursery: trio.Nursery) -> None:
@@ -165,4 +158,3 @@ async def test_strangers_send_small_requests(nursery: trio.Nursery) -> None:
     padding = bytes(LOGIN_BYTES_MAX - 10)
     await at_most.send(frame(HEADER.pack(ApiKey.API_VERSIONS, 0, 1, -1), padding))
     assert answer(ApiKey.API_VERSIONS, 0, await at_most.receive()).error_code == 0
-    nursery.cancel_scope.cancel()

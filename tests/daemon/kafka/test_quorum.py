@@ -86,7 +86,6 @@ async def test_this_node_leads_and_is_the_only_voter(nursery: trio.Nursery, vers
         assert node.node_id == NODE_ID
         assert (listener.name, listener.host, listener.port) == ("CONTROLLER", "in.example", 9093)
         assert texts(answered, version) == ["", ""]
-    nursery.cancel_scope.cancel()
 
 
 async def test_the_log_grows_with_what_is_written(nursery: trio.Nursery) -> None:
@@ -96,7 +95,6 @@ async def test_the_log_grows_with_what_is_written(nursery: trio.Nursery) -> None
     (topic,) = (await describe(service, 2)).topics
     assert topic.partitions[0].high_watermark == 4
     assert topic.partitions[0].current_voters[0].log_end_offset == 4
-    nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize(
@@ -132,7 +130,6 @@ async def test_whatever_else_is_asked_for_is_unknown(
     if version >= 2:
         assert answered.nodes == ()
         assert texts(answered, version) == ["", *[UNKNOWN.text] * sum(map(len, asked.values()))]
-    nursery.cancel_scope.cancel()
 
 
 @each_version
@@ -143,7 +140,6 @@ async def test_malformed_request_ends_the_connection_without_the_right(
     service = await start(nursery)
     with pytest.raises(DecodeError):
         await service.raw(ApiKey.DESCRIBE_QUORUM, version, b"\xff", principal=ALICE)
-    nursery.cancel_scope.cancel()
 
 
 @each_version
@@ -158,7 +154,6 @@ async def test_who_may_not_describe_the_cluster_is_denied(
     assert texts(denied, version) == [code.text] * (version >= 2)
     assert await service.create([on_cluster(Operation.ALTER)]) == [None]
     assert (await describe(service, version)).error_code == ErrorCode.NONE
-    nursery.cancel_scope.cancel()
 
 
 @each_version
@@ -169,7 +164,6 @@ async def test_before_loading_it_is_refused_at_the_top(nursery: trio.Nursery, ve
     code = ErrorCode.AUTHORIZER_NOT_READY
     assert (refused.error_code, refused.topics) == (code, ())
     assert texts(refused, version) == [code.text] * (version >= 2)
-    nursery.cancel_scope.cancel()
 
 
 @each_version
@@ -183,7 +177,6 @@ async def test_before_loading_a_super_user_learns_that_there_is_no_leader(
     (partition,) = answered.topics[0].partitions
     assert partition.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert partition.current_voters == ()
-    nursery.cancel_scope.cancel()
 
 
 async def test_a_broker_forwards_it_in_an_envelope(nursery: trio.Nursery) -> None:
@@ -210,4 +203,3 @@ async def test_a_broker_forwards_it_in_an_envelope(nursery: trio.Nursery) -> Non
         body = outer.response_data.removeprefix(b"\0\0\0\x2a\0")
         told: Any = finish(decode_response(ApiKey.DESCRIBE_QUORUM, 2, body))
         assert told.error_code == code
-    nursery.cancel_scope.cancel()

@@ -116,7 +116,6 @@ async def test_a_topic_named_without_describe_is_denied_whether_it_exists_or_not
     for each in exists, misses:
         assert each.partitions == ()
         assert getattr(each, "topic_authorized_operations", NOT_REQUESTED) == NOT_REQUESTED
-    nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -139,7 +138,6 @@ async def test_a_topic_that_may_be_described_is_told_of_as_the_log_says(
     assert (unled.error_code, unled.leader_id) == (ErrorCode.LEADER_NOT_AVAILABLE, -1)
     assert (unled.replica_nodes, unled.isr_nodes) == ((8, NODE_ID, 9), (8,))
     assert getattr(unled, "offline_replicas", (8, 9)) == (8, 9)
-    nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -160,7 +158,6 @@ async def test_all_topics_leave_out_those_without_describe(
     assert await told(service, version, are_all=True, principal=NOBODY) == []
     if version:
         assert await told(service, version, principal=ROOT) == []
-    nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("version", BY_ID)
@@ -176,7 +173,6 @@ async def test_a_topic_asked_for_by_id_is_unknown_hidden_or_told_of(
         (ErrorCode.NONE, "seen", id_of("seen")),
     ]
     assert [event.question.resource_name for event in service.events] == ["hidden", "seen"]
-    nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("version", [10, 11])
@@ -188,7 +184,6 @@ async def test_versions_that_cannot_ask_by_id_learn_nothing_by_it(
     for topic_id in id_of("seen"), UNKNOWN_ID:
         (refused,) = await told(service, version, topic_id)
         assert error_name_id(refused) == (ErrorCode.INVALID_REQUEST, "", topic_id)
-    nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -211,7 +206,6 @@ async def test_only_who_may_describe_a_topic_learns_that_there_is_none(
     denied = await told(service, version, *names, principal=NOBODY)
     assert {each.error_code for each in denied} == {ErrorCode.TOPIC_AUTHORIZATION_FAILED}
     assert await told(service, version, are_all=True, principal=ROOT) == []
-    nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("version", WITH_OPERATIONS)
@@ -251,7 +245,6 @@ async def test_a_topics_operations_are_those_that_are_authorized(
         assert topic.topic_authorized_operations == operations
     for topic in await told(service, version, *asked):
         assert topic.topic_authorized_operations == NOT_REQUESTED
-    nursery.cancel_scope.cancel()
 
 
 async def test_operations_are_told_of_a_topic_that_could_be_there(nursery: trio.Nursery) -> None:
@@ -260,7 +253,6 @@ async def test_operations_are_told_of_a_topic_that_could_be_there(nursery: trio.
     (absent,) = await told(service, 13, "absent", wants_operations=True)
     assert absent.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert absent.topic_authorized_operations == 1 << Operation.DESCRIBE
-    nursery.cancel_scope.cancel()
 
 
 async def test_only_describe_is_audited_where_operations_are_asked_for(
@@ -276,7 +268,6 @@ async def test_only_describe_is_audited_where_operations_are_asked_for(
         (AuditLevel.DEBUG, Operation.DESCRIBE, "seen"),
         (AuditLevel.INFO, Operation.DESCRIBE, "hidden"),
     ]
-    nursery.cancel_scope.cancel()
 
 
 async def test_kafkas_own_topics_are_told_of_as_internal(nursery: trio.Nursery) -> None:
@@ -287,7 +278,6 @@ async def test_kafkas_own_topics_are_told_of_as_internal(nursery: trio.Nursery) 
     topics = await told(service, 13, *names)
     assert [each.is_internal for each in topics] == [True, True, True, False]
     assert not any(each.is_internal for each in await told(service, 13, *names, principal=NOBODY))
-    nursery.cancel_scope.cancel()
 
 
 async def test_a_topic_that_is_gone_is_unknown(nursery: trio.Nursery) -> None:
@@ -300,7 +290,6 @@ async def test_a_topic_that_is_gone_is_unknown(nursery: trio.Nursery) -> None:
     assert seen.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert by_id.error_code == ErrorCode.UNKNOWN_TOPIC_ID
     assert new.error_code == ErrorCode.NONE
-    nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("are_all", [False, True])
@@ -338,7 +327,6 @@ async def test_a_long_request_is_answered_from_one_state(
         (ErrorCode.NONE, 1 << Operation.DESCRIBE)
     }
     assert await told(service, 13, are_all=True) == []
-    nursery.cancel_scope.cancel()
 
 
 def test_a_long_answer_is_made_in_small_steps() -> None:

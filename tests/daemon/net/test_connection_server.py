@@ -104,7 +104,6 @@ async def test_newcomer_takes_the_place_of_the_oldest_silent_connection(
     assert await ask(first) == HELLO
     seen = server.statistics
     assert (seen.connections_open, seen.connections_evicted, seen.connections_refused) == (3, 19, 0)
-    nursery.cancel_scope.cancel()
 
 
 async def test_established_connection_gives_way_only_when_idle_for_long(
@@ -125,7 +124,6 @@ async def test_established_connection_gives_way_only_when_idle_for_long(
     assert await ask(busy) == HELLO
     assert await ask(listener.connect(), b"?") == b"too many"
     assert server.statistics.connections_refused == 2
-    nursery.cancel_scope.cancel()
 
 
 async def test_connection_whose_request_is_under_way_never_gives_way(
@@ -143,7 +141,6 @@ async def test_connection_whose_request_is_under_way_never_gives_way(
     server.goes_on.set()
     for client in clients:
         assert await client.receive_some() == WAIT
-    nursery.cancel_scope.cancel()
 
 
 async def test_requests_do_not_extend_the_time_to_log_in(
@@ -159,7 +156,6 @@ async def test_requests_do_not_extend_the_time_to_log_in(
             await trio.sleep(1)
     assert LOGIN_S <= trio.current_time() - started <= LOGIN_S + 2
     assert server.statistics.connections_timed_out == 1
-    nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize(
@@ -189,7 +185,6 @@ async def test_memory_of_a_request_that_stalls_goes_to_others(
     assert server.memory.bytes_held == len(half) - FREE_BYTES
     seen = server.statistics
     assert (seen.connections_open, seen.connections_evicted, seen.requests_refused) == (1, 1, 1)
-    nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize(
@@ -216,7 +211,6 @@ async def test_fault_of_any_kind_ends_its_own_connection_only(
     assert await ask(other) == HELLO
     assert server.statistics.connections_broken == 1
     assert [record.getMessage() for record in caplog.records] == ["TEST: connection closed"]
-    nursery.cancel_scope.cancel()
 
 
 async def test_fault_beside_a_cancellation_is_logged_and_the_cancellation_passes(
@@ -265,7 +259,6 @@ async def test_accept_that_fails_is_tried_again_and_logged_once(
     [record] = caplog.records
     assert (record.levelno, record.exc_info) == (logging.WARNING, None)
     assert "connections cannot be accepted" in record.getMessage()
-    nursery.cancel_scope.cancel()
 
 
 async def connect_from(address: str, port: int) -> trio.SocketStream:
@@ -306,7 +299,6 @@ async def test_one_address_has_no_more_connections_than_its_limit(
     assert await ask(again) == HELLO
     for client in (*clients, other, again):
         await client.aclose()
-    nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,6 @@ async def test_while_it_loads_time_is_asked_for_and_no_more_once_it_is_loaded(
     assert reloading == {"RELOADING": "1", "STATUS": "reloading"}
     assert stopping == {"STOPPING": "1", "STATUS": "draining"}
     manager.close()
-    nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("watchdog_s", [0.5, 2.2, 3, 30])
@@ -122,7 +121,6 @@ async def test_the_watchdog_is_fed_twice_in_its_time(
     meals = [message for message in notified.receive_all() if MEAL.items() <= message.items()]
     assert len(meals) == 5
     manager.close()
-    nursery.cancel_scope.cancel()
 
 
 async def test_the_watchdog_starves_while_the_loop_is_held(
@@ -142,7 +140,6 @@ async def test_the_watchdog_starves_while_the_loop_is_held(
     thread.join()
     assert heard == []
     manager.close()
-    nursery.cancel_scope.cancel()
 
 
 def heard_within(notified: NotifySocket, seconds: float) -> list[dict[str, str]]:
@@ -171,7 +168,6 @@ async def test_a_watchdog_that_is_another_s_or_none_is_not_fed(
     await trio.sleep(60)
     assert not any("WATCHDOG" in message for message in notified.receive_all())
     manager.close()
-    nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("address", ["vsock:2:1234", "notify", "/" + "n" * 200, "@" + "n" * 200])
@@ -211,7 +207,6 @@ async def test_a_manager_that_is_away_is_told_in_order_when_it_is_back(
     assert told == ["RELOADING", "READY"] * (MESSAGES_MAX // 2)
     notified.close()
     manager.close()
-    nursery.cancel_scope.cancel()
 
 
 def test_a_manager_that_reads_nothing_is_not_waited_for(notified: NotifySocket) -> None:

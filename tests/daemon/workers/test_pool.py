@@ -98,7 +98,6 @@ async def test_an_acknowledgement_waits_for_every_worker(
     assert [worker.offset for worker in running.workers] == [3, 3]
     assert [worker.acl_count for worker in running.workers] == [3, 3]
     assert {worker.settings["super.users"] for worker in running.workers} == {"User:second"}
-    nursery.cancel_scope.cancel()
 
 
 async def test_a_worker_that_hangs_is_ended_before_anybody_goes_on(
@@ -118,7 +117,6 @@ async def test_a_worker_that_hangs_is_ended_before_anybody_goes_on(
     assert running.pool.listening == 2
     assert (running.workers[2].offset, running.pool.restarts) == (2, 1)
     assert running.workers[2].settings == {"super.users": "User:first"}
-    nursery.cancel_scope.cancel()
 
 
 async def test_a_worker_that_hangs_is_found_without_any_change(
@@ -130,7 +128,6 @@ async def test_a_worker_that_hangs_is_found_without_any_change(
     assert await ends_within(2 * DETECTION_SECONDS, running.workers[0])
     await trio.sleep(300)
     assert (len(running.workers), running.pool.restarts) == (3, 1)
-    nursery.cancel_scope.cancel()
 
 
 async def test_one_that_loads_is_not_waited_for_and_given_time(
@@ -155,7 +152,6 @@ async def test_one_that_loads_is_not_waited_for_and_given_time(
     slow[0].release()
     await trio.sleep(0.1)
     assert (slow[0].is_listening, slow[0].offset) == (True, 6)
-    nursery.cancel_scope.cancel()
 
 
 async def test_one_that_never_loads_is_replaced(
@@ -168,7 +164,6 @@ async def test_one_that_never_loads_is_replaced(
     await trio.sleep(1)
     assert not await ends_within(worker_link.LOADING_SECONDS_MAX - 2, running.workers[2])
     assert await ends_within(4, running.workers[2])
-    nursery.cancel_scope.cancel()
 
 
 async def test_what_piles_up_for_a_worker_is_bounded(
@@ -190,7 +185,6 @@ async def test_what_piles_up_for_a_worker_is_bounded(
     assert loading.ended.is_set()
     await trio.sleep(10)
     assert [worker.offset for worker in running.processes.living] == [running.offset] * 2
-    nursery.cancel_scope.cancel()
 
 
 async def test_one_that_ends_at_once_is_tried_again_less_and_less_often(
@@ -212,7 +206,6 @@ async def test_one_that_ends_at_once_is_tried_again_less_and_less_often(
     running.processes.living[-1].kill()
     await trio.sleep(2 * REPLACE_SECONDS_MIN)
     assert running.pool.listening == 2, "one that has lived is replaced at once"
-    nursery.cancel_scope.cancel()
 
 
 async def test_the_ports_are_open_with_the_first_and_ready_with_the_last(
@@ -241,7 +234,6 @@ async def test_the_ports_are_open_with_the_first_and_ready_with_the_last(
         worker.kill()
     await wait_all_tasks_blocked()
     assert not running.pool.is_ready
-    nursery.cancel_scope.cancel()
 
 
 async def test_counters_are_added_up_and_never_go_back(
@@ -265,7 +257,6 @@ async def test_counters_are_added_up_and_never_go_back(
     assert running.pool.sums().server(HttpStatistics, "decision_http").statistics == (
         HttpStatistics(connections_open=3)
     )
-    nursery.cancel_scope.cancel()
 
 
 async def test_drained_workers_are_not_replaced(
@@ -281,7 +272,6 @@ async def test_drained_workers_are_not_replaced(
     await trio.sleep(100)
     assert (len(running.workers), running.processes.living) == (3, [])
     await running.change()
-    nursery.cancel_scope.cancel()
 
 
 async def test_workers_get_the_files_that_are_in_force(
@@ -300,7 +290,6 @@ async def test_workers_get_the_files_that_are_in_force(
     await trio.sleep(1)
     assert running.workers[2].is_listening
     assert running.workers[2].files == [Files("second")]
-    nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -331,4 +320,3 @@ async def test_whatever_befalls_workers_none_answers_by_what_was_before_an_ackno
             assert not worker.is_listening or worker.offset >= running.acknowledged
         await trio.sleep(chance.choice((0, 0, 0.01)))
     assert listened
-    nursery.cancel_scope.cancel()
