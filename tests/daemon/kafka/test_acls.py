@@ -28,6 +28,7 @@ from tests.daemon.kafka_service import (
     ALICE,
     ANYTHING,
     CLUSTER_NAME,
+    KafkaService,
     acl,
     on_cluster,
     start,
@@ -55,10 +56,9 @@ def matched(result: FilterResult) -> list[Acl]:
 
 @pytest.mark.parametrize("version", VERSIONS)
 async def test_what_is_created_is_described_and_deleted(
-    nursery: trio.Nursery, version: int
+    service: KafkaService, version: int
 ) -> None:
     """Every version except 0 carries all fields of an ACL."""
-    service = await start(nursery)
     acls = [LITERAL, PREFIXED, on_cluster(Operation.ALTER, PermissionType.DENY)]
     assert await service.create(acls, version=version) == [None] * 3
     assert await service.describe(version=version) == service.acls == set(acls)
@@ -86,9 +86,8 @@ V0_DELETED = bytes.fromhex("00000000 00000001 0000 ffff 00000001 0000 ffff") + V
 V0_DELETED_NOTHING = bytes.fromhex("00000000 00000001 0000 ffff 00000000")
 
 
-async def test_version_0_creates_what_is_literal(nursery: trio.Nursery) -> None:
+async def test_version_0_creates_what_is_literal(service: KafkaService) -> None:
     """KIP-140's schema has no pattern type."""
-    service = await start(nursery)
     assert await service.raw(ApiKey.CREATE_ACLS, 0, V0_CREATE) == V0_CREATED
     assert service.acls == {LITERAL}
 
@@ -134,10 +133,9 @@ async def test_version_0_finds_by_name(nursery: trio.Nursery) -> None:
     ],
 )
 async def test_a_bad_item_is_refused_and_the_others_go_on(
-    nursery: trio.Nursery, bad: Acl, text: str
+    service: KafkaService, bad: Acl, text: str
 ) -> None:
     """Only that item gets INVALID_REQUEST, with Kafka's text; the connection stays open."""
-    service = await start(nursery)
     first, error, last = await service.create([LITERAL, bad, OTHER])
     assert (first, last) == (None, None)
     assert error is not None
@@ -157,9 +155,8 @@ async def test_a_bad_item_is_refused_and_the_others_go_on(
         Acl(ResourceType.TOPIC, "t", PatternType.LITERAL, ALICE, "", 3, 3),
     ],
 )
-async def test_what_kafka_accepts_is_accepted(nursery: trio.Nursery, odd: Acl) -> None:
+async def test_what_kafka_accepts_is_accepted(service: KafkaService, odd: Acl) -> None:
     """Even a prefix of the cluster's name, an empty principal, or no host."""
-    service = await start(nursery)
     assert await service.create([odd]) == [None]
     assert service.acls == {odd}
 
@@ -173,17 +170,15 @@ async def test_a_duplicate_is_a_success_that_writes_nothing(nursery: trio.Nurser
     assert len(service.running.log.batches) == 1
 
 
-async def test_an_empty_request_is_answered(nursery: trio.Nursery) -> None:
+async def test_an_empty_request_is_answered(service: KafkaService) -> None:
     """No items, no results, nothing written."""
-    service = await start(nursery)
     assert await service.create([]) == []
     assert await service.delete([]) == []
     assert service.running.log.batches == []
 
 
-async def test_too_many_new_acls_are_none(nursery: trio.Nursery) -> None:
+async def test_too_many_new_acls_are_none(service: KafkaService) -> None:
     """A request is one batch: above 10,000 records every item gets POLICY_VIOLATION."""
-    service = await start(nursery)
     acls = [acl(str(number)) for number in range(RECORDS_PER_REQUEST_MAX + 1)]
     refused = ApiError(ErrorCode.POLICY_VIOLATION, TOO_MANY_CREATED)
     assert await service.create(acls) == [refused] * len(acls)
@@ -300,10 +295,9 @@ async def test_without_the_right_nothing_is_done_or_told(
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("api_key", [ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS])
 async def test_without_the_right_a_large_request_earns_no_answer_many_times_its_size(
-    nursery: trio.Nursery, version: int, api_key: ApiKey
+    service: KafkaService, version: int, api_key: ApiKey
 ) -> None:
     """Items get codes only; texts end after 1 MiB. A request shorter than announced is refused."""
-    service = await start(nursery)
     count = 100_000
     is_flexible = version >= 2
     head = wire.unsigned_varint(count + 1) if is_flexible else count.to_bytes(4, "big")
@@ -356,9 +350,8 @@ async def test_the_principal_that_means_everyone_has_no_right(nursery: trio.Nurs
     assert await service.create([OTHER], principal="User:*") == [NOT_AUTHORIZED]
 
 
-async def test_the_audit_knows_the_requests_by_their_names(nursery: trio.Nursery) -> None:
+async def test_the_audit_knows_the_requests_by_their_names(service: KafkaService) -> None:
     """One line per request, for the right that it needs; denials at INFO."""
-    service = await start(nursery)
     await service.describe(principal=ALICE)
     await service.create([OTHER, LITERAL], principal=ALICE)
     await service.delete([ANYTHING])
@@ -373,10 +366,9 @@ async def test_the_audit_knows_the_requests_by_their_names(nursery: trio.Nursery
 
 
 async def test_when_time_is_up_finished_items_keep_their_result(
-    nursery: trio.Nursery, autojump_clock: MockClock
+    service: KafkaService, autojump_clock: MockClock
 ) -> None:
     """Pending ones get REQUEST_TIMED_OUT, but still take effect once the log continues."""
-    service = await start(nursery)
     with service.log_held():
         first, bad, last = await service.create([LITERAL, acl(""), OTHER])
         (deleted,) = await service.delete([ANYTHING])

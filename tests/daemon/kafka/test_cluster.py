@@ -50,9 +50,8 @@ async def metadata(
 
 
 @pytest.mark.parametrize("version", METADATA_VERSIONS)
-async def test_metadata_tells_of_one_node(nursery: trio.Nursery, version: int) -> None:
+async def test_metadata_tells_of_one_node(service: KafkaService, version: int) -> None:
     """By its advertised address; a request for all topics gets none."""
-    service = await start(nursery)
     answer = await metadata(service, version, is_all=True)
     (node,) = answer.brokers
     assert (node.node_id, node.host, node.port) == (7, "broker.example", 9092)
@@ -153,9 +152,8 @@ async def test_the_clusters_operations_are_those_that_are_authorized(
     assert service.events == []  # at TRACE, which this audit does not show
 
 
-async def test_operations_that_are_not_asked_for_are_not_told(nursery: trio.Nursery) -> None:
+async def test_operations_that_are_not_asked_for_are_not_told(service: KafkaService) -> None:
     """INT32_MIN, for a super user as well; no rights are checked."""
-    service = await start(nursery)
     for version in (8, 9, 10):
         answer = await metadata(service, version, principal=ROOT)
         assert answer.cluster_authorized_operations == NOT_REQUESTED
@@ -195,9 +193,8 @@ async def describe_cluster(
 
 
 @pytest.mark.parametrize("version", range(3))
-async def test_describe_cluster_tells_of_one_node(nursery: trio.Nursery, version: int) -> None:
+async def test_describe_cluster_tells_of_one_node(service: KafkaService, version: int) -> None:
     """Any client may ask."""
-    service = await start(nursery)
     answer = await describe_cluster(service, version)
     assert (answer.error_code, answer.error_message) == (0, None)
     assert (answer.cluster_id, answer.controller_id) == (CLUSTER.cluster_id, 7)
@@ -219,7 +216,7 @@ async def test_describe_cluster_tells_of_one_node(nursery: trio.Nursery, version
     ],
 )
 async def test_a_listener_tells_of_endpoints_of_its_own_type(
-    nursery: trio.Nursery,
+    service: KafkaService,
     version: int,
     listener_name: str,
     endpoint_type: int,
@@ -229,7 +226,6 @@ async def test_a_listener_tells_of_endpoints_of_its_own_type(
 
     In a version without types the error is a different one.
     """
-    service = await start(nursery)
     answer = await describe_cluster(
         service,
         version,

@@ -98,9 +98,8 @@ def max_connections(service: KafkaService) -> int:
     return seen[-1].max_connections
 
 
-async def test_what_is_altered_is_in_force_durable_and_described(nursery: trio.Nursery) -> None:
+async def test_what_is_altered_is_in_force_durable_and_described(service: KafkaService) -> None:
     """One batch per request; every follower is notified before the answer."""
-    service = await start(nursery)
     told: list[int] = []
     service.settings.follow(lambda settings: told.append(settings.max_connections))
     assert await alter(
@@ -127,9 +126,8 @@ async def test_what_is_altered_is_in_force_durable_and_described(nursery: trio.N
     assert told == [1024, 500, 600]
 
 
-async def test_a_replacement_sets_just_what_it_names(nursery: trio.Nursery) -> None:
+async def test_a_replacement_sets_just_what_it_names(service: KafkaService) -> None:
     """AlterConfigs resets all other dynamic configs of the resource."""
-    service = await start(nursery)
     idle = "connections.max.idle.ms"
     assert await alter(service, altered((KEY, SET, "500"), (idle, SET, "99999"))) == [OK]
     for version in APIS[ApiKey.ALTER_CONFIGS].versions:
@@ -177,10 +175,9 @@ BAD = [
 
 @pytest.mark.parametrize(("bad", "error"), BAD)
 async def test_a_bad_resource_changes_nothing_and_keeps_no_other_from_it(
-    nursery: trio.Nursery, bad: Resource, error: tuple[int, str]
+    service: KafkaService, bad: Resource, error: tuple[int, str]
 ) -> None:
     """A resource is changed completely or not at all, with Kafka's texts."""
-    service = await start(nursery)
     other = altered(("authorizerd.log.level", SET, "ERROR"), name="")
     assert await alter(service, bad, other) == [error, OK]
     assert max_connections(service) == 1024
@@ -190,26 +187,23 @@ async def test_a_bad_resource_changes_nothing_and_keeps_no_other_from_it(
 
 @pytest.mark.parametrize(("bad", "error"), BAD)
 async def test_what_is_wrong_comes_before_the_right_to_alter(
-    nursery: trio.Nursery, bad: Resource, error: tuple[int, str]
+    service: KafkaService, bad: Resource, error: tuple[int, str]
 ) -> None:
     """Kafka's order: a caller without rights sees the error too, and nothing is altered."""
-    service = await start(nursery)
     good = altered((KEY, SET, "500"), name="")
     assert await alter(service, bad, good, principal=ALICE) == [error, NOT_AUTHORIZED]
     assert service.running.log.batches == []
 
 
-async def test_a_resource_named_twice_is_refused_twice(nursery: trio.Nursery) -> None:
+async def test_a_resource_named_twice_is_refused_twice(service: KafkaService) -> None:
     """Neither of them is applied."""
-    service = await start(nursery)
     error = invalid("Each resource must appear at most once.")
     assert await alter(service, altered((KEY, SET, "500")), altered()) == [error, error]
     assert max_connections(service) == 1024
 
 
-async def test_what_is_only_validated_changes_nothing(nursery: trio.Nursery) -> None:
+async def test_what_is_only_validated_changes_nothing(service: KafkaService) -> None:
     """The answer is the same as for a change."""
-    service = await start(nursery)
     resources = altered((KEY, SET, "500")), altered((KEY, SET, "x"), name="")
     (good, (code, _)) = await alter(service, *resources, validate_only=True)
     assert (good, code) == (OK, ErrorCode.INVALID_REQUEST)
@@ -217,9 +211,8 @@ async def test_what_is_only_validated_changes_nothing(nursery: trio.Nursery) -> 
     assert max_connections(service) == 1024
 
 
-async def test_who_may_not_alter_or_describe_is_told_so(nursery: trio.Nursery) -> None:
+async def test_who_may_not_alter_or_describe_is_told_so(service: KafkaService) -> None:
     """For each resource; ALTER_CONFIGS implies DESCRIBE_CONFIGS."""
-    service = await start(nursery)
     resources = altered((KEY, SET, "500")), altered(("super.users", SET, ALICE), name="")
     assert await alter(service, *resources, principal=ALICE) == [NOT_AUTHORIZED] * 2
     assert max_connections(service) == 1024
@@ -268,9 +261,8 @@ async def test_a_replacement_may_not_take_a_guarded_key_away_either(nursery: tri
     assert service.authorizer.current_state().settings.allow_everyone_if_no_acl_found
 
 
-async def test_a_reload_takes_the_guarded_keys_from_the_file_again(nursery: trio.Nursery) -> None:
+async def test_a_reload_takes_the_guarded_keys_from_the_file_again(service: KafkaService) -> None:
     """All other keys set over the wire override the file, and stay."""
-    service = await start(nursery)
     changes = (KEY, SET, "500"), ("super.users", SET, f"{ROOT};{ALICE}")
     assert await alter(service, altered(*changes)) == [OK]
     assert ALICE in service.settings.super_users
@@ -328,9 +320,8 @@ async def test_at_a_start_the_log_says_nothing_of_who_may_do_everything(
 
 
 @pytest.mark.parametrize("version", APIS[ApiKey.DESCRIBE_CONFIGS].versions)
-async def test_every_key_is_described(nursery: trio.Nursery, version: int) -> None:
+async def test_every_key_is_described(service: KafkaService, version: int) -> None:
     """Fixed keys are read-only, and no password is shown."""
-    service = await start(nursery)
     result = await describe(service, version=version)
     entries = {entry.name: entry for entry in result.configs}
     assert list(entries) == sorted(entries)
@@ -348,10 +339,9 @@ UNDESCRIBED = [
 
 @pytest.mark.parametrize(("name", "kind", "text"), UNDESCRIBED)
 async def test_what_is_not_this_node_is_not_described(
-    nursery: trio.Nursery, name: str, kind: int, text: str
+    service: KafkaService, name: str, kind: int, text: str
 ) -> None:
     """With Kafka's texts."""
-    service = await start(nursery)
     result = await describe(service, name, kind=kind)
     assert (result.error_code, result.error_message) == invalid(text)
     assert list(result.configs) == []
@@ -359,10 +349,9 @@ async def test_what_is_not_this_node_is_not_described(
 
 @pytest.mark.parametrize("principal", [ROOT, ALICE])
 async def test_a_type_that_is_not_known_fails_the_whole_description(
-    nursery: trio.Nursery, principal: str
+    service: KafkaService, principal: str
 ) -> None:
     """For any caller. A type that Kafka knows but the daemon lacks fails only its own resource."""
-    service = await start(nursery)
     for kind, is_known in ((9, False), (2, True)):
         resources = [
             SimpleNamespace(resource_type=each, resource_name="7", configuration_keys=[KEY])
@@ -383,9 +372,8 @@ async def test_a_type_that_is_not_known_fails_the_whole_description(
             assert (codes[0] == 0) == (principal == ROOT)
 
 
-async def test_a_key_that_is_not_known_is_described_as_a_secret(nursery: trio.Nursery) -> None:
+async def test_a_key_that_is_not_known_is_described_as_a_secret(service: KafkaService) -> None:
     """It may be a plug-in's password, and only the file changes it."""
-    service = await start(nursery)
     service.read = lambda: read_configuration("no.such.key=x")
     await service.settings.reload()
     (entry,) = (await describe(service, "07", "no.such.key")).configs
@@ -491,10 +479,9 @@ async def describe_all(service: KafkaService, resources: list[Resource], princip
 
 @pytest.mark.parametrize("principal", [ROOT, ALICE])
 async def test_a_resource_that_is_repeated_is_described_once(
-    nursery: trio.Nursery, principal: str
+    service: KafkaService, principal: str
 ) -> None:
     """However its number is spelled, with all requested keys; others keep their place."""
-    service = await start(nursery)
     asked = [
         Resource(resource_type=kind, resource_name=name, configuration_keys=keys)
         for kind, name, keys in (
@@ -514,9 +501,8 @@ async def test_a_resource_that_is_repeated_is_described_once(
     assert names == ({KEY, "node.id"} if principal == ROOT else set())
 
 
-async def test_a_repeated_resource_is_refused_once(nursery: trio.Nursery) -> None:
+async def test_a_repeated_resource_is_refused_once(service: KafkaService) -> None:
     """A type that Kafka does not know fails the whole request."""
-    service = await start(nursery)
     asked = [
         Resource(resource_type=kind, resource_name=name, configuration_keys=None)
         for kind, name in ((BROKER, "7"), (99, "x"), (BROKER, "7"), (99, "x"))
@@ -527,10 +513,9 @@ async def test_a_repeated_resource_is_refused_once(nursery: trio.Nursery) -> Non
 
 
 async def test_all_keys_asked_for_once_are_described_whatever_else_is_asked(
-    nursery: trio.Nursery,
+    service: KafkaService,
 ) -> None:
     """An empty list of keys means all of them."""
-    service = await start(nursery)
     every = {each.name for each in (await describe(service)).configs}
     for keys in ([KEY], None), (None, [KEY]):
         asked = [
@@ -541,9 +526,8 @@ async def test_all_keys_asked_for_once_are_described_whatever_else_is_asked(
         assert {each.name for each in result.configs} == every
 
 
-async def test_repeats_earn_no_larger_answer(nursery: trio.Nursery) -> None:
+async def test_repeats_earn_no_larger_answer(service: KafkaService) -> None:
     """Otherwise a few repeated bytes would get megabytes in return."""
-    service = await start(nursery)
     one = Resource(resource_type=BROKER, resource_name="7", configuration_keys=None)
     request = {"include_synonyms": True, "include_documentation": True}
     sizes = []
@@ -566,10 +550,9 @@ LONG = "x" * 30_000
     ],
 )
 async def test_an_error_that_quotes_much_is_shortened(
-    nursery: trio.Nursery, changes: list[tuple[str, int, str | None]]
+    service: KafkaService, changes: list[tuple[str, int, str | None]]
 ) -> None:
     """Kafka's strings have a maximum length, and even an invalid request gets an answer."""
-    service = await start(nursery)
     ((code, text),) = await alter(service, altered(*changes))
     assert code in (ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_CONFIG)
     assert text is not None
@@ -584,9 +567,8 @@ async def test_before_loading_each_resource_is_refused(nursery: trio.Nursery) ->
     assert (await describe(service, principal=ALICE)).error_code == 801
 
 
-async def test_a_log_that_cannot_be_written_fails_each_resource(nursery: trio.Nursery) -> None:
+async def test_a_log_that_cannot_be_written_fails_each_resource(service: KafkaService) -> None:
     """The error says that the queue is closed; nothing is in force."""
-    service = await start(nursery)
     service.running.queue.close()
     (result,) = await alter(service, altered((KEY, SET, "500")))
     assert result == (ErrorCode.BROKER_NOT_AVAILABLE, "the daemon is shutting down")

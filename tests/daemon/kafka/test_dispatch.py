@@ -22,7 +22,7 @@ from tests.daemon.kafka.test_cluster import (
     metadata,
     topic,
 )
-from tests.daemon.kafka_service import ALICE, ANYTHING, ROOT, acl, on_cluster, start
+from tests.daemon.kafka_service import ALICE, ANYTHING, ROOT, KafkaService, acl, on_cluster, start
 
 NOT_READY = ErrorCode.AUTHORIZER_NOT_READY
 REFUSED = ApiError(801, NOT_READY.text)
@@ -165,10 +165,9 @@ async def test_every_request_is_timed_by_its_apis_name(nursery: trio.Nursery) ->
 
 
 async def test_the_authorizer_is_told_all_of_the_request(
-    nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+    service: KafkaService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """KIP-504's AuthorizableRequestContext."""
-    service = await start(nursery)
     seen: list[RequestContext] = []
 
     def authorize(context: RequestContext, actions: object) -> list[bool]:

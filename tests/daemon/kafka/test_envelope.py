@@ -223,10 +223,9 @@ async def test_an_inner_answer_that_is_not_ready_is_told_outside(
 
 @pytest.mark.parametrize(("version", "code"), NOT_READY)
 async def test_an_inner_check_that_is_not_ready_is_told_outside(
-    nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch, version: int, code: ErrorCode
+    service: KafkaService, monkeypatch: pytest.MonkeyPatch, version: int, code: ErrorCode
 ) -> None:
     """From an authorizer that serves everyone, but is not ready for this question."""
-    service = await start(nursery)
 
     def authorize(context: RequestContext, actions: list[Action]) -> list[bool]:
         if context.request_name == "Envelope":
@@ -309,10 +308,9 @@ async def test_both_checks_are_audited(nursery: trio.Nursery) -> None:
 
 
 async def test_the_authorizer_is_told_all_of_the_inner_request(
-    nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+    service: KafkaService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Client id and correlation id are the inner request's, the listener is this one."""
-    service = await start(nursery)
     seen: list[RequestContext] = []
 
     def authorize(context: RequestContext, actions: object) -> list[bool]:

@@ -73,9 +73,8 @@ async def test_a_group_that_may_be_described_is_dead(nursery: trio.Nursery, vers
         assert operations_of(each) == NOT_REQUESTED
 
 
-async def test_a_group_of_the_longest_name_is_answered(nursery: trio.Nursery) -> None:
+async def test_a_group_of_the_longest_name_is_answered(service: KafkaService) -> None:
     """An error that quotes the name is cut to the maximum length of a string."""
-    service = await start(nursery)
     name = "g" * 0x7FFF
     (group,) = await told(service, 6, name, principal=ROOT)
     assert (group.group_id, group.error_code) == (name, ErrorCode.GROUP_ID_NOT_FOUND)

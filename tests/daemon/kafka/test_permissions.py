@@ -9,16 +9,15 @@ from authorizerd.acl.errors import NotReadyError
 from authorizerd.acl.model import Operation, ResourceType
 from authorizerd.actors.authorizer import RequestContext
 from authorizerd.daemon.kafka.permissions import Rights
-from tests.daemon.kafka_service import ALICE, acl, on_cluster, start
+from tests.daemon.kafka_service import ALICE, KafkaService, acl, on_cluster, start
 
 
 def context(principal: str = ALICE) -> RequestContext:
     return RequestContext(principal=principal, host="10.0.0.1", request_name="Metadata")
 
 
-async def test_the_rights_of_a_request_stay_those_of_its_begin(nursery: trio.Nursery) -> None:
+async def test_the_rights_of_a_request_stay_those_of_its_begin(service: KafkaService) -> None:
     """However often they are asked for while others change the ACLs."""
-    service = await start(nursery)
     rights = Rights(service.authorizer)
     before = rights.pin(context())
     assert await service.create([acl("t"), on_cluster(Operation.ALTER)]) == [None, None]

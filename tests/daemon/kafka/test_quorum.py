@@ -134,10 +134,9 @@ async def test_whatever_else_is_asked_for_is_unknown(
 
 @each_version
 async def test_malformed_request_ends_the_connection_without_the_right(
-    nursery: trio.Nursery, version: int
+    service: KafkaService, version: int
 ) -> None:
     """As in Kafka, which reads a request before it checks rights."""
-    service = await start(nursery)
     with pytest.raises(DecodeError):
         await service.raw(ApiKey.DESCRIBE_QUORUM, version, b"\xff", principal=ALICE)
 
