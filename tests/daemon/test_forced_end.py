@@ -6,8 +6,7 @@ import threading
 from authorizerd.daemon.forced_end import ForcedEnd
 
 
-def test_end_in_time_stops_the_clock() -> None:
-    """Neither the thread nor the kernel ends the process afterwards."""
+def test_end_in_time_stops_both_timers() -> None:
     before = set(threading.enumerate())
     forced_end = ForcedEnd()
     forced_end.begin(1000)

@@ -33,15 +33,13 @@ def is_looked_at(container: object) -> bool:
     return any(each is container for each in gc.get_objects())
 
 
-def test_the_collector_does_not_run_by_itself() -> None:
-    """Automatic collections stay off until the block ends."""
+def test_automatic_collections_stay_off_within_the_block() -> None:
     with automatic_collection_off():
         assert not gc.isenabled()
     assert gc.isenabled()
 
 
-def test_what_was_settled_is_not_looked_at_again() -> None:
-    """The cost of a collection depends on what is new, not on the number of ACLs."""
+def test_frozen_objects_are_not_scanned_again() -> None:
     collector = Collector()
     loaded: list[object] = []
     assert is_looked_at(loaded)
@@ -52,8 +50,7 @@ def test_what_was_settled_is_not_looked_at_again() -> None:
     assert not is_looked_at(changed)
 
 
-def test_cycles_are_collected_before_what_is_new_is_frozen() -> None:
-    """Garbage that is frozen would never be freed."""
+def test_cycles_are_collected_before_the_freeze() -> None:
     collector = Collector()
     collector.collect_garbage()
     with automatic_collection_off():
@@ -63,10 +60,9 @@ def test_cycles_are_collected_before_what_is_new_is_frozen() -> None:
         assert gc.get_freeze_count() - frozen < CONTAINERS_MIN / 2
 
 
-async def test_cycles_are_collected_though_nothing_changes(
+async def test_cycles_are_collected_without_changes_too(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    """A collection runs every 50 ms if there is enough to collect."""
     collector = Collector()
     collector.collect_garbage()
     with automatic_collection_off():

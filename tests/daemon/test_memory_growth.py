@@ -151,10 +151,9 @@ WORST: dict[str, tuple[ApiKey, int, str, dict[str, object]]] = {
 
 
 @pytest.mark.parametrize("worst", WORST)
-async def test_a_kafka_request_grows_no_more_than_its_bound_says(
+async def test_kafka_request_stays_within_its_growth_factor(
     nursery: trio.Nursery, worst: str
 ) -> None:
-    """The objects and the answer count; few list requests are answered at once."""
     service = await start(nursery)
     api_key, version, principal, fields = WORST[worst]
     body = finish(encode_request(api_key, version, Fields(**fields)))
@@ -180,13 +179,10 @@ ACL_REQUESTS: dict[str, tuple[ApiKey, str, bytes]] = {
 
 
 @pytest.mark.parametrize("worst", ACL_REQUESTS)
-async def test_an_acl_request_grows_no_more_than_its_bound_says(
+async def test_acl_request_stays_within_its_growth_factor(
     nursery: trio.Nursery, worst: str
 ) -> None:
-    """The plan, the records and the error texts count.
-
-    The ACLs that remain count as memory at rest.
-    """
+    """The ACLs that remain count as memory at rest."""
     service = await start(nursery)
     api_key, principal, items = ACL_REQUESTS[worst]
     body = unsigned_varint(ITEMS + 1) + items + b"\0"
@@ -206,8 +202,7 @@ QUESTIONS: dict[str, StreamQuestion] = {
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
-def test_a_frame_of_questions_grows_no_more_than_its_bound_says(question: str) -> None:
-    """The questions are held while their frame waits for its offset."""
+def test_stream_frame_stays_within_its_growth_factor(question: str) -> None:
     connection = StreamServerConnection(1 << 20)
     connection.receive_data(frame(msgspec.msgpack.encode(("hello", 1, None))))
     assert connection.next_frame() is not None
@@ -231,8 +226,7 @@ EVALUATIONS = {
 
 
 @pytest.mark.parametrize("evaluation", EVALUATIONS)
-def test_an_evaluation_grows_no_more_than_its_bound_says(evaluation: str) -> None:
-    """The body is counted separately."""
+def test_evaluation_stays_within_its_growth_factor(evaluation: str) -> None:
     body = EVALUATIONS[evaluation]
     with measured() as peak:
         decode_evaluation(body)
@@ -240,8 +234,8 @@ def test_an_evaluation_grows_no_more_than_its_bound_says(evaluation: str) -> Non
 
 
 @pytest.mark.parametrize("evaluation", ["{}", '{"subject":{"type":"user","id":"a"}}'])
-def test_evaluations_grow_no_more_than_their_bound_says(evaluation: str) -> None:
-    """The request has the maximum number of evaluations, each as short as possible."""
+def test_batch_of_evaluations_stays_within_its_growth_factor(evaluation: str) -> None:
+    """It has the maximum number of evaluations, each as short as possible."""
     body = f'{{"evaluations":[{",".join([evaluation] * EVALUATIONS_MAX)}]}}'.encode()
     with measured() as peak:
         decode_evaluations(body)

@@ -49,7 +49,7 @@ def post(body_bytes: int) -> bytes:
     return b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % body_bytes
 
 
-async def test_http_refuses_what_it_has_no_time_for(
+async def test_http_refuses_requests_under_overload(
     nursery: trio.Nursery, autojump_clock: MockClock, overload: Overload
 ) -> None:
     """It answers 503 with Retry-After, and reads the peer's later bytes after the pause."""
@@ -71,10 +71,9 @@ async def test_http_refuses_what_it_has_no_time_for(
     assert (server.statistics.requests_refused, server.statistics.requests) == (2, 3)
 
 
-async def test_who_waits_for_answers_is_not_put_off_for_one_refusal(
+async def test_client_that_waits_for_answers_is_deferred_from_the_second_refusal(
     nursery: trio.Nursery, autojump_clock: MockClock, overload: Overload
 ) -> None:
-    """Only the second refusal in a row defers the client; an answer in between resets the count."""
     client = (await start_in_memory(nursery, http_service.new_server())).connect()
     started = trio.current_time()
     for _ in range(2):
@@ -92,10 +91,9 @@ async def test_who_waits_for_answers_is_not_put_off_for_one_refusal(
     assert trio.current_time() - started == PAUSE_SECONDS
 
 
-async def test_the_streams_clients_are_let_off_once_too(
+async def test_stream_client_is_deferred_from_the_second_refusal(
     nursery: trio.Nursery, autojump_clock: MockClock, overload: Overload
 ) -> None:
-    """The same applies to a client that sends one frame at a time."""
     server = stream_service.new_server(Place(None, allow("User:alice", Operation.READ, "orders")))
     client = (await stream_service.start(nursery, server)).connect()
     await client.greet()
@@ -111,10 +109,9 @@ async def test_the_streams_clients_are_let_off_once_too(
     assert trio.current_time() - started == PAUSE_SECONDS
 
 
-async def test_http_does_not_wait_out_a_pause_to_drain(
+async def test_drain_does_not_wait_for_deferred_connections(
     nursery: trio.Nursery, autojump_clock: MockClock, overload: Overload
 ) -> None:
-    """A deferred connection has no request under way."""
     server = http_service.new_server()
     client = (await start_in_memory(nursery, server)).connect()
     overload.is_there = True
@@ -125,7 +122,7 @@ async def test_http_does_not_wait_out_a_pause_to_drain(
     assert trio.current_time() == started
 
 
-async def test_http_refuses_what_it_has_no_room_for(nursery: trio.Nursery) -> None:
+async def test_http_refuses_requests_above_the_memory_limit(nursery: trio.Nursery) -> None:
     """The second half-sent request exceeds the budget; once the first is answered, it fits."""
     server = http_service.new_server(body_bytes_max=HALF, memory_bytes_max=ROOM_BYTES)
     listener = await start_in_memory(nursery, server)
@@ -145,8 +142,7 @@ async def test_http_refuses_what_it_has_no_room_for(nursery: trio.Nursery) -> No
     assert server.statistics.requests_refused == 1
 
 
-async def test_http_has_no_room_for_answers_that_nobody_reads(nursery: trio.Nursery) -> None:
-    """Meanwhile others are refused large answers, but never small ones."""
+async def test_http_refuses_large_answers_while_others_are_unread(nursery: trio.Nursery) -> None:
 
     async def answer(request: Request) -> Response:
         return Response(status=200, body=bytes(1 if request.path == "/small" else HALF))
@@ -166,7 +162,7 @@ async def test_http_has_no_room_for_answers_that_nobody_reads(nursery: trio.Nurs
     assert b"200 OK" in await receive_until(other, bytes(HALF))
 
 
-async def test_the_stream_refuses_what_it_has_no_time_for(
+async def test_stream_refuses_frames_under_overload(
     nursery: trio.Nursery, autojump_clock: MockClock, overload: Overload
 ) -> None:
     """Each frame is refused with its own number; the connection continues after a pause."""
@@ -189,7 +185,7 @@ async def test_the_stream_refuses_what_it_has_no_time_for(
     assert trio.current_time() == started
 
 
-async def test_the_stream_refuses_what_it_has_no_room_for(
+async def test_stream_refuses_frames_above_the_memory_limit(
     nursery: trio.Nursery, caplog: pytest.LogCaptureFixture
 ) -> None:
     """An incomplete frame has no number; its memory is released."""
@@ -214,10 +210,7 @@ async def test_the_stream_refuses_what_it_has_no_room_for(
     assert (server.memory.bytes_held, server.statistics.requests_refused) == (0, 1)
 
 
-async def test_a_frame_that_does_not_end_is_no_sign_of_life(
-    nursery: trio.Nursery, autojump_clock: MockClock
-) -> None:
-    """Its time runs from its first byte, even if the connection was silent before."""
+async def test_incomplete_frame_times_out(nursery: trio.Nursery, autojump_clock: MockClock) -> None:
     server = stream_service.new_server(Place(None))
     client = (await stream_service.start(nursery, server)).connect()
     await client.greet()
@@ -230,7 +223,7 @@ async def test_a_frame_that_does_not_end_is_no_sign_of_life(
     assert IDLE_TIMEOUT_S <= trio.current_time() - started <= IDLE_TIMEOUT_S + 10
 
 
-async def test_a_listener_closes_on_what_it_has_no_room_for(
+async def test_listener_closes_on_requests_above_the_memory_limit(
     nursery: trio.Nursery, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Kafka's protocol lacks this error, so only the log has the reason. Small requests go on."""
@@ -251,7 +244,9 @@ async def test_a_listener_closes_on_what_it_has_no_room_for(
     await until(lambda: service.listener.memory.bytes_held == 0)
 
 
-async def test_a_listener_has_no_room_for_answers_that_nobody_reads(nursery: trio.Nursery) -> None:
+async def test_listener_refuses_large_answers_while_others_are_unread(
+    nursery: trio.Nursery,
+) -> None:
     """One answer may exceed the bound; until it is read, the next large one is not given."""
     echo = free_echo()
     echo.answers = lambda body: body if body == b"small" else bytes(16 << 20)
@@ -267,8 +262,8 @@ async def test_a_listener_has_no_room_for_answers_that_nobody_reads(nursery: tri
     assert service.listener.statistics.requests_refused == 1
 
 
-async def test_a_listener_makes_few_lists_at_once(nursery: trio.Nursery) -> None:
-    """An answer under construction has no known size yet for which memory could be reserved."""
+async def test_listener_creates_few_lists_at_once(nursery: trio.Nursery) -> None:
+    """The size of an unfinished answer is unknown, so no memory can be reserved for it."""
     echo = Echo()
     service = await kafka_listener_service.start(
         nursery, echo, max_connections=2 * ANSWERS_AT_ONCE_MAX
@@ -285,10 +280,9 @@ async def test_a_listener_makes_few_lists_at_once(nursery: trio.Nursery) -> None
     assert echo.under_way_max == ANSWERS_AT_ONCE_MAX
 
 
-async def test_hello_of_more_than_its_limit_is_refused_and_takes_no_memory(
+async def test_hello_above_its_limit_is_refused_and_uses_only_free_bytes(
     nursery: trio.Nursery,
 ) -> None:
-    """It is not answered; an incomplete hello uses only the connection's free bytes."""
     server = stream_service.new_server(Place(None), memory_bytes_max=1)
     listener = await stream_service.start(nursery, server)
     client, half = listener.connect(), listener.connect()
@@ -300,8 +294,9 @@ async def test_hello_of_more_than_its_limit_is_refused_and_takes_no_memory(
 
 
 @pytest.mark.parametrize("is_reset", [True, False])
-async def test_no_list_is_made_for_who_has_gone(nursery: trio.Nursery, is_reset: bool) -> None:
-    """The client may have reset or ended the connection; clients that stay are answered."""
+async def test_no_list_is_created_for_a_disconnected_client(
+    nursery: trio.Nursery, is_reset: bool
+) -> None:
     echo = Echo()
     service = await kafka_listener_service.start(nursery, echo, max_connections=20)
     for _ in range(ANSWERS_AT_ONCE_MAX):
@@ -320,8 +315,9 @@ async def test_no_list_is_made_for_who_has_gone(nursery: trio.Nursery, is_reset:
     assert b"gone" not in echo.bodies
 
 
-async def test_answers_of_one_turn_are_not_held_together(nursery: trio.Nursery) -> None:
-    """The memory of a sent answer is released before the next pipelined request is answered."""
+async def test_memory_of_an_answer_is_released_before_the_next_request(
+    nursery: trio.Nursery,
+) -> None:
     echo = free_echo()
     held: list[int] = []
     service = await kafka_listener_service.start(nursery, echo)
@@ -339,8 +335,7 @@ async def test_answers_of_one_turn_are_not_held_together(nursery: trio.Nursery) 
     assert held == [0, 0, 0]
 
 
-async def test_http_gives_back_what_a_lost_connection_held(nursery: trio.Nursery) -> None:
-    """A client that disconnects within its request frees memory for the next one's."""
+async def test_lost_connection_releases_its_memory(nursery: trio.Nursery) -> None:
     server = http_service.new_server(body_bytes_max=HALF, memory_bytes_max=ROOM_BYTES)
     listener = await start_in_memory(nursery, server)
     first, second = listener.connect(), listener.connect()

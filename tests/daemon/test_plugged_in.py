@@ -82,7 +82,7 @@ async def create(service: KafkaService, results: list[ApiError | None]) -> None:
     results += await service.create([FIRST, SECOND])
 
 
-async def test_one_that_never_completes_costs_its_request_a_time_out(
+async def test_authorizer_that_never_completes_costs_a_timeout(
     nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
     """Finished items keep their results; purgatory is empty afterwards."""
@@ -98,10 +98,9 @@ async def test_one_that_never_completes_costs_its_request_a_time_out(
     assert await service.describe() == {FIRST}
 
 
-async def test_one_that_completes_late_is_waited_for(
+async def test_authorizer_that_completes_late_is_waited_for(
     nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
-    """Within the time-out it is an answer like any other."""
     service, slow = await start_slow(nursery)
     results: list[ApiError | None] = []
     nursery.start_soon(create, service, results)
@@ -113,10 +112,9 @@ async def test_one_that_completes_late_is_waited_for(
     assert waiting(service) == (0, 0)
 
 
-async def test_one_that_fails_after_its_time_out_fails_unheard(
+async def test_failure_after_the_timeout_is_ignored(
     nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
-    """The answer has been sent by then, so nothing else happens."""
     service, slow = await start_slow(nursery)
     results: list[ApiError | None] = []
     nursery.start_soon(create, service, results)
@@ -129,7 +127,7 @@ async def test_one_that_fails_after_its_time_out_fails_unheard(
     assert await service.describe() == {FIRST}
 
 
-async def test_one_that_raises_at_once_fails_every_item(nursery: trio.Nursery) -> None:
+async def test_authorizer_that_raises_fails_every_item(nursery: trio.Nursery) -> None:
     """The error's text appears only in the daemon's own log."""
 
     class Raising(Slow):
@@ -158,8 +156,7 @@ async def test_one_that_raises_at_once_fails_every_item(nursery: trio.Nursery) -
     assert waiting(service) == (0, 0)
 
 
-async def test_one_may_fail_single_matches(nursery: trio.Nursery) -> None:
-    """The filter and each of its matches get their own results."""
+async def test_authorizer_may_fail_single_matches(nursery: trio.Nursery) -> None:
     service, slow = await start_slow(nursery)
     results: list[object] = []
 
@@ -177,7 +174,7 @@ async def test_one_may_fail_single_matches(nursery: trio.Nursery) -> None:
     assert waiting(service) == (0, 0)
 
 
-async def test_one_that_fails_to_decide_lets_nobody_in(nursery: trio.Nursery) -> None:
+async def test_authorizer_that_fails_to_decide_denies_everyone(nursery: trio.Nursery) -> None:
     """Even super users are denied the right to see ACLs: the authorizer decides about them."""
 
     class Undecided(Slow):
@@ -190,8 +187,9 @@ async def test_one_that_fails_to_decide_lets_nobody_in(nursery: trio.Nursery) ->
     assert described.code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
 
-async def test_without_an_authorizer_the_acl_requests_say_so(nursery: trio.Nursery) -> None:
-    """SECURITY_DISABLED with Kafka's texts: at the top, for each item, for each filter."""
+async def test_acl_requests_without_an_authorizer_get_security_disabled(
+    nursery: trio.Nursery,
+) -> None:
     service = await start(nursery, plug_in=lambda standard: NoAuthorizer())
     disabled = ApiError(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
     assert await service.create([FIRST, acl("")], principal=ALICE) == [disabled] * 2
@@ -203,7 +201,7 @@ async def test_without_an_authorizer_the_acl_requests_say_so(nursery: trio.Nurse
     assert service.acls == set()
 
 
-async def test_the_example_wraps_the_built_in_one(nursery: trio.Nursery) -> None:
+async def test_example_wraps_the_built_in_authorizer(nursery: trio.Nursery) -> None:
     """Quarantine overrides super.users; ACLs are stored as usual, and its own keys are read."""
     made: list[QuarantineAuthorizer] = []
 
@@ -231,8 +229,7 @@ def choose(class_name: str) -> Authorizer:
     return choose_authorizer(class_name, standard, snapshot)
 
 
-def test_the_class_that_is_named_decides() -> None:
-    """Kafka's class name selects the built-in authorizer, unwrapped."""
+def test_configured_class_decides() -> None:
     assert isinstance(choose(STANDARD_AUTHORIZER), StandardAuthorizer)
     assert isinstance(choose("ops.example.quarantine.QuarantineAuthorizer"), PluggedAuthorizer)
     assert isinstance(choose(""), PluggedAuthorizer)
@@ -250,9 +247,7 @@ def test_the_class_that_is_named_decides() -> None:
         ("tests.daemon.test_plugged_in.Abstract", "it lacks the methods acls, create_acls"),
     ],
 )
-def test_a_class_that_cannot_be_used_keeps_the_daemon_from_starting(
-    class_name: str, reason: str
-) -> None:
+def test_unusable_class_prevents_the_start(class_name: str, reason: str) -> None:
     """One line names key, class and reason; the built-in authorizer is never used instead."""
     with pytest.raises(StartError) as refusal:
         choose(class_name)
@@ -274,10 +269,9 @@ class Abstract(Authorizer):
         return []
 
 
-def test_a_module_that_lacks_another_says_which(
+def test_missing_import_of_the_class_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The class's own module exists, but one that it imports does not."""
     (tmp_path / "lacking_plug.py").write_text("import not_installed_anywhere\n")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(StartError, match="No module named 'not_installed_anywhere'"):

@@ -26,7 +26,7 @@ ACTOR_MUTANTS: Final = (
         file="daemon/sources/own_log_writer.py",
         text="            failures = self.statistics.failures\n",
         becomes=("            failures, kept = self.statistics.failures, self._snapshot.newest\n"),
-        found_by="tests/daemon/sources/test_own_log_writer.py::test_no_snapshot_is_kept_between_two_looks",
+        found_by="tests/daemon/sources/test_own_log_writer.py::test_no_snapshot_is_kept_between_two_checks",
     ),
     Mutant(
         name="an action on a prefix is judged as one on a literal",
@@ -122,7 +122,7 @@ ACTOR_MUTANTS: Final = (
         file="daemon/sources/own_log_writer.py",
         text="append, batches, limiter=self._limiter",
         becomes="append, batches, limiter=self._limiter, abandon_on_cancel=True",
-        found_by="tests/daemon/sources/test_own_log_writer.py::test_a_cancelled_append_is_waited_for",
+        found_by="tests/daemon/sources/test_own_log_writer.py::test_cancelled_append_is_waited_for",
     ),
     Mutant(
         name="a batch shows in halves",
@@ -192,7 +192,7 @@ ACTOR_MUTANTS: Final = (
         file="actors/standard_authorizer.py",
         text="return partial(self._authorize, self.current_state())",
         becomes="return self.authorize",
-        found_by="tests/daemon/kafka/test_permissions.py::test_the_rights_of_a_request_stay_those_of_its_begin",
+        found_by="tests/daemon/kafka/test_permissions.py::test_rights_of_a_request_stay_the_same_while_acls_change",
     ),
     Mutant(
         name="a plug-in that fails allows",

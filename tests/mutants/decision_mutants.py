@@ -207,7 +207,7 @@ DECISION_MUTANTS: Final = (
         file="acl/updates.py",
         text="            changes.append(change)\n",
         becomes="            changes += [change] * acls.count(acl)\n",
-        found_by="tests/daemon/kafka/test_acls.py::test_a_duplicate_is_a_success_that_writes_nothing",
+        found_by="tests/daemon/kafka/test_acls.py::test_duplicate_succeeds_and_writes_nothing",
     ),
     Mutant(
         name="a filter of a deletion sees what the one before it left",

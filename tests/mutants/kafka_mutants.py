@@ -39,7 +39,7 @@ KAFKA_MUTANTS: Final = (
             'principal = self._sasl.principal or "User:ANONYMOUS"\n'
             "                if principal is None:"
         ),
-        found_by="tests/daemon/kafka/test_listener_sasl.py::test_what_comes_before_its_turn_closes",
+        found_by="tests/daemon/kafka/test_listener_sasl.py::test_request_out_of_turn_closes_the_connection",
     ),
     Mutant(
         name="the items of nested arrays are read in one step",
@@ -60,14 +60,14 @@ KAFKA_MUTANTS: Final = (
         file="daemon/kafka/listener.py",
         text="LOGIN_BYTES_MAX if listener.users is not None else listener.request_bytes_max",
         becomes="listener.request_bytes_max",
-        found_by="tests/daemon/kafka/test_listener_sasl.py::test_strangers_send_small_requests",
+        found_by="tests/daemon/kafka/test_listener_sasl.py::test_requests_are_limited_to_4_kib_before_the_log_in",
     ),
     Mutant(
         name="a password is not compared",
         file="daemon/kafka/sasl_plain.py",
         text="if not compare_digest(expected, password_digest(password)):",
         becomes="if user not in users.digests:",
-        found_by="tests/daemon/kafka/test_sasl_plain.py::test_anything_else_does_not",
+        found_by="tests/daemon/kafka/test_sasl_plain.py::test_other_tokens_are_rejected",
     ),
     Mutant(
         name="an unknown user costs less work than a known one",
@@ -77,21 +77,21 @@ KAFKA_MUTANTS: Final = (
             "    if user not in users.digests or not compare_digest(expected, "
             "password_digest(password)):"
         ),
-        found_by="tests/daemon/kafka/test_sasl_plain.py::test_an_unknown_user_costs_the_work_of_a_known_one",
+        found_by="tests/daemon/kafka/test_sasl_plain.py::test_unknown_user_costs_the_work_of_a_known_one",
     ),
     Mutant(
         name="a password is compared by its beginning",
         file="daemon/kafka/sasl_plain.py",
         text="if not compare_digest(expected, password_digest(password)):",
         becomes='if not users.passwords.get(user, "?").startswith(password):',
-        found_by="tests/daemon/kafka/test_sasl_plain.py::test_anything_else_does_not",
+        found_by="tests/daemon/kafka/test_sasl_plain.py::test_other_tokens_are_rejected",
     ),
     Mutant(
         name="one user logs in as another",
         file="daemon/kafka/sasl_plain.py",
         text='if authorization_id not in ("", user):',
         becomes='if authorization_id == "":\n        return user\n    if authorization_id is None:',
-        found_by="tests/daemon/kafka/test_sasl_plain.py::test_anything_else_does_not",
+        found_by="tests/daemon/kafka/test_sasl_plain.py::test_other_tokens_are_rejected",
     ),
     Mutant(
         name="errors have texts however many there are",
@@ -105,14 +105,14 @@ KAFKA_MUTANTS: Final = (
         file="protocol/kafka/acl_requests.py",
         text="if count * each > bytes_left:",
         becomes="if count > bytes_left:",
-        found_by="tests/daemon/kafka/test_acls.py::test_without_the_right_a_large_request_earns_no_answer_many_times_its_size",
+        found_by="tests/daemon/kafka/test_acls.py::test_refused_request_gets_no_answer_many_times_its_size",
     ),
     Mutant(
         name="ACLs are created without ALTER",
         file="daemon/kafka/acls.py",
         text="Operation.ALTER):\n            return await _refuse_creations(",
         becomes="Operation.DESCRIBE):\n            return await _refuse_creations(",
-        found_by="tests/daemon/kafka/test_acls.py::test_the_rights_are_describe_and_alter_of_the_cluster",
+        found_by="tests/daemon/kafka/test_acls.py::test_cluster_describe_and_alter_are_required",
     ),
     Mutant(
         name="ACLs are deleted without any right",
@@ -122,14 +122,14 @@ KAFKA_MUTANTS: Final = (
             "            return await _refuse_deletions("
         ),
         becomes="if not self:\n            return await _refuse_deletions(",
-        found_by="tests/daemon/kafka/test_acls.py::test_without_the_right_nothing_is_done_or_told",
+        found_by="tests/daemon/kafka/test_acls.py::test_caller_without_the_right_changes_and_sees_nothing",
     ),
     Mutant(
         name="ACLs are told without DESCRIBE",
         file="daemon/kafka/acls.py",
         text="if not self._rights.may(context, Operation.DESCRIBE):",
         becomes="if not self:",
-        found_by="tests/daemon/kafka/test_acls.py::test_without_the_right_nothing_is_done_or_told",
+        found_by="tests/daemon/kafka/test_acls.py::test_caller_without_the_right_changes_and_sees_nothing",
     ),
     Mutant(
         name="a controller's listener tells of topics and groups",
@@ -143,49 +143,49 @@ KAFKA_MUTANTS: Final = (
         file="daemon/kafka/envelope.py",
         text="if not self._rights.may(context, Operation.CLUSTER_ACTION):",
         becomes="if not self:",
-        found_by="tests/daemon/kafka/test_envelope.py::test_cluster_action_is_checked_before_anything_is_decoded",
+        found_by="tests/daemon/kafka/test_envelope.py::test_cluster_action_is_checked_before_decoding",
     ),
     Mutant(
         name="what is forwarded is judged by the forwarder's rights",
         file="daemon/kafka/envelope.py",
         text="            principal=forwarded.principal,\n",
         becomes="",
-        found_by="tests/daemon/kafka/test_envelope.py::test_the_inner_principals_rights_count",
+        found_by="tests/daemon/kafka/test_envelope.py::test_inner_principals_rights_count",
     ),
     Mutant(
         name="all topics are told of without DESCRIBE",
         file="daemon/kafka/topics.py",
         text="if is_described:",
         becomes="if topic:",
-        found_by="tests/daemon/kafka/test_topics.py::test_all_topics_leave_out_those_without_describe",
+        found_by="tests/daemon/kafka/test_topics.py::test_list_of_all_topics_omits_those_without_describe",
     ),
     Mutant(
         name="authorized operations are told without DESCRIBE",
         file="daemon/kafka/permissions.py",
         text="bit_field(allowed) if Operation.DESCRIBE in allowed else 0",
         becomes="bit_field(allowed)",
-        found_by="tests/daemon/kafka/test_cluster.py::test_the_clusters_operations_are_those_that_are_authorized",
+        found_by="tests/daemon/kafka/test_cluster.py::test_cluster_operations_are_the_authorized_ones",
     ),
     Mutant(
         name="whoever may alter configs makes himself a super user",
         file="daemon/kafka/config_plan.py",
         text="if guarded and not self._is_super_user:",
         becomes="if guarded and not self:",
-        found_by="tests/daemon/kafka/test_configs.py::test_only_a_super_user_says_who_may_do_everything",
+        found_by="tests/daemon/kafka/test_configs.py::test_only_a_super_user_may_alter_guarded_keys",
     ),
     Mutant(
         name="an answer is kept in parts until it is sent",
         file="protocol/kafka/chunked_output.py",
         text="        if len(self._last) >= CHUNK_BYTES:\n",
         becomes="        if part:\n",
-        found_by="tests/daemon/test_memory_growth.py::test_a_kafka_request_grows_no_more_than_its_bound_says",
+        found_by="tests/daemon/test_memory_growth.py::test_kafka_request_stays_within_its_growth_factor",
     ),
     Mutant(
         name="a resource is described as often as it is named",
         file="daemon/kafka/config_descriptions.py",
         text="        known = wanted.get((kind, name if node_id is None else node_id))\n",
         becomes="        node_id, known = number, None\n",
-        found_by="tests/daemon/kafka/test_configs.py::test_repeats_earn_no_larger_answer",
+        found_by="tests/daemon/kafka/test_configs.py::test_repeats_do_not_enlarge_the_answer",
     ),
     Mutant(
         name="a Kafka request of any size is read",

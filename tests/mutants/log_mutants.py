@@ -138,7 +138,7 @@ LOG_MUTANTS: Final = (
         file="daemon/sources/own_log_writer.py",
         text="        if foreign:\n",
         becomes="        if not self:\n",
-        found_by="tests/daemon/sources/test_own_log_writer.py::test_a_log_with_records_of_other_kinds_gets_none",
+        found_by="tests/daemon/sources/test_own_log_writer.py::test_log_with_foreign_records_gets_no_checkpoint",
     ),
     Mutant(
         name="a batch is believed whatever its CRC",

@@ -19,14 +19,14 @@ SETTING_MUTANTS: Final = (
         file="config/dynamic.py",
         text="return name in GUARDED or name in plugged\n",
         becomes="return name in GUARDED\n",
-        found_by="tests/daemon/kafka/test_configs.py::test_a_plug_in_s_own_key_is_for_super_users_and_until_the_file_is_read",
+        found_by="tests/daemon/kafka/test_configs.py::test_plugged_in_key_is_guarded_and_ends_with_a_reload",
     ),
     Mutant(
         name="anyone has long guarded values parsed",
         file="config/alterations.py",
         text="        if name in forbidden:\n",
         becomes="        if name in forbidden and not value:\n",
-        found_by="tests/daemon/kafka/test_configs.py::test_guarded_values_are_parsed_for_super_users_alone",
+        found_by="tests/daemon/kafka/test_configs.py::test_guarded_values_are_parsed_for_super_users_only",
     ),
     Mutant(
         name="a client sets keys that nobody reconfigures",
@@ -47,7 +47,7 @@ SETTING_MUTANTS: Final = (
         file="config/bounds.py",
         text="KAFKA_GROWTH: Final = 48\n",
         becomes="KAFKA_GROWTH: Final = 24\n",
-        found_by="tests/daemon/test_memory_growth.py::test_a_kafka_request_grows_no_more_than_its_bound_says",
+        found_by="tests/daemon/test_memory_growth.py::test_kafka_request_stays_within_its_growth_factor",
     ),
     Mutant(
         name="the alterations of a request are checked in one step",

@@ -36,8 +36,7 @@ from tests.daemon.http_service import (
 )
 
 
-async def test_a_connection_serves_one_request_after_another(nursery: trio.Nursery) -> None:
-    """Keep-alive over a real socket, and its counters."""
+async def test_connection_is_kept_alive_between_requests(nursery: trio.Nursery) -> None:
     server = new_server()
     async with await connect(await start(nursery, server)) as client:
         assert (await ask(client, "/a")).startswith(b"HTTP/1.1 200 OK\r\n")
@@ -48,8 +47,8 @@ async def test_a_connection_serves_one_request_after_another(nursery: trio.Nurse
     assert server.statistics.requests == 2
 
 
-async def test_answers_leave_without_waiting_for_company(nursery: trio.Nursery) -> None:
-    """TCP_NODELAY is set on accepted sockets, so that a small answer leaves at once."""
+async def test_small_answers_are_sent_at_once(nursery: trio.Nursery) -> None:
+    """TCP_NODELAY is set on accepted sockets."""
     handled = trio.Event()
     accepted: list[trio.SocketStream] = []
 
@@ -72,10 +71,9 @@ async def test_answers_leave_without_waiting_for_company(nursery: trio.Nursery) 
         assert accepted[0].getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) == 1
 
 
-async def test_a_body_larger_than_any_buffer_arrives_and_leaves_whole(
+async def test_body_larger_than_any_buffer_is_received_and_sent_whole(
     nursery: trio.Nursery,
 ) -> None:
-    """Partial reads and writes are continued."""
     size = 8_000_000
 
     async def reverse(request: Request) -> Response:
@@ -115,7 +113,7 @@ def recorded_pair(sends: list[bytes]) -> StreamPair:
 
 
 async def test_pipelined_requests_are_answered_in_one_send(nursery: trio.Nursery) -> None:
-    """Requests that arrived together are answered together, in order, up to one turn's limit."""
+    """At most as many as one turn allows, in order."""
     sends: list[bytes] = []
     listener = MemoryListener(partial(recorded_pair, sends))
     await start_in_memory(nursery, new_server(), listener)
@@ -128,7 +126,7 @@ async def test_pipelined_requests_are_answered_in_one_send(nursery: trio.Nursery
     assert bodies == [b"/%d" % number for number in range(count)]
 
 
-async def test_large_answers_do_not_wait_for_each_other(nursery: trio.Nursery) -> None:
+async def test_large_answers_are_sent_one_by_one(nursery: trio.Nursery) -> None:
     """The memory held for one peer is bounded in bytes too."""
 
     async def answer_at_length(request: Request) -> Response:
@@ -142,10 +140,9 @@ async def test_large_answers_do_not_wait_for_each_other(nursery: trio.Nursery) -
     assert [data.count(b"HTTP/1.1 200 OK") for data in sends] == [2, 2, 1]
 
 
-async def test_others_have_their_turn_between_many_pipelined_requests(
+async def test_many_pipelined_requests_yield_to_other_tasks(
     nursery: trio.Nursery,
 ) -> None:
-    """One peer's requests occupy the loop for at most one turn's limit."""
     count = 1000
     handled = longest = 0
     all_handled = trio.Event()
@@ -173,10 +170,10 @@ async def test_others_have_their_turn_between_many_pipelined_requests(
     assert 1 < longest <= 2 * ANSWERS_IN_A_TURN_MAX
 
 
-async def test_a_fault_in_a_handler_is_told_to_the_log_alone(
+async def test_handler_fault_is_logged_and_answered_with_500(
     nursery: trio.Nursery, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The peer gets a plain 500 and the connection ends; all else goes on."""
+    """Only that connection ends."""
 
     async def fail(request: Request) -> Response:
         if request.path == "/good":
@@ -200,7 +197,7 @@ async def test_a_fault_in_a_handler_is_told_to_the_log_alone(
 
 
 @pytest.mark.usefixtures("caplog")
-async def test_a_header_that_would_break_its_line_is_a_fault_of_the_handler(
+async def test_header_with_a_line_break_is_a_handler_fault(
     nursery: trio.Nursery,
 ) -> None:
     """Nothing of such a response is sent."""
@@ -215,7 +212,7 @@ async def test_a_header_that_would_break_its_line_is_a_fault_of_the_handler(
     assert b"Set-Cookie" not in answer
 
 
-async def test_a_bad_request_is_answered_and_ends_the_connection(nursery: trio.Nursery) -> None:
+async def test_bad_request_is_answered_and_ends_the_connection(nursery: trio.Nursery) -> None:
     """Earlier valid requests are answered first; the rest of the body is not awaited."""
     server = new_server()
     async with await connect(await start(nursery, server)) as client:
@@ -230,7 +227,7 @@ async def test_a_bad_request_is_answered_and_ends_the_connection(nursery: trio.N
 
 
 @pytest.mark.parametrize("host", [b"Host: evil.example\r\n", b"Host:\r\n", b""])
-async def test_a_host_that_is_not_allowed_is_refused(nursery: trio.Nursery, host: bytes) -> None:
+async def test_host_that_is_not_allowed_is_refused(nursery: trio.Nursery, host: bytes) -> None:
     """A page of evil.example that resolves to 127.0.0.1 cannot use its reader's daemon."""
     server = new_server()
     async with await connect(await start(nursery, server)) as client:
@@ -241,8 +238,7 @@ async def test_a_host_that_is_not_allowed_is_refused(nursery: trio.Nursery, host
     assert answer.endswith(b"Connection: close\r\n\r\nhost not allowed\n")
 
 
-async def test_leave_to_send_a_body_is_given_before_it_comes(nursery: trio.Nursery) -> None:
-    """Expect: 100-continue is answered."""
+async def test_expect_100_continue_is_answered(nursery: trio.Nursery) -> None:
     async with await connect(await start(nursery, new_server())) as client:
         await client.send_all(
             b"POST /p HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n"
@@ -253,8 +249,7 @@ async def test_leave_to_send_a_body_is_given_before_it_comes(nursery: trio.Nurse
         assert (await receive_until(client, b"/p")).startswith(b"HTTP/1.1 200 ")
 
 
-async def test_a_peer_that_resets_its_connection_harms_nobody(nursery: trio.Nursery) -> None:
-    """A reset while an answer is under way ends only that connection."""
+async def test_peer_that_resets_ends_only_its_connection(nursery: trio.Nursery) -> None:
     begun = trio.Event()
     release = trio.Event()
 
@@ -277,8 +272,7 @@ async def test_a_peer_that_resets_its_connection_harms_nobody(nursery: trio.Nurs
         assert await ask(other, "/a")
 
 
-def test_a_handler_is_any_async_callable() -> None:
-    """An object with ``async __call__`` serves as well as a function."""
+def test_handler_may_be_an_object_with_async_call() -> None:
 
     class Handles:
         def __call__(self, request: Request) -> Awaitable[Response]:

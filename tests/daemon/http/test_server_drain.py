@@ -24,7 +24,7 @@ from tests.daemon.http_service import (
 )
 
 
-async def test_draining_finishes_what_is_under_way_and_closes_the_rest(
+async def test_drain_answers_requests_under_way_and_closes_idle_connections(
     nursery: trio.Nursery,
 ) -> None:
     """A half-sent request is answered once complete, with Connection: close; no other begins."""
@@ -60,10 +60,9 @@ async def test_draining_finishes_what_is_under_way_and_closes_the_rest(
     assert server.statistics.connections_open == 0
 
 
-async def test_a_request_that_had_arrived_is_under_way_when_draining_begins(
+async def test_drain_answers_a_request_that_has_arrived_unread(
     nursery: trio.Nursery,
 ) -> None:
-    """Even if the server has not read it yet."""
     server = new_server()
     async with await connect(await start(nursery, server)) as client:
         await ask(client, "/a")
@@ -76,7 +75,7 @@ async def test_a_request_that_had_arrived_is_under_way_when_draining_begins(
         assert (await receive_all(client)).endswith(b"\r\nConnection: close\r\n\r\n/")
 
 
-async def test_an_answer_being_sent_when_draining_begins_is_the_last(
+async def test_drain_ends_a_connection_after_the_answer_being_sent(
     autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
 ) -> None:
     """It was sent without Connection: close, but the connection ends at once all the same."""
@@ -94,10 +93,9 @@ async def test_an_answer_being_sent_when_draining_begins_is_the_last(
     assert trio.current_time() - started < 1
 
 
-async def test_draining_ends_in_time(
+async def test_drain_cuts_requests_at_the_time_limit(
     autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
 ) -> None:
-    """A handler or a peer that never ends is cut, and ``serve`` returns."""
     cancelled = trio.Event()
 
     async def hang(request: Request) -> Response:
@@ -122,8 +120,7 @@ async def test_draining_ends_in_time(
     assert nursery.child_tasks == frozenset()
 
 
-async def test_a_server_that_never_served_is_drained_already() -> None:
-    """A daemon that is stopped while it loads does not wait for its servers."""
+async def test_server_that_never_served_drains_at_once() -> None:
     server = new_server()
     with trio.fail_after(1):
         await server.drain()

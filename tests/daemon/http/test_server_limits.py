@@ -27,8 +27,7 @@ from tests.daemon.http_service import (
 )
 
 
-async def test_too_many_connections_are_refused_at_once(nursery: trio.Nursery) -> None:
-    """The one above the limit gets 503 without being read; a free place is given again."""
+async def test_connection_above_the_limit_gets_503_unread(nursery: trio.Nursery) -> None:
     server = new_server(max_connections=2)
     port = await start(nursery, server)
     async with await connect(port) as first:
@@ -46,7 +45,7 @@ async def test_too_many_connections_are_refused_at_once(nursery: trio.Nursery) -
     assert server.statistics.connections_refused == 1
 
 
-async def test_a_flood_of_connections_is_refused(
+async def test_flood_of_connections_is_refused(
     autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
 ) -> None:
     """Each gets an answer; how many are awaited, and for how long, is bounded."""
@@ -63,10 +62,10 @@ async def test_a_flood_of_connections_is_refused(
     assert (await receive_all(listener.connect())).startswith(b"HTTP/1.1 503 ")
 
 
-async def test_a_request_that_takes_too_long_to_arrive_is_given_up(
+async def test_request_that_arrives_too_slowly_times_out(
     autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
 ) -> None:
-    """The limit applies to the whole request, so single bytes do not extend it."""
+    """Single bytes do not extend the limit."""
     server = new_server()
     client = (await start_in_memory(nursery, server)).connect()
     await trio.sleep(HEADER_TIMEOUT_S * 2)
@@ -89,10 +88,10 @@ async def test_a_request_that_takes_too_long_to_arrive_is_given_up(
     assert server.statistics.connections_open == 0
 
 
-async def test_time_spent_before_a_request_does_not_count_for_the_next(
+async def test_request_time_starts_with_its_first_byte(
     autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
 ) -> None:
-    """A request's time starts with its own first byte, even if that came with another's."""
+    """Even if that byte came with the request before."""
     client = (await start_in_memory(nursery, new_server())).connect()
     for _ in range(5):
         await client.send_all(GET[:10])
@@ -104,10 +103,10 @@ async def test_time_spent_before_a_request_does_not_count_for_the_next(
         await receive_until(client, b"/")
 
 
-async def test_an_idle_connection_is_closed_without_a_word(
+async def test_idle_connection_is_closed_unanswered(
     autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
 ) -> None:
-    """Between requests a client would take a 408 for the answer to its next request."""
+    """A client would take a 408 for the answer to its next request."""
     server = new_server()
     client = (await start_in_memory(nursery, server)).connect()
     await trio.sleep(IDLE_TIMEOUT_S - 1)
@@ -118,10 +117,9 @@ async def test_an_idle_connection_is_closed_without_a_word(
     assert server.statistics.connections_timed_out == 1
 
 
-async def test_a_handler_takes_the_time_it_takes(
+async def test_handler_time_is_not_limited(
     autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
 ) -> None:
-    """Only the peer's slowness is limited."""
 
     async def sleep(request: Request) -> Response:
         await trio.sleep(IDLE_TIMEOUT_S * 10)
@@ -131,10 +129,9 @@ async def test_a_handler_takes_the_time_it_takes(
     assert await ask(client, "/a")
 
 
-async def test_a_peer_that_does_not_read_is_not_read_from_and_is_dropped(
+async def test_peer_that_does_not_read_is_not_read_from_and_is_closed(
     autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
 ) -> None:
-    """Answers do not pile up: the server waits to send, reads no more, then closes."""
     server = new_server()
     listener = await start_in_memory(
         nursery, server, MemoryListener(trio.testing.lockstep_stream_pair)
@@ -150,16 +147,15 @@ async def test_a_peer_that_does_not_read_is_not_read_from_and_is_dropped(
     assert server.statistics.connections_timed_out == 1
 
 
-async def test_running_out_of_descriptors_does_not_end_the_server(
+async def test_accept_is_retried_when_descriptors_run_out(
     autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
 ) -> None:
-    """EMFILE is retried."""
     listener = await start_in_memory(nursery, new_server())
     listener.fail(OSError(errno.EMFILE, "too many open files"))
     assert await ask(listener.connect(), "/a")
 
 
-async def test_connection_without_an_answered_request_has_the_time_of_a_log_in(
+async def test_connection_without_a_successful_answer_has_the_login_timeout(
     autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
 ) -> None:
     """Whether silent or refused again and again: an error does not establish a connection."""

@@ -55,9 +55,7 @@ def matched(result: FilterResult) -> list[Acl]:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-async def test_what_is_created_is_described_and_deleted(
-    service: KafkaService, version: int
-) -> None:
+async def test_created_acl_is_described_and_deleted(service: KafkaService, version: int) -> None:
     """Every version except 0 carries all fields of an ACL."""
     acls = [LITERAL, PREFIXED, on_cluster(Operation.ALTER, PermissionType.DENY)]
     assert await service.create(acls, version=version) == [None] * 3
@@ -86,13 +84,13 @@ V0_DELETED = bytes.fromhex("00000000 00000001 0000 ffff 00000001 0000 ffff") + V
 V0_DELETED_NOTHING = bytes.fromhex("00000000 00000001 0000 ffff 00000000")
 
 
-async def test_version_0_creates_what_is_literal(service: KafkaService) -> None:
+async def test_version_0_creates_literals(service: KafkaService) -> None:
     """KIP-140's schema has no pattern type."""
     assert await service.raw(ApiKey.CREATE_ACLS, 0, V0_CREATE) == V0_CREATED
     assert service.acls == {LITERAL}
 
 
-async def test_version_0_sees_and_deletes_only_what_is_literal(nursery: trio.Nursery) -> None:
+async def test_version_0_sees_and_deletes_only_literals(nursery: trio.Nursery) -> None:
     """With a null name too: the pattern type is LITERAL, never ANY."""
     service = await start(nursery, LITERAL, PREFIXED)
     assert await service.raw(ApiKey.DESCRIBE_ACLS, 0, V0_FILTER) == V0_DESCRIBED
@@ -102,8 +100,7 @@ async def test_version_0_sees_and_deletes_only_what_is_literal(nursery: trio.Nur
     assert await service.raw(ApiKey.DELETE_ACLS, 0, one_filter) == V0_DELETED_NOTHING
 
 
-async def test_version_0_finds_by_name(nursery: trio.Nursery) -> None:
-    """It matches the literal of that name: neither prefixes of it, nor the wildcard."""
+async def test_version_0_matches_the_literal_of_a_name(nursery: trio.Nursery) -> None:
     service = await start(nursery, LITERAL, PREFIXED, acl("*"), OTHER)
     named = bytes.fromhex("02 0001 74 ffff ffff 01 01")
     assert await service.raw(ApiKey.DESCRIBE_ACLS, 0, named) == V0_DESCRIBED
@@ -132,7 +129,7 @@ async def test_version_0_finds_by_name(nursery: trio.Nursery) -> None:
         (acl(permission_type=0), "Invalid permissionType UNKNOWN"),
     ],
 )
-async def test_a_bad_item_is_refused_and_the_others_go_on(
+async def test_bad_item_is_refused_and_the_others_succeed(
     service: KafkaService, bad: Acl, text: str
 ) -> None:
     """Only that item gets INVALID_REQUEST, with Kafka's text; the connection stays open."""
@@ -155,13 +152,15 @@ async def test_a_bad_item_is_refused_and_the_others_go_on(
         Acl(ResourceType.TOPIC, "t", PatternType.LITERAL, ALICE, "", 3, 3),
     ],
 )
-async def test_what_kafka_accepts_is_accepted(service: KafkaService, odd: Acl) -> None:
+async def test_unusual_acls_that_kafka_accepts_are_accepted(
+    service: KafkaService, odd: Acl
+) -> None:
     """Even a prefix of the cluster's name, an empty principal, or no host."""
     assert await service.create([odd]) == [None]
     assert service.acls == {odd}
 
 
-async def test_a_duplicate_is_a_success_that_writes_nothing(nursery: trio.Nursery) -> None:
+async def test_duplicate_succeeds_and_writes_nothing(nursery: trio.Nursery) -> None:
     """Whether the ACL exists already or is repeated in the same request."""
     service = await start(nursery, LITERAL)
     assert await service.create([LITERAL, OTHER, OTHER]) == [None] * 3
@@ -170,15 +169,14 @@ async def test_a_duplicate_is_a_success_that_writes_nothing(nursery: trio.Nurser
     assert len(service.running.log.batches) == 1
 
 
-async def test_an_empty_request_is_answered(service: KafkaService) -> None:
-    """No items, no results, nothing written."""
+async def test_empty_request_gets_an_empty_answer(service: KafkaService) -> None:
     assert await service.create([]) == []
     assert await service.delete([]) == []
     assert service.running.log.batches == []
 
 
-async def test_too_many_new_acls_are_none(service: KafkaService) -> None:
-    """A request is one batch: above 10,000 records every item gets POLICY_VIOLATION."""
+async def test_request_above_10_000_new_acls_is_refused_whole(service: KafkaService) -> None:
+    """A request is one batch; every item gets POLICY_VIOLATION."""
     acls = [acl(str(number)) for number in range(RECORDS_PER_REQUEST_MAX + 1)]
     refused = ApiError(ErrorCode.POLICY_VIOLATION, TOO_MANY_CREATED)
     assert await service.create(acls) == [refused] * len(acls)
@@ -193,7 +191,7 @@ async def test_too_many_new_acls_are_none(service: KafkaService) -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("code", [0, 99, -1])
-async def test_unknown_codes_in_filters_are_invalid_requests(
+async def test_unknown_codes_in_filters_are_invalid(
     nursery: trio.Nursery, version: int, code: int
 ) -> None:
     """Describe reports it at the top, delete at the filter; the other filters take effect."""
@@ -211,10 +209,9 @@ async def test_unknown_codes_in_filters_are_invalid_requests(
     assert service.acls == {LITERAL}
 
 
-async def test_an_acl_that_two_filters_meet_is_reported_twice_and_removed_once(
+async def test_acl_that_two_filters_match_is_reported_twice_and_removed_once(
     nursery: trio.Nursery,
 ) -> None:
-    """Each filter sees the state before the request."""
     service = await start(nursery, LITERAL, OTHER)
     by_name, by_all = await service.delete([AclFilter(resource_name="t"), ANYTHING])
     assert matched(by_name) == [LITERAL]
@@ -237,7 +234,7 @@ async def test_an_acl_that_two_filters_meet_is_reported_twice_and_removed_once(
         (PatternType.PREFIXED, None, {"P:f", "P:*"}),
     ],
 )
-async def test_filters_mean_in_describe_and_delete_what_kip_290_says(
+async def test_filters_follow_kip_290(
     nursery: trio.Nursery, pattern_type: PatternType, name: str | None, found: set[str]
 ) -> None:
     """MATCH: all patterns that match the name; ANY: exactly the name, of either type."""
@@ -256,7 +253,7 @@ async def test_filters_mean_in_describe_and_delete_what_kip_290_says(
     assert service.acls == set(patterns.values()) - expected
 
 
-async def test_a_principal_in_a_filter_is_exact_text(nursery: trio.Nursery) -> None:
+async def test_principal_filter_is_exact_text(nursery: trio.Nursery) -> None:
     """``*`` matches only itself, and a name without its type matches nothing."""
     service = await start(nursery, LITERAL, acl("t", principal="User:*"))
     assert await service.describe(AclFilter(principal="*")) == set()
@@ -264,7 +261,7 @@ async def test_a_principal_in_a_filter_is_exact_text(nursery: trio.Nursery) -> N
     assert await service.describe(AclFilter(principal="User:*")) == {acl("t", principal="User:*")}
 
 
-async def test_stored_unknown_codes_are_told_and_deleted(nursery: trio.Nursery) -> None:
+async def test_stored_unknown_codes_are_described_and_deleted(nursery: trio.Nursery) -> None:
     """They match open filters, and keep their raw codes."""
     odd = acl("t", operation=99, permission_type=98)
     service = await start(nursery, odd)
@@ -275,10 +272,10 @@ async def test_stored_unknown_codes_are_told_and_deleted(nursery: trio.Nursery) 
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-async def test_without_the_right_nothing_is_done_or_told(
+async def test_caller_without_the_right_changes_and_sees_nothing(
     nursery: trio.Nursery, version: int
 ) -> None:
-    """CLUSTER_AUTHORIZATION_FAILED: for each item, each filter, or the whole describe."""
+    """CLUSTER_AUTHORIZATION_FAILED, for each item, each filter, or the whole description."""
     service = await start(nursery, LITERAL)
     assert (
         await service.create([OTHER, acl("")], version=version, principal=ALICE)
@@ -294,7 +291,7 @@ async def test_without_the_right_nothing_is_done_or_told(
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("api_key", [ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS])
-async def test_without_the_right_a_large_request_earns_no_answer_many_times_its_size(
+async def test_refused_request_gets_no_answer_many_times_its_size(
     service: KafkaService, version: int, api_key: ApiKey
 ) -> None:
     """Items get codes only; texts end after 1 MiB. A request shorter than announced is refused."""
@@ -309,8 +306,7 @@ async def test_without_the_right_a_large_request_earns_no_answer_many_times_its_
         await service.raw(api_key, version, body[: 5 * count], principal=ALICE)
 
 
-async def test_version_0_without_the_right(nursery: trio.Nursery) -> None:
-    """The same in KIP-140's schema."""
+async def test_caller_without_the_right_is_refused_in_version_0(nursery: trio.Nursery) -> None:
     service = await start(nursery, LITERAL)
     error = b"\0\x1f\0\x1dCluster authorization failed."
     ask = partial(service.raw, version=0, principal=ALICE)
@@ -331,7 +327,7 @@ async def test_version_0_without_the_right(nursery: trio.Nursery) -> None:
         (Operation.CLUSTER_ACTION, False, False),
     ],
 )
-async def test_the_rights_are_describe_and_alter_of_the_cluster(
+async def test_cluster_describe_and_alter_are_required(
     nursery: trio.Nursery, granted: Operation, describes: bool, alters: bool
 ) -> None:
     """ALTER implies DESCRIBE; no other operation implies either."""
@@ -343,14 +339,14 @@ async def test_the_rights_are_describe_and_alter_of_the_cluster(
     assert (deleted.error is None) is alters
 
 
-async def test_the_principal_that_means_everyone_has_no_right(nursery: trio.Nursery) -> None:
-    """No question can be about ``User:*``, so the right is denied, without a fault."""
+async def test_wildcard_principal_is_denied(nursery: trio.Nursery) -> None:
+    """No question can be about ``User:*``."""
     service = await start(nursery, acl(CLUSTER_NAME, resource_type=4, principal="User:*"))
     assert await service.describe(principal="User:*") == NOT_AUTHORIZED
     assert await service.create([OTHER], principal="User:*") == [NOT_AUTHORIZED]
 
 
-async def test_the_audit_knows_the_requests_by_their_names(service: KafkaService) -> None:
+async def test_audit_lines_name_the_request(service: KafkaService) -> None:
     """One line per request, for the right that it needs; denials at INFO."""
     await service.describe(principal=ALICE)
     await service.create([OTHER, LITERAL], principal=ALICE)
@@ -365,7 +361,7 @@ async def test_the_audit_knows_the_requests_by_their_names(service: KafkaService
     ]
 
 
-async def test_when_time_is_up_finished_items_keep_their_result(
+async def test_finished_items_keep_their_result_after_a_timeout(
     service: KafkaService, autojump_clock: MockClock
 ) -> None:
     """Pending ones get REQUEST_TIMED_OUT, but still take effect once the log continues."""
@@ -385,7 +381,7 @@ async def test_when_time_is_up_finished_items_keep_their_result(
     assert service.acls == set()
 
 
-async def test_what_waits_is_counted_in_purgatory(nursery: trio.Nursery) -> None:
+async def test_waiting_requests_are_counted_in_purgatory(nursery: trio.Nursery) -> None:
     """Its wait counts as remote time; a request refused at once never waits."""
     service = await start(nursery)
     async with trio.open_nursery() as asking:
@@ -413,8 +409,7 @@ async def test_too_many_waiting_updates_are_refused(nursery: trio.Nursery) -> No
     assert service.acls == {acl("a"), acl("b")}
 
 
-async def test_a_daemon_that_shuts_down_refuses_updates(nursery: trio.Nursery) -> None:
-    """It still describes ACLs."""
+async def test_closed_queue_refuses_updates_and_describes(nursery: trio.Nursery) -> None:
     service = await start(nursery, LITERAL)
     service.running.queue.close()
     await wait_all_tasks_blocked()
@@ -423,7 +418,7 @@ async def test_a_daemon_that_shuts_down_refuses_updates(nursery: trio.Nursery) -
     assert await service.describe() == {LITERAL}
 
 
-async def test_an_error_of_the_log_is_told_to_who_waits() -> None:
+async def test_log_error_fails_the_waiting_requests() -> None:
     """KAFKA_STORAGE_ERROR, since the outcome is unknown; then the daemon ends."""
     answers: list[ApiError | None] = []
 
@@ -444,10 +439,9 @@ async def test_an_error_of_the_log_is_told_to_who_waits() -> None:
 
 @pytest.mark.parametrize("version", range(4))
 @pytest.mark.parametrize("api_key", [ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS, ApiKey.DESCRIBE_ACLS])
-async def test_a_body_that_breaks_off_is_a_decode_error(
+async def test_truncated_body_is_a_decode_error(
     nursery: trio.Nursery, api_key: ApiKey, version: int
 ) -> None:
-    """It closes the connection, and has no effect."""
     service = await start(nursery, LITERAL)
     for body in (b"", b"\x7f\xff\xff\xff", b"\0\0\0\x01\x02"):
         with pytest.raises(DecodeError):

@@ -14,7 +14,7 @@ BAD = b"\0alice\0wrong"
 
 
 @pytest.mark.parametrize("version", [0, 1])
-def test_a_mechanism_and_a_token_make_a_principal(version: int) -> None:
+def test_mechanism_and_token_log_in(version: int) -> None:
     """Version 0 of the handshake is followed by a raw token, version 1 by a request."""
     exchange = SaslExchange(USERS)
     assert exchange.choose_mechanism("PLAIN", version).error_code == ErrorCode.NONE
@@ -26,7 +26,7 @@ def test_a_mechanism_and_a_token_make_a_principal(version: int) -> None:
     assert not exchange.has_failed
 
 
-def test_a_wrong_password_fails_for_good() -> None:
+def test_wrong_password_ends_the_login() -> None:
     """No second token is accepted on the same connection."""
     exchange = SaslExchange(USERS)
     exchange.choose_mechanism("PLAIN", 1)
@@ -40,7 +40,7 @@ def test_a_wrong_password_fails_for_good() -> None:
 
 
 @pytest.mark.parametrize("mechanism", ["plain", "SCRAM-SHA-512", ""])
-def test_an_unsupported_mechanism_fails(mechanism: str) -> None:
+def test_unsupported_mechanism_fails(mechanism: str) -> None:
     """The answer names the supported mechanisms."""
     exchange = SaslExchange(USERS)
     answer = exchange.choose_mechanism(mechanism, 1)
@@ -51,7 +51,7 @@ def test_an_unsupported_mechanism_fails(mechanism: str) -> None:
     assert exchange.has_failed
 
 
-def test_what_comes_out_of_turn_is_not_answered() -> None:
+def test_requests_out_of_turn_are_not_answered() -> None:
     """A token before the mechanism, or a second mechanism instead of a raw token."""
     exchange = SaslExchange(USERS)
     with pytest.raises(OutOfTurnError):
@@ -61,7 +61,7 @@ def test_what_comes_out_of_turn_is_not_answered() -> None:
         exchange.choose_mechanism("PLAIN", 1)
 
 
-def test_between_mechanism_and_token_all_else_fails() -> None:
+def test_other_request_between_mechanism_and_token_fails_the_login() -> None:
     """As in Kafka it is answered, if the token is expected in a request."""
     exchange = SaslExchange(USERS)
     exchange.choose_mechanism("PLAIN", 1)
@@ -74,7 +74,7 @@ def test_between_mechanism_and_token_all_else_fails() -> None:
     assert exchange.has_failed
 
 
-def test_a_stranger_is_told_the_versions_once() -> None:
+def test_versions_are_answered_once_before_the_login() -> None:
     """An authenticated client may ask again and again."""
     exchange = SaslExchange(USERS)
     assert exchange.accept_versions_request() == ErrorCode.NONE
@@ -87,7 +87,7 @@ def test_a_stranger_is_told_the_versions_once() -> None:
             assert known.accept_versions_request() == ErrorCode.NONE
 
 
-def test_who_is_logged_in_stays_who_it_is() -> None:
+def test_principal_never_changes_after_the_login() -> None:
     """A second handshake or token is refused, also if everyone is ANONYMOUS."""
     logged_in = SaslExchange(USERS)
     logged_in.choose_mechanism("PLAIN", 1)

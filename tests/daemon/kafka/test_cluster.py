@@ -50,7 +50,7 @@ async def metadata(
 
 
 @pytest.mark.parametrize("version", METADATA_VERSIONS)
-async def test_metadata_tells_of_one_node(service: KafkaService, version: int) -> None:
+async def test_metadata_describes_one_node(service: KafkaService, version: int) -> None:
     """By its advertised address; a request for all topics gets none."""
     answer = await metadata(service, version, is_all=True)
     (node,) = answer.brokers
@@ -62,7 +62,7 @@ async def test_metadata_tells_of_one_node(service: KafkaService, version: int) -
 
 
 @pytest.mark.parametrize("version", METADATA_VERSIONS)
-async def test_a_topic_is_unknown_only_to_who_may_describe_it(
+async def test_unknown_topic_is_reported_only_to_authorized_callers(
     nursery: trio.Nursery, version: int
 ) -> None:
     """Others get TOPIC_AUTHORIZATION_FAILED without an id, in the request's order."""
@@ -83,10 +83,10 @@ async def test_a_topic_is_unknown_only_to_who_may_describe_it(
 
 @pytest.mark.parametrize("version", [12, 13])
 @pytest.mark.parametrize("principal", [ALICE, ROOT])
-async def test_an_unknown_id_is_unknown_to_everyone(
+async def test_unknown_topic_id_is_reported_to_everyone(
     nursery: trio.Nursery, version: int, principal: str
 ) -> None:
-    """UNKNOWN_TOPIC_ID with the id and no name; beside ids, names are ignored."""
+    """UNKNOWN_TOPIC_ID with the id and no name. If ids are given, names are ignored."""
     service = await start(nursery, DESCRIBE_T)
     asked = topic("t"), topic(topic_id=TOPIC_ID), topic("t")
     answer = await metadata(service, version, *asked, principal=principal)
@@ -96,10 +96,7 @@ async def test_an_unknown_id_is_unknown_to_everyone(
 
 
 @pytest.mark.parametrize("version", METADATA_VERSIONS)
-async def test_a_topic_that_is_named_again_is_told_of_once(
-    nursery: trio.Nursery, version: int
-) -> None:
-    """However far apart the two are."""
+async def test_repeated_topic_is_described_once(nursery: trio.Nursery, version: int) -> None:
     service = await start(nursery, DESCRIBE_T)
     others = [topic(f"other-{number}") for number in range(3 * TOPICS_PER_STEP)]
     answer = await metadata(service, version, topic("t"), topic("t"), *others, topic("t"))
@@ -133,7 +130,7 @@ async def test_versions_without_topic_ids_refuse_them(nursery: trio.Nursery, ver
         ((Operation.ALL,), (Operation.ALTER,), EVERY_OPERATION & ~(1 << Operation.ALTER)),
     ],
 )
-async def test_the_clusters_operations_are_those_that_are_authorized(
+async def test_cluster_operations_are_the_authorized_ones(
     nursery: trio.Nursery,
     version: int,
     granted: tuple[Operation, ...],
@@ -152,7 +149,7 @@ async def test_the_clusters_operations_are_those_that_are_authorized(
     assert service.events == []  # at TRACE, which this audit does not show
 
 
-async def test_operations_that_are_not_asked_for_are_not_told(service: KafkaService) -> None:
+async def test_operations_are_omitted_unless_requested(service: KafkaService) -> None:
     """INT32_MIN, for a super user as well; no rights are checked."""
     for version in (8, 9, 10):
         answer = await metadata(service, version, principal=ROOT)
@@ -193,8 +190,7 @@ async def describe_cluster(
 
 
 @pytest.mark.parametrize("version", range(3))
-async def test_describe_cluster_tells_of_one_node(service: KafkaService, version: int) -> None:
-    """Any client may ask."""
+async def test_any_client_may_describe_the_cluster(service: KafkaService, version: int) -> None:
     answer = await describe_cluster(service, version)
     assert (answer.error_code, answer.error_message) == (0, None)
     assert (answer.cluster_id, answer.controller_id) == (CLUSTER.cluster_id, 7)
@@ -215,7 +211,7 @@ async def test_describe_cluster_tells_of_one_node(service: KafkaService, version
         ("CONTROLLER", 0, (ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, "Unsupported endpoint type 0")),
     ],
 )
-async def test_a_listener_tells_of_endpoints_of_its_own_type(
+async def test_listener_describes_endpoints_of_its_own_type(
     service: KafkaService,
     version: int,
     listener_name: str,
@@ -241,7 +237,7 @@ async def test_a_listener_tells_of_endpoints_of_its_own_type(
 
 
 @pytest.mark.parametrize("version", range(3))
-async def test_only_who_may_alter_the_cluster_is_told_of_controllers(
+async def test_controllers_are_described_only_to_callers_with_alter(
     nursery: trio.Nursery, version: int
 ) -> None:
     """KIP-919: DESCRIBE is not enough, whatever was asked."""
@@ -273,9 +269,7 @@ async def find_coordinators(
 
 
 @pytest.mark.parametrize("version", COORDINATOR_VERSIONS)
-async def test_the_coordinator_of_a_group_is_told_to_who_may_describe_it(
-    nursery: trio.Nursery, version: int
-) -> None:
+async def test_group_coordinator_requires_describe(nursery: trio.Nursery, version: int) -> None:
     """It is this node; READ of the group implies that right."""
     service = await start(nursery, acl("g", resource_type=ResourceType.GROUP))
     (found,) = await find_coordinators(service, version, "g")
@@ -307,7 +301,7 @@ async def test_the_coordinator_of_a_group_is_told_to_who_may_describe_it(
         (-1, ErrorCode.INVALID_REQUEST),
     ],
 )
-async def test_other_keys_have_rights_of_their_own(
+async def test_transactional_id_coordinator_requires_its_own_right(
     nursery: trio.Nursery, version: int, key_type: int, error: ErrorCode
 ) -> None:
     """A transactional id needs DESCRIBE of it; unknown key types are refused."""
@@ -344,7 +338,7 @@ async def test_share_groups_have_no_coordinator(
 
 
 @pytest.mark.parametrize("version", [4, 5, 6])
-async def test_many_keys_are_answered_one_by_one(nursery: trio.Nursery, version: int) -> None:
+async def test_each_of_many_keys_gets_its_own_answer(nursery: trio.Nursery, version: int) -> None:
     """KIP-699: each with its own key and error, in the request's order; no keys, no answers."""
     service = await start(nursery, acl("g", resource_type=ResourceType.GROUP))
     found = await find_coordinators(service, version, "hidden", "g", "other")

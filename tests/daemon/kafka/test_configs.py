@@ -98,7 +98,7 @@ def max_connections(service: KafkaService) -> int:
     return seen[-1].max_connections
 
 
-async def test_what_is_altered_is_in_force_durable_and_described(service: KafkaService) -> None:
+async def test_alteration_is_applied_durable_and_described(service: KafkaService) -> None:
     """One batch per request; every follower is notified before the answer."""
     told: list[int] = []
     service.settings.follow(lambda settings: told.append(settings.max_connections))
@@ -126,8 +126,7 @@ async def test_what_is_altered_is_in_force_durable_and_described(service: KafkaS
     assert told == [1024, 500, 600]
 
 
-async def test_a_replacement_sets_just_what_it_names(service: KafkaService) -> None:
-    """AlterConfigs resets all other dynamic configs of the resource."""
+async def test_replacement_resets_configs_that_it_does_not_name(service: KafkaService) -> None:
     idle = "connections.max.idle.ms"
     assert await alter(service, altered((KEY, SET, "500"), (idle, SET, "99999"))) == [OK]
     for version in APIS[ApiKey.ALTER_CONFIGS].versions:
@@ -174,7 +173,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("bad", "error"), BAD)
-async def test_a_bad_resource_changes_nothing_and_keeps_no_other_from_it(
+async def test_bad_resource_changes_nothing_and_others_succeed(
     service: KafkaService, bad: Resource, error: tuple[int, str]
 ) -> None:
     """A resource is changed completely or not at all, with Kafka's texts."""
@@ -186,7 +185,7 @@ async def test_a_bad_resource_changes_nothing_and_keeps_no_other_from_it(
 
 
 @pytest.mark.parametrize(("bad", "error"), BAD)
-async def test_what_is_wrong_comes_before_the_right_to_alter(
+async def test_errors_are_reported_before_missing_rights(
     service: KafkaService, bad: Resource, error: tuple[int, str]
 ) -> None:
     """Kafka's order: a caller without rights sees the error too, and nothing is altered."""
@@ -195,14 +194,13 @@ async def test_what_is_wrong_comes_before_the_right_to_alter(
     assert service.running.log.batches == []
 
 
-async def test_a_resource_named_twice_is_refused_twice(service: KafkaService) -> None:
-    """Neither of them is applied."""
+async def test_repeated_resource_is_refused_each_time(service: KafkaService) -> None:
     error = invalid("Each resource must appear at most once.")
     assert await alter(service, altered((KEY, SET, "500")), altered()) == [error, error]
     assert max_connections(service) == 1024
 
 
-async def test_what_is_only_validated_changes_nothing(service: KafkaService) -> None:
+async def test_validation_changes_nothing(service: KafkaService) -> None:
     """The answer is the same as for a change."""
     resources = altered((KEY, SET, "500")), altered((KEY, SET, "x"), name="")
     (good, (code, _)) = await alter(service, *resources, validate_only=True)
@@ -211,8 +209,8 @@ async def test_what_is_only_validated_changes_nothing(service: KafkaService) -> 
     assert max_connections(service) == 1024
 
 
-async def test_who_may_not_alter_or_describe_is_told_so(service: KafkaService) -> None:
-    """For each resource; ALTER_CONFIGS implies DESCRIBE_CONFIGS."""
+async def test_caller_without_the_right_is_denied_for_each_resource(service: KafkaService) -> None:
+    """ALTER_CONFIGS implies DESCRIBE_CONFIGS."""
     resources = altered((KEY, SET, "500")), altered(("super.users", SET, ALICE), name="")
     assert await alter(service, *resources, principal=ALICE) == [NOT_AUTHORIZED] * 2
     assert max_connections(service) == 1024
@@ -228,7 +226,7 @@ async def test_who_may_not_alter_or_describe_is_told_so(service: KafkaService) -
     [("super.users", "User:alice;User:root"), ("allow.everyone.if.no.acl.found", "true")],
 )
 @pytest.mark.parametrize("operation", [SET, DELETE])
-async def test_only_a_super_user_says_who_may_do_everything(
+async def test_only_a_super_user_may_alter_guarded_keys(
     nursery: trio.Nursery, key: str, value: str, operation: AlterOperation
 ) -> None:
     """Otherwise ALTER_CONFIGS could make anyone a super user."""
@@ -245,8 +243,9 @@ async def test_only_a_super_user_says_who_may_do_everything(
     assert service.authorizer.current_state().settings != before
 
 
-async def test_a_replacement_may_not_take_a_guarded_key_away_either(nursery: trio.Nursery) -> None:
-    """A replacement would remove the keys that it does not name."""
+async def test_only_a_super_user_may_reset_guarded_keys_by_replacement(
+    nursery: trio.Nursery,
+) -> None:
     service = await start(nursery, MAY_ALTER)
     key = "allow.everyone.if.no.acl.found"
     assert await alter(service, altered((key, SET, "true"))) == [OK]
@@ -261,7 +260,7 @@ async def test_a_replacement_may_not_take_a_guarded_key_away_either(nursery: tri
     assert service.authorizer.current_state().settings.allow_everyone_if_no_acl_found
 
 
-async def test_a_reload_takes_the_guarded_keys_from_the_file_again(service: KafkaService) -> None:
+async def test_reload_restores_guarded_keys_from_the_file(service: KafkaService) -> None:
     """All other keys set over the wire override the file, and stay."""
     changes = (KEY, SET, "500"), ("super.users", SET, f"{ROOT};{ALICE}")
     assert await alter(service, altered(*changes)) == [OK]
@@ -275,8 +274,7 @@ async def test_a_reload_takes_the_guarded_keys_from_the_file_again(service: Kafk
     assert (entry.value, entry.config_source) == ("ERROR", 4)
 
 
-async def test_a_reload_that_hangs_holds_no_later_one_up(nursery: trio.Nursery) -> None:
-    """It reads a pipe that nobody writes to; then the file is put right."""
+async def test_hanging_reload_does_not_block_the_next(nursery: trio.Nursery) -> None:
     service = await start(nursery)
     released, reading = threading.Event(), trio.Event()
     token = trio.lowlevel.current_trio_token()
@@ -298,10 +296,9 @@ async def test_a_reload_that_hangs_holds_no_later_one_up(nursery: trio.Nursery) 
     released.set()
 
 
-async def test_at_a_start_the_log_says_nothing_of_who_may_do_everything(
+async def test_guarded_and_invalid_configs_in_the_log_are_ignored(
     nursery: trio.Nursery,
 ) -> None:
-    """Invalid values are ignored too; the other values apply."""
     service = await start(nursery, is_loaded=False)
     await service.load(
         cluster_changes=[
@@ -338,17 +335,16 @@ UNDESCRIBED = [
 
 
 @pytest.mark.parametrize(("name", "kind", "text"), UNDESCRIBED)
-async def test_what_is_not_this_node_is_not_described(
+async def test_other_nodes_and_types_are_not_described(
     service: KafkaService, name: str, kind: int, text: str
 ) -> None:
-    """With Kafka's texts."""
     result = await describe(service, name, kind=kind)
     assert (result.error_code, result.error_message) == invalid(text)
     assert list(result.configs) == []
 
 
 @pytest.mark.parametrize("principal", [ROOT, ALICE])
-async def test_a_type_that_is_not_known_fails_the_whole_description(
+async def test_unknown_resource_type_fails_the_whole_description(
     service: KafkaService, principal: str
 ) -> None:
     """For any caller. A type that Kafka knows but the daemon lacks fails only its own resource."""
@@ -372,7 +368,7 @@ async def test_a_type_that_is_not_known_fails_the_whole_description(
             assert (codes[0] == 0) == (principal == ROOT)
 
 
-async def test_a_key_that_is_not_known_is_described_as_a_secret(service: KafkaService) -> None:
+async def test_unknown_key_is_described_as_a_secret(service: KafkaService) -> None:
     """It may be a plug-in's password, and only the file changes it."""
     service.read = lambda: read_configuration("no.such.key=x")
     await service.settings.reload()
@@ -384,10 +380,10 @@ async def test_a_key_that_is_not_known_is_described_as_a_secret(service: KafkaSe
 PLUGGED = "quarantine.principals"
 
 
-async def test_a_plug_in_s_own_key_is_for_super_users_and_until_the_file_is_read(
+async def test_plugged_in_key_is_guarded_and_ends_with_a_reload(
     nursery: trio.Nursery,
 ) -> None:
-    """ALTER_CONFIGS does not give control over decisions, nor does a value in the log."""
+    """Neither ALTER_CONFIGS nor the log gives control over decisions."""
     service = await start(nursery, MAY_ALTER, plug_in=QuarantineAuthorizer)
     change = altered((PLUGGED, SET, "User:mallory"))
     refused = ErrorCode.CLUSTER_AUTHORIZATION_FAILED, f"Only a super user may change {PLUGGED}"
@@ -421,7 +417,7 @@ class Unlisted(QuarantineAuthorizer):
         raise RuntimeError
 
 
-async def test_a_plug_in_that_does_not_list_its_keys_has_none_that_change(
+async def test_keys_that_a_plug_in_does_not_list_cannot_be_altered(
     nursery: trio.Nursery,
 ) -> None:
     """Its keys cannot be changed and the fault is reported; the daemon's keys can be changed."""
@@ -432,8 +428,7 @@ async def test_a_plug_in_that_does_not_list_its_keys_has_none_that_change(
     assert any(isinstance(fault, RuntimeError) for fault in service.faults)
 
 
-async def test_only_a_super_user_says_what_the_audit_leaves_out(nursery: trio.Nursery) -> None:
-    """The right to alter configs is not the right to act unaudited."""
+async def test_only_a_super_user_may_alter_audit_filters(nursery: trio.Nursery) -> None:
     service = await start(nursery, MAY_ALTER)
     for key, value in (("level", "TRACE"), ("sample.allowed", "0.01")):
         name = f"authorizerd.audit.{key}"
@@ -443,7 +438,7 @@ async def test_only_a_super_user_says_what_the_audit_leaves_out(nursery: trio.Nu
         assert await alter(service, altered((name, SET, value))) == [OK]
 
 
-async def test_guarded_values_are_parsed_for_super_users_alone(nursery: trio.Nursery) -> None:
+async def test_guarded_values_are_parsed_for_super_users_only(nursery: trio.Nursery) -> None:
     """Long lists take many milliseconds to parse, so nobody else may cause that."""
     service = await start(nursery, MAY_ALTER, plug_in=QuarantineAuthorizer)
     keys = *sorted(GUARDED), PLUGGED
@@ -456,10 +451,9 @@ async def test_guarded_values_are_parsed_for_super_users_alone(nursery: trio.Nur
         assert code == (0 if key == PLUGGED else ErrorCode.INVALID_REQUEST)
 
 
-async def test_a_limit_in_the_log_that_keeps_everyone_out_does_not_count(
+async def test_limit_in_the_log_that_locks_everyone_out_is_ignored(
     nursery: trio.Nursery,
 ) -> None:
-    """Nor does it after a restart."""
     service = await start(nursery, is_loaded=False)
     await service.load(cluster_changes=[ConfigChanged(BROKER, "", KEY, "1")])
     service.settings.refresh()
@@ -478,10 +472,8 @@ async def describe_all(service: KafkaService, resources: list[Resource], princip
 
 
 @pytest.mark.parametrize("principal", [ROOT, ALICE])
-async def test_a_resource_that_is_repeated_is_described_once(
-    service: KafkaService, principal: str
-) -> None:
-    """However its number is spelled, with all requested keys; others keep their place."""
+async def test_repeated_resource_is_described_once(service: KafkaService, principal: str) -> None:
+    """Its number may be spelled differently. The keys of all repeats are described."""
     asked = [
         Resource(resource_type=kind, resource_name=name, configuration_keys=keys)
         for kind, name, keys in (
@@ -501,8 +493,7 @@ async def test_a_resource_that_is_repeated_is_described_once(
     assert names == ({KEY, "node.id"} if principal == ROOT else set())
 
 
-async def test_a_repeated_resource_is_refused_once(service: KafkaService) -> None:
-    """A type that Kafka does not know fails the whole request."""
+async def test_repeated_resource_of_an_unknown_type_is_refused_once(service: KafkaService) -> None:
     asked = [
         Resource(resource_type=kind, resource_name=name, configuration_keys=None)
         for kind, name in ((BROKER, "7"), (99, "x"), (BROKER, "7"), (99, "x"))
@@ -512,10 +503,9 @@ async def test_a_repeated_resource_is_refused_once(service: KafkaService) -> Non
     assert {each.error_code for each in results} == {ErrorCode.INVALID_REQUEST}
 
 
-async def test_all_keys_asked_for_once_are_described_whatever_else_is_asked(
+async def test_repeated_resource_without_keys_is_described_with_all_keys(
     service: KafkaService,
 ) -> None:
-    """An empty list of keys means all of them."""
     every = {each.name for each in (await describe(service)).configs}
     for keys in ([KEY], None), (None, [KEY]):
         asked = [
@@ -526,7 +516,7 @@ async def test_all_keys_asked_for_once_are_described_whatever_else_is_asked(
         assert {each.name for each in result.configs} == every
 
 
-async def test_repeats_earn_no_larger_answer(service: KafkaService) -> None:
+async def test_repeats_do_not_enlarge_the_answer(service: KafkaService) -> None:
     """Otherwise a few repeated bytes would get megabytes in return."""
     one = Resource(resource_type=BROKER, resource_name="7", configuration_keys=None)
     request = {"include_synonyms": True, "include_documentation": True}
@@ -549,7 +539,7 @@ LONG = "x" * 30_000
         [(KEY, SET, LONG)],
     ],
 )
-async def test_an_error_that_quotes_much_is_shortened(
+async def test_long_error_text_is_shortened(
     service: KafkaService, changes: list[tuple[str, int, str | None]]
 ) -> None:
     """Kafka's strings have a maximum length, and even an invalid request gets an answer."""
@@ -559,16 +549,14 @@ async def test_an_error_that_quotes_much_is_shortened(
     assert len(text) == 4096
 
 
-async def test_before_loading_each_resource_is_refused(nursery: trio.Nursery) -> None:
-    """AUTHORIZER_NOT_READY (KIP-801)."""
+async def test_resources_are_refused_before_loading(nursery: trio.Nursery) -> None:
     service = await start(nursery, is_loaded=False)
     (result,) = await alter(service, altered((KEY, SET, "500")), principal=ALICE)
     assert result[0] == 801
     assert (await describe(service, principal=ALICE)).error_code == 801
 
 
-async def test_a_log_that_cannot_be_written_fails_each_resource(service: KafkaService) -> None:
-    """The error says that the queue is closed; nothing is in force."""
+async def test_closed_queue_fails_each_resource(service: KafkaService) -> None:
     service.running.queue.close()
     (result,) = await alter(service, altered((KEY, SET, "500")))
     assert result == (ErrorCode.BROKER_NOT_AVAILABLE, "the daemon is shutting down")

@@ -54,7 +54,6 @@ async def test_acl_requests_are_refused_before_loading(nursery: trio.Nursery, ve
 async def test_acl_requests_of_version_0_are_refused_before_loading(
     nursery: trio.Nursery, api_key: ApiKey
 ) -> None:
-    """The same forms in KIP-140's schema."""
     service = await start(nursery, is_loaded=False)
     body, shape = ACL_ANSWERS_V0[api_key]
     text = NOT_READY.text.encode()
@@ -141,8 +140,7 @@ async def test_super_users_are_served_before_loading(nursery: trio.Nursery) -> N
     assert service.acls == {acl()}
 
 
-async def test_all_are_served_once_the_acls_are_loaded(nursery: trio.Nursery) -> None:
-    """The answers follow the loaded ACLs."""
+async def test_callers_are_served_once_the_acls_are_loaded(nursery: trio.Nursery) -> None:
     service = await start(nursery, is_loaded=False)
     assert await service.describe(principal=ALICE) == REFUSED
     rule = on_cluster(Operation.DESCRIBE)
@@ -150,7 +148,7 @@ async def test_all_are_served_once_the_acls_are_loaded(nursery: trio.Nursery) ->
     assert await service.describe(principal=ALICE) == {rule}
 
 
-async def test_every_request_is_timed_by_its_apis_name(nursery: trio.Nursery) -> None:
+async def test_requests_are_timed_by_api_name(nursery: trio.Nursery) -> None:
     """Including refused ones."""
     service = await start(nursery, is_loaded=False)
     await service.describe(principal=ALICE)
@@ -164,10 +162,9 @@ async def test_every_request_is_timed_by_its_apis_name(nursery: trio.Nursery) ->
     assert set(service.times.remote) == {"DescribeAcls", "Metadata"}
 
 
-async def test_the_authorizer_is_told_all_of_the_request(
+async def test_authorizer_gets_the_whole_request_context(
     service: KafkaService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """KIP-504's AuthorizableRequestContext."""
     seen: list[RequestContext] = []
 
     def authorize(context: RequestContext, actions: object) -> list[bool]:

@@ -103,7 +103,7 @@ def deleted(answer: Any) -> list[FilterResult]:  # noqa: ANN401 - an entity
 
 
 @each_version
-async def test_cluster_action_is_checked_before_anything_is_decoded(
+async def test_cluster_action_is_checked_before_decoding(
     nursery: trio.Nursery, version: int
 ) -> None:
     """Even a malformed Envelope gets an outer CLUSTER_AUTHORIZATION_FAILED."""
@@ -120,7 +120,7 @@ async def test_cluster_action_is_checked_before_anything_is_decoded(
 
 @pytest.mark.parametrize("inner_version", [0, 1, 2, 3])
 @each_version
-async def test_a_creation_is_carried(
+async def test_creation_is_forwarded(
     nursery: trio.Nursery, version: int, inner_version: int
 ) -> None:
     """It is answered with the response header of its own version, flexible or not."""
@@ -131,8 +131,7 @@ async def test_a_creation_is_carried(
     assert service.acls == {MAY_FORWARD, MAY_ALTER, acl()}
 
 
-async def test_a_deletion_is_carried(nursery: trio.Nursery) -> None:
-    """With one result per filter."""
+async def test_deletion_is_forwarded(nursery: trio.Nursery) -> None:
     service = await start(nursery, MAY_FORWARD, MAY_ALTER, acl())
     answer = await forward(service, to_delete(AclFilter(resource_name="orders"), ANYTHING))
     assert [len(result.matches) for result in deleted(answer)] == [1, 3]
@@ -171,7 +170,7 @@ OUTER_ERRORS = {
 
 @pytest.mark.parametrize(("body", "code"), OUTER_ERRORS.values(), ids=OUTER_ERRORS)
 @each_version
-async def test_what_cannot_be_opened_is_an_outer_error(
+async def test_envelope_that_cannot_be_opened_gets_an_outer_error(
     nursery: trio.Nursery,
     caplog: pytest.LogCaptureFixture,
     body: bytes,
@@ -188,15 +187,14 @@ async def test_what_cannot_be_opened_is_an_outer_error(
     assert service.running.log.appends == []
 
 
-async def test_what_is_no_envelope_ends_the_connection(nursery: trio.Nursery) -> None:
-    """Like any truncated request, once its sender is authorized."""
+async def test_malformed_envelope_ends_the_connection(nursery: trio.Nursery) -> None:
     service = await start(nursery, MAY_FORWARD)
     with pytest.raises(DecodeError):
         await forward_raw(service, NO_ENVELOPE)
 
 
 @each_version
-async def test_the_forwarder_that_is_not_yet_authorized_is_told_so_outside(
+async def test_not_ready_for_the_forwarder_is_an_outer_error(
     nursery: trio.Nursery, version: int
 ) -> None:
     """AUTHORIZER_NOT_READY, -1 in version 0; nothing is decoded."""
@@ -210,7 +208,7 @@ async def test_the_forwarder_that_is_not_yet_authorized_is_told_so_outside(
 
 @pytest.mark.parametrize(("version", "code"), NOT_READY)
 @pytest.mark.parametrize("data", [to_create(acl(), acl("")), to_delete(ANYTHING)])
-async def test_an_inner_answer_that_is_not_ready_is_told_outside(
+async def test_not_ready_inner_answer_is_an_outer_error(
     nursery: trio.Nursery, version: int, code: ErrorCode, data: bytes
 ) -> None:
     """A super user forwards for another user: 801, or -1 in version 0, so that it is retried."""
@@ -222,7 +220,7 @@ async def test_an_inner_answer_that_is_not_ready_is_told_outside(
 
 
 @pytest.mark.parametrize(("version", "code"), NOT_READY)
-async def test_an_inner_check_that_is_not_ready_is_told_outside(
+async def test_not_ready_inner_check_is_an_outer_error(
     service: KafkaService, monkeypatch: pytest.MonkeyPatch, version: int, code: ErrorCode
 ) -> None:
     """From an authorizer that serves everyone, but is not ready for this question."""
@@ -238,10 +236,9 @@ async def test_an_inner_check_that_is_not_ready_is_told_outside(
 
 
 @pytest.mark.parametrize(("version", "code"), NOT_READY)
-async def test_an_inner_principal_that_is_not_served_yet_is_told_outside(
+async def test_not_ready_for_the_inner_principal_is_an_outer_error(
     nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch, version: int, code: ErrorCode
 ) -> None:
-    """By the gate that the principal would meet here, before its handler runs."""
     service = await start(nursery, MAY_FORWARD, MAY_ALTER)
     monkeypatch.setattr(service.authorizer, "serves", lambda principal: principal != ALICE)
     answer = await forward(service, to_create(acl()), version=version)
@@ -266,7 +263,9 @@ async def test_super_users_are_forwarded_before_loading(nursery: trio.Nursery) -
 
 
 @each_version
-async def test_all_other_inner_errors_stay_inside(nursery: trio.Nursery, version: int) -> None:
+async def test_other_inner_errors_are_in_the_inner_answer(
+    nursery: trio.Nursery, version: int
+) -> None:
     """Outer 0, for an error of one item and for the refusal of all of them."""
     service = await start(nursery, MAY_FORWARD, MAY_ALTER)
     answer = await forward(service, to_create(acl(""), acl()), version=version)
@@ -277,7 +276,7 @@ async def test_all_other_inner_errors_stay_inside(nursery: trio.Nursery, version
     assert created(answer) == [REFUSED] * 2
 
 
-async def test_the_inner_principals_rights_count(nursery: trio.Nursery) -> None:
+async def test_inner_principals_rights_count(nursery: trio.Nursery) -> None:
     """A super user's Envelope neither gives nor takes rights."""
     service = await start(nursery, MAY_FORWARD)
     for principal in (ALICE, BROKER, "User:*"):
@@ -287,8 +286,7 @@ async def test_the_inner_principals_rights_count(nursery: trio.Nursery) -> None:
     assert created(await forward(service, to_create(acl()), principal=ROOT)) == [None]
 
 
-async def test_the_inner_host_counts(nursery: trio.Nursery) -> None:
-    """The host is the client's, not the forwarder's."""
+async def test_inner_host_counts(nursery: trio.Nursery) -> None:
     for host, expected in ((HOST, None), ("10.0.0.1", REFUSED)):
         async with trio.open_nursery() as running:
             rule = Acl(ResourceType.CLUSTER, CLUSTER_NAME, 3, ALICE, host, Operation.ALTER, 3)
@@ -307,7 +305,7 @@ async def test_both_checks_are_audited(nursery: trio.Nursery) -> None:
     ] == [("Envelope", BROKER, "10.0.0.1"), ("CreateAcls", ALICE, HOST)]
 
 
-async def test_the_authorizer_is_told_all_of_the_inner_request(
+async def test_authorizer_gets_the_context_of_the_inner_request(
     service: KafkaService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Client id and correlation id are the inner request's, the listener is this one."""
@@ -352,10 +350,9 @@ async def test_what_is_forwarded_waits_in_purgatory(nursery: trio.Nursery) -> No
     assert service.times.remote["Envelope"].sum_s > 0
 
 
-async def test_a_time_out_stays_inside(
+async def test_timeout_is_an_inner_error(
     nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
 ) -> None:
-    """Like any error of an item."""
     service = await start(nursery, MAY_FORWARD, MAY_ALTER)
     with service.log_held():
         (late,) = created(await forward(service, to_create(acl())))
@@ -363,7 +360,7 @@ async def test_a_time_out_stays_inside(
     assert late.code == ErrorCode.REQUEST_TIMED_OUT
 
 
-async def test_a_body_that_its_handler_refuses_is_unparsable(nursery: trio.Nursery) -> None:
+async def test_inner_body_that_its_handler_refuses_is_unparsable(nursery: trio.Nursery) -> None:
     """For example with too many items: the client is at fault, not the forwarder."""
     service = await start(nursery, MAY_FORWARD)
 

@@ -59,7 +59,7 @@ def operations_of(group: SimpleNamespace) -> int:
 
 
 @pytest.mark.parametrize("version", DEAD_VERSIONS)
-async def test_a_group_that_may_be_described_is_dead(nursery: trio.Nursery, version: int) -> None:
+async def test_describable_group_is_dead(nursery: trio.Nursery, version: int) -> None:
     """Error 0, no members; in the request's order, with repetitions."""
     service = await start(nursery, on_group("g"), on_group("h", Operation.READ))
     groups = await told(service, version, "h", "g", "h")
@@ -73,7 +73,7 @@ async def test_a_group_that_may_be_described_is_dead(nursery: trio.Nursery, vers
         assert operations_of(each) == NOT_REQUESTED
 
 
-async def test_a_group_of_the_longest_name_is_answered(service: KafkaService) -> None:
+async def test_group_with_the_longest_name_is_answered(service: KafkaService) -> None:
     """An error that quotes the name is cut to the maximum length of a string."""
     name = "g" * 0x7FFF
     (group,) = await told(service, 6, name, principal=ROOT)
@@ -81,7 +81,7 @@ async def test_a_group_of_the_longest_name_is_answered(service: KafkaService) ->
     assert group.error_message == f"Group {name}"[:4096]
 
 
-async def test_from_version_6_a_group_that_may_be_described_is_not_found(
+async def test_describable_group_is_not_found_from_version_6(
     nursery: trio.Nursery,
 ) -> None:
     """GROUP_ID_NOT_FOUND with Kafka's text; an error has no operations."""
@@ -96,9 +96,7 @@ async def test_from_version_6_a_group_that_may_be_described_is_not_found(
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-async def test_a_group_that_may_not_be_described_is_denied(
-    nursery: trio.Nursery, version: int
-) -> None:
+async def test_group_without_describe_is_denied(nursery: trio.Nursery, version: int) -> None:
     """GROUP_AUTHORIZATION_FAILED, no state, no operations; other groups are answered."""
     service = await start(nursery, on_group("g"))
     hidden, seen = await told(service, version, "hidden", "g", wants_operations=version >= 3)
@@ -129,7 +127,7 @@ async def test_a_group_that_may_not_be_described_is_denied(
     ],
     ids=["describe", "read", "delete", "all", "all but one"],
 )
-async def test_a_groups_operations_are_those_that_are_authorized(
+async def test_group_operations_are_the_authorized_ones(
     nursery: trio.Nursery, version: int, rules: list[Acl], operations: int
 ) -> None:
     """KIP-430, including implied ones; INT32_MIN if not requested."""
@@ -140,7 +138,7 @@ async def test_a_groups_operations_are_those_that_are_authorized(
     assert operations_of(group) == NOT_REQUESTED
 
 
-async def test_only_describe_is_audited_where_operations_are_asked_for(
+async def test_only_describe_is_audited_when_operations_are_requested(
     nursery: trio.Nursery,
 ) -> None:
     """Questions about operations are not access attempts: TRACE only, allowed or denied."""
@@ -156,8 +154,7 @@ async def test_only_describe_is_audited_where_operations_are_asked_for(
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-async def test_each_group_is_refused_before_loading(nursery: trio.Nursery, version: int) -> None:
-    """AUTHORIZER_NOT_READY, group by group; a super user is served."""
+async def test_groups_are_refused_before_loading(nursery: trio.Nursery, version: int) -> None:
     service = await start(nursery, is_loaded=False)
     groups = await told(service, version, "g", "h", wants_operations=version >= 3)
     assert [(each.group_id, each.error_code, each.group_state) for each in groups] == [
@@ -171,7 +168,7 @@ async def test_each_group_is_refused_before_loading(nursery: trio.Nursery, versi
     assert served.group_state == "Dead"
 
 
-async def test_a_long_request_is_answered_from_one_state(nursery: trio.Nursery) -> None:
+async def test_long_request_is_answered_from_one_state(nursery: trio.Nursery) -> None:
     """An ACL created meanwhile changes nothing in it."""
     service = await start(nursery, on_group("*"))
     names = [f"g{number}" for number in range(200 * GROUPS_PER_STEP)]
@@ -197,7 +194,9 @@ async def test_a_long_request_is_answered_from_one_state(nursery: trio.Nursery) 
 
 @pytest.mark.parametrize("version", APIS[ApiKey.LIST_GROUPS].versions)
 @pytest.mark.parametrize("is_loaded", [True, False])
-async def test_no_group_is_listed(nursery: trio.Nursery, version: int, is_loaded: bool) -> None:
+async def test_list_of_groups_is_empty(
+    nursery: trio.Nursery, version: int, is_loaded: bool
+) -> None:
     """Every caller gets an empty list without an error; AUTHORIZER_NOT_READY before loading."""
     service = await start(nursery, is_loaded=is_loaded)
     for principal in (ALICE, ROOT):
@@ -214,10 +213,9 @@ async def test_no_group_is_listed(nursery: trio.Nursery, version: int, is_loaded
 
 
 @pytest.mark.parametrize("rules", [[on_group()], [on_cluster(Operation.DESCRIBE)]])
-async def test_a_list_of_groups_is_no_failed_attempt(
+async def test_denied_list_of_groups_is_not_audited(
     nursery: trio.Nursery, rules: list[Acl]
 ) -> None:
-    """As in Kafka, DESCRIBE of the cluster is audited only if it is allowed."""
     service = await start(nursery, *rules)
     await service.ask(ApiKey.LIST_GROUPS, 5, principal=ALICE, states_filter=(), types_filter=())
     is_allowed = rules == [on_cluster(Operation.DESCRIBE)]

@@ -37,7 +37,6 @@ from tests.daemon.kafka_listener_service import (
 async def test_pipelined_requests_are_answered_in_order_one_at_a_time(
     nursery: trio.Nursery,
 ) -> None:
-    """However the bytes are split."""
     echo = free_echo()
     service = await start(nursery, echo)
     client = await service.connect()
@@ -51,8 +50,7 @@ async def test_pipelined_requests_are_answered_in_order_one_at_a_time(
     assert service.listener.statistics.requests == 200
 
 
-async def test_connections_do_not_wait_for_one_another(nursery: trio.Nursery) -> None:
-    """A slow request delays only the later requests of its own connection."""
+async def test_slow_request_delays_only_its_own_connection(nursery: trio.Nursery) -> None:
     echo = Echo()
     service = await start(nursery, echo)
     slow, quick = await service.connect(), await service.connect()
@@ -64,7 +62,7 @@ async def test_connections_do_not_wait_for_one_another(nursery: trio.Nursery) ->
     assert await slow.receive() == echoed(b"slow")
 
 
-async def test_everyone_is_anonymous_where_nobody_has_to_log_in(nursery: trio.Nursery) -> None:
+async def test_clients_are_anonymous_without_log_ins(nursery: trio.Nursery) -> None:
     """The host is the socket's peer address."""
     echo = free_echo()
     service = await start(nursery, echo)
@@ -77,7 +75,7 @@ async def test_everyone_is_anonymous_where_nobody_has_to_log_in(nursery: trio.Nu
 @pytest.mark.parametrize("version", range(5))
 @pytest.mark.parametrize("users", [None, USERS])
 @pytest.mark.parametrize("is_controller", [False, True])
-async def test_api_versions_tells_what_is_served(
+async def test_api_versions_lists_the_served_apis(
     nursery: trio.Nursery, version: int, users: PlainUsers | None, is_controller: bool
 ) -> None:
     """In every version, with or without a log-in; a controller's listener has more."""
@@ -93,7 +91,7 @@ async def test_api_versions_tells_what_is_served(
 
 
 @pytest.mark.parametrize("version", [5, 6, 32767, -1])
-async def test_an_unknown_version_of_api_versions_is_answered_in_version_0(
+async def test_unknown_version_of_api_versions_is_answered_in_version_0(
     nursery: trio.Nursery, version: int
 ) -> None:
     """KIP-511: UNSUPPORTED_VERSION with the supported versions, whatever the body."""
@@ -109,7 +107,7 @@ async def test_an_unknown_version_of_api_versions_is_answered_in_version_0(
 @pytest.mark.parametrize(
     ("name", "version"), [("", "1"), ("a", ""), ("-a", "1"), ("a", "1."), ("a b", "1"), ("ä", "1")]
 )
-async def test_software_by_a_bad_name_is_an_invalid_request(
+async def test_invalid_client_software_name_is_refused(
     nursery: trio.Nursery, name: str, version: str
 ) -> None:
     """KIP-511: the answer has nothing else; the connection stays open."""
@@ -141,7 +139,7 @@ BAD_BYTES = {
 
 @pytest.mark.parametrize("users", [None, USERS])
 @pytest.mark.parametrize("bad", BAD_BYTES.values(), ids=BAD_BYTES)
-async def test_what_is_no_request_closes_its_own_connection_only(
+async def test_malformed_request_closes_only_its_connection(
     nursery: trio.Nursery, bad: bytes, users: PlainUsers | None
 ) -> None:
     """As in Kafka it gets no answer; bytes after it are ignored."""
@@ -157,8 +155,7 @@ async def test_what_is_no_request_closes_its_own_connection_only(
     assert echo.bodies == [b"well"]
 
 
-async def test_what_came_before_is_answered_first(nursery: trio.Nursery) -> None:
-    """Then the connection ends."""
+async def test_requests_before_a_malformed_one_are_answered(nursery: trio.Nursery) -> None:
     client = await (await start(nursery)).connect()
     await client.send(to_echo(b"good"), BAD_BYTES["unknown API"])
     assert await client.receive() == echoed(b"good")
@@ -178,10 +175,10 @@ class Faulty:
 @pytest.mark.parametrize(
     ("error", "level"), [(DecodeError("bad", 3), "INFO"), (RuntimeError("fault"), "ERROR")]
 )
-async def test_a_fault_of_an_answer_costs_one_connection(
+async def test_fault_ends_one_connection_and_is_logged(
     nursery: trio.Nursery, caplog: pytest.LogCaptureFixture, error: Exception, level: str
 ) -> None:
-    """A peer's fault is logged in one line, a fault of the daemon with its traceback."""
+    """A peer's fault takes one line, a fault of the daemon has its traceback."""
     caplog.set_level(logging.INFO)
     service = await start(nursery, Faulty(error))
     client, other = await service.connect(), await service.connect()
@@ -193,10 +190,10 @@ async def test_a_fault_of_an_answer_costs_one_connection(
     assert service.statistics == (1, 1)
 
 
-async def test_a_client_that_goes_away_is_forgotten(
+async def test_disconnected_client_leaves_no_log_line(
     nursery: trio.Nursery, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Before, within or after a request, by end or by reset: no fault, and no log line."""
+    """It may disconnect before, within or after a request, by end or by reset."""
     caplog.set_level(logging.INFO)
     service = await start(nursery)
     for sent in (b"", b"\0\0", to_echo(b"x")[:-1], to_echo(b"x")):
@@ -214,10 +211,9 @@ async def test_a_client_that_goes_away_is_forgotten(
     assert caplog.records == []
 
 
-async def test_a_peer_that_is_gone_before_it_is_looked_at_is_forgotten(
+async def test_peer_that_disconnects_before_its_address_is_read_is_not_a_fault(
     nursery: trio.Nursery, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its address cannot be read any more, which is not logged as a fault."""
 
     def getpeername(self: object) -> Any:  # noqa: ANN401 - a socket's address
         raise OSError("not connected")
@@ -239,7 +235,7 @@ async def test_a_peer_that_is_gone_before_it_is_looked_at_is_forgotten(
         (("fe80::1", 9, 0, 4), "fe80:0:0:0:0:0:0:1%4"),
     ],
 )
-async def test_a_peer_s_host_is_what_java_prints(
+async def test_peer_host_is_formatted_as_in_java(
     nursery: trio.Nursery,
     monkeypatch: pytest.MonkeyPatch,
     peer: tuple[Any, ...],
@@ -258,10 +254,9 @@ async def test_a_peer_s_host_is_what_java_prints(
     "api_key",
     [ApiKey.METADATA, ApiKey.FIND_COORDINATOR, ApiKey.DESCRIBE_GROUPS, ApiKey.LIST_GROUPS],
 )
-async def test_a_controllers_listener_closes_on_what_brokers_alone_serve(
+async def test_controller_listener_closes_on_broker_apis(
     nursery: trio.Nursery, api_key: ApiKey
 ) -> None:
-    """As in Kafka: that API is not enabled there."""
     header = struct.pack(">hhih", api_key, 0, 7, -1)
     for is_controller in (True, False):
         echo = free_echo()

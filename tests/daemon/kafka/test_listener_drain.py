@@ -11,7 +11,7 @@ from trio.testing import wait_all_tasks_blocked
 from tests.daemon.kafka_listener_service import ENOUGH_S, Echo, echoed, start, to_echo, until
 
 
-async def test_a_drain_answers_what_is_under_way(nursery: trio.Nursery) -> None:
+async def test_drain_answers_requests_under_way(nursery: trio.Nursery) -> None:
     """Idle connections are closed at once, new ones refused; then serve returns."""
     echo = Echo()
     service = await start(nursery, echo)
@@ -30,8 +30,7 @@ async def test_a_drain_answers_what_is_under_way(nursery: trio.Nursery) -> None:
         await service.has_ended.wait()
 
 
-async def test_a_drain_answers_what_has_arrived(nursery: trio.Nursery) -> None:
-    """An unread request keeps its connection from being idle."""
+async def test_drain_answers_a_request_that_has_arrived_unread(nursery: trio.Nursery) -> None:
     service = await start(nursery)
     client = await service.connect()
     await client.echo(b"idle from here")
@@ -43,8 +42,7 @@ async def test_a_drain_answers_what_has_arrived(nursery: trio.Nursery) -> None:
     assert await client.is_closed()
 
 
-async def test_a_drain_waits_only_so_long(nursery: trio.Nursery) -> None:
-    """A request that takes longer is cut off."""
+async def test_drain_cuts_requests_at_the_time_limit(nursery: trio.Nursery) -> None:
     echo = Echo()
     service = await start(nursery, echo, drain_timeout_ms=50)
     client = await service.connect()
@@ -57,8 +55,7 @@ async def test_a_drain_waits_only_so_long(nursery: trio.Nursery) -> None:
     assert echo.under_way == 0
 
 
-async def test_a_drain_of_nobody_ends_at_once(nursery: trio.Nursery) -> None:
-    """Without connections the drain returns at once."""
+async def test_drain_without_connections_ends_at_once(nursery: trio.Nursery) -> None:
     service = await start(nursery)
     with trio.fail_after(ENOUGH_S / 2):
         await service.listener.drain()

@@ -33,7 +33,7 @@ LARGE_BODY = bytes(64 * 1024 * 1024)
 """More than two sockets hold."""
 
 
-async def test_connections_beyond_the_most_are_closed(nursery: trio.Nursery) -> None:
+async def test_connections_above_the_limit_are_closed(nursery: trio.Nursery) -> None:
     """They are counted; when one ends, another is accepted."""
     service = await start(nursery, max_connections=2)
     first, second = await service.connect(), await service.connect()
@@ -46,7 +46,7 @@ async def test_connections_beyond_the_most_are_closed(nursery: trio.Nursery) -> 
     await (await service.connect()).echo(b"3")
 
 
-async def test_an_idle_connection_is_closed(nursery: trio.Nursery) -> None:
+async def test_idle_connection_is_closed(nursery: trio.Nursery) -> None:
     """Between requests, within one, and before the log-in."""
     service = await start(nursery, idle_timeout_ms=50)
     for sent in (b"", to_echo(b"cut")[:-1]):
@@ -57,8 +57,7 @@ async def test_an_idle_connection_is_closed(nursery: trio.Nursery) -> None:
     await until(lambda: service.statistics[0] == 0)
 
 
-async def test_a_slow_answer_is_not_idleness(nursery: trio.Nursery) -> None:
-    """A connection is not closed while its request is under way."""
+async def test_slow_answer_does_not_count_as_idle(nursery: trio.Nursery) -> None:
     echo = Echo()
     service = await start(nursery, echo, idle_timeout_ms=50)
     client = await service.connect()
@@ -68,8 +67,7 @@ async def test_a_slow_answer_is_not_idleness(nursery: trio.Nursery) -> None:
     assert await client.receive() == echoed(b"slow")
 
 
-async def test_a_client_that_does_not_read_is_closed(nursery: trio.Nursery) -> None:
-    """Otherwise it would hold its connection, and its answer's memory, forever."""
+async def test_client_that_does_not_read_is_closed(nursery: trio.Nursery) -> None:
     echo = free_echo()
     echo.answers = lambda body: LARGE_BODY
     service = await start(nursery, echo, idle_timeout_ms=100)
@@ -79,8 +77,7 @@ async def test_a_client_that_does_not_read_is_closed(nursery: trio.Nursery) -> N
     assert service.listener.statistics.connections_timed_out == 1
 
 
-async def test_a_large_answer_comes_whole(nursery: trio.Nursery) -> None:
-    """It is sent in chunks, to any client that reads it."""
+async def test_large_answer_is_sent_whole_in_chunks(nursery: trio.Nursery) -> None:
     echo = free_echo()
     echo.answers = lambda body: LARGE_BODY[: 8 * 1024 * 1024] + body
     client = await (await start(nursery, echo)).connect()
@@ -107,7 +104,9 @@ async def test_requests_before_the_log_in_do_not_extend_its_time(nursery: trio.N
     await known.echo(b"well")
 
 
-async def test_where_nobody_logs_in_the_first_request_has_its_time(nursery: trio.Nursery) -> None:
+async def test_without_log_ins_the_first_request_has_the_login_timeout(
+    nursery: trio.Nursery,
+) -> None:
     """A connection that asks stays, a silent one is closed."""
     service = await start(nursery, login_timeout_ms=300)
     asking, silent = await service.connect(), await service.connect()
@@ -116,10 +115,9 @@ async def test_where_nobody_logs_in_the_first_request_has_its_time(nursery: trio
     await asking.echo(b"2")
 
 
-async def test_requests_before_the_log_in_take_no_memory_from_others(
+async def test_requests_before_the_log_in_use_only_free_bytes(
     nursery: trio.Nursery,
 ) -> None:
-    """Half a log-in uses only the connection's free bytes."""
     service = await start(nursery, users=USERS)
     for _ in range(3):
         client = await service.connect()
@@ -130,8 +128,8 @@ async def test_requests_before_the_log_in_take_no_memory_from_others(
     assert service.statistics == (4, 0)
 
 
-async def test_super_user_logs_in_though_all_connections_are_taken(nursery: trio.Nursery) -> None:
-    """Two places are reserved; whoever else logs in on one of them is closed, unanswered."""
+async def test_super_user_logs_in_on_a_reserved_place(nursery: trio.Nursery) -> None:
+    """Other users on a reserved place are closed, unanswered."""
     service = await start(nursery, users=USERS, max_connections=1, reserved=2)
     alice = await service.connect()
     await alice.log_in()
@@ -152,7 +150,7 @@ async def test_super_user_logs_in_though_all_connections_are_taken(nursery: trio
 async def test_failed_log_in_gives_way_to_newcomers(
     nursery: trio.Nursery, mock_clock: trio.testing.MockClock
 ) -> None:
-    """Though its answer is still to come; nobody who is logged in gives way in its place."""
+    """Even while its answer is delayed. No authenticated connection gives way instead."""
     service = await start(nursery, users=USERS, max_connections=2)
     alice = await service.connect()
     await alice.log_in()
@@ -167,8 +165,8 @@ async def test_failed_log_in_gives_way_to_newcomers(
     await alice.echo(b"well")
 
 
-async def test_stranger_who_does_not_read_gives_way_to_newcomers(nursery: trio.Nursery) -> None:
-    """ApiVersions of an unknown version may be asked for again and again, read or not."""
+async def test_unauthenticated_client_that_does_not_read_gives_way(nursery: trio.Nursery) -> None:
+    """ApiVersions of an unknown version may be requested any number of times."""
     service = await start(nursery, users=USERS, max_connections=1)
     stranger = await service.connect()
     stranger.stream.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
@@ -185,8 +183,9 @@ async def test_stranger_who_does_not_read_gives_way_to_newcomers(nursery: trio.N
     assert service.listener.statistics.connections_evicted == 1
 
 
-async def test_strangers_do_not_hold_the_reserved_places(nursery: trio.Nursery) -> None:
-    """A newcomer replaces the oldest of those that have not logged in."""
+async def test_newcomer_replaces_the_oldest_unauthenticated_connection(
+    nursery: trio.Nursery,
+) -> None:
     service = await start(nursery, users=USERS, max_connections=1, reserved=2)
     await (await service.connect()).log_in()
     for _ in range(10):

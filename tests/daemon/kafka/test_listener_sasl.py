@@ -25,7 +25,7 @@ from tests.daemon.kafka_listener_service import (
 )
 
 
-async def test_a_log_in_makes_a_principal(nursery: trio.Nursery) -> None:
+async def test_log_in_sets_the_principal(nursery: trio.Nursery) -> None:
     """SaslHandshake version 1, SaslAuthenticate of any version, then requests."""
     echo = free_echo()
     service = await start(nursery, echo, users=USERS)
@@ -40,8 +40,8 @@ async def test_a_log_in_makes_a_principal(nursery: trio.Nursery) -> None:
     assert service.listener.statistics.logins_failed == 0
 
 
-async def test_a_log_in_by_raw_tokens(nursery: trio.Nursery) -> None:
-    """After SaslHandshake version 0 a token comes in no request, and an empty one answers it."""
+async def test_log_in_with_a_raw_token(nursery: trio.Nursery) -> None:
+    """After SaslHandshake version 0 the token is not in a request; the answer is empty."""
     echo = free_echo()
     client = await (await start(nursery, echo, users=USERS)).connect()
     chosen = await client.ask(ApiKey.SASL_HANDSHAKE, 0, mechanism="PLAIN")
@@ -52,8 +52,8 @@ async def test_a_log_in_by_raw_tokens(nursery: trio.Nursery) -> None:
     assert echo.sessions[0].principal == "User:alice"
 
 
-async def test_a_failed_log_in_waits_and_is_closed(nursery: trio.Nursery) -> None:
-    """Answered after the delay; what was pipelined behind it is never looked at."""
+async def test_failed_log_in_is_answered_late_and_closed(nursery: trio.Nursery) -> None:
+    """Requests that were pipelined after it are never read."""
     echo = free_echo()
     service = await start(nursery, echo, users=USERS)
     client = await service.connect()
@@ -78,8 +78,7 @@ async def test_a_failed_log_in_waits_and_is_closed(nursery: trio.Nursery) -> Non
     assert echo.bodies == []
 
 
-async def test_a_failed_raw_token_is_closed_unanswered(nursery: trio.Nursery) -> None:
-    """There is nothing that could say why."""
+async def test_failed_raw_token_closes_unanswered(nursery: trio.Nursery) -> None:
     service = await start(nursery, users=USERS)
     client = await service.connect()
     await client.ask(ApiKey.SASL_HANDSHAKE, 0, mechanism="PLAIN")
@@ -91,10 +90,9 @@ async def test_a_failed_raw_token_is_closed_unanswered(nursery: trio.Nursery) ->
 
 
 @pytest.mark.parametrize("version", [0, 1])
-async def test_an_unsupported_mechanism_is_told_what_there_is(
+async def test_unsupported_mechanism_gets_the_supported_ones_and_is_closed(
     nursery: trio.Nursery, version: int
 ) -> None:
-    """Then closed, as Kafka does."""
     client = await (await start(nursery, users=USERS)).connect()
     refused = await client.ask(ApiKey.SASL_HANDSHAKE, version, mechanism="SCRAM-SHA-256")
     assert refused.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM
@@ -112,7 +110,7 @@ async def test_an_unsupported_mechanism_is_told_what_there_is(
     ids=["request", "authenticate", "raw token"],
 )
 @pytest.mark.parametrize("has_handshake", [False, True])
-async def test_what_comes_before_its_turn_closes(
+async def test_request_out_of_turn_closes_the_connection(
     nursery: trio.Nursery, early: bytes, has_handshake: bool
 ) -> None:
     """A request before the log-in, a token before the handshake, or of the other kind."""
@@ -129,8 +127,8 @@ async def test_what_comes_before_its_turn_closes(
 
 
 @pytest.mark.parametrize("users", [None, USERS])
-async def test_nobody_logs_in_twice(nursery: trio.Nursery, users: PlainUsers | None) -> None:
-    """ILLEGAL_SASL_STATE, also where everyone is ANONYMOUS; the connection stays who it is."""
+async def test_second_log_in_is_refused(nursery: trio.Nursery, users: PlainUsers | None) -> None:
+    """ILLEGAL_SASL_STATE, also without log-ins; the principal stays the same."""
     echo = free_echo()
     client = await (await start(nursery, echo, users=users)).connect()
     if users is not None:
@@ -145,8 +143,7 @@ async def test_nobody_logs_in_twice(nursery: trio.Nursery, users: PlainUsers | N
     assert [session.principal for session in echo.sessions] == [principal]
 
 
-async def test_strangers_send_small_requests(nursery: trio.Nursery) -> None:
-    """4 KiB before the log-in, as much as the listener takes after it."""
+async def test_requests_are_limited_to_4_kib_before_the_log_in(nursery: trio.Nursery) -> None:
     service = await start(nursery, users=USERS)
     client = await service.connect()
     await client.send((LOGIN_BYTES_MAX + 1).to_bytes(4, "big"))

@@ -16,8 +16,7 @@ def context(principal: str = ALICE) -> RequestContext:
     return RequestContext(principal=principal, host="10.0.0.1", request_name="Metadata")
 
 
-async def test_the_rights_of_a_request_stay_those_of_its_begin(service: KafkaService) -> None:
-    """However often they are asked for while others change the ACLs."""
+async def test_rights_of_a_request_stay_the_same_while_acls_change(service: KafkaService) -> None:
     rights = Rights(service.authorizer)
     before = rights.pin(context())
     assert await service.create([acl("t"), on_cluster(Operation.ALTER)]) == [None, None]
@@ -29,8 +28,7 @@ async def test_the_rights_of_a_request_stay_those_of_its_begin(service: KafkaSer
     assert rights.may(context(), Operation.ALTER)
 
 
-async def test_nobody_is_the_wildcard(nursery: trio.Nursery) -> None:
-    """``User:*`` may be nobody's name: whoever comes with it may do nothing."""
+async def test_principal_named_like_the_wildcard_has_no_rights(nursery: trio.Nursery) -> None:
     service = await start(nursery, acl("t", principal="User:*"))
     rights = Rights(service.authorizer)
     pin = rights.pin(context("User:*"))
@@ -39,8 +37,7 @@ async def test_nobody_is_the_wildcard(nursery: trio.Nursery) -> None:
     assert not rights.may(context("User:*"), Operation.DESCRIBE)
 
 
-async def test_before_loading_nobody_has_rights(nursery: trio.Nursery) -> None:
-    """Not even the right to be told that he has none."""
+async def test_rights_raise_not_ready_before_loading(nursery: trio.Nursery) -> None:
     service = await start(nursery, is_loaded=False)
     pin = Rights(service.authorizer).pin(context())
     await service.load(acl("t"))

@@ -66,7 +66,7 @@ def texts(answered: Any, version: int) -> list[str]:  # noqa: ANN401 - an entity
 
 
 @each_version
-async def test_this_node_leads_and_is_the_only_voter(nursery: trio.Nursery, version: int) -> None:
+async def test_this_node_is_the_leader_and_only_voter(nursery: trio.Nursery, version: int) -> None:
     """In the writer's epoch; the log ends at the high water mark, which is the next offset."""
     service = await start(nursery, MAY_DESCRIBE)
     before = now_ms()
@@ -88,8 +88,7 @@ async def test_this_node_leads_and_is_the_only_voter(nursery: trio.Nursery, vers
         assert texts(answered, version) == ["", ""]
 
 
-async def test_the_log_grows_with_what_is_written(nursery: trio.Nursery) -> None:
-    """What was acknowledged is below the high water mark."""
+async def test_high_watermark_follows_acknowledged_writes(nursery: trio.Nursery) -> None:
     service = await start(nursery, MAY_DESCRIBE)
     assert await service.create([acl("a"), acl("b")]) == [None, None]
     (topic,) = (await describe(service, 2)).topics
@@ -112,10 +111,12 @@ async def test_the_log_grows_with_what_is_written(nursery: trio.Nursery) -> None
     ids=str,
 )
 @each_version
-async def test_whatever_else_is_asked_for_is_unknown(
+async def test_other_partitions_are_unknown(
     nursery: trio.Nursery, version: int, asked: dict[str, list[int]]
 ) -> None:
-    """Each partition, the metadata log's own too where it is not asked for alone; outside 0."""
+    """Also the metadata log's own partition, unless it is the only one requested. The outer error
+    is 0.
+    """
     service = await start(nursery, MAY_DESCRIBE)
     answered = await describe(service, version, asked)
     assert answered.error_code == ErrorCode.NONE
@@ -142,9 +143,7 @@ async def test_malformed_request_ends_the_connection_without_the_right(
 
 
 @each_version
-async def test_who_may_not_describe_the_cluster_is_denied(
-    nursery: trio.Nursery, version: int
-) -> None:
+async def test_describe_of_the_cluster_is_required(nursery: trio.Nursery, version: int) -> None:
     """At the top, with no topic; a right that implies DESCRIBE will do."""
     service = await start(nursery, acl())
     denied = await describe(service, version)
@@ -156,8 +155,7 @@ async def test_who_may_not_describe_the_cluster_is_denied(
 
 
 @each_version
-async def test_before_loading_it_is_refused_at_the_top(nursery: trio.Nursery, version: int) -> None:
-    """AUTHORIZER_NOT_READY, with no topic."""
+async def test_quorum_is_refused_before_loading(nursery: trio.Nursery, version: int) -> None:
     service = await start(nursery, is_loaded=False)
     refused = await describe(service, version)
     code = ErrorCode.AUTHORIZER_NOT_READY
@@ -166,7 +164,7 @@ async def test_before_loading_it_is_refused_at_the_top(nursery: trio.Nursery, ve
 
 
 @each_version
-async def test_before_loading_a_super_user_learns_that_there_is_no_leader(
+async def test_super_user_gets_no_leader_before_loading(
     nursery: trio.Nursery, version: int
 ) -> None:
     """NOT_LEADER_OR_FOLLOWER, as of a node of Kafka's before it is elected."""
@@ -178,8 +176,7 @@ async def test_before_loading_a_super_user_learns_that_there_is_no_leader(
     assert partition.current_voters == ()
 
 
-async def test_a_broker_forwards_it_in_an_envelope(nursery: trio.Nursery) -> None:
-    """It is judged by its own sender's rights, inside."""
+async def test_forwarded_request_is_judged_by_its_sender(nursery: trio.Nursery) -> None:
     forwards = Acl(
         ResourceType.CLUSTER, CLUSTER_NAME, 3, "User:broker", "*",
         Operation.CLUSTER_ACTION, PermissionType.ALLOW,

@@ -10,10 +10,9 @@ from authorizerd.daemon.kafka.request_latency import BOUNDS_S, Histogram, Reques
 @pytest.mark.parametrize(
     ("seconds", "bound"), [(0.0, "0.0001"), (0.001, "0.001"), (0.0011, "0.0025"), (31.0, "+Inf")]
 )
-def test_a_time_is_counted_from_the_first_bound_that_it_is_not_above(
+def test_time_is_counted_in_each_bucket_whose_bound_is_not_below_it(
     seconds: float, bound: str
 ) -> None:
-    """Prometheus's buckets are cumulative, and their bounds belong to them."""
     histogram = Histogram()
     histogram.observe(seconds)
     names = [*map(str, BOUNDS_S), "+Inf"]
@@ -24,8 +23,7 @@ def test_a_time_is_counted_from_the_first_bound_that_it_is_not_above(
     assert histogram.sum_s == seconds
 
 
-def test_the_daemons_own_time_and_the_time_waited_are_kept_apart() -> None:
-    """By the API's name."""
+def test_local_and_remote_times_are_counted_apart() -> None:
     times = RequestTimes()
     times.observe("CreateAcls", local_s=0.5, remote_s=20.0)
     times.observe("CreateAcls", local_s=0.25, remote_s=0.0)

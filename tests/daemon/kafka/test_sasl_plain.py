@@ -27,8 +27,8 @@ USERS = PlainUsers({"alice": "alice-secret", "zoë": "pässwörd", "a b": "s p"}
         (b"\0a b\0s p", "a b"),
     ],
 )
-def test_the_right_password_logs_in(token: bytes, user: str) -> None:
-    """With no authorization id, or with one's own; names and passwords are UTF-8."""
+def test_right_password_logs_in(token: bytes, user: str) -> None:
+    """With no authorization id, or the user's own. Names and passwords are UTF-8."""
     assert authenticate_plain(token, USERS) == user
 
 
@@ -53,15 +53,15 @@ def test_the_right_password_logs_in(token: bytes, user: str) -> None:
         (b"\0" * 100_000, "expected 3 tokens, got 100001"),
     ],
 )
-def test_anything_else_does_not(token: bytes, text: str) -> None:
-    """And says why, but for what would tell which users there are."""
+def test_other_tokens_are_rejected(token: bytes, text: str) -> None:
+    """The text never reveals which users exist."""
     with pytest.raises(AuthenticationError, match=text) as refused:
         authenticate_plain(token, USERS)
     assert "secret" not in str(refused.value)
 
 
-def test_nobody_logs_in_as_a_user_who_is_unknown_with_any_password() -> None:
-    """What stands in for the password of nobody is the digest of none."""
+def test_unknown_user_matches_no_password() -> None:
+    """Its stand-in digest is the digest of no password."""
     with pytest.raises(AuthenticationError):
         authenticate_plain(b"\0nobody\0" + bytes(32).hex().encode(), PlainUsers({}))
     with pytest.raises(AuthenticationError):
@@ -70,10 +70,10 @@ def test_nobody_logs_in_as_a_user_who_is_unknown_with_any_password() -> None:
 
 @pytest.mark.parametrize("user", ["alice", "zoë", "nobody"])
 @pytest.mark.parametrize("password", ["x", "alice-secret-and-more", "y" * 10_000])
-def test_an_unknown_user_costs_the_work_of_a_known_one(
+def test_unknown_user_costs_the_work_of_a_known_one(
     monkeypatch: pytest.MonkeyPatch, user: str, password: str
 ) -> None:
-    """One digest, of what was sent, and one comparison of two digests of one length."""
+    """One digest of the sent password, and one comparison of two digests of equal length."""
     digested: list[str] = []
     compared: list[tuple[int, int]] = []
 

@@ -104,7 +104,7 @@ def error_name_id(topic: SimpleNamespace) -> tuple[int, str | None, UUID | None]
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-async def test_a_topic_named_without_describe_is_denied_whether_it_exists_or_not(
+async def test_topic_without_describe_is_denied_whether_it_exists_or_not(
     nursery: trio.Nursery, version: int
 ) -> None:
     """TOPIC_AUTHORIZATION_FAILED, a zero id, no partition: the two answers are alike."""
@@ -119,7 +119,7 @@ async def test_a_topic_named_without_describe_is_denied_whether_it_exists_or_not
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-async def test_a_topic_that_may_be_described_is_told_of_as_the_log_says(
+async def test_describable_topic_is_described_as_in_the_log(
     nursery: trio.Nursery, version: int
 ) -> None:
     """Its id, and each partition with its leader, epoch, replicas and in-sync replicas."""
@@ -141,11 +141,11 @@ async def test_a_topic_that_may_be_described_is_told_of_as_the_log_says(
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-async def test_all_topics_leave_out_those_without_describe(
+async def test_list_of_all_topics_omits_those_without_describe(
     nursery: trio.Nursery, version: int
 ) -> None:
-    """Asked for by a null list, in version 0 by an empty one; that some are left out is no failed
-    attempt, so the audit shows it at TRACE only.
+    """A null list asks for all, in version 0 an empty one. Omitted topics are audited at TRACE
+    only.
     """
     service = await start(nursery, DESCRIBE_SEEN, cluster_changes=TOPICS)
     topics = await told(service, version, are_all=True)
@@ -161,9 +161,7 @@ async def test_all_topics_leave_out_those_without_describe(
 
 
 @pytest.mark.parametrize("version", BY_ID)
-async def test_a_topic_asked_for_by_id_is_unknown_hidden_or_told_of(
-    nursery: trio.Nursery, version: int
-) -> None:
+async def test_topic_id_is_unknown_hidden_or_described(nursery: trio.Nursery, version: int) -> None:
     """Unknown: UNKNOWN_TOPIC_ID; known but hidden: TOPIC_AUTHORIZATION_FAILED with a null name."""
     service = await start(nursery, DESCRIBE_SEEN, cluster_changes=TOPICS)
     asked = UNKNOWN_ID, id_of("hidden"), id_of("seen")
@@ -176,9 +174,7 @@ async def test_a_topic_asked_for_by_id_is_unknown_hidden_or_told_of(
 
 
 @pytest.mark.parametrize("version", [10, 11])
-async def test_versions_that_cannot_ask_by_id_learn_nothing_by_it(
-    nursery: trio.Nursery, version: int
-) -> None:
+async def test_versions_that_reject_ids_reveal_nothing(nursery: trio.Nursery, version: int) -> None:
     """INVALID_REQUEST with an empty name, whether the topic exists or not."""
     service = await start(nursery, DESCRIBE_ALL, cluster_changes=TOPICS)
     for topic_id in id_of("seen"), UNKNOWN_ID:
@@ -187,11 +183,11 @@ async def test_versions_that_cannot_ask_by_id_learn_nothing_by_it(
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-async def test_only_who_may_describe_a_topic_learns_that_there_is_none(
+async def test_missing_topic_is_reported_only_to_authorized_callers(
     nursery: trio.Nursery, version: int
 ) -> None:
-    """UNKNOWN_TOPIC_OR_PARTITION, or INVALID_TOPIC_EXCEPTION for what could be no topic's name;
-    nothing is created, whatever the request allows.
+    """UNKNOWN_TOPIC_OR_PARTITION, or INVALID_TOPIC_EXCEPTION for an illegal name. Nothing is
+    created.
     """
     service = await start(nursery, DESCRIBE_ALL)
     names = ["absent", "a/b", "", ".", "..", "x" * 249, "x" * 250, "...", "ä"]
@@ -230,7 +226,7 @@ async def test_only_who_may_describe_a_topic_learns_that_there_is_none(
     ],
     ids=["describe", "read", "all", "all but one"],
 )
-async def test_a_topics_operations_are_those_that_are_authorized(
+async def test_topic_operations_are_the_authorized_ones(
     nursery: trio.Nursery, version: int, rules: list[Acl], operations: int
 ) -> None:
     """By name, by id, and among all; implied ones with them. Not asked for: INT32_MIN."""
@@ -247,15 +243,16 @@ async def test_a_topics_operations_are_those_that_are_authorized(
         assert topic.topic_authorized_operations == NOT_REQUESTED
 
 
-async def test_operations_are_told_of_a_topic_that_could_be_there(nursery: trio.Nursery) -> None:
-    """As Kafka does, to whoever may describe it."""
+async def test_operations_are_reported_for_missing_topics_with_legal_names(
+    nursery: trio.Nursery,
+) -> None:
     service = await start(nursery, DESCRIBE_ALL)
     (absent,) = await told(service, 13, "absent", wants_operations=True)
     assert absent.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert absent.topic_authorized_operations == 1 << Operation.DESCRIBE
 
 
-async def test_only_describe_is_audited_where_operations_are_asked_for(
+async def test_only_describe_is_audited_when_operations_are_requested(
     nursery: trio.Nursery,
 ) -> None:
     """The questions about operations are no attempts: TRACE only, allowed or denied."""
@@ -270,8 +267,8 @@ async def test_only_describe_is_audited_where_operations_are_asked_for(
     ]
 
 
-async def test_kafkas_own_topics_are_told_of_as_internal(nursery: trio.Nursery) -> None:
-    """Whether they are there yet or not; hidden, they are as any other."""
+async def test_kafkas_own_topics_are_internal(nursery: trio.Nursery) -> None:
+    """Whether they exist or not. Without DESCRIBE they are hidden like others."""
     there = created("__consumer_offsets", partition())
     service = await start(nursery, DESCRIBE_ALL, cluster_changes=there)
     names = ["__consumer_offsets", "__transaction_state", "__share_group_state", "__mine"]
@@ -280,8 +277,7 @@ async def test_kafkas_own_topics_are_told_of_as_internal(nursery: trio.Nursery) 
     assert not any(each.is_internal for each in await told(service, 13, *names, principal=NOBODY))
 
 
-async def test_a_topic_that_is_gone_is_unknown(nursery: trio.Nursery) -> None:
-    """And one that came while we run is there."""
+async def test_topics_that_change_while_running_are_seen(nursery: trio.Nursery) -> None:
     service = await start(nursery, DESCRIBE_ALL, cluster_changes=TOPICS)
     await service.commit(TopicRemoved(id_of("seen").bytes), *created("new"))
     await trio.testing.wait_all_tasks_blocked()
@@ -293,7 +289,7 @@ async def test_a_topic_that_is_gone_is_unknown(nursery: trio.Nursery) -> None:
 
 
 @pytest.mark.parametrize("are_all", [False, True])
-async def test_a_long_request_is_answered_from_one_state(
+async def test_long_request_is_answered_from_one_state(
     nursery: trio.Nursery, are_all: bool
 ) -> None:
     """An ACL and a topic that change while it is answered change nothing in it."""
@@ -329,10 +325,8 @@ async def test_a_long_request_is_answered_from_one_state(
     assert await told(service, 13, are_all=True) == []
 
 
-def test_a_long_answer_is_made_in_small_steps() -> None:
-    """A few topics are judged in a step, and a few items written, be it of one topic's partitions;
-    the body comes in chunks.
-    """
+def test_long_answer_is_created_in_small_steps() -> None:
+    """A few topics are judged, and a few items written, in each step. The body comes in chunks."""
     names = [f"t{number}" for number in range(10 * TOPICS_PER_STEP)]
     changes = [change for name in names for change in created(name)]
     changes += created("wide", *[partition()] * 10_000)

@@ -9,8 +9,7 @@ def record(message: str, number: int) -> logging.LogRecord:
     return logging.LogRecord("test", logging.INFO, __file__, 1, message, (number,), None)
 
 
-def test_a_flood_is_cut_and_counted() -> None:
-    """So many lines of one kind a second; the next one says what was left out."""
+def test_flood_of_one_kind_is_limited_and_counted() -> None:
     now = 100.0
     limit = LogLimit(lambda: now)
     passed = [limit.filter(record("closed: %d", number)) for number in range(50)]
@@ -25,8 +24,7 @@ def test_a_flood_is_cut_and_counted() -> None:
     assert again.getMessage() == "closed: 51"
 
 
-def test_other_kinds_are_not_held_back() -> None:
-    """A flood of one kind hides nothing else."""
+def test_other_kinds_are_not_limited() -> None:
     limit = LogLimit(lambda: 0.0)
     for number in range(50):
         limit.filter(record("closed: %d", number))

@@ -39,8 +39,8 @@ def new_queue(reader: Reader) -> LogQueue:
     return LogQueue(reader.write, lambda lines: f"{lines} lost")
 
 
-def test_a_reader_that_does_not_read_costs_lines_and_no_time() -> None:
-    """What finds the queue full is counted, and told of once, behind what was queued."""
+def test_full_queue_drops_lines_and_never_blocks() -> None:
+    """Dropped lines are counted, and reported once, after the queued ones."""
     reader = Reader()
     queue = new_queue(reader)
     for number in range(300):
@@ -60,8 +60,8 @@ def test_a_reader_that_does_not_read_costs_lines_and_no_time() -> None:
     assert reader.lines[-2:] == [f"{dropped} lost", "one more"]
 
 
-def test_lines_in_the_writer_s_hands_count_as_queued() -> None:
-    """Or twice the bound would be held while a reader hangs."""
+def test_line_being_written_counts_as_queued() -> None:
+    """Otherwise a hanging reader would hold twice the limit."""
     reader = Reader()
     queue = new_queue(reader)
     queue.put("x" * 1000)
@@ -72,7 +72,7 @@ def test_lines_in_the_writer_s_hands_count_as_queued() -> None:
     assert queue.flush(WAIT_SECONDS)
 
 
-def test_what_cannot_be_written_is_counted_and_said_once_it_can() -> None:
+def test_unwritable_lines_are_counted_and_reported_later() -> None:
     """On a full disk, or while nobody has the pipe open."""
     reader = Reader()
     reader.reads.set()
@@ -87,8 +87,7 @@ def test_what_cannot_be_written_is_counted_and_said_once_it_can() -> None:
     assert queue.statistics.lines_dropped == 1
 
 
-def test_any_text_can_be_written() -> None:
-    """A name may hold what UTF-8 has not."""
+def test_text_with_lone_surrogates_is_written() -> None:
     reader = Reader()
     reader.reads.set()
     queue = new_queue(reader)
@@ -97,8 +96,7 @@ def test_any_text_can_be_written() -> None:
     assert reader.lines == ["é\\udc80"]
 
 
-def test_how_many_lines_were_lost_is_said_in_the_log_s_format() -> None:
-    """It is an event like others."""
+def test_number_of_lost_lines_is_logged_in_the_logs_format() -> None:
     reader = Reader()
     reader.reads.set()
     reader.error = OSError(errno.EPIPE, "broken")
@@ -117,8 +115,8 @@ def test_how_many_lines_were_lost_is_said_in_the_log_s_format() -> None:
     ]
 
 
-def test_a_descriptor_that_does_not_block_is_waited_for() -> None:
-    """Whoever shares it may have set it so."""
+def test_non_blocking_descriptor_is_waited_for() -> None:
+    """Another process that shares it may have set it so."""
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
     room = 0

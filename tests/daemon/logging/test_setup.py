@@ -56,8 +56,8 @@ def raised(text: str) -> BaseException:
         return error
 
 
-def test_odd_characters_are_escaped_without_a_free_descriptor() -> None:
-    """Python loads a codec from a file, at its first use."""
+def test_unprintable_characters_are_escaped_without_a_free_descriptor() -> None:
+    """Python loads a codec from a file at its first use."""
     code = """
 import resource
 from authorizerd.daemon.logging.setup import escape_line
@@ -68,8 +68,7 @@ print(escape_line("\x1b"))
     assert done.stdout == "\\x1b\n"
 
 
-def test_text_says_when_how_grave_and_who() -> None:
-    """A worker says that it is one."""
+def test_text_line_has_time_level_and_logger() -> None:
     line = new_formatter(LogFormat.TEXT).format(record("loaded"))
     assert line.endswith(" INFO authorizerd: loaded")
     assert line.startswith("2026-10-1")
@@ -77,8 +76,7 @@ def test_text_says_when_how_grave_and_who() -> None:
     assert line.endswith(" INFO authorizerd worker 12: loaded")
 
 
-def test_json_is_one_object() -> None:
-    """With the time in UTC, so that machines agree on it."""
+def test_json_line_is_one_object_with_utc_time() -> None:
     line = new_formatter(LogFormat.JSON).format(record("a “b”", logging.WARNING))
     assert json.loads(line) == {
         "time": "2026-10-14T17:46:40.250Z",
@@ -92,8 +90,8 @@ def test_json_is_one_object() -> None:
 
 @pytest.mark.parametrize("format_as", LogFormat)
 @given(text=st.text(max_size=40) | st.just(FORGED))
-def test_whatever_an_event_holds_it_is_one_printable_line(format_as: LogFormat, text: str) -> None:
-    """Nobody forges another event, or steers the terminal of whoever looks."""
+def test_any_event_is_one_printable_line(format_as: LogFormat, text: str) -> None:
+    """Nobody can forge an event, or control the reader's terminal."""
     line = new_formatter(format_as).format(record(text))
     assert line.isprintable()
     if format_as is LogFormat.JSON:
@@ -102,8 +100,7 @@ def test_whatever_an_event_holds_it_is_one_printable_line(format_as: LogFormat, 
 
 
 @pytest.mark.parametrize("format_as", LogFormat)
-def test_an_exception_stands_in_the_same_line(format_as: LogFormat) -> None:
-    """Where it was raised, and what it says."""
+def test_exception_is_in_the_same_line(format_as: LogFormat) -> None:
     line = new_formatter(format_as).format(record("failed", error=raised("no\nroom")))
     assert line.isprintable()
     assert "test_setup.py" in line
@@ -112,8 +109,8 @@ def test_an_exception_stands_in_the_same_line(format_as: LogFormat) -> None:
 
 @pytest.mark.parametrize("format_as", LogFormat)
 @pytest.mark.parametrize("letter", ["a", "\n", "é", "\U0001f600", "\U0010ffff"])
-def test_a_line_is_no_longer_than_the_journal_takes(format_as: LogFormat, letter: str) -> None:
-    """A longer one would be two events there; its middle is left out."""
+def test_line_is_cut_to_what_the_journal_accepts(format_as: LogFormat, letter: str) -> None:
+    """The journal would split a longer one into two events."""
     text = "begin" + letter * 200_000 + "end"
     line = new_formatter(format_as, is_journal=True).format(record(text, error=raised(text)))
     assert len(line.encode()) <= LINE_BYTES_MAX + len("<6>")
@@ -134,18 +131,17 @@ def test_a_line_is_no_longer_than_the_journal_takes(format_as: LogFormat, letter
     ],
 )
 @pytest.mark.parametrize("format_as", LogFormat)
-def test_the_journal_gets_the_priority_and_has_the_time(
+def test_journal_line_has_a_priority_and_no_time(
     format_as: LogFormat, level: int, priority: int
 ) -> None:
-    """Syslog's numbers."""
     line = new_formatter(format_as, is_journal=True).format(record("m", level))
     assert line.startswith(f"<{priority}>")
     if format_as is LogFormat.TEXT:
         assert line == f"<{priority}>{logging.getLevelName(level)} authorizerd: m"
 
 
-def test_the_journal_is_known_by_what_standard_error_is() -> None:
-    """Not by the variable alone: a shell below a service has it, too."""
+def test_journal_is_detected_by_the_descriptor() -> None:
+    """A shell started by a service inherits the variable too."""
     with open(os.devnull, "w") as stream:
         status = os.fstat(stream.fileno())
         here = f"{status.st_dev}:{status.st_ino}"
@@ -184,7 +180,7 @@ def own_standard_error() -> Iterator[StandardError]:
         yield StandardError(stream)
 
 
-def test_why_it_ends_is_said_in_the_format_of_the_log() -> None:
+def test_final_fault_is_reported_in_the_logs_format() -> None:
     """As text it is the command's line, as everywhere."""
     with own_standard_error() as standard_error:
         report_fault("no log")
@@ -200,7 +196,7 @@ def test_why_it_ends_is_said_in_the_format_of_the_log() -> None:
 
 
 @pytest.mark.parametrize("format_as", LogFormat)
-def test_a_defect_is_one_event_where_that_is_counted_on(format_as: LogFormat) -> None:
+def test_defect_is_one_event_in_json_and_in_the_journal(format_as: LogFormat) -> None:
     """In a terminal it is Python's traceback."""
     error = raised("a defect")
     with own_standard_error() as standard_error:
@@ -216,8 +212,7 @@ def test_a_defect_is_one_event_where_that_is_counted_on(format_as: LogFormat) ->
     assert json.loads(line)["exception"].endswith("ValueError: a defect")
 
 
-def test_a_flood_of_one_kind_is_bounded() -> None:
-    """A worker's as well."""
+def test_flood_of_one_kind_is_bounded_in_workers_too() -> None:
     with own_standard_error() as standard_error:
         log_to_standard_error(is_worker=True)
         for _ in range(100):
@@ -227,8 +222,7 @@ def test_a_flood_of_one_kind_is_bounded() -> None:
     assert f"worker {os.getpid()}" in text
 
 
-def test_printable_text_is_left_as_it_is() -> None:
-    """Names in any script."""
+def test_printable_text_is_unchanged() -> None:
     assert escape_line("Grüße an алиса") == "Grüße an алиса"
     assert escape_line("a\tb") == "a\\tb"
     assert log_output.escape_line("\ud800") == "\\ud800"

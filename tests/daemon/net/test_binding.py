@@ -19,8 +19,7 @@ def port_of(address: str) -> int:
     return int(address.rpartition(":")[2])
 
 
-async def test_a_bound_endpoint_refuses_until_it_listens() -> None:
-    """Until the gate opens a client is refused at once instead of waiting; then it is accepted."""
+async def test_bound_endpoint_refuses_clients_until_it_listens() -> None:
     endpoint = await bind("127.0.0.1", 0, KEY)
     port = port_of(endpoint.address)
     with pytest.raises(OSError, match="connect"):
@@ -31,8 +30,7 @@ async def test_a_bound_endpoint_refuses_until_it_listens() -> None:
     endpoint.close()
 
 
-async def test_an_address_in_use_is_found_at_once() -> None:
-    """The start fails before anything is loaded; the error names key and address."""
+async def test_address_in_use_is_an_error_at_the_bind() -> None:
     first = await bind("127.0.0.1", 0, KEY)
     first.listen()
     port = port_of(first.address)
@@ -41,7 +39,7 @@ async def test_an_address_in_use_is_found_at_once() -> None:
     first.close()
 
 
-async def test_an_address_taken_between_binding_and_listening_is_named() -> None:
+async def test_address_taken_before_listening_is_an_error() -> None:
     """Two processes may bind an address, but only one may listen."""
     first = await bind("127.0.0.1", 0, KEY)
     second = await bind("127.0.0.1", port_of(first.address), KEY)
@@ -52,8 +50,7 @@ async def test_an_address_taken_between_binding_and_listening_is_named() -> None
     second.close()
 
 
-async def test_every_address_of_localhost_gets_the_same_port() -> None:
-    """A client that tries any of localhost's addresses finds the daemon."""
+async def test_addresses_of_localhost_get_the_same_port() -> None:
     endpoint = await bind("localhost", 0, KEY)
     listeners = endpoint.listen()
     ports = {listener.socket.getsockname()[1] for listener in listeners}
@@ -61,8 +58,7 @@ async def test_every_address_of_localhost_gets_the_same_port() -> None:
     endpoint.close()
 
 
-async def test_an_address_of_another_machine_is_named() -> None:
-    """The address is from the documentation's network, which no machine has."""
+async def test_address_of_another_machine_is_an_error() -> None:
     with pytest.raises(StartError, match=r"192\.0\.2\.1"):
         await bind("192.0.2.1", 0, KEY)
 
@@ -70,10 +66,10 @@ async def test_an_address_of_another_machine_is_named() -> None:
 STREAM_KEY = "authorizerd.decision.stream"
 
 
-async def test_a_unix_socket_refuses_until_it_listens_and_goes_when_it_is_closed(
+async def test_unix_socket_refuses_until_it_listens_and_is_removed_at_the_end(
     tmp_path: Path,
 ) -> None:
-    """It behaves like a port; only its owner and its group may connect."""
+    """Only its owner and its group may connect."""
     path = tmp_path / "stream"
     endpoint = await bind_unix(path, STREAM_KEY)
     assert endpoint.address == f"unix:{path}"
@@ -88,8 +84,7 @@ async def test_a_unix_socket_refuses_until_it_listens_and_goes_when_it_is_closed
     endpoint.close()
 
 
-async def test_a_socket_that_a_killed_process_has_left_is_replaced(tmp_path: Path) -> None:
-    """Nobody listens on it, so the start removes it."""
+async def test_socket_left_by_a_killed_process_is_replaced(tmp_path: Path) -> None:
     path = tmp_path / "stream"
     with socket.socket(socket.AF_UNIX) as left:
         left.bind(str(path))
@@ -101,8 +96,8 @@ async def test_a_socket_that_a_killed_process_has_left_is_replaced(tmp_path: Pat
     endpoint.close()
 
 
-async def test_the_socket_of_another_daemon_at_the_path_is_kept(tmp_path: Path) -> None:
-    """One that was begun while this one drains; its file may not get our file's number."""
+async def test_socket_of_another_daemon_at_the_path_is_kept(tmp_path: Path) -> None:
+    """Another daemon started while this one drains. Its file must not get our inode number."""
     path = tmp_path / "stream"
     first = await bind_unix(path, STREAM_KEY)
     (listener,) = first.listen()
@@ -118,10 +113,10 @@ async def test_the_socket_of_another_daemon_at_the_path_is_kept(tmp_path: Path) 
     assert not path.exists()
 
 
-async def test_of_two_daemons_that_start_at_one_path_the_one_without_its_file_ends(
+async def test_daemon_that_lost_its_socket_file_ends(
     tmp_path: Path,
 ) -> None:
-    """Nobody would ever reach it, and it would say that it is ready."""
+    """Two daemons start at one path. Nobody could connect to the one without a file."""
     path = tmp_path / "stream"
     first = await bind_unix(path, STREAM_KEY)
     second = await bind_unix(path, STREAM_KEY)
@@ -134,16 +129,14 @@ async def test_of_two_daemons_that_start_at_one_path_the_one_without_its_file_en
     second.close()
 
 
-async def test_a_socket_that_somebody_else_has_removed_is_no_error(tmp_path: Path) -> None:
-    """The shutdown continues."""
+async def test_socket_file_that_is_gone_at_the_end_is_ignored(tmp_path: Path) -> None:
     path = tmp_path / "stream"
     endpoint = await bind_unix(path, STREAM_KEY)
     path.unlink()
     endpoint.close()
 
 
-async def test_a_socket_in_use_is_refused_and_kept(tmp_path: Path) -> None:
-    """The other daemon keeps it; the error names key and path."""
+async def test_unix_socket_in_use_is_an_error_and_kept(tmp_path: Path) -> None:
     path = tmp_path / "stream"
     first = await bind_unix(path, STREAM_KEY)
     (listener,) = first.listen()
@@ -155,8 +148,7 @@ async def test_a_socket_in_use_is_refused_and_kept(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["file", "directory", "link to a file", "link to nowhere"])
-async def test_what_is_no_socket_is_refused_and_kept(tmp_path: Path, kind: str) -> None:
-    """The file may belong to somebody, so it is never removed."""
+async def test_other_file_at_the_path_is_an_error_and_kept(tmp_path: Path, kind: str) -> None:
     path, other = tmp_path / "stream", tmp_path / "other"
     if kind == "file":
         path.write_text("kept")
@@ -171,15 +163,14 @@ async def test_what_is_no_socket_is_refused_and_kept(tmp_path: Path, kind: str) 
     assert path.is_symlink() or path.is_dir() or path.read_text() == "kept"
 
 
-async def test_a_place_where_no_socket_can_be_is_named(tmp_path: Path) -> None:
-    """The folder does not exist."""
+async def test_missing_folder_of_a_unix_socket_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "nowhere" / "stream"
     with pytest.raises(StartError, match=f"{STREAM_KEY}: unix:{path}: No such file"):
         await bind_unix(path, STREAM_KEY)
 
 
-async def test_a_shared_address_is_accepted_at_by_who_listens() -> None:
-    """The daemon holds the address without listening; workers listen, and may come and go."""
+async def test_workers_listen_at_a_shared_address() -> None:
+    """The daemon only holds the address. Workers may come and go."""
     endpoint = await bind("localhost", 0, KEY, is_shared=True)
     port = port_of(endpoint.address)
     place = endpoint.place("decision_http")
@@ -197,8 +188,8 @@ async def test_a_shared_address_is_accepted_at_by_who_listens() -> None:
     endpoint.close()
 
 
-async def test_what_another_daemon_s_workers_listen_at_is_not_shared() -> None:
-    """Sharing it would send some clients to a daemon with another log."""
+async def test_address_of_another_daemons_workers_is_not_shared() -> None:
+    """Otherwise some clients would reach a daemon with another log."""
     first = await bind("127.0.0.1", 0, KEY, is_shared=True)
     listeners = await listen_at(first.place("decision_http"))
     with pytest.raises(StartError, match=f"{KEY}: .*Address already in use"):
@@ -208,8 +199,7 @@ async def test_what_another_daemon_s_workers_listen_at_is_not_shared() -> None:
     first.close()
 
 
-async def test_an_address_that_cannot_be_shared_is_named() -> None:
-    """Another process listens there already."""
+async def test_address_that_cannot_be_shared_is_an_error() -> None:
     other = await bind("127.0.0.1", 0, KEY)
     other.listen()
     place = other.place("decision_http")
@@ -218,8 +208,7 @@ async def test_an_address_that_cannot_be_shared_is_named() -> None:
     other.close()
 
 
-async def test_workers_accept_from_the_one_unix_socket(tmp_path: Path) -> None:
-    """They inherit its descriptor."""
+async def test_workers_accept_from_the_inherited_unix_socket(tmp_path: Path) -> None:
     endpoint = await bind_unix(tmp_path / "stream", KEY)
     place = endpoint.place("decision_stream")
     [descriptor] = place.descriptors

@@ -86,7 +86,7 @@ async def is_closed(client: Stream) -> bool:
             return True
 
 
-async def test_newcomer_takes_the_place_of_the_oldest_silent_connection(
+async def test_newcomer_replaces_the_oldest_silent_connection(
     autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
 ) -> None:
     """Silent connections cannot lock out new clients; an established connection stays."""
@@ -106,7 +106,7 @@ async def test_newcomer_takes_the_place_of_the_oldest_silent_connection(
     assert (seen.connections_open, seen.connections_evicted, seen.connections_refused) == (3, 19, 0)
 
 
-async def test_established_connection_gives_way_only_when_idle_for_long(
+async def test_established_connection_gives_way_only_after_long_idleness(
     autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
 ) -> None:
     """Until then a newcomer is refused; a connection that has asked since stays."""
@@ -126,10 +126,9 @@ async def test_established_connection_gives_way_only_when_idle_for_long(
     assert server.statistics.connections_refused == 2
 
 
-async def test_connection_whose_request_is_under_way_never_gives_way(
+async def test_connection_with_a_request_under_way_never_gives_way(
     autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
 ) -> None:
-    """Established or not, it stays however long its answer takes."""
     server = Server()
     listener = await start(nursery, server)
     clients = [listener.connect() for _ in range(2)]
@@ -161,7 +160,7 @@ async def test_requests_do_not_extend_the_time_to_log_in(
 @pytest.mark.parametrize(
     ("is_established", "stalls_s"), [(False, STALL_SECONDS_MIN), (True, IDLE_SECONDS_MIN)]
 )
-async def test_memory_of_a_request_that_stalls_goes_to_others(
+async def test_memory_of_a_stalled_request_goes_to_others(
     autojump_clock: trio.testing.MockClock,
     nursery: trio.Nursery,
     is_established: bool,
@@ -213,10 +212,9 @@ async def test_fault_of_any_kind_ends_its_own_connection_only(
     assert [record.getMessage() for record in caplog.records] == ["TEST: connection closed"]
 
 
-async def test_fault_beside_a_cancellation_is_logged_and_the_cancellation_passes(
+async def test_fault_during_a_cancellation_is_logged_and_the_cancellation_propagates(
     nursery: trio.Nursery, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A cancelled server ends even if its conversations raise errors at the same time."""
     ended = trio.Event()
 
     class Mixed(Server):
@@ -239,13 +237,13 @@ async def test_fault_beside_a_cancellation_is_logged_and_the_cancellation_passes
 
 
 @pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.EPERM])
-async def test_accept_that_fails_is_tried_again_and_logged_once(
+async def test_failed_accept_is_retried_and_logged_once_a_minute(
     autojump_clock: trio.testing.MockClock,
     nursery: trio.Nursery,
     caplog: pytest.LogCaptureFixture,
     number: int,
 ) -> None:
-    """One line per minute is logged, without a traceback; the delay between tries grows."""
+    """The delay between tries grows. No traceback is logged."""
     server = Server()
     listener = MemoryListener()
     for _ in range(20):

@@ -36,10 +36,9 @@ def limits(monkeypatch: pytest.MonkeyPatch) -> list[Limits]:
         ),
     ],
 )
-def test_there_is_room_for_connections_and_for_the_log(
+def test_limit_of_open_files_covers_connections_and_the_log(
     limits: list[Limits], caplog: pytest.LogCaptureFixture, before: Limits, after: Limits
 ) -> None:
-    """A daemon that could open no file could write neither log nor checkpoint."""
     limits.append(before)
     assert allow_open_files(WANTED) == WANTED
     assert limits[-1] == after
@@ -77,8 +76,8 @@ def test_connections_are_capped_by_too_low_a_hard_limit(
         ({}, 5, {}),
     ],
 )
-def test_what_one_endpoint_does_not_want_goes_to_the_others(
+def test_unused_part_of_an_endpoint_goes_to_the_others(
     wanted: dict[str, int], total: int, granted: dict[str, int]
 ) -> None:
-    """Each has its own part, and at least one connection."""
+    """Each endpoint gets its own part, and at least one connection."""
     assert divide(wanted, total) == granted

@@ -20,8 +20,7 @@ def worked_ns(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return worked
 
 
-async def test_a_turn_is_overloaded_once_it_has_worked_too_much(worked_ns: list[int]) -> None:
-    """Exactly as much as a turn may do is not too much; the next turn begins anew."""
+async def test_turn_is_overloaded_once_its_work_exceeds_the_limit(worked_ns: list[int]) -> None:
     shedder = LoadShedder(TURN_MS_MAX)
     with shedder.running():
         await trio.lowlevel.checkpoint()
@@ -33,7 +32,7 @@ async def test_a_turn_is_overloaded_once_it_has_worked_too_much(worked_ns: list[
         assert not shedder.is_overloaded
 
 
-async def test_one_that_does_not_run_is_told_of_no_turn(worked_ns: list[int]) -> None:
+async def test_stopped_shedder_does_not_observe_turns(worked_ns: list[int]) -> None:
     """A server that has ended leaves nothing behind in the loop."""
     shedder = LoadShedder(TURN_MS_MAX)
     with shedder.running():
@@ -43,8 +42,8 @@ async def test_one_that_does_not_run_is_told_of_no_turn(worked_ns: list[int]) ->
     assert shedder.is_overloaded
 
 
-def test_time_that_goes_by_is_no_work() -> None:
-    """A process that was stopped for a while has nothing more to do for it."""
+def test_elapsed_time_is_not_work() -> None:
+    """A process that was paused has no more work than before."""
     shedder = LoadShedder(0.5)
     time.sleep(0.01)
     assert not shedder.is_overloaded

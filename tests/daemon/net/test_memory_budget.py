@@ -16,10 +16,10 @@ holdings = st.lists(
 
 
 @given(holdings)
-def test_what_is_held_never_passes_the_bound_but_for_one_answer(
+def test_held_memory_never_exceeds_the_budget_except_for_one_answer(
     wanted: list[tuple[int, int, bool]],
 ) -> None:
-    """And what is given back is all there is to take again."""
+    """All released memory can be reserved again."""
     budget = MemoryBudget(BYTES_MAX)
     reservations = [Reservation(budget) for _ in range(4)]
     largest_answer = 0
@@ -40,15 +40,14 @@ def test_what_is_held_never_passes_the_bound_but_for_one_answer(
     assert budget.bytes_held == 0
 
 
-def test_a_few_bytes_are_free() -> None:
-    """Small requests are never refused for lack of memory."""
+def test_first_bytes_are_free() -> None:
     budget = MemoryBudget(0)
     assert Reservation(budget).reserve(FREE_BYTES)
     assert not Reservation(budget).reserve(FREE_BYTES + 1)
 
 
-def test_an_answer_larger_than_the_room_is_let_in_once() -> None:
-    """Else it could never be given; the next waits for nobody, and is refused."""
+def test_one_answer_may_exceed_the_budget() -> None:
+    """Otherwise it could never be sent. The next one is refused at once."""
     budget = MemoryBudget(BYTES_MAX)
     first, second = Reservation(budget), Reservation(budget)
     assert first.reserve_answer(5 * BYTES_MAX)

@@ -56,8 +56,8 @@ def handed(stack: ExitStack, *kinds: socket.SocketKind, listens: bool = True) ->
     return first
 
 
-def test_sockets_are_taken_by_their_names_and_kept_from_other_programs(stack: ExitStack) -> None:
-    """Out of the environment as well; several may be for one endpoint."""
+def test_sockets_are_taken_by_name_and_not_inherited_further(stack: ExitStack) -> None:
+    """The variables are removed too. One endpoint may have several sockets."""
     tcp = socket.SOCK_STREAM
     environment = environment_of(3, "a:b:a") | {"LISTEN_PIDFDID": "1", "HOME": "/"}
     first = handed(stack, tcp, tcp, tcp)
@@ -71,8 +71,8 @@ def test_sockets_are_taken_by_their_names_and_kept_from_other_programs(stack: Ex
     assert environment == {"HOME": "/"}
 
 
-def test_sockets_of_another_process_are_left_alone() -> None:
-    """Its variables were handed down by accident; they are taken out of the way all the same."""
+def test_sockets_for_another_process_are_ignored() -> None:
+    """The variables are removed all the same."""
     for environment in (environment_of(1, "a", pid=1), {}, environment_of(0, "")):
         assert take_inherited_sockets(environment, first_descriptor=900) == {}
         assert environment == {}
@@ -88,30 +88,25 @@ def test_sockets_of_another_process_are_left_alone() -> None:
         ("1", "a", r"LISTEN_FDS: descriptor 900 \('a'\): Bad file descriptor"),
     ],
 )
-def test_what_cannot_be_is_named(count: str, names: str, error: str) -> None:
-    """The variable, and what is wrong with it."""
+def test_invalid_variables_are_errors(count: str, names: str, error: str) -> None:
     with pytest.raises(StartError, match=error):
         take_inherited_sockets(environment_of(count, names), first_descriptor=900)
 
 
 @pytest.mark.parametrize("kind", [socket.SOCK_STREAM, socket.SOCK_DGRAM])
-def test_a_socket_that_does_not_listen_is_refused(
-    stack: ExitStack, kind: socket.SocketKind
-) -> None:
-    """A datagram socket, or a connection that was accepted by somebody else."""
+def test_socket_that_does_not_listen_is_refused(stack: ExitStack, kind: socket.SocketKind) -> None:
+    """A datagram socket, or a connection accepted by another process."""
     first = handed(stack, kind, listens=False)
     with pytest.raises(StartError, match=r"descriptor 600 \('a'\): expected a listening socket"):
         take_inherited_sockets(environment_of(1, "a"), first_descriptor=first)
 
 
-def test_a_file_is_no_socket(tmp_path: Path) -> None:
-    """systemd hands on pipes and files as well."""
+def test_file_descriptor_is_refused(tmp_path: Path) -> None:
     with open(tmp_path / "file", "w") as file, pytest.raises(StartError, match="Socket operation"):
         take_inherited_sockets(environment_of(1, "a"), first_descriptor=file.fileno())
 
 
-def test_a_name_of_no_endpoint_is_an_error(stack: ExitStack) -> None:
-    """It would listen, and nobody would ever answer there."""
+def test_unknown_endpoint_name_is_an_error(stack: ExitStack) -> None:
     bound = listening(stack)
     check_names({"decision_http": [bound]}, {"decision_http", "PLAINTEXT"})
     error = r"'decision-http' \(.*: expected one of PLAINTEXT, decision_http$"
@@ -119,8 +114,9 @@ def test_a_name_of_no_endpoint_is_an_error(stack: ExitStack) -> None:
         check_names({"decision-http": [bound]}, {"decision_http", "PLAINTEXT"})
 
 
-async def test_who_is_early_waits_and_is_accepted_once_it_listens(stack: ExitStack) -> None:
-    """By the same socket, whose address is what is shown."""
+async def test_early_client_waits_and_is_accepted_once_the_endpoint_listens(
+    stack: ExitStack,
+) -> None:
     bound = listening(stack)
     endpoint = await adopt([bound], "127.0.0.1", port_of(bound), KEY)
     assert endpoint.address == f"127.0.0.1:{port_of(bound)}"
@@ -133,10 +129,9 @@ async def test_who_is_early_waits_and_is_accepted_once_it_listens(stack: ExitSta
 
 
 @pytest.mark.parametrize("port", [0, None])
-async def test_every_address_of_localhost_may_be_handed_on(
+async def test_several_addresses_of_localhost_need_one_port(
     stack: ExitStack, port: int | None
 ) -> None:
-    """All at one port, or clients would find half of it."""
     bound = listening(stack)
     await adopt([bound], "localhost", port_of(bound) if port is None else port, KEY)
     if port == 0:
@@ -161,10 +156,10 @@ async def test_every_address_of_localhost_may_be_handed_on(
         ("127.0.0.1", "nowhere.invalid", r"nowhere.invalid:\d+: "),
     ],
 )
-async def test_a_socket_of_another_host_is_refused(
+async def test_socket_of_another_host_is_refused(
     stack: ExitStack, found: str, configured: str | None, error: str
 ) -> None:
-    """What is demanded of the configured address is demanded of it: loopback, or credentials."""
+    """The conditions for a configured address apply: loopback, or credentials."""
     bound = listening(stack, found)
     with pytest.raises(StartError, match=f"{KEY}: {error}"):
         await adopt([bound], configured, port_of(bound), KEY)
@@ -177,10 +172,9 @@ def let_every_name_resolve_to(monkeypatch: pytest.MonkeyPatch, *hosts: str) -> N
     monkeypatch.setattr("authorizerd.daemon.net.socket_activation.trio.socket.getaddrinfo", resolve)
 
 
-async def test_a_loopback_name_that_resolves_elsewhere_lets_nobody_in(
+async def test_loopback_is_judged_by_the_sockets_own_address(
     stack: ExitStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is the socket's own address that counts."""
     bound = listening(stack, "0.0.0.0")
 
     let_every_name_resolve_to(monkeypatch, "0.0.0.0")
@@ -188,15 +182,13 @@ async def test_a_loopback_name_that_resolves_elsewhere_lets_nobody_in(
         await adopt([bound], "localhost", port_of(bound), KEY)
 
 
-async def test_every_interface_fits_where_that_is_configured(stack: ExitStack) -> None:
-    """An empty host; what that needs was demanded of the configuration."""
+async def test_socket_of_every_interface_fits_an_empty_host(stack: ExitStack) -> None:
     bound = listening(stack, "0.0.0.0")
     endpoint = await adopt([bound], None, port_of(bound), KEY)
     assert endpoint.port == port_of(bound)
 
 
-async def test_another_port_is_refused(stack: ExitStack) -> None:
-    """The error names both."""
+async def test_socket_of_another_port_is_refused(stack: ExitStack) -> None:
     bound = listening(stack)
     error = f"{KEY}: the inherited socket listens at 127.0.0.1:{port_of(bound)}, not at 127.0.0.1:1"
     with pytest.raises(StartError, match=error):
@@ -210,8 +202,8 @@ def unix(stack: ExitStack, path: Path | str) -> socket.socket:
     return bound
 
 
-async def test_a_unix_socket_stays_when_we_go(stack: ExitStack, tmp_path: Path) -> None:
-    """Its file is whoever made it's; a link on the way to it makes no difference."""
+async def test_inherited_unix_socket_is_not_removed(stack: ExitStack, tmp_path: Path) -> None:
+    """Its file belongs to its creator. The path may contain a symbolic link."""
     (tmp_path / "run").mkdir()
     (tmp_path / "var").symlink_to(tmp_path / "run")
     bound = unix(stack, tmp_path / "run/stream")
@@ -224,10 +216,10 @@ async def test_a_unix_socket_stays_when_we_go(stack: ExitStack, tmp_path: Path) 
     assert (tmp_path / "run/stream").is_socket()
 
 
-async def test_unix_sockets_and_ports_are_not_taken_for_each_other(
+async def test_unix_sockets_and_ports_must_match_the_configuration(
     stack: ExitStack, tmp_path: Path
 ) -> None:
-    """Nor one path for another, nor an abstract name for a path, nor two sockets for one."""
+    """Other mismatches: another path, an abstract name, two sockets for one path."""
     path = tmp_path / "stream"
     bound = unix(stack, path)
     for wrong in (listening(stack), unix(stack, tmp_path / "other"), unix(stack, f"\0{path}")):
@@ -239,10 +231,9 @@ async def test_unix_sockets_and_ports_are_not_taken_for_each_other(
         await adopt([bound], "127.0.0.1", 1, KEY)
 
 
-async def test_workers_accept_from_the_handed_sockets_themselves(
+async def test_workers_accept_from_inherited_sockets(
     stack: ExitStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """From each of several; a worker hands them on to nobody."""
     let_every_name_resolve_to(monkeypatch, "127.0.0.1", "::1")
     bound = listening(stack)
     with socket.socket(socket.AF_INET6) as six:

@@ -19,10 +19,10 @@ def new_pair() -> tuple[SocketStream, trio.SocketStream]:
 
 
 @pytest.mark.parametrize("call", ["read", "write"])
-async def test_a_socket_that_is_not_ready_is_waited_for(
+async def test_socket_that_is_not_ready_is_waited_for(
     monkeypatch: pytest.MonkeyPatch, call: str
 ) -> None:
-    """The kernel may have nothing to read though it said so, and no room to write."""
+    """The kernel may report data that is not there, and may have no space to write."""
     real = getattr(os, call)
     calls = 0
 
@@ -44,8 +44,7 @@ async def test_a_socket_that_is_not_ready_is_waited_for(
     assert calls >= 1
 
 
-async def test_what_the_socket_has_no_room_for_follows() -> None:
-    """A write that is cut short is finished, in order."""
+async def test_partial_write_is_completed_in_order() -> None:
     ours, theirs = new_pair()
     received = bytearray()
 
@@ -61,8 +60,7 @@ async def test_what_the_socket_has_no_room_for_follows() -> None:
     assert received.endswith(b"end")
 
 
-async def test_a_peer_that_is_gone_breaks_the_stream() -> None:
-    """It is told as trio's own streams tell it."""
+async def test_disconnected_peer_raises_trios_error() -> None:
     ours, theirs = new_pair()
     async with ours:
         await theirs.aclose()
@@ -70,10 +68,10 @@ async def test_a_peer_that_is_gone_breaks_the_stream() -> None:
             await ours.send_all(b"answer")
 
 
-async def test_the_end_waits_until_the_last_bytes_are_read(
+async def test_last_answer_waits_until_the_peer_has_read_it(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    """To close before would reset the connection; a peer that stays has a moment, no more."""
+    """Closing earlier would reset the connection. The wait is bounded."""
     ours, theirs = trio.testing.memory_stream_pair()
     began = trio.current_time()
     async with ours, theirs:

@@ -37,8 +37,7 @@ def claimed(log_dir: Path, *, node_id: int = 1) -> MetaProperties:
     return claim_log_directory(log_dir, node_id=node_id, storage=DiskStorage())
 
 
-def test_a_formatted_directory_is_claimed_by_its_node(tmp_path: Path) -> None:
-    """It holds a log without ACLs."""
+def test_formatted_directory_is_claimed_by_its_node(tmp_path: Path) -> None:
     log_dir = tmp_path / "log"
     properties = formatted(log_dir, cluster_id="my-cluster")
     assert claimed(log_dir) == properties
@@ -46,10 +45,10 @@ def test_a_formatted_directory_is_claimed_by_its_node(tmp_path: Path) -> None:
     assert read_acls(log_dir) == {}
 
 
-def test_a_start_says_how_a_log_is_made_and_makes_none(
+def test_missing_log_is_an_error_that_names_the_cure(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """In a missing or empty one nothing is written, not even a lock; the error names the cures."""
+    """Nothing is written, not even a lock file."""
     log_dir = tmp_path / "log"
     config = write_config(tmp_path, log_dir)
     for _ in ("missing", "empty"):
@@ -63,10 +62,9 @@ def test_a_start_says_how_a_log_is_made_and_makes_none(
     assert list(log_dir.iterdir()) == []
 
 
-def test_a_file_that_keeps_the_log_from_being_written_is_named(
+def test_file_that_blocks_formatting_is_named(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """The file is named, not only the directory, whose permissions may be right."""
     formatted(tmp_path / "log")
     obstacle = tmp_path / "log" / CLEAN_SHUTDOWN_NAME
     obstacle.unlink()
@@ -75,15 +73,13 @@ def test_a_file_that_keeps_the_log_from_being_written_is_named(
     assert f"{obstacle}: Is a directory\n" in capfd.readouterr().err
 
 
-def test_another_nodes_directory_is_refused(tmp_path: Path) -> None:
-    """Two nodes must not share a log."""
+def test_directory_of_another_node_is_refused(tmp_path: Path) -> None:
     formatted(tmp_path / "log")
     with pytest.raises(StartError, match=r"node\.id: 2, but .* belongs to node 1"):
         claimed(tmp_path / "log", node_id=2)
 
 
-def test_a_quorums_log_is_refused_before_anything_is_written(tmp_path: Path) -> None:
-    """The other voters' log stays unchanged."""
+def test_log_of_a_quorum_is_refused_unchanged(tmp_path: Path) -> None:
     write_log(tmp_path, [added(1)])
     voters = b'{"leaderId":1,"currentVoters":[{"voterId":1},{"voterId":2}],"data_version":0}'
     write_file(tmp_path, "quorum-state", voters)
@@ -92,23 +88,23 @@ def test_a_quorums_log_is_refused_before_anything_is_written(tmp_path: Path) -> 
     assert [each.name for each in tmp_path.iterdir()] == [METADATA_TOPIC_DIRECTORY]
 
 
-def test_kafkas_own_directory_is_claimed(real_log_dir: Path, tmp_path: Path) -> None:
-    """It is that of a cluster's only node, and keeps its ids."""
+def test_directory_of_a_single_kafka_node_is_claimed_with_its_ids(
+    real_log_dir: Path, tmp_path: Path
+) -> None:
     log_dir = tmp_path / "log"
     shutil.copytree(real_log_dir, log_dir)
     assert claimed(log_dir).cluster_id == "AAAAAAAAQACAAAAAAAAAAQ"
 
 
-def test_a_log_that_says_nothing_gets_a_cluster(tmp_path: Path) -> None:
-    """The id is the same at each start."""
+def test_log_without_properties_gets_a_cluster_id(tmp_path: Path) -> None:
     write_log(tmp_path, [added(1)])
     properties = claimed(tmp_path)
     assert ID.fullmatch(properties.cluster_id)
     assert claimed(tmp_path) == read_meta_properties(tmp_path) == properties
 
 
-def test_a_directory_without_a_log_is_not_claimed(tmp_path: Path) -> None:
-    """It may still be formatted: the refusal leaves nothing in it."""
+def test_directory_without_a_log_is_not_claimed(tmp_path: Path) -> None:
+    """It may still be formatted, so nothing is written."""
     with pytest.raises(LogDirectoryError, match=METADATA_TOPIC_DIRECTORY):
         claimed(tmp_path)
     assert list(tmp_path.iterdir()) == []
@@ -116,16 +112,14 @@ def test_a_directory_without_a_log_is_not_claimed(tmp_path: Path) -> None:
     claimed(tmp_path)
 
 
-def test_what_is_formatted_is_not_formatted_again(tmp_path: Path) -> None:
-    """Its log and its properties are kept."""
+def test_formatted_directory_is_not_formatted_again(tmp_path: Path) -> None:
     properties = formatted(tmp_path / "log")
     with pytest.raises(LogDirectoryError, match="already formatted; nothing was changed"):
         formatted(tmp_path / "log")
     assert claimed(tmp_path / "log") == properties
 
 
-def test_a_log_that_lacks_its_properties_is_not_formatted(tmp_path: Path) -> None:
-    """It may be somebody's log."""
+def test_log_without_properties_is_not_formatted(tmp_path: Path) -> None:
     write_log(tmp_path, [added(1)])
     with pytest.raises(LogDirectoryError, match="already formatted; nothing was changed"):
         formatted(tmp_path)
@@ -133,26 +127,21 @@ def test_a_log_that_lacks_its_properties_is_not_formatted(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("cluster_id", ["", "a b", "a\nnode.id=2", "back\\slash", "é", "日"])
-def test_a_cluster_id_that_would_be_read_otherwise_is_refused(
-    tmp_path: Path, cluster_id: str
-) -> None:
-    """Nothing is created then."""
+def test_invalid_cluster_id_is_refused(tmp_path: Path, cluster_id: str) -> None:
     with pytest.raises(StartError, match="--cluster-id: "):
         formatted(tmp_path / "log", cluster_id=cluster_id)
     assert not (tmp_path / "log").exists()
 
 
 @pytest.mark.parametrize("cluster_id", ["a=b:c#!", "x"])
-def test_a_cluster_id_is_read_as_it_was_written(tmp_path: Path, cluster_id: str) -> None:
-    """Characters with a meaning in properties files are preserved."""
+def test_cluster_id_is_read_as_it_was_written(tmp_path: Path, cluster_id: str) -> None:
     formatted(tmp_path / "log", cluster_id=cluster_id)
     assert claimed(tmp_path / "log").cluster_id == cluster_id
 
 
 @pytest.mark.parametrize("failing", ["append", "sync", "sync_directory", "append_to"])
 @pytest.mark.parametrize("skip", [0, 1])
-def test_a_failing_disk_is_named(tmp_path: Path, failing: str, skip: int) -> None:
-    """The error is not a traceback, whichever file fails."""
+def test_disk_error_names_the_file(tmp_path: Path, failing: str, skip: int) -> None:
     with pytest.raises(LogDirectoryError, match="Input/output error"):
         formatted(tmp_path / "log", storage=RecordingStorage(failing, skip=skip))
 
@@ -163,10 +152,10 @@ def test_a_failing_disk_is_named(tmp_path: Path, failing: str, skip: int) -> Non
 )
 @pytest.mark.parametrize("skip", range(6))
 @pytest.mark.parametrize("is_crash", [False, True])
-def test_a_formatting_that_fails_can_be_tried_again(
+def test_failed_formatting_can_be_repeated(
     tmp_path: Path, failing: str, skip: int, is_crash: bool
 ) -> None:
-    """At any call: until it is done the directory is refused, and then it is as new."""
+    """At any call. Until it is complete, a start is refused."""
     log_dir = tmp_path / "log"
     storage = RecordingStorage(failing, skip=skip, is_crash=is_crash)
     try:
@@ -182,7 +171,7 @@ def test_a_formatting_that_fails_can_be_tried_again(
     assert names == {NAME, METADATA_TOPIC_DIRECTORY, ".kafka_cleanshutdown"}
 
 
-def test_ids_are_kafkas() -> None:
+def test_ids_have_kafkas_form() -> None:
     """A random UUID of version 4 in 22 letters, without a leading hyphen, as tools expect."""
     first_tries = iter([b"\xf8" + bytes(15), b"\xfb" * UUID_BYTES, b"\x01" * UUID_BYTES])
     assert new_uuid(lambda _: next(first_tries)) == "AQEBAQEBQQGBAQEBAQEBAQ"
@@ -191,8 +180,7 @@ def test_ids_are_kafkas() -> None:
     assert all(ID.fullmatch(each) and not each.startswith("-") for each in made)
 
 
-def test_nothing_else_stands_in_a_formatted_directory(tmp_path: Path) -> None:
-    """No partial file is left."""
+def test_formatted_directory_has_no_other_files(tmp_path: Path) -> None:
     formatted(tmp_path / "log")
     names = {each.name for each in (tmp_path / "log").iterdir()}
     assert names == {NAME, METADATA_TOPIC_DIRECTORY, ".kafka_cleanshutdown"}

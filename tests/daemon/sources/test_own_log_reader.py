@@ -29,7 +29,7 @@ async def received(log_dir: Path) -> list[ChangeBatch | CaughtUp]:
     return [message async for message in inbox]
 
 
-async def test_batches_come_in_log_order_then_the_word_that_all_was_said(tmp_path: Path) -> None:
+async def test_batches_come_in_log_order_before_the_end_marker(tmp_path: Path) -> None:
     """Control batches and skipped records advance the offset without changing anything."""
     write_log(tmp_path, [added(1)], [added(2), added(3)])
     assert await received(tmp_path) == [
@@ -41,8 +41,7 @@ async def test_batches_come_in_log_order_then_the_word_that_all_was_said(tmp_pat
     ]
 
 
-async def test_a_transaction_comes_with_its_end(tmp_path: Path) -> None:
-    """Its changes are passed on at its end; an open transaction at the log's end never is."""
+async def test_transaction_is_passed_on_at_its_end(tmp_path: Path) -> None:
     begin, end = BeginTransaction("t"), EndTransaction()
     write_log(tmp_path, [begin, added(1)], [added(2), end], [begin, added(3)])
     messages = await received(tmp_path)
@@ -54,11 +53,8 @@ async def test_a_transaction_comes_with_its_end(tmp_path: Path) -> None:
     ]
 
 
-async def test_what_writing_begins_with_is_handed_on(tmp_path: Path) -> None:
-    """A new log's features, for example, which a checkpoint must hold.
-
-    The end marker follows them, at their offset.
-    """
+async def test_first_written_batch_is_passed_on(tmp_path: Path) -> None:
+    """A new log's features, for example, which a checkpoint must contain."""
     write_segment(tmp_path, 0, data_batch(0, [added(1)], epoch=0))
     begun = ChangeBatch(7, cluster_changes=(METADATA_VERSION,))
 
@@ -74,8 +70,8 @@ async def test_what_writing_begins_with_is_handed_on(tmp_path: Path) -> None:
     assert source.high_watermark == 7
 
 
-async def test_damage_is_never_read_past(tmp_path: Path) -> None:
-    """The applier's channel is closed without the end marker, so nothing is published."""
+async def test_nothing_after_damage_is_passed_on(tmp_path: Path) -> None:
+    """The channel is closed without the end marker, so nothing is published."""
     good, bad = data_batch(0, [METADATA_VERSION]), data_batch(1, [added(1)])
     write_segment(tmp_path, 0, good, flipped(bad, 70), data_batch(2, [added(2)]))
     feed, inbox = trio.open_memory_channel[ChangeBatch | CaughtUp](1000)
@@ -86,10 +82,10 @@ async def test_damage_is_never_read_past(tmp_path: Path) -> None:
     assert applier.snapshot.newest is None
 
 
-async def test_a_damaged_checkpoint_is_told(
+async def test_damaged_checkpoint_is_a_warning(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The warning names the file and the fault; the log alone yields the same state."""
+    """The log has the same state."""
     write_log(tmp_path, [added(1)])
     path = write_checkpoint(tmp_path, 3, [METADATA_VERSION, added(1)])
     path.write_bytes(path.read_bytes()[:-1])
@@ -104,7 +100,6 @@ async def test_a_damaged_checkpoint_is_told(
 
 
 async def test_loading_yields_to_other_tasks(tmp_path: Path) -> None:
-    """A large batch is decoded and applied in slices, between which other tasks run."""
     write_log(tmp_path, [added(number) for number in range(10_000)])
     feed, inbox = trio.open_memory_channel[ChangeBatch | CaughtUp](1)
     applier = RecordApplier(inbox)

@@ -65,8 +65,7 @@ def read_whole(log_dir: Path) -> tuple[Progress, Replay]:
     return log.progress, replay
 
 
-async def test_batches_are_appended_in_a_thread(tmp_path: Path) -> None:
-    """The loop never waits for the disk; the last offset is returned."""
+async def test_append_runs_in_a_thread_and_returns_the_last_offset(tmp_path: Path) -> None:
     write_log(tmp_path, [added(1)])
     own = OwnLog(new_writer(tmp_path), node_id=1)
     begun = await own.begin(*read_whole(tmp_path))
@@ -75,8 +74,8 @@ async def test_batches_are_appended_in_a_thread(tmp_path: Path) -> None:
     assert numbers(tmp_path) == {2, 3}
 
 
-async def test_an_append_that_finds_no_descriptor_is_refused(tmp_path: Path) -> None:
-    """Nothing was written; the error gives the reason, and the next append succeeds."""
+async def test_append_without_a_free_descriptor_is_refused(tmp_path: Path) -> None:
+    """Nothing was written, and the next append succeeds."""
     write_log(tmp_path, [added(1)])
     storage = RecordingStorage(number=errno.EMFILE)
     writer = LogWriter(tmp_path, storage=storage, segment_bytes_max=300, now_ms=lambda: 1)
@@ -91,8 +90,7 @@ async def test_an_append_that_finds_no_descriptor_is_refused(tmp_path: Path) -> 
     assert numbers(tmp_path) == set(range(1, 9))
 
 
-async def test_a_cancelled_append_is_finished(tmp_path: Path) -> None:
-    """Its batches may be on the disk already, so their state must be known."""
+async def test_cancelled_append_is_finished(tmp_path: Path) -> None:
     write_log(tmp_path, [added(1)])
     writer = new_writer(tmp_path)
     own = OwnLog(writer, node_id=1)
@@ -188,7 +186,7 @@ async def looked() -> None:
     await trio.sleep(1.5 * CHECK_SECONDS)
 
 
-async def test_a_checkpoint_is_due_after_so_many_bytes(
+async def test_checkpoint_is_due_after_a_number_of_bytes(
     autojump_clock: MockClock, start: Start
 ) -> None:
     """It holds the published state up to the last offset; then the count restarts."""
@@ -213,7 +211,7 @@ async def test_a_checkpoint_is_due_after_so_many_bytes(
     assert running.statistics.written == 2
 
 
-async def test_what_was_read_behind_the_last_checkpoint_counts(
+async def test_bytes_read_since_the_last_checkpoint_count(
     autojump_clock: MockClock, start: Start
 ) -> None:
     """Otherwise a daemon that restarts often would never write a checkpoint."""
@@ -225,8 +223,9 @@ async def test_what_was_read_behind_the_last_checkpoint_counts(
     assert running.statistics.written == 1
 
 
-async def test_a_checkpoint_is_due_after_so_long(autojump_clock: MockClock, start: Start) -> None:
-    """Only if there was a change, and not earlier."""
+async def test_checkpoint_is_due_after_an_interval_if_there_was_a_change(
+    autojump_clock: MockClock, start: Start
+) -> None:
     running = start(interval_s=100)
     await trio.sleep(98)
     assert running.end_offsets == []
@@ -239,26 +238,28 @@ async def test_a_checkpoint_is_due_after_so_long(autojump_clock: MockClock, star
     assert running.end_offsets == [4, 5]
 
 
-async def test_without_a_change_none_is_due(autojump_clock: MockClock, start: Start) -> None:
-    """The same state is not written twice."""
+async def test_no_checkpoint_is_due_without_a_change(
+    autojump_clock: MockClock, start: Start
+) -> None:
     running = start(interval_s=100)
     await trio.sleep(1000)
     assert running.statistics.written == 1
     assert len(running.storage.named("rename")) == 1
 
 
-async def test_an_interval_of_0_is_none(autojump_clock: MockClock, start: Start) -> None:
-    """Then only the bytes count."""
+async def test_interval_of_0_turns_the_interval_off(
+    autojump_clock: MockClock, start: Start
+) -> None:
     running = start(interval_s=0)
     running.append(added(2))
     await trio.sleep(4000)
     assert running.end_offsets == []
 
 
-async def test_no_snapshot_is_kept_between_two_looks(
+async def test_no_snapshot_is_kept_between_two_checks(
     autojump_clock: MockClock, start: Start
 ) -> None:
-    """To free one that many changes have replaced meanwhile would hold the event loop."""
+    """Freeing a snapshot that many changes have replaced would block the event loop."""
     running = start()
     newest = running.published.newest
     held = sys.getrefcount(newest)
@@ -266,10 +267,9 @@ async def test_no_snapshot_is_kept_between_two_looks(
     assert sys.getrefcount(newest) == held
 
 
-async def test_a_log_with_records_of_other_kinds_gets_none(
+async def test_log_with_foreign_records_gets_no_checkpoint(
     autojump_clock: MockClock, start: Start, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A checkpoint would lose them (quotas, for example); the operator is warned."""
     running = start(bytes_between=1, interval_s=1, batches=([added(1)], [QUOTA_RECORD]))
     running.append(added(2))
     await trio.sleep(100)
@@ -278,10 +278,9 @@ async def test_a_log_with_records_of_other_kinds_gets_none(
     assert "of types 14" in caplog.text
 
 
-async def test_a_log_with_topics_gets_checkpoints_that_hold_them(
+async def test_checkpoint_contains_the_topics_of_the_log(
     autojump_clock: MockClock, start: Start
 ) -> None:
-    """They are of the same offset as the ACLs; a controller's startup records are not missed."""
     topic = TopicAdded("t", b"t" * 16)
     batches = [added(1), topic], [CONTROLLER_RECORD, NO_OP_RECORD]
     running = start(bytes_between=1, batches=batches)
@@ -293,10 +292,10 @@ async def test_a_log_with_topics_gets_checkpoints_that_hold_them(
 
 
 @pytest.mark.parametrize("failing", ["append_to", "append", "sync", "rename", "sync_directory"])
-async def test_a_failure_is_counted_and_tried_again(
+async def test_failed_checkpoint_is_counted_and_retried_later(
     autojump_clock: MockClock, start: Start, failing: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Retries are delayed, because each may fill the disk. Meanwhile the log is written."""
+    """Meanwhile the log is written."""
     running = start(bytes_between=1)
     running.storage.failing = failing
     await looked()
@@ -311,10 +310,9 @@ async def test_a_failure_is_counted_and_tried_again(
     assert numbers(running.log_dir) == {1, 2}
 
 
-async def test_what_cannot_be_removed_does_not_undo_the_checkpoint(
+async def test_failed_removal_is_retried_without_another_checkpoint(
     autojump_clock: MockClock, start: Start
 ) -> None:
-    """It counts as a failure and is retried after a minute, without another checkpoint."""
     running = start(bytes_between=1, retention_bytes=0)
     await looked()
     running.append(added(2))
@@ -332,13 +330,12 @@ async def test_what_cannot_be_removed_does_not_undo_the_checkpoint(
     assert running.end_offsets == [6]
 
 
-async def test_a_directory_that_cannot_be_listed_ends_nothing(
+async def test_directory_that_cannot_be_listed_is_logged_and_retried(
     autojump_clock: MockClock,
     start: Start,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Superseded files only use space: the error is logged, and removal is retried."""
 
     def refuse(*_: object) -> None:
         raise LogDirectoryError("no files can be opened")
@@ -397,8 +394,8 @@ class HeldStorage(DiskStorage):
         return super().size(path)
 
 
-async def test_a_cancelled_append_is_waited_for(tmp_path: Path) -> None:
-    """The daemon never closes the log or ends while a thread still writes."""
+async def test_cancelled_append_is_waited_for(tmp_path: Path) -> None:
+    """The daemon never closes the log while a thread still writes."""
     write_log(tmp_path, [added(1)])
     storage = HeldStorage()
     own = OwnLog(

@@ -16,8 +16,8 @@ class NotAsked(Readiness):
         pass
 
 
-async def test_others_have_their_turn_between_two_lists_of_metrics() -> None:
-    """Each takes a millisecond, and a peer may ask for hundreds at once."""
+async def test_lists_of_metrics_yield_to_other_tasks() -> None:
+    """Each takes a millisecond, and a peer may request hundreds at once."""
     listed = longest = 0
 
     class Counting(Collector):

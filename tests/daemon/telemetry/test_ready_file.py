@@ -22,8 +22,7 @@ READY = ReadyFile(
 )
 
 
-def test_it_takes_the_place_of_an_earlier_one(tmp_path: Path) -> None:
-    """Its mode is that of any new file, and nothing else is left in the folder."""
+def test_ready_file_replaces_an_earlier_one(tmp_path: Path) -> None:
     path = tmp_path / "ready.json"
     path.write_text("earlier")
     write_ready_file(path, READY)
@@ -35,10 +34,10 @@ def test_it_takes_the_place_of_an_earlier_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("is_link", [True, False])
-def test_what_stands_at_the_name_aside_is_left_alone(
+def test_existing_file_at_the_temporary_name_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_link: bool
 ) -> None:
-    """A user who may write to the folder cannot make the daemon overwrite a file."""
+    """A user with write access to the folder cannot redirect the write."""
     victim = tmp_path / "victim"
     victim.write_text("kept")
     monkeypatch.setattr(ready_file, "token_hex", lambda size: "guessed")
@@ -53,10 +52,9 @@ def test_what_stands_at_the_name_aside_is_left_alone(
     assert aside.exists()
 
 
-def test_the_name_aside_cannot_be_known_before(
+def test_temporary_name_cannot_be_predicted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Otherwise such a user could prevent the start."""
     names: set[str] = set()
 
     def keep(self: Path, target: Path) -> None:
@@ -68,8 +66,7 @@ def test_the_name_aside_cannot_be_known_before(
     assert len(names) == 2
 
 
-def test_where_it_cannot_be_moved_nothing_is_left(tmp_path: Path) -> None:
-    """The error names the path."""
+def test_failed_rename_leaves_no_file(tmp_path: Path) -> None:
     (tmp_path / "ready.json").mkdir()
     with pytest.raises(StartError, match=r"--ready-file: .*ready\.json: Is a directory"):
         write_ready_file(tmp_path / "ready.json", READY)

@@ -53,8 +53,7 @@ def environment_of(notified: NotifySocket, watchdog_us: int = 0) -> dict[str, st
     return {"NOTIFY_SOCKET": notified.address} | (watchdog if watchdog_us else {})
 
 
-async def test_nobody_is_told_where_nobody_asks(nursery: trio.Nursery) -> None:
-    """Without NOTIFY_SOCKET no task remains, and nothing is logged."""
+async def test_nothing_is_sent_without_a_socket(nursery: trio.Nursery) -> None:
     place = Place()
     manager = ServiceManager({"WATCHDOG_USEC": "1000000"})
     with trio.fail_after(5):
@@ -65,17 +64,15 @@ async def test_nobody_is_told_where_nobody_asks(nursery: trio.Nursery) -> None:
     manager.close()
 
 
-def test_what_is_taken_is_gone_from_the_environment(notified: NotifySocket) -> None:
-    """A child process could otherwise send notifications in the daemon's name."""
+def test_variables_are_removed_from_the_environment(notified: NotifySocket) -> None:
     environment = environment_of(notified, 1_000_000) | {"HOME": "/"}
     ServiceManager(environment).close()
     assert environment == {"HOME": "/"}
 
 
-async def test_while_it_loads_time_is_asked_for_and_no_more_once_it_is_loaded(
+async def test_start_timeout_is_extended_only_while_loading(
     notified: NotifySocket, nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
 ) -> None:
-    """Waiting for anything other than the log is limited by the unit's own time-out."""
     place = Place()
     await place.start(nursery)
     manager = ServiceManager(environment_of(notified))
@@ -105,13 +102,12 @@ async def test_while_it_loads_time_is_asked_for_and_no_more_once_it_is_loaded(
 
 
 @pytest.mark.parametrize("watchdog_s", [0.5, 2.2, 3, 30])
-async def test_the_watchdog_is_fed_twice_in_its_time(
+async def test_watchdog_is_fed_twice_per_period(
     notified: NotifySocket,
     nursery: trio.Nursery,
     autojump_clock: trio.testing.MockClock,
     watchdog_s: float,
 ) -> None:
-    """Independently of how often the status is checked."""
     place = Place()
     await place.start(nursery)
     await place.load()
@@ -123,10 +119,9 @@ async def test_the_watchdog_is_fed_twice_in_its_time(
     manager.close()
 
 
-async def test_the_watchdog_starves_while_the_loop_is_held(
+async def test_watchdog_is_not_fed_while_the_loop_hangs(
     notified: NotifySocket, nursery: trio.Nursery
 ) -> None:
-    """A thread would feed it even while the loop hangs."""
     place = Place()
     await place.start(nursery)
     manager = ServiceManager(environment_of(notified, 40_000))
@@ -152,14 +147,13 @@ def heard_within(notified: NotifySocket, seconds: float) -> list[dict[str, str]]
 @pytest.mark.parametrize(
     ("microseconds", "pid"), [("1000000", "1"), ("0", ""), ("soon", ""), ("-5", ""), ("9" * 99, "")]
 )
-async def test_a_watchdog_that_is_another_s_or_none_is_not_fed(
+async def test_watchdog_of_another_process_is_not_fed(
     notified: NotifySocket,
     nursery: trio.Nursery,
     autojump_clock: trio.testing.MockClock,
     microseconds: str,
     pid: str,
 ) -> None:
-    """WATCHDOG_PID names the process that it is for."""
     place = Place()
     await place.start(nursery)
     environment = environment_of(notified) | {"WATCHDOG_USEC": microseconds, "WATCHDOG_PID": pid}
@@ -171,10 +165,7 @@ async def test_a_watchdog_that_is_another_s_or_none_is_not_fed(
 
 
 @pytest.mark.parametrize("address", ["vsock:2:1234", "notify", "/" + "n" * 200, "@" + "n" * 200])
-def test_an_address_that_nobody_can_be_told_at_is_warned_of(
-    address: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    """One warning, and no other effect."""
+def test_invalid_address_is_a_warning(address: str, caplog: pytest.LogCaptureFixture) -> None:
     manager = ServiceManager({"NOTIFY_SOCKET": address})
     manager.report_ready()
     manager.report_stopping()
@@ -182,13 +173,12 @@ def test_an_address_that_nobody_can_be_told_at_is_warned_of(
     assert len(caplog.records) == 1
 
 
-async def test_a_manager_that_is_away_is_told_in_order_when_it_is_back(
+async def test_messages_wait_in_order_while_the_manager_is_away(
     tmp_path: Path,
     nursery: trio.Nursery,
     autojump_clock: trio.testing.MockClock,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """READY=1 must not be lost; the waiting messages are bounded."""
     place = Place()
     await place.start(nursery)
     manager = ServiceManager({"NOTIFY_SOCKET": str(tmp_path / "notify")})
@@ -209,8 +199,7 @@ async def test_a_manager_that_is_away_is_told_in_order_when_it_is_back(
     manager.close()
 
 
-def test_a_manager_that_reads_nothing_is_not_waited_for(notified: NotifySocket) -> None:
-    """Its queue is full: later messages wait in the daemon, which is not blocked."""
+def test_manager_that_reads_nothing_does_not_block(notified: NotifySocket) -> None:
     full = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     full.setblocking(False)
     with suppress(BlockingIOError):
@@ -228,10 +217,9 @@ def test_a_manager_that_reads_nothing_is_not_waited_for(notified: NotifySocket) 
     manager.close()
 
 
-def test_without_files_to_spare_nobody_is_told(
+def test_missing_descriptor_is_a_warning(
     notified: NotifySocket, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A warning tells that no socket could be created."""
 
     def fail(*_: object) -> socket.socket:
         raise OSError(24, "Too many open files")

@@ -16,8 +16,7 @@ class Server:
     statistics: ConnectionStatistics = field(default_factory=ConnectionStatistics)
 
 
-def test_what_is_handed_up_is_what_is_read_again() -> None:
-    """Each number keeps its place, and two workers are summed."""
+def test_counters_are_read_back_and_summed() -> None:
     decisions = {"OPA": DecisionCounts(1, 2, 3, 4), "Stream": DecisionCounts(allowed=5)}
     servers = {"decision_stream": Server(ConnectionStatistics(6, 7, 8, 9))}
     counters = collect_counters(
@@ -33,8 +32,7 @@ def test_what_is_handed_up_is_what_is_read_again() -> None:
     assert twice.decisions["OPA"] == DecisionCounts(2, 4, 6, 8)
 
 
-def test_the_dead_are_counted_and_their_connections_are_not() -> None:
-    """A dead worker has no open connections."""
+def test_counts_of_an_ended_worker_stay_except_open_connections() -> None:
     totals = Totals()
     totals.retire(
         collect_counters({}, {"s": Server(ConnectionStatistics(6, 7, 8, 9))}, None, LogStatistics())
@@ -49,8 +47,7 @@ def test_the_dead_are_counted_and_their_connections_are_not() -> None:
     assert seen == ConnectionStatistics(2, 8, 9, 10)
 
 
-def test_a_worker_that_is_gone_fails_no_more() -> None:
-    """Its lost lines stay counted."""
+def test_ended_worker_no_longer_counts_as_failing() -> None:
     totals = Totals()
     totals.retire(
         collect_counters(
@@ -60,8 +57,7 @@ def test_a_worker_that_is_gone_fails_no_more() -> None:
     assert totals.sum([]).audit == AuditStatistics(written=5, dropped_output=2, failing=0)
 
 
-def test_before_the_first_report_all_is_nothing() -> None:
-    """The metrics exist from the start."""
+def test_counters_are_zero_before_the_first_report() -> None:
     sums = Totals().sum([])
     assert (sums.decisions, sums.audit) == ({}, AuditStatistics())
     assert sums.server(ConnectionStatistics, "s").statistics == ConnectionStatistics()

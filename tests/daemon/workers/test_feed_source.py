@@ -104,7 +104,7 @@ async def daemon(nursery: trio.Nursery) -> Daemon:
     return daemon
 
 
-async def test_a_change_is_done_when_it_is_decided_by(daemon: Daemon) -> None:
+async def test_change_is_reported_once_the_worker_decides_by_it(daemon: Daemon) -> None:
     """Not when it is passed on; for a batch in parts, with the last part."""
     assert await daemon.order(Loaded(1, 3)) == []
     assert daemon.handed_on.receive_nowait() == CaughtUp(3)
@@ -121,8 +121,7 @@ async def test_a_change_is_done_when_it_is_decided_by(daemon: Daemon) -> None:
     await daemon.stream.aclose()
 
 
-async def test_orders_are_done_in_order_and_once(daemon: Daemon) -> None:
-    """Each is reported by its number; counters are sent when asked for."""
+async def test_orders_are_reported_in_order(daemon: Daemon) -> None:
     files = Files("text")
     reports = await daemon.order(
         TakeSettings(1, {"a": "b"}), TakeFiles(2, files), Listen(3), Report(4)
@@ -132,7 +131,7 @@ async def test_orders_are_done_in_order_and_once(daemon: Daemon) -> None:
     await daemon.stream.aclose()
 
 
-async def test_a_draining_worker_follows_changes_to_its_end(daemon: Daemon) -> None:
+async def test_draining_worker_still_applies_changes(daemon: Daemon) -> None:
     """Its last report holds its counters."""
     assert await daemon.order(Drain(1)) == []
     assert await daemon.order(Report(2)) == [Done(2, -1, {"told": 1})]
@@ -142,7 +141,7 @@ async def test_a_draining_worker_follows_changes_to_its_end(daemon: Daemon) -> N
     assert daemon.has_ended
 
 
-async def test_it_ends_with_the_daemon(daemon: Daemon) -> None:
+async def test_source_ends_with_the_daemon(daemon: Daemon) -> None:
     """At once, however long a drain would take."""
     await daemon.order(Drain(1))
     await daemon.stream.aclose()
@@ -150,15 +149,13 @@ async def test_it_ends_with_the_daemon(daemon: Daemon) -> None:
     assert daemon.has_ended
 
 
-async def test_a_daemon_that_is_gone_before_it_begins_is_no_fault() -> None:
-    """The daemon was killed while it started the worker."""
+async def test_daemon_that_ends_before_the_first_order_is_not_a_fault() -> None:
     ours, theirs = memory_stream_pair()
     await ours.aclose()
     assert await FeedSource(theirs).begin() is None
 
 
-async def test_the_first_order_is_to_begin() -> None:
-    """It is done when it is read."""
+async def test_first_order_is_begin() -> None:
     ours, theirs = memory_stream_pair()
     source = FeedSource(theirs)
     await ours.send_all(encode_message(Begin(1, {"node.id": "1"})))
@@ -168,8 +165,7 @@ async def test_the_first_order_is_to_begin() -> None:
     assert reader.next_message() == Done(1, -1)
 
 
-async def test_what_is_no_order_ends_it() -> None:
-    """It is a defect, after which the worker cannot go on."""
+async def test_invalid_order_ends_the_worker() -> None:
     daemon = Daemon()
     await daemon.stream.send_all(frame(b"\xc1"))
     with pytest.raises(DecodeError):

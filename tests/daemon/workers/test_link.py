@@ -86,7 +86,7 @@ async def far(nursery: trio.Nursery) -> AsyncIterator[Far]:
     nursery.cancel_scope.cancel()
 
 
-async def test_it_listens_once_it_is_waited_for(far: Far) -> None:
+async def test_worker_listens_once_updates_wait_for_it(far: Far) -> None:
     """Earlier changes come before the order to listen in its feed."""
     far.link.order(Report)
     far.link.order_snapshot(EMPTY_SNAPSHOT)
@@ -105,7 +105,9 @@ async def test_it_listens_once_it_is_waited_for(far: Far) -> None:
     assert (far.link.is_listening, far.link.offset, far.changes) == (True, 5, 1)
 
 
-async def test_nobody_goes_on_while_the_process_lives(far: Far, nursery: trio.Nursery) -> None:
+async def test_waiters_resume_only_after_the_process_has_ended(
+    far: Far, nursery: trio.Nursery
+) -> None:
     """Whatever the reason, the process is killed and awaited."""
     number = far.link.order(Report)
     far.link.kill("because")
@@ -123,10 +125,9 @@ async def test_nobody_goes_on_while_the_process_lives(far: Far, nursery: trio.Nu
     assert (went_on.is_set(), far.ended) == (True, "because")
 
 
-async def test_one_that_closes_its_feed_has_time_to_say_why(
+async def test_worker_that_closes_its_feed_has_time_to_log_the_reason(
     far: Far, autojump_clock: MockClock
 ) -> None:
-    """Then it is killed like any other."""
     await far.close()
     assert not far.process.killed
     await trio.sleep(ENDING_SECONDS_MAX + 0.1)
@@ -136,15 +137,15 @@ async def test_one_that_closes_its_feed_has_time_to_say_why(
     assert far.ended == "it has ended with code 3"
 
 
-async def test_a_report_that_is_none_ends_it(far: Far) -> None:
-    """The worker's progress is unknown from then on."""
+async def test_invalid_report_kills_the_worker(far: Far) -> None:
     far.process.may_end.set()
     await far.send(frame(b"\xc1"))
     assert "expected a message of the feed" in far.ended
 
 
-async def test_a_pause_of_our_own_is_not_held_against_it(far: Far, mock_clock: MockClock) -> None:
-    """Its report may still be unread when its time is checked."""
+async def test_pause_of_the_daemon_does_not_kill_the_worker(
+    far: Far, mock_clock: MockClock
+) -> None:
     far.link.order_snapshot(EMPTY_SNAPSHOT)
     await far.orders()
     await far.send(encode_message(Done(1, -1)))
@@ -157,9 +158,7 @@ async def test_a_pause_of_our_own_is_not_held_against_it(far: Far, mock_clock: M
     assert far.process.killed
 
 
-async def test_how_long_a_drain_takes_is_bounded_elsewhere(
-    far: Far, autojump_clock: MockClock
-) -> None:
+async def test_drain_has_no_order_time_limit(far: Far, autojump_clock: MockClock) -> None:
     """Clients may take their time; the order before the drain has the usual limit."""
     far.link.order_snapshot(EMPTY_SNAPSHOT)
     await far.orders()

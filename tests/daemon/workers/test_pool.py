@@ -81,7 +81,7 @@ async def ends_within(seconds: float, worker: FakeWorker) -> bool:
     return False
 
 
-async def test_an_acknowledgement_waits_for_every_worker(
+async def test_acknowledgement_waits_for_every_worker(
     nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
     """Then each of them decides by the change, and by its settings."""
@@ -100,7 +100,7 @@ async def test_an_acknowledgement_waits_for_every_worker(
     assert {worker.settings["super.users"] for worker in running.workers} == {"User:second"}
 
 
-async def test_a_worker_that_hangs_is_ended_before_anybody_goes_on(
+async def test_hanging_worker_is_killed_before_updates_continue(
     nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
     """The update waits no longer than the time-out; a new worker has the change from its start."""
@@ -119,7 +119,7 @@ async def test_a_worker_that_hangs_is_ended_before_anybody_goes_on(
     assert running.workers[2].settings == {"super.users": "User:first"}
 
 
-async def test_a_worker_that_hangs_is_found_without_any_change(
+async def test_hanging_worker_is_found_without_changes(
     nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
     """Its counters are requested regularly; a worker that answers is left alone."""
@@ -130,7 +130,7 @@ async def test_a_worker_that_hangs_is_found_without_any_change(
     assert (len(running.workers), running.pool.restarts) == (3, 1)
 
 
-async def test_one_that_loads_is_not_waited_for_and_given_time(
+async def test_loading_worker_is_not_waited_for(
     nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
     """Updates go on; when it listens, it has all of them."""
@@ -154,10 +154,9 @@ async def test_one_that_loads_is_not_waited_for_and_given_time(
     assert (slow[0].is_listening, slow[0].offset) == (True, 6)
 
 
-async def test_one_that_never_loads_is_replaced(
+async def test_worker_that_never_loads_is_replaced(
     nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
-    """Its time limit is longer, but finite."""
     running = await start(nursery)
     running.processes.on_start = FakeWorker.hold
     running.workers[0].kill()
@@ -166,7 +165,7 @@ async def test_one_that_never_loads_is_replaced(
     assert await ends_within(4, running.workers[2])
 
 
-async def test_what_piles_up_for_a_worker_is_bounded(
+async def test_changes_waiting_for_a_worker_are_bounded(
     nursery: trio.Nursery, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A worker that reads nothing during many changes is killed; a new one starts fresh."""
@@ -187,10 +186,10 @@ async def test_what_piles_up_for_a_worker_is_bounded(
     assert [worker.offset for worker in running.processes.living] == [running.offset] * 2
 
 
-async def test_one_that_ends_at_once_is_tried_again_less_and_less_often(
+async def test_worker_that_ends_at_once_is_restarted_with_growing_delays(
     nursery: trio.Nursery, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The same holds if no process can be started; the daemon stays."""
+    """The same applies if no process can be started."""
     running = await start(nursery)
     running.processes.failures = 3
     running.processes.on_start = FakeWorker.kill
@@ -208,7 +207,7 @@ async def test_one_that_ends_at_once_is_tried_again_less_and_less_often(
     assert running.pool.listening == 2, "one that has lived is replaced at once"
 
 
-async def test_the_ports_are_open_with_the_first_and_ready_with_the_last(
+async def test_ports_open_with_the_first_worker_and_are_ready_with_the_last(
     nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
     """Later, it is ready as long as one worker serves."""
@@ -236,10 +235,9 @@ async def test_the_ports_are_open_with_the_first_and_ready_with_the_last(
     assert not running.pool.is_ready
 
 
-async def test_counters_are_added_up_and_never_go_back(
+async def test_summed_counters_never_decrease(
     nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
-    """A dead worker's counts stay; its open connections do not."""
     running = await start(nursery)
     for worker in running.workers:
         worker.count = 10
@@ -274,7 +272,7 @@ async def test_drained_workers_are_not_replaced(
     await running.change()
 
 
-async def test_workers_get_the_files_that_are_in_force(
+async def test_workers_get_the_files_in_force(
     nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
     """All of them at a reload, once everything is in force; a replacement, from its start."""
@@ -293,10 +291,10 @@ async def test_workers_get_the_files_that_are_in_force(
 
 
 @pytest.mark.parametrize("seed", range(10))
-async def test_whatever_befalls_workers_none_answers_by_what_was_before_an_acknowledgement(
+async def test_no_listening_worker_answers_from_before_an_acknowledgement(
     nursery: trio.Nursery, autojump_clock: MockClock, seed: int
 ) -> None:
-    """Workers hang, die and start at random; each listening one knows all acknowledged changes."""
+    """Workers hang, end and start at random."""
     chance = random.Random(seed)
     running = await start(nursery, 3)
     listened: list[FakeWorker] = []
