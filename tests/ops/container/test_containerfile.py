@@ -56,17 +56,10 @@ def test_only_locked_wheels_are_installed() -> None:
 
 def test_every_package_is_copied_and_not_ignored() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    packages = {
-        link.readlink().parts[2]
-        for link in (ROOT / "src/authorizerd").iterdir()
-        if link.is_symlink()
-    }
-    copied = {
-        source
-        for copy in arguments_of("COPY")
-        if "--from" not in copy
-        for source in copy.split()[:-1]
-    }
+    links = (path for path in (ROOT / "src/authorizerd").iterdir() if path.is_symlink())
+    packages = {link.readlink().parts[2] for link in links}
+    copies = (copy for copy in arguments_of("COPY") if "--from" not in copy)
+    copied = {source for copy in copies for source in copy.split()[:-1]}
     assert packages <= copied
     assert all((ROOT / source).exists() for source in copied)
     lines = (CONTAINER / "Containerfile.dockerignore").read_text().splitlines()

@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from http.client import HTTPConnection
 
 import pytest
 
 from authorizerd.container.metrics_port import MetricsPort, main
 from tests.ops.container.servers import answering, closed_address, serving
+from tests.support.daemon_process import Answer, ask
 
 SECONDS_MAX = 30.0
 FORMAT = "text/plain; version=1.0.0; charset=utf-8"
@@ -24,32 +25,28 @@ def port(seconds_max: float = SECONDS_MAX) -> Iterator[str]:
         yield address
 
 
-def get(address: str, path: str) -> tuple[int, str | None, bytes]:
-    connection = HTTPConnection(address, timeout=SECONDS_MAX)
-    try:
-        connection.request("GET", path)
-        response = connection.getresponse()
-        return response.status, response.getheader("Content-Type"), response.read()
-    finally:
-        connection.close()
+def get(address: str, path: str) -> Answer:
+    with closing(HTTPConnection(address, timeout=SECONDS_MAX)) as connection:
+        return ask(connection, "GET", path)
 
 
 def test_metrics_are_served_unchanged() -> None:
     with port() as address:
-        assert get(address, "/metrics") == (200, FORMAT, BODY)
+        answer = get(address, "/metrics")
+    assert (answer.status, answer.headers["Content-Type"], answer.body) == (200, FORMAT, BODY)
 
 
 @pytest.mark.parametrize("path", ["/readyz", "/", "/metrics/../readyz", "/metrics?x=1"])
 def test_other_paths_are_not_found(path: str) -> None:
     with port() as address:
-        assert get(address, path)[0] == 404
+        assert get(address, path).status == 404
 
 
 def test_daemon_that_does_not_answer_is_a_bad_gateway() -> None:
     with serving(MetricsPort(("127.0.0.1", 0), closed_address())) as address:
-        status, _, body = get(address, "/metrics")
-    assert status == 502
-    assert body.startswith(b"the daemon does not answer: ")
+        answer = get(address, "/metrics")
+    assert answer.status == 502
+    assert answer.body.startswith(b"the daemon does not answer: ")
 
 
 def test_endless_request_is_closed_after_the_time_limit() -> None:

@@ -5,7 +5,22 @@ from __future__ import annotations
 import html.parser
 import xml.etree.ElementTree as ElementTree
 
+from hypothesis import strategies as st
+
 from authorizerd.replay.report.rendering import ENVIRONMENT
+
+HOSTILE_PARTS = st.sampled_from(
+    [
+        *("</script>", "<script>alert(1)</script>", "</style>", "<!--", "-->", "]]>", "</td>"),
+        *('"', "'", "=", " onload=x ", "&", "&lt;", "&#60;", "<img src=x>", "`", "<", ">", "\\"),
+        *("{{ 7 * 7 }}", "{% raw %}", "{#"),
+        *("\ud800", "\x00", "\x1b[31m", "\r\n", "\u202e", "\u200f", "\u2028", "\u0301"),
+        *("שלום", "é", "😀"),
+    ]
+)
+HOSTILE = (
+    st.lists(HOSTILE_PARTS | st.text(max_size=3), min_size=1, max_size=6).map("".join).filter(bool)
+)
 
 
 class Elements(html.parser.HTMLParser):

@@ -7,9 +7,7 @@ import pytest
 
 from authorizerd.replay.cli import main
 from tests.ops.replay.report.elements import Elements
-from tests.ops.replay.report.examples import write_results
-
-RESULTS = ("ingest", "whatif", "usage", "load")
+from tests.ops.replay.report.examples import KINDS, write_results
 
 
 def report(run: Path, *options: str | Path) -> int:
@@ -40,7 +38,7 @@ def test_json_has_the_findings_and_the_unchanged_results(tmp_path: Path) -> None
     assert list(document) == ["version", "findings", "files", "results"]
     assert document["version"] == 1
     assert document["findings"][0]["state"] == "bad"
-    for kind in RESULTS:
+    for kind in KINDS:
         assert document["results"][kind] == json.loads((tmp_path / f"{kind}.json").read_text())
         assert document["files"][kind]["path"] == f"{kind}.json"
 

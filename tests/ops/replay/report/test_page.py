@@ -10,7 +10,6 @@ from typing import Any
 import msgspec
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from authorizerd.acl.printable import escape_unprintable
 from authorizerd.replay.report.findings import assess
@@ -18,28 +17,9 @@ from authorizerd.replay.report.page import make_page
 from authorizerd.replay.report.results import Results, read_results
 from authorizerd.replay.report.wording import NAME_MAX
 from authorizerd.replay.whatif.report import NOTHING_CHANGED, OperationCount
-from tests.ops.replay.report.elements import Elements
-from tests.ops.replay.report.examples import (
-    changed,
-    dry_run,
-    ingested,
-    load,
-    usage,
-    whatif,
-    write_results,
-)
-
-HOSTILE_PARTS = st.sampled_from(
-    [
-        *("</script>", "<script>alert(1)</script>", "</style>", "<!--", "-->", "]]>", "</td>"),
-        *('"', "'", "=", " onload=x ", "&", "&lt;", "&#60;", "<img src=x>", "`", "<", ">", "\\"),
-        *("{{ 7 * 7 }}", "{% raw %}", "{#"),
-        *("\x00", "\x1b[31m", "\r\n", "\u202e", "\u200f", "\u2028", "שלום", "\u0301", "é", "😀"),
-    ]
-)
-HOSTILE = (
-    st.lists(HOSTILE_PARTS | st.text(max_size=3), min_size=1, max_size=6).map("".join).filter(bool)
-)
+from tests.ops.replay.report import examples
+from tests.ops.replay.report.elements import HOSTILE, Elements
+from tests.ops.replay.report.examples import dry_run, ingested, load, usage, whatif, write_results
 
 
 def make(title: str = "run", **results: Any) -> str:  # noqa: ANN401 - one result of each kind
@@ -96,12 +76,10 @@ def test_equal_results_make_equal_pages() -> None:
     assert make_full("x") == make_full("x")
 
 
-@pytest.mark.parametrize("kind", ["ingest", "whatif", "usage", "load"])
+@pytest.mark.parametrize("kind", examples.KINDS)
 def test_one_result_is_enough_and_every_link_has_a_target(tmp_path: Path, kind: str) -> None:
-    write_results(tmp_path / "all")
-    (tmp_path / "run").mkdir()
-    (tmp_path / "all" / f"{kind}.json").rename(tmp_path / "run" / f"{kind}.json")
-    results = read_results(tmp_path / "run")
+    write_results(tmp_path, kinds=[kind])
+    results = read_results(tmp_path)
     elements = Elements(make_page("run", results, assess(results)))
     places = [attributes["id"] for _, attributes in elements.tags if "id" in attributes]
     assert places == [kind, "files"]
@@ -114,18 +92,13 @@ def test_one_result_is_enough_and_every_link_has_a_target(tmp_path: Path, kind: 
 def test_head_names_traffic_acls_and_load() -> None:
     texts = Elements(make_full("x", "friday")).texts
     head = " ".join(texts[: texts.index("What if")])
-    for expected in (
-        "friday",
-        "2026-11-16 06:00:00 to 2026-11-16 07:00:00 (UTC)",
-        "at log offset 17",
-        "sha256:after",
-        "Load run",
-    ):
+    times = "2026-11-16 06:00:00 to 2026-11-16 07:00:00 (UTC)"
+    for expected in ("friday", times, "at log offset 17", "sha256:after", "Load run"):
         assert expected in head
 
 
 def test_page_says_what_it_leaves_out() -> None:
-    text = Elements(make(whatif=whatif(newly_denied=changed(left_out=250)))).text
+    text = Elements(make(whatif=whatif(newly_denied=examples.changed(left_out=250)))).text
     assert "of the 1 most frequent changes" in text
     assert "of 251 shown; 250 left out of this page, see whatif.json" in text
 
@@ -160,6 +133,6 @@ def test_long_names_do_not_make_a_long_page() -> None:
 @pytest.mark.parametrize(("names", "maps"), [(["READ"], 1), (["READ", "WRITE"], 2)])
 def test_several_operations_have_a_heat_map(names: list[str], maps: int) -> None:
     operations = [OperationCount(operation=name, events=6, tuples=1) for name in names]
-    denied = msgspec.structs.replace(changed("READ"), by_operation=operations)
+    denied = msgspec.structs.replace(examples.changed("READ"), by_operation=operations)
     one = whatif(newly_denied=denied, newly_allowed=NOTHING_CHANGED)
     assert Elements(make(whatif=one)).names.count("figcaption") == maps

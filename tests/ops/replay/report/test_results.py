@@ -9,7 +9,8 @@ from authorizerd.replay.judging.report import JudgedBy
 from authorizerd.replay.report.errors import ReportError
 from authorizerd.replay.report.results import decode_whatif, read_results
 from authorizerd.replay.text import encode_json
-from tests.ops.replay.report.examples import ingested, judged_by, load, usage, whatif, write_results
+from tests.ops.replay.report import examples
+from tests.ops.replay.report.examples import KINDS, whatif, write_results
 
 DEEP = b'{"baseline": {"x": ' + b"[" * 100_000 + b"]" * 100_000 + b"}}"
 
@@ -17,10 +18,10 @@ DEEP = b'{"baseline": {"x": ' + b"[" * 100_000 + b"]" * 100_000 + b"}}"
 def test_all_four_results_are_read_with_their_hashes(tmp_path: Path) -> None:
     write_results(tmp_path)
     results = read_results(tmp_path)
-    assert results.ingest == ingested("User:alice")
+    assert results.ingest == examples.ingested("User:alice")
     assert results.whatif == whatif()
-    assert results.usage == usage()
-    assert results.load == load("User:alice")
+    assert results.usage == examples.usage()
+    assert results.load == examples.load("User:alice")
     data = (tmp_path / "whatif.json").read_bytes()
     assert bytes(results.texts["whatif"]) == data
     assert results.files["whatif"].sha256 == hashlib.sha256(data).hexdigest()
@@ -28,10 +29,9 @@ def test_all_four_results_are_read_with_their_hashes(tmp_path: Path) -> None:
 
 
 def test_result_may_be_one_directory_down_but_not_two(tmp_path: Path) -> None:
-    for kind in ("ingest", "load"):
-        write_results(tmp_path / "elsewhere" / "all")
-        (tmp_path / kind).mkdir()
-        (tmp_path / "elsewhere" / "all" / f"{kind}.json").rename(tmp_path / kind / f"{kind}.json")
+    write_results(tmp_path / "ingest", kinds=["ingest"])
+    write_results(tmp_path / "load", kinds=["load"])
+    write_results(tmp_path / "elsewhere" / "all")
     results = read_results(tmp_path)
     assert {kind: file.path for kind, file in results.files.items()} == {
         "ingest": "ingest/ingest.json",
@@ -40,7 +40,7 @@ def test_result_may_be_one_directory_down_but_not_two(tmp_path: Path) -> None:
     assert (results.whatif, results.usage) == (None, None)
 
 
-@pytest.mark.parametrize("baseline", [None, judged_by()])
+@pytest.mark.parametrize("baseline", [None, examples.judged_by()])
 def test_both_kinds_of_baseline_are_decoded(baseline: JudgedBy | None) -> None:
     told = whatif(baseline=baseline)
     assert decode_whatif(encode_json(told)) == told
@@ -66,7 +66,7 @@ def test_directory_without_results_is_rejected(tmp_path: Path, name: str, expect
         read_results(tmp_path / name)
 
 
-@pytest.mark.parametrize("kind", ["ingest", "whatif", "usage", "load"])
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     "text",
     [b"", b"{}", b"[]", b"[1", b'{"events": "many"}', b"\xff", b'{"baseline": 5}', DEEP],
