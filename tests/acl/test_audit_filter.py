@@ -1,4 +1,4 @@
-"""Which decisions the audit shows."""
+"""The audit filter and the sampler."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ BY_TYPE = st.dictionaries(st.sampled_from([2, 3]), PATTERNS, max_size=2)
 
 
 def plainly(patterns: list[str], name: str) -> bool:
+    """Return True if one of the patterns matches, tested one by one."""
     return any(
         name[: len(pattern) - 1] == pattern[:-1] if pattern[-1:] == "*" else name == pattern
         for pattern in patterns
@@ -31,8 +32,8 @@ def plainly(patterns: list[str], name: str) -> bool:
 
 
 @given(PATTERNS, NAMES)
-def test_a_pattern_is_a_name_or_its_beginning(patterns: list[str], name: str) -> None:
-    """As one reads each pattern by itself."""
+def test_a_pattern_is_a_name_or_a_prefix(patterns: list[str], name: str) -> None:
+    """Compared with a plain test of each pattern."""
     assert name_patterns(patterns).match(name) is plainly(patterns, name)
 
 
@@ -47,7 +48,7 @@ def test_a_pattern_is_a_name_or_its_beginning(patterns: list[str], name: str) ->
     resource_type=st.sampled_from([2, 3]),
     name=NAMES,
 )
-def test_what_is_excluded_beats_what_is_included(
+def test_exclusion_beats_inclusion(
     included: list[str],
     excluded: list[str],
     types_included: dict[int, list[str]],
@@ -58,7 +59,7 @@ def test_what_is_excluded_beats_what_is_included(
     resource_type: int,
     name: str,
 ) -> None:
-    """Principal and resource both have to be let through; a denial is, unless said otherwise."""
+    """Principal and resource must both pass. Denials pass unless ``filters_denied`` is set."""
 
     def of(patterns: dict[int, list[str]]) -> ResourcePatterns:
         return ResourcePatterns({each: name_patterns(names) for each, names in patterns.items()})
@@ -82,10 +83,9 @@ def test_what_is_excluded_beats_what_is_included(
 
 
 @given(st.booleans(), st.text(), st.sampled_from(ResourceType), st.text())
-def test_no_filter_lets_all_through(
+def test_no_filter_admits_everything(
     allowed: bool, principal: str, resource_type: ResourceType, name: str
 ) -> None:
-    """Whatever is asked, and of whatever type."""
     assert NO_FILTER.admits(allowed, principal, resource_type, name)
     assert ALL_RESOURCES.match(resource_type, name)
 
@@ -96,10 +96,10 @@ def test_no_filter_lets_all_through(
     period=st.integers(1, 12),
     size=st.integers(1, 2000),
 )
-def test_of_any_run_and_of_every_nth_the_share_is_taken(
+def test_the_rate_holds_for_any_run_and_for_every_nth_item(
     rate: float, skipped: int, period: int, size: int
 ) -> None:
-    """A client that always asks two things in turn has both audited, and counts can be scaled."""
+    """Of a client that alternates between two questions, both are sampled."""
     sampler = Sampler(rate)
     for _ in range(skipped):
         sampler.select_next()
@@ -107,7 +107,6 @@ def test_of_any_run_and_of_every_nth_the_share_is_taken(
     assert sum(taken) == pytest.approx(rate * size, abs=3 + 3 * math.log2(1 + size))
 
 
-def test_all_are_taken_at_one() -> None:
-    """No rounding leaves one out."""
+def test_rate_one_selects_everything() -> None:
     sampler = Sampler(1.0)
     assert all(sampler.select_next() for _ in range(10_000))

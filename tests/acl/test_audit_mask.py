@@ -1,4 +1,4 @@
-"""Names that the audit is not to show."""
+"""Names hidden in the audit log."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from authorizerd.acl.decision import DEFAULT_DENY, Decision, MatchingAcl
 from authorizerd.acl.model import Acl, PatternType, Question
 
 SECRET = b"0123456789abcdef"
-NAMES = st.text("äöüß", min_size=4, max_size=8)  # of which no part stands in a line by itself
+NAMES = st.text("äöüß", min_size=4, max_size=8)  # no other text of a line contains these characters
 MASKINGS = st.sampled_from(Masking)
 
 
@@ -33,10 +33,10 @@ def line_of(masker: Masker, question: Question, decision: Decision) -> str:
 
 
 @given(NAMES, NAMES, NAMES, MASKINGS, MASKINGS, MASKINGS)
-def test_a_hidden_name_stands_nowhere_in_the_line_and_the_others_do(
+def test_only_hidden_names_are_missing_from_the_line(
     name: str, host: str, resource: str, of_name: Masking, of_host: Masking, of_resource: Masking
 ) -> None:
-    """The rule names all three again, a prefix of the resource among them."""
+    """The rule repeats all three, with a prefix of the resource."""
     name, host, resource = f"N{name}", f"H{host}", f"R{resource}"
     question = Question(f"User:{name}", host, 3, 2, f"{resource}-1")
     acl = Acl(2, resource, PatternType.PREFIXED, f"User:{name}", host, 3, 3)
@@ -48,8 +48,8 @@ def test_a_hidden_name_stands_nowhere_in_the_line_and_the_others_do(
 
 
 @given(NAMES, NAMES)
-def test_equal_names_stay_equal_and_others_differ(one: str, other: str) -> None:
-    """In the question and in the rule, by any process that has the secret."""
+def test_equal_names_have_equal_hashes_and_others_differ(one: str, other: str) -> None:
+    """In the question and in the rule, and in any process that has the secret."""
     every = (Masking.HASH, Masking.HASH, Masking.HASH)
     first, second = masker(*every), masker(*every)
     acl = Acl(2, one, PatternType.LITERAL, f"User:{one}", "10.0.0.1", 3, 3)
@@ -64,8 +64,8 @@ def test_equal_names_stay_equal_and_others_differ(one: str, other: str) -> None:
     assert (first.principal(f"User:{one}") == first.principal(f"User:{other}")) is (one == other)
 
 
-def test_the_hash_is_the_one_that_is_documented() -> None:
-    """HMAC-SHA-256 of the kind, a zero byte and the name, so that names can be looked for."""
+def test_the_hash_is_computed_as_documented() -> None:
+    """HMAC-SHA-256 of the kind, a zero byte and the name, so that users can search for a name."""
     every = masker(Masking.HASH, Masking.HASH, Masking.HASH)
     hidden = every.question(Question("User:a", "h", 3, 2, "t"))
     for found, text in (
@@ -77,21 +77,21 @@ def test_the_hash_is_the_one_that_is_documented() -> None:
         assert found == HASH_PREFIX + digest[:HASH_DIGITS]
 
 
-def test_another_secret_is_another_hash() -> None:
-    """Without it nobody can try names until one fits."""
+def test_another_secret_gives_another_hash() -> None:
+    """Without the secret, nobody can find a name by trying candidates."""
     hashes = {masker(Masking.HASH, secret=each).principal("User:a") for each in (SECRET, b"x" * 16)}
     assert len(hashes) == 2
 
 
-def test_one_name_of_two_kinds_has_two_hashes() -> None:
-    """A user is not found among the topics."""
+def test_a_name_has_another_hash_for_each_kind() -> None:
+    """A user and a topic of the same name cannot be linked."""
     every = masker(Masking.HASH, Masking.HASH, Masking.HASH)
     hidden = every.question(Question("User:a", "a", 3, 2, "a"))
     assert len({hidden.principal.removeprefix("User:"), hidden.host, hidden.resource_name}) == 3
 
 
-def test_wildcards_and_what_is_not_known_stay() -> None:
-    """They name nobody; and a line must not say a host where none was known."""
+def test_wildcards_and_unknown_hosts_are_not_hidden() -> None:
+    """Wildcards name nobody, and an unknown host must not look like a hidden one."""
     every = masker(Masking.CUT, Masking.CUT, Masking.CUT)
     acl = Acl(2, "*", PatternType.LITERAL, "User:*", "*", 3, 3)
     decision = Decision(True, MatchingAcl(acl))
@@ -104,15 +104,14 @@ def test_wildcards_and_what_is_not_known_stay() -> None:
 
 @pytest.mark.parametrize("name", ["", "no type", "a" * 10_000, "\ud800", "User:", "User:a:b"])
 def test_any_principal_can_be_hidden(name: str) -> None:
-    """Long ones, and what is no text, too; nothing of it is left but its type."""
+    """Also a long name, and one that is not valid Unicode. Only the type remains."""
     hidden = masker(Masking.HASH).principal(name)
     kind, colon, _ = name.partition(":")
     assert hidden.startswith(f"{kind if colon else ''}{colon}{HASH_PREFIX}")
     assert len(hidden) == len(kind + colon if colon else "") + len(HASH_PREFIX) + HASH_DIGITS
 
 
-def test_what_is_hidden_is_said_and_the_secret_is_not() -> None:
-    """In no repr."""
+def test_the_masker_names_what_it_hides_and_never_its_secret() -> None:
     for principal, host, resource in product(Masking, repeat=3):
         expected = [
             name

@@ -1,4 +1,4 @@
-"""By resource type: the index beside Kafka's own scan, restated."""
+"""Questions by resource type, compared with Kafka's own scan, restated."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from authorizerd.acl.decision import AuthorizerSettings, authorize
 from authorizerd.acl.errors import InvalidQuestionError
 from authorizerd.acl.model import (
     Acl,
-    AclAdded,
     Operation,
     PatternType,
     PermissionType,
@@ -28,6 +27,7 @@ from authorizerd.acl.model import (
 )
 from authorizerd.acl.steps import finish
 from tests.oracles import scan
+from tests.support.acls import acl, snapshot_of
 from tests.support.strategies import acls
 
 OPERATIONS = [Operation.READ, Operation.DESCRIBE, Operation.ALL]
@@ -35,26 +35,26 @@ TOPIC = ResourceType.TOPIC
 
 
 def by_scan(held: set[Acl], allow_everyone: bool, asked: Question) -> bool:
-    """Kafka's Authorizer.authorizeByResourceType, read from its text."""
+    """Restate Kafka's Authorizer.authorizeByResourceType."""
     if scan.decide(held, allow_everyone, asked)[0]:
         return True
     mine = [
-        acl
-        for acl in held
-        if acl.resource_type == asked.resource_type
-        and acl.host in ("*", asked.host)
-        and acl.principal in ("User:*", asked.principal)
-        and acl.operation in (Operation.ALL, asked.operation)
+        each
+        for each in held
+        if each.resource_type == asked.resource_type
+        and each.host in ("*", asked.host)
+        and each.principal in ("User:*", asked.principal)
+        and each.operation in (Operation.ALL, asked.operation)
     ]
     denies = {
-        (acl.pattern_type, acl.resource_name)
-        for acl in mine
-        if acl.permission_type == PermissionType.DENY
+        (each.pattern_type, each.resource_name)
+        for each in mine
+        if each.permission_type == PermissionType.DENY
     }
     allows = {
-        (acl.pattern_type, acl.resource_name)
-        for acl in mine
-        if acl.permission_type == PermissionType.ALLOW
+        (each.pattern_type, each.resource_name)
+        for each in mine
+        if each.permission_type == PermissionType.ALLOW
     }
     if (PatternType.LITERAL, "*") in denies:
         return False
@@ -72,12 +72,12 @@ def by_scan(held: set[Acl], allow_everyone: bool, asked: Question) -> bool:
     st.sampled_from(OPERATIONS),
     st.booleans(),
 )
-def test_the_index_agrees_with_kafkas_scan(
+def test_index_agrees_with_kafkas_scan(
     held: set[Acl], principal: str, host: str, operation: Operation, allow_everyone: bool
 ) -> None:
-    """Dominated denies count, implications do not."""
-    held = {acl for acl in held if acl.resource_name}  # Kafka refuses to create an empty name
-    snapshot = build(AclAdded(n.to_bytes(16, "big"), acl) for n, acl in enumerate(held))
+    """A DENY that covers an ALLOW's pattern counts. Implications do not."""
+    held = {each for each in held if each.resource_name}  # Kafka refuses to create an empty name
+    snapshot = snapshot_of(*held)
     settings = AuthorizerSettings(allow_everyone_if_no_acl_found=allow_everyone)
     found = finish(
         authorize_by_resource_type(snapshot, settings, principal, host, operation, TOPIC)
@@ -95,9 +95,9 @@ def test_the_index_agrees_with_kafkas_scan(
 def test_index_and_scan_of_slices_agree(
     held: set[Acl], principal: str, host: str | None, operation: Operation
 ) -> None:
-    """Where the probe is denied; hosts may be unknown, and codes from the future."""
-    held = {acl for acl in held if acl.resource_name}
-    snapshot = build(AclAdded(n.to_bytes(16, "big"), acl) for n, acl in enumerate(held))
+    """For denied probes, unknown hosts, and codes of later versions."""
+    held = {each for each in held if each.resource_name}
+    snapshot = snapshot_of(*held)
     nobody = AuthorizerSettings()
     assume(not authorize(snapshot, nobody, principal, host, operation, TOPIC, PROBE_NAME))
     stored = list(held)
@@ -107,19 +107,15 @@ def test_index_and_scan_of_slices_agree(
     )
 
 
-def test_the_work_is_done_in_steps_whatever_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
-    """100 denied literals beside 500 denied hosts: every few lookups others have their turn."""
+def test_long_work_is_done_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With 100 denied literals and 500 denied hosts, other tasks run every few lookups."""
     monkeypatch.setattr(by_resource_type, "LOOKUPS_PER_STEP", 16)
     monkeypatch.setattr(by_resource_type, "ACLS_PER_STEP", 16)
-    allow, deny, literal = PermissionType.ALLOW, PermissionType.DENY, PatternType.LITERAL
     held = [
-        *(Acl(TOPIC, f"t{n}", literal, "User:a", "*", Operation.READ, allow) for n in range(100)),
-        *(
-            Acl(TOPIC, f"t{n % 100}", literal, "User:*", f"h{n}", Operation.READ, deny)
-            for n in range(500)
-        ),
+        *(acl(topic=f"t{n}") for n in range(100)),
+        *(acl("User:*", topic=f"t{n % 100}", host=f"h{n}", deny=True) for n in range(500)),
     ]
-    snapshot = build(AclAdded(n.to_bytes(16, "big"), acl) for n, acl in enumerate(held))
+    snapshot = snapshot_of(*held)
     lookups = 0
 
     def get_weight(*args: Any) -> int:  # noqa: ANN401 - the signature of the function it replaces
@@ -152,8 +148,10 @@ def test_the_work_is_done_in_steps_whatever_is_stored(monkeypatch: pytest.Monkey
         (99, TOPIC, "Unknown operation type"),
     ],
 )
-def test_what_stands_for_several_is_refused(operation: int, resource_type: int, text: str) -> None:
-    """ANY and codes from the future cannot be asked by type; not even by a super user."""
+def test_codes_that_are_not_one_operation_or_type_are_rejected(
+    operation: int, resource_type: int, text: str
+) -> None:
+    """ANY and unknown codes are invalid, for super users too."""
     settings = AuthorizerSettings(frozenset({"User:a"}))
     with pytest.raises(InvalidQuestionError, match=text):
         finish(
@@ -164,19 +162,17 @@ def test_what_stands_for_several_is_refused(operation: int, resource_type: int, 
 
 
 def test_an_unknown_host_is_not_allowed_by_a_rule_for_one_host() -> None:
-    """Rules for single hosts may only deny somebody whose host is unknown."""
-
-    def held(host: str, permission: PermissionType, name: str) -> Acl:
-        return Acl(TOPIC, name, PatternType.LITERAL, "User:a", host, Operation.READ, permission)
+    """Rules for single hosts can only deny a caller whose host is unknown."""
 
     def ask(*rules: Acl) -> bool:
-        snapshot = build(AclAdded(n.to_bytes(16, "big"), acl) for n, acl in enumerate(rules))
         settings = AuthorizerSettings()
         return finish(
-            authorize_by_resource_type(snapshot, settings, "User:a", None, Operation.READ, TOPIC)
+            authorize_by_resource_type(
+                snapshot_of(*rules), settings, "User:a", None, Operation.READ, TOPIC
+            )
         )
 
-    assert not ask(held("10.0.0.1", PermissionType.ALLOW, "t"))
-    assert ask(held("*", PermissionType.ALLOW, "t"))
-    assert not ask(held("*", PermissionType.ALLOW, "t"), held("10.0.0.1", PermissionType.DENY, "t"))
-    assert not ask(held("*", PermissionType.ALLOW, "t"), held("10.0.0.1", PermissionType.DENY, "*"))
+    assert not ask(acl(host="10.0.0.1"))
+    assert ask(acl())
+    assert not ask(acl(), acl(host="10.0.0.1", deny=True))
+    assert not ask(acl(), acl(host="10.0.0.1", deny=True, topic="*"))

@@ -1,4 +1,4 @@
-"""The decision: the index beside a plain scan, and the cases that the scan cannot vouch for."""
+"""The decision, compared with a plain scan, and the cases that a scan cannot check."""
 
 from __future__ import annotations
 
@@ -32,15 +32,12 @@ from authorizerd.acl.model import (
 from authorizerd.acl.snapshot import AclSnapshot, apply_changes
 from tests.acl.questions import questions
 from tests.oracles import scan
+from tests.support.acls import snapshot_of
 from tests.support.strategies import acls
 
 ALLOW, DENY = PermissionType.ALLOW, PermissionType.DENY
 LITERAL, PREFIXED = PatternType.LITERAL, PatternType.PREFIXED
 NOBODY = AuthorizerSettings()
-
-
-def snapshot_of(*held: Acl) -> AclSnapshot:
-    return build(AclAdded(n.to_bytes(16, "big"), acl) for n, acl in enumerate(held))
 
 
 def read(
@@ -81,10 +78,8 @@ def fast(snapshot: AclSnapshot, settings: AuthorizerSettings, asked: Question) -
 @example({read("*", principal="User:*", permission=DENY)}, ask("*a"), True)
 @example({read(" "), read("*")}, ask(" "), False)
 @example({read("*"), read("*", PREFIXED)}, ask("*"), False)
-def test_the_index_agrees_with_a_scan(
-    held: set[Acl], asked: Question, allow_everyone: bool
-) -> None:
-    """Answer and named rule are those of reading every ACL."""
+def test_decisions_agree_with_a_scan(held: set[Acl], asked: Question, allow_everyone: bool) -> None:
+    """Both the answer and the named rule."""
     snapshot = snapshot_of(*held)
     settings = AuthorizerSettings(allow_everyone_if_no_acl_found=allow_everyone)
     allowed, named = scan.decide(held, allow_everyone, asked)
@@ -100,7 +95,10 @@ def test_the_index_agrees_with_a_scan(
 
 
 def are_alike(acl: Acl, named: Acl, asked: Question) -> bool:
-    """Where the host is unknown, any host's DENY stands for those of its pattern and operation."""
+    """Return True if the decision may name ``acl`` where the scan names ``named``.
+
+    For an unknown host, a DENY of one host represents those of its pattern and operation.
+    """
 
     def kind(each: Acl) -> tuple[object, ...]:
         return (each.principal, each.resource_name, each.pattern_type, each.operation)
@@ -114,15 +112,15 @@ def are_alike(acl: Acl, named: Acl, asked: Question) -> bool:
 
 
 @given(st.sets(acls(unknown_codes=True), max_size=8), questions())
-def test_the_acls_that_speak_are_those_of_a_scan(held: set[Acl], asked: Question) -> None:
-    """The bits of the index give every matching binding back, and no other."""
+def test_matching_acls_agree_with_a_scan(held: set[Acl], asked: Question) -> None:
+    """The index gives back exactly the matching bindings."""
     found = matching_acls(snapshot_of(*held), asked)
     assert len(found) == len(set(found))
     assert set(found) == {acl for acl in held if scan.speaks(acl, asked)}
 
 
 def test_a_super_user_is_allowed_whatever_is_denied() -> None:
-    """super.users come before every rule, ``User:*`` as a name among them."""
+    """Even if the super user is named ``User:*``."""
     settings = AuthorizerSettings(frozenset({"User:a", "User:*"}))
     snapshot = snapshot_of(read("*", permission=DENY, operation=Operation.ALL))
     assert fast(snapshot, settings, ask())
@@ -131,15 +129,14 @@ def test_a_super_user_is_allowed_whatever_is_denied() -> None:
     assert not fast(snapshot, settings, ask(principal="User:b"))
 
 
-def test_everyone_cannot_be_asked_about() -> None:
-    """``User:*`` as a question's principal is refused, never answered."""
+def test_a_question_about_everyone_is_rejected() -> None:
     for decide in (fast, explain):
         with pytest.raises(InvalidQuestionError, match=r"User:\*"):
             decide(snapshot_of(read()), NOBODY, ask(principal="User:*"))
 
 
-def test_a_rule_for_everyone_speaks_of_principals_of_every_type() -> None:
-    """``User:*`` matches ``Group:x`` too; ``Group:*`` is a name like any other."""
+def test_a_rule_for_everyone_matches_principals_of_every_type() -> None:
+    """``User:*`` matches ``Group:x``, too. ``Group:*`` is an ordinary name."""
     snapshot = snapshot_of(read(principal="User:*"), read("u", principal="Group:*"))
     assert fast(snapshot, NOBODY, ask(principal="Group:x"))
     assert not fast(snapshot, NOBODY, ask("u", principal="Group:x"))
@@ -147,15 +144,15 @@ def test_a_rule_for_everyone_speaks_of_principals_of_every_type() -> None:
 
 
 def test_an_unknown_host_is_allowed_only_by_rules_for_every_host() -> None:
-    """An ALLOW for one address cannot be claimed by somebody without an address."""
+    """A caller without an address cannot use an ALLOW for one address."""
     assert not fast(snapshot_of(read(host="10.0.0.1")), NOBODY, ask(host=None))
     assert fast(snapshot_of(read()), NOBODY, ask(host=None))
 
 
 @pytest.mark.parametrize("principal", ["User:a", "User:*"])
 @pytest.mark.parametrize("operation", [Operation.READ, Operation.ALL])
-def test_an_unknown_host_meets_the_denials_of_every_host(principal: str, operation: int) -> None:
-    """A DENY for any address denies, and is named, until the last such DENY is gone."""
+def test_an_unknown_host_is_denied_by_rules_for_any_host(principal: str, operation: int) -> None:
+    """A DENY for any address denies, and is named."""
     denied = read("t", permission=DENY, host="10.0.0.7", principal=principal, operation=operation)
     decision = explain(snapshot_of(read(), denied), NOBODY, ask(host=None))
     assert decision.rule == MatchingAcl(denied)
@@ -165,10 +162,10 @@ def test_an_unknown_host_meets_the_denials_of_every_host(principal: str, operati
 
 
 @pytest.mark.parametrize("hosts", [2, 300])
-def test_explaining_an_unknown_host_costs_the_same_for_any_number_of_hosts(
+def test_explaining_an_unknown_host_does_not_depend_on_the_number_of_hosts(
     hosts: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One rule is made for each pattern and operation that deny, however many hosts they name."""
+    """It builds one rule for each pattern and operation that deny, however many hosts they name."""
     denials = [
         read(name, permission=DENY, host=f"10.0.{number // 250}.{number % 250}", operation=code)
         for number in range(hosts)
@@ -190,8 +187,8 @@ def test_explaining_an_unknown_host_costs_the_same_for_any_number_of_hosts(
     assert decision.rule.acl.operation == Operation.ALL
 
 
-def test_the_denial_named_for_an_unknown_host_hangs_on_the_rules_alone() -> None:
-    """Workers, and a daemon that has started again, name the same one."""
+def test_the_denial_named_for_an_unknown_host_depends_only_on_the_rules() -> None:
+    """So workers and a restarted daemon name the same rule."""
     hosts = [f"10.0.0.{number}" for number in range(200)]
     denials = [read(permission=DENY, host=host) for host in hosts]
     removed = [read(permission=DENY, host=f"10.23.0.{number}") for number in range(200)]
@@ -207,16 +204,15 @@ def test_the_denial_named_for_an_unknown_host_hangs_on_the_rules_alone() -> None
 
 @pytest.mark.parametrize("permission", [-128, 0, 1, 4, 127])
 def test_an_unknown_permission_denies(permission: int) -> None:
-    """An unknown permission type is never treated as ALLOW."""
-    odd = read(permission=permission)
-    assert explain(snapshot_of(read(), odd), NOBODY, ask()).rule == MatchingAcl(odd)
-    assert not fast(snapshot_of(read(), odd), NOBODY, ask())
-    assert not fast(snapshot_of(odd), NOBODY, ask())
+    unknown = read(permission=permission)
+    assert explain(snapshot_of(read(), unknown), NOBODY, ask()).rule == MatchingAcl(unknown)
+    assert not fast(snapshot_of(read(), unknown), NOBODY, ask())
+    assert not fast(snapshot_of(unknown), NOBODY, ask())
 
 
 @pytest.mark.parametrize("pattern_type", [-1, 0, 1, 2, 5])
 def test_an_unknown_pattern_type_never_allows_but_its_denials_count(pattern_type: int) -> None:
-    """It is taken for a prefix, the widest that is known."""
+    """It counts as PREFIXED, the widest known type."""
     assert not fast(snapshot_of(read("t", pattern_type)), NOBODY, ask("t"))
     denied = read("t", pattern_type, DENY)
     assert not fast(snapshot_of(read("*"), denied), NOBODY, ask("tx"))
@@ -225,30 +221,29 @@ def test_an_unknown_pattern_type_never_allows_but_its_denials_count(pattern_type
 
 @pytest.mark.parametrize("code", [-1, 0, 1, 16, 127])
 def test_an_unknown_operation_or_type_matches_nothing(code: int) -> None:
-    """A rule that cannot be understood neither allows nor denies."""
     for permission in (ALLOW, DENY):
-        odd = read("*", permission=permission, operation=code)
-        assert fast(snapshot_of(read(), odd), NOBODY, ask())
-        assert not matching_acls(snapshot_of(odd), ask(operation=max(code, 0) & 15))
+        unknown = read("*", permission=permission, operation=code)
+        assert fast(snapshot_of(read(), unknown), NOBODY, ask())
+        assert not matching_acls(snapshot_of(unknown), ask(operation=max(code, 0) & 15))
         other_type = Acl(code, "*", LITERAL, "User:a", "*", Operation.ALL, permission)
         assert fast(snapshot_of(read(), other_type), NOBODY, ask())
 
 
-def test_many_odd_denials_of_one_leaf_do_not_carry_into_another() -> None:
-    """Every pattern type and permission that a byte can hold, and still WRITE is not denied."""
-    odd = [
+def test_many_counted_denials_do_not_carry_into_another_operation() -> None:
+    """All pattern types and permissions of a byte deny READ; WRITE stays allowed."""
+    unknown = [
         read("t", pattern_type, permission)
         for pattern_type in range(-128, 128)
         for permission in range(-128, 128)
         if permission != ALLOW and (pattern_type, permission) != (LITERAL, DENY)
     ]
-    snapshot = snapshot_of(read("*", operation=Operation.WRITE), read(), *odd)
+    snapshot = snapshot_of(read("*", operation=Operation.WRITE), read(), *unknown)
     assert not fast(snapshot, NOBODY, ask())
     assert fast(snapshot, NOBODY, ask(operation=Operation.WRITE))
 
 
-def test_any_acl_of_whomever_turns_the_default_to_deny() -> None:
-    """allow.everyone.if.no.acl.found looks at patterns alone: not at who, whence or what."""
+def test_any_matching_pattern_turns_the_default_to_deny() -> None:
+    """allow.everyone.if.no.acl.found ignores the principal, host and operation of ACLs."""
     settings = AuthorizerSettings(allow_everyone_if_no_acl_found=True)
     other = read("t", PREFIXED, principal="User:z", host="10.9.9.9", operation=Operation.ALTER)
     assert explain(snapshot_of(), settings, ask()).rule is DefaultRule.DEFAULT_ALLOW
@@ -258,14 +253,14 @@ def test_any_acl_of_whomever_turns_the_default_to_deny() -> None:
 
 
 def test_a_host_is_exact_text() -> None:
-    """``10.0.0.1`` says nothing of ``10.0.0.10``."""
+    """``10.0.0.1`` does not match ``10.0.0.10``."""
     snapshot = snapshot_of(read(host="10.0.0.1"))
     assert fast(snapshot, NOBODY, ask(host="10.0.0.1"))
     assert not fast(snapshot, NOBODY, ask(host="10.0.0.10"))
 
 
-def test_the_wildcard_misses_names_that_begin_with_it_as_in_kafka() -> None:
-    """StandardAuthorizer 4.3.1 answers so: literal ``*`` passes over ``*a``, a prefix does not."""
+def test_the_wildcard_does_not_match_names_that_begin_with_it() -> None:
+    """As in Kafka 4.3.1: the literal ``*`` does not match ``*a``, but the prefix does."""
     assert not fast(snapshot_of(read("*")), NOBODY, ask("*a"))
     assert fast(snapshot_of(read("*")), NOBODY, ask("*"))
     assert fast(snapshot_of(read("*", PREFIXED)), NOBODY, ask("*a"))
@@ -273,6 +268,6 @@ def test_the_wildcard_misses_names_that_begin_with_it_as_in_kafka() -> None:
 
 
 @pytest.mark.parametrize("name", ["", " ", "!", ")", "+", "a", "é", "\U0001f600"])
-def test_the_wildcard_meets_every_other_name(name: str) -> None:
-    """Names on both sides of ``*`` in the order of texts."""
+def test_the_wildcard_matches_every_other_name(name: str) -> None:
+    """Names that sort before ``*``, and after it."""
     assert fast(snapshot_of(read("*")), NOBODY, ask(name))

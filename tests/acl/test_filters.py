@@ -1,4 +1,4 @@
-"""Filters: the lines of KIP-290 and of the rulings, one by one."""
+"""Which ACLs filters match, by KIP-290, and how they are scanned and indexed."""
 
 from __future__ import annotations
 
@@ -6,18 +6,16 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from authorizerd.acl.builder import build
 from authorizerd.acl.filter_index import FilterIndex
 from authorizerd.acl.filters import ACLS_PER_STEP, accepts, scan_acls
 from authorizerd.acl.model import (
     Acl,
-    AclAdded,
     AclFilter,
     Operation,
     PatternType,
-    PermissionType,
     ResourceType,
 )
+from tests.support.acls import acl, snapshot_of
 from tests.support.strategies import HOSTS, PRINCIPALS, acls, resource_names
 
 ANY, MATCH, LITERAL, PREFIXED = (
@@ -28,21 +26,9 @@ ANY, MATCH, LITERAL, PREFIXED = (
 )
 
 
-def acl(name: str, pattern_type: int = LITERAL) -> Acl:
-    return Acl(
-        ResourceType.TOPIC,
-        name,
-        pattern_type,
-        "User:a",
-        "*",
-        Operation.READ,
-        PermissionType.ALLOW,
-    )
-
-
 @given(acls(unknown_codes=True))
-def test_the_open_filter_means_every_acl(held: Acl) -> None:
-    """ANY and null leave everything open, codes from the future included."""
+def test_the_empty_filter_matches_every_acl(held: Acl) -> None:
+    """Also ACLs with unknown codes."""
     assert accepts(AclFilter(), held)
     assert accepts(AclFilter(pattern_type=MATCH), held)
 
@@ -62,25 +48,35 @@ filters = st.builds(
 @given(st.lists(filters, max_size=12), st.lists(acls(unknown_codes=True), max_size=6))
 @example(
     [AclFilter(resource_name=name, pattern_type=MATCH) for name in ("ab", "b", "a", "*", "abc")],
-    [acl("a", PREFIXED), acl("ab", PREFIXED), acl("ab"), acl("*"), acl("*", PREFIXED)],
+    [
+        acl(topic=name, pattern=kind)
+        for name, kind in (
+            ("a", PREFIXED),
+            ("ab", PREFIXED),
+            ("ab", LITERAL),
+            ("*", LITERAL),
+            ("*", PREFIXED),
+        )
+    ],
 )
-def test_the_index_of_filters_finds_those_that_accept_an_acl(
+def test_the_filter_index_finds_the_filters_that_match_an_acl(
     wanted: list[AclFilter], held: list[Acl]
 ) -> None:
-    """Each once; filters with one number are of one mind."""
+    """Each number once. Filters that share a number match the same ACLs."""
     index = FilterIndex()
     numbers = [index.add(each) for each in wanted]
     assert set(numbers) == set(range(index.count))
-    for acl in held:
-        found = list(index.look_up(acl))
+    for each_acl in held:
+        found = list(index.look_up(each_acl))
         assert len(found) == len(set(found))
-        assert [number in found for number in numbers] == [accepts(each, acl) for each in wanted]
+        assert [number in found for number in numbers] == [
+            accepts(each, each_acl) for each in wanted
+        ]
 
 
-def test_a_scan_yields_slices_that_are_short_whatever_matches() -> None:
-    """No list of all matches is made; a slice without a match is empty."""
-    held = [AclAdded(n.to_bytes(16, "big"), acl(f"t{n}")) for n in range(5 * ACLS_PER_STEP)]
-    snapshot = build(held)
+def test_a_scan_yields_short_slices() -> None:
+    """A slice without a match is empty."""
+    snapshot = snapshot_of(*(acl(topic=f"t{n}") for n in range(5 * ACLS_PER_STEP)))
     slices = list(scan_acls(snapshot, AclFilter()))
     assert [len(some) for some in slices] == [ACLS_PER_STEP] * 5
     assert dict(item for some in slices for item in some) == dict(snapshot.acls)
@@ -89,8 +85,8 @@ def test_a_scan_yields_slices_that_are_short_whatever_matches() -> None:
 
 
 @given(acls())
-def test_a_filter_made_of_an_acl_means_just_it(held: Acl) -> None:
-    """Every field counts."""
+def test_a_filter_with_all_fields_of_an_acl_matches_only_it(held: Acl) -> None:
+    """A filter that differs in any one field does not match."""
     exact = AclFilter(
         held.resource_type,
         held.resource_name,
@@ -127,25 +123,25 @@ def test_a_filter_made_of_an_acl_means_just_it(held: Acl) -> None:
         (PREFIXED, "foo", {("foo", PREFIXED)}),
     ],
 )
-def test_pattern_types_mean_what_kip_290_says(
+def test_pattern_types_match_as_kip_290_says(
     pattern_type: int, name: str, expected: set[tuple[str, int]]
 ) -> None:
-    """MATCH is every pattern that a resource of the name would meet; ANY is the exact name."""
+    """MATCH matches every pattern that matches the name. ANY matches the exact name."""
     held = {(n, p) for n in ("foo", "f", "fooo", "*", "bar") for p in (LITERAL, PREFIXED)}
     wanted = AclFilter(resource_name=name, pattern_type=pattern_type)
-    assert {(n, p) for n, p in held if accepts(wanted, acl(n, p))} == expected
+    assert {(n, p) for n, p in held if accepts(wanted, acl(topic=n, pattern=p))} == expected
 
 
-def test_codes_from_the_future_are_found_as_unknown() -> None:
-    """A stored 99 reads as UNKNOWN: only ANY and UNKNOWN mean it."""
-    odd = Acl(99, "t", 99, "User:a", "*", 99, 99)
-    assert accepts(AclFilter(0, None, 0, None, None, 0, 0), odd)
-    assert not accepts(AclFilter(resource_type=ResourceType.TOPIC), odd)
-    assert not accepts(AclFilter(operation=Operation.READ), odd)
+def test_unknown_codes_match_as_unknown() -> None:
+    """A stored 99 reads as UNKNOWN, so only ANY and UNKNOWN match it."""
+    unknown = Acl(99, "t", 99, "User:a", "*", 99, 99)
+    assert accepts(AclFilter(0, None, 0, None, None, 0, 0), unknown)
+    assert not accepts(AclFilter(resource_type=ResourceType.TOPIC), unknown)
+    assert not accepts(AclFilter(operation=Operation.READ), unknown)
 
 
-def test_the_principal_of_a_filter_is_exact_text() -> None:
-    """``*`` or ``User:*`` in a filter is a name, not a wildcard."""
-    assert not accepts(AclFilter(principal="*"), acl("t"))
-    assert not accepts(AclFilter(principal="User:*"), acl("t"))
-    assert accepts(AclFilter(principal="User:a"), acl("t"))
+def test_a_filters_principal_is_exact_text() -> None:
+    """``*`` and ``User:*`` in a filter are names, not wildcards."""
+    assert not accepts(AclFilter(principal="*"), acl())
+    assert not accepts(AclFilter(principal="User:*"), acl())
+    assert accepts(AclFilter(principal="User:a"), acl())

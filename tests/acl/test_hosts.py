@@ -27,8 +27,8 @@ from authorizerd.acl.hosts import host_address
         ("fe80::1%eth0.1-x", "fe80:0:0:0:0:0:0:1%eth0.1-x"),
     ],
 )
-def test_an_address_reads_as_kafka_compares_it(text: str, printed: str) -> None:
-    """IPv6 in eight groups, never compressed; IPv4-mapped as IPv4."""
+def test_addresses_are_normalised_as_kafka_compares_them(text: str, printed: str) -> None:
+    """IPv6 as eight groups, never compressed. IPv4-mapped addresses as IPv4."""
     assert host_address(text) == printed
 
 
@@ -43,14 +43,14 @@ def test_an_address_reads_as_kafka_compares_it(text: str, printed: str) -> None:
         *("fe80::1%a/b", "fe80::1%a%b", "fe80::1%\u00e9", "fe80::1%\u202e", "fe80::1%\ud800"),
     ],
 )
-def test_a_text_that_is_not_an_address_gives_none(text: str) -> None:
-    """Names and networks are not looked up; a zone belongs to a link-local address alone."""
+def test_texts_that_are_not_addresses_give_none(text: str) -> None:
+    """Names are not resolved, and only link-local addresses have zones."""
     assert host_address(text) is None
 
 
 @given(st.integers(0, 2**128 - 1))
-def test_a_printed_address_prints_as_itself(number: int) -> None:
-    """So a host that was normalised once stays as it is."""
+def test_normalising_an_address_is_idempotent(number: int) -> None:
+    """Normalising twice changes nothing."""
     address = IPv6Address(number)
     printed = host_address(str(address))
     assert printed is not None
@@ -73,7 +73,7 @@ def test_a_zone_never_hides_another_address(number: int, zone: str) -> None:
 
 @given(st.integers(0, 2**118 - 1), st.text(st.characters(codec="ascii"), max_size=8))
 def test_a_link_local_address_keeps_a_visible_zone(number: int, zone: str) -> None:
-    """Every name that a network interface can have is a zone; an empty or invisible one is not."""
+    """Any name of a network interface is a zone. Empty and invisible texts are not."""
     address = IPv6Address((0xFE80 << 112) | number)
     is_visible = zone != "" and all("!" <= character <= "~" for character in zone)
     if not is_visible or "%" in zone or "/" in zone:

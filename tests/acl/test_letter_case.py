@@ -12,7 +12,7 @@ from authorizerd.acl.letter_case import ascii_lower, ascii_upper
 
 @given(st.text(st.sampled_from("aZ_\u0131\u017f\u212a\u00df\u00e9\u0130") | st.characters()))
 def test_only_ascii_letters_change(text: str) -> None:
-    """Each character stays where it is, and no other becomes an ASCII letter."""
+    """The length is unchanged, and no other character becomes an ASCII letter."""
     for change, source, target in (
         (ascii_upper, ascii_lowercase, ascii_uppercase),
         (ascii_lower, ascii_uppercase, ascii_lowercase),

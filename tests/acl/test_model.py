@@ -1,4 +1,4 @@
-"""The model: Kafka's codes, and what they read as."""
+"""The model: Kafka's codes and their members."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from authorizerd.acl.model import Acl, Code, Operation, PatternType, PermissionT
 @pytest.mark.parametrize("kind", [ResourceType, PatternType, Operation, PermissionType])
 @given(code=st.integers(-128, 127))
 def test_every_code_reads_as_a_member(kind: type[Code], code: int) -> None:
-    """A code from the future reads as UNKNOWN, never as an error."""
+    """An unknown code reads as UNKNOWN, never as an error."""
     read = kind.read(code)
     assert read == (code if 0 <= code < len(kind) else 0)
     assert kind.named(read.name) is read
 
 
 def test_the_codes_are_kafkas() -> None:
-    """Where a slip would turn one right into another."""
+    """A wrong code would turn one right into another."""
     assert " ".join(operation.name for operation in Operation) == (
         "UNKNOWN ANY ALL READ WRITE CREATE DELETE ALTER DESCRIBE CLUSTER_ACTION DESCRIBE_CONFIGS "
         "ALTER_CONFIGS IDEMPOTENT_WRITE CREATE_TOKENS DESCRIBE_TOKENS TWO_PHASE_COMMIT"
@@ -32,7 +32,7 @@ def test_the_codes_are_kafkas() -> None:
 
 
 def test_raw_codes_are_kept_and_read_as_unknown() -> None:
-    """What this version does not know can be written back as it came."""
+    """Codes of later versions can be written back unchanged."""
     acl = Acl(99, "t", -5, "User:a", "*", 77, 55)
     assert (acl.resource_type, acl.pattern_type, acl.operation, acl.permission_type) == (
         99,
@@ -47,7 +47,7 @@ def test_raw_codes_are_kept_and_read_as_unknown() -> None:
 
 
 def test_an_unknown_name_is_none() -> None:
-    """Names are exact and of the enumeration's own."""
+    """Names are exact, and belong to the enumeration itself."""
     assert Operation.named("read") is None
     assert Operation.named("TOPIC") is None
     assert Operation.named("_value2member_map_") is None

@@ -7,13 +7,13 @@ from authorizerd.acl.operations import NOT_REQUESTED, SUPPORTED, bit_field
 
 
 def test_the_bit_of_an_operation_is_its_code() -> None:
-    """KIP-430: a topic's READ, WRITE and DESCRIBE make 2^3 + 2^4 + 2^8."""
+    """KIP-430: READ, WRITE and DESCRIBE give 2^3 + 2^4 + 2^8."""
     assert bit_field([Operation.READ, Operation.WRITE, Operation.DESCRIBE]) == 8 + 16 + 256
     assert bit_field([]) == 0
 
 
-def test_each_type_supports_what_kafka_says() -> None:
-    """Kafka 4.3's rows, which win over the KIP's table."""
+def test_each_type_supports_kafkas_operations() -> None:
+    """Kafka 4.3's table, which differs from the KIP's."""
     assert bit_field(SUPPORTED[ResourceType.TOPIC]) == 0b110111111000
     assert bit_field(SUPPORTED[ResourceType.GROUP]) == 0b110101001000
     assert bit_field(SUPPORTED[ResourceType.CLUSTER]) == 0b1111110100000
@@ -23,11 +23,11 @@ def test_each_type_supports_what_kafka_says() -> None:
 
 
 def test_every_resource_type_has_its_operations() -> None:
-    """None is forgotten, and none of them is ALL."""
+    """ALL is never listed."""
     assert set(SUPPORTED) == set(ResourceType) - {ResourceType.UNKNOWN, ResourceType.ANY}
     assert all(Operation.ALL not in operations for operations in SUPPORTED.values())
 
 
 def test_not_requested_is_the_least_int32() -> None:
-    """The value that no set of operations makes."""
+    """No set of operations has this value."""
     assert NOT_REQUESTED == -2_147_483_648

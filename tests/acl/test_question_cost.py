@@ -1,4 +1,4 @@
-"""What a question costs at most, beside the lookups that deciding it takes."""
+"""The maximum cost of a question."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def with_patterns(*patterns: tuple[int, int, str]) -> list[AclAdded]:
     ids=["none", "a literal", "distinct lengths", "the worst type", "a short name", "a long name",
          "a name shorter than the prefix"],
 )  # fmt: skip
-def test_lookups_are_the_lengths_of_prefixes_and_what_is_hashed(
+def test_lookups_count_prefix_lengths_and_hashed_characters(
     patterns: tuple[tuple[int, int, str], ...], name_size: int, lookups: int
 ) -> None:
-    """A prefix that is longer than the name costs nothing to hash."""
+    """The part of a prefix that exceeds the name is not hashed."""
     assert lookups_max(build(with_patterns(*patterns)), name_size) == lookups

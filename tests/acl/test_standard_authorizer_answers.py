@@ -1,6 +1,6 @@
 """The differential test: every recorded answer of Kafka's own classes, case by case.
 
-Where the rulings give another answer than the recording, the case is named in the test.
+Where an answer differs from the recording on purpose, the test names the case.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def configs_of(case: Case) -> dict[str, str]:
 
 
 def numbered(case: Case) -> dict[Acl, int]:
-    """Kafka's ids: an ACL's place from 1, a repeated one keeping its first."""
+    """Return Kafka's ids: the place of each ACL, counted from 1. A repeated ACL keeps its first."""
     acls: dict[Acl, int] = {}
     for number, row in enumerate(case["acls"], 1):
         acls.setdefault(acl_of(row), number)
@@ -89,23 +89,22 @@ def letter(answered: str | Decision) -> str:
     return answered if isinstance(answered, str) else "AD"[not answered.allowed]
 
 
-def test_there_are_three_thousand_cases_and_none_is_left_out() -> None:
-    """The recording is whole: 2,625 cases of decisions, 375 of creations and deletions."""
+def test_the_recording_is_complete() -> None:
+    """2,625 cases of decisions, and 375 of creations and deletions."""
     decisions = decision_cases()
     assert (len(decisions), len(control_cases())) == (2625, 375)
     assert sum(len(case["requests"]) for case in decisions) == 26_601
 
 
-def test_every_decision_is_kafkas() -> None:
-    """Decisions agree, exceptions included, whichever way the ACLs were loaded."""
+def test_every_decision_equals_kafkas() -> None:
+    """Exceptions included, however the ACLs were loaded."""
     for case in decision_cases():
         authorizer = authorizer_of(case)
         answers = [letter(answer(authorizer, question_of(row))) for row in case["requests"]]
         assert answers == case["expect"]["decisions"], case["id"]
 
 
-def test_the_fast_decision_is_the_explained_one() -> None:
-    """``authorize`` and ``explain`` never differ."""
+def test_authorize_and_explain_agree() -> None:
     for case in decision_cases():
         snapshot, settings = snapshot_of(case), authorizer_of(case).current_state().settings
         for row in case["requests"]:
@@ -120,8 +119,8 @@ def test_the_fast_decision_is_the_explained_one() -> None:
                 assert fast == explain(snapshot, settings, asked).allowed, case["id"]
 
 
-def test_every_audit_text_is_kafkas() -> None:
-    """Level and text agree to the letter, the named rule with them."""
+def test_every_audit_line_equals_kafkas() -> None:
+    """Level, text and the named rule."""
     compared = 0
     for case in decision_cases():
         if not case.get("audit"):
@@ -139,12 +138,12 @@ def test_every_audit_text_is_kafkas() -> None:
     assert compared > 1800
 
 
-def test_every_filter_finds_what_kafka_finds() -> None:
-    """ANY, MATCH, null names and UNKNOWN, over what is left after removals."""
+def test_every_filter_matches_the_same_acls_as_in_kafka() -> None:
+    """ANY, MATCH, null names and UNKNOWN, over the ACLs that remain after removals."""
     for case in decision_cases():
         snapshot, numbers = authorizer_of(case).current_state().snapshot, numbered(case)
         if snapshot is None:
-            snapshot = snapshot_of(case)  # Kafka lists what it has while it is loading
+            snapshot = snapshot_of(case)  # while loading, Kafka lists the ACLs that it has so far
         for row, expected in zip(case["filters"], case["expect"]["filters"], strict=True):
             found = sorted(
                 numbers[acl] - 1 for some in scan_acls(snapshot, filter_of(row)) for _, acl in some
@@ -153,8 +152,8 @@ def test_every_filter_finds_what_kafka_finds() -> None:
         assert len(snapshot.acls) == case["expect"]["aclCount"], case["id"]
 
 
-def test_every_answer_by_resource_type_is_kafkas() -> None:
-    """Texts of refusals agree too, save that ``User:*`` is refused in words of our own."""
+def test_every_answer_by_resource_type_equals_kafkas() -> None:
+    """Texts of refusals agree, too, except for our own text about ``User:*``."""
     for case in decision_cases():
         authorizer = authorizer_of(case)
         for row, expected in zip(
@@ -180,8 +179,8 @@ def test_every_answer_by_resource_type_is_kafkas() -> None:
             assert answered == expected, (case["id"], row)
 
 
-# The client's own classes refuse ANY and MATCH in a creation; a request on the wire can hold them,
-# and the rulings answer INVALID_REQUEST for that item with this text in place of the client's.
+# The classes of Kafka's client refuse ANY and MATCH in a creation, but a request on the wire can
+# contain them. Such an item gets INVALID_REQUEST with this text instead of the client's.
 CONSTRUCTION_TEXTS = {
     "resourceType must not be ANY": "Invalid resourceType ANY",
     "patternType must not be ANY": "Invalid patternType ANY",
@@ -208,7 +207,7 @@ def filter_error(filter: AclFilter) -> str | None:
 
 
 def check_creation(step: Case, expected: Case, snapshot: AclSnapshot, next_id: int) -> AclSnapshot:
-    """Create as AclControlManager does: per item, a duplicate being a success without a record."""
+    """Create as AclControlManager does: item by item. A duplicate succeeds without a record."""
     acls = [acl_of(row) for row in step["create"]]
     errors = [creation_error(acl) for acl in acls]
     if expected.get("skipped"):
@@ -249,8 +248,8 @@ def check_deletion(step: Case, expected: Case, snapshot: AclSnapshot) -> AclSnap
     return apply_changes(snapshot, map(AclRemoved, removed))
 
 
-def test_every_creation_and_deletion_is_kafkas() -> None:
-    """Texts, records and what is left agree, step by step."""
+def test_every_creation_and_deletion_equals_kafkas() -> None:
+    """Texts, records and the remaining ACLs, step by step."""
     for case in control_cases():
         snapshot, created = EMPTY_SNAPSHOT, 0
         for step, expected in zip(case["steps"], case["expect"]["steps"], strict=True):

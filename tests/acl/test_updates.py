@@ -1,4 +1,4 @@
-"""Plans. (Kafka's recorded cases pass through them in tests/actors/test_update_queue.)"""
+"""Plans of updates. (tests/actors/test_update_queue runs Kafka's recorded cases through them.)"""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from authorizerd.acl import updates
-from authorizerd.acl.builder import build
 from authorizerd.acl.errors import InvalidAclError, PolicyViolationError
 from authorizerd.acl.filter_index import FilterIndex
-from authorizerd.acl.model import Acl, AclAdded, AclFilter, AclRemoved, ChangeBatch, PatternType
+from authorizerd.acl.model import Acl, AclFilter, AclRemoved, ChangeBatch, PatternType
 from authorizerd.acl.snapshot import CHANGES_PER_STATE, EMPTY_SNAPSHOT, AclSnapshot, apply_changes
 from authorizerd.acl.updates import plan_creations, plan_deletions
+from tests.support.acls import acl, snapshot_after, snapshot_of
 from tests.support.strategies import acls, logs, resource_names
 
 Plan = TypeVar("Plan")
 
 
 def finished(steps: Generator[None, None, Plan]) -> tuple[Plan, int]:
-    """Return a plan and how many times its making yielded."""
+    """Return a plan, and the number of times that making it yielded."""
     for count in itertools.count():
         try:
             next(steps)
@@ -38,29 +38,23 @@ def ids() -> Callable[[], bytes]:
     return lambda: b"new" + next(numbers).to_bytes(13, "big")
 
 
-GOOD = Acl(2, "good", 3, "User:a", "*", 3, 3)
-
-
-def snapshot_of(held: set[Acl]) -> AclSnapshot:
-    return build(AclAdded(n.to_bytes(16, "big"), acl) for n, acl in enumerate(held))
+GOOD = acl(topic="good")
 
 
 @given(st.sets(acls(), max_size=5), st.lists(acls(unknown_codes=True), max_size=8))
-def test_a_plan_of_creations_leaves_what_was_there_and_what_is_good(
-    held: set[Acl], wanted: list[Acl]
-) -> None:
-    """Once each, with an id each; its changes, applied, make its tail."""
-    before = snapshot_of(held)
+def test_a_plan_of_creations_adds_the_valid_acls(held: set[Acl], wanted: list[Acl]) -> None:
+    """Each is added once, with a new id. Applying the changes gives the plan's tail."""
+    before = snapshot_of(*held)
     plan, _ = finished(plan_creations(before, wanted, ids()))
-    good = {acl for acl, error in zip(wanted, plan.errors, strict=True) if error is None}
+    good = {each for each, error in zip(wanted, plan.errors, strict=True) if error is None}
     assert set(plan.tail.acls.values()) == held | good
     assert [change.acl for change in plan.changes] == list(
-        dict.fromkeys(acl for acl in wanted if acl in good - held)
+        dict.fromkeys(each for each in wanted if each in good - held)
     )
     assert apply_changes(before, plan.changes) == plan.tail
     new_id = ids()
     assert [change.id for change in plan.changes] == [new_id() for _ in plan.changes]
-    assert before == snapshot_of(held)
+    assert before == snapshot_of(*held)
 
 
 filters = st.builds(
@@ -73,15 +67,13 @@ filters = st.builds(
 
 
 @given(logs(unknown_codes=True), st.lists(filters, max_size=4))
-def test_a_plan_of_deletions_removes_what_any_good_filter_means(
+def test_a_plan_of_deletions_removes_what_valid_filters_match(
     log: list[ChangeBatch], wanted: list[AclFilter]
 ) -> None:
-    """Once each, and reports it by filter."""
-    before = EMPTY_SNAPSHOT
-    for batch in log:
-        before = apply_changes(before, batch.changes)
+    """Each is removed once, and reported for every filter that matches it."""
+    before = snapshot_after(log)
     plan, _ = finished(plan_deletions(before, wanted))
-    reported = {acl for result in plan.results for acl in result.acls}
+    reported = {each for result in plan.results for each in result.acls}
     left = set(plan.tail.acls.values())
     assert left == set(before.acls.values()) - reported
     assert len(plan.changes) == len(set(plan.changes)) == len(before.acls) - len(left)
@@ -90,8 +82,8 @@ def test_a_plan_of_deletions_removes_what_any_good_filter_means(
 
 
 def test_long_plans_are_made_in_steps() -> None:
-    """Ten thousand items, or a filter over as many ACLs, never hold their caller long."""
-    wanted = [Acl(2, f"t{n}", 3, "User:a", "*", 3, 3) for n in range(10_000)]
+    """For ten thousand items, and for a filter over as many ACLs."""
+    wanted = [acl(topic=f"t{n}") for n in range(10_000)]
     creations, yields = finished(plan_creations(EMPTY_SNAPSHOT, wanted, ids()))
     assert yields > 100
     _, yields = finished(plan_deletions(creations.tail, [AclFilter(resource_name="t1")]))
@@ -100,7 +92,7 @@ def test_long_plans_are_made_in_steps() -> None:
 
 def test_a_request_of_too_many_bytes_is_refused_whole() -> None:
     """One request is one batch, and a batch is at most 8 MiB."""
-    wanted = [Acl(2, f"{n}" + "x" * 30_000, 3, "User:a", "*", 3, 3) for n in range(300)]
+    wanted = [acl(topic=f"{n}" + "x" * 30_000) for n in range(300)]
     plan, _ = finished(plan_creations(EMPTY_SNAPSHOT, wanted, ids()))
     assert plan.changes == ()
     assert {str(error) for error in plan.errors} == {
@@ -111,12 +103,13 @@ def test_a_request_of_too_many_bytes_is_refused_whole() -> None:
 
 
 def loaded(count: int) -> AclSnapshot:
-    held = (Acl(2, f"t{n}", 3, f"User:u{n % 2}", "*", 3, 3) for n in range(count))
-    return build(AclAdded(n.to_bytes(16, "big"), acl) for n, acl in enumerate(held))
+    return snapshot_of(*(acl(f"User:u{n % 2}", topic=f"t{n}") for n in range(count)))
 
 
-def test_deletions_stop_at_the_first_removal_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not one ACL more is looked at, and nothing is removed."""
+def test_deletions_stop_at_the_first_removal_above_the_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The scan ends, and nothing is removed."""
     monkeypatch.setattr(updates, "RECORDS_PER_REQUEST_MAX", 10)
     looked_up = count_look_ups(monkeypatch)
     before = loaded(1000)
@@ -128,7 +121,7 @@ def test_deletions_stop_at_the_first_removal_too_many(monkeypatch: pytest.Monkey
 
 
 def test_deletions_that_report_too_much_are_refused_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An ACL is reported for each filter that matches it, so few removals may be many matches."""
+    """An ACL is reported for each filter that matches it, so few removals can be many matches."""
     monkeypatch.setattr(updates, "MATCHES_PER_REQUEST_MAX", 30)
     before = loaded(10)
     same = [AclFilter()] * 3
@@ -144,11 +137,10 @@ def test_deletions_that_report_too_much_are_refused_whole(monkeypatch: pytest.Mo
         assert (plan.changes, plan.tail) == ((), before)
 
 
-def test_the_size_of_what_deletions_report_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Long names make an answer large, too."""
+def test_the_size_of_reported_matches_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(updates, "MATCH_BYTES_PER_REQUEST_MAX", 10_000)
-    long = Acl(2, "t" * 6_000, 3, "User:a", "*", 3, 3)
-    before = build([AclAdded(bytes(16), long)])
+    long = acl(topic="t" * 6_000)
+    before = snapshot_of(long)
     plan, _ = finished(plan_deletions(before, [AclFilter()]))
     assert len(plan.changes) == 1
     plan, _ = finished(plan_deletions(before, [AclFilter(), AclFilter(principal="User:a")]))
@@ -156,7 +148,7 @@ def test_the_size_of_what_deletions_report_is_bounded(monkeypatch: pytest.Monkey
 
 
 def test_filters_of_many_shapes_that_match_nothing_are_looked_up_in_steps() -> None:
-    """Each shape costs a lookup for each ACL, found or not."""
+    """Each shape costs a lookup for each ACL, whether it matches or not."""
     filters = [
         AclFilter(*fields)
         for fields in itertools.product((2, 1), ("-",), (3, 1), ("-", None), ("-", None), (3, 1))
@@ -168,7 +160,7 @@ def test_filters_of_many_shapes_that_match_nothing_are_looked_up_in_steps() -> N
 
 
 def test_each_acl_is_looked_up_once_for_all_filters(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Thousands of filters, equal or not, take one scan; equal ones share what was found."""
+    """Thousands of filters take one scan. Equal filters share one result."""
     looked_up = count_look_ups(monkeypatch)
     filters = [AclFilter(resource_name=f"t{n}", principal="User:u1") for n in range(2000)]
     plan, yields = finished(plan_deletions(loaded(500), [*filters, *filters]))
@@ -179,7 +171,7 @@ def test_each_acl_is_looked_up_once_for_all_filters(monkeypatch: pytest.MonkeyPa
 
 
 def count_look_ups(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
-    """Return what counts the ACLs that were looked up from now on."""
+    """Return a function that counts the ACLs looked up from now on."""
     looked_up: list[Acl] = []
     look_up = FilterIndex.look_up
 
@@ -191,10 +183,10 @@ def count_look_ups(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
     return lambda: len(looked_up)
 
 
-def test_many_different_faults_of_creations_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first are named with Kafka's texts; every faulty item is refused."""
+def test_many_different_errors_of_creations_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every invalid item is refused, but only the first errors keep Kafka's texts."""
     monkeypatch.setattr(updates, "FAULTS_PER_REQUEST_MAX", 2)
-    wanted = [Acl(2, "t", 3, f"u{n % 4}", "*", 3, 3) for n in range(8)]
+    wanted = [acl(f"u{n % 4}") for n in range(8)]
     plan, _ = finished(plan_creations(EMPTY_SNAPSHOT, [*wanted, GOOD], ids()))
     assert ["`u" in str(error) for error in plan.errors] == [True, True, False, False] * 2 + [False]
     assert {type(error) for error in plan.errors[:-1]} == {InvalidAclError}
@@ -204,8 +196,8 @@ def test_many_different_faults_of_creations_are_not_kept(monkeypatch: pytest.Mon
 
 
 def test_the_states_of_a_plan_are_few_changes_apart() -> None:
-    """So that letting go of one after the other is short work."""
-    wanted = [Acl(2, f"t{n}", 3, "User:a", "*", 3, 3) for n in range(1000)]
+    """So each of them is quick to free."""
+    wanted = [acl(topic=f"t{n}") for n in range(1000)]
     creations, _ = finished(plan_creations(EMPTY_SNAPSHOT, wanted, ids()))
     deletions, _ = finished(plan_deletions(creations.tail, [AclFilter()]))
     for sizes in (

@@ -1,4 +1,4 @@
-"""Validation: Kafka's refusals, to the letter."""
+"""Validation, with Kafka's own texts."""
 
 from __future__ import annotations
 
@@ -49,8 +49,7 @@ def creation(
         ),
     ],
 )
-def test_the_controller_refuses_with_its_own_text(acl: Acl, text: str) -> None:
-    """Each code, name and principal that cannot be stored."""
+def test_creations_are_refused_with_the_controllers_text(acl: Acl, text: str) -> None:
     with pytest.raises(InvalidAclError) as error:
         validate_new_acl(acl)
     assert str(error.value) == text
@@ -70,8 +69,7 @@ def test_the_controller_refuses_with_its_own_text(acl: Acl, text: str) -> None:
         (creation(name="", operation=1), "Invalid empty resource name"),
     ],
 )
-def test_the_broker_looks_at_the_resource_first(acl: Acl, text: str) -> None:
-    """Its texts differ from the controller's."""
+def test_resources_are_refused_with_the_brokers_text(acl: Acl, text: str) -> None:
     with pytest.raises(InvalidAclError) as error:
         validate_resource(acl)
     assert str(error.value) == text
@@ -90,7 +88,7 @@ def test_the_broker_looks_at_the_resource_first(acl: Acl, text: str) -> None:
     ],
 )
 def test_what_kafka_accepts_is_accepted(acl: Acl) -> None:
-    """Odd, but Kafka takes it, so do we."""
+    """These look wrong, but Kafka accepts them."""
     validate_resource(acl)
     validate_new_acl(acl)
 
@@ -108,14 +106,14 @@ def test_what_kafka_accepts_is_accepted(acl: Acl) -> None:
     ],
 )
 def test_unknown_codes_in_a_filter_are_refused(filter: AclFilter, text: str) -> None:
-    """0 or from the future."""
+    """Code 0, and codes of later versions."""
     with pytest.raises(InvalidAclError) as error:
         validate_filter(filter)
     assert str(error.value) == text
 
 
-def test_every_known_code_may_stand_in_a_filter() -> None:
-    """ANY and MATCH, and all that can be stored."""
+def test_filters_accept_every_known_code() -> None:
+    """ANY, MATCH, and every code that can be stored."""
     for resource_type in range(1, 8):
         validate_filter(AclFilter(resource_type=resource_type))
     for pattern_type in range(1, 5):

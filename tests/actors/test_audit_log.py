@@ -1,4 +1,4 @@
-"""Decisions in, lines out, in order; and what becomes of those that cannot be written."""
+"""The audit log: lines in order, a bounded queue, and outputs that fail."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from tests.support.audit import Writer
 FULL = OSError(errno.ENOSPC, "no space left")
 
 
-class Said:
-    """What the log was told to say, in order."""
+class Reports:
+    """The calls that the log has made, in order."""
 
     def __init__(self) -> None:
         self.all: list[tuple[str, object]] = []
@@ -55,22 +55,22 @@ def new_log(
     *,
     events_max: int = 1000,
     is_required: bool = False,
-) -> tuple[AuditLog, Said]:
-    said = Said()
+) -> tuple[AuditLog, Reports]:
+    reports = Reports()
     log = AuditLog(
         writer,
         format_event=lambda event: event.question.resource_name.encode(),
         events_max=events_max,
-        on_failure=said.failure,
-        on_recovery=said.recovery,
-        on_loss=said.loss,
+        on_failure=reports.failure,
+        on_recovery=reports.recovery,
+        on_loss=reports.loss,
     )
     log.set_required(is_required)
-    return log, said
+    return log, reports
 
 
 async def test_lines_are_written_in_the_order_of_decisions(nursery: trio.Nursery) -> None:
-    """Over many slices, and across pauses."""
+    """Over many slices, and after pauses."""
     writer = Writer()
     log, _ = new_log(writer)
     await nursery.start(log.run)
@@ -81,11 +81,10 @@ async def test_lines_are_written_in_the_order_of_decisions(nursery: trio.Nursery
     await wait_all_tasks_blocked()
     assert writer.lines == [b"%d" % number for number in range(EVENTS_PER_SLICE * 3 + 1)]
     assert log.statistics.written == len(writer.lines)
-    nursery.cancel_scope.cancel()
 
 
 async def test_a_full_queue_drops_and_counts(nursery: trio.Nursery) -> None:
-    """A writer that is stuck costs lines, never memory and never a decision's time."""
+    """A stuck writer costs lines, but neither memory nor time of decisions."""
     writer = Writer()
     writer.goes_on = trio.Event()
     log, _ = new_log(writer, events_max=10)
@@ -98,34 +97,32 @@ async def test_a_full_queue_drops_and_counts(nursery: trio.Nursery) -> None:
     writer.goes_on.set()
     await wait_all_tasks_blocked()
     assert writer.lines == [b"%d" % number for number in range(11)]
-    nursery.cancel_scope.cancel()
 
 
-async def test_what_cannot_be_written_is_kept_and_tried_again(
+async def test_lines_that_cannot_be_written_are_kept_and_retried(
     nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
 ) -> None:
-    """A full disk costs no line while there is room to keep it; it is said once, its end too."""
+    """Nothing is lost while the queue has room. The failure and its end are reported once each."""
     writer = Writer()
     writer.error = FULL
-    log, said = new_log(writer)
+    log, reports = new_log(writer)
     await nursery.start(log.run)
     log.record(event(1))
     await trio.sleep(CHECK_SECONDS * 3.5)
     log.record(event(2))
-    assert said.all == [("failure", FULL)]
+    assert reports.all == [("failure", FULL)]
     assert log.statistics.failing == 1
     writer.error = None
     await trio.sleep(CHECK_SECONDS)
     assert writer.lines == [b"1", b"2"]
-    assert said.all == [("failure", FULL), ("recovery", 0)]
+    assert reports.all == [("failure", FULL), ("recovery", 0)]
     assert (log.statistics.written, log.statistics.dropped, log.statistics.failing) == (2, 0, 0)
-    nursery.cancel_scope.cancel()
 
 
-async def test_a_broken_output_is_not_tried_at_every_decision(
+async def test_a_failing_output_is_not_retried_at_every_decision(
     nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
 ) -> None:
-    """Once a second, however many decisions there are."""
+    """It is tried once a second."""
     writer = Writer()
     writer.error = FULL
     log, _ = new_log(writer)
@@ -134,16 +131,15 @@ async def test_a_broken_output_is_not_tried_at_every_decision(
         log.record(event(number))
         await trio.sleep(CHECK_SECONDS / 20)
     assert 5 <= len(writer.writes) <= 7
-    nursery.cancel_scope.cancel()
 
 
-async def test_what_finds_no_room_while_the_output_is_broken_is_its_loss(
+async def test_events_dropped_during_a_failure_are_counted_for_the_output(
     nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
 ) -> None:
-    """The reason that is counted is the cause; how many were lost is said at the end of it."""
+    """The count is that of the output, and the number of lost lines is reported at the recovery."""
     writer = Writer()
     writer.error = FULL
-    log, said = new_log(writer, events_max=10)
+    log, reports = new_log(writer, events_max=10)
     await nursery.start(log.run)
     log.record(event(0))
     await trio.sleep(CHECK_SECONDS / 2)
@@ -153,33 +149,31 @@ async def test_what_finds_no_room_while_the_output_is_broken_is_its_loss(
     writer.error = None
     await trio.sleep(CHECK_SECONDS)
     assert writer.lines == [b"%d" % number for number in range(11)]
-    assert said.all[1:] == [("recovery", 5)]
-    nursery.cancel_scope.cancel()
+    assert reports.all[1:] == [("recovery", 5)]
 
 
-async def test_a_write_that_broke_off_is_taken_up_where_it_did(
+async def test_a_partial_write_is_resumed_where_it_stopped(
     nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
 ) -> None:
-    """No line is written twice, and none is left out."""
+    """No line is written twice or left out."""
     writer = Writer()
     writer.error = PartialWriteError(FULL, 2)
-    log, said = new_log(writer)
+    log, reports = new_log(writer)
     for number in range(4):
         log.record(event(number))
     await nursery.start(log.run)
     await trio.sleep(CHECK_SECONDS / 2)
-    assert (log.statistics.written, len(said.all)) == (2, 1)
+    assert (log.statistics.written, len(reports.all)) == (2, 1)
     writer.error = None
     await trio.sleep(CHECK_SECONDS)
     assert writer.lines == [b"0", b"1", b"2", b"3"]
     assert log.statistics.written == 4
-    nursery.cancel_scope.cancel()
 
 
-async def test_an_output_that_broke_behind_the_last_line_is_found_well_again(
+async def test_a_failure_after_the_last_line_is_recovered_from(
     nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
 ) -> None:
-    """Though nothing is left to be written: a required audit would refuse for ever."""
+    """Although no line is queued. Otherwise a required audit would refuse forever."""
     writer = Writer()
     writer.error = PartialWriteError(FULL, 1)
     log, _ = new_log(writer, is_required=True)
@@ -191,25 +185,23 @@ async def test_an_output_that_broke_behind_the_last_line_is_found_well_again(
     await trio.sleep(CHECK_SECONDS)
     assert not log.is_refusing
     assert writer.lines == [b"1"]
-    nursery.cancel_scope.cancel()
 
 
-async def test_an_idle_log_has_its_output_looked_after(
+async def test_an_idle_log_checks_its_output(
     nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
 ) -> None:
-    """A file that was moved is there again within a second, whether or not anybody asks."""
+    """A moved file is created again within a second, even without decisions."""
     writer = Writer()
     log, _ = new_log(writer)
     await nursery.start(log.run)
     await trio.sleep(CHECK_SECONDS * 2.5)
     assert writer.writes == [0, 0]
-    nursery.cancel_scope.cancel()
 
 
-async def test_a_required_audit_refuses_while_the_output_is_broken(
+async def test_a_required_audit_refuses_while_the_output_fails(
     nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
 ) -> None:
-    """And goes on by itself; what is not required goes on deciding."""
+    """It recovers by itself. An audit that is not required never refuses."""
     for is_required in (True, False):
         writer = Writer()
         log, _ = new_log(writer, is_required=is_required)
@@ -225,13 +217,12 @@ async def test_a_required_audit_refuses_while_the_output_is_broken(
         writer.error = None
         await trio.sleep(CHECK_SECONDS)
         assert not log.is_refusing
-    nursery.cancel_scope.cancel()
 
 
-async def test_a_required_audit_refuses_before_it_would_drop(
+async def test_a_required_audit_refuses_before_it_drops(
     nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
 ) -> None:
-    """The last that finds room is decided; once there is room again, others are."""
+    """The decision that fills the queue is the last until the queue has room again."""
     writer = Writer()
     writer.goes_on = trio.Event()
     log, _ = new_log(writer, events_max=3, is_required=True)
@@ -243,11 +234,10 @@ async def test_a_required_audit_refuses_before_it_would_drop(
     await wait_all_tasks_blocked()
     assert not log.is_refusing
     assert log.statistics.dropped == 0
-    nursery.cancel_scope.cancel()
 
 
 async def test_long_names_fill_the_queue_too(nursery: trio.Nursery) -> None:
-    """Or a few who ask about endless names would take all memory; written, they leave room."""
+    """Otherwise a few questions with huge names would take all memory. Written events free it."""
     writer = Writer()
     log, _ = new_log(writer, events_max=10)
     for _ in range(10):
@@ -258,11 +248,9 @@ async def test_long_names_fill_the_queue_too(nursery: trio.Nursery) -> None:
     for _ in range(3):
         log.record(event(0, padding=CHARACTERS_PER_EVENT * 4))
     assert log.statistics.dropped_queue == 7
-    nursery.cancel_scope.cancel()
 
 
-async def test_one_write_is_of_bounded_size(nursery: trio.Nursery) -> None:
-    """A few long lines at a time, or many short ones; all of them in the end."""
+async def test_the_size_of_a_write_is_bounded(nursery: trio.Nursery) -> None:
     writer = Writer()
     log, _ = new_log(writer, events_max=100_000)
     half = BYTES_PER_WRITE_MAX // 2
@@ -271,16 +259,15 @@ async def test_one_write_is_of_bounded_size(nursery: trio.Nursery) -> None:
     await nursery.start(log.run)
     await wait_all_tasks_blocked()
     assert writer.writes == [2, 2, 1]
-    nursery.cancel_scope.cancel()
 
 
-async def test_an_end_waits_for_a_stuck_reader_no_longer_than_it_should(
+async def test_closing_waits_a_bounded_time_for_a_stuck_reader(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    """What it cost is counted and said."""
+    """The lost lines are counted and reported."""
     writer = Writer()
     writer.goes_on = trio.Event()
-    log, said = new_log(writer)
+    log, reports = new_log(writer)
     async with trio.open_nursery() as nursery:
         await nursery.start(log.run)
         log.record(event(0))
@@ -289,18 +276,18 @@ async def test_an_end_waits_for_a_stuck_reader_no_longer_than_it_should(
         started = trio.current_time()
         log.close()
     assert trio.current_time() - started == pytest.approx(CLOSE_SECONDS)
-    assert said.all == [("loss", 2)]
+    assert reports.all == [("loss", 2)]
     assert log.statistics.dropped_output == 2
 
 
-async def test_an_end_tries_a_broken_output_once_more(
+async def test_closing_retries_a_failing_output_once(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    """At once: what is written then is not lost."""
+    """Without a pause. Lines written then are not lost."""
     for error in (FULL, None):
         writer = Writer()
         writer.error = FULL
-        log, said = new_log(writer)
+        log, reports = new_log(writer)
         async with trio.open_nursery() as nursery:
             await nursery.start(log.run)
             log.record(event(0))
@@ -310,11 +297,11 @@ async def test_an_end_tries_a_broken_output_once_more(
             log.close()
         assert trio.current_time() - started < CHECK_SECONDS
         assert (writer.lines == [b"0"]) is (error is None)
-        assert said.all[1:] == ([("recovery", 0)] if error is None else [("loss", 1)])
+        assert reports.all[1:] == ([("recovery", 0)] if error is None else [("loss", 1)])
 
 
-async def test_closing_writes_what_is_queued_then_ends(nursery: trio.Nursery) -> None:
-    """The last decisions before a shutdown are in the file; later ones are counted as lost."""
+async def test_closing_writes_the_queue_and_ends(nursery: trio.Nursery) -> None:
+    """Later events are counted as lost."""
     writer = Writer()
     log, _ = new_log(writer)
     for number in range(3):
@@ -327,11 +314,11 @@ async def test_closing_writes_what_is_queued_then_ends(nursery: trio.Nursery) ->
     assert log.statistics.dropped_queue == 1
 
 
-async def test_a_fault_elsewhere_loses_no_line(autojump_clock: trio.testing.MockClock) -> None:
-    """What a write has under way is not cut off, and what is queued behind it follows."""
+async def test_an_error_elsewhere_loses_no_line(autojump_clock: trio.testing.MockClock) -> None:
+    """The current write is completed, and the queued lines follow."""
     writer = Writer()
     writer.goes_on = trio.Event()
-    log, said = new_log(writer)
+    log, reports = new_log(writer)
     with pytest.RaisesGroup(RuntimeError, flatten_subgroups=True):
         async with trio.open_nursery() as nursery:
             await nursery.start(log.run)
@@ -341,7 +328,7 @@ async def test_a_fault_elsewhere_loses_no_line(autojump_clock: trio.testing.Mock
             trio.lowlevel.spawn_system_task(_set_later, writer.goes_on)
             raise RuntimeError("an actor's fault")
     assert writer.lines == [b"0", b"1"]
-    assert (said.all, log.statistics.written) == ([], 2)
+    assert (reports.all, log.statistics.written) == ([], 2)
 
 
 async def _set_later(event: trio.Event) -> None:
@@ -349,13 +336,13 @@ async def _set_later(event: trio.Event) -> None:
     event.set()
 
 
-async def test_lines_lost_to_a_fault_elsewhere_are_counted(
+async def test_lines_lost_to_an_error_elsewhere_are_counted(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    """A stuck reader is waited for no longer than at any other end, though closed before."""
+    """Closing before the cancellation does not extend the wait for a stuck reader."""
     writer = Writer()
     writer.goes_on = trio.Event()
-    log, said = new_log(writer)
+    log, reports = new_log(writer)
     async with trio.open_nursery() as nursery:
         await nursery.start(log.run)
         for number in range(3):
@@ -365,16 +352,16 @@ async def test_lines_lost_to_a_fault_elsewhere_are_counted(
         await trio.sleep(CLOSE_SECONDS / 2)
         nursery.cancel_scope.cancel()
     assert trio.current_time() - started == pytest.approx(CLOSE_SECONDS)
-    assert said.all == [("loss", 3)]
+    assert reports.all == [("loss", 3)]
     assert log.statistics.dropped_output == 3
 
 
 async def test_lines_that_cannot_be_formatted_are_counted_at_the_end() -> None:
-    """A defect of our own ends the log, and says what it costs."""
-    log, said = new_log(Writer())
+    """A defect of ours ends the log and reports the lost lines."""
+    log, reports = new_log(Writer())
     log.record(event(0))
     question = Question("User:a", None, Operation.READ, ResourceType.TOPIC, "\ud800")
     log.record(msgspec.structs.replace(event(1), question=question))
     with pytest.RaisesGroup(UnicodeEncodeError):
         await log.run()
-    assert said.all == [("loss", 2)]
+    assert reports.all == [("loss", 2)]

@@ -1,4 +1,4 @@
-"""What an authorizer is asked with."""
+"""The context of a request to an authorizer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CONTEXT = RequestContext(principal="User:a", host="10.0.0.1", request_name="Test
 
 
 @pytest.mark.parametrize("host", [None, "0:0:0:0:0:0:0:1", "fe80:0:0:0:0:0:0:1%eth0"])
-def test_a_context_takes_hosts_as_kafka_compares_them(host: str | None) -> None:
+def test_a_context_accepts_hosts_as_kafka_compares_them(host: str | None) -> None:
     """None is an unknown host."""
     assert msgspec.structs.replace(CONTEXT, host=host).host == host
 
@@ -21,7 +21,7 @@ def test_a_context_takes_hosts_as_kafka_compares_them(host: str | None) -> None:
     "host", ["", "*", "localhost", "::1", "::ffff:10.0.0.1", "2001:db8:0:0:0:0:0:9%x", "1" * 999]
 )
 def test_a_context_with_another_host_is_rejected(host: str) -> None:
-    """A plug-in that spells a host in another way would evade a DENY of it."""
+    """A DENY would not match a host that is spelled in another way."""
     with pytest.raises(InvalidQuestionError, match="invalid host") as error:
         msgspec.structs.replace(CONTEXT, host=host)
     assert len(str(error.value)) < 250

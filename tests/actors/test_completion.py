@@ -10,7 +10,7 @@ from authorizerd.actors.completion import Completion, ItemCompletions
 
 
 async def test_every_waiter_gets_the_result(nursery: trio.Nursery) -> None:
-    """Tasks that wait before the end and after it all get the result."""
+    """Before the end and after it."""
     completion: Completion[int] = Completion()
     seen: list[int] = []
 
@@ -38,7 +38,7 @@ async def test_an_error_is_raised_to_every_waiter() -> None:
 
 
 async def test_a_cancelled_waiter_does_not_end_the_work() -> None:
-    """The result stays to be awaited again."""
+    """The result can be awaited again."""
     completion: Completion[int] = Completion()
     with trio.move_on_after(0):
         await completion
@@ -46,7 +46,7 @@ async def test_a_cancelled_waiter_does_not_end_the_work() -> None:
     assert await completion == 1
 
 
-def test_it_ends_once_and_has_no_result_before() -> None:
+def test_it_ends_once_and_has_no_result_before_that() -> None:
     """Ending a completion twice is a defect of the task that does the work."""
     completion: Completion[int] = Completion()
     with pytest.raises(AssertionError):
@@ -58,8 +58,8 @@ def test_it_ends_once_and_has_no_result_before() -> None:
         completion.fail(ValueError())
 
 
-async def test_items_end_with_their_whole() -> None:
-    """Each has its own value or error; what was handed out before the end ends, too."""
+async def test_items_end_with_the_whole() -> None:
+    """Each has its own value or error. Items read before the end complete, too."""
     whole: Completion[Sequence[int | Exception]] = Completion()
     items = ItemCompletions(whole, 3)
     early = list(items)
@@ -76,7 +76,7 @@ async def test_items_end_with_their_whole() -> None:
 
 
 async def test_items_fail_together() -> None:
-    """A request that was refused has refused each of its items."""
+    """An error of the whole is the error of each item."""
     whole: Completion[Sequence[int | Exception]] = Completion()
     items = ItemCompletions(whole, 2)
     with pytest.raises(AssertionError):
@@ -89,8 +89,8 @@ async def test_items_fail_together() -> None:
             item.result()
 
 
-def test_an_error_that_items_share_keeps_no_traceback_of_each() -> None:
-    """Raised for one item after the other, it would hold all of their frames."""
+def test_a_shared_error_does_not_collect_tracebacks() -> None:
+    """Otherwise it would collect the frames of every raise."""
     error = ValueError()
     whole: Completion[Sequence[int | Exception]] = Completion()
     whole.succeed([error] * 50)

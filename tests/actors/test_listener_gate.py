@@ -10,16 +10,16 @@ from authorizerd.actors.listener_gate import ListenerGate
 
 
 def new_gate() -> tuple[ListenerGate, Completion[None]]:
-    """Return a gate of an endpoint that is started, one that is not yet, and a free one."""
+    """Return a gate with a started endpoint, one not started yet, and a free one."""
     late = Completion[None]()
     gate = ListenerGate({"EARLY": Completion.of(None), "LATE": late}, free=("FREE",))
     return gate, late
 
 
-async def test_only_what_is_started_is_open(
+async def test_only_started_endpoints_are_open(
     nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
-    """However long an endpoint takes to be started, it stays closed meanwhile."""
+    """An endpoint stays closed until it is started, however long that takes."""
     gate, _ = new_gate()
     assert gate.is_open("FREE")
     assert not gate.is_open("EARLY")
@@ -32,11 +32,9 @@ async def test_only_what_is_started_is_open(
         await gate.wait_until_open("LATE")
     with pytest.raises(trio.TooSlowError), trio.fail_after(3600):
         await gate.wait_until_wide_open()
-    nursery.cancel_scope.cancel()
 
 
 async def test_an_endpoint_opens_when_it_is_started(nursery: trio.Nursery) -> None:
-    """Waiting tasks wake once, and later callers do not wait."""
     gate, late = new_gate()
     await nursery.start(gate.run)
     opened: list[str] = []

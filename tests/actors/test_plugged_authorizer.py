@@ -1,4 +1,4 @@
-"""An authorizer of somebody else's making: whatever it does, nobody is let in for it."""
+"""The wrapper of third-party authorizers: no fault allows anything or ends the daemon."""
 
 from __future__ import annotations
 
@@ -50,19 +50,19 @@ RAISED = [
     RecursionError(),
     BaseExceptionGroup("several", [SystemExit(0)]),
 ]
-"""What an authorizer may raise, and nobody but it should be ended by."""
+"""Errors of an authorizer, none of which may end the daemon."""
 
 
 def plugged(plug: Authorizer) -> tuple[PluggedAuthorizer, list[BaseException]]:
-    """Return it as the daemon has it, and its faults."""
+    """Return the wrapped authorizer, and the list of its faults."""
     faults: list[BaseException] = []
     snapshot: Published[AclSnapshot | None] = Published(None)
     authorizer = PluggedAuthorizer(plug, name="Plug", snapshot=snapshot, on_failure=faults.append)
     return authorizer, faults
 
 
-def test_its_answers_are_given_in_order_and_counted() -> None:
-    """It is asked once a request."""
+def test_answers_are_returned_in_order_and_counted() -> None:
+    """The plug-in is asked once per request."""
     plug = Plug([True, False])
     authorizer, faults = plugged(plug)
     assert authorizer.authorize(CONTEXT, [READ_T, READ_T]) == [True, False]
@@ -74,17 +74,20 @@ def test_its_answers_are_given_in_order_and_counted() -> None:
 @pytest.mark.parametrize(
     "answers", [*RAISED, [True], [True] * 3, None, [1, "yes"], [None, None], 1, object()]
 )
-def test_what_is_no_answer_is_a_denial(answers: object) -> None:
-    """True alone allows: not 1, nor a text, nor one True for two questions."""
+def test_invalid_answers_are_denials(answers: object) -> None:
+    """Only True allows: not 1, not a text, and not one True for two questions."""
     authorizer, faults = plugged(Plug(answers))
     assert authorizer.authorize(CONTEXT, [READ_T, READ_T]) == [False, False]
     assert authorizer.counts == {"Kafka": DecisionCounts(denied=2)}
-    is_told = answers not in ([1, "yes"], [None, None])  # of a right number, all of them no
+    is_told = answers not in (
+        [1, "yes"],
+        [None, None],
+    )  # the right number of answers, none of which is True
     assert len(faults) == is_told
 
 
 class _Truthy:
-    """As a library's own booleans: true, and equal to True."""
+    """Like the booleans of some libraries: truthy, and equal to True."""
 
     def __bool__(self) -> bool:
         return True
@@ -101,15 +104,15 @@ class _Truthy:
      {True: 1}.keys(), [_Truthy()], _Truthy(), range(1, 2), b"\1"],
     ids=lambda answers: type(answers).__name__,
 )  # fmt: skip
-def test_a_list_of_real_bools_alone_allows(answers: object) -> None:
-    """The one key of a dict is not the answer to one question, and some iterators never end."""
+def test_only_a_list_of_bools_allows(answers: object) -> None:
+    """A dict's key is not an answer, and some iterators never end."""
     authorizer, _ = plugged(Plug(answers))
     assert authorizer.authorize(CONTEXT, [READ_T]) == [False]
 
 
 @pytest.mark.parametrize("error", [NotReadyError("loading"), InvalidQuestionError("who?")])
-def test_errors_of_the_protocol_are_its_right(error: Exception) -> None:
-    """They reach the caller, who has an answer for each."""
+def test_errors_of_the_interface_are_passed_on(error: Exception) -> None:
+    """They reach the caller, and are not faults."""
     authorizer, faults = plugged(Plug(error))
     with pytest.raises(type(error)):
         authorizer.authorize(CONTEXT, [READ_T])
@@ -140,7 +143,7 @@ def test_a_decision_names_the_plug_in_as_its_rule() -> None:
 
 
 def test_an_actions_details_reach_the_plug_in() -> None:
-    """It audits for itself."""
+    """A plug-in writes its own audit log."""
     plug = Plug([True])
     authorizer, _ = plugged(plug)
     context = DecisionContext("OPA", DecisionCounts(), 3, log_if_allowed=False, log_if_denied=False)
@@ -153,8 +156,8 @@ def test_an_actions_details_reach_the_plug_in() -> None:
 @pytest.mark.parametrize(
     "answers", [*RAISED, [Completion.of(None)], None, [None, None], {1: 1, 2: 2}, "ab"]
 )
-def test_items_that_it_cannot_begin_fail_each(answers: object) -> None:
-    """Raised at once, too few awaitables or none at all: every item has one that has failed."""
+def test_every_item_fails_if_the_plug_in_fails(answers: object) -> None:
+    """For errors, and for too few completions or other values."""
     authorizer, faults = plugged(Plug(answers))
     for completions in (
         authorizer.create_acls(CONTEXT, [ACL, ACL]),
@@ -180,8 +183,8 @@ def test_items_that_it_cannot_begin_fail_each(answers: object) -> None:
         Deleted((ACL,), failures=cast("dict[Acl, Exception]", {ACL: "nonsense"})),
     ],
 )
-async def test_a_deletion_of_another_type_fails_its_item(value: object) -> None:
-    """The others of the request have their own results."""
+async def test_an_invalid_result_of_a_deletion_fails_its_item(value: object) -> None:
+    """The other items keep their results."""
     good = Completion.of(Deleted((ACL,)))
     bad = Completion[object]()
     authorizer, faults = plugged(Plug([bad, good]))
@@ -195,8 +198,8 @@ async def test_a_deletion_of_another_type_fails_its_item(value: object) -> None:
     assert await other == Deleted((ACL,))
 
 
-async def test_an_item_that_fails_with_an_exit_fails_alone() -> None:
-    """Any other error is the authorizer's to give."""
+async def test_an_item_that_fails_with_system_exit_fails_alone() -> None:
+    """Any Exception is a valid result of an item."""
     exits, fails = Completion[None](), Completion[None]()
     exits.fail(cast("Exception", SystemExit(0)))
     fails.fail(PermissionError("no"))
@@ -210,8 +213,8 @@ async def test_an_item_that_fails_with_an_exit_fails_alone() -> None:
 
 
 @pytest.mark.parametrize("error", RAISED)
-def test_acls_that_it_cannot_list_are_an_error(error: BaseException) -> None:
-    """An empty list would be a lie."""
+def test_a_failed_listing_is_an_error(error: BaseException) -> None:
+    """An empty list would be wrong."""
     authorizer, faults = plugged(Plug(error))
     with pytest.raises(AuthorizerFaultError):
         list(authorizer.acls(AclFilter()))
@@ -219,8 +222,8 @@ def test_acls_that_it_cannot_list_are_an_error(error: BaseException) -> None:
 
 
 @pytest.mark.parametrize("acls", [None, "ab", [ACL, 1], {ACL: 1}])
-def test_what_is_not_a_list_of_acls_is_an_error(acls: object) -> None:
-    """Before anything is answered of it."""
+def test_an_invalid_list_of_acls_is_an_error(acls: object) -> None:
+    """Before anything is sent to the client."""
     plug = Plug()
     plug.listed = acls
     authorizer, faults = plugged(plug)
@@ -230,7 +233,7 @@ def test_what_is_not_a_list_of_acls_is_an_error(acls: object) -> None:
 
 
 def test_a_listing_without_slices_is_an_error() -> None:
-    """ACLs alone are none."""
+    """Single ACLs are not slices."""
 
     class Plain(Plug):
         def acls(self, filter: AclFilter) -> Iterator[Sequence[Acl]]:
@@ -242,8 +245,8 @@ def test_a_listing_without_slices_is_an_error() -> None:
     assert len(faults) == 1
 
 
-def test_a_listing_that_is_given_up_is_no_fault() -> None:
-    """A client may leave at any time."""
+def test_closing_a_listing_is_not_a_fault() -> None:
+    """A client may disconnect at any time."""
     authorizer, faults = plugged(Plug(acls=[ACL]))
     listing = authorizer.acls(AclFilter())
     next(listing)
@@ -252,8 +255,8 @@ def test_a_listing_that_is_given_up_is_no_fault() -> None:
     assert faults == []
 
 
-def test_an_endpoint_that_it_forgets_is_refused() -> None:
-    """What nobody answers for must not be opened."""
+def test_a_missing_endpoint_is_an_error() -> None:
+    """An endpoint without a completion must not open."""
 
     class Forgetful(Plug):
         def start(self, server_info: ServerInfo) -> Mapping[str, Completion[None]]:
@@ -274,8 +277,8 @@ def test_an_endpoint_that_it_forgets_is_refused() -> None:
 
 
 @pytest.mark.parametrize("error", RAISED)
-def test_what_it_fails_at_beside_decisions_does_no_harm(error: BaseException) -> None:
-    """Nobody is served, nothing is counted, and the daemon ends as it should."""
+def test_faults_of_other_methods_do_no_harm(error: BaseException) -> None:
+    """Nobody is served, nothing is counted, and the daemon can end."""
 
     class Broken(Plug):
         def serves(self, principal: str) -> bool:
@@ -315,8 +318,8 @@ def test_what_it_fails_at_beside_decisions_does_no_harm(error: BaseException) ->
 
 
 @pytest.mark.parametrize("count", ["many", None, 1.5, [1], -2, 2**64])
-def test_a_number_of_acls_that_is_none_is_not_known(count: object) -> None:
-    """A scrape has to have a number."""
+def test_an_invalid_acl_count_is_minus_one(count: object) -> None:
+    """A metric must be a number."""
 
     class Counting(Plug):
         def acl_count(self) -> int:
@@ -327,8 +330,8 @@ def test_a_number_of_acls_that_is_none_is_not_known(count: object) -> None:
     assert len(faults) == 1
 
 
-def test_by_resource_type_it_is_asked_about_its_acls() -> None:
-    """KIP-679's default: one probe, then what its ACLs say, implications not counted."""
+def test_a_question_by_resource_type_reads_the_plug_ins_acls() -> None:
+    """KIP-679's default: one probe, then its ACLs, without implications."""
     plug = Plug([False], acls=[ACL])
     authorizer, _ = plugged(plug)
 
@@ -349,8 +352,8 @@ def test_by_resource_type_it_is_asked_about_its_acls() -> None:
         by_type(CONTEXT, Operation.ANY, ResourceType.TOPIC)
 
 
-def test_without_an_authorizer_all_is_allowed_and_no_acl_kept() -> None:
-    """Every check passes; who manages ACLs is told that there are none."""
+def test_no_authorizer_allows_everything_and_has_no_acls() -> None:
+    """Every check passes, and requests about ACLs fail."""
     authorizer, faults = plugged(NoAuthorizer())
     assert authorizer.authorize(CONTEXT, [READ_T] * 3) == [True] * 3
     by_type = authorizer.authorize_by_resource_type(CONTEXT, Operation.READ, ResourceType.TOPIC)
@@ -368,7 +371,7 @@ def test_without_an_authorizer_all_is_allowed_and_no_acl_kept() -> None:
 
 
 class PinnedPlug(Plug):
-    """Pins, or fails to."""
+    """A plug-in that pins, or fails to."""
 
     def __init__(self, pinned_answers: list[bool] | Exception) -> None:
         super().__init__([False])
@@ -381,8 +384,8 @@ class PinnedPlug(Plug):
         return lambda context, actions: answers
 
 
-def test_a_pinned_authorize_is_its_own() -> None:
-    """Where it has none, each call is judged by itself; too many answers let nobody in."""
+def test_the_plug_ins_own_pinned_authorize_is_used() -> None:
+    """Without one, each call uses the newest state. A wrong number of answers denies."""
     authorizer, faults = plugged(PinnedPlug([True]))
     assert authorizer.pinned()(CONTEXT, [READ_T]) == [True]
     assert authorizer.pinned()(CONTEXT, [READ_T, READ_T]) == [False, False]
@@ -394,8 +397,8 @@ def test_a_pinned_authorize_is_its_own() -> None:
     assert faults == []
 
 
-def test_where_it_cannot_pin_each_call_is_judged_by_itself() -> None:
-    """The fault is told, and what it then answers holds."""
+def test_calls_use_the_newest_state_if_the_plug_in_cannot_pin() -> None:
+    """The fault is reported, and the answers count."""
     error = RuntimeError("no")
     authorizer, faults = plugged(PinnedPlug(error))
     assert authorizer.pinned()(CONTEXT, [READ_T]) == [False]

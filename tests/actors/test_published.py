@@ -8,7 +8,7 @@ from authorizerd.actors.published import Published
 
 
 async def test_a_waiter_wakes_at_the_value_it_accepts(nursery: trio.Nursery) -> None:
-    """Values that it does not accept leave it waiting."""
+    """Other values do not end the wait."""
     numbers = Published(0)
     seen: list[int] = []
 
@@ -25,13 +25,11 @@ async def test_a_waiter_wakes_at_the_value_it_accepts(nursery: trio.Nursery) -> 
     assert seen == [5]
 
 
-async def test_a_value_that_is_there_is_not_waited_for() -> None:
-    """The newest value is looked at first."""
+async def test_an_accepted_value_ends_the_wait_at_once() -> None:
     with trio.fail_after(1):
         assert await Published(3).wait_until(lambda number: number == 3) == 3
 
 
 async def test_waiting_times_out_in_virtual_time(autojump_clock: MockClock) -> None:
-    """A value never published is waited for until the caller's deadline."""
     with pytest.raises(trio.TooSlowError), trio.fail_after(3600):
         await Published(0).wait_until(lambda number: number > 0)

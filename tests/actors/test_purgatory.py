@@ -9,8 +9,8 @@ from authorizerd.actors.completion import Completion, ItemCompletions
 from authorizerd.actors.purgatory import Purgatory
 
 
-async def test_what_is_done_already_is_never_counted() -> None:
-    """Such a request is answered in line; an error is an end as well."""
+async def test_a_request_that_is_already_done_is_never_counted() -> None:
+    """Such a request is answered without waiting. A failed item is done."""
     purgatory = Purgatory(1000)
     failed: Completion[int] = Completion()
     failed.fail(ValueError())
@@ -21,7 +21,7 @@ async def test_what_is_done_already_is_never_counted() -> None:
 
 
 async def test_a_request_waits_for_the_last_of_its_items(nursery: trio.Nursery) -> None:
-    """And is counted, with the items that are not done, as long as it does."""
+    """Meanwhile it is counted, with its pending items."""
     purgatory = Purgatory(1_000_000)
     first: Completion[int] = Completion()
     second: Completion[int] = Completion()
@@ -43,8 +43,8 @@ async def test_a_request_waits_for_the_last_of_its_items(nursery: trio.Nursery) 
     assert (purgatory.requests_waiting, purgatory.items_waiting) == (0, 0)
 
 
-async def test_time_is_up_for_what_is_pending(autojump_clock: MockClock) -> None:
-    """The finished items keep their results, the others go on without anybody waiting."""
+async def test_pending_items_time_out(autojump_clock: MockClock) -> None:
+    """Finished items keep their results. The work of the others continues."""
     purgatory = Purgatory(30_000)
     finished, pending = Completion[int](), Completion[int]()
     finished.succeed(1)
@@ -57,8 +57,7 @@ async def test_time_is_up_for_what_is_pending(autojump_clock: MockClock) -> None
     pending.succeed(2)
 
 
-async def test_a_cancelled_caller_leaves_nothing_behind() -> None:
-    """Neither in the counts nor in the completions."""
+async def test_a_cancelled_request_leaves_the_counts_and_completions_alone() -> None:
     purgatory = Purgatory(30_000)
     pending = Completion[int]()
     with trio.move_on_after(0):
@@ -68,7 +67,7 @@ async def test_a_cancelled_caller_leaves_nothing_behind() -> None:
 
 
 async def test_the_items_of_one_request_are_waited_for_once(nursery: trio.Nursery) -> None:
-    """They are counted one by one, and looked through in turns with others."""
+    """They are counted one by one."""
     purgatory = Purgatory(30_000)
     whole: Completion[Sequence[int | Exception]] = Completion()
     finished = trio.Event()
@@ -85,8 +84,8 @@ async def test_the_items_of_one_request_are_waited_for_once(nursery: trio.Nurser
     assert (purgatory.requests_waiting, purgatory.items_waiting) == (0, 0)
 
 
-async def test_many_completions_are_looked_through_in_turns(nursery: trio.Nursery) -> None:
-    """Whether they are done or not."""
+async def test_many_completions_are_examined_in_turns(nursery: trio.Nursery) -> None:
+    """Other tasks run in between."""
     purgatory = Purgatory(30_000)
     turns = 0
 
@@ -99,4 +98,3 @@ async def test_many_completions_are_looked_through_in_turns(nursery: trio.Nurser
     nursery.start_soon(count_turns)
     await purgatory.wait([Completion.of(1)] * 10_000)
     assert turns > 10_000 / 512
-    nursery.cancel_scope.cancel()

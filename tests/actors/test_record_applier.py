@@ -12,14 +12,9 @@ from trio.testing import wait_all_tasks_blocked
 from authorizerd.acl.builder import build
 from authorizerd.acl.errors import DuplicateIdError, UnknownIdError
 from authorizerd.acl.model import (
-    Acl,
     AclAdded,
     AclRemoved,
     ChangeBatch,
-    Operation,
-    PatternType,
-    PermissionType,
-    ResourceType,
 )
 from authorizerd.acl.snapshot import STATES_FREED_PER_STEP, AclSnapshot
 from authorizerd.acl.steps import Steps
@@ -27,7 +22,7 @@ from authorizerd.actors import record_applier
 from authorizerd.actors.errors import UnfitChangeError
 from authorizerd.actors.record_applier import CHANGES_PER_SLICE, CaughtUp, RecordApplier
 from authorizerd.image.changes import TopicAdded, TopicRemoved
-from tests.support.acls import snapshot_after
+from tests.support.acls import acl, snapshot_after
 from tests.support.strategies import logs
 
 EMPTY_SNAPSHOT_AT_0 = build([])
@@ -35,18 +30,7 @@ Feed = trio.MemorySendChannel[ChangeBatch | CaughtUp]
 
 
 def added(number: int) -> AclAdded:
-    return AclAdded(
-        number.to_bytes(16, "big"),
-        Acl(
-            ResourceType.TOPIC,
-            f"t{number}",
-            PatternType.LITERAL,
-            "User:a",
-            "*",
-            Operation.READ,
-            PermissionType.ALLOW,
-        ),
-    )
+    return AclAdded(number.to_bytes(16, "big"), acl(topic=f"t{number}"))
 
 
 async def start(nursery: trio.Nursery) -> tuple[Feed, RecordApplier]:
@@ -56,8 +40,8 @@ async def start(nursery: trio.Nursery) -> tuple[Feed, RecordApplier]:
     return feed, applier
 
 
-async def test_nothing_shows_before_the_source_has_caught_up(nursery: trio.Nursery) -> None:
-    """A half-loaded snapshot could lack a DENY."""
+async def test_nothing_is_visible_before_the_source_has_caught_up(nursery: trio.Nursery) -> None:
+    """A partly loaded snapshot could lack a DENY."""
     feed, applier = await start(nursery)
     await feed.send(ChangeBatch(7, (added(1),)))
     await wait_all_tasks_blocked()
@@ -69,8 +53,8 @@ async def test_nothing_shows_before_the_source_has_caught_up(nursery: trio.Nurse
     assert snapshot == build([added(1)], offset=9)
 
 
-async def test_a_reader_keeps_the_snapshot_it_took(nursery: trio.Nursery) -> None:
-    """A request that took a snapshot is judged by it though a later one is published."""
+async def test_a_reader_keeps_its_snapshot(nursery: trio.Nursery) -> None:
+    """A later publication does not change it."""
     feed, applier = await start(nursery)
     await feed.send(CaughtUp(0))
     await wait_all_tasks_blocked()
@@ -82,8 +66,8 @@ async def test_a_reader_keeps_the_snapshot_it_took(nursery: trio.Nursery) -> Non
     assert applier.statistics().acls == 1
 
 
-async def test_a_batch_of_many_slices_shows_whole_or_not_at_all(nursery: trio.Nursery) -> None:
-    """The unit of what shows is the batch, however long the applier works on it."""
+async def test_a_batch_of_many_slices_becomes_visible_atomically(nursery: trio.Nursery) -> None:
+    """Other tasks see the snapshot before it or after it, however long it is."""
     feed, applier = await start(nursery)
     await feed.send(CaughtUp(0))
     sizes = set()
@@ -100,11 +84,10 @@ async def test_a_batch_of_many_slices_shows_whole_or_not_at_all(nursery: trio.Nu
     with trio.fail_after(5):
         await applier.snapshot.wait_until(lambda newest: newest is not None and newest.offset > 0)
     assert sizes <= {-1, 0, count}
-    nursery.cancel_scope.cancel()
 
 
-async def test_a_batch_in_pieces_shows_with_its_last_one(nursery: trio.Nursery) -> None:
-    """A source may hand a long batch on piece by piece: still it shows whole or not at all."""
+async def test_a_batch_in_parts_becomes_visible_with_its_last_part(nursery: trio.Nursery) -> None:
+    """A source may pass on a long batch in parts."""
     feed, applier = await start(nursery)
     await feed.send(CaughtUp(0))
     await feed.send(ChangeBatch(9, (added(1),), is_end=False))
@@ -118,7 +101,7 @@ async def test_a_batch_in_pieces_shows_with_its_last_one(nursery: trio.Nursery) 
 
 @pytest.mark.parametrize("loaded", [False, True])
 async def test_a_batch_that_does_not_fit_ends_the_actor(loaded: bool) -> None:
-    """No snapshot is better than a wrong one; the error names offset and reason."""
+    """The error names the offset and the reason."""
     for change, cause in ((added(1), DuplicateIdError), (AclRemoved(b"x" * 16), UnknownIdError)):
         feed, inbox = trio.open_memory_channel[ChangeBatch | CaughtUp](4)
         applier = RecordApplier(inbox)
@@ -132,8 +115,8 @@ async def test_a_batch_that_does_not_fit_ends_the_actor(loaded: bool) -> None:
         assert isinstance(error.value.__cause__, cause)
 
 
-async def test_a_source_that_ends_early_leaves_nothing_to_serve() -> None:
-    """Without the word that all was handed on, nothing is published."""
+async def test_a_source_that_ends_early_publishes_nothing() -> None:
+    """Nothing is published before ``CaughtUp``."""
     feed, inbox = trio.open_memory_channel[ChangeBatch | CaughtUp](1)
     applier = RecordApplier(inbox)
     feed.send_nowait(ChangeBatch(0, (added(1),)))
@@ -144,7 +127,7 @@ async def test_a_source_that_ends_early_leaves_nothing_to_serve() -> None:
 
 
 async def test_senders_learn_that_the_applier_has_ended() -> None:
-    """A feed that sends to an ended applier is told so, rather than left to wait."""
+    """Sending to an ended applier fails instead of blocking."""
     feed, inbox = trio.open_memory_channel[ChangeBatch | CaughtUp](0)
     applier = RecordApplier(inbox)
     with trio.CancelScope() as scope:
@@ -155,8 +138,10 @@ async def test_senders_learn_that_the_applier_has_ended() -> None:
 
 
 @given(logs(unknown_codes=True), st.integers(0, 6))
-def test_whatever_is_loaded_first_the_end_is_the_same(log: list[ChangeBatch], loaded: int) -> None:
-    """Loading some batches in bulk and applying the others one by one is applying all."""
+def test_bulk_load_and_single_batches_reach_the_same_state(
+    log: list[ChangeBatch], loaded: int
+) -> None:
+    """Some batches loaded in bulk and the others applied one by one give the same snapshot."""
 
     async def apply_log() -> AclSnapshot | None:
         feed, inbox = trio.open_memory_channel[ChangeBatch | CaughtUp](len(log) + 1)
@@ -173,10 +158,8 @@ def test_whatever_is_loaded_first_the_end_is_the_same(log: list[ChangeBatch], lo
     assert trio.run(apply_log) == snapshot_after(log)
 
 
-async def test_what_is_no_acl_shows_with_the_acls(nursery: trio.Nursery) -> None:
-    """The image before the snapshot, with no other task between: whoever reads both sees one state
-    of the log. Before it is loaded the image is empty.
-    """
+async def test_image_and_snapshot_become_visible_together(nursery: trio.Nursery) -> None:
+    """A task that reads both sees one state of the log. Before the load, the image is empty."""
     feed, applier = await start(nursery)
     topics = [TopicAdded(f"t{n}", n.to_bytes(16, "big")) for n in range(3)]
     seen: list[tuple[int, int]] = []
@@ -203,7 +186,7 @@ async def test_what_is_no_acl_shows_with_the_acls(nursery: trio.Nursery) -> None
 
 
 async def test_a_batch_without_other_changes_leaves_the_image(nursery: trio.Nursery) -> None:
-    """It is the same value, so nobody who follows it wakes."""
+    """It is the same object, so its followers do not wake."""
     feed, applier = await start(nursery)
     await feed.send(CaughtUp(0))
     await wait_all_tasks_blocked()
@@ -215,7 +198,7 @@ async def test_a_batch_without_other_changes_leaves_the_image(nursery: trio.Nurs
 
 @pytest.mark.parametrize("is_loaded", [False, True])
 async def test_a_change_of_a_topic_that_does_not_fit_ends_the_applier(is_loaded: bool) -> None:
-    """As one of an ACL does; the offset and the topic are named."""
+    """The error names the offset and the topic."""
     feed, inbox = trio.open_memory_channel[ChangeBatch | CaughtUp](2)
     if is_loaded:
         feed.send_nowait(CaughtUp(0))
@@ -228,7 +211,7 @@ async def test_a_change_of_a_topic_that_does_not_fit_ends_the_applier(is_loaded:
 async def test_replaced_states_are_freed_in_parts(
     nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The oldest first, each a slice of changes away from the next."""
+    """The oldest first. Each state is one slice of changes away from the next."""
     freed: list[list[int]] = []
 
     def watched(states: list[AclSnapshot], per_step: int) -> Steps[None]:
@@ -253,10 +236,10 @@ async def test_replaced_states_are_freed_in_parts(
     assert max(steps) == CHANGES_PER_SLICE
 
 
-async def test_nothing_of_what_was_loaded_is_kept_once_it_is_removed(
+async def test_removed_acls_of_the_load_are_freed(
     nursery: trio.Nursery,
 ) -> None:
-    """Neither its ACLs nor its index: memory is that of what is there."""
+    """Neither the ACLs nor their index."""
     feed, applier = await start(nursery)
     loaded = added(1)
     references = sys.getrefcount(loaded.acl)

@@ -1,4 +1,4 @@
-"""The UpdateQueue with the real RecordApplier, over a log in memory whose syncs the test holds."""
+"""The UpdateQueue with the real RecordApplier, over a log in memory whose syncs tests can delay."""
 
 from __future__ import annotations
 
@@ -18,10 +18,6 @@ from authorizerd.acl.model import (
     AclFilter,
     AclRemoved,
     ChangeBatch,
-    Operation,
-    PatternType,
-    PermissionType,
-    ResourceType,
 )
 from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot, apply_changes, at_offset
 from authorizerd.acl.updates import RECORDS_PER_REQUEST_MAX, Deleted
@@ -33,19 +29,12 @@ from authorizerd.actors.record_applier import CaughtUp, RecordApplier
 from authorizerd.actors.update_queue import ClusterPlan, LogChange, UpdateQueue
 from authorizerd.image.cluster import EMPTY_IMAGE, ClusterImage
 from tests.oracles.standard_authorizer import acl_of, control_cases, filter_of
+from tests.support.acls import acl as topic_acl
 from tests.support.update_queue import MemoryLog, Running
 
 
 def acl(name: str, principal: str = "User:a") -> Acl:
-    return Acl(
-        ResourceType.TOPIC,
-        name,
-        PatternType.LITERAL,
-        principal,
-        "*",
-        Operation.READ,
-        PermissionType.ALLOW,
-    )
+    return topic_acl(principal, topic=name)
 
 
 async def start(nursery: trio.Nursery, requests_max: int = 5000, loaded: bool = True) -> Running:
@@ -73,21 +62,22 @@ async def results(completions: Sequence[Completion[Any]]) -> list[Any]:
 async def test_a_creation_is_durable_and_applied_when_it_is_acknowledged(
     nursery: trio.Nursery,
 ) -> None:
-    """Not before the sync returned, and decisions know it from then on."""
+    """It is acknowledged after the sync, and decisions use it from then on."""
     running = await start(nursery)
     running.log.hold()
     (created,) = running.queue.create([acl("t")])
     await wait_all_tasks_blocked()
     before = (created.is_done, running.acls)
-    running.log.released.set()  # first: a failure in between would wait for it for ever
+    running.log.released.set()  # before the assertions: if they failed, the test would hang
     assert before == (False, set())
     assert await results([created]) == [None]
     assert running.acls == {acl("t")}
-    nursery.cancel_scope.cancel()
 
 
-async def test_nothing_is_acknowledged_before_it_is_applied(nursery: trio.Nursery) -> None:
-    """A durable batch that the applier has not taken yet is not answered."""
+async def test_an_update_waits_until_the_acls_are_loaded(
+    nursery: trio.Nursery,
+) -> None:
+    """It is planned, written and acknowledged after the load."""
     running = Running(10)
     await nursery.start(running.queue.run)
     (created,) = running.queue.create([acl("t")])
@@ -101,24 +91,22 @@ async def test_nothing_is_acknowledged_before_it_is_applied(nursery: trio.Nurser
     nursery.start_soon(load_only)
     assert await results([created]) == [None]
     assert running.acls == {acl("t")}
-    nursery.cancel_scope.cancel()
 
 
 async def test_a_thousand_equal_creations_write_one_record_and_all_succeed(
     nursery: trio.Nursery,
 ) -> None:
-    """Each is planned against what was queued before it."""
+    """Each is planned against the requests queued before it."""
     running = await start(nursery)
     running.log.hold()
     completions = [running.queue.create([acl("t")])[0] for _ in range(1000)]
     running.log.released.set()
     assert await results(completions) == [None] * 1000
     assert [len(batch) for batch in running.log.batches] == [1]
-    nursery.cancel_scope.cancel()
 
 
-async def test_what_waits_is_written_together_one_batch_a_request(nursery: trio.Nursery) -> None:
-    """Group commit: one append for all that came while the last one was under way."""
+async def test_waiting_requests_are_written_together_one_batch_each(nursery: trio.Nursery) -> None:
+    """Group commit: one append for all requests that arrived during the last one."""
     running = await start(nursery)
     running.log.hold()
     first = running.queue.create([acl("0")])
@@ -130,13 +118,12 @@ async def test_what_waits_is_written_together_one_batch_a_request(nursery: trio.
     assert {len(batch) for batch in running.log.appends[1]} == {2}
     assert running.queue.statistics.flushes == 2
     assert running.queue.statistics.requests_waiting == 0
-    nursery.cancel_scope.cancel()
 
 
-async def test_a_flush_never_holds_more_changes_than_its_bound(
+async def test_a_flush_never_has_more_changes_than_its_limit(
     nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One filter may remove as many ACLs as a request may: changes count, not items."""
+    """Changes count, not items: one filter can remove many ACLs."""
     monkeypatch.setattr(update_queue, "CHANGES_PER_FLUSH_MAX", 20)
     monkeypatch.setattr(update_queue, "RECORDS_PER_REQUEST_MAX", 10)
     running = await start(nursery)
@@ -154,13 +141,12 @@ async def test_a_flush_never_holds_more_changes_than_its_bound(
     flushes = [sum(map(len, append)) for append in running.log.appends[written:]]
     assert flushes == [1, 20, 20, 20]
     assert running.queue.statistics.requests_waiting == 0
-    nursery.cancel_scope.cancel()
 
 
 async def test_a_large_request_has_one_completion(
     nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Beginning and answering it takes no time for each of its items."""
+    """No object is created for each of its items."""
     made: list[Completion[Any]] = []
 
     class Counted(Completion[Any]):
@@ -175,11 +161,10 @@ async def test_a_large_request_has_one_completion(
     assert (len(created), len(deleted), len(made)) == (1000, 1000, 2)
     assert await results(created) == [None] * 1000
     assert [each.acls for each in await results(deleted)] == [(acl(f"t{n}"),) for n in range(1000)]
-    nursery.cancel_scope.cancel()
 
 
-async def test_good_items_of_a_mixed_request_are_kept(nursery: trio.Nursery) -> None:
-    """Errors are per item; the batch holds the good ones, and a duplicate is a success."""
+async def test_valid_items_of_a_mixed_request_are_created(nursery: trio.Nursery) -> None:
+    """The batch contains the valid items. A duplicate succeeds."""
     running = await start(nursery)
     bad = Acl(2, "t", 1, "User:a", "*", 3, 3)
     ended = await results(running.queue.create([acl("t"), bad, acl("t"), acl("u")]))
@@ -191,11 +176,10 @@ async def test_good_items_of_a_mixed_request_are_kept(nursery: trio.Nursery) -> 
     ]
     assert running.acls == {acl("t"), acl("u")}
     assert [len(batch) for batch in running.log.batches] == [2]
-    nursery.cancel_scope.cancel()
 
 
 async def test_a_request_that_changes_nothing_writes_nothing(nursery: trio.Nursery) -> None:
-    """Neither a duplicate nor a filter that means nothing makes a batch."""
+    """Neither a duplicate nor a filter without a match makes a batch."""
     running = await start(nursery)
     await results(running.queue.create([acl("t")]))
     assert await results(running.queue.create([acl("t")])) == [None]
@@ -203,11 +187,10 @@ async def test_a_request_that_changes_nothing_writes_nothing(nursery: trio.Nurse
     assert await results(none) == [Deleted(())]
     assert await results(running.queue.create([])) == []
     assert len(running.log.batches) == 1
-    nursery.cancel_scope.cancel()
 
 
 async def test_each_filter_sees_the_state_before_the_request(nursery: trio.Nursery) -> None:
-    """An ACL that two filters match is reported twice and removed once; others go on."""
+    """An ACL that two filters match is reported twice and removed once."""
     running = await start(nursery)
     await results(running.queue.create([acl("t"), acl("u")]))
     ended = await results(
@@ -220,11 +203,10 @@ async def test_each_filter_sees_the_state_before_the_request(nursery: trio.Nurse
     assert {frozenset(each.acls) for each in ended[2:]} == {frozenset({acl("t"), acl("u")})}
     assert running.acls == set()
     assert [type(change) for change in running.log.batches[-1]] == [AclRemoved, AclRemoved]
-    nursery.cancel_scope.cancel()
 
 
-async def test_a_deletion_sees_what_was_queued_before_it(nursery: trio.Nursery) -> None:
-    """Also where both are of one flush; and a creation after it comes back."""
+async def test_a_deletion_sees_requests_queued_before_it(nursery: trio.Nursery) -> None:
+    """Also within one flush. A later creation adds the ACL again."""
     running = await start(nursery)
     running.log.hold()
     running.queue.create([acl("0")])
@@ -236,11 +218,10 @@ async def test_a_deletion_sees_what_was_queued_before_it(nursery: trio.Nursery) 
     assert await results([*created, *deleted, *again]) == [None, Deleted((acl("t"),)), None]
     assert running.acls == {acl("0"), acl("t")}
     assert len(running.log.appends) == 2
-    nursery.cancel_scope.cancel()
 
 
-async def test_a_request_too_large_for_one_batch_is_refused_whole(nursery: trio.Nursery) -> None:
-    """More than 10,000 new records: POLICY_VIOLATION for every item; duplicates are free."""
+async def test_a_request_too_large_for_one_batch_is_refused(nursery: trio.Nursery) -> None:
+    """More than 10,000 new records: POLICY_VIOLATION for every item. Duplicates do not count."""
     running = await start(nursery)
     many = [acl(f"t{n}") for n in range(RECORDS_PER_REQUEST_MAX)]
     ended = await results(running.queue.create([*many, acl("one more")]))
@@ -250,11 +231,10 @@ async def test_a_request_too_large_for_one_batch_is_refused_whole(nursery: trio.
     assert running.acls == set()
     assert set(await results(running.queue.create([*many, *many]))) == {None}
     assert len(running.acls) == RECORDS_PER_REQUEST_MAX
-    nursery.cancel_scope.cancel()
 
 
 async def test_too_many_removals_delete_nothing(nursery: trio.Nursery) -> None:
-    """More than 10,000 distinct ones over all filters fail the whole request."""
+    """More than 10,000 distinct removals over all filters fail the whole request."""
     running = await start(nursery)
     half = RECORDS_PER_REQUEST_MAX // 2 + 1
     for principal in ("User:a", "User:b"):
@@ -267,11 +247,10 @@ async def test_too_many_removals_delete_nothing(nursery: trio.Nursery) -> None:
     assert len(running.acls) == 2 * half
     assert not (await results(running.queue.delete(filters[:1])))[0].error
     assert len(running.acls) == half
-    nursery.cancel_scope.cancel()
 
 
-async def test_accepted_work_is_done_whatever_becomes_of_its_caller(nursery: trio.Nursery) -> None:
-    """A caller that gives up waiting does not undo what it asked for."""
+async def test_accepted_work_survives_its_callers_cancellation(nursery: trio.Nursery) -> None:
+    """A caller that stops waiting does not undo its request."""
     running = await start(nursery)
     running.log.hold()
     (created,) = running.queue.create([acl("t")])
@@ -280,11 +259,10 @@ async def test_accepted_work_is_done_whatever_becomes_of_its_caller(nursery: tri
     running.log.released.set()
     assert await results([created]) == [None]
     assert running.acls == {acl("t")}
-    nursery.cancel_scope.cancel()
 
 
-async def test_an_error_of_the_log_fails_all_that_waits_and_ends_the_actor() -> None:
-    """It is not known what is durable: no item is acknowledged, and nothing more is written."""
+async def test_an_error_of_the_log_fails_all_waiting_requests_and_ends_the_actor() -> None:
+    """No item is acknowledged, and nothing more is written, since the disk's content is unknown."""
     running = Running(100)
     completions: list[Completion[None]] = []
     with pytest.RaisesGroup(LogWriteError):
@@ -307,10 +285,10 @@ async def test_an_error_of_the_log_fails_all_that_waits_and_ends_the_actor() -> 
     assert running.acls == set()
 
 
-async def test_what_the_log_refuses_is_refused_and_the_queue_goes_on(
+async def test_a_refused_append_fails_its_requests_and_the_queue_continues(
     nursery: trio.Nursery,
 ) -> None:
-    """Nothing was written: all that was planned together is as if nobody had asked for it."""
+    """Nothing was written, so all plans of the flush are dropped."""
     running = await start(nursery)
     running.log.hold()
     accepted = [*running.queue.create([acl("t")])]
@@ -325,13 +303,11 @@ async def test_what_the_log_refuses_is_refused_and_the_queue_goes_on(
     assert await results(running.queue.create([acl("u")])) == [None]
     assert running.acls == {acl("u")}
     assert running.queue.statistics.requests_waiting == 0
-    nursery.cancel_scope.cancel()
 
 
-async def test_a_closing_queue_finishes_what_it_accepted_and_refuses_the_rest(
+async def test_a_closing_queue_finishes_accepted_requests_and_refuses_others(
     nursery: trio.Nursery,
 ) -> None:
-    """Nothing is left waiting for ever."""
     running = await start(nursery)
     running.log.hold()
     accepted = [*running.queue.create([acl("t")])]
@@ -346,7 +322,7 @@ async def test_a_closing_queue_finishes_what_it_accepted_and_refuses_the_rest(
 
 
 async def test_a_cancelled_queue_leaves_nobody_waiting(autojump_clock: MockClock) -> None:
-    """The append under way is finished; its callers are told that it may have been done."""
+    """The current append is finished. Its callers learn that it may have been done."""
     running = Running(100)
     completions: list[Completion[None]] = []
     async with trio.open_nursery() as nursery:
@@ -366,7 +342,7 @@ async def test_a_cancelled_queue_leaves_nobody_waiting(autojump_clock: MockClock
 
 
 async def test_the_queue_is_bounded(nursery: trio.Nursery) -> None:
-    """One more than may wait is refused at once, not kept."""
+    """A request above the limit is refused at once."""
     running = await start(nursery, requests_max=2, loaded=False)
     await wait_all_tasks_blocked()
     completions = [running.queue.create([acl(f"t{n}")])[0] for n in range(3)]
@@ -375,11 +351,10 @@ async def test_the_queue_is_bounded(nursery: trio.Nursery) -> None:
         await completions[2]
     await running.feed.send(CaughtUp(0))
     assert await results(completions[:2]) == [None, None]
-    nursery.cancel_scope.cancel()
 
 
 async def replay(running: Running, step: dict[str, Any], expected: dict[str, Any]) -> None:
-    """Put one recorded step through the queue, and compare texts and records."""
+    """Run one recorded step through the queue. Compare texts and records."""
     before = len(running.log.batches)
     if "create" in step:
         ended = await results(running.queue.create([acl_of(row) for row in step["create"]]))
@@ -407,7 +382,7 @@ async def replay(running: Running, step: dict[str, Any], expected: dict[str, Any
 
 
 def first_places(rows: list[list[str]], running: Running, written: list[LogChange]) -> set[int]:
-    """Where in the request the ACLs stand that were new."""
+    """Return the places in the request of the ACLs that were new."""
     new = {change.acl for change in written if isinstance(change, AclAdded)}
     seen: set[Acl] = set()
     places = set()
@@ -419,8 +394,8 @@ def first_places(rows: list[list[str]], running: Running, written: list[LogChang
     return places
 
 
-async def test_the_recorded_cases_of_kafkas_controller_pass_through_the_queue() -> None:
-    """All 375: texts, records, what is reported deleted, and what is left."""
+async def test_recorded_cases_of_kafkas_controller() -> None:
+    """All 375 cases: texts, records, reported deletions, and the remaining ACLs."""
     for case in control_cases():
         async with trio.open_nursery() as nursery:
             running = await start(nursery)
@@ -431,10 +406,10 @@ async def test_the_recorded_cases_of_kafkas_controller_pass_through_the_queue() 
             nursery.cancel_scope.cancel()
 
 
-async def test_what_is_durable_and_not_yet_applied_is_not_acknowledged(
+async def test_a_durable_change_that_is_not_applied_is_not_acknowledged(
     nursery: trio.Nursery,
 ) -> None:
-    """Whoever is told "created" is judged by it; here nothing takes the batch but the test."""
+    """Here the test itself takes the place of the applier."""
     log = MemoryLog()
     feed, handed_on = trio.open_memory_channel[ChangeBatch | CaughtUp](1)
     snapshot = Published[AclSnapshot | None](EMPTY_SNAPSHOT)
@@ -451,13 +426,12 @@ async def test_what_is_durable_and_not_yet_applied_is_not_acknowledged(
     changed = apply_changes(EMPTY_SNAPSHOT, batch.changes)
     snapshot.publish(at_offset(changed, batch.last_offset))
     assert await results([created]) == [None]
-    nursery.cancel_scope.cancel()
 
 
-async def test_nothing_is_acknowledged_before_whoever_else_decides_has_applied_it(
+async def test_nothing_is_acknowledged_before_other_processes_have_applied_it(
     nursery: trio.Nursery,
 ) -> None:
-    """Of settings too: they are handed on before anybody is waited for."""
+    """Settings, too: they are passed on before the wait."""
     calls: list[str] = []
     released = trio.Event()
 
@@ -489,11 +463,10 @@ async def test_nothing_is_acknowledged_before_whoever_else_decides_has_applied_i
     assert (created.is_done, changed.is_done) == (False, False)
     released.set()
     assert await results([created, changed]) == [None, "changed"]
-    nursery.cancel_scope.cancel()
 
 
-async def test_what_a_plan_makes_is_settled_between_its_steps(nursery: trio.Nursery) -> None:
-    """To collect the objects of many changes at once would hold the event loop."""
+async def test_garbage_is_collected_between_the_steps_of_a_plan(nursery: trio.Nursery) -> None:
+    """Collecting the objects of many changes at once would block the event loop."""
     running = await start(nursery)
     acls = [acl(f"t{number}") for number in range(1000)]
     await results(running.queue.create(acls))
@@ -501,4 +474,3 @@ async def test_what_a_plan_makes_is_settled_between_its_steps(nursery: trio.Nurs
     assert created > 10
     await results(running.queue.delete([AclFilter()]))
     assert running.collections > created + 10
-    nursery.cancel_scope.cancel()

@@ -162,7 +162,7 @@ def test_kafkas_scan_still_goes_astray(rig: Rig) -> None:
     assert kafka["decisions"][0].startswith("!StringIndexOutOfBoundsException")
 
 
-def test_every_filter_finds_what_kafka_finds(worlds: list[World]) -> None:
+def test_every_filter_matches_the_same_acls_as_in_kafka(worlds: list[World]) -> None:
     """Whatever is left open, over what is left after removals."""
     met = 0
     for world in worlds:
@@ -188,7 +188,7 @@ def by_resource_type(world: World, question: Question) -> str:
     return "AD"[not allowed]
 
 
-def test_every_answer_by_resource_type_is_kafkas(worlds: list[World]) -> None:
+def test_every_answer_by_resource_type_equals_kafkas(worlds: list[World]) -> None:
     """Refusals with Kafka's texts, save that ``User:*`` is refused in words of our own."""
     met: Counter[str] = Counter()
     for world in worlds:
@@ -219,7 +219,7 @@ def shown(error: AclError | None) -> object:
     return {"code": INVALID_REQUEST, "message": str(error)}
 
 
-def test_every_creation_and_deletion_is_kafkas(answered: list[tuple[str, Case, Any]]) -> None:
+def test_every_creation_and_deletion_equals_kafkas(answered: list[tuple[str, Case, Any]]) -> None:
     """What is refused and in which words, what is written, what is removed, step by step."""
     met: Counter[str] = Counter()
     for place, case, kafka in answered:

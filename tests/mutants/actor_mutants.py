@@ -19,7 +19,7 @@ ACTOR_MUTANTS: Final = (
             "                plan = await finish_in_turns(\n"
             "                    plan_creations(tail.snapshot, acls, self._new_id)\n"
         ),
-        found_by="tests/actors/test_update_queue.py::test_what_a_plan_makes_is_settled_between_its_steps",
+        found_by="tests/actors/test_update_queue.py::test_garbage_is_collected_between_the_steps_of_a_plan",
     ),
     Mutant(
         name="a checkpointer keeps a snapshot between two looks",
@@ -61,7 +61,7 @@ ACTOR_MUTANTS: Final = (
         file="actors/record_applier.py",
         text="del loaded",
         becomes="pass",
-        found_by="tests/actors/test_record_applier.py::test_nothing_of_what_was_loaded_is_kept_once_it_is_removed",
+        found_by="tests/actors/test_record_applier.py::test_removed_acls_of_the_load_are_freed",
     ),
     Mutant(
         name="the states before a long batch are freed at once",
@@ -75,7 +75,7 @@ ACTOR_MUTANTS: Final = (
         file="actors/update_queue.py",
         text="changes += await self._plan(tail, group[-1])",
         becomes="await self._plan(tail, group[-1])",
-        found_by="tests/actors/test_update_queue.py::test_a_flush_never_holds_more_changes_than_its_bound",
+        found_by="tests/actors/test_update_queue.py::test_a_flush_never_has_more_changes_than_its_limit",
     ),
     Mutant(
         name="an update is acknowledged before the sync",
@@ -94,7 +94,7 @@ ACTOR_MUTANTS: Final = (
         file="actors/update_queue.py",
         text="newest is not None and newest.offset >= last_offset",
         becomes="newest is not None",
-        found_by="tests/actors/test_update_queue.py::test_what_is_durable_and_not_yet_applied_is_not_acknowledged",
+        found_by="tests/actors/test_update_queue.py::test_a_durable_change_that_is_not_applied_is_not_acknowledged",
     ),
     Mutant(
         name="who waits when the queue ends waits for ever",
@@ -115,7 +115,7 @@ ACTOR_MUTANTS: Final = (
         file="actors/update_queue.py",
         text="                _refuse(request, error)\n        finally:",
         becomes="                pass\n        finally:",
-        found_by="tests/actors/test_update_queue.py::test_what_the_log_refuses_is_refused_and_the_queue_goes_on",
+        found_by="tests/actors/test_update_queue.py::test_a_refused_append_fails_its_requests_and_the_queue_continues",
     ),
     Mutant(
         name="a cancelled append is left to itself",
@@ -129,14 +129,14 @@ ACTOR_MUTANTS: Final = (
         file="actors/record_applier.py",
         text="if message.is_end:",
         becomes="if message:",
-        found_by="tests/actors/test_record_applier.py::test_a_batch_in_pieces_shows_with_its_last_one",
+        found_by="tests/actors/test_record_applier.py::test_a_batch_in_parts_becomes_visible_with_its_last_part",
     ),
     Mutant(
         name="what was loaded is served though the source ended early",
         file="actors/record_applier.py",
         text="        return None\n\n    async def _apply(",
         becomes="        return builder.freeze(0), cluster\n\n    async def _apply(",
-        found_by="tests/actors/test_record_applier.py::test_a_source_that_ends_early_leaves_nothing_to_serve",
+        found_by="tests/actors/test_record_applier.py::test_a_source_that_ends_early_publishes_nothing",
     ),
     Mutant(
         name="a super user is not answered before loading",
@@ -185,7 +185,7 @@ ACTOR_MUTANTS: Final = (
         file="actors/listener_gate.py",
         text="await completion.wait()",
         becomes="completion.is_done",
-        found_by="tests/actors/test_listener_gate.py::test_only_what_is_started_is_open",
+        found_by="tests/actors/test_listener_gate.py::test_only_started_endpoints_are_open",
     ),
     Mutant(
         name="a request changes snapshots half-way",
@@ -199,21 +199,21 @@ ACTOR_MUTANTS: Final = (
         file="actors/plugged_authorizer.py",
         text="answers = [False] * len(actions)",
         becomes="answers = [True] * len(actions)",
-        found_by="tests/actors/test_plugged_authorizer.py::test_what_is_no_answer_is_a_denial",
+        found_by="tests/actors/test_plugged_authorizer.py::test_invalid_answers_are_denials",
     ),
     Mutant(
         name="whatever a plug-in answers but False allows",
         file="actors/plugged_values.py",
         text="[each is True for each in",
         becomes="[each is not False for each in",
-        found_by="tests/actors/test_plugged_authorizer.py::test_what_is_no_answer_is_a_denial",
+        found_by="tests/actors/test_plugged_authorizer.py::test_invalid_answers_are_denials",
     ),
     Mutant(
         name="the keys of a dict that a plug-in answers with are answers",
         file="actors/plugged_values.py",
         text="    if not isinstance(answers, list | tuple):\n",
         becomes="    if not isinstance(answers, list | tuple | dict):\n",
-        found_by="tests/actors/test_plugged_authorizer.py::test_a_list_of_real_bools_alone_allows",
+        found_by="tests/actors/test_plugged_authorizer.py::test_only_a_list_of_bools_allows",
     ),
     Mutant(
         name="an audit line is dropped and not counted",
@@ -241,7 +241,7 @@ ACTOR_MUTANTS: Final = (
         file="actors/purgatory.py",
         text="self.items_waiting -= left",
         becomes="pass",
-        found_by="tests/actors/test_purgatory.py::test_time_is_up_for_what_is_pending",
+        found_by="tests/actors/test_purgatory.py::test_pending_items_time_out",
     ),
     Mutant(
         name="a plug-in may spell a host as it likes",

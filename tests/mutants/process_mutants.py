@@ -19,14 +19,14 @@ PROCESS_MUTANTS: Final = (
         file="actors/audit_log.py",
         text="trio.CancelScope(shield=True)",
         becomes="trio.CancelScope()",
-        found_by="tests/actors/test_audit_log.py::test_a_fault_elsewhere_loses_no_line",
+        found_by="tests/actors/test_audit_log.py::test_an_error_elsewhere_loses_no_line",
     ),
     Mutant(
         name="audit lines that are lost at the end are not counted",
         file="actors/audit_log.py",
         text="            lost = len(self._lines) + len(self._events)\n",
         becomes="            lost = 0\n",
-        found_by="tests/actors/test_audit_log.py::test_lines_lost_to_a_fault_elsewhere_are_counted",
+        found_by="tests/actors/test_audit_log.py::test_lines_lost_to_an_error_elsewhere_are_counted",
     ),
     Mutant(
         name="processes do not take turns to write audit lines",
@@ -83,14 +83,14 @@ PROCESS_MUTANTS: Final = (
             "            self._on_failure(error)\n"
             "            answers"
         ),
-        found_by="tests/actors/test_plugged_authorizer.py::test_what_is_no_answer_is_a_denial",
+        found_by="tests/actors/test_plugged_authorizer.py::test_invalid_answers_are_denials",
     ),
     Mutant(
         name="a deletion that a plugged-in authorizer ends with anything is believed",
         file="actors/plugged_values.py",
         text="            if not _is_deleted(value):\n",
         becomes="            if False:\n",
-        found_by="tests/actors/test_plugged_authorizer.py::test_a_deletion_of_another_type_fails_its_item",
+        found_by="tests/actors/test_plugged_authorizer.py::test_an_invalid_result_of_a_deletion_fails_its_item",
     ),
     Mutant(
         name="an end that hangs is waited for",

@@ -233,4 +233,3 @@ async def test_every_way_to_ask_is_refused_while_a_required_audit_cannot_be_kept
     assert (refused.error_code, refused.decisions) == (ErrorCode.AUTHORIZER_NOT_READY, b"")
     place.audit_log.is_refusing = False
     assert (await handler(request)).status == 200
-    nursery.cancel_scope.cancel()

@@ -141,7 +141,6 @@ async def test_a_question_that_is_none_costs_no_other_its_answer(
     answer = await client.ask([MAY, asked, MAY_NOT])
     assert answer == Answer(1, ErrorCode.NONE, 0, ALLOWED + decision + DENIED)
     assert server.counts.invalid == (decision == INVALID)
-    nursery.cancel_scope.cancel()
 
 
 async def test_a_long_frame_is_judged_by_one_state_while_others_have_their_turns(
@@ -164,7 +163,6 @@ async def test_a_long_frame_is_judged_by_one_state_while_others_have_their_turns
     assert turns >= 6
     assert await client.answer() == Answer(1, ErrorCode.NONE, 7, ALLOWED * many)
     assert await client.answer() == Answer(2, ErrorCode.NONE, 8, DENIED)
-    nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("content", [(1, []), (1, [MAY]), (1, None)])
@@ -182,7 +180,6 @@ async def test_small_frames_leave_others_their_turns_too(
     assert turns >= count // QUESTIONS_PER_TURN
     for _ in range(count):
         assert (await client.answer()).correlation_id == 1
-    nursery.cancel_scope.cancel()
 
 
 async def test_before_the_acls_are_loaded_super_users_alone_are_answered(
@@ -199,7 +196,6 @@ async def test_before_the_acls_are_loaded_super_users_alone_are_answered(
     assert server.counts.not_ready == 4
     place.snapshot.publish(at_offset(3, *ACLS))
     assert await client.ask([MAY, MAY_NOT]) == Answer(1, 0, 3, ALLOWED + DENIED)
-    nursery.cancel_scope.cancel()
 
 
 async def test_a_frame_waits_for_its_offset(
@@ -219,7 +215,6 @@ async def test_a_frame_waits_for_its_offset(
     assert await client.answer() == Answer(3, 0, 6, ALLOWED)
     assert trio.current_time() < OFFSET_TIMEOUT_S
     assert await client.ask([MAY], min_offset=6) == Answer(1, 0, 6, ALLOWED)
-    nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("timeout_s", [OFFSET_TIMEOUT_S, 3])
@@ -236,7 +231,6 @@ async def test_an_offset_that_never_comes_is_waited_for_only_so_long(
     assert refused == Answer(1, ErrorCode.REQUEST_TIMED_OUT, 0, b"")
     assert trio.current_time() - started == pytest.approx(timeout_s)
     assert (await client.ask([MAY])).decisions == ALLOWED
-    nursery.cancel_scope.cancel()
 
 
 async def test_frames_are_answered_in_order_however_they_were_cut(nursery: trio.Nursery) -> None:
@@ -256,7 +250,6 @@ async def test_frames_are_answered_in_order_however_they_were_cut(nursery: trio.
         for number in range(300):
             answer = await client.answer()
             assert answer == Answer(number, 0, 0, (ALLOWED + DENIED) * (number % 5))
-    nursery.cancel_scope.cancel()
 
 
 async def test_unreadable_questions_cost_their_frame_alone(nursery: trio.Nursery) -> None:
@@ -267,7 +260,6 @@ async def test_unreadable_questions_cost_their_frame_alone(nursery: trio.Nursery
         await client.stream.send_all(frame(content))
         assert await client.answer() == Answer(9, ErrorCode.INVALID_REQUEST, 0, b"")
     assert (await client.ask([MAY])).decisions == ALLOWED
-    nursery.cancel_scope.cancel()
 
 
 async def test_decisions_are_counted_as_the_streams(nursery: trio.Nursery) -> None:
@@ -279,7 +271,6 @@ async def test_decisions_are_counted_as_the_streams(nursery: trio.Nursery) -> No
     assert (counts.allowed, counts.denied, counts.invalid, counts.not_ready) == (2, 1, 2, 0)
     assert list(place.authorizer.counts) == ["Stream"]
     assert server.statistics.requests == 2
-    nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("level", [AuditLevel.INFO, AuditLevel.DEBUG])
@@ -299,7 +290,6 @@ async def test_decisions_are_audited_as_the_streams(
     assert place.audit_log.lines[-1] == denied
     assert len(place.audit_log.lines) == (1 if level == AuditLevel.INFO else 2)
     assert all("request = Stream" in line for line in place.audit_log.lines)
-    nursery.cancel_scope.cancel()
 
 
 async def test_questions_of_many_lookups_leave_others_more_turns(nursery: trio.Nursery) -> None:
@@ -318,4 +308,3 @@ async def test_questions_of_many_lookups_leave_others_more_turns(nursery: trio.N
         await trio.lowlevel.checkpoint()
     assert turns >= 4 * 8
     assert (await client.answer()).decisions == ALLOWED * many
-    nursery.cancel_scope.cancel()

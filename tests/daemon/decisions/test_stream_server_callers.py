@@ -56,7 +56,6 @@ async def test_a_hello_that_is_refused_is_told_why_and_closed(
     assert server.statistics.connections_broken == 1
     assert error.name in caplog.text
     assert "secret" not in caplog.text
-    nursery.cancel_scope.cancel()
 
 
 def about(*principals: str) -> list[StreamQuestion]:
@@ -76,7 +75,6 @@ async def test_a_caller_asks_about_itself(nursery: trio.Nursery, tmp_path: Path)
         assert await client.ask(about(PROXY, f"User:{number}")) == refused
     assert (server.counts.allowed, server.counts.invalid) == (2, 44)
     assert await client.ask([]) == Answer(1, 0, 0, b"")
-    nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("token", ["proxy.secret", "root.secret"])
@@ -91,7 +89,6 @@ async def test_with_cluster_action_a_caller_asks_about_all(
     place.snapshot.publish(at_offset(1, cluster_action(PROXY, permission=PermissionType.DENY)))
     error = 0 if token == "root.secret" else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     assert (await client.ask(about(ALICE))).error_code == error
-    nursery.cancel_scope.cancel()
 
 
 async def test_a_caller_whose_rights_are_not_known_yet_waits(
@@ -107,7 +104,6 @@ async def test_a_caller_whose_rights_are_not_known_yet_waits(
     assert await proxy.ask(about(ROOT)) == Answer(1, ErrorCode.AUTHORIZER_NOT_READY, -1, b"")
     assert server.counts.not_ready == 1
     assert await root.ask(about(ROOT, ALICE)) == Answer(1, 0, -1, ALLOWED + NOT_READY)
-    nursery.cancel_scope.cancel()
 
 
 async def test_a_withdrawn_token_is_worth_nothing_on_an_open_connection(
@@ -121,4 +117,3 @@ async def test_a_withdrawn_token_is_worth_nothing_on_an_open_connection(
     place.callers.prepare_reload()()
     refused = Answer(1, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, 0, b"")
     assert await client.ask(about(PROXY)) == refused
-    nursery.cancel_scope.cancel()

@@ -34,7 +34,6 @@ async def test_the_greeting_tells_version_and_offset(nursery: trio.Nursery) -> N
     place.snapshot.publish(at_offset(41))
     client = (await start(nursery, new_server(place))).connect()
     assert await client.greet() == Greeting("hello", 1, ErrorCode.NONE, 41)
-    nursery.cancel_scope.cancel()
 
 
 async def test_a_client_that_does_not_read_is_not_read_from(
@@ -66,7 +65,6 @@ async def test_a_client_that_does_not_read_is_not_read_from(
         sending.cancel_scope.cancel()
     assert server.statistics.connections_open == 0
     assert server.statistics.connections_timed_out == 1
-    nursery.cancel_scope.cancel()
 
 
 async def test_an_idle_connection_is_closed(
@@ -87,7 +85,6 @@ async def test_an_idle_connection_is_closed(
         assert timeout <= trio.current_time() - started <= timeout + 2 * SWEEP_SECONDS
     assert server.statistics.connections_timed_out == 4
     assert server.statistics.connections_broken == 0
-    nursery.cancel_scope.cancel()
 
 
 NO_FRAMES = {
@@ -118,7 +115,6 @@ async def test_what_is_no_frame_closes_its_own_connection_only(
     assert (await other.ask([MAY])).decisions == ALLOWED
     assert server.statistics.connections_broken == 1
     assert [record.levelname for record in caplog.records] == ["INFO"]
-    nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize(
@@ -138,7 +134,6 @@ async def test_whoever_begins_without_a_hello_is_closed(
     await client.stream.send_all(frame(first))
     assert await client.is_closed()
     assert [record.levelname for record in caplog.records] == ["INFO"]
-    nursery.cancel_scope.cancel()
 
 
 async def test_too_many_connections_are_refused(nursery: trio.Nursery) -> None:
@@ -157,7 +152,6 @@ async def test_too_many_connections_are_refused(nursery: trio.Nursery) -> None:
     await second.stream.aclose()
     await until(lambda: server.statistics.connections_open == 1)
     await listener.connect().greet()
-    nursery.cancel_scope.cancel()
 
 
 async def test_a_drain_answers_what_is_under_way(
