@@ -49,10 +49,7 @@ class FakeWorker(Follower, WorkerProcess):
     """
 
     def __init__(
-        self,
-        pid: int,
-        stream: trio.abc.Stream,
-        on_listen: Callable[[FakeWorker], None],
+        self, pid: int, stream: trio.abc.Stream, on_listen: Callable[[FakeWorker], None]
     ) -> None:
         self._pid = pid
         self.stream = HeldStream(stream)

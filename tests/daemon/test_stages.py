@@ -62,10 +62,7 @@ async def test_stages_start_in_order_and_each_ends_before_the_one_below_it() -> 
 )
 async def test_a_fault_in_any_stage_cancels_all(failing: str, steps: list[str]) -> None:
     life = Life(failing)
-    with (
-        trio.fail_after(10),
-        pytest.RaisesGroup(ValueError, flatten_subgroups=True),
-    ):
+    with trio.fail_after(10), pytest.RaisesGroup(ValueError, flatten_subgroups=True):
         await life.run()
     assert life.steps[: len(steps)] == steps
     assert not [step for step in life.steps if "end" in step]

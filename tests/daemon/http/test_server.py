@@ -140,9 +140,7 @@ async def test_large_answers_are_sent_one_by_one(nursery: trio.Nursery) -> None:
     assert [data.count(b"HTTP/1.1 200 OK") for data in sends] == [2, 2, 1]
 
 
-async def test_many_pipelined_requests_yield_to_other_tasks(
-    nursery: trio.Nursery,
-) -> None:
+async def test_many_pipelined_requests_yield_to_other_tasks(nursery: trio.Nursery) -> None:
     count = 1000
     handled = longest = 0
     all_handled = trio.Event()
@@ -197,9 +195,7 @@ async def test_handler_fault_is_logged_and_answered_with_500(
 
 
 @pytest.mark.usefixtures("caplog")
-async def test_header_with_a_line_break_is_a_handler_fault(
-    nursery: trio.Nursery,
-) -> None:
+async def test_header_with_a_line_break_is_a_handler_fault(nursery: trio.Nursery) -> None:
     """Nothing of such a response is sent."""
 
     async def split(request: Request) -> Response:

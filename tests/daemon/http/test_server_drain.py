@@ -60,9 +60,7 @@ async def test_drain_answers_requests_under_way_and_closes_idle_connections(
     assert server.statistics.connections_open == 0
 
 
-async def test_drain_answers_a_request_that_has_arrived_unread(
-    nursery: trio.Nursery,
-) -> None:
+async def test_drain_answers_a_request_that_has_arrived_unread(nursery: trio.Nursery) -> None:
     server = new_server()
     async with await connect(await start(nursery, server)) as client:
         await ask(client, "/a")

@@ -223,11 +223,7 @@ async def test_listener_describes_endpoints_of_its_own_type(
     In a version without types the error is a different one.
     """
     answer = await describe_cluster(
-        service,
-        version,
-        listener_name=listener_name,
-        endpoint_type=endpoint_type,
-        principal=ROOT,
+        service, version, listener_name=listener_name, endpoint_type=endpoint_type, principal=ROOT
     )
     assert (answer.error_code, answer.error_message) == told
     is_error = told[0] != ErrorCode.NONE
@@ -322,12 +318,7 @@ async def test_transactional_id_coordinator_requires_its_own_right(
     ],
 )
 async def test_share_groups_have_no_coordinator(
-    nursery: trio.Nursery,
-    version: int,
-    key_type: int,
-    principal: str,
-    error: ErrorCode,
-    text: str,
+    nursery: trio.Nursery, version: int, key_type: int, principal: str, error: ErrorCode, text: str
 ) -> None:
     """Version 6 knows them, for callers with CLUSTER_ACTION; no one may ask for other types."""
     service = await start(nursery, acl("g", resource_type=ResourceType.GROUP))

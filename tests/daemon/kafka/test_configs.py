@@ -104,10 +104,7 @@ async def test_alteration_is_applied_durable_and_described(service: KafkaService
     service.settings.follow(lambda settings: told.append(settings.max_connections))
     assert await alter(
         service, altered((KEY, SET, "500")), altered((KEY, SET, "600"), name="")
-    ) == [
-        OK,
-        OK,
-    ]
+    ) == [OK, OK]
     assert told == [1024, 500]
     assert service.running.log.batches == [
         (ConfigChanged(BROKER, "7", KEY, "500"), ConfigChanged(BROKER, "", KEY, "600"))
@@ -296,9 +293,7 @@ async def test_hanging_reload_does_not_block_the_next(nursery: trio.Nursery) -> 
     released.set()
 
 
-async def test_guarded_and_invalid_configs_in_the_log_are_ignored(
-    nursery: trio.Nursery,
-) -> None:
+async def test_guarded_and_invalid_configs_in_the_log_are_ignored(nursery: trio.Nursery) -> None:
     service = await start(nursery, is_loaded=False)
     await service.load(
         cluster_changes=[
@@ -380,9 +375,7 @@ async def test_unknown_key_is_described_as_a_secret(service: KafkaService) -> No
 PLUGGED = "quarantine.principals"
 
 
-async def test_plugged_in_key_is_guarded_and_ends_with_a_reload(
-    nursery: trio.Nursery,
-) -> None:
+async def test_plugged_in_key_is_guarded_and_ends_with_a_reload(nursery: trio.Nursery) -> None:
     """Neither ALTER_CONFIGS nor the log gives control over decisions."""
     service = await start(nursery, MAY_ALTER, plug_in=QuarantineAuthorizer)
     change = altered((PLUGGED, SET, "User:mallory"))
@@ -417,9 +410,7 @@ class Unlisted(QuarantineAuthorizer):
         raise RuntimeError
 
 
-async def test_keys_that_a_plug_in_does_not_list_cannot_be_altered(
-    nursery: trio.Nursery,
-) -> None:
+async def test_keys_that_a_plug_in_does_not_list_cannot_be_altered(nursery: trio.Nursery) -> None:
     """Its keys cannot be changed and the fault is reported; the daemon's keys can be changed."""
     service = await start(nursery, plug_in=Unlisted)
     changes = altered((PLUGGED, SET, "User:mallory")), altered((KEY, SET, "500"), name="")
@@ -451,9 +442,7 @@ async def test_guarded_values_are_parsed_for_super_users_only(nursery: trio.Nurs
         assert code == (0 if key == PLUGGED else ErrorCode.INVALID_REQUEST)
 
 
-async def test_limit_in_the_log_that_locks_everyone_out_is_ignored(
-    nursery: trio.Nursery,
-) -> None:
+async def test_limit_in_the_log_that_locks_everyone_out_is_ignored(nursery: trio.Nursery) -> None:
     service = await start(nursery, is_loaded=False)
     await service.load(cluster_changes=[ConfigChanged(BROKER, "", KEY, "1")])
     service.settings.refresh()

@@ -81,9 +81,7 @@ async def test_group_with_the_longest_name_is_answered(service: KafkaService) ->
     assert group.error_message == f"Group {name}"[:4096]
 
 
-async def test_describable_group_is_not_found_from_version_6(
-    nursery: trio.Nursery,
-) -> None:
+async def test_describable_group_is_not_found_from_version_6(nursery: trio.Nursery) -> None:
     """GROUP_ID_NOT_FOUND with Kafka's text; an error has no operations."""
     service = await start(nursery, on_group("g"))
     (group,) = await told(service, 6, "g", wants_operations=True)

@@ -236,10 +236,7 @@ async def test_peer_that_disconnects_before_its_address_is_read_is_not_a_fault(
     ],
 )
 async def test_peer_host_is_formatted_as_in_java(
-    nursery: trio.Nursery,
-    monkeypatch: pytest.MonkeyPatch,
-    peer: tuple[Any, ...],
-    host: str,
+    nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch, peer: tuple[Any, ...], host: str
 ) -> None:
     """A link-local address ends with the number of the interface that leads to the peer."""
     echo = free_echo()

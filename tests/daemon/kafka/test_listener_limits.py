@@ -115,9 +115,7 @@ async def test_without_log_ins_the_first_request_has_the_login_timeout(
     await asking.echo(b"2")
 
 
-async def test_requests_before_the_log_in_use_only_free_bytes(
-    nursery: trio.Nursery,
-) -> None:
+async def test_requests_before_the_log_in_use_only_free_bytes(nursery: trio.Nursery) -> None:
     service = await start(nursery, users=USERS)
     for _ in range(3):
         client = await service.connect()

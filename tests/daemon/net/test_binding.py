@@ -113,9 +113,7 @@ async def test_socket_of_another_daemon_at_the_path_is_kept(tmp_path: Path) -> N
     assert not path.exists()
 
 
-async def test_daemon_that_lost_its_socket_file_ends(
-    tmp_path: Path,
-) -> None:
+async def test_daemon_that_lost_its_socket_file_ends(tmp_path: Path) -> None:
     """Two daemons start at one path. Nobody could connect to the one without a file."""
     path = tmp_path / "stream"
     first = await bind_unix(path, STREAM_KEY)

@@ -147,8 +147,7 @@ def test_disk_error_names_the_file(tmp_path: Path, failing: str, skip: int) -> N
 
 
 @pytest.mark.parametrize(
-    "failing",
-    ["append", "sync", "sync_directory", "append_to", "rename", "make_directory"],
+    "failing", ["append", "sync", "sync_directory", "append_to", "rename", "make_directory"]
 )
 @pytest.mark.parametrize("skip", range(6))
 @pytest.mark.parametrize("is_crash", [False, True])
