@@ -171,7 +171,7 @@ KAFKA_MUTANTS: Final = (
         file="daemon/kafka/config_plan.py",
         text="if guarded and not self._is_super_user:",
         becomes="if guarded and not self:",
-        found_by="tests/daemon/kafka/test_configs.py::test_only_a_super_user_may_alter_guarded_keys",
+        found_by="tests/daemon/kafka/test_guarded_configs.py::test_only_a_super_user_may_alter_guarded_keys",
     ),
     Mutant(
         name="an answer is kept in parts until it is sent",
@@ -185,7 +185,7 @@ KAFKA_MUTANTS: Final = (
         file="daemon/kafka/config_descriptions.py",
         text="        known = wanted.get((kind, name if node_id is None else node_id))\n",
         becomes="        node_id, known = number, None\n",
-        found_by="tests/daemon/kafka/test_configs.py::test_repeats_do_not_enlarge_the_answer",
+        found_by="tests/daemon/kafka/test_describe_configs.py::test_repeats_do_not_enlarge_the_answer",
     ),
     Mutant(
         name="a Kafka request of any size is read",

@@ -162,7 +162,7 @@ PROCESS_MUTANTS: Final = (
         file="daemon/settings.py",
         text="trio.CapacityLimiter(READS_MAX)",
         becomes="trio.CapacityLimiter(1)",
-        found_by="tests/daemon/kafka/test_configs.py::test_hanging_reload_does_not_block_the_next",
+        found_by="tests/daemon/kafka/test_guarded_configs.py::test_hanging_reload_does_not_block_the_next",
     ),
     Mutant(
         name="the codec of the log's escapes is loaded when it is needed",

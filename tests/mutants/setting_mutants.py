@@ -19,14 +19,14 @@ SETTING_MUTANTS: Final = (
         file="config/dynamic.py",
         text="return name in GUARDED or name in plugged\n",
         becomes="return name in GUARDED\n",
-        found_by="tests/daemon/kafka/test_configs.py::test_plugged_in_key_is_guarded_and_ends_with_a_reload",
+        found_by="tests/daemon/kafka/test_guarded_configs.py::test_plugged_in_key_is_guarded_and_ends_with_a_reload",
     ),
     Mutant(
         name="anyone has long guarded values parsed",
         file="config/alterations.py",
         text="        if name in forbidden:\n",
         becomes="        if name in forbidden and not value:\n",
-        found_by="tests/daemon/kafka/test_configs.py::test_guarded_values_are_parsed_for_super_users_only",
+        found_by="tests/daemon/kafka/test_guarded_configs.py::test_guarded_values_are_parsed_for_super_users_only",
     ),
     Mutant(
         name="a client sets keys that nobody reconfigures",
