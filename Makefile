@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: setup setup-dev run replay-demo test faults stories mutants stretches check bench conformance manual wheel clients lock clean
+.PHONY: setup setup-dev run replay-demo test test-fast faults stories mutants stretches check bench conformance manual wheel clients lock clean
 
 setup: .venv/.setup
 setup-dev: .venv/.setup-dev
@@ -28,6 +28,10 @@ replay-demo: setup-dev
 
 test: setup-dev
 	$(BIN)/pytest
+
+# Run the tests that start no process and take less than a second each.
+test-fast: setup-dev
+	$(BIN)/pytest -m "not slow"
 
 # Test the log on a disk with random crashes and faults; SEED=1234 sets the random seed.
 faults: setup-dev

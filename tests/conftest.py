@@ -10,9 +10,56 @@ from hypothesis import settings
 from tests.support.daemon_process import DaemonProcess, new_log, running
 
 settings.register_profile("authorizerd", deadline=None)  # timings never decide a test
-settings.load_profile("authorizerd")
+settings.register_profile("fast", deadline=None, max_examples=20)
 
+TESTS = Path(__file__).parent
+FAST = "not slow"
+"""The expression after ``-m`` that selects the fast tests."""
+
+SLOW_PLACES = (
+    "cli/doctor/test_command.py",
+    "cli/test_main.py",
+    "conformance",
+    "end_to_end",
+    "faults/test_schedules.py",
+    "loop/test_stretches.py",
+    "metadata/test_flipped_bytes.py",
+    "model/test_stories.py",
+    "mutants/test_trial.py",
+    "ops/bench",
+    "ops/container",
+    "ops/grafana",
+    "ops/kafka_rig",
+    "ops/prometheus",
+    "ops/replay/submit",
+    "ops/replay_demo",
+    "ops/systemd",
+    "test_packaging.py",
+)
+"""Folders and modules whose tests start processes or take more than a second."""
+
+SLOW_FIXTURES = {"daemon", "spark"}
 REAL_LOG = Path(__file__).parent / "data" / "kafka-4.3.1.tar.xz"
+
+
+def is_slow(path: Path) -> bool:
+    return any(path.is_relative_to(TESTS / place) for place in SLOW_PLACES)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    settings.load_profile("fast" if config.getoption("markexpr") == FAST else "authorizerd")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not even import slow modules for the fast tests; Spark and Kafka clients load slowly."""
+    return True if config.getoption("markexpr") == FAST and is_slow(collection_path) else None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the slow tests, so that no test needs a mark of its own."""
+    for item in items:
+        if is_slow(item.path) or SLOW_FIXTURES & {*getattr(item, "fixturenames", ())}:
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(scope="session")

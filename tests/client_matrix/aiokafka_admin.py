@@ -1,4 +1,4 @@
-"""aiokafka's AIOKafkaAdminClient, on a loop of its own, as a client of the matrix."""
+"""aiokafka's AIOKafkaAdminClient, on its own asyncio loop, as a client of the matrix."""
 
 from __future__ import annotations
 
@@ -10,33 +10,35 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import BrokerResponseError
 
-from tests.client_matrix.deeds import (
+from tests.client_matrix.calls import (
     NODE_ID,
     AdminClient,
+    Call,
     Cluster,
     Config,
-    Deed,
     Login,
     RefusedError,
-    Told,
-    told_of_each,
+    Reported,
+    report_each,
 )
 
 T = TypeVar("T")
 
 
 class AiokafkaClient(AdminClient):
-    told_instead: ClassVar[Mapping[Deed, int | None]] = {
-        Deed.DESCRIBE_CLUSTER: None,
-        Deed.DESCRIBE_GROUPS: None,
-        Deed.DESCRIBE_TOPICS: None,
+    """aiokafka."""
+
+    reported_instead: ClassVar[Mapping[Call, int | None]] = {
+        Call.DESCRIBE_CLUSTER: None,
+        Call.DESCRIBE_GROUPS: None,
+        Call.DESCRIBE_TOPICS: None,
     }
-    notes: ClassVar[Mapping[Deed, str]] = {
-        Deed.DESCRIBE_CLUSTER: "returns no operations: the client uses Metadata up to version 5",
-        Deed.DESCRIBE_TOPICS: "returns no operations: the client uses Metadata up to version 5",
-        Deed.DESCRIBE_GROUPS: "returns no operations: the client reads an answer of version 3, "
+    notes: ClassVar[Mapping[Call, str]] = {
+        Call.DESCRIBE_CLUSTER: "returns no operations: the client uses Metadata up to version 5",
+        Call.DESCRIBE_TOPICS: "returns no operations: the client uses Metadata up to version 5",
+        Call.DESCRIBE_GROUPS: "returns no operations: the client reads an answer of version 3, "
         "which has them, as version 2",
-        Deed.ALTER_CONFIGS: "not incremental: the client has only AlterConfigs, which replaces "
+        Call.ALTER_CONFIGS: "not incremental: the client has only AlterConfigs, which replaces "
         "all configs of the node",
     }
     offers_no_acls: ClassVar[str] = "AIOKafkaAdminClient has no call for ACLs"
@@ -65,14 +67,14 @@ class AiokafkaClient(AdminClient):
             raise RefusedError(error.errno) from error
 
     def describe_cluster(self) -> Cluster:
-        told = self._run(self._client.describe_cluster())
-        return Cluster([node["node_id"] for node in told["brokers"]], None)
+        reported = self._run(self._client.describe_cluster())
+        return Cluster([node["node_id"] for node in reported["brokers"]], None)
 
     def list_groups(self) -> list[str]:
         return [group[0] for group in self._run(self._client.list_consumer_groups())]
 
-    def describe_groups(self, names: Sequence[str]) -> Told:
-        return told_of_each(names, self._describe_group)
+    def describe_groups(self, names: Sequence[str]) -> Reported:
+        return report_each(names, self._describe_group)
 
     def _describe_group(self, name: str) -> int | None:
         (answer,) = self._run(
@@ -82,10 +84,10 @@ class AiokafkaClient(AdminClient):
         assert group == name
         return code or None
 
-    def describe_topics(self, names: Sequence[str]) -> Told:
-        told = self._run(self._client.describe_topics(list(names)))
-        assert {topic["topic"] for topic in told} == set(names)
-        return {topic["topic"]: topic["error_code"] or None for topic in told}
+    def describe_topics(self, names: Sequence[str]) -> Reported:
+        reported = self._run(self._client.describe_topics(list(names)))
+        assert {topic["topic"] for topic in reported} == set(names)
+        return {topic["topic"]: topic["error_code"] or None for topic in reported}
 
     def describe_configs(self) -> Mapping[str, Config]:
         (answer,) = self._run(self._client.describe_configs([_node()]))
@@ -97,7 +99,7 @@ class AiokafkaClient(AdminClient):
     def alter_config(self, name: str, value: str | None) -> None:
         configs = {} if value is None else {name: value}
         answers = self._run(self._client.alter_configs([_node(configs)]))
-        # There is one more answer: the client asks about topics too, even where there are none.
+        # The client also asks about topics, even if there are none, so there is one more answer.
         ((code, _, _, resource),) = [each for answer in answers for each in answer.resources]
         assert resource == str(NODE_ID)
         _check(code)

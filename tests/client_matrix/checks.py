@@ -1,4 +1,4 @@
-"""The checks behind the cells of the matrix: each operation is carried out, and its effect checked.
+"""The checks behind the cells of the matrix: make each call, then check its effect.
 
 **Invariant:** a cell is "ok" only if the effect is visible to the client that caused it, and a
 client without the right is refused and changes nothing.
@@ -10,22 +10,23 @@ from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Final
 
-from authorizerd.acl.model import Acl, Operation, PatternType, PermissionType, ResourceType
+from authorizerd.acl.model import Acl, PatternType
 from authorizerd.protocol.kafka.error_codes import ErrorCode
-from tests.client_matrix.deeds import (
+from tests.client_matrix.calls import (
     NODE_ID,
     AdminClient,
+    Call,
     Cluster,
     Config,
-    Deed,
     NotOfferedError,
     Operations,
     RefusedError,
-    Told,
+    Reported,
 )
+from tests.support.acls import acl
 
 SEEN, HIDDEN = "seen", "hidden"
-"""A topic, or a group, that whoever may only describe some may describe; and another."""
+"""Names of a topic and a group that a DESCRIBER may describe, and may not."""
 
 OK: Final = "ok"
 NOT_OFFERED: Final = "not offered: "
@@ -53,30 +54,23 @@ AsRole = Callable[[Role], AdminClient]
 """Returns one client's connection as a user with a role, each at a server of its own."""
 
 
-def acl_on(name: str, pattern_type: PatternType) -> Acl:
-    return Acl(
-        ResourceType.TOPIC, name, pattern_type, "User:alice", "*", Operation.READ,
-        PermissionType.ALLOW,
-    )  # fmt: skip
-
-
 def acls_of(topic: str) -> tuple[Acl, Acl]:
     """Return an ACL on a topic's name, and one on a prefix of it."""
-    return acl_on(topic, PatternType.LITERAL), acl_on(topic[:-1], PatternType.PREFIXED)
+    return acl(topic=topic), acl(topic=topic[:-1], pattern="PREFIXED")
 
 
 def refusal_of(ask: Callable[[], object]) -> int:
     """Return the error code of a request that must be refused."""
     try:
-        told = ask()
+        reported = ask()
     except RefusedError as error:
         return error.code
-    raise AssertionError(f"not refused, but told {told!r}")
+    raise AssertionError(f"expected a refusal, found {reported!r}")
 
 
-def check_refusal(client: AdminClient, deed: Deed, ask: Callable[[], object]) -> None:
+def check_refusal(client: AdminClient, call: Call, ask: Callable[[], object]) -> None:
     """Check that the user lacks the right; some clients report nothing instead of the error."""
-    if deed in client.hides:
+    if call in client.hides:
         assert not ask()
     else:
         assert refusal_of(ask) == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
@@ -105,7 +99,7 @@ def check_description(as_role: AsRole, topic: str) -> None:
     assert as_role(Role.DESCRIBER).describe_acls(topic, PatternType.MATCH) == set()
     nobody = as_role(Role.NOBODY)
     check_refusal(
-        nobody, Deed.DESCRIBE_ACLS, lambda: nobody.describe_acls(topic, PatternType.MATCH)
+        nobody, Call.DESCRIBE_ACLS, lambda: nobody.describe_acls(topic, PatternType.MATCH)
     )
 
 
@@ -113,11 +107,11 @@ def check_deletion(as_role: AsRole, topic: str) -> None:
     """Matches are deleted and reported, others stay; none by a user without ALTER."""
     admin, other = as_role(Role.SUPER_USER), as_role(Role.DESCRIBER)
     literal, prefixed = acls_of(topic)
-    beside = acl_on(f"{topic}-beside", PatternType.LITERAL)
-    assert admin.create_acls([literal, prefixed, beside]) == [0, 0, 0]
+    other_acl = acl(topic=f"{topic}-other")
+    assert admin.create_acls([literal, prefixed, other_acl]) == [0, 0, 0]
     assert admin.delete_acls(topic, PatternType.MATCH) in ({literal, prefixed}, None)
     assert admin.describe_acls(topic, PatternType.MATCH) == set()
-    assert admin.describe_acls(beside.resource_name, PatternType.MATCH) == {beside}
+    assert admin.describe_acls(other_acl.resource_name, PatternType.MATCH) == {other_acl}
     denied = refusal_of(lambda: other.delete_acls(topic, PatternType.MATCH))
     assert denied == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
@@ -130,8 +124,8 @@ def check_cluster(as_role: AsRole, _: str) -> None:
         (Role.NOBODY, frozenset[str]()),
     ):
         client = as_role(role)
-        told = None if Deed.DESCRIBE_CLUSTER in client.told_instead else operations
-        assert client.describe_cluster() == Cluster([NODE_ID], told), role
+        reported = None if Call.DESCRIBE_CLUSTER in client.reported_instead else operations
+        assert client.describe_cluster() == Cluster([NODE_ID], reported), role
 
 
 def check_group_list(as_role: AsRole, _: str) -> None:
@@ -140,7 +134,7 @@ def check_group_list(as_role: AsRole, _: str) -> None:
         assert as_role(role).list_groups() == [], role
 
 
-def check_told(as_role: AsRole, deed: Deed, everything: Operations, denied: ErrorCode) -> None:
+def check_each(as_role: AsRole, call: Call, everything: Operations, denied: ErrorCode) -> None:
     """Check what each user sees of two resources: operations, or a denial."""
     for role, seen, hidden in (
         (Role.SUPER_USER, everything, everything),
@@ -149,22 +143,22 @@ def check_told(as_role: AsRole, deed: Deed, everything: Operations, denied: Erro
     ):
         client = as_role(role)
         expected = {
-            name: each if isinstance(each, int) else client.told_instead.get(deed, each)
+            name: each if isinstance(each, int) else client.reported_instead.get(call, each)
             for name, each in ((SEEN, seen), (HIDDEN, hidden))
         }
-        ask = client.describe_topics if deed is Deed.DESCRIBE_TOPICS else client.describe_groups
-        told: Told = ask([SEEN, HIDDEN])
-        assert told == expected, role
+        ask = client.describe_topics if call is Call.DESCRIBE_TOPICS else client.describe_groups
+        reported: Reported = ask([SEEN, HIDDEN])
+        assert reported == expected, role
 
 
 def check_groups(as_role: AsRole, _: str) -> None:
     """Operations according to the ACLs, GROUP_AUTHORIZATION_FAILED without DESCRIBE."""
-    check_told(as_role, Deed.DESCRIBE_GROUPS, ALL_OF_GROUPS, ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    check_each(as_role, Call.DESCRIBE_GROUPS, ALL_OF_GROUPS, ErrorCode.GROUP_AUTHORIZATION_FAILED)
 
 
 def check_topics(as_role: AsRole, _: str) -> None:
     """Operations according to the ACLs, TOPIC_AUTHORIZATION_FAILED without DESCRIBE."""
-    check_told(as_role, Deed.DESCRIBE_TOPICS, ALL_OF_TOPICS, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    check_each(as_role, Call.DESCRIBE_TOPICS, ALL_OF_TOPICS, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 
 
 def check_configs(as_role: AsRole, _: str) -> None:
@@ -173,7 +167,7 @@ def check_configs(as_role: AsRole, _: str) -> None:
     assert configs["node.id"] == Config(str(NODE_ID), STATIC_BROKER)
     assert configs[IDLE] == IDLE_DEFAULT
     other = as_role(Role.DESCRIBER)
-    check_refusal(other, Deed.DESCRIBE_CONFIGS, other.describe_configs)
+    check_refusal(other, Call.DESCRIBE_CONFIGS, other.describe_configs)
 
 
 def check_alteration(as_role: AsRole, _: str) -> None:
@@ -194,25 +188,25 @@ def check_quorum(as_role: AsRole, _: str) -> None:
     for role in (Role.SUPER_USER, Role.DESCRIBER):
         assert as_role(role).describe_quorum() == (NODE_ID, [NODE_ID])
     nobody = as_role(Role.NOBODY)
-    check_refusal(nobody, Deed.DESCRIBE_QUORUM, nobody.describe_quorum)
+    check_refusal(nobody, Call.DESCRIBE_QUORUM, nobody.describe_quorum)
 
 
-CHECKS: Final[Mapping[Deed, Callable[[AsRole, str], None]]] = {
-    Deed.CREATE_ACLS: check_creation,
-    Deed.DESCRIBE_ACLS: check_description,
-    Deed.DELETE_ACLS: check_deletion,
-    Deed.DESCRIBE_CLUSTER: check_cluster,
-    Deed.LIST_GROUPS: check_group_list,
-    Deed.DESCRIBE_GROUPS: check_groups,
-    Deed.DESCRIBE_TOPICS: check_topics,
-    Deed.DESCRIBE_CONFIGS: check_configs,
-    Deed.ALTER_CONFIGS: check_alteration,
-    Deed.DESCRIBE_QUORUM: check_quorum,
+CHECKS: Final[Mapping[Call, Callable[[AsRole, str], None]]] = {
+    Call.CREATE_ACLS: check_creation,
+    Call.DESCRIBE_ACLS: check_description,
+    Call.DELETE_ACLS: check_deletion,
+    Call.DESCRIBE_CLUSTER: check_cluster,
+    Call.LIST_GROUPS: check_group_list,
+    Call.DESCRIBE_GROUPS: check_groups,
+    Call.DESCRIBE_TOPICS: check_topics,
+    Call.DESCRIBE_CONFIGS: check_configs,
+    Call.ALTER_CONFIGS: check_alteration,
+    Call.DESCRIBE_QUORUM: check_quorum,
 }
 
 
-def check_cell(deed: Deed, as_role: AsRole, topic: str) -> str:
-    """Carry out an operation and return its cell's text: ok, or why it is not offered.
+def check_cell(call: Call, as_role: AsRole, topic: str) -> str:
+    """Check a call and return its cell's text: ok, or why it is not offered.
 
     Raise any error that occurs.
 
@@ -220,7 +214,7 @@ def check_cell(deed: Deed, as_role: AsRole, topic: str) -> str:
         topic: a name that no other cell uses.
     """
     try:
-        CHECKS[deed](as_role, topic)
+        CHECKS[call](as_role, topic)
     except NotOfferedError as error:
         return f"{NOT_OFFERED}{error}"
     return OK

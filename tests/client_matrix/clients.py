@@ -9,8 +9,8 @@ from typing import Final
 from confluent_kafka import libversion
 
 from tests.client_matrix.aiokafka_admin import AiokafkaClient
+from tests.client_matrix.calls import AdminClient
 from tests.client_matrix.confluent import ConfluentClient
-from tests.client_matrix.deeds import AdminClient
 from tests.client_matrix.kafka_python import KafkaPythonClient
 
 PYTHON_CLIENTS: Final[Mapping[str, type[AdminClient]]] = {

@@ -22,27 +22,30 @@ from confluent_kafka.admin import AdminClient as ConfluentAdminClient
 
 from authorizerd.acl.model import Acl, Operation, PatternType, PermissionType
 from authorizerd.acl.model import ResourceType as AclResource
-from tests.client_matrix.deeds import (
+from tests.client_matrix.calls import (
     NODE_ID,
     AdminClient,
+    Call,
     Cluster,
     Config,
-    Deed,
     Login,
     Operations,
     RefusedError,
-    Told,
-    told_of_each,
+    Reported,
+    report_each,
 )
+from tests.oracles.standard_authorizer import acl_of
 
 SECONDS_MAX = 20.0
-_ANY: Any = None  # the client's annotations deny that these may be left open
+_ANY: Any = None  # the client's annotations do not allow None, but the client does
 
 
 class ConfluentClient(AdminClient):
-    hides: ClassVar[frozenset[Deed]] = frozenset({Deed.DESCRIBE_ACLS})
-    notes: ClassVar[Mapping[Deed, str]] = {
-        Deed.DESCRIBE_ACLS: "librdkafka ignores the error of a refusal and returns no ACLs",
+    """confluent-kafka."""
+
+    hides: ClassVar[frozenset[Call]] = frozenset({Call.DESCRIBE_ACLS})
+    notes: ClassVar[Mapping[Call, str]] = {
+        Call.DESCRIBE_ACLS: "librdkafka ignores the error of a refusal and returns no ACLs",
     }
     offers_no_more: ClassVar[str] = "librdkafka has no call for it"
 
@@ -58,7 +61,7 @@ class ConfluentClient(AdminClient):
         self._client = ConfluentAdminClient(settings)
 
     def create_acls(self, acls: Sequence[Acl]) -> list[int]:
-        # The client refuses to be asked for the same ACL twice in one request.
+        # The client rejects a request with a repeated ACL.
         return [_code_of(self._client.create_acls([_binding(acl)])) for acl in acls]
 
     def describe_acls(self, topic: str, pattern_type: PatternType) -> set[Acl]:
@@ -69,9 +72,9 @@ class ConfluentClient(AdminClient):
         return _acls(_ended(future))
 
     def describe_cluster(self) -> Cluster:
-        told = _ended(self._client.describe_cluster(include_authorized_operations=True))
-        operations = told.authorized_operations or ()  # None where there are none
-        return Cluster([node.id for node in told.nodes], _operations(operations))
+        reported = _ended(self._client.describe_cluster(include_authorized_operations=True))
+        operations = reported.authorized_operations or ()  # None where there are none
+        return Cluster([node.id for node in reported.nodes], _operations(operations))
 
     def list_groups(self) -> list[str]:
         listed = _ended(self._client.list_consumer_groups())
@@ -79,17 +82,17 @@ class ConfluentClient(AdminClient):
             raise RefusedError(listed.errors[0].args[0].code())
         return [group.group_id for group in listed.valid]
 
-    def describe_groups(self, names: Sequence[str]) -> Told:
+    def describe_groups(self, names: Sequence[str]) -> Reported:
         futures = self._client.describe_consumer_groups(
             list(names), include_authorized_operations=True
         )
-        return told_of_each(names, lambda name: _operations_of(futures[name]))
+        return report_each(names, lambda name: _operations_of(futures[name]))
 
-    def describe_topics(self, names: Sequence[str]) -> Told:
+    def describe_topics(self, names: Sequence[str]) -> Reported:
         futures = self._client.describe_topics(
             TopicCollection(list(names)), include_authorized_operations=True
         )
-        return told_of_each(names, lambda name: _operations_of(futures[name]))
+        return report_each(names, lambda name: _operations_of(futures[name]))
 
     def describe_configs(self) -> Mapping[str, Config]:
         (future,) = self._client.describe_configs([_node()]).values()
@@ -158,14 +161,11 @@ def _meant(topic: str, pattern_type: PatternType) -> AclBindingFilter:
 
 def _acls(bindings: Iterable[Any]) -> set[Acl]:
     return {
-        Acl(
-            AclResource[each.restype.name],
-            each.name,
-            PatternType[each.resource_pattern_type.name],
-            each.principal,
-            each.host,
-            Operation[each.operation.name],
-            PermissionType[each.permission_type.name],
+        acl_of(
+            [
+                each.restype.name, each.name, each.resource_pattern_type.name, each.principal,
+                each.host, each.operation.name, each.permission_type.name,
+            ]
         )
         for each in bindings
-    }
+    }  # fmt: skip

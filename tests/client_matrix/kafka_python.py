@@ -25,28 +25,30 @@ from kafka.errors import BrokerResponseError
 
 from authorizerd.acl.model import Acl, PatternType
 from authorizerd.protocol.kafka.error_codes import ErrorCode
-from tests.client_matrix.deeds import (
+from tests.client_matrix.calls import (
     NODE_ID,
     AdminClient,
+    Call,
     Cluster,
     Config,
-    Deed,
     Login,
     Operations,
     RefusedError,
-    Told,
-    told_of_each,
+    Reported,
+    report_each,
 )
 
 
 class KafkaPythonClient(AdminClient):
-    hides: ClassVar[frozenset[Deed]] = frozenset({Deed.DESCRIBE_CONFIGS})
-    told_instead: ClassVar[Mapping[Deed, int | None]] = {
-        Deed.DESCRIBE_GROUPS: ErrorCode.GROUP_ID_NOT_FOUND,
+    """kafka-python."""
+
+    hides: ClassVar[frozenset[Call]] = frozenset({Call.DESCRIBE_CONFIGS})
+    reported_instead: ClassVar[Mapping[Call, int | None]] = {
+        Call.DESCRIBE_GROUPS: ErrorCode.GROUP_ID_NOT_FOUND,
     }
-    notes: ClassVar[Mapping[Deed, str]] = {
-        Deed.DESCRIBE_CONFIGS: "the client ignores the error of a refusal and returns no configs",
-        Deed.DESCRIBE_GROUPS: "uses version 6, in which a missing group is an error "
+    notes: ClassVar[Mapping[Call, str]] = {
+        Call.DESCRIBE_CONFIGS: "the client ignores the error of a refusal and returns no configs",
+        Call.DESCRIBE_GROUPS: "uses version 6, in which a missing group is an error "
         "(GROUP_ID_NOT_FOUND) without operations",
     }
 
@@ -65,7 +67,7 @@ class KafkaPythonClient(AdminClient):
         self._client.close()
 
     def create_acls(self, acls: Sequence[Acl]) -> list[int]:
-        # Of a request of several the client does not tell which of them failed.
+        # For a request with several ACLs, the client does not report which of them failed.
         results = [self._client.create_acls([_binding(acl)]) for acl in acls]
         return [each["failed"][0].errno if each["failed"] else 0 for each in results]
 
@@ -80,52 +82,52 @@ class KafkaPythonClient(AdminClient):
         return _acls(deleted)
 
     def describe_cluster(self) -> Cluster:
-        told = self._client.describe_cluster()
-        operations = frozenset(told["authorized_operations"])
-        return Cluster([node["broker_id"] for node in told["brokers"]], operations)
+        reported = self._client.describe_cluster()
+        operations = frozenset(reported["authorized_operations"])
+        return Cluster([node["broker_id"] for node in reported["brokers"]], operations)
 
     def list_groups(self) -> list[str]:
         return [group["group_id"] for group in self._client.list_groups()]
 
-    def describe_groups(self, names: Sequence[str]) -> Told:
-        return told_of_each(names, self._describe_group)
+    def describe_groups(self, names: Sequence[str]) -> Reported:
+        return report_each(names, self._describe_group)
 
     def _describe_group(self, name: str) -> Operations:
         with _refusals():
-            told = self._client.describe_groups([name])[name]
-        if told["error"] is not None:  # of which the client gives the text alone
-            assert f"Group {name} not found." in told["error"]
+            reported = self._client.describe_groups([name])[name]
+        if reported["error"] is not None:  # the client reports only its text
+            assert f"Group {name} not found." in reported["error"]
             raise RefusedError(ErrorCode.GROUP_ID_NOT_FOUND)
-        return frozenset(told["authorized_operations"])
+        return frozenset(reported["authorized_operations"])
 
-    def describe_topics(self, names: Sequence[str]) -> Told:
-        told = {topic["name"]: topic for topic in self._client.describe_topics(list(names))}
+    def describe_topics(self, names: Sequence[str]) -> Reported:
+        reported = {topic["name"]: topic for topic in self._client.describe_topics(list(names))}
         return {
-            name: told[name]["error_code"] or frozenset(told[name]["authorized_operations"])
+            name: reported[name]["error_code"] or frozenset(reported[name]["authorized_operations"])
             for name in names
         }
 
     def describe_configs(self) -> Mapping[str, Config]:
-        told = self._client.describe_configs([_node()], config_filter="all")
+        reported = self._client.describe_configs([_node()], config_filter="all")
         return {
             name: Config(each["value"], ConfigSourceType[each["config_source"]].value)
-            for name, each in told["broker"][str(NODE_ID)].items()
+            for name, each in reported["broker"][str(NODE_ID)].items()
         }
 
     def alter_config(self, name: str, value: str | None) -> None:
         what = AlterConfigOp.DELETE if value is None else AlterConfigOp.SET
-        # To know the keys it would describe them first, which another right allows.
-        told = self._client.alter_configs(
+        # Otherwise the client describes the keys first, which needs another right.
+        reported = self._client.alter_configs(
             [_node({name: (what, value)})], raise_on_unknown=False, incremental=True
         )
-        said = told["broker"][str(NODE_ID)]
-        if said != "OK":  # "[Error 31] …": the client gives the text alone
+        said = reported["broker"][str(NODE_ID)]
+        if said != "OK":  # "[Error 31] …": the client reports only text
             raise RefusedError(int(said.partition("]")[0].removeprefix("[Error ")))
 
     def describe_quorum(self) -> tuple[int, list[int]]:
         with _refusals():
-            told = self._client.describe_metadata_quorum()
-        (partition,) = told["topics"][0]["partitions"]
+            reported = self._client.describe_metadata_quorum()
+        (partition,) = reported["topics"][0]["partitions"]
         voters = [voter["replica_id"] for voter in partition["current_voters"]]
         return partition["leader_id"], voters
 

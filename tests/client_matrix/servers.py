@@ -1,4 +1,4 @@
-"""The servers that the clients of the matrix talk to, and the connections to them.
+"""The servers of the matrix, and the clients' connections to them.
 
 **Invariant:** there is one server for each role, on which every user, named or anonymous, has that
 role. So a client's user is the same everywhere, and only its rights differ.
@@ -15,20 +15,13 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from authorizerd.acl.model import (
-    CLUSTER_NAME,
-    Acl,
-    AclAdded,
-    Operation,
-    PatternType,
-    PermissionType,
-    ResourceType,
-)
+from authorizerd.acl.model import AclAdded
 from authorizerd.image.changes import Partition, PartitionAdded, TopicAdded
+from tests.client_matrix.calls import AdminClient, Login, Open, Protocol
 from tests.client_matrix.checks import HIDDEN, SEEN, AsRole, Role
-from tests.client_matrix.deeds import AdminClient, Login, Open, Protocol
-from tests.support.daemon_process import DaemonProcess, run, running, write_config
-from tests.support.log_files import acl_id, write_log
+from tests.support.acls import acl
+from tests.support.daemon_process import DaemonProcess, new_log, running
+from tests.support.log_files import added, write_log
 
 USER: Final = Login("bob", "bob-secret")
 _PRINCIPALS: Final = ("User:ANONYMOUS", "User:bob")
@@ -39,11 +32,6 @@ _LISTENERS: Final = {
         f'user_{USER.username}="{USER.password}";'
     ),
 }
-_MAY_DESCRIBE: Final = (
-    (ResourceType.CLUSTER, CLUSTER_NAME),
-    (ResourceType.TOPIC, SEEN),
-    (ResourceType.GROUP, SEEN),
-)
 _PARTITION: Final = Partition(replicas=(1,), isr=(1,), leader=1, leader_epoch=0, partition_epoch=0)
 
 Connections = dict[tuple[Open, Protocol, Role], AdminClient]
@@ -51,13 +39,13 @@ Connections = dict[tuple[Open, Protocol, Role], AdminClient]
 
 @dataclass(frozen=True, slots=True)
 class Servers:
-    """The addresses by role and listener, and the clients that are connected to them."""
+    """Addresses by role and listener, and the connected clients."""
 
     addresses: Mapping[Role, Mapping[str, str]]
     clients: Connections = field(default_factory=dict)
 
     def of(self, open_client: Open, protocol: Protocol) -> AsRole:
-        """Return what connects one client with each role, once."""
+        """Return a function that connects a client once for each role."""
         return partial(self._client, open_client, protocol)
 
     def _client(self, open_client: Open, protocol: Protocol, role: Role) -> AdminClient:
@@ -75,9 +63,7 @@ class Servers:
 @contextmanager
 def running_servers(folder: Path) -> Iterator[Servers]:
     """Run a daemon for each role, on a log that names two topics."""
-    formatted = folder / "log"
-    done = run("format", "--config", write_config(folder, formatted))
-    assert done.returncode == 0, done.stderr
+    formatted = new_log(folder)
     with ExitStack() as stack, ThreadPoolExecutor() as pool:
         roles = list(Role)
         starting = [_running_as(role, folder, formatted) for role in roles]
@@ -90,7 +76,7 @@ def running_servers(folder: Path) -> Iterator[Servers]:
 
 
 def _running_as(role: Role, folder: Path, formatted: Path) -> AbstractContextManager[DaemonProcess]:
-    """Return a daemon on a log of its own, to which every user has this role."""
+    """Return a daemon with its own log, for which every user has this role."""
     place = folder / role.name.lower()
     log_dir = place / "log"
     shutil.copytree(formatted, log_dir)
@@ -113,11 +99,12 @@ def _write_topics(log_dir: Path, role: Role) -> None:
 
 def _rules() -> list[AclAdded]:
     acls = [
-        Acl(
-            kind, name, PatternType.LITERAL, principal, "*", Operation.DESCRIBE,
-            PermissionType.ALLOW,
-        )
+        allowed
         for principal in _PRINCIPALS
-        for kind, name in _MAY_DESCRIBE
-    ]  # fmt: skip
-    return [AclAdded(acl_id(number), acl) for number, acl in enumerate(acls, 1)]
+        for allowed in (
+            acl(principal, "DESCRIBE", cluster=True),
+            acl(principal, "DESCRIBE", topic=SEEN),
+            acl(principal, "DESCRIBE", group=SEEN),
+        )
+    ]
+    return [added(number, each) for number, each in enumerate(acls, 1)]

@@ -1,4 +1,4 @@
-"""The matrix as a text table: a row for each client and protocol, a column for each operation.
+"""The matrix as a text table: a row for each client and protocol, a column for each call.
 
 **Invariant:** an outcome other than "ok" is explained below the table, by the number in its cell.
 """
@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Final
 
+from tests.client_matrix.calls import AdminClient, Call, Protocol
 from tests.client_matrix.checks import NOT_OFFERED, OK
-from tests.client_matrix.deeds import AdminClient, Deed, Protocol
 
 _ABSENT: Final = "not run"
 _WIDTH: Final = 98
@@ -20,46 +20,46 @@ _WIDTH: Final = 98
 
 @dataclass(slots=True)
 class Matrix:
-    """The outcomes of cells by client, protocol and deed, and the clients' notes and versions."""
+    """Outcomes by client, protocol and call, and the clients' notes and versions."""
 
     versions: dict[str, str] = field(default_factory=dict)
-    outcomes: dict[tuple[str, Protocol, Deed], str] = field(default_factory=dict)
-    notes: dict[tuple[str, Deed], str] = field(default_factory=dict)
+    outcomes: dict[tuple[str, Protocol, Call], str] = field(default_factory=dict)
+    notes: dict[tuple[str, Call], str] = field(default_factory=dict)
 
     def add_client(self, name: str, version: str, client: type[AdminClient]) -> None:
         """Add a row for a client; rows keep the order of these calls."""
         self.versions[name] = version
-        self.notes |= {(name, deed): note for deed, note in client.notes.items()}
+        self.notes |= {(name, call): note for call, note in client.notes.items()}
 
-    def record(self, client: str, protocol: Protocol, deed: Deed, outcome: str) -> None:
-        self.outcomes[client, protocol, deed] = outcome
+    def record(self, client: str, protocol: Protocol, call: Call, outcome: str) -> None:
+        self.outcomes[client, protocol, call] = outcome
 
     def lines(self) -> list[str]:
-        """Return the table, as Markdown that reads well on a terminal, and what it refers to."""
-        said = _Remarks()
-        rows: list[Sequence[str]] = [("client", "protocol", *Deed)]
+        """Return the table as aligned Markdown, followed by the remarks."""
+        remarks = _Remarks()
+        rows: list[Sequence[str]] = [("client", "protocol", *Call)]
         for client, protocol in product(self.versions, Protocol):
-            if any((client, protocol, deed) in self.outcomes for deed in Deed):
-                cells = [self._cell(client, protocol, deed, said) for deed in Deed]
+            if any((client, protocol, call) in self.outcomes for call in Call):
+                cells = [self._cell(client, protocol, call, remarks) for call in Call]
                 rows.append((client, protocol, *cells))
-        remarks = [f"{number}. {text}." for text, number in said.numbers.items()]
-        return [*_aligned(rows), "", *remarks]
+        texts = [f"{number}. {text}." for text, number in remarks.numbers.items()]
+        return [*_aligned(rows), "", *texts]
 
-    def _cell(self, client: str, protocol: Protocol, deed: Deed, said: _Remarks) -> str:
-        outcome = self.outcomes.get((client, protocol, deed), _ABSENT)
+    def _cell(self, client: str, protocol: Protocol, call: Call, remarks: _Remarks) -> str:
+        outcome = self.outcomes.get((client, protocol, call), _ABSENT)
         if outcome.startswith(NOT_OFFERED):
-            return f"not offered ({said.number(outcome.removeprefix(NOT_OFFERED))})"
+            return f"not offered ({remarks.number(outcome.removeprefix(NOT_OFFERED))})"
         if outcome == _ABSENT:
             return outcome
         if outcome != OK:
-            return f"ERROR ({said.number(outcome)})"
-        note = self.notes.get((client, deed))
-        return outcome if note is None else f"{outcome} ({said.number(note)})"
+            return f"ERROR ({remarks.number(outcome)})"
+        note = self.notes.get((client, call))
+        return outcome if note is None else f"{outcome} ({remarks.number(note)})"
 
 
 @dataclass(slots=True)
 class _Remarks:
-    """Texts, each with its number."""
+    """Numbered texts."""
 
     numbers: dict[str, int] = field(default_factory=dict)
 

@@ -1,1 +1,1 @@
-"""Ours beside the real Kafka, run here and now; skipped, with the reason, where there is none."""
+"""Compare the daemon with the real Kafka. Without Kafka, the tests are skipped with the reason."""

@@ -1,8 +1,7 @@
 """Command lines of kafka-acls, as data.
 
-Law: a story starts on a server without ACLs, gives its commands in their order, and leaves no ACLs
-behind. Two tools agree on it when every command gives the same exit code and, as far as
-``acl_command_stories.comparable`` goes, prints the same bytes.
+**Invariant:** a story starts and ends on a server without ACLs. Two tools agree if each command has
+the same exit code and output, compared by ``acl_command_stories.comparable``.
 """
 
 from __future__ import annotations
@@ -13,9 +12,9 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One command line; ``answers`` is typed at its prompts.
+    """One command line.
 
-    ``connected`` says whether flags of connection are put before its arguments.
+    ``answers`` is typed at its prompts. If ``connected``, flags of the connection come first.
     """
 
     arguments: str
@@ -50,7 +49,7 @@ ADD: Final = (
         f"--add {_PEOPLE} --allow-host 10.0.0.1 --deny-principal User:carol "
         "--deny-host 10.0.0.9 --deny-host * --operation Alter --topic demo"
     ),
-    # A host without its principal adds nothing of that kind.
+    # A host without a principal adds no ACL.
     given(
         "--add --allow-host 10.0.0.1 --deny-principal User:carol --operation Delete --topic demo"
     ),
@@ -107,7 +106,7 @@ LIST: Final = (
     given("--list --topic * --resource-pattern-type match"),
     given("--list --topic ' foo '"),
     given("--list --topic foo,foobar"),
-    # The cluster counts only beside the literal type: nothing is named, so everything is listed.
+    # The cluster counts only with the literal type, so this lists everything.
     given("--list --cluster --resource-pattern-type any"),
     given("--list --principal User:alice"),
     given("--list --principal User:nobody"),
@@ -288,4 +287,4 @@ REFUSED: Final = (
     given("--remove --force --topic t"),
     given("--remove --force --topic t --allow-principal User:alice"),
 )
-"""For a user without rights; what is printed tells the server's words, which no story can know."""
+"""For a user without rights. The output has the server's words, so there is no recorded story."""

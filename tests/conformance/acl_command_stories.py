@@ -1,7 +1,7 @@
-"""Stories of ``acl_command_cases`` run by a tool, compared, and kept as text.
+"""Run the stories of ``acl_command_cases``, compare their output, and record it as text.
 
-``tests/data/kafka-acls`` holds what kafka-acls 4.3.1 printed. To record it again, on a server
-without ACLs, with flags of connection behind the tool::
+``tests/data/kafka-acls`` has the output of kafka-acls 4.3.1. To record it again on a server without
+ACLs, put the flags of the connection after the tool::
 
     python -m tests.conformance.acl_command_stories DIRECTORY kafka-acls.sh \\
         --bootstrap-server localhost:9092 --command-config admin.properties
@@ -27,7 +27,7 @@ from tests.conformance.acl_command_cases import STORIES, Case
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Printed:
-    """What a command printed, and its exit code."""
+    """The output and the exit code of a command."""
 
     out: str
     error: str
@@ -43,11 +43,11 @@ _FRAME = re.compile(r"\t(at |\.\.\. )")
 
 
 def comparable(printed: Printed) -> Printed:
-    """Return what two tools must agree on.
+    """Return the part of the output that two tools must agree on.
 
-    Kafka's order comes from hash tables. So ACLs are sorted within their block, adjacent blocks by
-    their pattern, and the sections of principals by name. The frames of a stack trace, logged lines
-    and the help are left out, because they differ between the tools.
+    Kafka's order comes from hash tables, so this sorts ACLs within a block, adjacent blocks by
+    pattern, and principals by name. It drops stack frames, logged lines and the help, because they
+    differ between the tools.
     """
     lines = [line for line in printed.out.splitlines(keepends=True) if not _FRAME.match(line)]
     said = printed.error.split("\n", 1)[0]
@@ -63,7 +63,7 @@ def _ordered_operations(match: re.Match[str]) -> str:
 
 
 def _ordered(lines: Iterable[str]) -> list[str]:
-    """Return the lines, runs of ACLs in order, then runs of blocks in the order of patterns."""
+    """Sort the ACLs of each block, and adjacent blocks by pattern."""
     blocks: list[list[str]] = [[]]
     for entries, run in groupby(lines, key=lambda line: bool(_ENTRY.fullmatch(line))):
         for line in sorted(_ENTRY.sub(r"\1", line) for line in run) if entries else run:
@@ -86,7 +86,7 @@ def _pattern(block: list[str]) -> str:
 
 
 def run_on_terminal(command: Sequence[str], answers: str) -> Printed:
-    """Run a command on a terminal, as its prompts need, that neither echoes nor changes bytes."""
+    """Run a command on a terminal that neither echoes nor changes bytes; prompts need one."""
     master, slave = pty.openpty()
     attributes = termios.tcgetattr(slave)
     attributes[1] &= ~termios.OPOST
@@ -105,12 +105,12 @@ def run_on_terminal(command: Sequence[str], answers: str) -> Printed:
 def _read(master: int) -> bytes:
     try:
         return os.read(master, 65536)
-    except OSError:  # the terminal's other side is closed
+    except OSError:  # the command has closed its side
         return b""
 
 
 def story_text(cases: Iterable[Case], printed: Iterable[Printed]) -> str:
-    """Return a story as text: ``$`` command, ``<`` answer, ``>`` out, ``!`` error, ``=`` code."""
+    """Return the text: ``$`` command, ``<`` answer, ``>`` output, ``!`` error, ``=`` code."""
     lines: list[str] = []
     for case, each in zip(cases, printed, strict=True):
         lines.append(f"$ {case.arguments}")
@@ -123,7 +123,7 @@ def story_text(cases: Iterable[Case], printed: Iterable[Printed]) -> str:
 
 
 def recorded(text: str) -> list[Printed]:
-    """Return what each command of a story's text printed."""
+    """Return the output of each command in a story's text."""
     found: list[Printed] = []
     out, error = "", ""
     for line in text.split("\n")[:-1]:
@@ -144,7 +144,7 @@ def command(case: Case, tool: str, connection: Sequence[str]) -> list[str]:
 
 
 def main(directory: str, tool: str, *connection: str) -> None:
-    """Write each story's text, as ``tool`` prints it, into ``directory``."""
+    """Run each story with ``tool`` and write its text into ``directory``."""
     for name, cases in STORIES.items():
         printed = [run_on_terminal(command(each, tool, connection), each.answers) for each in cases]
         Path(directory, f"{name}.txt").write_text(story_text(cases, printed), encoding="utf-8")

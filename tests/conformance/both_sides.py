@@ -1,7 +1,7 @@
-"""A broker and our daemon on a copy of its log, asked the same by the same users.
+"""A broker, and our daemon on a copy of its log, get the same requests of the same users.
 
-Law: both begin with one state, and what changes it goes to both in one order. A broker has taken
-in a change a moment after it has answered it: whoever asks on waits until both show the same.
+**Invariant:** both start from one state and get all changes in one order. A broker applies a change
+shortly after its answer, so a caller waits until both show the same state.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ Answer = Any
 PASSWORDS: Final = {user: f"{user}-secret" for user in USERS}
 SECONDS_MAX: Final = 20.0
 STATIC: Final = {"max.connections": "3000"}
-"""What both files say."""
+"""Settings of both."""
 
 _ELR: Final = "eligible.leader.replicas.version"
-"""With it a broker refuses AlterConfigs of every node, for the sake of partitions."""
+"""With this feature, a broker refuses to change configs of every node."""
 _PLAIN: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
 _GROUP_KEY, _TRANSACTION_KEY = 0, 1
 _API: Final = struct.Struct(">hh")
@@ -51,13 +51,13 @@ _CORRELATION_ID_BYTES: Final = 4
 
 @dataclass
 class Side:
-    """One of the two: its address by listener, and a connection for each user and listener."""
+    """The broker or the daemon: addresses by listener, connections by listener and user."""
 
     addresses: Mapping[str, str]
     peers: dict[tuple[str, str | None], Peer] = field(default_factory=dict)
 
     def ask(self, request: Request) -> Answer:
-        """Ask, again by a new connection where the last one was closed."""
+        """Send a request, over a new connection if the last one was closed."""
         place = _listener(request), request.user
         if place not in self.peers:
             self.peers[place] = self.connect(*place)
@@ -105,7 +105,7 @@ def _inner_answer(request: Request, data: bytes) -> dict[str, Any]:
 
 @dataclass
 class Both:
-    """``ids`` are those of the topics by name."""
+    """Both sides; ``ids`` has the id of each topic by name."""
 
     theirs: Side
     ours: Side
@@ -114,7 +114,7 @@ class Both:
 
 @contextmanager
 def running_both(rig: Rig, folder: Path) -> Iterator[Both]:
-    """Start a broker, make its topics, and start our daemon on a copy of its log."""
+    """Start a broker, create its topics, and start our daemon on a copy of its log."""
     done = format_storage(rig, folder / "format", folder / "theirs", "--feature", f"{_ELR}=0")
     assert done.exit_code == 0, done
     settings = BrokerSettings(users=PASSWORDS, linger_ms=0, audit_level="INFO", more=STATIC)
@@ -162,7 +162,7 @@ def _config() -> dict[str, str]:
 
 
 def _make_coordinators(side: Side) -> None:
-    """Wait until a broker has made the topics of groups and transactions, and has read them."""
+    """Wait until the broker has created and read the topics of groups and transactions."""
     keys = [(_GROUP_KEY, "group"), (_TRANSACTION_KEY, "transaction")]
     give_up = time.monotonic() + SECONDS_MAX
     while not (all(_has_coordinator(side, *key) for key in keys) and _knows_groups(side)):

@@ -1,7 +1,7 @@
-"""The rig, a running broker, and the seed of what is random.
+"""The rig, a running broker, and the random seed.
 
-``make conformance SEED=1234`` repeats a run that failed with that seed. At its end the matrix of
-admin clients is printed; ``WRITE=1`` keeps it in docs/conformance.md.
+``make conformance SEED=1234`` repeats a run with that seed. The end of a run prints the matrix of
+admin clients; ``WRITE=1`` writes it to docs/conformance.md.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--seed",
         type=int,
         default=random.SystemRandom().randrange(1_000_000_000),
-        help="the seed of the random cases (default: another one each time)",
+        help="seed of the random cases (default: a random one)",
     )
 
     parser.addoption(
         "--write-matrix",
         action="store_true",
-        help="keep the matrix of admin clients in docs/conformance.md",
+        help="write the matrix of admin clients to docs/conformance.md",
     )
 
 
@@ -46,7 +46,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    """Print the matrix of what was run, and keep it where that was asked for."""
+    """Print the matrix, and write it to the document if asked."""
     matrix = config.stash[_MATRIX]
     if not matrix.outcomes:
         return
@@ -69,13 +69,13 @@ def seed(pytestconfig: pytest.Config) -> int:
 
 @pytest.fixture(scope="session")
 def matrix(pytestconfig: pytest.Config) -> Matrix:
-    """Where the outcomes of the run are kept, to be printed at its end."""
+    """Return the matrix that is printed at the end of the run."""
     return pytestconfig.stash[_MATRIX]
 
 
 @pytest.fixture(scope="session")
 def rig() -> Rig:
-    """Kafka's own programs and classes; without them the test is skipped, and says why."""
+    """Return Kafka's own programs and classes; without them, skip the test with the reason."""
     prepared = prepare(ROOT / DIRECTORY)
     if isinstance(prepared, Absent):
         pytest.skip(f"no Kafka to compare with: {prepared.reason}")
@@ -84,7 +84,7 @@ def rig() -> Rig:
 
 @pytest.fixture(scope="session")
 def formatted(rig: Rig, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A log directory as kafka-storage leaves it; copy it before anything runs on it."""
+    """Return a log directory that kafka-storage formatted. Run only on copies of it."""
     directory = tmp_path_factory.mktemp("formatted")
     done = format_storage(rig, directory, directory / "log")
     assert done.exit_code == 0, done
@@ -93,7 +93,7 @@ def formatted(rig: Rig, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def broker(rig: Rig, formatted: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """A broker for whoever needs one that runs: nobody stops it, nobody counts on its ACLs."""
+    """Run one broker for several tests, which must not stop it or rely on its ACLs."""
     directory = tmp_path_factory.mktemp("broker")
     shutil.copytree(formatted, directory / "log")
     with running_broker(rig, directory, directory / "log") as broker:

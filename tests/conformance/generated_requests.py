@@ -1,13 +1,12 @@
-"""Requests of every API and version that is served, good and bad, by a seed.
+"""Valid and invalid requests of every served API and version, generated from a seed.
 
-Law: a seed gives the same requests on any machine. A round asks each version of each API once, the
-ACL requests several times, in another order each time, and whatever a round takes from the live
-users is given back at its end.
+**Invariant:** a seed gives the same requests on any machine. A round has each version of each API
+once, ACL requests several times, in random order. At its end it restores the users' rights.
 
-Left out is what a broker stumbles over: it never answers IncrementalAlterConfigs with
-``validate_only``, nor AlterConfigs of one resource twice, nor an empty value; it fails Metadata of
-a topic with neither name nor id, and whatever ``User:*`` itself asks; a small ``max.connections``
-locks everybody out of it. Nor is a key set that nobody knows, which a broker keeps.
+Some requests are left out because of bugs of the broker. It never answers IncrementalAlterConfigs
+with ``validate_only``, AlterConfigs with a resource twice, or an empty value. It fails on Metadata
+of a topic without name and id, and on requests of ``User:*``. A small ``max.connections`` locks
+everyone out. It also keeps unknown keys, so none is set.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ Fields = SimpleNamespace
 ALTERS, DESCRIBES, NOBODY, FORWARDS = "alters", "describes", "nobody", "forwards"
 USERS: Final = (ADMIN, ALTERS, DESCRIBES, NOBODY, FORWARDS)
 ANONYMOUS: Final = None
-"""Who comes without a name, by PLAINTEXT."""
+"""The user of PLAINTEXT."""
 
 SEEN, HIDDEN = "seen", "hidden"
 TOPICS: Final = (SEEN, HIDDEN, "orders", "orders.eu")
@@ -44,7 +43,7 @@ GRANTED: Final[tuple[tuple[str, Operation], ...]] = (
     (DESCRIBES, Operation.DESCRIBE_CONFIGS),
     (FORWARDS, Operation.CLUSTER_ACTION),
 )
-"""What users may do to the cluster, from the start and again after each round."""
+"""The users' rights on the cluster, restored after each round."""
 
 ACL_REQUESTS: Final = (ApiKey.DESCRIBE_ACLS, ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS)
 ACL_REQUESTS_PER_ROUND: Final = 3
@@ -76,14 +75,14 @@ CREATED_TYPES: Final = tuple(ResourceType)[2:]
 CREATED_PATTERN_TYPES: Final = (PatternType.LITERAL, PatternType.PREFIXED)
 CREATED_OPERATIONS: Final = tuple(Operation)[2:]
 STRANGERS: Final = ("User:zoé", "Group:x", "User:a:b", ":", "User:")
-"""Whose rights on the cluster come and go; those of the others the rounds depend on."""
+"""Principals whose rights on the cluster change; the rounds depend on the others' rights."""
 HOSTS: Final = ("*", "*", "*", "127.0.0.1", "10.0.0.9", "0:0:0:0:0:0:0:1", "localhost", "")
 ADDRESSES: Final = (b"\x7f\0\0\1", b"\n\0\0\x09", bytes(15) + b"\1", b"", b"\1\2\3", bytes(16))
 
 
 @dataclass(frozen=True)
 class Request:
-    """``user`` is who asks; ``fields`` what is asked, ``body`` the bytes that are sent of it."""
+    """A request of ``user``; ``body`` is ``fields`` as bytes, or a damaged copy."""
 
     api_key: ApiKey
     version: int
@@ -101,7 +100,7 @@ class Request:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the bytes are those of the fields."""
+        """Return True if the body is not damaged."""
         return self.body == encoded(self.api_key, self.version, self.fields)
 
 
@@ -113,7 +112,7 @@ def request_of(
     api_key: ApiKey,
     version: int,
     user: str | None,
-    fields: Any,  # noqa: ANN401 - what has the fields of some request
+    fields: Any,  # noqa: ANN401 - fields of any request
     *,
     on_controller: bool = False,
 ) -> Request:
@@ -122,7 +121,7 @@ def request_of(
 
 
 def grants() -> Request:
-    """Return what gives the users their rights on the cluster, once more where they have them."""
+    """Return the request that gives the users their rights; it may be repeated."""
     rows = [
         (ResourceType.CLUSTER, CLUSTER_NAME, f"User:{user}", operation)
         for user, operation in GRANTED
@@ -184,7 +183,7 @@ def rounds(seed: int, count: int, topic_ids: Mapping[str, UUID]) -> Iterator[Req
 
 
 class _RequestMaker:
-    """Draws requests; ``_make`` has what draws the fields of each API."""
+    """Draw requests; ``_make`` draws the fields of each API."""
 
     def __init__(self, random: Random, topic_ids: Mapping[str, UUID]) -> None:
         self._random = random
@@ -197,7 +196,7 @@ class _RequestMaker:
             ApiKey.LIST_GROUPS: self._list_groups,
             ApiKey.SASL_HANDSHAKE: self._sasl_handshake,
             ApiKey.API_VERSIONS: self._api_versions,
-            ApiKey.DESCRIBE_ACLS: self._describe_acls,
+            ApiKey.DESCRIBE_ACLS: self._filter,
             ApiKey.CREATE_ACLS: self._create_acls,
             ApiKey.DELETE_ACLS: self._delete_acls,
             ApiKey.DESCRIBE_CONFIGS: self._describe_configs,
@@ -210,7 +209,7 @@ class _RequestMaker:
         }
 
     def request(self, api_key: ApiKey, version: int) -> Request:
-        """Return a request, one in twelve of them not whole, or with bytes after it."""
+        """Return a request; one in twelve is cut or has extra bytes."""
         on_controller = api_key in _ON_CONTROLLERS and (
             api_key is ApiKey.ENVELOPE or self._once_in(5)
         )
@@ -240,7 +239,7 @@ class _RequestMaker:
         return [self._random.choice(values) for _ in range(self._random.randint(0, most))]
 
     def _code(self, known: Sequence[int], odd: Sequence[int] = ODD_CODES) -> int:
-        """Return a code, now and then 0, one from the future, or a negative one."""
+        """Return a code, sometimes 0, a future one, or a negative one."""
         is_odd = self._has_odd_codes and self._once_in(40)
         return self._random.choice(odd if is_odd else known)
 
@@ -321,49 +320,29 @@ class _RequestMaker:
             permission_type=self._code((2, 3, 3, 3), ODD_CREATED_CODES),
         )
 
-    def _filter(self, version: int) -> dict[str, Any]:
-        """Return what a filter of either request asks for; about half of it is left open."""
+    def _filter(self, version: int) -> Fields:
+        """Return a filter with about half of its fields open."""
         random = self._random
         kind, name = self._pattern()
-        return {
-            "kind": kind,
-            "name": None if self._once_in(3) else name,
-            "pattern_type": self._code((1, 2, 2, 3, 4)) if version else PatternType.LITERAL,
-            "principal": None if self._once_in(2) else random.choice(PRINCIPALS),
-            "host": None if self._once_in(2) else random.choice(HOSTS),
-            "operation": 1 if self._once_in(2) else self._code(tuple(Operation)[1:]),
-            "permission_type": 1 if self._once_in(2) else self._code((1, 2, 3)),
-        }
-
-    def _describe_acls(self, version: int) -> Fields:
-        drawn = self._filter(version)
         return Fields(
-            resource_type_filter=drawn["kind"],
-            resource_name_filter=drawn["name"],
-            pattern_type_filter=drawn["pattern_type"],
-            principal_filter=drawn["principal"],
-            host_filter=drawn["host"],
-            operation=drawn["operation"],
-            permission_type=drawn["permission_type"],
+            resource_type_filter=kind,
+            resource_name_filter=None if self._once_in(3) else name,
+            pattern_type_filter=self._code((1, 2, 2, 3, 4)) if version else PatternType.LITERAL,
+            principal_filter=None if self._once_in(2) else random.choice(PRINCIPALS),
+            host_filter=None if self._once_in(2) else random.choice(HOSTS),
+            operation=1 if self._once_in(2) else self._code(tuple(Operation)[1:]),
+            permission_type=1 if self._once_in(2) else self._code((1, 2, 3)),
         )
 
     def _delete_acls(self, version: int) -> Fields:
         return Fields(filters=[self._deletion(version) for _ in range(1 + self._below(4))])
 
     def _deletion(self, version: int) -> Fields:
-        """Return a filter that leaves the users their rights on the cluster."""
+        """Return a filter that does not match the users' rights on the cluster."""
         drawn = self._filter(version)
-        if drawn["kind"] in (ResourceType.ANY, ResourceType.CLUSTER):
-            drawn["principal"] = self._random.choice(STRANGERS)
-        return Fields(
-            resource_type_filter=drawn["kind"],
-            resource_name_filter=drawn["name"],
-            pattern_type_filter=drawn["pattern_type"],
-            principal_filter=drawn["principal"],
-            host_filter=drawn["host"],
-            operation=drawn["operation"],
-            permission_type=drawn["permission_type"],
-        )
+        if drawn.resource_type_filter in (ResourceType.ANY, ResourceType.CLUSTER):
+            drawn.principal_filter = self._random.choice(STRANGERS)
+        return drawn
 
     def _config_resource(self) -> tuple[int, str]:
         kind = BROKER if self._below(8) else self._random.choice((0, 3, 99, -1))
@@ -398,7 +377,7 @@ class _RequestMaker:
 
     def _alter_configs(self, version: int) -> Fields:
         drawn = [self._altered((0,)) for _ in range(self._below(4))]
-        resources = {  # what Kafka does not know is of one type to it
+        resources = {  # to Kafka, all unknown types are one
             (each.resource_type == BROKER, each.resource_name): each for each in drawn
         }
         return Fields(resources=[*resources.values()], validate_only=self._once_in(4))
@@ -408,7 +387,7 @@ class _RequestMaker:
         return Fields(resources=resources, validate_only=False)
 
     def _sound_alteration(self) -> Fields:
-        """Return what a broker finds nothing wrong with, and so forwards."""
+        """Return a valid alteration, which a broker forwards."""
         value = self._random.choice(("1000", "2147483647", "4096"))
         config = Fields(name=MAX_CONNECTIONS, config_operation=0, value=value)
         name = self._random.choice(("", "1"))
@@ -463,9 +442,9 @@ _ON_CONTROLLERS: Final = (
     ApiKey.API_VERSIONS, ApiKey.DESCRIBE_QUORUM, ApiKey.ENVELOPE, ApiKey.DESCRIBE_CLUSTER,
     *ACL_REQUESTS,
 )  # fmt: skip
-"""What is also asked on the controller's listener."""
+"""APIs that are also used on the controller's listener."""
 
 
 def inner_request(api_key: ApiKey, version: int, body: bytes) -> bytes:
-    """Return a request as it stands in an Envelope: without its size."""
+    """Return a request without its size, as in an Envelope."""
     return KafkaClientConnection("inner", 1).frame_request(api_key, version, body)[4:]

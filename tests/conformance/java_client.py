@@ -1,6 +1,6 @@
 """Kafka's own AdminClient, in Java, as a client of the matrix.
 
-Law: one JVM serves every user; it ends when its session does.
+**Invariant:** one JVM serves all users and ends with its session.
 """
 
 from __future__ import annotations
@@ -16,40 +16,36 @@ from authorizerd.acl.model import Acl, Operation, PatternType, PermissionType, R
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from ops.kafka_rig.broker import client_properties
 from ops.kafka_rig.rig import SOURCES, Rig, java_environment
-from tests.client_matrix.deeds import (
+from tests.client_matrix.calls import (
+    CONFIG_SOURCES,
     NODE_ID,
     AdminClient,
+    Call,
     Cluster,
     Config,
-    Deed,
     Login,
     RefusedError,
-    Told,
+    Reported,
 )
+from tests.oracles.standard_authorizer import acl_of
 
 SECONDS_MAX: Final = 60.0
 _MAIN_CLASS: Final = "org.apache.kafka.controller.AdminPeer"
 _OPTIONS: Final = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 _API_TIMEOUT_MS: Final = "20000"
-_SOURCES: Final = {
-    "DYNAMIC_BROKER_CONFIG": 2,
-    "DYNAMIC_DEFAULT_BROKER_CONFIG": 3,
-    "STATIC_BROKER_CONFIG": 4,
-    "DEFAULT_CONFIG": 5,
-}
 
 
 class JavaPeer:
-    """A JVM that is told, a line each, what its clients are to do."""
+    """A JVM that reads one call per line."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process
 
     def ask(self, **call: object) -> Any:  # noqa: ANN401 - whatever JSON holds
-        """Return what came of a call.
+        """Return the result of a call.
 
         Raises:
-            RefusedError: the server's error.
+            RefusedError: the server refused it.
         """
         writer, reader = self._process.stdin, self._process.stdout
         assert writer is not None
@@ -82,11 +78,13 @@ def running_peer(rig: Rig) -> Iterator[JavaPeer]:
 
 
 class JavaClient(AdminClient):
-    told_instead: ClassVar[Mapping[Deed, int | None]] = {
-        Deed.DESCRIBE_GROUPS: ErrorCode.GROUP_ID_NOT_FOUND,
+    """Kafka's AdminClient in a JVM."""
+
+    reported_instead: ClassVar[Mapping[Call, int | None]] = {
+        Call.DESCRIBE_GROUPS: ErrorCode.GROUP_ID_NOT_FOUND,
     }
-    notes: ClassVar[Mapping[Deed, str]] = {
-        Deed.DESCRIBE_GROUPS: "uses version 6, in which a missing group is an error "
+    notes: ClassVar[Mapping[Call, str]] = {
+        Call.DESCRIBE_GROUPS: "uses version 6, in which a missing group is an error "
         "(GROUP_ID_NOT_FOUND) without operations",
     }
 
@@ -100,44 +98,47 @@ class JavaClient(AdminClient):
         if login is not None:
             self._settings |= client_properties(login.username, login.password)
 
-    def _do(self, deed: Deed, **what: object) -> Any:  # noqa: ANN401 - whatever JSON holds
-        return self._peer.ask(client=self._settings, deed=deed, **what)
+    def _do(self, call: Call, **what: object) -> Any:  # noqa: ANN401 - whatever JSON holds
+        return self._peer.ask(client=self._settings, deed=call, **what)
 
     def create_acls(self, acls: Sequence[Acl]) -> list[int]:
-        return list(self._do(Deed.CREATE_ACLS, acls=[_row(acl) for acl in acls]))
+        return list(self._do(Call.CREATE_ACLS, acls=[_row(acl) for acl in acls]))
 
     def describe_acls(self, topic: str, pattern_type: PatternType) -> set[Acl]:
-        return _acls(self._do(Deed.DESCRIBE_ACLS, filter=_meant(topic, pattern_type)))
+        return _acls(self._do(Call.DESCRIBE_ACLS, filter=_meant(topic, pattern_type)))
 
     def delete_acls(self, topic: str, pattern_type: PatternType) -> set[Acl]:
-        return _acls(self._do(Deed.DELETE_ACLS, filter=_meant(topic, pattern_type)))
+        return _acls(self._do(Call.DELETE_ACLS, filter=_meant(topic, pattern_type)))
 
     def describe_cluster(self) -> Cluster:
-        told = self._do(Deed.DESCRIBE_CLUSTER)
-        return Cluster(told["nodes"], frozenset(told["operations"]))
+        reported = self._do(Call.DESCRIBE_CLUSTER)
+        return Cluster(reported["nodes"], frozenset(reported["operations"]))
 
     def list_groups(self) -> list[str]:
-        return list(self._do(Deed.LIST_GROUPS))
+        return list(self._do(Call.LIST_GROUPS))
 
-    def describe_groups(self, names: Sequence[str]) -> Told:
-        return _told(self._do(Deed.DESCRIBE_GROUPS, names=names))
+    def describe_groups(self, names: Sequence[str]) -> Reported:
+        return _reported(self._do(Call.DESCRIBE_GROUPS, names=names))
 
-    def describe_topics(self, names: Sequence[str]) -> Told:
-        return _told(self._do(Deed.DESCRIBE_TOPICS, names=names))
+    def describe_topics(self, names: Sequence[str]) -> Reported:
+        return _reported(self._do(Call.DESCRIBE_TOPICS, names=names))
 
     def describe_configs(self) -> Mapping[str, Config]:
-        told = self._do(Deed.DESCRIBE_CONFIGS, node=NODE_ID)
-        return {name: Config(value, _SOURCES[source]) for name, (value, source) in told.items()}
+        reported = self._do(Call.DESCRIBE_CONFIGS, node=NODE_ID)
+        return {
+            name: Config(value, CONFIG_SOURCES[source])
+            for name, (value, source) in reported.items()
+        }
 
     def alter_config(self, name: str, value: str | None) -> None:
-        self._do(Deed.ALTER_CONFIGS, node=NODE_ID, name=name, value=value)
+        self._do(Call.ALTER_CONFIGS, node=NODE_ID, name=name, value=value)
 
     def describe_quorum(self) -> tuple[int, list[int]]:
-        told = self._do(Deed.DESCRIBE_QUORUM)
-        return told["leader"], told["voters"]
+        reported = self._do(Call.DESCRIBE_QUORUM)
+        return reported["leader"], reported["voters"]
 
 
-def _told(answer: Mapping[str, Any]) -> Told:
+def _reported(answer: Mapping[str, Any]) -> Reported:
     return {
         name: each if isinstance(each, int) else frozenset(each) for name, each in answer.items()
     }
@@ -159,16 +160,5 @@ def _meant(topic: str, pattern_type: PatternType) -> list[str | None]:
     return ["TOPIC", topic, pattern_type.name, None, None, "ANY", "ANY"]
 
 
-def _acls(rows: Sequence[Sequence[str]]) -> set[Acl]:
-    return {
-        Acl(
-            ResourceType[kind],
-            name,
-            PatternType[pattern],
-            principal,
-            host,
-            Operation[operation],
-            PermissionType[permission],
-        )
-        for kind, name, pattern, principal, host, operation, permission in rows
-    }
+def _acls(rows: Sequence[list[str]]) -> set[Acl]:
+    return set(map(acl_of, rows))

@@ -1,4 +1,4 @@
-"""Clients of a real broker: some of everything that users do, allowed or not."""
+"""Clients of a real broker that try a bit of everything, allowed or not."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Settings = dict[str, str | int | float | bool]
 
 
 def client_settings(broker: Broker, user: str | None) -> Settings:
-    """Return librdkafka's settings for a user, None for whoever comes without a name."""
+    """Return librdkafka's settings for a user; None is anonymous."""
     settings: Settings = {"log_level": 0}
     if user is None:
         return settings | {"bootstrap.servers": broker.plaintext}
@@ -40,7 +40,7 @@ def client_settings(broker: Broker, user: str | None) -> Settings:
 
 
 def create_topics(broker: Broker, user: str, *names: str) -> None:
-    """Create topics of one partition, and wait until it is done."""
+    """Create topics with one partition, and wait until they exist."""
     admin = AdminClient(client_settings(broker, user))
     new = [NewTopic(name, num_partitions=1, replication_factor=1) for name in names]
     for future in admin.create_topics(new).values():
@@ -48,13 +48,13 @@ def create_topics(broker: Broker, user: str, *names: str) -> None:
 
 
 def use_broker(broker: Broker, user: str | None, topics: list[str], group: str) -> None:
-    """Look at everything, write, read and administer, come what may."""
+    """Describe, administer, write and read; ignore errors."""
     settings = client_settings(broker, user)
     admin = AdminClient(settings)
     for topic in topics:
         admin.list_topics(topic, timeout=TIMEOUT_SECONDS)
     resources = [ConfigResource(ConfigResource.Type.TOPIC, topic) for topic in topics]
-    anything: Any = None  # which the stubs do not know
+    anything: Any = None  # the stubs do not allow None
     every_acl = AclBindingFilter(
         ResourceType.ANY,
         anything,

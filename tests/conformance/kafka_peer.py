@@ -1,6 +1,6 @@
-"""One connection to a broker, or to us, byte by byte: a frame out, a frame back or the end.
+"""One connection to a broker or a daemon, frame by frame.
 
-Law: a peer that closes the connection has answered, with CLOSED.
+**Invariant:** if the peer closes the connection, the answer is CLOSED.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _TOKENS_IN_REQUESTS: Final = 1
 
 
 class Peer:
-    """Args: users: whose passwords are known, for ``log_in``."""
+    """A connection to ``address``."""
 
     def __init__(self, address: str) -> None:
         host, _, port = address.rpartition(":")
@@ -37,11 +37,11 @@ class Peer:
         assert answer[:2] == b"\0\0", answer
 
     def ask(self, api_key: ApiKey, version: int, body: bytes) -> bytes | str:
-        """Send a request; return the body of its answer, or CLOSED."""
+        """Send a request; return the response body, or CLOSED."""
         return self.ask_frame(request_frame(api_key, version, body), api_key, version)
 
     def ask_frame(self, data: bytes, api_key: ApiKey, version: int) -> bytes | str:
-        """Send what may be no whole request; return as ``ask`` does."""
+        """Send bytes that may be an incomplete request; return the response body, or CLOSED."""
         answer = self.exchange(data)
         if isinstance(answer, str):
             return answer
@@ -51,7 +51,7 @@ class Peer:
         return answer[header:]
 
     def exchange(self, data: bytes) -> bytes | str:
-        """Send bytes; return what the next frame holds, or CLOSED."""
+        """Send bytes; return the content of the next frame, or CLOSED."""
         try:
             self.socket.sendall(data)
             size = self._receive(SIZE_BYTES)
@@ -73,7 +73,7 @@ class Peer:
 
 
 def request_frame(api_key: int, version: int, body: bytes) -> bytes:
-    """Return the frame of a request, its version served or not."""
+    """Return a request's frame; the version need not be served."""
     api = APIS.get(ApiKey(api_key)) if api_key in {*ApiKey} else None
     tags = NO_TAGS if api is not None and api.is_flexible(version) else b""
     return frame(_HEAD.pack(api_key, version, CORRELATION_ID, _NO_CLIENT_ID), tags, body)

@@ -1,4 +1,4 @@
-"""kafka-acls and kafka-configs, each run to its end for every call, as clients of the matrix."""
+"""kafka-acls and kafka-configs as clients of the matrix; every call is one process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,15 @@ from authorizerd.acl.model import Acl, Operation, PatternType, PermissionType, R
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from ops.kafka_rig.broker import client_properties, write_properties
 from ops.kafka_rig.rig import Program, Rig
-from tests.client_matrix.deeds import NODE_ID, AdminClient, Config, Deed, Login, RefusedError
+from tests.client_matrix.calls import (
+    CONFIG_SOURCES,
+    NODE_ID,
+    AdminClient,
+    Call,
+    Config,
+    Login,
+    RefusedError,
+)
 
 _REFUSED: Final = "ClusterAuthorizationException"
 _HEAD: Final = re.compile(
@@ -23,12 +31,6 @@ _ENTRY: Final = re.compile(r"\(principal=(.*), host=(.*), operation=(\w+), permi
 _CONFIG: Final = re.compile(
     r"  (?P<name>\S+?)=(?P<value>.*) sensitive=(true|false) synonyms=\{(?P<synonyms>.*)\}"
 )
-_SOURCES: Final = {
-    "DYNAMIC_BROKER_CONFIG": 2,
-    "DYNAMIC_DEFAULT_BROKER_CONFIG": 3,
-    "STATIC_BROKER_CONFIG": 4,
-    "DEFAULT_CONFIG": 5,
-}
 
 
 class _Tool(AdminClient):
@@ -47,7 +49,7 @@ class _Tool(AdminClient):
         self._folder.cleanup()
 
     def _run(self, *arguments: str) -> str:
-        """Return what the tool printed, all of it where it failed for another reason."""
+        """Return the output of the tool."""
         done = self._rig.run(self.program, *self._connection, *arguments)
         said = done.stdout + done.stderr
         if _REFUSED in said:
@@ -57,10 +59,12 @@ class _Tool(AdminClient):
 
 
 class KafkaAclsTool(_Tool):
+    """kafka-acls."""
+
     program = Program.ACLS
     offers_no_more: ClassVar[str] = "kafka-acls is only for ACLs"
-    notes: ClassVar[Mapping[Deed, str]] = {
-        Deed.DELETE_ACLS: "does not print what it deleted; a description shows that it is gone",
+    notes: ClassVar[Mapping[Call, str]] = {
+        Call.DELETE_ACLS: "does not print what it deleted; a description shows that it is gone",
     }
 
     def create_acls(self, acls: Sequence[Acl]) -> list[int]:
@@ -89,6 +93,8 @@ class KafkaAclsTool(_Tool):
 
 
 class KafkaConfigsTool(_Tool):
+    """kafka-configs."""
+
     program = Program.CONFIGS
     offers_no_acls: ClassVar[str] = "kafka-configs is only for configs"
     offers_no_more: ClassVar[str] = "kafka-configs is only for configs"
@@ -126,4 +132,4 @@ def _config(line: str) -> tuple[str, Config]:
     assert found is not None, line
     source = found["synonyms"].partition(":")[0]
     value = None if found["value"] == "null" else found["value"]
-    return found["name"], Config(value, _SOURCES.get(source, 0))
+    return found["name"], Config(value, CONFIG_SOURCES.get(source, 0))

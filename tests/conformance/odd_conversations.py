@@ -1,7 +1,7 @@
-"""What a well-behaved client does not send: odd frames, and log-ins of every kind.
+"""Frames that no correct client sends, and log-ins of every kind.
 
-Law: a conversation is the frames of one fresh connection, one after the other; what answers the
-last is all there is to it.
+**Invariant:** a conversation is the frames of one new connection, and its result is the answer to
+the last frame.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ HANDSHAKE: Final = encoded(ApiKey.SASL_HANDSHAKE, 1, Fields(mechanism="PLAIN"))
 SECRET: Final = f"{ADMIN}-secret"
 TOKENS: Final = {
     "good": f"\0{ADMIN}\0{SECRET}".encode(),
-    "good, as himself": f"{ADMIN}\0{ADMIN}\0{SECRET}".encode(),
-    "as somebody else": f"alters\0{ADMIN}\0{SECRET}".encode(),
+    "good, as the same user": f"{ADMIN}\0{ADMIN}\0{SECRET}".encode(),
+    "as another user": f"alters\0{ADMIN}\0{SECRET}".encode(),
     "wrong password": f"\0{ADMIN}\0no".encode(),
     "unknown user": b"\0stranger\0no",
     "no password": f"\0{ADMIN}\0".encode(),
@@ -35,18 +35,20 @@ TOKENS: Final = {
 
 
 class Conversation(NamedTuple):
+    """Frames for a listener."""
+
     name: str
     listener: str
     frames: tuple[bytes, ...]
 
 
 UNANSWERED: Final = "request after the handshake"
-"""No ruling: Kafka answers ILLEGAL_SASL_STATE in the API's own shape before it closes; we close."""
+"""No ruling: Kafka answers ILLEGAL_SASL_STATE and closes the connection; we only close it."""
 
 
 def conversations() -> Iterator[Conversation]:
     yield from _odd_frames()
-    yield from _versions_nobody_has()
+    yield from _unknown_versions()
     yield from _log_ins()
     yield from _out_of_turn()
 
@@ -65,7 +67,7 @@ def _odd_frames() -> Iterator[Conversation]:
         "a null mechanism": head + b"\xff\xff\xff\xff",
         "an unknown API": struct.pack(">hhih", 999, 0, 7, -1),
         "a negative API": struct.pack(">hhih", -1, 0, 7, -1),
-        "an API that is gone": struct.pack(">hhih", 4, 0, 7, -1) + bytes(20),
+        "a removed API": struct.pack(">hhih", 4, 0, 7, -1) + bytes(20),
         "tags in the header": struct.pack(">hhih", ApiKey.API_VERSIONS, 99, 7, -1) + b"\1\x63\1x",
     }
     for name, content in contents.items():
@@ -74,7 +76,7 @@ def _odd_frames() -> Iterator[Conversation]:
         yield Conversation(f"size {size}", PLAINTEXT, (struct.pack(">i", size),))
 
 
-def _versions_nobody_has() -> Iterator[Conversation]:
+def _unknown_versions() -> Iterator[Conversation]:
     for api_key, api in APIS.items():
         if not api.is_on_brokers:
             continue

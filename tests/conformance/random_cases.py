@@ -1,13 +1,13 @@
-"""Random cases for Kafka's classes and ours: each a small world whose names meet one another.
+"""Random cases for Kafka's classes and ours; the names of a case collide.
 
-Law: a seed and a number give the same case on any machine. Rows are those of
+**Invariant:** a seed and a number give the same case on any machine. Rows are those of
 ``ops.kafka_rig.oracle``.
 
-Kafka 4.3 has trouble with names that sort below ``*``. Having looked through the names below the
-one that is asked for, its scan goes through those below ``*``, and at the first that is not a
-prefix of the asked one it takes up again at as many letters of ``*`` as the two have in common:
-none, and it ends early (``ends_early``); one, and it begins anew for ever; more, and it fails
-(``leads_astray``; such questions stand under ``astray``, not under ``requests``).
+Kafka 4.3 has bugs with names that sort below ``*``. Its scan visits the names below the asked one,
+then those below ``*``. At the first name that is not a prefix of the asked one, it continues at the
+prefix of ``*`` that is as long as the common prefix of the two names. With no common letter, the
+scan ends early (``ends_early``). With one, it never ends; with more, it fails (``leads_astray``;
+such questions are in ``astray``, not in ``requests``).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ADMINISTRATION_EVERY: Final = 8
 RESOURCE_TYPES: Final = (
     "TOPIC", "GROUP", "CLUSTER", "TRANSACTIONAL_ID", "DELEGATION_TOKEN", "USER",
 )  # fmt: skip
-# Operations that imply others, or are implied, come up more often.
+# Operations that imply others, or are implied, are drawn more often.
 COMMON_OPERATIONS: Final = (
     "ALL", "READ", "WRITE", "DELETE", "ALTER", "DESCRIBE", "DESCRIBE_CONFIGS", "ALTER_CONFIGS",
 )  # fmt: skip
@@ -58,15 +58,15 @@ CLIENT_HOSTS: Final = (
 
 STEMS: Final = ("a", "orders", "é", "e\u0301", "日本", "_", "Z", "\ud7ff", "\ue000", "\U0001f600")
 TAILS: Final = ("a", "b", ".", "-", "0", "*", "!", "é", "\uff5e", "\U0001f600", "\x01")
-# Where Kafka's scan takes a turn: names that begin with the wildcard, names that sort below it,
-# and the name by which it asks about a whole resource type.
+# Special names for Kafka's scan: those that begin with the wildcard or sort below it, and the name
+# that it uses for a question about a whole resource type.
 STARS: Final = ("**", "*a", "*ab", "*!", "*é", "*\U0001f600")
 BELOW_STAR: Final = ("!", "!!a", "!!ab", " ", "(", ")", ")*", "\x01")
 PROBES: Final = ("hardcode", "hard", "hardcoded", "kafka-cluster", "kafka")
 
 
 def random_cases(seed: int, count: int) -> Iterator[Case]:
-    """Yield cases of decisions and, each eighth, of creations and deletions."""
+    """Yield cases of decisions; every eighth is one of creations and deletions."""
     for number in range(count):
         maker = _CaseMaker(Random(f"{seed}/{number}"))
         is_administration = number % ADMINISTRATION_EVERY == 0
@@ -74,7 +74,7 @@ def random_cases(seed: int, count: int) -> Iterator[Case]:
 
 
 def leads_astray(acls: Sequence[Row], question: Row) -> bool:
-    """Say whether Kafka's scan may fail, or never end, over this question."""
+    """Return True if Kafka's scan may fail or never end for this question."""
     *_, resource_type, name = question
     return any(
         acl[0] == resource_type and acl[1] < "*" and 0 < _shared(acl[1], name) < len(acl[1])
@@ -83,9 +83,9 @@ def leads_astray(acls: Sequence[Row], question: Row) -> bool:
 
 
 def ends_early(acls: Sequence[Row], question: Row) -> bool:
-    """Say whether Kafka's scan may end before it meets the asked name's own ACLs again.
+    """Return True if Kafka's scan may end before it visits the asked name's own ACLs again.
 
-    Then the rule that it names is another one; its decision is not.
+    Its decision is still right, but it may name another rule.
     """
     *_, resource_type, name = question
     return any(
@@ -95,13 +95,13 @@ def ends_early(acls: Sequence[Row], question: Row) -> bool:
 
 
 def _shared(first: str, second: str) -> int:
-    """Return with how many letters both begin."""
+    """Return the length of the common prefix."""
     pairs = zip(first, second, strict=False)
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 class _CaseMaker:
-    """The world of one case: few names, principals, hosts and operations, drawn again and again."""
+    """Draw one case from few names, principals, hosts and operations."""
 
     def __init__(self, random: Random) -> None:
         self._random = random
@@ -113,7 +113,7 @@ class _CaseMaker:
         self._denied_share = random.choice((0.0, 0.1, 0.25, 0.5))
 
     def decision_case(self) -> Case:
-        """Return ACLs, questions of every kind, and a way to load the ACLs."""
+        """Return ACLs, how to load them, and questions of every kind."""
         acls = [self._acl() for _ in range(self._random.choice((0, 1, 3, 6, 8, 10, 14)))]
         if acls and self._happens(0.1):
             acls.append(list(self._random.choice(acls)))
@@ -136,7 +136,7 @@ class _CaseMaker:
         return case
 
     def administration_case(self) -> Case:
-        """Return steps of creations and deletions, some of which Kafka refuses."""
+        """Return steps of creations and deletions, some of them invalid."""
         created: list[Row] = []
         steps: list[dict[str, list[Row]]] = []
         for _ in range(self._random.randint(1, 4)):
@@ -150,7 +150,7 @@ class _CaseMaker:
         return {"steps": steps}
 
     def _choose_names(self) -> list[str]:
-        """Return chains of names that are prefixes of one another, and some of the hard ones."""
+        """Return names that are prefixes of one another, and some special ones."""
         names = ["*"]
         for stem in self._random.sample(STEMS, self._random.randint(1, 3)):
             name = stem
@@ -182,7 +182,7 @@ class _CaseMaker:
         ]
 
     def _question(self, acls: Sequence[Row]) -> Row:
-        """Return a question that one of the ACLs should meet, or that misses it by one field."""
+        """Return a question that an ACL matches, or misses by one field."""
         resource_type, name, pattern_type, principal, host, operation, _ = (
             self._random.choice(acls) if acls else self._acl()
         )
@@ -213,7 +213,7 @@ class _CaseMaker:
         return question
 
     def _filter(self, acls: Sequence[Row]) -> Row:
-        """Return an ACL with fields left open, or near misses of one."""
+        """Return a filter that matches an ACL or nearly does."""
         row = list(self._random.choice(acls)) if acls and self._happens(0.7) else self._acl()
         row[1] = self._random.choice((None, row[1], row[1], row[1] + self._random.choice(TAILS)))
         row[2] = self._random.choice(("ANY", "MATCH", row[2], "LITERAL", "PREFIXED"))
@@ -225,7 +225,7 @@ class _CaseMaker:
         return row
 
     def _creation(self, created: Sequence[Row]) -> Row:
-        """Return an ACL to create: new, there already, or one that is not to be."""
+        """Return an ACL to create: new, present, or invalid."""
         if created and self._happens(0.2):
             return list(self._random.choice(created))
         row = self._acl()

@@ -1,7 +1,7 @@
-"""Where our answer is to be another than a broker's, one by one, each with the words that say so.
+"""Every intended difference between our answers and a broker's, with the ruling behind it.
 
-Law: a difference is exact. It says what a broker is asked instead, where it would close the
-connection, and what becomes of its answer; all that it does not speak of stays the broker's.
+**Invariant:** a difference is exact. It gives the request for the broker, which might close the
+connection at ours, and turns the broker's answer into ours. Everything else must be equal.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ Answer = dict[str, Any]
 
 @dataclass(frozen=True)
 class Difference:
-    """``words`` are those of the ruling, or say that there is none.
+    """A difference; ``words`` quotes the ruling, if there is one.
 
-    ``expect`` makes our answer to a request of what a broker answers to ``ask`` of it.
+    A broker gets ``ask(request)``; ``expect`` turns its answer into ours.
     """
 
     name: str
@@ -48,22 +48,22 @@ def applying(request: Request) -> list[Difference]:
     return [difference for difference in DIFFERENCES if difference.applies(request)]
 
 
-# ---------------------------------------------------------------- what is not compared at all
+# Never compared.
 
 NEVER_COMPARED: Final = {"throttle_time", "port"}
 QUORUM_PROGRESS: Final = {
     "log_end_offset", "last_fetch_timestamp", "last_caught_up_timestamp", "high_watermark",
     "leader_epoch",
 }  # fmt: skip
-"""Where each log ends, since when, and when it was asked; tests/conformance/test_quorum.py."""
+"""Ends and times of each log; test_quorum.py compares them."""
 UNORDERED: Final = {
     "resources", "acls", "matching_acls", "topics", "groups", "responses", "configs",
 }  # fmt: skip
-"""Lists that a broker makes of a set."""
+"""Lists whose order comes from a set."""
 
 
 def comparable(answer: Any, name: str = "") -> Any:  # noqa: ANN401 - an answer, or a part of one
-    """Return an answer without what is not compared, its sets in one order."""
+    """Return an answer without the fields that differ by nature, with its sets sorted."""
     if isinstance(answer, dict):
         is_of_quorum = "high_watermark" in answer or "replica_id" in answer
         left_out = NEVER_COMPARED | (QUORUM_PROGRESS if is_of_quorum else set())
@@ -79,7 +79,7 @@ def _place(item: Any) -> tuple[str, ...]:  # noqa: ANN401 - an item of an answer
 
 
 def _parts(answer: Any) -> Iterator[Answer]:  # noqa: ANN401 - an answer, or a part of one
-    """Yield all that has fields."""
+    """Yield every part that has fields."""
     if isinstance(answer, dict):
         yield answer
         for value in answer.values():
@@ -89,7 +89,7 @@ def _parts(answer: Any) -> Iterator[Answer]:  # noqa: ANN401 - an answer, or a p
             yield from _parts(item)
 
 
-# ------------------------------------------------------------------ versions Kafka does not have
+# Versions that Kafka lacks.
 
 
 def _is_of_no_kafka_version(request: Request) -> bool:
@@ -119,7 +119,7 @@ def _with_fields(request: Request, fields: Fields) -> Request:
     )
 
 
-# ----------------------------------------------------------- codes that Kafka closes or fails for
+# Codes for which Kafka closes the connection or fails.
 
 CREATED: Final = {
     "resource_type": (range(2, 8), "resourceType", ResourceType),
@@ -127,7 +127,7 @@ CREATED: Final = {
     "operation": (range(2, 16), "operation", Operation),
     "permission_type": (range(2, 4), "permissionType", PermissionType),
 }
-"""The codes of a creation in the order in which Kafka's controller checks them, if it may."""
+"""The codes of a creation, in the order of the checks in Kafka's controller."""
 FILTERED: Final = {
     "resource_type_filter": (range(1, 8), "Unknown patternFilter."),
     "pattern_type_filter": (range(1, 5), "Unknown patternFilter."),
@@ -135,7 +135,7 @@ FILTERED: Final = {
     "permission_type": (range(1, 4), "Unknown entryFilter."),
 }
 NO_PRINCIPAL: Final = "nobody at all"
-"""It matches no ACL, and cannot be one's: there is no colon in it."""
+"""Matches no ACL and is invalid in a creation, because it has no colon."""
 
 
 def _items(request: Request) -> list[Fields]:
@@ -149,7 +149,7 @@ def _items(request: Request) -> list[Fields]:
 
 
 def _fault(item: Fields) -> str | None:
-    """Return what we say of an item's codes, None where they are good."""
+    """Return our error for an item's codes, or None if they are valid."""
     if hasattr(item, "principal"):
         for name, (good, text, codes) in CREATED.items():
             code = getattr(item, name)
@@ -166,7 +166,7 @@ def _has_odd_codes(request: Request) -> bool:
 
 
 def _with_stand_ins(request: Request) -> Request:
-    """Put in the place of each odd item one that a broker answers, and that changes nothing."""
+    """Replace each odd item by one that a broker answers without a change."""
     items = [item if _fault(item) is None else _stand_in(item) for item in _items(request)]
     match request.api_key:
         case ApiKey.CREATE_ACLS:
@@ -186,7 +186,7 @@ def _stand_in(item: Fields) -> Fields:
 
 
 def _with_faults(request: Request, answer: Answer) -> Answer:
-    """Say of each odd item what is wrong with it, where its stand-in was not refused before."""
+    """Put our error into the result of each odd item, unless its stand-in was refused."""
     lists = (answer[name] for name in ("results", "filter_results") if name in answer)
     results: Sequence[Answer] = next(lists, [answer])
     for item, result in zip(_items(request), results, strict=True):
@@ -199,7 +199,7 @@ def _with_faults(request: Request, answer: Answer) -> Answer:
     return answer
 
 
-# ------------------------------------------------------------------------------ texts and lists
+# Texts and lists.
 
 
 def _with_our_refusal(request: Request, answer: Answer) -> Answer:
@@ -221,8 +221,8 @@ def _with_our_apis(request: Request, answer: Answer) -> Answer:
 
 
 def _without_features(request: Request, answer: Answer) -> Answer:
-    told = {"supported_features": [], "finalized_features": [], "finalized_features_epoch": -1}
-    return answer | {name: value for name, value in told.items() if name in answer}
+    features = {"supported_features": [], "finalized_features": [], "finalized_features_epoch": -1}
+    return answer | {name: value for name, value in features.items() if name in answer}
 
 
 def _with_our_documentation(request: Request, answer: Answer) -> Answer:
@@ -310,27 +310,27 @@ DIFFERENCES: Final = (
     ),
     Difference(
         name="features",
-        words="No ruling: ApiVersions tells of no features here.",
+        words="No ruling: ApiVersions lists no features here.",
         applies=_is_of(ApiKey.API_VERSIONS),
         expect=_without_features,
     ),
     Difference(
         name="defaults",
-        words="config.kafka_keys, max.connections: Kafka's default, 2147483647, is no bound; this"
-        " one fits the usual limit of open files.",
+        words="config.kafka_keys, max.connections: Kafka's default, 2147483647, limits nothing;"
+        " ours fits the usual limit of open files.",
         applies=_is_of(ApiKey.DESCRIBE_CONFIGS),
         expect=_with_our_defaults,
     ),
     Difference(
         name="repeated resources",
-        words="daemon.kafka.config_descriptions: A resource that a request names twice is"
-        " told of once: else a few bytes, repeated, would earn answers of any size.",
+        words="daemon.kafka.config_descriptions: a repeated resource is described once; otherwise"
+        " a few repeated bytes could cause an answer of any size.",
         applies=_is_of(ApiKey.DESCRIBE_CONFIGS),
         expect=_described_once,
     ),
     Difference(
         name="documentation of keys",
-        words="No ruling: a key is described as what it means here.",
+        words="No ruling: the documentation of a key says what it means here.",
         applies=_is_of(ApiKey.DESCRIBE_CONFIGS),
         expect=_with_our_documentation,
     ),

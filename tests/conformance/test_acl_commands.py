@@ -1,6 +1,6 @@
-"""kafka-acls and ``authorizerd acls`` on our daemon: the same bytes from either, and from Kafka's.
+"""kafka-acls and ``authorizerd acls`` print the same bytes.
 
-Each tool works on a daemon and a log of its own, so that neither sees what the other did.
+Each tool has its own daemon and log, so neither sees the other's changes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tests.conformance.acl_command_stories import (
     recorded,
     run_on_terminal,
 )
-from tests.support.daemon_process import run, running, write_config
+from tests.support.daemon_process import new_log, running
 
 RECORDED = Path(__file__).parents[1] / "data" / "kafka-acls"
 LISTENERS = "PLAINTEXT://127.0.0.1:0,SASL_PLAINTEXT://127.0.0.1:0"
@@ -38,35 +38,29 @@ PICKED = (
     *(ADD[number] for number in (3, 6, 9, 13, 16, 18, 21)),
     *(LIST[number] for number in (1, 3, 12, 21, 0)),
 )
-"""Some of each kind, since a JVM for every command takes its time: prefixed, denied, refused in
-part; names with blanks, commas and quotes or of no letter; principals not of ASCII."""
+"""A few of each kind, because each command starts a JVM: prefixed, denied, partly refused; unusual
+names and principals."""
 
 
 def kafka_acls(rig: Rig) -> tuple[str, ...]:
-    """Return the words that run kafka-acls, with command lines and output in UTF-8."""
+    """Return the command of kafka-acls, with UTF-8 arguments and output."""
     options = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
     return ("env", "LC_ALL=C.UTF-8", *rig.command(Program.ACLS.main_class, options=options))
-
-
-def new_log(folder: Path) -> Path:
-    folder.mkdir(exist_ok=True)
-    done = run("format", "--config", write_config(folder, folder / "log"))
-    assert done.returncode == 0, done.stderr
-    return folder / "log"
 
 
 def printed_by(
     tool: Sequence[str], folder: Path, cases: Sequence[Case], *, user: str | None = None
 ) -> list[Printed]:
-    """Return what a tool prints for each command on a daemon without ACLs.
+    """Return the output of each command on a daemon without ACLs.
 
-    ``user`` logs in with SASL PLAIN, None comes without a name and may do anything.
+    ``user`` logs in with SASL PLAIN; None is anonymous and may do anything.
     """
     config = {
         "listeners": LISTENERS,
         "super.users": "User:ANONYMOUS;User:admin",
         "listener.name.sasl_plaintext.plain.sasl.jaas.config": JAAS,
     }
+    folder.mkdir(exist_ok=True)
     with running(folder, new_log(folder), config) as daemon:
         listener = "PLAINTEXT" if user is None else "SASL_PLAINTEXT"
         connection = ["--bootstrap-server", daemon.ready["listeners"][listener]]
@@ -92,10 +86,10 @@ def printed_by(
         pytest.param(REFUSED, "bob", id="refused, logged in"),
     ],
 )
-def test_both_tools_print_the_same_of_our_daemon(
+def test_both_tools_print_the_same(
     rig: Rig, tmp_path: Path, cases: Sequence[Case], user: str | None
 ) -> None:
-    """Exit code and bytes, command by command, answers typed at a terminal included."""
+    """Each command has the same exit code and bytes, also when it asks questions."""
     theirs = printed_by(kafka_acls(rig), tmp_path / "theirs", cases, user=user)
     ours = printed_by(OURS, tmp_path / "ours", cases, user=user)
     for case, their, our in zip(cases, theirs, ours, strict=True):
@@ -103,8 +97,8 @@ def test_both_tools_print_the_same_of_our_daemon(
     assert len({printed.out for printed in theirs}) > len(cases) / 2
 
 
-def test_who_has_no_rights_is_told_so(tmp_path: Path) -> None:
-    """So that the agreement on refusals above is one on refusals."""
+def test_user_without_rights_is_refused(tmp_path: Path) -> None:
+    """The refusals that are compared above do happen."""
     for printed in printed_by(OURS, tmp_path, REFUSED, user="bob"):
         assert printed.code == 1
         assert "ClusterAuthorizationException: " in printed.out
@@ -115,7 +109,7 @@ def no_log(path: Path) -> AclReader:
 
 
 def printed_here(words: Sequence[str], answers: str) -> Printed:
-    """Return what ``authorizerd acls`` prints, without a process for each command."""
+    """Return the output of ``authorizerd acls``, run in this process."""
     out, error = io.StringIO(), io.StringIO()
     terminal = Terminal(answers=io.StringIO(answers), out=out, error=error)
     code = run_acl_command(words, terminal, open_log=no_log)
@@ -124,7 +118,7 @@ def printed_here(words: Sequence[str], answers: str) -> Printed:
 
 @pytest.mark.parametrize("name", STORIES)
 def test_our_daemon_answers_as_a_broker_did(name: str, tmp_path: Path) -> None:
-    """Every story, as kafka-acls told it of a real broker; no ACL is left behind."""
+    """Every story has the output that kafka-acls printed for a real broker."""
     cases = STORIES[name]
     expected = recorded((RECORDED / f"{name}.txt").read_text(encoding="utf-8"))
     client = tmp_path / "client.properties"

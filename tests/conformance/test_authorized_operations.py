@@ -1,13 +1,11 @@
-"""Metadata, DescribeGroups and DescribeCluster asked of a broker, then of us, over one log.
+"""Metadata, DescribeGroups and DescribeCluster of a broker and of our daemon, over one log.
 
-Law: whoever asks, by name, by id or for all, in whatever version, is told the same by both, but for
-where the node is.
+**Invariant:** in every version, both give the same answer, except for the node's address.
 """
 
 from __future__ import annotations
 
 import shutil
-import socket
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing
@@ -19,14 +17,13 @@ from uuid import UUID
 
 import pytest
 
-from authorizerd.acl.steps import finish
-from authorizerd.protocol.kafka.api import APIS, ApiKey, decode_response, encode_request
-from authorizerd.protocol.kafka.client_connection import KafkaClientConnection
+from authorizerd.protocol.kafka.api import APIS, ApiKey
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from ops.kafka_rig.broker import ADMIN, Broker, running_broker
 from ops.kafka_rig.rig import Program, Rig
 from tests.conformance.kafka_clients import create_topics
 from tests.support.daemon_process import DaemonProcess, running
+from tests.support.kafka_connection import KafkaConnection
 from tests.support.log_files import read_cluster
 
 SECONDS_MAX = 30.0
@@ -41,32 +38,11 @@ GRANTS = (
     ("--operation", "Create", "--cluster"),
 )
 PASSING_ERRORS = {14, 15, 16}
-"""What a broker says of groups while it makes their coordinator ready."""
+"""A broker's errors for groups until their coordinator is ready."""
 
 
-class Peer:
-    """A connection without a name to a broker, or to us."""
-
-    def __init__(self, address: str) -> None:
-        host, _, port = address.rpartition(":")
-        self._socket = socket.create_connection((host, int(port)), timeout=SECONDS_MAX)
-        self._client = KafkaClientConnection("conformance", 1_000_000)
-
-    def ask(self, api_key: ApiKey, version: int, **fields: object) -> Any:  # noqa: ANN401
-        body = finish(encode_request(api_key, version, SimpleNamespace(**fields)))
-        self._socket.sendall(self._client.frame_request(api_key, version, body))
-        while (response := self._client.next_response()) is None:
-            data = self._socket.recv(65_536)
-            assert data, "the peer has closed the connection"
-            self._client.receive_data(data)
-        return finish(decode_response(api_key, version, response.body))
-
-    def close(self) -> None:
-        self._socket.close()
-
-
-def ready_for_groups(peer: Peer) -> None:
-    """Wait until a broker has made the topic of its groups, and knows what is in it."""
+def ready_for_groups(peer: KafkaConnection) -> None:
+    """Wait until the broker has created and read the topic of its groups."""
     give_up = time.monotonic() + SECONDS_MAX
     while True:
         peer.ask(ApiKey.FIND_COORDINATOR, 0, key="billing")
@@ -79,16 +55,16 @@ def ready_for_groups(peer: Peer) -> None:
 
 @dataclass
 class Both:
-    """``ids`` are those of the topics by name, which only the log tells."""
+    """Both sides; ``ids`` has the id of each topic by name, from the log."""
 
-    theirs: Peer
-    ours: Peer
+    theirs: KafkaConnection
+    ours: KafkaConnection
     ids: dict[str, UUID]
 
 
 @pytest.fixture(scope="module")
 def both(rig: Rig, formatted: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
-    """A broker, and our daemon on a copy of its log, made while its node is the leader."""
+    """Run a broker, and our daemon on a copy of its log."""
     folder = tmp_path_factory.mktemp("both")
     shutil.copytree(formatted, folder / "theirs")
     with running_broker(rig, folder / "broker", folder / "theirs") as broker:
@@ -96,11 +72,11 @@ def both(rig: Rig, formatted: Path, tmp_path_factory: pytest.TempPathFactory) ->
         for grant in GRANTS:
             allow = ("--add", "--allow-principal", "User:ANONYMOUS", *grant)
             assert broker.run(Program.ACLS, *allow).exit_code == 0
-        with closing(Peer(broker.plaintext)) as theirs:
+        with closing(KafkaConnection(broker.plaintext)) as theirs:
             ready_for_groups(theirs)
             with (
                 our_daemon(folder, broker) as daemon,
-                closing(Peer(daemon.ready["listeners"]["PLAINTEXT"])) as ours,
+                closing(KafkaConnection(daemon.ready["listeners"]["PLAINTEXT"])) as ours,
             ):
                 topics = read_cluster(folder / "ours").topics
                 ids = {name: UUID(bytes=topic.id) for name, topic in topics.items()}
@@ -113,7 +89,9 @@ def our_daemon(folder: Path, broker: Broker) -> AbstractContextManager[DaemonPro
     return running(folder / "config", folder / "ours", super_users=f"User:{ADMIN}")
 
 
-def topics_of(peer: Peer, version: int, asked: list[str | UUID] | None, wanted: bool) -> list[Any]:
+def topics_of(
+    peer: KafkaConnection, version: int, asked: list[str | UUID] | None, wanted: bool
+) -> list[Any]:
     items = [
         SimpleNamespace(name=each, topic_id=None)
         if isinstance(each, str)
@@ -134,8 +112,8 @@ def topics_of(peer: Peer, version: int, asked: list[str | UUID] | None, wanted: 
 
 @pytest.mark.parametrize("version", APIS[ApiKey.METADATA].versions)
 @pytest.mark.parametrize("wanted", [False, True])
-def test_metadata_tells_the_same(both: Both, version: int, wanted: bool) -> None:
-    """Topics that are there and are not, that may be described and may not; all; none; by id."""
+def test_metadata_is_the_same(both: Both, version: int, wanted: bool) -> None:
+    """Existing and absent topics, with and without DESCRIBE; all topics, none, and by id."""
     names = [SEEN, HIDDEN, ABSENT, ABSENT_HIDDEN, "bad/name", "__share_group_state"]
     questions: list[list[str | UUID] | None] = [[*names], None]
     if version:
@@ -143,15 +121,14 @@ def test_metadata_tells_the_same(both: Both, version: int, wanted: bool) -> None
     if version >= 12:
         questions.append([both.ids[SEEN], both.ids[HIDDEN], UNKNOWN_ID])
     for question in questions:
-        _, *topics = told = topics_of(both.theirs, version, question, wanted)
+        _, *topics = expected = topics_of(both.theirs, version, question, wanted)
         assert len(topics) == (1 if question is None else len(question))
-        assert topics_of(both.ours, version, question, wanted) == told
+        assert topics_of(both.ours, version, question, wanted) == expected
 
 
 @pytest.mark.parametrize("version", APIS[ApiKey.DESCRIBE_GROUPS].versions)
 @pytest.mark.parametrize("wanted", [False, True])
-def test_describe_groups_tells_the_same(both: Both, version: int, wanted: bool) -> None:
-    """A group that may be described and is not there, and one that may not be."""
+def test_describe_groups_is_the_same(both: Both, version: int, wanted: bool) -> None:
     answers = [
         {
             group.group_id: group
@@ -170,8 +147,7 @@ def test_describe_groups_tells_the_same(both: Both, version: int, wanted: bool) 
 
 @pytest.mark.parametrize("version", APIS[ApiKey.DESCRIBE_CLUSTER].versions)
 @pytest.mark.parametrize("wanted", [False, True])
-def test_describe_cluster_tells_the_same(both: Both, version: int, wanted: bool) -> None:
-    """ALTER, and with it DESCRIBE, and CREATE; or nothing where it is not asked for."""
+def test_describe_cluster_is_the_same(both: Both, version: int, wanted: bool) -> None:
     theirs, ours = (
         peer.ask(
             ApiKey.DESCRIBE_CLUSTER,
@@ -195,10 +171,9 @@ def test_describe_cluster_tells_the_same(both: Both, version: int, wanted: bool)
 @pytest.mark.parametrize(
     ("states", "types"), [((), ()), (("Stable",), ("classic",)), (("absent",), ("absent",))]
 )
-def test_list_groups_tells_the_same(
+def test_list_groups_is_the_same(
     both: Both, version: int, states: tuple[str, ...], types: tuple[str, ...]
 ) -> None:
-    """There is none, whatever is asked for."""
     theirs, ours = (
         peer.ask(ApiKey.LIST_GROUPS, version, states_filter=states, types_filter=types)
         for peer in (both.theirs, both.ours)

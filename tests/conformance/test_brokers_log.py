@@ -1,4 +1,4 @@
-"""A log that a real broker wrote here and now: its ACLs and its decisions."""
+"""A log that a real broker writes during the test: its ACLs and decisions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ REMOVED = "--allow-principal User:zoé --operation DescribeConfigs --topic *"
 
 @dataclass(frozen=True)
 class Written:
-    """What a broker left behind, and what it said while it was there."""
+    """A broker's log, and its output while it ran."""
 
     log_dir: Path
     listed: str
@@ -60,14 +60,14 @@ def written(rig: Rig, formatted: Path, tmp_path_factory: pytest.TempPathFactory)
 
 
 def acls(broker: Broker, *arguments: str) -> str:
-    """Run kafka-acls and return what it printed."""
+    """Run kafka-acls and return its output."""
     done = broker.run(Program.ACLS, *arguments)
     assert done.exit_code == 0, done
     return done.stdout
 
 
 def test_the_acls_are_those_that_kafka_acls_listed(written: Written) -> None:
-    """Binding by binding: literal, prefixed and wildcard, denied, of one host, not of ASCII."""
+    """Literal, prefixed and wildcard, denied, of one host, with non-ASCII names."""
     printed = run("acls", "--list", "--log-dir", written.log_dir)
     assert printed.returncode == 0, printed.stderr
     assert bindings(printed.stdout) == bindings(written.listed)
@@ -75,7 +75,7 @@ def test_the_acls_are_those_that_kafka_acls_listed(written: Written) -> None:
 
 
 def test_the_daemon_decides_as_the_broker_did(written: Written, tmp_path: Path) -> None:
-    """Every decision on a user other than the super user, and the rule behind it."""
+    """Every decision and its rule, except for super users."""
     met: Counter[bool] = Counter()
     with running(tmp_path, written.log_dir, super_users="User:admin") as daemon:
         for recorded in written.decisions:

@@ -1,7 +1,7 @@
-"""The admin clients that people use against our daemon: the matrix of docs/conformance.md.
+"""Common admin clients with our daemon: the matrix of docs/conformance.md.
 
-Law: what a client shows to be so on our side is looked for on our side; what it leaves out is
-written down as such, and nothing else is passed over.
+**Invariant:** each result that a client reports is checked in the daemon. Only the calls that a
+client does not offer are left out, and the matrix names them.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from functools import partial
 import pytest
 
 from ops.kafka_rig.rig import VERSION, Rig
+from tests.client_matrix.calls import AdminClient, Call, Open, Protocol
 from tests.client_matrix.checks import NOT_OFFERED, OK, check_cell
 from tests.client_matrix.clients import PYTHON_CLIENTS, python_versions
-from tests.client_matrix.deeds import AdminClient, Deed, Open, Protocol
 from tests.client_matrix.servers import Servers, running_servers
 from tests.client_matrix.table import Matrix
 from tests.conformance.java_client import JavaClient, running_peer
@@ -36,7 +36,7 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
 
 @pytest.fixture(scope="module")
 def openers(rig: Rig, matrix: Matrix) -> Iterator[Mapping[str, Open]]:
-    """What opens each client, by its name."""
+    """Return how to open each client, by name."""
     versions = python_versions()
     for name, client in CLIENTS.items():
         matrix.add_client(name, versions.get(name, VERSION), client)
@@ -49,25 +49,24 @@ def openers(rig: Rig, matrix: Matrix) -> Iterator[Mapping[str, Open]]:
         }
 
 
-@pytest.mark.parametrize("deed", Deed)
+@pytest.mark.parametrize("call", Call)
 @pytest.mark.parametrize("protocol", Protocol)
 @pytest.mark.parametrize("client", CLIENTS)
-def test_a_client_does_what_it_offers(
+def test_client_call_has_its_effect_and_needs_its_right(
     servers: Servers,
     openers: Mapping[str, Open],
     matrix: Matrix,
     client: str,
     protocol: Protocol,
-    deed: Deed,
+    call: Call,
 ) -> None:
-    """It has the effect that it tells of, and who lacks the right is refused."""
-    topic = f"{client}-{protocol}-{deed}-topic".replace(" ", "-")
-    outcome = "failed before it was done"
+    topic = f"{client}-{protocol}-{call}-topic".replace(" ", "-")
+    outcome = "failed"
     try:
-        outcome = check_cell(deed, servers.of(openers[client], protocol), topic)
+        outcome = check_cell(call, servers.of(openers[client], protocol), topic)
     except Exception as error:
         outcome = f"{type(error).__name__}: {error}".splitlines()[0]
         raise
     finally:
-        matrix.record(client, protocol, deed, outcome)
+        matrix.record(client, protocol, call, outcome)
     assert outcome == OK or outcome.startswith(NOT_OFFERED)

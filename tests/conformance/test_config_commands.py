@@ -1,4 +1,4 @@
-"""kafka-configs on a broker, then on our daemon: the same commands print the same."""
+"""kafka-configs prints the same for a broker and for our daemon."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ _DEFAULT = re.compile(r"DEFAULT_CONFIG:max\.connections=\d+")
 _ARGUMENTS = re.compile(r"with args '.*'")
 _REASON = re.compile(r"(Invalid value many for configuration max\.connections: ).*")
 _FRAME = re.compile(r"\t(at |\.\.\. )")
-_NOT_OURS = "  min.insync.replicas="  # a controller sets it for every node, for its topics
+_NOT_OURS = "  min.insync.replicas="  # Kafka's controller sets it for every node
 _COMPARED_OF_ALL = ("All configs for broker ", "  max.connections=", "  node.id=")
 
 
 def comparable(arguments: Sequence[str], output: Output) -> tuple[int, list[str]]:
-    """Return the exit code and what both must print alike.
+    """Return the exit code and the output that both must share.
 
-    Not alike are the default of a key, why it does not take a value, addresses, a stack's frames,
-    and the many keys that mean nothing to one of them.
+    It leaves out defaults, reasons for invalid values, addresses, stack frames, and keys that one
+    side does not have.
     """
     said = _DEFAULT.sub("DEFAULT_CONFIG:max.connections=default", output.stdout + output.stderr)
     said = _REASON.sub(r"\1", _ARGUMENTS.sub("", said))
@@ -66,7 +66,7 @@ def comparable(arguments: Sequence[str], output: Output) -> tuple[int, list[str]
 
 @pytest.fixture
 def ours(rig: Rig, tmp_path: Path) -> Iterator[Run]:
-    """kafka-configs on our daemon."""
+    """Return a function that runs kafka-configs on our daemon."""
     users = "".join(f' user_{name}="{name}-secret"' for name in (ADMIN, BOB))
     plain = "org.apache.kafka.common.security.plain.PlainLoginModule"
     config = {
@@ -86,17 +86,17 @@ def ours(rig: Rig, tmp_path: Path) -> Iterator[Run]:
         yield run
 
 
-def test_kafka_configs_prints_the_same_of_a_broker_and_of_us(broker: Broker, ours: Run) -> None:
-    """What is set, for one node and for all, taken back, wrong, or not allowed."""
+def test_kafka_configs_prints_the_same(broker: Broker, ours: Run) -> None:
+    """Values that are set, deleted, invalid or not allowed, for one node and for all."""
 
     def theirs(user: str, arguments: Sequence[str]) -> Output:
         return broker.run(Program.CONFIGS, *arguments, user=user)
 
-    def told_by(run: Run) -> list[Output]:
+    def run_all(run: Run) -> list[Output]:
         return [run(*command) for command in COMMANDS]
 
     with ThreadPoolExecutor() as pool:
-        expected, answered = pool.map(told_by, (theirs, ours))
+        expected, answered = pool.map(run_all, (theirs, ours))
     for (user, arguments), their, our in zip(COMMANDS, expected, answered, strict=True):
         assert comparable(arguments, our) == comparable(arguments, their), (user, arguments)
     assert expected[1].stdout == "Completed updating config for broker 1.\n"

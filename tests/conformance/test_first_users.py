@@ -1,4 +1,4 @@
-"""Users that a log directory is formatted with: kafka-storage's records and ours are the same."""
+"""Users that are created when a log directory is formatted."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ TIMEOUT_SECONDS = 20.0
 
 
 def formatted(folder: Path) -> Path:
-    """Return a log directory of ours that has the users."""
+    """Return a log directory that we formatted with the users."""
     log_dir = folder / "ours"
     words = [word for user in USERS for word in ("--add-scram", user)]
     config = write_config(folder, log_dir)
@@ -44,7 +44,7 @@ def formatted(folder: Path) -> Path:
 
 
 def test_kafka_storage_writes_the_same_records(rig: Rig, tmp_path: Path) -> None:
-    """Byte by byte, in order; the number that stands in front of each says how long it is."""
+    """The bytes are equal and in the same order."""
     ours = [
         encode_value(change)
         for batch in read_changes(formatted(tmp_path))
@@ -61,7 +61,7 @@ def test_kafka_storage_writes_the_same_records(rig: Rig, tmp_path: Path) -> None
     assert positions == sorted(positions)
 
 
-def test_a_user_of_ours_logs_in_at_a_real_broker(rig: Rig, tmp_path: Path) -> None:
+def test_real_broker_accepts_our_user(rig: Rig, tmp_path: Path) -> None:
     """With SCRAM-SHA-256, on the directory that we formatted."""
     with running_broker(rig, tmp_path / "broker", formatted(tmp_path), SCRAM) as broker:
         client = AdminClient(

@@ -1,7 +1,7 @@
-"""Requests of every API and version to a real broker, then to us, as several users.
+"""Requests of every API and version to a real broker and to our daemon, as several users.
 
-Law: the two answers are equal field by field, a closed connection to a closed one, but for what
-``stated_differences`` names; and after each change both hold the same ACLs and configs.
+**Invariant:** the answers are equal field by field, except for ``stated_differences``. Both close
+the same connections, and have the same ACLs and configs after each change.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ CHANGES = {
 }
 ERROR_BYTES, LISTED_BYTES = 6, 120
 COMMON_ERRORS = {0, 3, 17, 29, 30, 31, 34, 42, 53, 69}
-"""Errors that come up whatever the seed."""
+"""Errors that occur with every seed."""
 
 
 @dataclass
 class Seen:
-    """What has been asked, and answered with which errors."""
+    """Counts of requests, errors and differences."""
 
     requests: Counter[tuple[ApiKey, int]] = field(default_factory=Counter)
     errors: Counter[int | str] = field(default_factory=Counter)
@@ -51,7 +51,7 @@ class Seen:
 
     @property
     def table(self) -> str:
-        """One line an API: how many requests of each version."""
+        """One line per API: the number of requests of each version."""
         return "\n".join(
             f"{api.name:24}"
             + " ".join(f"v{version}:{self.requests[key, version]}" for version in api.versions)
@@ -71,14 +71,14 @@ def seen() -> Seen:
 
 
 def expected(both: Both, request: Request) -> Answer:
-    """Return what we are to answer: what a broker does, but for the stated differences."""
+    """Return the broker's answer with the stated differences applied."""
     differences = applying(request)
     asked = request
     for difference in differences:
         asked = difference.ask(asked)
     answer = both.theirs.ask(asked)
     if answer is CLOSED:
-        assert asked is request, f"closed by a broker in place of {request}: {asked}"
+        assert asked is request, f"the broker closed the connection at {asked}, sent for {request}"
         return CLOSED
     for difference in reversed(differences):
         answer = difference.expect(request, answer)
@@ -86,7 +86,7 @@ def expected(both: Both, request: Request) -> Answer:
 
 
 def leaves(theirs: Any, ours: Any, path: str = "") -> Iterator[str]:  # noqa: ANN401 - any value
-    """Yield where two answers differ, and in what."""
+    """Yield the differences of two answers."""
     if isinstance(theirs, dict) and isinstance(ours, dict) and theirs.keys() == ours.keys():
         for name in theirs:
             yield from leaves(theirs[name], ours[name], f"{path}.{name}")
@@ -98,13 +98,13 @@ def leaves(theirs: Any, ours: Any, path: str = "") -> Iterator[str]:  # noqa: AN
 
 
 def compare(both: Both, request: Request) -> str:
-    """Return the answers' differences, nothing where there are none."""
+    """Return the differences of the answers as text."""
     theirs, ours = expected(both, request), comparable(both.ours.ask(request))
     return "\n".join([str(request), *leaves(theirs, ours)]) if theirs != ours else ""
 
 
 def wait_until_same(both: Both, show: Callable[[], Request], after: Request) -> None:
-    """Wait until the broker has taken in what it has answered."""
+    """Wait until the broker has applied the change that it acknowledged."""
     give_up = time.monotonic() + SECONDS_MAX
     while difference := compare(both, show()):
         assert time.monotonic() < give_up, f"after {after}: {difference}"
@@ -132,7 +132,7 @@ def changed_by(request: Request) -> list[Callable[[], Request]]:
 
 
 def last_answer(side: Side, conversation: Conversation) -> bytes | str:
-    """Return what answers the last frame, or CLOSED; of what ApiVersions lists, only the error."""
+    """Return the answer to the last frame, or CLOSED; of ApiVersions, only the error."""
     with closing(Peer(side.addresses[conversation.listener])) as peer:
         for data in conversation.frames:
             answer = peer.exchange(data)
@@ -141,8 +141,8 @@ def last_answer(side: Side, conversation: Conversation) -> bytes | str:
     return answer
 
 
-def test_odd_conversations_go_as_with_a_broker(both: Both) -> None:
-    """Byte for byte, or closed by both; but for one, which we close before it is answered."""
+def test_odd_conversations_end_as_with_a_broker(both: Both) -> None:
+    """The bytes are equal, or both close the connection; one conversation is an exception."""
     differing: dict[str, str] = {}
     answered = 0
     for conversation in conversations():
@@ -157,7 +157,7 @@ def test_odd_conversations_go_as_with_a_broker(both: Both) -> None:
 
 
 def test_every_answer_is_a_brokers(both: Both, seed: int, seen: Seen) -> None:
-    """One after the other, each to the broker first; all that differ are shown."""
+    """Each request goes to the broker first. All differences are reported."""
     differing: list[str] = []
     for number, request in enumerate(rounds(seed, ROUNDS, both.ids)):
         theirs = expected(both, request)
@@ -172,8 +172,8 @@ def test_every_answer_is_a_brokers(both: Both, seed: int, seen: Seen) -> None:
     assert not differing, "\n".join([f"seed {seed}", *differing])
 
 
-def test_every_version_has_been_asked_and_most_errors_met(both: Both, seen: Seen) -> None:
-    """As many times as there are rounds; at the end both list the same ACLs, some of them new."""
+def test_rounds_reach_every_version_and_the_common_errors(both: Both, seen: Seen) -> None:
+    """At the end, both list the same ACLs."""
     for api_key, api in APIS.items():
         for version in api.versions:
             assert seen.requests[api_key, version] >= ROUNDS, (api.name, version)

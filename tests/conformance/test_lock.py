@@ -1,4 +1,4 @@
-"""One log directory, one owner: a real Kafka node and the daemon keep each other out."""
+"""A real Kafka node and the daemon exclude each other from a log directory."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from ops.kafka_rig.rig import Rig, RigError
 from tests.support.daemon_process import run, running, write_config
 
 
-def test_the_daemon_leaves_a_brokers_directory_alone(broker: Broker, tmp_path: Path) -> None:
-    """Exit code 1, and one line that says who may be in there."""
+def test_daemon_refuses_a_brokers_directory(broker: Broker, tmp_path: Path) -> None:
+    """Exit code 1 and one line."""
     done = run("serve", "--config", write_config(tmp_path, broker.log_dir))
     assert done.returncode == 1
     (line,) = done.stderr.splitlines()
@@ -25,7 +25,7 @@ def test_the_daemon_leaves_a_brokers_directory_alone(broker: Broker, tmp_path: P
 
 @pytest.fixture(scope="module")
 def daemons_log_dir(formatted: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A directory formatted for Kafka, with a log that we wrote, and the daemon at work on it."""
+    """Run the daemon on a directory that Kafka formatted."""
     directory = tmp_path_factory.mktemp("daemon")
     log_dir = directory / "log"
     shutil.copytree(formatted, log_dir)
@@ -35,7 +35,7 @@ def daemons_log_dir(formatted: Path, tmp_path_factory: pytest.TempPathFactory) -
 
 
 def refusal(rig: Rig, directory: Path, log_dir: Path, roles: str) -> str:
-    """Return why a node of Kafka's does not start."""
+    """Return the error with which a Kafka node ends."""
     with (
         pytest.raises(RigError, match="the broker ended") as error,
         running_broker(rig, directory, log_dir, BrokerSettings(roles=roles)),
@@ -48,22 +48,22 @@ def contents(log_dir: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in (log_dir / METADATA_TOPIC_DIRECTORY).iterdir()}
 
 
-def test_a_controller_leaves_the_daemons_directory_alone(
+def test_controller_refuses_the_daemons_directory(
     rig: Rig, daemons_log_dir: Path, tmp_path: Path
 ) -> None:
-    """It ends at once, its log names the lock, and not a byte has changed."""
+    """It changes no byte, and its log names the lock."""
     before = contents(daemons_log_dir)
     said = refusal(rig, tmp_path, daemons_log_dir, "controller")
     assert f"Failed to acquire lock on file .lock in {daemons_log_dir}" in said
     assert contents(daemons_log_dir) == before
 
 
-def test_a_combined_node_ends_over_the_lock_but_has_written_before_it_looks(
+def test_combined_node_writes_before_it_notices_the_lock(
     rig: Rig, daemons_log_dir: Path, tmp_path: Path
 ) -> None:
     """Kafka 4.3 starts the controller of a combined node before the broker takes the lock.
 
-    Its batches stand behind ours, under a higher epoch: what we wrote is never written over.
+    The controller appends with a higher epoch and overwrites nothing.
     """
     before = contents(daemons_log_dir)
     said = refusal(rig, tmp_path, daemons_log_dir, "broker,controller")

@@ -1,4 +1,4 @@
-"""The released OPA plugin in a real broker, with the daemon where OPA would be."""
+"""The released OPA plugin in a real broker, with the daemon in place of OPA."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DENIALS = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.GROUP_AUTHORIZATION
 
 @pytest.fixture
 def port() -> int:
-    """A port that was free a moment ago: a daemon that comes back must be where it was."""
+    """Return a free port, which a restarted daemon can reuse."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         found: int = server.getsockname()[1]
         return found
@@ -39,7 +39,7 @@ def deciding_daemon(
     config = {"authorizerd.decision.http": f"http://127.0.0.1:{port}"}
     if tokens is not None:
         config["authorizerd.tokens.file"] = str(tokens)
-    # Who manages the ACLs here, and who the broker is.
+    # ANONYMOUS manages the ACLs; the broker may ask about everyone.
     with running(folder, log_dir, config, super_users="User:ANONYMOUS;User:broker") as daemon:
         yield daemon
 
@@ -76,7 +76,7 @@ def allow_alice(daemon: DaemonProcess) -> None:
 
 
 def may_write(broker: Broker, user: str) -> bool:
-    """Write one message as ``user``; say whether it was allowed."""
+    """Write one message as ``user``; return True if this was allowed."""
     errors: list[KafkaError | None] = []
     producer = Producer(
         client_settings(broker, user) | {"message.timeout.ms": int(TIMEOUT_SECONDS * 1000)}
@@ -92,7 +92,7 @@ def may_write(broker: Broker, user: str) -> bool:
 
 
 def may_read(broker: Broker, user: str) -> bool:
-    """Read the topic's first message as ``user``; say whether it was allowed."""
+    """Read the topic's first message as ``user``; return True if this was allowed."""
     consumer = Consumer(
         client_settings(broker, user) | {"group.id": GROUP, "enable.auto.commit": "false"}
     )
@@ -109,13 +109,10 @@ def is_allowed(error: KafkaError | None) -> bool:
 
 
 @pytest.mark.parametrize("allow_on_error", [False, True])
-def test_a_broker_lets_in_whom_the_daemon_allows(
+def test_broker_follows_the_daemons_decisions(
     rig: Rig, formatted: Path, tmp_path: Path, port: int, allow_on_error: bool
 ) -> None:
-    """By the ACLs while it answers, by ``allow.on.error`` while it does not, by the ACLs again.
-
-    Once without tokens, once with the broker's in the URL.
-    """
+    """While the daemon is down, ``allow.on.error`` decides. One case has a token in the URL."""
     log_dir = new_log(tmp_path)
     url, tokens = f"http://127.0.0.1:{port}{PATH}", None
     if allow_on_error:
@@ -143,8 +140,8 @@ def test_a_broker_lets_in_whom_the_daemon_allows(
             assert not may_write(broker, "bob")
 
 
-def test_the_plugin_keeps_no_error(rig: Rig, formatted: Path, tmp_path: Path, port: int) -> None:
-    """401 and the like are no decisions to it, so once they are cured it asks again."""
+def test_plugin_caches_no_error(rig: Rig, formatted: Path, tmp_path: Path, port: int) -> None:
+    """It does not cache 401 as a decision, and asks again after the tokens are fixed."""
     token, line = new_token("broker", "User:broker", bytes(SECRET_BYTES))
     tokens = tmp_path / "tokens"
     tokens.write_text("# nobody yet")

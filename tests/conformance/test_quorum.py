@@ -1,4 +1,4 @@
-"""DescribeQuorum of a lone node: a real broker's answers beside ours."""
+"""DescribeQuorum of a single node: a real broker's answers and ours."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ASKED: list[Mapping[str, list[int]]] = [
 ]  # fmt: skip
 
 
-async def told(
+async def describe_quorum(
     address: str, credentials: PlainCredentials | None, asked: Mapping[str, list[int]]
 ) -> DescribeQuorumResponse:
     topics = [
@@ -42,8 +42,8 @@ async def told(
         return await node.request(call, TIMEOUT_MS)
 
 
-def without_what_differs(answer: DescribeQuorumResponse) -> str:
-    """Return an answer as text, but for where the log ends, when, and at which port."""
+def comparable(answer: DescribeQuorumResponse) -> str:
+    """Return an answer as text, without offsets, times, epochs and ports."""
     text = repr(answer)
     for topic in answer.topics:
         for partition in topic.partitions:
@@ -60,8 +60,8 @@ def without_what_differs(answer: DescribeQuorumResponse) -> str:
 
 
 @pytest.mark.parametrize("super_users", [f"User:{ADMIN};User:ANONYMOUS", f"User:{ADMIN}"])
-async def test_a_broker_answers_as_we_do(broker: Broker, tmp_path: Path, super_users: str) -> None:
-    """Whoever may describe the cluster, and who may not."""
+async def test_answers_are_a_brokers(broker: Broker, tmp_path: Path, super_users: str) -> None:
+    """With and without the right to describe the cluster."""
     is_allowed = "ANONYMOUS" in super_users
     login = PlainCredentials(username=ADMIN, password=broker.settings.users[ADMIN])
     credentials = login if is_allowed else None
@@ -69,7 +69,7 @@ async def test_a_broker_answers_as_we_do(broker: Broker, tmp_path: Path, super_u
     with running(tmp_path, new_log(tmp_path), CONFIG | {"super.users": super_users}) as daemon:
         ours = daemon.ready["listeners"]["PLAINTEXT"]
         for asked in ASKED:
-            expected = await told(theirs, credentials, asked)
-            answered = await told(ours, None, asked)
-            assert without_what_differs(answered) == without_what_differs(expected)
+            expected = await describe_quorum(theirs, credentials, asked)
+            answered = await describe_quorum(ours, None, asked)
+            assert comparable(answered) == comparable(expected)
             assert (answered.error_code == 0) == is_allowed

@@ -1,4 +1,4 @@
-"""Kafka's own classes and ours on cases that nobody has seen before."""
+"""Kafka's own classes and ours decide random cases."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ T = TypeVar("T")
 COUNT = 2000
 REQUEST = "Metadata"
 INVALID_REQUEST = 42
-# What Kafka's set of principals says of one that is named twice.
+# The error of Kafka's set of principals for a duplicate.
 EVERYONE_REFUSED = "!IllegalArgumentException: duplicate element: User:*"
 
 
@@ -41,7 +41,7 @@ def acl_id(number: int) -> bytes:
 
 @dataclass(frozen=True)
 class World:
-    """A case of decisions, loaded as it says; ``numbers`` are the ACLs' ids, and places from 1."""
+    """A loaded case of decisions; ``numbers`` has the id of each ACL, which is its row from 1."""
 
     place: str
     case: Case
@@ -66,7 +66,7 @@ def world_of(place: str, case: Case, kafka: object) -> World:
 
 @pytest.fixture(scope="session")
 def answered(rig: Rig, seed: int) -> list[tuple[str, Case, Any]]:
-    """Cases and Kafka's answers, with the words that find a case again."""
+    """Return cases with a name to repeat them, and Kafka's answers."""
     cases = list(random_cases(seed, COUNT))
     answers = enumerate(zip(cases, kafka_answers(rig, cases), strict=True))
     return [(f"seed {seed}, case {number}", case, kafka) for number, (case, kafka) in answers]
@@ -78,7 +78,7 @@ def worlds(answered: list[tuple[str, Case, Any]]) -> list[World]:
 
 
 def decide(world: World, question: Question) -> Decision | None:
-    """Return the decision, None where it is refused: ``User:*`` cannot ask."""
+    """Return the decision, or None if the question is invalid, as for ``User:*``."""
     try:
         return explain(world.snapshot, world.settings, question)
     except InvalidQuestionError:
@@ -100,7 +100,7 @@ def without_rule(line: list[str] | None) -> list[str] | None:
 
 
 def test_every_decision_and_its_audit_text_are_kafkas(worlds: list[World]) -> None:
-    """To the letter, the named rule with them save where Kafka's scan ends early."""
+    """The texts are equal. The rule is not compared where Kafka's scan ends early."""
     met: Counter[str] = Counter()
     for world in worlds:
         for row, expected, text in zip(
@@ -123,7 +123,7 @@ def test_every_decision_and_its_audit_text_are_kafkas(worlds: list[World]) -> No
 
 
 def test_the_fast_decision_is_kafkas(worlds: list[World]) -> None:
-    """``authorize``, which serves the requests, has no audit text to betray it."""
+    """``authorize`` gives the same answers as ``explain``."""
     for world in worlds:
         for row, expected in zip(world.case["requests"], world.kafka["decisions"], strict=True):
             if expected == EVERYONE_REFUSED:
@@ -134,8 +134,8 @@ def test_the_fast_decision_is_kafkas(worlds: list[World]) -> None:
             assert "AD"[not allowed] == expected, f"{world.place}: {row}"
 
 
-def test_where_kafkas_scan_goes_astray_the_rules_answer(worlds: list[World]) -> None:
-    """As a plain scan of the ACLs has it: names that sort below ``*`` are names like others."""
+def test_questions_on_which_kafkas_scan_fails_follow_the_rules(worlds: list[World]) -> None:
+    """The oracle is a plain scan, which treats names below ``*`` as any others."""
     met = 0
     for world in worlds:
         for row in world.case["astray"]:
@@ -152,8 +152,8 @@ def test_where_kafkas_scan_goes_astray_the_rules_answer(worlds: list[World]) -> 
     assert met > 10
 
 
-def test_kafkas_scan_still_goes_astray(rig: Rig) -> None:
-    """The reason why some questions are kept from it: the day this fails, ask them."""
+def test_kafkas_scan_still_fails(rig: Rig) -> None:
+    """If this fails, Kafka has fixed its scan, and ``leads_astray`` can go."""
     acl = ["GROUP", "!!a", "LITERAL", "User:alice", "*", "READ", "ALLOW"]
     question = ["User:alice", "127.0.0.1", "READ", "GROUP", "!!x"]
     case = {"acls": [acl], "requests": [question], "filters": [], "byResourceType": []}
@@ -163,7 +163,6 @@ def test_kafkas_scan_still_goes_astray(rig: Rig) -> None:
 
 
 def test_every_filter_matches_the_same_acls_as_in_kafka(worlds: list[World]) -> None:
-    """Whatever is left open, over what is left after removals."""
     met = 0
     for world in worlds:
         for row, expected in zip(world.case["filters"], world.kafka["filters"], strict=True):
@@ -189,7 +188,7 @@ def by_resource_type(world: World, question: Question) -> str:
 
 
 def test_every_answer_by_resource_type_equals_kafkas(worlds: list[World]) -> None:
-    """Refusals with Kafka's texts, save that ``User:*`` is refused in words of our own."""
+    """Errors have Kafka's texts, except the one for ``User:*``."""
     met: Counter[str] = Counter()
     for world in worlds:
         for row, expected in zip(
@@ -202,7 +201,7 @@ def test_every_answer_by_resource_type_equals_kafkas(worlds: list[World]) -> Non
 
 
 def plan_of(steps: Generator[None, None, T]) -> T:
-    """Return the plan at the end of its steps."""
+    """Run all steps and return the plan."""
     while True:
         try:
             next(steps)
@@ -211,8 +210,8 @@ def plan_of(steps: Generator[None, None, T]) -> T:
             return plan
 
 
-def shown(error: AclError | None) -> object:
-    """Return an error as Kafka's is read."""
+def as_kafkas(error: AclError | None) -> object:
+    """Return an error in the form of Kafka's answers."""
     if error is None:
         return None
     assert isinstance(error, InvalidAclError)
@@ -220,7 +219,7 @@ def shown(error: AclError | None) -> object:
 
 
 def test_every_creation_and_deletion_equals_kafkas(answered: list[tuple[str, Case, Any]]) -> None:
-    """What is refused and in which words, what is written, what is removed, step by step."""
+    """Errors, written records and removals are equal after each step."""
     met: Counter[str] = Counter()
     for place, case, kafka in answered:
         if "steps" not in case:
@@ -241,21 +240,21 @@ def test_every_creation_and_deletion_equals_kafkas(answered: list[tuple[str, Cas
 def check_creations(
     place: str, step: Case, expected: Case, snapshot: AclSnapshot, created: int
 ) -> AclSnapshot:
-    """Compare one request, after ``created`` others' ACLs; return the state that follows."""
+    """Compare one request after ``created`` ACLs; return the next state."""
     numbers = count(created + 1)
     acls = [acl_of(row) for row in step["create"]]
     plan = plan_of(plan_creations(snapshot, acls, lambda: acl_id(next(numbers))))
-    assert [shown(error) for error in plan.errors] == expected["errors"], place
+    assert [as_kafkas(error) for error in plan.errors] == expected["errors"], place
     written = [change.acl for change in plan.changes]
     assert written == [acl_of(row) for row in expected["written"]], place
     return plan.tail
 
 
 def check_deletions(place: str, step: Case, expected: Case, snapshot: AclSnapshot) -> AclSnapshot:
-    """Compare one request; return the state that follows."""
+    """Compare one request; return the next state."""
     plan = plan_of(plan_deletions(snapshot, [filter_of(row) for row in step["delete"]]))
     for ours, theirs in zip(plan.results, expected["results"], strict=True):
-        assert shown(ours.error) == theirs["error"], place
+        assert as_kafkas(ours.error) == theirs["error"], place
         assert set(ours.acls) == {acl_of(row) for row in theirs["acls"]}, place
     removed = sorted(change.id for change in plan.changes)
     assert removed == [acl_id(number) for number in expected["removed"]], place

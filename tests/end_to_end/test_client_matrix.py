@@ -1,4 +1,4 @@
-"""Every call of the admin clients in Python that we serve, with and without a log-in.
+"""Every call of the Python admin clients, with and without a log-in.
 
 ``make conformance`` adds Kafka's own clients and prints the matrix.
 """
@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.client_matrix.calls import Call, Open, Protocol
 from tests.client_matrix.checks import NOT_OFFERED, OK, check_cell
 from tests.client_matrix.clients import PYTHON_CLIENTS
-from tests.client_matrix.deeds import Deed, Open, Protocol
 from tests.client_matrix.servers import Servers, running_servers
 
 
@@ -21,17 +21,16 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
         yield servers
 
 
-@pytest.mark.parametrize("deed", Deed)
+@pytest.mark.parametrize("call", Call)
 @pytest.mark.parametrize("protocol", Protocol)
 @pytest.mark.parametrize("open_client", PYTHON_CLIENTS.values(), ids=PYTHON_CLIENTS)
-def test_a_client_does_what_it_offers(
+def test_client_call_has_its_effect_and_needs_its_right(
     servers: Servers,
     open_client: Open,
     protocol: Protocol,
-    deed: Deed,
+    call: Call,
     request: pytest.FixtureRequest,
 ) -> None:
-    """A change has the reported effect, and an unauthorized client is refused."""
     topic = f"{request.node.callspec.id}-topic"
-    outcome = check_cell(deed, servers.of(open_client, protocol), topic)
+    outcome = check_cell(call, servers.of(open_client, protocol), topic)
     assert outcome == OK or outcome.startswith(NOT_OFFERED)

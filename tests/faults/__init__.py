@@ -1,1 +1,1 @@
-"""The log over a simulated disk that crashes, tears, reorders and fails, by seeded schedules."""
+"""Run the log on a simulated disk that crashes, tears, reorders and fails, by seeded schedules."""

@@ -1,4 +1,4 @@
-"""``python -m tests.faults --schedules N --seed S``: many schedules, and what they have seen."""
+"""``python -m tests.faults --schedules N --seed S``: run schedules and print their counts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.faults.stories import Counts
 
 
 def main() -> int:
-    """Run the schedules and print the counts; 1 where a law is broken, and how to repeat it."""
+    """Run the schedules and print the counts; return 1 if an invariant is broken."""
     parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
     parser.add_argument("--schedules", type=int, default=5000)
     parser.add_argument("--seed", type=int, default=1)
@@ -28,7 +28,7 @@ def main() -> int:
         print(f"repeat: python -m tests.faults --schedules 1 --seed {seed}")
         return 1
     last = arguments.seed + arguments.schedules - 1
-    print(f"seeds {arguments.seed} to {last}: every law held,", end=" ")
+    print(f"seeds {arguments.seed} to {last}: every invariant held,", end=" ")
     print(f"{counts.calls} calls in {time.monotonic() - started:.0f} s")
     _print("stories", counts.stories)
     _print("events", counts.events)

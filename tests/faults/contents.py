@@ -1,4 +1,4 @@
-"""The bytes of one file: on the disk, in the kernel's memory, and what was written to them."""
+"""The bytes of one file: on the disk, in the kernel's memory, and as written."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ PAGE_SIZE: Final = 4096
 
 
 class Content:
-    """A file's bytes. ``seen`` is what reading gives, ``written`` all that was ever appended.
+    """A file's bytes. ``seen`` is what readers get, ``written`` everything that was appended.
 
-    ``synced`` bytes are durable for certain. ``durable`` is what the disk holds; ``_dirty`` what
-    it has still to get, in order, each piece with its position.
+    The first ``synced`` bytes are durable for certain. ``durable`` is the content of the disk,
+    ``_dirty`` the pieces that are not written yet, in order and with their positions.
     """
 
     def __init__(self, modified_ms: int) -> None:
@@ -27,7 +27,7 @@ class Content:
         self._is_reread = False
 
     def reopen(self) -> None:
-        """A new process goes on from what it sees, once it appends."""
+        """Let a new process append to what it sees."""
         self._is_reread = True
 
     def append(self, data: bytes) -> None:
@@ -46,7 +46,7 @@ class Content:
         self.synced = len(self.seen)
 
     def fail_to_sync(self, chance: Random) -> None:
-        """Write some of it; of the rest, forget that it was to be written, or keep it so."""
+        """Write some sectors; forget some of the others, and keep the rest dirty."""
         dropped = chance.choice((0.0, 0.5, 1.0))
         left = []
         for position, data in self._dirty:
@@ -59,13 +59,13 @@ class Content:
         self._dirty = left
 
     def drop_cache(self) -> None:
-        """Read from the disk, but for what it has still to get."""
+        """Let the next read come from the disk, except for dirty pieces."""
         size = len(self.seen)
         self.seen[:] = self._with_dirty(self.durable)
         _grow(self.seen, size)
 
     def truncate(self, size: int) -> None:
-        """Cut it, durably."""
+        """Cut the file, durably."""
         self.drop_cache()
         for data in (self.seen, self.written):
             del data[size:]
@@ -74,13 +74,13 @@ class Content:
         self.synced = size
 
     def replace(self, data: bytes) -> None:
-        """Damage it: ``data`` stands there now, on the disk and for readers."""
+        """Replace the content by ``data``, on the disk and for readers."""
         self.seen[:] = self.durable[:] = self.written[:] = data
         self._dirty.clear()
         self.synced = len(data)
 
     def lose_power(self, chance: Random) -> str:
-        """Keep what chance leaves of what was not synced; return what happened to it."""
+        """Keep a random part of what was not synced; return what happened to it."""
         if not self._dirty and len(self.durable) == len(self.seen):
             self.seen[:] = self.durable
             return ""
@@ -99,7 +99,7 @@ class Content:
         return f"writes {what}"
 
     def _write_in_any_order(self, chance: Random, unit: int) -> None:
-        """Write of each unit only the first so many of its writes, none perhaps."""
+        """Write a random number of the first writes of each unit."""
         versions: dict[int, int] = {}
         for number, (position, data) in enumerate(self._dirty):
             for start, end in _units(position, position + len(data), unit):
@@ -117,7 +117,7 @@ class Content:
 
 
 def _units(start: int, end: int, unit: int) -> list[tuple[int, int]]:
-    """Return the parts of ``start`` to ``end`` that lie in one unit of the file each."""
+    """Split ``start`` to ``end`` at the units of the file."""
     cuts = [start, *range(start - start % unit + unit, end, unit), end]
     return [(a, b) for a, b in pairwise(cuts) if a < b]
 

@@ -1,4 +1,4 @@
-"""Damage of a checkpoint, and whether a start may stop for it."""
+"""Damage to checkpoints, and whether a start may stop because of it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.faults.verdicts import reaches_back
 
 
 def damaged(data: bytes, chance: Random) -> bytes:
-    """Return ``data`` cut, lost in part, longer, gone, or with one bit turned."""
+    """Return ``data`` cut, zeroed in part, longer, empty, or with one bit flipped."""
     if not data:
         return b"\0"
     position = chance.randrange(len(data))
@@ -31,7 +31,7 @@ def damaged(data: bytes, chance: Random) -> bytes:
 
 
 def is_out_of_reach(disk: FaultDisk, files: LogFiles) -> bool:
-    """Return True if the log with the newest whole checkpoint lacks the state of damaged ones."""
+    """Return True if the log and the newest intact checkpoint lack the state of damaged ones."""
     whole, needed = None, 0
     for checkpoint in files.checkpoints:
         needed = checkpoint.end_offset

@@ -1,12 +1,11 @@
-"""A disk in memory that loses power, tears and reorders writes, and fails, as its seed says.
+"""A disk in memory that loses power, tears and reorders writes, and fails, according to its seed.
 
-**Invariant:** durable data is kept apart from data in the kernel's memory only. Contents are
-durable once the file is synced, names once their directory is; a power failure keeps, loses, cuts
-short or reorders all the rest. A sync that fails may drop what it should have written: readers
-still see it, no later sync writes it. Every choice comes from one ``random.Random``, and every call
-is listed.
+**Invariant:** durable data is separate from data in the kernel's memory. Contents are durable once
+the file is synced, names once their directory is. A power failure keeps, loses, cuts or reorders
+everything else. A failed sync may drop data: readers still see it, but no later sync writes it.
+Every choice comes from one ``random.Random``, and every call is recorded.
 
-Source: the disks that the crash tests of SQLite and the simulation of FoundationDB stand on; "Can
+Source: the simulated disks of SQLite's crash tests and of FoundationDB; "Can
 Applications Recover from fsync Failures?" (Rebello et al., USENIX ATC 2020).
 """
 
@@ -28,7 +27,7 @@ UNREAD: Final = "EIO on reading"
 
 
 class _Directory:
-    """Names: as they are seen, and as they are durable; ``pending`` is what lies between."""
+    """Visible and durable names; ``pending`` has the changes between the two."""
 
     def __init__(self) -> None:
         self.seen: dict[str, _Node] = {}
@@ -36,7 +35,7 @@ class _Directory:
         self.pending: list[tuple[str | None, str | None, _Node]] = []
 
     def move(self, source: str | None, target: str | None, node: _Node) -> None:
-        """Take ``node`` from its name ``source`` to ``target``; None: it has no name there."""
+        """Rename ``node`` from ``source`` to ``target``. None stands for no name."""
         _move(self.seen, source, target, node)
         self.pending.append((source, target, node))
 
@@ -45,7 +44,7 @@ class _Directory:
         self.pending.clear()
 
     def lose_power(self, chance: Random) -> str:
-        """Keep some of what was not synced; return what happened, "" where there was nothing."""
+        """Keep some changes that were not synced; return what happened, or ""."""
         if not self.pending:
             return ""
         kept = chance.choice((0.0, 1.0, 0.5))
@@ -68,11 +67,11 @@ def _move(names: dict[str, _Node], source: str | None, target: str | None, node:
 
 
 class FaultDisk:
-    """A ``Storage`` in memory. ``calls`` lists what was asked of it since it was made.
+    """A ``Storage`` in memory; ``calls`` has all calls.
 
-    ``crash_in`` and ``fail_in`` count down with each call, None: never; ``crash_at`` and
-    ``fail_at`` name the call that is waited for then, None: any. ``between`` is run before each
-    call: what another thread does meanwhile.
+    ``crash_in`` and ``fail_in`` count calls down; None is never. The crash or fault then waits for
+    the call named by ``crash_at`` or ``fail_at``, if any. ``between`` runs before each call and
+    plays another thread.
     """
 
     def __init__(self, chance: Random) -> None:
@@ -90,10 +89,10 @@ class FaultDisk:
         self.writes = 0
         self.faults: Counter[str] = Counter()
 
-    # What schedules do to it.
+    # For schedules.
 
     def lose_power(self) -> None:
-        """End the process and keep what is durable, and of the rest what chance leaves."""
+        """End the process; keep durable data and a random part of the rest."""
         for content in self._contents:
             self._count(content.lose_power(self._chance))
         for directory in _directories(self._root):
@@ -101,7 +100,7 @@ class FaultDisk:
         self.end_process()
 
     def end_process(self) -> None:
-        """End the process alone: all that it wrote is still seen, durable or not."""
+        """End the process only: everything that it wrote is still visible."""
         for content in self._contents:
             content.reopen()
         self._life += 1
@@ -111,17 +110,17 @@ class FaultDisk:
         self.calls.append("--- a new process")
 
     def calm(self) -> None:
-        """Let no call fail, and none be the last."""
+        """Cancel all crashes and faults."""
         self.crash_in = self.crash_at = self.fail_in = self.fail_at = None
 
     def content(self, path: Path) -> Content:
-        """Return a file as it stands on the disk, to be looked at or damaged."""
+        """Return a file, to examine or damage it."""
         node = self._find(path)
         assert isinstance(node, Content)
         return node
 
     def content_names(self, directory: Path) -> list[str]:
-        """Return what stands in a directory; no call of a Storage."""
+        """Return the names in a directory. This is not a call of Storage."""
         return list(self._directory(directory).seen)
 
     def _count(self, fault: str) -> None:
@@ -129,7 +128,7 @@ class FaultDisk:
             self.faults[fault] += 1
             self.calls.append(f"    {fault}")
 
-    # Storage: what is read.
+    # Storage: reads.
 
     def exists(self, path: Path) -> bool:
         self._call("exists", path)
@@ -158,7 +157,7 @@ class FaultDisk:
         self._call("drop_cache", path)
         self.content(path).drop_cache()
 
-    # Storage: what is written.
+    # Storage: writes.
 
     def make_directory(self, path: Path) -> None:
         self._change("make_directory", path, lambda: self._enter(path, _Directory()))
@@ -197,7 +196,7 @@ class FaultDisk:
     def sync_directory(self, directory: Path) -> None:
         self._change("sync_directory", directory, self._directory(directory).sync)
 
-    # What the files' own calls share with those.
+    # For open files.
 
     @property
     def life(self) -> int:
@@ -208,7 +207,7 @@ class FaultDisk:
             content.append(data[: self._chance.randrange(len(data) + 1)])
 
         def cut_short() -> None:
-            if self._chance.random() < 0.7:  # else nothing at all was written
+            if self._chance.random() < 0.7:  # otherwise nothing was written
                 part()
 
         self._change(
@@ -229,7 +228,7 @@ class FaultDisk:
         crashing: Callable[[], None] | None = None,
         numbers: Sequence[int] = (errno.EIO,),
     ) -> None:
-        """Make one change, or fail it, or crash before, in or behind it."""
+        """Make one change, fail, or crash before, in or after it."""
         number = self._chance.choice(numbers)
         fault = f"{errno.errorcode[number]} on {what.split()[0]}"
         try:
@@ -245,7 +244,7 @@ class FaultDisk:
         change()
 
     def _call(self, what: str, path: Path, *, can_fail: str = "", number: int = errno.EIO) -> None:
-        """List a call; raise where it is the one at which the disk fails or the power does."""
+        """Record a call; raise if the disk or the power fails at it."""
         if self._is_down:
             raise PowerFailure
         if self.between is not None:
@@ -253,15 +252,15 @@ class FaultDisk:
         self.calls.append(f"{what} {path.name}")
         if self.crash_in is not None:
             self.crash_in -= 1
-            is_meant = self.crash_at in (None, what.split()[0])
-            if self.crash_in <= 0 and is_meant:
+            matches = self.crash_at in (None, what.split()[0])
+            if self.crash_in <= 0 and matches:
                 self._is_down = True
                 self._count(f"crash in {what.split()[0]}")
                 raise PowerFailure
         if self.fail_in is not None:
             self.fail_in -= 1
-            is_meant = self.fail_at in (None, what.split()[0])
-            if self.fail_in <= 0 and can_fail and is_meant:
+            matches = self.fail_at in (None, what.split()[0])
+            if self.fail_in <= 0 and can_fail and matches:
                 self.fail_in = self.fail_at = None
                 self._count(can_fail)
                 raise OSError(number, "the disk fails", str(path))
@@ -295,7 +294,7 @@ class FaultDisk:
 
 
 def _directories(directory: _Directory) -> list[_Directory]:
-    """Return ``directory`` and all below it, the outer ones first."""
+    """Return ``directory`` and all directories below it, outer ones first."""
     found = [directory]
     for node in (*directory.seen.values(), *directory.durable.values()):
         if isinstance(node, _Directory) and node not in found:
@@ -335,4 +334,4 @@ class _FaultFile:
 
     def _check_alive(self) -> None:
         if self._life != self._disk.life:
-            raise PowerFailure  # its process has ended
+            raise PowerFailure  # the process of this file has ended

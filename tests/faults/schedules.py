@@ -1,9 +1,8 @@
-"""Random stories of the real log over a disk that fails: what was acknowledged is what is read.
+"""Random stories of the real log on a disk that fails: acknowledged changes are read again.
 
-**Invariant:** after every crash the ACLs are exactly those acknowledged, plus at most whole batches
-of the one append that was not. What was read, and may be built upon, survives the next crash. After
-an error nothing more is written. A stop is right only where ``verdicts`` says so, and never at a
-byte that was durable.
+**Invariant:** after every crash, the ACLs are exactly those acknowledged, plus at most complete
+batches of the last append. Data that was read survives the next crash. After an error, nothing more
+is written. A start may refuse a log only where ``verdicts`` allows it, never at a durable byte.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ from tests.faults.damage import damaged, is_out_of_reach
 from tests.faults.disk import TIME_MS, UNREAD, FaultDisk
 from tests.faults.stories import STORIES, Counts
 from tests.faults.verdicts import may_stop, whole_size
-from tests.faults.workload import Batch, BrokenLawError, State, Workload, after, apply
+from tests.faults.workload import Batch, BrokenInvariantError, State, Workload, after, apply
 from tests.support.recording_storage import PowerFailure
 
 LOG_DIR: Final = Path("/data/log")
@@ -47,7 +46,7 @@ RESTARTS_MAX: Final = 100
 
 
 class Schedule:
-    """One story, of one seed: ``run`` once."""
+    """One story, drawn from a seed; call ``run`` once."""
 
     def __init__(self, seed: int, name: str | None = None) -> None:
         self._chance: Final = Random(seed)
@@ -65,10 +64,10 @@ class Schedule:
         self._workload = Workload(self._chance, is_large=self._story.is_large)
 
     def run(self) -> None:
-        """Play the story to its end.
+        """Run the story.
 
         Raises:
-            BrokenLawError: one of the laws does not hold.
+            BrokenInvariantError: an invariant does not hold.
         """
         self._format()
         is_readable = True
@@ -78,7 +77,7 @@ class Schedule:
         if is_readable:
             self.disk.lose_power()
             self._recover(1.0)
-        self.events["schedules played to the end"] += is_readable
+        self.events["schedules run to the end"] += is_readable
 
     # Formatting.
 
@@ -92,8 +91,8 @@ class Schedule:
             self._end()
             if self._is_formatted():
                 return
-            self.events["formats begun anew"] += 1
-        raise BrokenLawError("formatting does not come to an end")
+            self.events["formats repeated"] += 1
+        raise BrokenInvariantError("formatting never ends")
 
     def _begin_log(self) -> None:
         writer = self._new_writer()
@@ -110,15 +109,15 @@ class Schedule:
         except LogDirectoryError:
             return False
         if read_meta_properties(LOG_DIR, self.disk) != PROPERTIES:
-            raise BrokenLawError("a directory without its properties is taken for formatted")
+            raise BrokenInvariantError("a directory without its properties counts as formatted")
         return True
 
     # One process.
 
     def _live(self) -> bool:
-        """Recover, work and end in some way; return False where the log was damaged for good."""
+        """Recover, work and end in some way; return False if the log cannot be read any more."""
         self._has_failed = False
-        if self._chance.random() < 0.3:  # so that a start may have to begin a segment
+        if self._chance.random() < 0.3:  # so that a start may have to create a segment
             self._segment_bytes_max = self._chance.choice(self._story.segment_bytes_max)
         self._damage_checkpoint()
         writer = self._recover(self._chance.random())
@@ -131,7 +130,7 @@ class Schedule:
                     self._checkpoint(writer)
                 else:
                     self._append(writer)
-                if self._has_failed:  # which ends a daemon
+                if self._has_failed:  # an error ends a daemon
                     break
             if self._chance.random() < self._story.clean:
                 writer.close()
@@ -152,7 +151,7 @@ class Schedule:
             self.disk.end_process()
 
     def _arm(self, *rare_calls: str) -> None:
-        """Let the disk crash or fail at some call to come, perhaps one of ``rare_calls``."""
+        """Let the disk crash or fail at a later call, perhaps one of ``rare_calls``."""
         if self._chance.random() < self._story.crash:
             self.disk.crash_in = self._chance.randint(1, self._chance.choice((12, 90)))
             self.disk.crash_at = self._chance.choice((None, None, None, *rare_calls))
@@ -170,7 +169,7 @@ class Schedule:
     # Recovery.
 
     def _recover(self, faults: float) -> LogWriter | None:
-        """Read the log and begin to write it, again after each fault; None: it rightly stops."""
+        """Read the log and start to write, again after each fault; None: it must not be read."""
         for _ in range(RESTARTS_MAX):
             if self._chance.random() < faults:
                 self._arm("truncate", "sync_directory")
@@ -184,14 +183,14 @@ class Schedule:
                 elif not self._stops_rightly(error):
                     return None
             except (PowerFailure, OSError, LogDirectoryError, LogNotWrittenError):
-                self.events["recoveries begun anew"] += 1
+                self.events["recoveries repeated"] += 1
                 self._end()
             else:
                 self.disk.calm()
                 self.events["recoveries"] += 1
                 return writer
             faults /= 2
-        raise BrokenLawError("recovery does not come to an end")
+        raise BrokenInvariantError("recovery never ends")
 
     def _start(self) -> LogWriter:
         log, replay = MetadataLog.open(LOG_DIR, self.disk), Replay()
@@ -205,7 +204,7 @@ class Schedule:
         return writer
 
     def _read(self, log: MetadataLog, replay: Replay) -> State:
-        """Return the ACLs that the log holds, which must be what was acknowledged."""
+        """Return the ACLs of the log; check that they are the acknowledged ones."""
         found = State()
         for log_batch in log.batches():
             for step in replay.steps(log_batch):
@@ -215,26 +214,28 @@ class Schedule:
         for batch in self._in_doubt:
             possible.append(after(possible[-1], [batch]))
         if found not in possible:
-            raise BrokenLawError(
-                f"{len(found)} ACLs are read; acknowledged were {len(self._settled)}, in doubt "
+            raise BrokenInvariantError(
+                f"found {len(found)} ACLs, expected {len(self._settled)}, in doubt "
                 f"{list(map(len, self._in_doubt))} changes; missing "
-                f"{len(self._settled.keys() - found.keys())}, too many "
+                f"{len(self._settled.keys() - found.keys())}, unexpected "
                 f"{len(found.keys() - self._settled.keys())}"
             )
         if replay.features != FEATURES_WRITTEN:
-            raise BrokenLawError(f"the features are {replay.features}")
+            raise BrokenInvariantError(f"the features are {replay.features}")
         return found
 
     def _check_checkpoints(self, log: MetadataLog) -> None:
-        """A checkpoint that was written is there, and whole unless it was damaged since."""
+        """Check that each written checkpoint exists, and is intact unless it was damaged."""
         names = self.disk.content_names(LOG_DIR / METADATA_TOPIC_DIRECTORY)
         ends = [int(name[:20]) for name in names if ".checkpoint" in name and ".part" not in name]
         if max(ends, default=0) < self._checkpoint_end:
-            raise BrokenLawError(f"the checkpoint at offset {self._checkpoint_end} is gone")
+            raise BrokenInvariantError(
+                f"the checkpoint at offset {self._checkpoint_end} is missing"
+            )
         if self.disk.faults[UNREAD] == self._unread:
             for each in log.progress.damaged_checkpoints:
                 if each.checkpoint.path not in self._damaged:
-                    raise BrokenLawError(f"nothing damaged it, but {each.error}")
+                    raise BrokenInvariantError(f"expected an intact checkpoint: {each.error}")
 
     def _check_set_aside(self, log: MetadataLog) -> None:
         damaged = log.progress.damaged_checkpoints
@@ -244,20 +245,20 @@ class Schedule:
             path = each.checkpoint.path
             aside = path.with_name(path.name + CORRUPT_SUFFIX)
             if self.disk.is_file(path) or not self.disk.is_file(aside):
-                raise BrokenLawError(f"{path.name} is not set aside")
+                raise BrokenInvariantError(f"{path.name} is not set aside")
 
     def _stops_rightly(self, error: CorruptLogError) -> bool:
-        """Repair a log that may stop here and return True; False: it does for good, rightly."""
+        """Repair a log that may be refused and return True; return False if that is impossible."""
         self.disk.end_process()
         content = self.disk.content(error.path)
         if error.path.suffix != ".log" or not may_stop(bytes(content.seen), bytes(content.written)):
             if self._damaged and is_out_of_reach(self.disk, self._files()):
                 self.events["stopped: a damaged checkpoint, and the log begins later"] += 1
                 return False
-            raise BrokenLawError(f"recovery stops: {error}")
+            raise BrokenInvariantError(f"recovery refuses the log: {error}")
         whole = whole_size(bytes(content.seen), bytes(content.written))
         if whole < content.synced:
-            raise BrokenLawError(f"recovery stops at durable bytes: {error}")
+            raise BrokenInvariantError(f"recovery refuses durable bytes: {error}")
         self.events["stopped: a write whose sectors came in another order"] += 1
         content.truncate(whole)  # as an operator's repair does
         return True
@@ -287,13 +288,13 @@ class Schedule:
         writes = self.disk.writes
         with suppress(OSError):
             writer.append([[self._workload.new_acl()]])
-            raise BrokenLawError("an append after an error succeeds")
+            raise BrokenInvariantError("an append succeeds after an error")
         writer.close()
         if self.disk.writes != writes:
-            raise BrokenLawError("after an error something is written")
+            raise BrokenInvariantError("data is written after an error")
 
     def _checkpoint(self, writer: LogWriter) -> None:
-        """Write a checkpoint and retire what it covers, with appends of another thread between."""
+        """Write a checkpoint and retire files, while another thread appends."""
         state = CheckpointState(
             end_offset=writer.last_offset + 1,
             epoch=writer.epoch,
@@ -303,7 +304,7 @@ class Schedule:
         )
         if self._chance.random() < 0.5:
             self._append_between(writer)
-        if self._chance.random() < self._story.failure / 4:  # its name, and then the power
+        if self._chance.random() < self._story.failure / 4:  # its name, then the power
             self.disk.fail_in, self.disk.fail_at = 0, "sync_directory"
             self.disk.crash_in, self.disk.crash_at = self._chance.randint(8, 30), None
         try:
@@ -318,7 +319,7 @@ class Schedule:
             self._retire()
 
     def _retire(self) -> None:
-        """Retire, whether a checkpoint was just written or failed to be: either comes up."""
+        """Retire files, after a checkpoint that was written or failed."""
         if self._chance.random() < self._story.crash / 3:
             self.disk.crash_in, self.disk.crash_at = self._chance.randint(1, 20), "remove"
         try:
@@ -359,7 +360,7 @@ class Schedule:
             self.events["checkpoints damaged"] += 1
 
     def _flip_log(self) -> bool:
-        """Turn one bit of what is durable: it is noticed, or changes no ACL. Ends the schedule."""
+        """Flip a durable bit, which must be detected or change no ACL. This ends the schedule."""
         self.disk.end_process()
         content = self.disk.content(self._chance.choice(self._files().segments).path)
         if content.synced:
@@ -369,13 +370,13 @@ class Schedule:
             content.replace(bytes(data))
             try:
                 self._read(MetadataLog.open(LOG_DIR, self.disk), Replay())
-                self.events["bits of the log turned without effect"] += 1
+                self.events["bits of the log flipped without effect"] += 1
             except CorruptLogError:
-                self.events["stopped: a bit of the log turned"] += 1
+                self.events["stopped: a bit of the log flipped"] += 1
         return False
 
     def _cut_log(self) -> bool:
-        """Cut what a clean shutdown has left: that must be told from a torn end."""
+        """Cut the log of a clean shutdown, which must not be read as a torn tail."""
         self.disk.end_process()
         content = self.disk.content(self._files().segments[-1].path)
         content.replace(bytes(content.seen[: -self._chance.randint(1, 20)]))
@@ -384,20 +385,20 @@ class Schedule:
         except CorruptLogError:
             self.events["stopped: damage after a clean shutdown"] += 1
             return False
-        raise BrokenLawError("damage after a clean shutdown is taken for a torn end")
+        raise BrokenInvariantError("damage after a clean shutdown is read as a torn tail")
 
 
 Broken = tuple[Schedule, int, Exception]
-"""The schedule that breaks a law, its seed, and how."""
+"""A schedule that breaks an invariant, its seed, and the error."""
 
 
 def run_schedules(seed: int, schedules: int, counts: Counts) -> Broken | None:
-    """Run so many schedules from ``seed`` on; stop at the first that breaks a law."""
+    """Run schedules from ``seed`` on; stop at the first that breaks an invariant."""
     for number in range(seed, seed + schedules):
         schedule = Schedule(number)
         try:
             schedule.run()
-        except Exception as error:  # noqa: BLE001  any error is a law that does not hold
+        except Exception as error:  # noqa: BLE001 - any error is a broken invariant
             return schedule, number, error
         counts.stories[schedule.name] += 1
         counts.events += schedule.events

@@ -1,4 +1,4 @@
-"""What may happen in a schedule, by its kind; and what was seen over many."""
+"""The kinds of stories, and counts over many schedules."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Story:
-    """How likely each thing is in the life of a process, from 0 to 1.
+    """The probability of each event in the life of a process.
 
-    ``crash`` ends the process at some call, ``power_loss`` takes the machine with it; ``failure``
-    is an OSError; ``damage`` is a checkpoint's; ``clean`` ends a life without a fault.
+    ``crash`` ends the process at some call, ``power_loss`` the machine too. ``failure`` is an
+    OSError, ``damage`` hits a checkpoint, and ``clean`` ends a life without a fault.
     """
 
     crash: float = 0.0
@@ -41,7 +41,7 @@ STORIES: Final = {
 
 @dataclass(slots=True)
 class Counts:
-    """What many schedules have seen."""
+    """Counts of stories, events, faults and calls."""
 
     stories: Counter[str] = field(default_factory=Counter)
     events: Counter[str] = field(default_factory=Counter)

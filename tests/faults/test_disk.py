@@ -1,4 +1,4 @@
-"""The disk that fails: what it may do, and what no disk may."""
+"""The simulated disk does what real disks may do, and nothing else."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SEEDS = range(300)
 
 
 def new_disk(seed: int) -> tuple[FaultDisk, AppendFile]:
-    """Return a disk with a file that is durable, and that file."""
+    """Return a disk with a durable file, and that file."""
     disk = FaultDisk(Random(seed))
     disk.make_directory(FOLDER)
     disk.sync_directory(Path("/"))
@@ -40,7 +40,7 @@ def read(disk: FaultDisk, path: Path = FILE) -> bytes:
 
 
 def outcomes(play: Callable[[FaultDisk, AppendFile], None]) -> set[bytes]:
-    """Return what the file may hold once ``play`` is done and the power lost."""
+    """Return the possible contents of the file after ``play`` and a power failure."""
     found = set()
     for seed in SEEDS:
         disk, file = new_disk(seed)
@@ -55,8 +55,8 @@ def write_both(_: FaultDisk, file: AppendFile) -> None:
         file.append([data])
 
 
-def test_what_was_synced_stays_and_the_rest_may_come_in_any_order() -> None:
-    """All of it, nothing, a part up to any byte, or holes of whole sectors with more behind."""
+def test_unsynced_writes_may_be_lost_cut_or_reordered() -> None:
+    """Synced bytes stay. Holes are whole sectors."""
     found = outcomes(write_both)
     assert all(each.startswith(SYNCED) and len(each) <= len(WRITTEN) for each in found)
     assert {SYNCED, WRITTEN} <= found
@@ -70,8 +70,7 @@ def test_what_was_synced_stays_and_the_rest_may_come_in_any_order() -> None:
             assert all(a in (0, b) for a, b in zip(sector, whole, strict=True))
 
 
-def test_a_sync_keeps_all_before_it() -> None:
-    """Whatever happens then."""
+def test_sync_keeps_all_earlier_writes() -> None:
 
     def play(disk: FaultDisk, file: AppendFile) -> None:
         write_both(disk, file)
@@ -80,8 +79,8 @@ def test_a_sync_keeps_all_before_it() -> None:
     assert outcomes(play) == {WRITTEN}
 
 
-def test_a_process_that_ends_loses_nothing() -> None:
-    """What it wrote is seen by the next; its own files can no longer be written."""
+def test_end_of_a_process_loses_nothing() -> None:
+    """The next process sees its writes, but its open files are dead."""
     disk, file = new_disk(1)
     write_both(disk, file)
     disk.end_process()
@@ -90,8 +89,8 @@ def test_a_process_that_ends_loses_nothing() -> None:
         file.append([b"more"])
 
 
-def test_a_sync_that_fails_may_drop_what_is_still_seen() -> None:
-    """A second one succeeds and writes none of it; forgotten, it is seen to be missing."""
+def test_failed_sync_may_drop_visible_data() -> None:
+    """A second sync succeeds without writing it. Without the cache, readers miss it."""
     found = set()
     for seed in SEEDS:
         disk, file = new_disk(seed)
@@ -104,23 +103,22 @@ def test_a_sync_that_fails_may_drop_what_is_still_seen() -> None:
         disk.drop_cache(FILE)
         forgotten = read(disk)
         disk.lose_power()
-        assert read(disk) == forgotten, "what is read from the disk stays"
+        assert read(disk) == forgotten, "data that was read from the disk stays"
         found.add(forgotten)
     assert WRITTEN in found
     assert any(each != WRITTEN for each in found)
     assert all(each.startswith(SYNCED) and len(each) == len(WRITTEN) for each in found)
 
 
-def test_what_is_still_to_be_written_is_not_forgotten() -> None:
-    """Only what the memory took for written is read anew."""
+def test_dropping_the_cache_keeps_dirty_data() -> None:
     disk, file = new_disk(1)
     write_both(disk, file)
     disk.drop_cache(FILE)
     assert read(disk) == WRITTEN
 
 
-def test_a_write_that_fails_may_be_short() -> None:
-    """On a full disk, or one with an error: any part is written."""
+def test_failed_write_may_be_short() -> None:
+    """On a full disk or with an I/O error, any part is written."""
     sizes, numbers = set(), set()
     for seed in SEEDS:
         disk, file = new_disk(seed)
@@ -134,8 +132,8 @@ def test_a_write_that_fails_may_be_short() -> None:
     assert len(sizes) > 50
 
 
-def test_names_are_kept_or_lost_each_by_itself_until_their_directory_is_synced() -> None:
-    """New, changed and removed ones, in any combination; then they stay."""
+def test_each_name_may_be_lost_until_its_directory_is_synced() -> None:
+    """New, changed and removed names, in any combination."""
     found = set()
     for seed in SEEDS:
         disk, _ = new_disk(seed)
@@ -154,8 +152,8 @@ def test_names_are_kept_or_lost_each_by_itself_until_their_directory_is_synced()
 
 
 @pytest.mark.parametrize("calls", range(1, 6))
-def test_after_a_crash_no_call_is_made(calls: int) -> None:
-    """The one that it comes in is made, or a part of it, or not."""
+def test_no_call_is_made_after_a_crash(calls: int) -> None:
+    """The crashing call is made in full, in part, or not at all."""
     disk, file = new_disk(calls)
     disk.crash_in = calls
     for _ in range(calls - 1):
@@ -169,8 +167,7 @@ def test_after_a_crash_no_call_is_made(calls: int) -> None:
     assert len(read(disk)) in (len(SYNCED) + calls - 1, len(SYNCED) + calls)
 
 
-def test_what_is_not_there_is_an_error() -> None:
-    """As it is on a real disk."""
+def test_missing_path_is_an_error() -> None:
     disk, _ = new_disk(1)
     for call in (disk.size, disk.open, disk.remove, disk.names, disk.drop_cache):
         with pytest.raises(FileNotFoundError):

@@ -1,4 +1,4 @@
-"""A sync that fails, told step by step: what the disk dropped must not be built upon."""
+"""After a failed sync, nothing builds on data that the disk has dropped."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def new_log(seed: int) -> FaultDisk:
 
 
 def recovered(disk: FaultDisk) -> tuple[LogWriter, set[bytes]]:
-    """Return a writer at the end of the log, and the ids of the ACLs in it."""
+    """Return a writer at the end of the log, and the ids of its ACLs."""
     disk.end_process()
     log, replay, ids = MetadataLog.open(LOG_DIR, disk), Replay(), set()
     for batch in log.batches():
@@ -46,11 +46,8 @@ def recovered(disk: FaultDisk) -> tuple[LogWriter, set[bytes]]:
     return writer, ids
 
 
-def test_what_a_failed_sync_dropped_is_not_built_upon() -> None:
-    """The next process might see it, and serve it, append behind it, and lose it with the power.
-
-    It reads from the disk instead: what it finds there stays, whatever happens then.
-    """
+def test_recovery_after_a_failed_sync_reads_from_the_disk() -> None:
+    """From the cache, it might serve data, append after it, and lose it in a power failure."""
     was_dropped = set()
     for seed in range(100):
         disk = new_log(seed)

@@ -1,4 +1,4 @@
-"""Some hundred schedules at each run of the tests; ``python -m tests.faults`` runs any number."""
+"""Some hundred schedules in each test run; ``python -m tests.faults`` runs any number."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tests.faults.stories import STORIES, Counts
 SCHEDULES = 600
 
 
-def test_what_is_acknowledged_is_read_after_any_crash_or_failure() -> None:
-    """And nothing else but whole batches of what was asked for last; each kind of story is told."""
+def test_acknowledged_changes_are_read_after_any_crash_or_failure() -> None:
+    """The schedules contain every kind of story, fault and event."""
     counts = Counts()
     broken = run_schedules(1, SCHEDULES, counts)
     assert broken is None, f"seed {broken[1]}: {broken[2]}\n" + "\n".join(broken[0].disk.calls)
@@ -27,16 +27,16 @@ def test_what_is_acknowledged_is_read_after_any_crash_or_failure() -> None:
     ):  # fmt: skip
         assert counts.faults[fault], fault
     for event in (
-        "checkpoints", "files retired", "clean shutdowns", "formats begun anew",
-        "recoveries begun anew", "torn tails cut", "fell back to an older checkpoint or the log",
+        "checkpoints", "files retired", "clean shutdowns", "formats repeated",
+        "recoveries repeated", "torn tails cut", "fell back to an older checkpoint or the log",
         "appends that failed", "stopped: damage after a clean shutdown",
     ):  # fmt: skip
         assert counts.events[event], event
 
 
 @pytest.mark.parametrize("name", sorted(STORIES))
-def test_a_seed_tells_the_same_story_again(name: str) -> None:
-    """Call by call: a schedule that breaks a law can be looked at."""
+def test_seed_repeats_its_story(name: str) -> None:
+    """All calls are the same, so a broken schedule can be debugged."""
     first, second = Schedule(7, name), Schedule(7, name)
     first.run()
     second.run()
@@ -44,9 +44,8 @@ def test_a_seed_tells_the_same_story_again(name: str) -> None:
     assert first.events == second.events
 
 
-def test_the_command_prints_what_it_saw() -> None:
-    """By story, event and fault; 0 where every law held."""
+def test_command_prints_its_counts() -> None:
     command = [sys.executable, "-m", "tests.faults", "--schedules", "3", "--seed", "5"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout.startswith("seeds 5 to 7: every law held")
+    assert done.stdout.startswith("seeds 5 to 7: every invariant held")
     assert "appends" in done.stdout

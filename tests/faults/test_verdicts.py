@@ -1,4 +1,4 @@
-"""What the schedules let recovery refuse: no more than what is named."""
+"""Recovery may refuse only certain contents."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def with_zeros(start: int, end: int, data: bytes = WRITTEN) -> bytes:
 
 
 def test_batches_are_found_by_their_lengths() -> None:
-    """A last one that is cut off too; the next offset is that of whole ones."""
+    """Also a cut last batch, which does not count for the next offset."""
     assert batch_starts(WRITTEN[:-1]) == [0, len(SMALL), END]
     assert next_offset(WRITTEN) == 3
     assert whole_size(WRITTEN[:-1], WRITTEN) == END
@@ -37,8 +37,8 @@ def test_batches_are_found_by_their_lengths() -> None:
         with_zeros(1024, 1536, SMALL + LARGE),
     ],
 )
-def test_a_torn_end_is_no_reason_to_stop(content: bytes) -> None:
-    """Whole, cut at any byte, zeros to the end, a stale sector, a sector of the last batch."""
+def test_torn_tail_must_be_accepted(content: bytes) -> None:
+    """Complete, cut at any byte, zeros to the end, a stale sector, a sector of the last batch."""
     assert not may_stop(content, WRITTEN if len(content) != END else SMALL + LARGE)
 
 
@@ -51,6 +51,6 @@ def test_a_torn_end_is_no_reason_to_stop(content: bytes) -> None:
         with_zeros(0, 512),
     ],
 )
-def test_what_cannot_be_told_from_damage_is(content: bytes) -> None:
-    """A hole with a batch behind it, one of a few bytes, the first sector of a file."""
+def test_tail_that_looks_like_damage_may_be_refused(content: bytes) -> None:
+    """A hole before a batch, a hole of a few bytes, the first sector of a file."""
     assert may_stop(content, WRITTEN if len(content) != END else SMALL + LARGE)

@@ -1,7 +1,6 @@
-"""What a recovery may and may not refuse, judged by what was written and what the disk kept.
+"""Judge whether recovery may refuse a log, from the written bytes and those that the disk kept.
 
-It restates the rules of recovery from the other side: it sees what the writer wrote, and shares no
-code with what reads the log.
+This restates the rules of recovery from the writer's side and shares no code with the reader.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ PIECE_MIN: Final = 64
 
 
 def batch_starts(data: bytes) -> list[int]:
-    """Return where the batches in ``data`` begin, a last one that is not whole included."""
+    """Return the positions of the batches in ``data``, also of an incomplete last one."""
     starts, position = [], 0
     while position < len(data):
         starts.append(position)
@@ -33,7 +32,7 @@ def batch_starts(data: bytes) -> list[int]:
 
 
 def whole_size(content: bytes, written: bytes) -> int:
-    """Return how many bytes of ``written``, in whole batches, stand in ``content``."""
+    """Return the size of the complete batches of ``written`` that ``content`` starts with."""
     whole = 0
     for start, end in pairwise([*batch_starts(written), len(written)]):
         if end - start < LENGTH_END or content[start:end] != written[start:end]:
@@ -43,7 +42,7 @@ def whole_size(content: bytes, written: bytes) -> int:
 
 
 def next_offset(data: bytes) -> int:
-    """Return the offset behind the last whole batch in ``data``, all of whose batches are good."""
+    """Return the offset after the last complete batch in ``data``; all batches must be valid."""
     offset = 0
     for start, end in pairwise([*batch_starts(data), len(data)]):
         if end - start > COUNT_AT + 4:
@@ -53,12 +52,11 @@ def next_offset(data: bytes) -> int:
 
 
 def may_stop(content: bytes, written: bytes) -> bool:
-    """Return True if recovery may refuse ``content``, what a crash left of ``written``.
+    """Return True if recovery may refuse ``content``, the rest of ``written`` after a crash.
 
-    Only where sectors of one unsynced write arrived in another order, and what is left cannot be
-    told from damage: data of a later batch behind the hole; a hole where a batch's length should
-    stand, the batch beginning with a sector or in the last 11 bytes of one; or a hole of less than
-    64 bytes.
+    It may if sectors of one unsynced write were reordered and the rest looks like damage: a later
+    batch follows the hole; the hole covers the length of a batch that begins with a sector or in
+    its last 11 bytes; or the hole has less than 64 bytes.
     """
     starts = batch_starts(written)
     for start, end in pairwise([*starts, len(written)]):
@@ -81,7 +79,7 @@ def may_stop(content: bytes, written: bytes) -> bool:
 
 
 def _lacks_a_sector(content: bytes, start: int, end: int) -> bool:
-    """Return True if a sector between ``start`` and ``end`` is zeros; the last may be partial."""
+    """Return True if a sector between ``start`` and ``end`` is zero; the last may be partial."""
     first = start + -start % SECTOR_SIZE
     return any(
         not any(content[sector : min(sector + SECTOR_SIZE, end)])

@@ -1,4 +1,4 @@
-"""What is written to the log: batches of ACLs added and removed, of many sizes."""
+"""Random batches of added and removed ACLs, of many sizes."""
 
 from __future__ import annotations
 
@@ -6,41 +6,35 @@ from collections.abc import Iterable, Sequence
 from random import Random
 from typing import Final
 
-from authorizerd.acl.model import (
-    Acl,
-    AclAdded,
-    AclRemoved,
-    Change,
-    Operation,
-    PatternType,
-    PermissionType,
-)
+from authorizerd.acl.model import Acl, AclAdded, AclRemoved, Change
+from tests.support.acls import acl
+from tests.support.log_files import added
 
 State = dict[bytes, Acl]
 """ACLs by id."""
 Batch = list[AclAdded | AclRemoved]
 
 
-class BrokenLawError(Exception):
-    """A law does not hold; the text says which."""
+class BrokenInvariantError(Exception):
+    """An invariant does not hold; the text says which."""
 
 
 def apply(state: State, change: Change) -> None:
     """Make a change to ``state``.
 
     Raises:
-        BrokenLawError: it does not fit.
+        BrokenInvariantError: the change does not fit the state.
     """
     if isinstance(change, AclAdded):
         if change.id in state:
-            raise BrokenLawError("an ACL is added twice")
+            raise BrokenInvariantError("an ACL is added twice")
         state[change.id] = change.acl
     elif state.pop(change.id, None) is None:
-        raise BrokenLawError("an ACL is removed that is not there")
+        raise BrokenInvariantError("an absent ACL is removed")
 
 
 def after(state: State, batches: Iterable[Sequence[Change]]) -> State:
-    """Return ``state`` with the changes of ``batches`` made."""
+    """Return ``state`` after the changes of ``batches``."""
     state = dict(state)
     for batch in batches:
         for change in batch:
@@ -49,7 +43,7 @@ def after(state: State, batches: Iterable[Sequence[Change]]) -> State:
 
 
 class Workload:
-    """Batches that fit the state that they are to follow. No ACL comes twice."""
+    """Draw batches that fit the state before them. No ACL is repeated."""
 
     def __init__(self, chance: Random, *, is_large: bool) -> None:
         self._chance: Final = chance
@@ -57,7 +51,7 @@ class Workload:
         self._number = 0
 
     def new_batches(self, state: State) -> list[Batch]:
-        """Return what one append is to write behind ``state``."""
+        """Return the batches of one append after ``state``."""
         state, batches = dict(state), []
         for _ in range(self._chance.choice((1, 1, 2, 3, 6))):
             size = self._chance.choice((1, 2, 3, 6))
@@ -76,8 +70,4 @@ class Workload:
     def new_acl(self) -> AclAdded:
         self._number += 1
         name = "n" * self._chance.choice((1, 20, self._chance.randint(1, 249)))
-        acl = Acl(
-            2, name, PatternType.LITERAL, f"User:{self._number}", "*",
-            Operation.READ, PermissionType.ALLOW,
-        )  # fmt: skip
-        return AclAdded(self._number.to_bytes(16, "big"), acl)
+        return added(self._number, acl(f"User:{self._number}", topic=name))

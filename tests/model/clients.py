@@ -18,7 +18,7 @@ from authorizerd.actors.errors import UpdateRefusedError
 from authorizerd.actors.update_queue import ClusterPlan
 from authorizerd.image.changes import ConfigChanged
 from authorizerd.image.cluster import ClusterImage
-from tests.faults.workload import BrokenLawError
+from tests.faults.workload import BrokenInvariantError
 from tests.model.laws import check
 from tests.model.process import Process
 from tests.model.reference import BROKER, TIMEOUT_KEY, Request
@@ -199,4 +199,4 @@ def _refusal(completion: Completion[Any]) -> str:
         completion.result()
     except UpdateRefusedError as error:
         return str(error)
-    raise BrokenLawError("a request is answered before it is planned")
+    raise BrokenInvariantError("a request is answered before it is planned")

@@ -17,7 +17,7 @@ from authorizerd.acl.updates import Deleted
 from authorizerd.actors.completion import Completion
 from authorizerd.actors.errors import LogWriteError, UpdateRefusedError
 from authorizerd.image.cluster import ClusterImage
-from tests.faults.workload import BrokenLawError
+from tests.faults.workload import BrokenInvariantError
 from tests.model.reference import (
     BROKER,
     INVALID,
@@ -34,9 +34,9 @@ from tests.oracles.scan import decide
 
 
 def check(holds: bool, law: str) -> None:
-    """Raises: BrokenLawError, where ``law`` does not hold."""
+    """Raises: BrokenInvariantError, where ``law`` does not hold."""
     if not holds:
-        raise BrokenLawError(law)
+        raise BrokenInvariantError(law)
 
 
 class Laws:

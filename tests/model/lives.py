@@ -23,7 +23,7 @@ from authorizerd.metadata.meta_properties import MetaProperties, format_director
 from authorizerd.metadata.replay import Replay
 from tests.faults.disk import UNREAD, FaultDisk
 from tests.faults.verdicts import may_stop, whole_size
-from tests.faults.workload import BrokenLawError
+from tests.faults.workload import BrokenInvariantError
 from tests.model.clients import ClientTask
 from tests.model.laws import Laws
 from tests.model.process import Process
@@ -55,7 +55,7 @@ class Telling:
         """Tell it to its end.
 
         Raises:
-            BrokenLawError: one of the laws does not hold.
+            BrokenInvariantError: one of the laws does not hold.
         """
         format_directory(LOG_DIR, MetaProperties("cluster", 1, "d"), self.disk, self._begin_log)
         self.disk.end_process()
@@ -124,7 +124,7 @@ class Telling:
         """Return True if a process may end this way after these faults of its disk.
 
         Raises:
-            BrokenLawError: it may not.
+            BrokenInvariantError: it may not.
         """
         match error:
             case PowerFailure():
@@ -136,7 +136,7 @@ class Telling:
             case CorruptLogError() if self._stops_rightly(error):
                 self.counts["stopped: sectors in another order"] += 1
             case _:
-                raise BrokenLawError(f"the process ends with {error!r}") from error
+                raise BrokenInvariantError(f"the process ends with {error!r}") from error
 
     def _stops_rightly(self, error: CorruptLogError) -> bool:
         """Repair, as an operator would, a log that may stop here."""

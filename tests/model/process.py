@@ -33,7 +33,7 @@ from authorizerd.daemon.sources.own_log_reader import LocalLogSource
 from authorizerd.daemon.sources.own_log_writer import Checkpointer, CheckpointPolicy, OwnLog
 from authorizerd.metadata.log import MetadataLog
 from tests.faults.disk import FaultDisk
-from tests.faults.workload import BrokenLawError
+from tests.faults.workload import BrokenInvariantError
 from tests.model.laws import Laws, check
 from tests.model.story import EARLY, LATE, ROOT, Life
 from tests.model.watched_log import LOG_DIR, WatchedLog, new_writer
@@ -184,7 +184,7 @@ class Process(trio.abc.Instrument):
     def check_end(self, *, is_crash: bool) -> None:
         """Nobody is left who waits, and every endpoint was told its fate."""
         if self.broken is not None:
-            raise BrokenLawError(str(self.broken)) from self.broken
+            raise BrokenInvariantError(str(self.broken)) from self.broken
         check(self.purgatory.requests_waiting == 0, "requests are left in purgatory")
         check(self.purgatory.items_waiting == 0, "items are left in purgatory")
         check(is_crash or self.updates.statistics.requests_waiting == 0, "updates are not counted")

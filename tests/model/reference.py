@@ -12,7 +12,7 @@ from typing import Any, Final
 from authorizerd.acl.model import Acl, AclAdded, AclFilter, AclRemoved, Change
 from authorizerd.actors.completion import Completion
 from authorizerd.image.changes import ClusterChange, ConfigChanged, FeatureLevel
-from tests.faults.workload import BrokenLawError
+from tests.faults.workload import BrokenInvariantError
 from tests.model.story import EVERY_NODE, THIS_NODE, Create, Delete, SetTimeout
 
 TIMEOUT_KEY: Final = "authorizerd.update.timeout.ms"
@@ -118,27 +118,27 @@ class LogState:
         """Make changes.
 
         Raises:
-            BrokenLawError: one that does not fit, or that nothing here has asked for.
+            BrokenInvariantError: one that does not fit, or that nothing here has asked for.
         """
         for change in changes:
             match change:
                 case AclAdded(id, acl):
                     if id in self.acls or acl in self.acls.values():
-                        raise BrokenLawError(f"a record is written twice: {acl}")
+                        raise BrokenInvariantError(f"a record is written twice: {acl}")
                     self.acls[id] = acl
                 case AclRemoved(id):
                     if self.acls.pop(id, None) is None:
-                        raise BrokenLawError("an ACL is removed that is not there")
+                        raise BrokenInvariantError("an ACL is removed that is not there")
                 case ConfigChanged(4, node, "authorizerd.update.timeout.ms", None):
                     if self.timeouts.pop(node, None) is None:
-                        raise BrokenLawError("a config is taken back that is not there")
+                        raise BrokenInvariantError("a config is taken back that is not there")
                 case ConfigChanged(4, node, "authorizerd.update.timeout.ms", value):
                     assert value is not None
                     self.timeouts[node] = value
                 case FeatureLevel():
                     pass
                 case _:
-                    raise BrokenLawError(f"nobody asked for {change}")
+                    raise BrokenInvariantError(f"nobody asked for {change}")
 
     @property
     def state(self) -> State:

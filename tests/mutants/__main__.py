@@ -1,4 +1,4 @@
-"""``python -m tests.mutants [NAME…]``: make each mutant, and see its test find it."""
+"""``python -m tests.mutants [NAME…]``: try each mutant, and check that its test fails."""
 
 from __future__ import annotations
 
@@ -17,38 +17,38 @@ _ROOT: Final = Path(__file__).parents[2]
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Print a line for each mutant and the counts; 1 where one is not found."""
+    """Print a line for each mutant and the counts; return 1 if one survives."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help="a part of a mutant's name")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="part of a mutant's name")
     parser.add_argument("--document", action="store_true", help="print docs/mutants.md")
     asked = parser.parse_args(arguments)
     if asked.document:
         sys.stdout.write(document())
         return 0
-    mutants = _chosen(asked.names)
+    mutants = _select(asked.names)
     if not mutants:
-        parser.error("no mutant's name holds that")
+        parser.error("no mutant has this in its name")
     with TemporaryDirectory(prefix="mutants-") as folder:
         return _try_all(mutants, Copy(_ROOT, Path(folder)))
 
 
-def _chosen(names: list[str]) -> list[Mutant]:
+def _select(names: list[str]) -> list[Mutant]:
     return [each for each in MUTANTS if not names or any(name in each.name for name in names)]
 
 
 def _try_all(mutants: list[Mutant], copy: Copy) -> int:
-    _print("the tests pass while nothing is broken:")
+    _print("running all tests without a mutant:")
     if not copy.passes([mutant.found_by for mutant in mutants]):
-        _print(f"{copy.output}\nthey do not")
+        _print(f"{copy.output}\nthe tests fail without a mutant")
         return 1
     _print(copy.output.rstrip().rpartition("\n")[2])
-    verdicts = [_tried(mutant, copy) for mutant in mutants]
+    verdicts = [_try(mutant, copy) for mutant in mutants]
     counts = Counter(verdict.outcome.value for verdict in verdicts)
     _print(", ".join(f"{count} {what}" for what, count in counts.items()))
     return 0 if all(verdict.is_found for verdict in verdicts) else 1
 
 
-def _tried(mutant: Mutant, copy: Copy) -> Verdict:
+def _try(mutant: Mutant, copy: Copy) -> Verdict:
     verdict = copy.try_mutant(mutant)
     _print(f"{verdict.seconds:6.1f} s  {verdict.outcome.value}  {mutant.name}: {mutant.found_by}")
     if not verdict.is_found:

@@ -8,7 +8,7 @@ from tests.mutants.mutant import Mutant
 
 ACTOR_MUTANTS: Final = (
     Mutant(
-        name="what a plan makes is collected in one go",
+        name="the garbage of a plan is collected in one step",
         file="actors/update_queue.py",
         text=(
             "                plan = await finish_in_turns(\n"
@@ -22,7 +22,7 @@ ACTOR_MUTANTS: Final = (
         found_by="tests/actors/test_update_queue.py::test_garbage_is_collected_between_the_steps_of_a_plan",
     ),
     Mutant(
-        name="a checkpointer keeps a snapshot between two looks",
+        name="a checkpointer keeps a snapshot between two checks",
         file="daemon/sources/own_log_writer.py",
         text="            failures = self.statistics.failures\n",
         becomes=("            failures, kept = self.statistics.failures, self._snapshot.newest\n"),
@@ -43,7 +43,7 @@ ACTOR_MUTANTS: Final = (
         found_by="tests/actors/test_standard_decider.py::test_a_question_by_resource_type_is_audited_by_its_probe",
     ),
     Mutant(
-        name="creations are planned against what is published, not against the tail",
+        name="creations are planned against the published snapshot, not the tail",
         file="actors/update_queue.py",
         text=(
             "plan_creations(tail.snapshot, acls, self._new_id), self._collect_garbage\n"
@@ -57,7 +57,7 @@ ACTOR_MUTANTS: Final = (
         found_by="tests/actors/test_update_queue.py::test_a_thousand_equal_creations_write_one_record_and_all_succeed",
     ),
     Mutant(
-        name="what was loaded is kept for ever",
+        name="loaded objects are kept for ever",
         file="actors/record_applier.py",
         text="del loaded",
         becomes="pass",
@@ -71,7 +71,7 @@ ACTOR_MUTANTS: Final = (
         found_by="tests/actors/test_record_applier.py::test_replaced_states_are_freed_in_parts",
     ),
     Mutant(
-        name="a flush counts no changes",
+        name="a flush does not count its changes",
         file="actors/update_queue.py",
         text="changes += await self._plan(tail, group[-1])",
         becomes="await self._plan(tail, group[-1])",
@@ -97,42 +97,42 @@ ACTOR_MUTANTS: Final = (
         found_by="tests/actors/test_update_queue.py::test_a_durable_change_that_is_not_applied_is_not_acknowledged",
     ),
     Mutant(
-        name="who waits when the queue ends waits for ever",
+        name="waiters are not released when the queue ends",
         file="actors/update_queue.py",
         text='self._refuse_all(UpdateRefusedError("the daemon is shutting down"))',
         becomes="pass",
         found_by="tests/actors/test_update_queue.py::test_a_cancelled_queue_leaves_nobody_waiting",
     ),
     Mutant(
-        name="who waits for a write that was interrupted waits for ever",
+        name="waiters for an interrupted write are not released",
         file="actors/update_queue.py",
         text='_refuse(request, LogWriteError("interrupted: the update may still apply"))',
         becomes="pass",
         found_by="tests/actors/test_update_queue.py::test_a_cancelled_queue_leaves_nobody_waiting",
     ),
     Mutant(
-        name="what the log refuses is said to be in doubt",
+        name="an update that the log refuses is reported as in doubt",
         file="actors/update_queue.py",
         text="                _refuse(request, error)\n        finally:",
         becomes="                pass\n        finally:",
         found_by="tests/actors/test_update_queue.py::test_a_refused_append_fails_its_requests_and_the_queue_continues",
     ),
     Mutant(
-        name="a cancelled append is left to itself",
+        name="a cancelled append is not awaited",
         file="daemon/sources/own_log_writer.py",
         text="append, batches, limiter=self._limiter",
         becomes="append, batches, limiter=self._limiter, abandon_on_cancel=True",
         found_by="tests/daemon/sources/test_own_log_writer.py::test_cancelled_append_is_waited_for",
     ),
     Mutant(
-        name="a batch shows in halves",
+        name="half a batch becomes visible",
         file="actors/record_applier.py",
         text="if message.is_end:",
         becomes="if message:",
         found_by="tests/actors/test_record_applier.py::test_a_batch_in_parts_becomes_visible_with_its_last_part",
     ),
     Mutant(
-        name="what was loaded is served though the source ended early",
+        name="a partly loaded log is served after the source has ended",
         file="actors/record_applier.py",
         text="        return None\n\n    async def _apply(",
         becomes="        return builder.freeze(0), cluster\n\n    async def _apply(",
@@ -202,14 +202,14 @@ ACTOR_MUTANTS: Final = (
         found_by="tests/actors/test_plugged_authorizer.py::test_invalid_answers_are_denials",
     ),
     Mutant(
-        name="whatever a plug-in answers but False allows",
+        name="every answer of a plug-in except False allows",
         file="actors/plugged_values.py",
         text="[each is True for each in",
         becomes="[each is not False for each in",
         found_by="tests/actors/test_plugged_authorizer.py::test_invalid_answers_are_denials",
     ),
     Mutant(
-        name="the keys of a dict that a plug-in answers with are answers",
+        name="a plug-in may answer with the keys of a dict",
         file="actors/plugged_values.py",
         text="    if not isinstance(answers, list | tuple):\n",
         becomes="    if not isinstance(answers, list | tuple | dict):\n",
@@ -223,7 +223,7 @@ ACTOR_MUTANTS: Final = (
         found_by="tests/actors/test_audit_log.py::test_a_full_queue_drops_and_counts",
     ),
     Mutant(
-        name="the queue of the audit log has no bound",
+        name="the queue of the audit log is unbounded",
         file="actors/audit_log.py",
         text="if self._closed.is_set() or self._is_full:",
         becomes="if self._closed.is_set():",
@@ -237,14 +237,14 @@ ACTOR_MUTANTS: Final = (
         found_by="tests/actors/test_purgatory.py::test_a_request_waits_for_the_last_of_its_items",
     ),
     Mutant(
-        name="items whose time is up are still counted in purgatory",
+        name="items that timed out are still counted in purgatory",
         file="actors/purgatory.py",
         text="self.items_waiting -= left",
         becomes="pass",
         found_by="tests/actors/test_purgatory.py::test_pending_items_time_out",
     ),
     Mutant(
-        name="a plug-in may spell a host as it likes",
+        name="a plug-in may write a host in any form",
         file="actors/authorizer.py",
         text="        if self.host is not None and host_address(self.host) != self.host:\n",
         becomes="        if self.host is not None and not self.host:\n",

@@ -1,6 +1,6 @@
-"""All mutants, by what they break; and the document that lists them.
+"""All mutants by room, and the document that lists them.
 
-``python -m tests.mutants --document > docs/mutants.md`` writes it anew; a test compares the two.
+``python -m tests.mutants --document > docs/mutants.md`` updates it; a test compares the two.
 """
 
 from __future__ import annotations

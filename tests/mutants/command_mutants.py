@@ -8,28 +8,28 @@ from tests.mutants.mutant import Mutant
 
 COMMAND_MUTANTS: Final = (
     Mutant(
-        name="a closed port is retried until the time is up",
+        name="a closed port is retried until the timeout",
         file="kafka_client/client.py",
         text="if attempts >= _UNSERVED_MAX:",
         becomes="if attempts < 0:",
         found_by="tests/kafka_client/test_client.py::test_unreachable_servers_fail_within_two_seconds",
     ),
     Mutant(
-        name="any listener that hangs up is taken for one that requires a log-in",
+        name="every listener that closes the connection counts as one that requires a log-in",
         file="kafka_client/connection.py",
         text="return int(answer.error_code) in (ErrorCode.NONE, ErrorCode.",
         becomes="return int(answer.error_code) in (ErrorCode.ILLEGAL_SASL_STATE, ErrorCode.",
         found_by="tests/kafka_client/test_client.py::test_listener_without_sasl_does_not_count_as_requiring_a_log_in",
     ),
     Mutant(
-        name="a reader that leaves changes the exit code",
+        name="a reader that closes the pipe changes the exit code",
         file="cli/standard_streams.py",
         text="            except BrokenPipeError:\n                self._is_lost = True\n",
         becomes="",
         found_by="tests/cli/test_main.py::test_reader_that_leaves_does_not_change_the_exit_code",
     ),
     Mutant(
-        name="explain passes over the configuration's super users",
+        name="explain ignores the configuration's super users",
         file="cli/explain.py",
         text='values.get(_SUPER_USERS, ""), origin)',
         becomes='"", origin)',

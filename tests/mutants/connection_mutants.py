@@ -8,35 +8,35 @@ from tests.mutants.mutant import Mutant
 
 CONNECTION_MUTANTS: Final = (
     Mutant(
-        name="connections have no bound",
+        name="connections are unbounded",
         file="daemon/net/connection_server.py",
         text="if len(self._open) < limits.unreserved_max or self._evict():",
         becomes="if len(self._open) >= 0:",
         found_by="tests/daemon/kafka/test_listener_limits.py::test_connections_above_the_limit_are_closed",
     ),
     Mutant(
-        name="silent connections keep newcomers out",
+        name="silent connections block new ones",
         file="daemon/net/connection_server.py",
         text="limits.unreserved_max or self._evict():",
         becomes="limits.unreserved_max:",
         found_by="tests/daemon/net/test_connection_server.py::test_newcomer_replaces_the_oldest_silent_connection",
     ),
     Mutant(
-        name="strangers who do not read keep newcomers out",
+        name="clients that do not read block new ones before their log-in",
         file="daemon/net/connection.py",
         text="self.is_confined and self.phase is Phase.SENDING",
         becomes="self.is_confined and self.phase is Phase.IDLE",
         found_by="tests/daemon/kafka/test_listener_limits.py::test_unauthenticated_client_that_does_not_read_gives_way",
     ),
     Mutant(
-        name="a busy connection gives way to a newcomer",
+        name="a busy connection is evicted for a new one",
         file="daemon/net/connection_server.py",
         text="(each for each in self._unestablished if each.is_waiting)",
         becomes="iter(self._open)",
         found_by="tests/daemon/net/test_connection_server.py::test_connection_with_a_request_under_way_never_gives_way",
     ),
     Mutant(
-        name="an idle connection gives way at once",
+        name="an idle connection is evicted at once",
         file="daemon/net/connection_server.py",
         text="connection.since + least <= trio.current_time()",
         becomes="least > 0",
@@ -57,7 +57,7 @@ CONNECTION_MUTANTS: Final = (
         found_by="tests/daemon/net/test_connection_server.py::test_one_address_has_no_more_connections_than_its_limit",
     ),
     Mutant(
-        name="any user takes a place that is reserved for super users",
+        name="any user may use a connection that is reserved for super users",
         file="daemon/net/connection_server.py",
         text="if not limits.reserved or may_use_reserve:",
         becomes="if limits:",
@@ -78,14 +78,14 @@ CONNECTION_MUTANTS: Final = (
         found_by="tests/daemon/net/test_connection_server.py::test_failed_accept_is_retried_and_logged_once_a_minute",
     ),
     Mutant(
-        name="half a log-in takes memory from others",
+        name="an incomplete log-in reserves memory",
         file="daemon/net/connection.py",
         text="size = FREE_BYTES - bytes_left if self.is_confined else RECEIVE_BYTES",
         becomes="size = RECEIVE_BYTES",
         found_by="tests/daemon/test_overload.py::test_hello_above_its_limit_is_refused_and_uses_only_free_bytes",
     ),
     Mutant(
-        name="connections take the files of the log",
+        name="connections use the descriptors of the log",
         file="daemon/net/fd_limit.py",
         text="max(most - OTHER_FILES_MIN, most // 4)",
         becomes="most",

@@ -21,21 +21,21 @@ DECISION_MUTANTS: Final = (
         found_by="tests/acl/test_standard_authorizer_answers.py::test_authorize_and_explain_agree",
     ),
     Mutant(
-        name="ALLOW beats DENY where the rule is named",
+        name="ALLOW beats DENY in explanations",
         file="acl/decision.py",
         text="    if denying:\n",
         becomes="    if denying == acls:\n",
         found_by="tests/acl/test_standard_authorizer_answers.py::test_every_audit_line_equals_kafkas",
     ),
     Mutant(
-        name="a prefix misses the name that is just it",
+        name="a prefix does not match the equal name",
         file="acl/patterns.py",
         text="            if length <= size:",
         becomes="            if length < size:",
         found_by="tests/acl/test_standard_authorizer_answers.py::test_every_decision_equals_kafkas",
     ),
     Mutant(
-        name="a principal's prefix misses the name that is just it",
+        name="a principal's prefix does not match the equal name",
         file="acl/decision.py",
         text="                if length <= size:",
         becomes="                if length < size:",
@@ -98,7 +98,7 @@ DECISION_MUTANTS: Final = (
         found_by="tests/acl/test_decision.py::test_the_wildcard_does_not_match_names_that_begin_with_it",
     ),
     Mutant(
-        name="a host is compared by its beginning",
+        name="a host is compared by its prefix",
         file="acl/decision.py",
         text="patterns = rules.hosts.get(host)",
         becomes="patterns = next((p for h, p in rules.hosts.items() if host.startswith(h)), None)",
@@ -112,14 +112,14 @@ DECISION_MUTANTS: Final = (
         found_by="tests/acl/test_decision.py::test_an_unknown_host_is_allowed_only_by_rules_for_every_host",
     ),
     Mutant(
-        name="an unknown host escapes a denial of one host",
+        name="a DENY for one host does not apply to an unknown host",
         file="acl/decision.py",
         text="if look_up(rules.host_denials, name) & HOST_DENIES[operation]:",
         becomes="if look_up(rules.host_denials, name) & 0:",
         found_by="tests/acl/test_decision.py::test_an_unknown_host_is_denied_by_rules_for_any_host",
     ),
     Mutant(
-        name="the rule for an unknown host is looked for among all hosts",
+        name="the rule for an unknown host is searched among all hosts",
         file="acl/decision.py",
         text="acls = _matching(snapshot, question, 1)",
         becomes="acls = _matching(snapshot, question, None)",
@@ -147,7 +147,7 @@ DECISION_MUTANTS: Final = (
         found_by="tests/acl/test_decision.py::test_a_super_user_is_allowed_whatever_is_denied",
     ),
     Mutant(
-        name="User:* is answered as if it were somebody",
+        name="User:* is answered like a user",
         file="acl/decision.py",
         text="    if principal == WILDCARD_PRINCIPAL:\n        raise _wildcard_principal()\n",
         becomes="",
@@ -161,14 +161,14 @@ DECISION_MUTANTS: Final = (
         found_by="tests/acl/test_decision.py::test_an_unknown_permission_denies",
     ),
     Mutant(
-        name="a deleted ACL goes on deciding",
+        name="a deleted ACL still decides",
         file="acl/snapshot.py",
         text="_add_acl_weight(snapshot.types, acl, -1)",
         becomes="snapshot.types",
         found_by="tests/acl/test_snapshot.py::test_a_removed_binding_can_be_added_again",
     ),
     Mutant(
-        name="a denial of one host that was loaded is not counted for unknown hosts",
+        name="a loaded DENY for one host does not apply to unknown hosts",
         file="acl/builder.py",
         text="            if denial_weight:\n",
         becomes="            if denial_weight < 0:\n",
@@ -182,14 +182,14 @@ DECISION_MUTANTS: Final = (
         found_by="tests/acl/test_snapshot.py::test_a_repeated_id_is_refused_on_both_paths",
     ),
     Mutant(
-        name="by resource type, a prefix that is denied wholly is allowed",
+        name="by resource type, a fully denied prefix is allowed",
         file="acl/by_resource_type.py",
         text="denials_at(_PREFIXED, name[:length])",
         becomes="denials_at(_LITERAL, )",
         found_by="tests/acl/test_standard_authorizer_answers.py::test_every_answer_by_resource_type_equals_kafkas",
     ),
     Mutant(
-        name="MATCH takes a prefix for a literal",
+        name="MATCH treats a prefix as a literal",
         file="acl/filters.py",
         text="return name.startswith(pattern_name)",
         becomes="return name == pattern_name",
@@ -203,14 +203,14 @@ DECISION_MUTANTS: Final = (
         found_by="tests/acl/test_validation.py::test_creations_are_refused_with_the_controllers_text",
     ),
     Mutant(
-        name="a creation of what is there writes a second record",
+        name="creating a present ACL writes a second record",
         file="acl/updates.py",
         text="            changes.append(change)\n",
         becomes="            changes += [change] * acls.count(acl)\n",
         found_by="tests/daemon/kafka/test_acls.py::test_duplicate_succeeds_and_writes_nothing",
     ),
     Mutant(
-        name="a filter of a deletion sees what the one before it left",
+        name="a filter of a deletion ignores ACLs that an earlier filter matches",
         file="acl/updates.py",
         text="        self._found.setdefault(number, []).append(acl)\n",
         becomes=(
@@ -220,7 +220,7 @@ DECISION_MUTANTS: Final = (
         found_by="tests/actors/test_update_queue.py::test_each_filter_sees_the_state_before_the_request",
     ),
     Mutant(
-        name="a deletion by MATCH passes over prefixes",
+        name="a deletion by MATCH ignores prefixes",
         file="acl/filter_index.py",
         text="else name.startswith(pattern_name)",
         becomes="else name == pattern_name",
@@ -248,7 +248,7 @@ DECISION_MUTANTS: Final = (
         found_by="tests/acl/test_updates.py::test_the_size_of_reported_matches_is_bounded",
     ),
     Mutant(
-        name="a scan goes on after a removal too many",
+        name="a scan continues after the maximum of removals",
         file="acl/updates.py",
         text="                    if self.error is not None:\n                        return\n",
         becomes="",

@@ -15,7 +15,7 @@ KAFKA_MUTANTS: Final = (
         found_by="tests/protocol/kafka/test_body_reader.py::test_items_before_a_malformed_one_are_freed_in_steps",
     ),
     Mutant(
-        name="the requests of one connection are answered side by side",
+        name="the requests of one connection are answered concurrently",
         file="daemon/kafka/listener.py",
         text=(
             "while (chunks := await self._answer_next()) is not None:\n"
@@ -32,7 +32,7 @@ KAFKA_MUTANTS: Final = (
         found_by="tests/daemon/kafka/test_listener.py::test_pipelined_requests_are_answered_in_order_one_at_a_time",
     ),
     Mutant(
-        name="who has not logged in is served",
+        name="clients are served before their log-in",
         file="daemon/kafka/listener.py",
         text="principal = self._sasl.principal\n                if principal is None:",
         becomes=(
@@ -49,14 +49,14 @@ KAFKA_MUTANTS: Final = (
         found_by="tests/protocol/kafka/test_message_codec.py::test_nested_arrays_are_read_checked_and_written_in_steps",
     ),
     Mutant(
-        name="each array of a request may have as many items as the whole",
+        name="each array of a request may have the maximum of items",
         file="protocol/kafka/body_reader.py",
         text="        self._items_left -= count\n",
         becomes="",
         found_by="tests/protocol/kafka/test_message_codec.py::test_all_items_of_a_message_count_towards_its_bound",
     ),
     Mutant(
-        name="a stranger may send requests of any size",
+        name="clients may send requests of any size before their log-in",
         file="daemon/kafka/listener.py",
         text="LOGIN_BYTES_MAX if listener.users is not None else listener.request_bytes_max",
         becomes="listener.request_bytes_max",
@@ -80,7 +80,7 @@ KAFKA_MUTANTS: Final = (
         found_by="tests/daemon/kafka/test_sasl_plain.py::test_unknown_user_costs_the_work_of_a_known_one",
     ),
     Mutant(
-        name="a password is compared by its beginning",
+        name="a password is compared by its prefix",
         file="daemon/kafka/sasl_plain.py",
         text="if not compare_digest(expected, password_digest(password)):",
         becomes='if not users.passwords.get(user, "?").startswith(password):',
@@ -94,14 +94,14 @@ KAFKA_MUTANTS: Final = (
         found_by="tests/daemon/kafka/test_sasl_plain.py::test_other_tokens_are_rejected",
     ),
     Mutant(
-        name="errors have texts however many there are",
+        name="all errors have texts, however many there are",
         file="protocol/kafka/acl_responses.py",
         text="if self._bytes_left < 0:",
         becomes="if self._bytes_left is None:",
         found_by="tests/protocol/kafka/test_acl_responses.py::test_the_texts_of_errors_do_not_grow_an_answer_without_bound",
     ),
     Mutant(
-        name="a request is owed as many results as it announces items",
+        name="a refused request gets as many results as it announces items",
         file="protocol/kafka/acl_requests.py",
         text="if count * each > bytes_left:",
         becomes="if count > bytes_left:",
@@ -125,14 +125,14 @@ KAFKA_MUTANTS: Final = (
         found_by="tests/daemon/kafka/test_acls.py::test_caller_without_the_right_changes_and_sees_nothing",
     ),
     Mutant(
-        name="ACLs are told without DESCRIBE",
+        name="ACLs are described without DESCRIBE",
         file="daemon/kafka/acls.py",
         text="if not self._rights.may(context, Operation.DESCRIBE):",
         becomes="if not self:",
         found_by="tests/daemon/kafka/test_acls.py::test_caller_without_the_right_changes_and_sees_nothing",
     ),
     Mutant(
-        name="a controller's listener tells of topics and groups",
+        name="a controller's listener serves topics and groups",
         file="protocol/kafka/api.py",
         text="if (api.is_on_controllers if is_controller else api.is_on_brokers)",
         becomes="if is_controller or api.is_on_brokers",
@@ -146,35 +146,35 @@ KAFKA_MUTANTS: Final = (
         found_by="tests/daemon/kafka/test_envelope.py::test_cluster_action_is_checked_before_decoding",
     ),
     Mutant(
-        name="what is forwarded is judged by the forwarder's rights",
+        name="a forwarded request uses the forwarder's rights",
         file="daemon/kafka/envelope.py",
         text="            principal=forwarded.principal,\n",
         becomes="",
         found_by="tests/daemon/kafka/test_envelope.py::test_inner_principals_rights_count",
     ),
     Mutant(
-        name="all topics are told of without DESCRIBE",
+        name="all topics are listed without DESCRIBE",
         file="daemon/kafka/topics.py",
         text="if is_described:",
         becomes="if topic:",
         found_by="tests/daemon/kafka/test_topics.py::test_list_of_all_topics_omits_those_without_describe",
     ),
     Mutant(
-        name="authorized operations are told without DESCRIBE",
+        name="authorized operations are returned without DESCRIBE",
         file="daemon/kafka/permissions.py",
         text="bit_field(allowed) if Operation.DESCRIBE in allowed else 0",
         becomes="bit_field(allowed)",
         found_by="tests/daemon/kafka/test_cluster.py::test_cluster_operations_are_the_authorized_ones",
     ),
     Mutant(
-        name="whoever may alter configs makes himself a super user",
+        name="a client that may alter configs can become a super user",
         file="daemon/kafka/config_plan.py",
         text="if guarded and not self._is_super_user:",
         becomes="if guarded and not self:",
         found_by="tests/daemon/kafka/test_guarded_configs.py::test_only_a_super_user_may_alter_guarded_keys",
     ),
     Mutant(
-        name="an answer is kept in parts until it is sent",
+        name="the parts of a response are kept until all are sent",
         file="protocol/kafka/chunked_output.py",
         text="        if len(self._last) >= CHUNK_BYTES:\n",
         becomes="        if part:\n",
@@ -195,7 +195,7 @@ KAFKA_MUTANTS: Final = (
         found_by="tests/protocol/test_framing.py::test_a_size_that_cannot_be_ends_it",
     ),
     Mutant(
-        name="failed log-ins keep their places until they are answered",
+        name="failed log-ins keep their connections until they are answered",
         file="daemon/kafka/listener.py",
         text="self._connection.enter(Phase.SENDING)  # it may give way",
         becomes="self._connection.enter(Phase.ANSWERING)  # it may give way",

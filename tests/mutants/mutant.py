@@ -1,7 +1,7 @@
-"""A mutant: one guard broken, and the test that must notice it.
+"""A mutant: one broken guard, and the test that must notice it.
 
-**Invariant:** a mutant's text occurs exactly once in its file, so that a change of the code which
-moves the guard is noticed, and the mutant with it.
+**Invariant:** a mutant's text occurs exactly once in its file. So a change that moves or removes
+the guard is noticed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ class StaleMutantError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mutant:
-    """``name`` says what is broken; ``file`` is where, from the root; ``found_by`` a node id."""
+    """``name`` says what is broken in ``file``; ``found_by`` is the id of the test."""
 
     name: str
     file: str
@@ -24,14 +24,14 @@ class Mutant:
     found_by: str
 
     def applied_to(self, source: str) -> str:
-        """Return ``source``, which ``file`` holds, broken.
+        """Return ``source``, the text of ``file``, with the guard broken.
 
         Raises:
-            StaleMutantError: the text does not occur in it exactly once.
+            StaleMutantError: the text does not occur exactly once.
         """
         count = source.count(self.text)
         if count != 1:
             raise StaleMutantError(
-                f"{self.file}: the text of {self.name!r} stands there {count} times"
+                f"{self.file}: expected the text of {self.name!r} once, found it {count} times"
             )
         return source.replace(self.text, self.becomes)

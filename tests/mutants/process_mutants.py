@@ -15,7 +15,7 @@ PROCESS_MUTANTS: Final = (
         found_by="tests/daemon/logging/test_queue.py::test_full_queue_drops_lines_and_never_blocks",
     ),
     Mutant(
-        name="a fault elsewhere loses the audit lines that are queued",
+        name="a fault in another task loses queued audit lines",
         file="actors/audit_log.py",
         text="trio.CancelScope(shield=True)",
         becomes="trio.CancelScope()",
@@ -29,49 +29,49 @@ PROCESS_MUTANTS: Final = (
         found_by="tests/actors/test_audit_log.py::test_lines_lost_to_an_error_elsewhere_are_counted",
     ),
     Mutant(
-        name="processes do not take turns to write audit lines",
+        name="processes write audit lines at the same time",
         file="daemon/audit/turns.py",
         text="        fcntl.lockf(self.descriptor, fcntl.LOCK_EX)\n",
         becomes="",
         found_by="tests/daemon/audit/test_file.py::test_other_processes_wait_while_a_write_is_under_way",
     ),
     Mutant(
-        name="the turn to write audit lines is a lock on the file itself",
+        name="the lock for audit lines is on the file itself",
         file="daemon/audit/file.py",
         text="            with self._turns.hold():\n",
         becomes="            with AuditTurns(self._file).hold():\n",
         found_by="tests/daemon/audit/test_file.py::test_a_reader_of_the_file_cannot_hold_a_write_up",
     ),
     Mutant(
-        name="whoever's Unix socket is at the path is removed at the end",
+        name="the Unix socket of another process is removed at the end",
         file="daemon/net/binding.py",
         text="            if self.is_in_place:\n",
         becomes="            if True:\n",
         found_by="tests/daemon/net/test_binding.py::test_socket_of_another_daemon_at_the_path_is_kept",
     ),
     Mutant(
-        name="a daemon whose Unix socket was replaced says that it is ready",
+        name="a daemon whose Unix socket was replaced reports that it is ready",
         file="daemon/net/binding.py",
         text="        if self._file is not None and not self._file.is_in_place:\n",
         becomes="        if False:\n",
         found_by="tests/daemon/net/test_binding.py::test_daemon_that_lost_its_socket_file_ends",
     ),
     Mutant(
-        name="the ready file goes where somebody's link leads",
+        name="the ready file is written through a symbolic link",
         file="daemon/telemetry/ready_file.py",
         text="os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW",
         becomes="os.O_CREAT",
         found_by="tests/daemon/telemetry/test_ready_file.py::test_existing_file_at_the_temporary_name_is_kept",
     ),
     Mutant(
-        name="a replaced worker has the files of the start",
+        name="a replaced worker gets the files of the start",
         file="daemon/workers/pool.py",
         text="        self._order_files(link)  # they may have changed since the worker started\n",
         becomes="",
         found_by="tests/daemon/workers/test_pool.py::test_workers_get_the_files_in_force",
     ),
     Mutant(
-        name="an exit that a plugged-in authorizer asks for is taken",
+        name="a plugged-in authorizer can exit the process",
         file="actors/plugged_authorizer.py",
         text=(
             " BaseException as error:  # noqa: BLE001 - in doubt, deny\n"
@@ -86,14 +86,14 @@ PROCESS_MUTANTS: Final = (
         found_by="tests/actors/test_plugged_authorizer.py::test_invalid_answers_are_denials",
     ),
     Mutant(
-        name="a deletion that a plugged-in authorizer ends with anything is believed",
+        name="a plugged-in authorizer may complete a deletion with any value",
         file="actors/plugged_values.py",
         text="            if not _is_deleted(value):\n",
         becomes="            if False:\n",
         found_by="tests/actors/test_plugged_authorizer.py::test_an_invalid_result_of_a_deletion_fails_its_item",
     ),
     Mutant(
-        name="an end that hangs is waited for",
+        name="a hanging shutdown is not forced",
         file="daemon/forced_end.py",
         text=(
             "        self._timer.start()\n"
@@ -103,7 +103,7 @@ PROCESS_MUTANTS: Final = (
         found_by="tests/end_to_end/test_ending.py::test_hanging_shutdown_is_forced",
     ),
     Mutant(
-        name="an end in time leaves the clock running",
+        name="a shutdown in time leaves the clock running",
         file="daemon/forced_end.py",
         text="            self._timer.cancel()\n",
         becomes="",
@@ -114,20 +114,14 @@ PROCESS_MUTANTS: Final = (
         file="daemon/lifespan.py",
         text="self._acting(), self._writing(), self._serving()",
         becomes="self._acting(), self._serving(), self._writing()",
-        found_by=(
-            "tests/daemon/test_lifespan.py"
-            "::test_change_under_way_is_answered_and_durable_before_the_actors_and_the_audit_end"
-        ),
+        found_by="tests/daemon/test_lifespan.py::test_change_under_way_is_answered_and_durable_before_the_actors_and_the_audit_end",
     ),
     Mutant(
         name="the stages of a daemon end in the order in which they started",
         file="daemon/stages.py",
         text="    stage, *later = stages\n",
         becomes="    *later, stage = stages\n",
-        found_by=(
-            "tests/daemon/test_stages.py"
-            "::test_stages_start_in_order_and_each_ends_before_the_one_below_it"
-        ),
+        found_by="tests/daemon/test_stages.py::test_stages_start_in_order_and_each_ends_before_the_one_below_it",
     ),
     Mutant(
         name="a signal to end waits for a reload",
@@ -137,14 +131,14 @@ PROCESS_MUTANTS: Final = (
         found_by="tests/end_to_end/test_ending.py::test_sighup_at_a_start_reloads_and_sigterm_ends_a_hanging_reload",
     ),
     Mutant(
-        name="SIGHUP ends a daemon that is still imported",
+        name="SIGHUP ends a daemon during its imports",
         file="cli/__main__.py",
         text="    hold_reload_signal(sys.argv[1:])\n",
         becomes="",
         found_by="tests/end_to_end/test_ending.py::test_sighup_while_a_daemon_is_imported_does_not_end_it",
     ),
     Mutant(
-        name="a standard stream that is closed stays closed",
+        name="a closed standard stream stays closed",
         file="cli/standard_streams.py",
         text="    _fill_closed_descriptors()\n",
         becomes="",
@@ -158,14 +152,14 @@ PROCESS_MUTANTS: Final = (
         found_by="tests/cli/test_main.py::test_oversized_configuration_file_is_rejected",
     ),
     Mutant(
-        name="a reload waits for one that hangs",
+        name="a reload waits for a hanging one",
         file="daemon/settings.py",
         text="trio.CapacityLimiter(READS_MAX)",
         becomes="trio.CapacityLimiter(1)",
         found_by="tests/daemon/kafka/test_guarded_configs.py::test_hanging_reload_does_not_block_the_next",
     ),
     Mutant(
-        name="the codec of the log's escapes is loaded when it is needed",
+        name="the codec of the log's escapes is loaded on first use",
         file="acl/printable.py",
         text="import encodings.unicode_escape  #",
         becomes="#",
@@ -186,14 +180,14 @@ PROCESS_MUTANTS: Final = (
         found_by="tests/end_to_end/test_early_start.py::test_every_other_endpoint_refuses_connections",
     ),
     Mutant(
-        name="an audit line keeps what reorders its text",
+        name="an audit line keeps characters that reorder its text",
         file="daemon/audit/format.py",
         text='frozenset(("Cc", "Cf", "Zl", "Zp"))',
         becomes='frozenset(("Cc", "Zl", "Zp"))',
         found_by="tests/daemon/audit/test_format.py::test_no_character_misleads_a_reader",
     ),
     Mutant(
-        name="lists of metrics follow each other in one turn",
+        name="all lists of metrics are collected in one step",
         file="daemon/telemetry/admin.py",
         text="await trio.lowlevel.checkpoint()  # collecting all metrics takes a millisecond",
         becomes="pass",

@@ -8,42 +8,42 @@ from tests.mutants.mutant import Mutant
 
 SETTING_MUTANTS: Final = (
     Mutant(
-        name="an override without = is shown",
+        name="an override without = is printed",
         file="config/properties.py",
         text='found = "a text without a key" if equals',
         becomes="found = override if equals is not None",
         found_by="tests/config/test_properties.py::test_malformed_override_is_rejected_without_its_text",
     ),
     Mutant(
-        name="whoever may alter configs reconfigures a plugged-in authorizer",
+        name="any client that may alter configs can reconfigure a plugged-in authorizer",
         file="config/dynamic.py",
         text="return name in GUARDED or name in plugged\n",
         becomes="return name in GUARDED\n",
         found_by="tests/daemon/kafka/test_guarded_configs.py::test_plugged_in_key_is_guarded_and_ends_with_a_reload",
     ),
     Mutant(
-        name="anyone has long guarded values parsed",
+        name="long guarded values are parsed for every client",
         file="config/alterations.py",
         text="        if name in forbidden:\n",
         becomes="        if name in forbidden and not value:\n",
         found_by="tests/daemon/kafka/test_guarded_configs.py::test_guarded_values_are_parsed_for_super_users_only",
     ),
     Mutant(
-        name="a client sets keys that nobody reconfigures",
+        name="a client can set keys that are not reconfigurable",
         file="config/dynamic.py",
         text="return name in plugged if key is None else key.reloadable\n",
         becomes="return key is None or key.reloadable\n",
         found_by="tests/config/test_alterations.py::test_invalid_alteration_is_rejected_with_kafkas_text",
     ),
     Mutant(
-        name="a client sets a limit that keeps everyone out",
+        name="a client can set a limit that locks everyone out",
         file="config/dynamic.py",
         text="key.wire_minimum is not None and parsed < key.wire_minimum",
         becomes="key.wire_minimum is not None and parsed < 1",
         found_by="tests/config/test_alterations.py::test_client_cannot_set_a_limit_that_locks_everyone_out",
     ),
     Mutant(
-        name="the sum of bounds takes requests to grow less than they do",
+        name="the computed bound underestimates the growth of requests",
         file="config/bounds.py",
         text="KAFKA_GROWTH: Final = 48\n",
         becomes="KAFKA_GROWTH: Final = 24\n",
@@ -62,7 +62,7 @@ SETTING_MUTANTS: Final = (
         found_by="tests/config/test_alterations.py::test_many_alterations_are_checked_in_steps",
     ),
     Mutant(
-        name="the log says who is a super user",
+        name="the log can name super users",
         file="config/dynamic.py",
         text="        if is_guarded(name, self.plugged):\n",
         becomes="        if is_guarded(name, self.plugged) and name in self.since_reload:\n",

@@ -1,4 +1,4 @@
-"""The catalogue still fits the code: that its mutants are found, ``make mutants`` shows."""
+"""The catalogue fits the code. ``make mutants`` checks that the tests find its mutants."""
 
 from __future__ import annotations
 
@@ -24,34 +24,31 @@ def functions_of(path: Path) -> frozenset[str]:
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
-def test_a_mutant_can_be_made_of_the_code_as_it_is(mutant: Mutant) -> None:
-    """Its text stands once in its file, and what it becomes is Python."""
+def test_mutant_fits_the_code(mutant: Mutant) -> None:
+    """Its text occurs once, and the result is Python."""
     ast.parse(mutant.applied_to((ROOT / mutant.file).read_text()))
     assert mutant.becomes != mutant.text
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
-def test_the_test_that_must_find_it_is_there(mutant: Mutant) -> None:
-    """A test that was renamed would be no failure, but no find either."""
+def test_test_of_a_mutant_exists(mutant: Mutant) -> None:
     file, _, test = mutant.found_by.partition("::")
     assert test in functions_of(ROOT / file)
 
 
-def test_each_name_stands_for_one_mutant_and_there_are_enough() -> None:
-    """A mutant that is made twice shows nothing new."""
+def test_names_and_mutants_are_unique() -> None:
     assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS) >= 24
     assert len({(mutant.file, mutant.text, mutant.becomes) for mutant in MUTANTS}) == len(MUTANTS)
 
 
 @pytest.mark.parametrize("source", ["", "guard()", "guard() or guard()\n" * 2])
-def test_a_text_that_does_not_stand_there_once_is_stale(source: str) -> None:
-    """The error names the file and the mutant."""
+def test_mutant_whose_text_does_not_occur_once_is_stale(source: str) -> None:
     mutant = Mutant(name="no guard", file="a.py", text="guard() or", becomes="", found_by="")
     assert mutant.applied_to("guard() or True") == " True"
-    with pytest.raises(StaleMutantError, match=r"^a\.py: the text of 'no guard' stands there"):
+    with pytest.raises(StaleMutantError, match=r"^a\.py: expected the text of 'no guard' once"):
         mutant.applied_to(source)
 
 
-def test_the_document_is_that_of_the_catalogue() -> None:
-    """``python -m tests.mutants --document > docs/mutants.md`` would change nothing."""
+def test_document_is_up_to_date() -> None:
+    """``python -m tests.mutants --document > docs/mutants.md`` updates it."""
     assert (ROOT / "docs/mutants.md").read_text() == document()

@@ -1,4 +1,4 @@
-"""What becomes of a mutant, tried on a tree of one function, laid out as the project is."""
+"""Outcomes of mutants in a tree with one function and the project's layout."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def becoming(text: str, *, test: str = "test_it") -> Mutant:
     )
 
 
-def test_a_mutant_is_found_where_its_test_fails_and_is_taken_back(copy: Copy) -> None:
-    """The next one is made of a copy that holds no other, of the same size in the same second."""
+def test_mutant_is_found_if_its_test_fails_and_is_then_undone(copy: Copy) -> None:
+    """Even if the file has the same size and the same second before and after."""
     found = copy.try_mutant(becoming("return 43"))
     assert (found.outcome, found.is_found) == (Outcome.FOUND, True)
     assert copy.passes([found.mutant.found_by] * 2)
@@ -50,25 +50,22 @@ def test_a_mutant_is_found_where_its_test_fails_and_is_taken_back(copy: Copy) ->
         (becoming("return 44"), Outcome.SURVIVED),
         (becoming("return 43", test="test_another"), Outcome.BROKEN),
     ],
-    ids=["it passes", "it is not there"],
+    ids=["the test passes", "the test is missing"],
 )
-def test_a_mutant_is_not_found_where_its_test_does_not_fail(
+def test_mutant_is_not_found_if_its_test_does_not_fail(
     copy: Copy, mutant: Mutant, outcome: Outcome
 ) -> None:
-    """A test that cannot be run finds nothing."""
     verdict = copy.try_mutant(mutant)
     assert (verdict.outcome, verdict.is_found) == (outcome, False)
 
 
-def test_a_test_that_does_not_end_is_ended(copy: Copy) -> None:
-    """A hang is a find, and is named so."""
+def test_hanging_test_is_killed_and_counts_as_found(copy: Copy) -> None:
     verdict = copy.try_mutant(becoming("return answer() if [*iter(int, 1)] else 0"), 0.5)
     assert verdict.outcome is Outcome.HUNG
     assert verdict.is_found
 
 
-def test_what_no_test_needs_is_not_copied(tmp_path: Path) -> None:
-    """The environment and what was built are large."""
+def test_large_folders_are_not_copied(tmp_path: Path) -> None:
     root = tmp_path / "root"
     for name in (".venv", ".git", "build", "acl"):
         (root / name).mkdir(parents=True)

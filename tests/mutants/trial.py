@@ -1,7 +1,6 @@
-"""A copy of the tree in which one mutant after the other is tried.
+"""Try mutants in a copy of the tree, one after the other.
 
-**Invariant:** the tree itself is never changed, and each mutant is made in a copy that holds no
-other.
+**Invariant:** the tree itself never changes, and the copy has at most one mutant at a time.
 """
 
 from __future__ import annotations
@@ -25,13 +24,13 @@ import pytest
 from tests.mutants.mutant import Mutant
 
 SECONDS_MAX: Final = 60.0
-"""How long one test may take; those that are named take seconds."""
+"""Time limit of one test."""
 
 _NOT_COPIED: Final = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "build", "dist")
 
 
 class Outcome(Enum):
-    """What became of a mutant; the value is what is printed."""
+    """The result of a mutant; the value is printed."""
 
     FOUND = "found"
     HUNG = "found: the test hangs"
@@ -48,6 +47,8 @@ _OUTCOMES: Final[dict[int | None, Outcome]] = {
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
+    """A mutant with its outcome."""
+
     mutant: Mutant
     outcome: Outcome
     seconds: float
@@ -58,15 +59,13 @@ class Verdict:
 
 
 class Copy:
-    """Args:
-    folder: is empty, and holds the copy and what its tests write.
-    """
+    """A copy of ``root`` in ``folder``, which must be empty and also gets the tests' files."""
 
     def __init__(self, root: Path, folder: Path) -> None:
         self._tree = folder / "tree"
         self._output = folder / "output"
         self._scratch = folder / "scratch"
-        # What is imported stands below src as links: copied as such, they lead into the copy.
+        # The links below src are copied as links, so that they lead into the copy.
         shutil.copytree(root, self._tree, symlinks=True, ignore=_NOT_COPIED)
 
     @property
@@ -75,19 +74,19 @@ class Copy:
 
     @property
     def output(self) -> str:
-        """What the last run printed."""
+        """The output of the last run."""
         return self._output.read_text(errors="replace")
 
     def passes(self, tests: Sequence[str]) -> bool:
-        """Say whether all of ``tests`` pass with nothing broken; blocks."""
+        """Return True if all ``tests`` pass without a mutant; blocks."""
         distinct = list(dict.fromkeys(tests))
         return self._run(distinct, len(distinct) * SECONDS_MAX) == pytest.ExitCode.OK
 
     def try_mutant(self, mutant: Mutant, seconds_max: float = SECONDS_MAX) -> Verdict:
-        """Make the mutant, run its test, and take the mutant back; blocks.
+        """Apply a mutant, run its test, and restore the file; blocks.
 
         Raises:
-            StaleMutantError: it cannot be made.
+            StaleMutantError: the mutant does not fit the code.
         """
         path = self._tree / mutant.file
         source = path.read_text()
@@ -102,7 +101,7 @@ class Copy:
         return Verdict(mutant, outcome, time.monotonic() - started)
 
     def _run(self, arguments: Sequence[str], seconds_max: float) -> int | None:
-        """Run pytest in the copy; return its exit code, None where it took too long."""
+        """Run pytest in the copy; return its exit code, or None after ``seconds_max``."""
         command = [
             *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"),
             *("--hypothesis-seed=0", f"--basetemp={self._scratch}", *arguments),
@@ -116,7 +115,7 @@ class Copy:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                start_new_session=True,  # what a test has started ends with it
+                start_new_session=True,  # so that the processes of a test end with it
             ) as process,
         ):
             try:
@@ -129,9 +128,9 @@ class Copy:
 
 
 def _write(path: Path, source: str) -> None:
-    """Write a module, and drop what was compiled of it.
+    """Write a module and delete its bytecode.
 
-    That would be run for another source of the same size, written within the same second.
+    Python would use the bytecode for another source of the same size in the same second.
     """
     path.write_text(source)
     Path(cache_from_source(str(path))).unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""The operations of an admin client, in one vocabulary that every client is adapted to.
+"""The calls of an admin client, in one vocabulary that every client is adapted to.
 
 **Invariant:** a client of the matrix uses only its public interface, and reports only what that
 returned. An operation that it lacks raises NotOfferedError, and never returns an empty answer.
@@ -14,9 +14,15 @@ from typing import ClassVar, Final
 from authorizerd.acl.model import Acl, PatternType
 
 NODE_ID: Final = 1
+CONFIG_SOURCES: Final = {
+    "DYNAMIC_BROKER_CONFIG": 2,
+    "DYNAMIC_DEFAULT_BROKER_CONFIG": 3,
+    "STATIC_BROKER_CONFIG": 4,
+    "DEFAULT_CONFIG": 5,
+}
 
 
-class Deed(StrEnum):
+class Call(StrEnum):
     """The columns of the matrix."""
 
     CREATE_ACLS = "create ACLs"
@@ -59,8 +65,8 @@ class Login:
 
 
 Operations = frozenset[str]
-Told = Mapping[str, "Operations | int | None"]
-"""By name: Kafka's names of the authorized operations, the error's code, or None: not told."""
+Reported = Mapping[str, "Operations | int | None"]
+"""By name: the authorized operations, an error code, or None if the client reports neither."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,15 +89,15 @@ class AdminClient:
     """A client of one user, connected to one server.
 
     ``hides`` are operations whose refusal the client does not report: it returns nothing.
-    ``told_instead`` is what it reports where others report authorized operations. ``notes`` explain
-    both, and other peculiarities for readers of the matrix.
+    ``reported_instead`` is what it reports in place of authorized operations. ``notes`` explain
+    both and other peculiarities to readers of the matrix.
 
     Raises (all methods): NotOfferedError and RefusedError.
     """
 
-    hides: ClassVar[frozenset[Deed]] = frozenset()
-    told_instead: ClassVar[Mapping[Deed, int | None]] = {}
-    notes: ClassVar[Mapping[Deed, str]] = {}
+    hides: ClassVar[frozenset[Call]] = frozenset()
+    reported_instead: ClassVar[Mapping[Call, int | None]] = {}
+    notes: ClassVar[Mapping[Call, str]] = {}
     offers_no_acls: ClassVar[str] = "no call for ACLs"
     offers_no_more: ClassVar[str] = "no call for it"
 
@@ -113,10 +119,10 @@ class AdminClient:
     def list_groups(self) -> list[str]:
         raise NotOfferedError(self.offers_no_more)
 
-    def describe_groups(self, names: Sequence[str]) -> Told:
+    def describe_groups(self, names: Sequence[str]) -> Reported:
         raise NotOfferedError(self.offers_no_more)
 
-    def describe_topics(self, names: Sequence[str]) -> Told:
+    def describe_topics(self, names: Sequence[str]) -> Reported:
         raise NotOfferedError(self.offers_no_more)
 
     def describe_configs(self) -> Mapping[str, Config]:
@@ -139,14 +145,14 @@ Open = Callable[[str, Login | None], AdminClient]
 """Opens a client of an address, ``host:port``, with a log-in or without a name."""
 
 
-def told_of_each(
+def report_each(
     names: Sequence[str], tell: Callable[[str], Operations | int | None]
 ) -> dict[str, Operations | int | None]:
     """Ask about one name after the other, so that a refusal affects only its own name."""
-    told: dict[str, Operations | int | None] = {}
+    reported: dict[str, Operations | int | None] = {}
     for name in names:
         try:
-            told[name] = tell(name)
+            reported[name] = tell(name)
         except RefusedError as error:
-            told[name] = error.code
-    return told
+            reported[name] = error.code
+    return reported
