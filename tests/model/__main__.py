@@ -1,4 +1,4 @@
-"""``python -m tests.model --stories N --seed S``: many stories, and what happened in them."""
+"""``python -m tests.model --stories N --seed S``: run stories and print their counts."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import time
 import traceback
 from collections import Counter
 
-from tests.model.stories import shortest, tell_stories
+from tests.model.stories import run_stories, shortest
 from tests.model.story import text_of
 
 
 def main() -> int:
-    """Tell the stories and print the counts; 1 where a law is broken, and by which story."""
+    """Run the stories and print the counts; return 1 and the story if an invariant is broken."""
     parser = argparse.ArgumentParser(prog="python -m tests.model", description=__doc__)
     parser.add_argument("--stories", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
@@ -22,19 +22,19 @@ def main() -> int:
     logging.disable()
     counts: Counter[str] = Counter()
     started = time.monotonic()
-    broken = tell_stories(arguments.seed, arguments.stories, counts)
+    broken = run_stories(arguments.seed, arguments.stories, counts)
     if broken is not None:
         story, error = shortest(broken)
         traceback.print_exception(error)
         _say(
-            f"\nbroken by seed {broken.seed}: {error}\ncut down, the story is\n{text_of(story)}",
+            f"\nbroken by seed {broken.seed}: {error}\nthe shortest story is\n{text_of(story)}",
             f"repeat: python -m tests.model --stories 1 --seed {broken.seed}",
         )
         return 1
     last = arguments.seed + arguments.stories - 1
     seconds = time.monotonic() - started
     _say(
-        f"seeds {arguments.seed} to {last}: every law held, {seconds:.0f} s",
+        f"seeds {arguments.seed} to {last}: every invariant held, {seconds:.0f} s",
         *(f"  {count:9} {name}" for name, count in sorted(counts.items())),
     )
     return 0

@@ -1,4 +1,4 @@
-"""Clients of a story: each asks one thing after the other, as a listener would have it asked."""
+"""Clients of a story; each makes its calls one after the other, as over one connection."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from authorizerd.actors.update_queue import ClusterPlan
 from authorizerd.image.changes import ConfigChanged
 from authorizerd.image.cluster import ClusterImage
 from tests.faults.workload import BrokenInvariantError
-from tests.model.laws import check
+from tests.model.invariants import check
 from tests.model.process import Process
 from tests.model.reference import BROKER, TIMEOUT_KEY, Request
 from tests.model.story import (
@@ -38,7 +38,7 @@ MOMENT_S: Final = 1e-9
 
 
 class ClientTask:
-    """One connection: its requests are answered in order, and never by an older state."""
+    """One connection, whose requests are answered in order and never from an older state."""
 
     def __init__(self, process: Process, client: Client, counts: Counter[str]) -> None:
         self._process = process
@@ -68,12 +68,12 @@ class ClientTask:
         process = self._process
         serves = process.authorizer.serves(self._client.principal)
         is_super_user = self._client.principal in process.super_users
-        check(serves is (process.is_loaded or is_super_user), "who is served is not who should be")
+        check(serves is (process.is_loaded or is_super_user), "the wrong callers are served")
         match call.step:
             case Ask(questions, pause_s):
                 await self._ask(questions, pause_s)
             case Reload(super_users, allow_everyone):
-                process.say_file(super_users, allow_everyone=allow_everyone)
+                process.write_file(super_users, allow_everyone=allow_everyone)
                 await process.settings.reload()
                 process.super_users = frozenset(super_users)
                 process.allow_everyone = allow_everyone
@@ -87,7 +87,7 @@ class ClientTask:
     # Questions.
 
     async def _ask(self, questions: Sequence[Question], pause_s: float | None) -> None:
-        """Ask at once, or with pauses by one state; each answer is what the law says."""
+        """Ask all questions at once, or with pauses from one pinned state; check each answer."""
         process = self._process
         offset = self._see(process.authorizer.current_state().offset)
         authorizer = process.authorizer
@@ -101,13 +101,16 @@ class ClientTask:
             try:
                 answers = authorize(context, [action])
             except NotReadyError:
-                check(offset == -1, "the authorizer is not ready though it is loaded")
+                check(offset == -1, "the authorizer is not ready although it is loaded")
                 check(question.principal not in super_users, "a super user is not answered")
                 continue
             if offset == -1:
-                check(answers == [question.principal in super_users], "answered before loading")
+                check(
+                    answers == [question.principal in super_users],
+                    "a question is answered before loading",
+                )
             else:
-                process.laws.check_decisions(
+                process.invariants.check_decisions(
                     offset, [question], answers, super_users, allow_everyone
                 )
             self._counts["decisions"] += 1
@@ -115,11 +118,12 @@ class ClientTask:
                 await trio.sleep(pause_s)
 
     def _see(self, offset: int) -> int:
-        """Return the offset of what is seen now, which must be new enough."""
+        """Check that the visible offset is new enough, and return it."""
         check(
-            offset >= self._process.laws.acknowledged_offset, "an acknowledged update is not seen"
+            offset >= self._process.invariants.acknowledged_offset,
+            "an acknowledged update is not visible",
         )
-        check(offset >= self._seen_offset, "a client sees the ACLs go back")
+        check(offset >= self._seen_offset, "a client sees an older state")
         self._seen_offset = offset
         return offset
 
@@ -136,7 +140,7 @@ class ClientTask:
         if offset == -1:
             check(described == [], "ACLs are described before they are loaded")
         else:
-            self._process.laws.check_description(offset, step.filter, described)
+            self._process.invariants.check_description(offset, step.filter, described)
 
     # Updates.
 
@@ -147,16 +151,16 @@ class ClientTask:
         completions = self._begin(request)
         if completions[0].is_done:
             is_full = waiting >= process.life.requests_max
-            process.laws.refuse([_refusal(completion) for completion in completions], is_full)
+            process.invariants.refuse([_refusal(completion) for completion in completions], is_full)
             self._counts["refused at once"] += 1
             return
-        process.laws.accept(request, completions)
+        process.invariants.accept(request, completions)
         started, patience_s = trio.current_time(), process.purgatory.timeout_ms / 1000
         await process.purgatory.wait(completions)
         waited_s = trio.current_time() - started
-        check(waited_s <= patience_s + MOMENT_S, "an update waits for longer than it may")
+        check(waited_s <= patience_s + MOMENT_S, "an update waits too long")
         if not all(completion.is_done for completion in completions):
-            check(waited_s >= patience_s - MOMENT_S, "an update is given up too early")
+            check(waited_s >= patience_s - MOMENT_S, "an update times out too early")
             self._counts["timed out"] += 1
 
     def _begin(self, request: Request) -> Sequence[Completion[Any]]:
@@ -180,7 +184,7 @@ class ClientTask:
 
                 def on_applied() -> None:
                     process.settings.refresh()
-                    process.laws.take(request, process.applier.snapshot.newest)
+                    process.invariants.note_applied(request, process.applier.snapshot.newest)
 
                 return [process.updates.change_cluster(plan, on_applied)]
 
@@ -193,8 +197,8 @@ async def _give_up(scope: trio.CancelScope, patience_s: float, turns: int) -> No
 
 
 def _refusal(completion: Completion[Any]) -> str:
-    """Return why an item is refused, which all of its request are."""
-    check(completion.is_done, "half a request is refused")
+    """Return why an item is refused; all items of a request are."""
+    check(completion.is_done, "a request is refused in part")
     try:
         completion.result()
     except UpdateRefusedError as error:

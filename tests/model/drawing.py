@@ -1,4 +1,4 @@
-"""Stories drawn by chance, over ACLs so few that they meet."""
+"""Draw random stories over few ACLs, so that they collide."""
 
 from __future__ import annotations
 
@@ -47,6 +47,7 @@ _PATIENCE_S: Final = (0.0, 0.001, 0.1, 0.3)
 
 
 def draw_story(seed: int) -> Story:
+    """Return a story; its last process only reads."""
     chance = Random(seed)
     pool = [_acl(chance) for _ in range(chance.choice((3, 10, 30)))]
     lives = [_life(chance, pool) for _ in range(chance.randint(1, 4))]
@@ -98,7 +99,7 @@ def _client(chance: Random, pool: Sequence[Acl], number: int) -> Client:
 
 
 def _call(chance: Random, pool: Sequence[Acl], *, may_reload: bool) -> Call:
-    """A file is read again by one client alone, as one task heeds all signals."""
+    """Draw a call. Only one client may reload, as one task handles all signals."""
     patience_s = chance.choice(_PATIENCE_S) if chance.random() < 0.3 else None
     turns = chance.randint(0, 8)
     return Call(chance.choice(_DELAYS_S), _step(chance, pool, may_reload), patience_s, turns)
@@ -124,14 +125,14 @@ def _step(chance: Random, pool: Sequence[Acl], may_reload: bool) -> Step:
 
 
 def _new_acls(chance: Random, pool: Sequence[Acl]) -> tuple[Acl, ...]:
-    if chance.random() < 0.05:  # more than the applier takes in one turn
+    if chance.random() < 0.05:  # more than the applier applies at once
         acl, count = _acl(chance), chance.randint(60, 150)
         return tuple(
             Acl(2, f"a{number}", 3, acl.principal, "*", 3, acl.permission_type)
             for number in range(count)
         )
     acls = [chance.choice(pool) for _ in range(chance.choice((1, 1, 2, 3, 4)))]
-    return tuple(_spoilt(chance, acl) if chance.random() < 0.1 else acl for acl in acls)
+    return tuple(_invalidate(chance, acl) if chance.random() < 0.1 else acl for acl in acls)
 
 
 def _acl(chance: Random) -> Acl:
@@ -146,8 +147,8 @@ def _acl(chance: Random) -> Acl:
     )
 
 
-def _spoilt(chance: Random, acl: Acl) -> Acl:
-    """Return what no ACL may be."""
+def _invalidate(chance: Random, acl: Acl) -> Acl:
+    """Return an invalid copy."""
     kind, name, pattern, principal, host, operation, permission = (
         acl.resource_type, acl.resource_name, acl.pattern_type, acl.principal,
         acl.host, acl.operation, acl.permission_type,

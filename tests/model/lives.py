@@ -1,4 +1,4 @@
-"""A story told: one process after the other over one disk, and what each may end with."""
+"""Run a story: one process after the other on one disk, and the errors that may end each."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.faults.disk import UNREAD, FaultDisk
 from tests.faults.verdicts import may_stop, whole_size
 from tests.faults.workload import BrokenInvariantError
 from tests.model.clients import ClientTask
-from tests.model.laws import Laws
+from tests.model.invariants import Invariants
 from tests.model.process import Process
 from tests.model.story import Life, Story
 from tests.model.watched_log import LOG_DIR, new_writer
@@ -39,23 +39,23 @@ SHORT_TURNS: Final = (
     (update_queue, "CHANGES_PER_FLUSH_MAX", RECORDS_PER_REQUEST_MAX + 1),
     (log_source, "BATCHES_PER_READ", 1),
 )
-"""What is done at once, of each kind of long work, so that others come between."""
+"""The smallest steps of long work, so that other tasks run in between."""
 
 
-class Telling:
-    """One telling of a story; ``counts`` are what happened."""
+class StoryRun:
+    """One run of a story; ``counts`` has its events."""
 
     def __init__(self, story: Story) -> None:
         self._story = story
         self.disk: Final = FaultDisk(Random(story.seed))
         self.counts: Final[Counter[str]] = Counter()
-        self.laws: Final = Laws()
+        self.invariants: Final = Invariants()
 
-    def tell(self) -> None:
-        """Tell it to its end.
+    def run(self) -> None:
+        """Run the story to its end.
 
         Raises:
-            BrokenInvariantError: one of the laws does not hold.
+            BrokenInvariantError: an invariant does not hold.
         """
         format_directory(LOG_DIR, MetaProperties("cluster", 1, "d"), self.disk, self._begin_log)
         self.disk.end_process()
@@ -74,7 +74,7 @@ class Telling:
         faults = disk.faults.copy()
         errors = self._errors_of(life)
         for error in errors:
-            if len(errors) == 1 or not isinstance(error, EndpointStartError):  # that follows others
+            if len(errors) == 1 or not isinstance(error, EndpointStartError):  # follows from others
                 self._judge(error, disk.faults - faults)
         if life.is_power_lost:
             disk.lose_power()
@@ -82,11 +82,11 @@ class Telling:
             disk.end_process()
 
     def _errors_of(self, life: Life) -> list[BaseException]:
-        """Run one process to its end; return what ended it, nothing where all was well."""
+        """Run one process to its end; return the errors that ended it."""
         errors: list[BaseException] = []
         process: Process | None = None
         try:
-            process = Process(life, self.disk, self.laws)
+            process = Process(life, self.disk, self.invariants)
             self._run(process)
         except KeyboardInterrupt:
             raise
@@ -99,7 +99,7 @@ class Telling:
                     process.close()
             self.counts["checkpoints"] += process.checkpointer.statistics.written
             process.check_end(is_crash=is_crash)
-        self.laws.end_life(is_clean=not errors, is_crash=is_crash)
+        self.invariants.end_life(is_clean=not errors, is_crash=is_crash)
         self.counts["lives"] += 1
         self.counts["crashes" if is_crash else "ended by a fault" if errors else "ended well"] += 1
         return errors
@@ -121,7 +121,7 @@ class Telling:
             )
 
     def _judge(self, error: BaseException, faults: Counter[str]) -> None:
-        """Return True if a process may end this way after these faults of its disk.
+        """Check that a process may end this way after these faults of its disk.
 
         Raises:
             BrokenInvariantError: it may not.
@@ -134,12 +134,12 @@ class Telling:
             case CorruptLogError() if faults[UNREAD]:
                 return
             case CorruptLogError() if self._stops_rightly(error):
-                self.counts["stopped: sectors in another order"] += 1
+                self.counts["stopped: reordered sectors"] += 1
             case _:
                 raise BrokenInvariantError(f"the process ends with {error!r}") from error
 
     def _stops_rightly(self, error: CorruptLogError) -> bool:
-        """Repair, as an operator would, a log that may stop here."""
+        """Repair a log that may be refused, as an operator would; return True if possible."""
         self.disk.end_process()
         content = self.disk.content(error.path)
         if not may_stop(bytes(content.seen), bytes(content.written)):
@@ -153,7 +153,7 @@ class Telling:
 
 @contextmanager
 def _deterministic(process: Process) -> Iterator[None]:
-    """Let trio shuffle its tasks as the seed says, and threads be played."""
+    """Let the seed schedule trio's tasks, and play threads in the loop."""
     scheduler = trio._core._run
     with ExitStack() as stack:
         replaced: list[tuple[object, str, object]] = [

@@ -1,8 +1,7 @@
-"""One life of the daemon: its actors and its log, put together as ``daemon.components`` does.
+"""One life of the daemon: its actors and its log, assembled as in ``daemon.components``.
 
-In the place of its ports are the story's clients. Work for a thread is done on the loop, once as
-much virtual time has gone by as a slow disk would take; batches come to the applier late, and in
-pieces, as a source may hand them on.
+The story's clients replace its ports. Work for threads runs in the loop, after the virtual time
+that a slow disk takes. Batches reach the applier late and in pieces.
 """
 
 from __future__ import annotations
@@ -34,14 +33,14 @@ from authorizerd.daemon.sources.own_log_writer import Checkpointer, CheckpointPo
 from authorizerd.metadata.log import MetadataLog
 from tests.faults.disk import FaultDisk
 from tests.faults.workload import BrokenInvariantError
-from tests.model.laws import Laws, check
+from tests.model.invariants import Invariants, check
 from tests.model.story import EARLY, LATE, ROOT, Life
 from tests.model.watched_log import LOG_DIR, WatchedLog, new_writer
 from tests.support.recording_storage import PowerFailure
 
 BATCHES_WAITING_MAX: Final = 16
 LIFE_S_MAX: Final = 600
-"""No wait lasts so long, unless it lasts for ever."""
+"""Longer than any wait that ends."""
 
 T = TypeVar("T")
 
@@ -57,15 +56,15 @@ def _configuration(timeout_ms: int, super_users: tuple[str, ...], everyone: bool
 
 
 class Process(trio.abc.Instrument):
-    """Runs once. As an instrument it sees every step of every task.
+    """A process that runs once. As an instrument, it checks every step of every task.
 
-    ``super_users`` and ``allow_everyone`` are what a file said that has been taken over.
+    ``super_users`` and ``allow_everyone`` are the applied settings of the file.
     """
 
-    def __init__(self, life: Life, disk: FaultDisk, laws: Laws) -> None:
-        """Raises: LogDirectoryError, OSError, as the daemon's start does."""
+    def __init__(self, life: Life, disk: FaultDisk, invariants: Invariants) -> None:
+        """Open the log. Raises LogDirectoryError and OSError, as the daemon's start does."""
         self.life = life
-        self.laws = laws
+        self.invariants = invariants
         self.broken: BaseException | None = None
         self.super_users: frozenset[str] = frozenset((ROOT,))
         self.allow_everyone = False
@@ -73,7 +72,7 @@ class Process(trio.abc.Instrument):
         self._disk = disk
         self._chance: Final = Random(life.seed)
         self._writer = new_writer(disk, life.segment_bytes)
-        own = WatchedLog(OwnLog(self._writer, node_id=1), disk, laws)
+        own = WatchedLog(OwnLog(self._writer, node_id=1), disk, invariants)
         self._source = LocalLogSource(MetadataLog.open(LOG_DIR, disk), own.begin)
         self._feed, self._late_inbox = trio.open_memory_channel[ChangeBatch | CaughtUp](
             BATCHES_WAITING_MAX
@@ -110,8 +109,8 @@ class Process(trio.abc.Instrument):
     def is_loaded(self) -> bool:
         return self.applier.snapshot.newest is not None
 
-    def say_file(self, super_users: tuple[str, ...], *, allow_everyone: bool) -> None:
-        """Let the file say something else, when it is read again."""
+    def write_file(self, super_users: tuple[str, ...], *, allow_everyone: bool) -> None:
+        """Change the file, for the next reload."""
         self.file = _configuration(self.life.timeout_ms, super_users, allow_everyone)
 
     def _break(self, error: BaseException) -> None:
@@ -124,7 +123,7 @@ class Process(trio.abc.Instrument):
         if self.broken is not None:
             return
         try:
-            self.laws.watch(
+            self.invariants.watch(
                 self.applier.snapshot.newest,
                 self.applier.cluster.newest,
                 self.purgatory.timeout_ms,
@@ -132,13 +131,13 @@ class Process(trio.abc.Instrument):
             )
             if not self.is_loaded and LATE in self.started:
                 check(not self.gate.is_open(LATE), "an endpoint opens before the ACLs are loaded")
-        except Exception as error:  # noqa: BLE001 - trio would pass over it
+        except Exception as error:  # noqa: BLE001 - trio would ignore it
             self._break(error)
 
     # The process.
 
     async def run(self, serve: Callable[[], Any]) -> None:
-        """Live as the daemon does, with ``serve`` in the place of its servers."""
+        """Run the daemon's actors, with ``serve`` in place of its servers."""
         with trio.fail_after(LIFE_S_MAX):
             self.started = dict(
                 self.authorizer.start(
@@ -175,19 +174,22 @@ class Process(trio.abc.Instrument):
                 actors.cancel_scope.cancel()
 
     def close(self) -> None:
-        """Close what the daemon closes in any case."""
+        """Close the authorizers and the log, as the daemon always does."""
         for authorizer in dict.fromkeys((self.authorizer, self.standard)):
             authorizer.close()
         with suppress(OSError):
             self._writer.close()
 
     def check_end(self, *, is_crash: bool) -> None:
-        """Nobody is left who waits, and every endpoint was told its fate."""
+        """Check that nothing waits and that the start of every endpoint has ended."""
         if self.broken is not None:
             raise BrokenInvariantError(str(self.broken)) from self.broken
         check(self.purgatory.requests_waiting == 0, "requests are left in purgatory")
         check(self.purgatory.items_waiting == 0, "items are left in purgatory")
-        check(is_crash or self.updates.statistics.requests_waiting == 0, "updates are not counted")
+        check(
+            is_crash or self.updates.statistics.requests_waiting == 0,
+            "updates are left in the queue",
+        )
         if self.started and not is_crash:
             check(all(each.is_done for each in self.started.values()), "a start never ends")
             check(self.is_loaded or not _has_succeeded(self.started[LATE]), "started too early")
@@ -212,12 +214,12 @@ class Process(trio.abc.Instrument):
             raise
         await self.applier.snapshot.wait_until(lambda newest: newest is not None)
         self.settings.refresh()
-        self.laws.check_timeout(self.purgatory.timeout_ms, self.life.timeout_ms)
+        self.invariants.check_timeout(self.purgatory.timeout_ms, self.life.timeout_ms)
         self.standard.complete_initial_load()
         await self.gate.wait_until_wide_open()
 
     async def _relay(self) -> None:
-        """Hand batches on late, in up to two pieces."""
+        """Pass batches on late, in up to two pieces."""
         async with self._late_feed, self._late_inbox:
             async for message in self._late_inbox:
                 await trio.sleep(self._chance.choice(self.life.stalls_s) / 10)
@@ -235,9 +237,9 @@ class Process(trio.abc.Instrument):
         abandon_on_cancel: bool = False,
         limiter: trio.CapacityLimiter | None = None,
     ) -> T:
-        """Stand in for ``trio.to_thread.run_sync``: late, and finished though it is cancelled.
+        """Replace ``trio.to_thread.run_sync``: run late, and to the end even if cancelled.
 
-        One that may be abandoned is cancelled, whether it has done its work or not.
+        A call that may be abandoned is cancelled before or after its work.
         """
         await trio.lowlevel.checkpoint_if_cancelled()
         async with limiter or nullcontext():
@@ -261,7 +263,7 @@ class Process(trio.abc.Instrument):
                 bytes_between=self.life.checkpoint_bytes,
                 interval_ms=0,
                 retention_bytes=self.life.retention_bytes,
-                retention_ms=-1,  # else it would depend on the clock
+                retention_ms=-1,  # otherwise it would depend on the clock
             ),
             replay=self._source.replay,
             storage=self._disk,
@@ -277,6 +279,6 @@ def _pieces(batch: ChangeBatch, middle: int) -> tuple[ChangeBatch, ChangeBatch]:
 def _has_succeeded(completion: Completion[None]) -> bool:
     try:
         completion.result()
-    except Exception:  # noqa: BLE001 - whatever it is
+    except Exception:  # noqa: BLE001 - any error is a failure
         return False
     return True

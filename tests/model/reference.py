@@ -1,6 +1,6 @@
-"""What updates mean, said as simply as can be: one after the other, over plain sets.
+"""The effects of updates as simply as possible: one after the other, on plain sets.
 
-It shares no code with the plans, the filters, the index or the replay of the log.
+This shares no code with the plans, the filters, the index or the replay of the log.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ BROKER: Final = 4
 ANY, MATCH, LITERAL, PREFIXED = 1, 2, 3, 4
 
 INVALID: Final = "invalid"
-"""What is expected of an item that is refused for its own fault."""
+"""The expected answer for an invalid item."""
 
 Batch = Sequence[Change | ClusterChange]
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """All ACLs, and the time-outs that were set, by node."""
+    """All ACLs, and the time-outs in the log by node."""
 
     acls: frozenset[Acl] = frozenset()
     timeouts: Mapping[str, str] = field(default_factory=dict)
 
     def timeout_ms(self, in_file: int) -> int:
-        """Return the time-out in force where the file says ``in_file``."""
+        """Return the time-out in force if the file has ``in_file``."""
         everywhere = self.timeouts.get(EVERY_NODE, in_file)
         return int(self.timeouts.get(THIS_NODE, everywhere))
 
 
 @dataclass(slots=True, eq=False)
 class Request:
-    """One update on its way. ``offset`` is that of its batch, -1 where it has none (yet)."""
+    """One update. ``offset`` is that of its batch, or -1."""
 
     step: Create | Delete | SetTimeout
     completions: Sequence[Completion[Any]] = ()
@@ -50,11 +50,11 @@ class Request:
     number: int = -1
     offset: int = -1
     is_in_doubt: bool = False
-    times_taken: int = 0
+    times_reported: int = 0
 
 
 def plan(before: State, step: Create | Delete | SetTimeout) -> tuple[State, list[object]]:
-    """Return the state after ``step``, and what each item is answered."""
+    """Return the state after ``step``, and the answer to each item."""
     match step:
         case Create(acls):
             good = [acl for acl in acls if is_valid(acl)]
@@ -62,15 +62,15 @@ def plan(before: State, step: Create | Delete | SetTimeout) -> tuple[State, list
             return after, [None if is_valid(acl) else INVALID for acl in acls]
         case Delete(filters):
             found: list[object] = []
-            gone: set[Acl] = set()
+            removed: set[Acl] = set()
             for each in filters:
                 if each.operation == 0:
                     found.append(INVALID)
                     continue
-                meant = {acl for acl in before.acls if means(each, acl)}
-                gone |= meant
-                found.append(meant)
-            return State(before.acls - gone, before.timeouts), found
+                matched = {acl for acl in before.acls if matches(each, acl)}
+                removed |= matched
+                found.append(matched)
+            return State(before.acls - removed, before.timeouts), found
         case SetTimeout(node, timeout_ms):
             timeouts = {name: value for name, value in before.timeouts.items() if name != node}
             if timeout_ms is not None:
@@ -89,7 +89,7 @@ def is_valid(acl: Acl) -> bool:
     )
 
 
-def means(filter: AclFilter, acl: Acl) -> bool:
+def matches(filter: AclFilter, acl: Acl) -> bool:
     """Return True if a filter matches an ACL (KIP-290)."""
     for name in ("resource_type", "operation", "permission_type", "principal", "host"):
         if getattr(filter, name) not in (ANY, None, getattr(acl, name)):
@@ -106,7 +106,7 @@ def means(filter: AclFilter, acl: Acl) -> bool:
 
 @dataclass(slots=True)
 class LogState:
-    """The state that the batches of a log make, one record after the other."""
+    """The state after the records of a log."""
 
     acls: dict[bytes, Acl] = field(default_factory=dict)
     timeouts: dict[str, str] = field(default_factory=dict)
@@ -118,7 +118,7 @@ class LogState:
         """Make changes.
 
         Raises:
-            BrokenInvariantError: one that does not fit, or that nothing here has asked for.
+            BrokenInvariantError: a change does not fit, or was never requested.
         """
         for change in changes:
             match change:
@@ -128,17 +128,17 @@ class LogState:
                     self.acls[id] = acl
                 case AclRemoved(id):
                     if self.acls.pop(id, None) is None:
-                        raise BrokenInvariantError("an ACL is removed that is not there")
+                        raise BrokenInvariantError("an absent ACL is removed")
                 case ConfigChanged(4, node, "authorizerd.update.timeout.ms", None):
                     if self.timeouts.pop(node, None) is None:
-                        raise BrokenInvariantError("a config is taken back that is not there")
+                        raise BrokenInvariantError("an absent config is removed")
                 case ConfigChanged(4, node, "authorizerd.update.timeout.ms", value):
                     assert value is not None
                     self.timeouts[node] = value
                 case FeatureLevel():
                     pass
                 case _:
-                    raise BrokenInvariantError(f"nobody asked for {change}")
+                    raise BrokenInvariantError(f"unexpected record: {change}")
 
     @property
     def state(self) -> State:

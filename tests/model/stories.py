@@ -1,39 +1,39 @@
-"""Many stories, one a seed; and of one that breaks a law, the shortest that does so too."""
+"""Run many stories, one per seed, and shorten a story that breaks an invariant."""
 
 from __future__ import annotations
 
 from collections import Counter
 
 from tests.model.drawing import draw_story
-from tests.model.lives import Telling
+from tests.model.lives import StoryRun
 from tests.model.story import Story, smaller
 
 
-def tell_stories(seed: int, stories: int, counts: Counter[str]) -> Story | None:
-    """Tell so many stories from ``seed`` on; return the first that breaks a law."""
+def run_stories(seed: int, stories: int, counts: Counter[str]) -> Story | None:
+    """Run stories from ``seed`` on; return the first that breaks an invariant."""
     for number in range(seed, seed + stories):
         story = draw_story(number)
-        telling = Telling(story)
-        if fault_of(story, telling) is not None:
+        run = StoryRun(story)
+        if fault_of(story, run) is not None:
             return story
         counts["stories"] += 1
-        counts.update(telling.counts + telling.laws.counts + telling.disk.faults)
+        counts.update(run.counts + run.invariants.counts + run.disk.faults)
     return None
 
 
-def fault_of(story: Story, telling: Telling | None = None) -> Exception | None:
-    """Tell a story; return what is broken by it."""
+def fault_of(story: Story, run: StoryRun | None = None) -> Exception | None:
+    """Run a story; return the broken invariant or None."""
     try:
-        (telling or Telling(story)).tell()
-    except Exception as error:  # noqa: BLE001 - any error is a law that does not hold
+        (run or StoryRun(story)).run()
+    except Exception as error:  # noqa: BLE001 - any error is a broken invariant
         return error
     return None
 
 
 def shortest(story: Story) -> tuple[Story, Exception]:
-    """Return the shortest story found that still breaks a law, and how it does."""
+    """Return a shorter story that still breaks an invariant, and its error."""
     broken = fault_of(story)
-    assert broken is not None, "a story is told the same way again"
+    assert broken is not None, "a story can be repeated"
     is_shorter = True
     while is_shorter:
         is_shorter = False

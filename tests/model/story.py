@@ -1,7 +1,7 @@
-"""A story: what clients ask, when they give up, and what becomes of the process and its disk.
+"""A story: what clients ask, when they give up, and what happens to the process and its disk.
 
-**Invariant:** a story is a value, and the same one is told the same way again; so one that breaks a
-law can be cut down to what still does.
+**Invariant:** a story is a value, and every run of it is the same. So a story that breaks an
+invariant can be shortened.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class SetTimeout:
-    """Set the time-out of updates, for one node or for every one; None: take it back."""
+    """Set the time-out of updates for one node or all; None resets it."""
 
     node: str
     timeout_ms: int | None
@@ -46,7 +46,7 @@ class SetTimeout:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """``pause_s``: between questions, all judged by one state; None: all are asked at once."""
+    """Ask questions with pauses, from one pinned state; None: all at once."""
 
     questions: tuple[Question, ...]
     pause_s: float | None = None
@@ -59,7 +59,7 @@ class Describe:
 
 @dataclass(frozen=True, slots=True)
 class Reload:
-    """Read a file again that now says this."""
+    """Reload a file with these settings."""
 
     super_users: tuple[str, ...]
     allow_everyone: bool
@@ -70,7 +70,7 @@ Step = Create | Delete | SetTimeout | Ask | Describe | Reload
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """``patience_s``: after how long the caller is cancelled, ``turns`` later; None: never."""
+    """One call. The caller is cancelled after ``patience_s`` and ``turns``; None: never."""
 
     delay_s: float
     step: Step
@@ -89,9 +89,9 @@ class Client:
 class Life:
     """One process.
 
-    ``end_s``: when it is told to end or, with ``is_killed``, ends; None: ``rest_s`` after its
-    clients are done. ``crash_in`` and the like are those of the disk, ``stalls_s`` how long each of
-    its calls may take. With ``has_short_turns`` all long work is cut into the smallest steps.
+    It gets a signal at ``end_s``, or is killed then if ``is_killed``; None: ``rest_s`` after its
+    clients have finished. ``crash_in``, ``fail_in`` and so on go to the disk, whose calls take one
+    of ``stalls_s``. With ``has_short_turns``, long work runs in the smallest steps.
     """
 
     seed: int
@@ -121,7 +121,7 @@ class Story:
 
 
 def text_of(story: Story) -> str:
-    """Return the story in lines, without what is as usual."""
+    """Return the story as text, without default values."""
     lines = []
     for life in story.lives:
         usual = Life(seed=life.seed, clients=life.clients)
@@ -138,7 +138,7 @@ def text_of(story: Story) -> str:
 
 
 def smaller(story: Story) -> Iterator[Story]:
-    """Yield stories of which one thing less is told: a life, a client, a call, or a fault."""
+    """Yield the stories that lack one life, client, call or fault."""
     for number, life in enumerate(story.lives):
         yield Story(story.seed, _without(story.lives, number))
         for less in _smaller_lives(life):

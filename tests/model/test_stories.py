@@ -1,4 +1,4 @@
-"""Some stories at each run of the tests; ``python -m tests.model`` tells any number."""
+"""Some stories in each test run; ``python -m tests.model`` runs any number."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from authorizerd.actors.listener_gate import ListenerGate
 from authorizerd.actors.purgatory import Purgatory
 from authorizerd.actors.record_applier import RecordApplier
 from tests.model.drawing import draw_story
-from tests.model.lives import Telling
-from tests.model.stories import shortest, tell_stories
+from tests.model.lives import StoryRun
+from tests.model.stories import run_stories, shortest
 from tests.model.story import text_of
 
 STORIES = 100
 SEED = 1
 
 
-def test_every_law_holds_in_every_story() -> None:
-    """And the stories tell of all that may happen."""
+def test_every_invariant_holds_in_every_story() -> None:
+    """The stories contain every kind of event."""
     counts: Counter[str] = Counter()
-    broken = tell_stories(SEED, STORIES, counts)
+    broken = run_stories(SEED, STORIES, counts)
     if broken is not None:
         story, error = shortest(broken)
         pytest.fail(f"seed {story.seed}: {error}\n{text_of(story)}")
@@ -37,21 +37,21 @@ def test_every_law_holds_in_every_story() -> None:
         "Create", "Delete", "SetTimeout", "Ask", "Describe", "Reload", "not served yet",
         "callers cancelled", "timed out", "refused at once", "updates accepted before loading",
         "updates acknowledged", "updates refused later", "updates in doubt", "checkpoints",
-        "writes of several batches", "writes in doubt: gone", "crashes", "ended by a fault",
+        "writes of several batches", "writes in doubt: none", "crashes", "ended by a fault",
         "ended well", "EIO on append", "EIO on sync", "EIO on reading",
     ):  # fmt: skip
         assert counts[event], event
 
 
-def test_a_seed_tells_the_same_story_again() -> None:
-    """Call by call, with all that its tasks did: a story that breaks a law can be looked at."""
+def test_seed_repeats_its_story() -> None:
+    """All calls and counts are the same, so a broken story can be debugged."""
     for seed in range(5):
-        first, second = Telling(draw_story(seed)), Telling(draw_story(seed))
-        first.tell()
-        second.tell()
+        first, second = StoryRun(draw_story(seed)), StoryRun(draw_story(seed))
+        first.run()
+        second.run()
         assert first.disk.calls == second.disk.calls
         assert first.counts == second.counts
-        assert first.laws.counts == second.laws.counts
+        assert first.invariants.counts == second.invariants.counts
 
 
 async def _open_at_once(gate: ListenerGate, endpoint: str, completion: Completion[None]) -> None:
@@ -76,29 +76,27 @@ async def _forget(purgatory: Purgatory, completions: Sequence[Completion[Any]]) 
 
 
 @pytest.mark.parametrize(
-    ("owner", "name", "fault", "law"),
+    ("owner", "name", "fault", "broken"),
     [
         (ListenerGate, "_open_when_started", _open_at_once, "an endpoint opens before"),
-        (RecordApplier, "_apply", _skip, "another state"),
-        (Purgatory, "wait", _forget, "purgatory|longer than it may"),
+        (RecordApplier, "_apply", _skip, "not a complete batch"),
+        (Purgatory, "wait", _forget, "purgatory|waits too long"),
     ],
 )
-def test_a_fault_is_found_and_its_story_cut_down(
-    monkeypatch: pytest.MonkeyPatch, owner: type, name: str, fault: object, law: str
+def test_bug_is_found_and_its_story_shortened(
+    monkeypatch: pytest.MonkeyPatch, owner: type, name: str, fault: object, broken: str
 ) -> None:
-    """A law is broken by one of the stories, and still is by a shorter one."""
     monkeypatch.setattr(owner, name, fault)
-    broken = tell_stories(SEED, STORIES, Counter())
-    assert broken is not None
-    story, error = shortest(broken)
-    with pytest.raises(Exception, match=law):
+    found = run_stories(SEED, STORIES, Counter())
+    assert found is not None
+    story, error = shortest(found)
+    with pytest.raises(Exception, match=broken):
         raise error
-    assert len(text_of(story)) < len(text_of(broken))
+    assert len(text_of(story)) < len(text_of(found))
 
 
-def test_the_command_prints_what_happened() -> None:
-    """By what was asked, what came of it, and the faults of the disk; 0 where every law held."""
+def test_command_prints_its_counts() -> None:
     command = [sys.executable, "-m", "tests.model", "--stories", "3", "--seed", "5"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout.startswith("seeds 5 to 7: every law held")
+    assert done.stdout.startswith("seeds 5 to 7: every invariant held")
     assert "updates acknowledged" in done.stdout

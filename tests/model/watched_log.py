@@ -1,4 +1,4 @@
-"""The log of a process over the simulated disk, with the laws told of what is written to it."""
+"""The log of a process on the simulated disk, which reports every write to the invariants."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from authorizerd.metadata.log import MetadataLog, Progress
 from authorizerd.metadata.replay import Replay
 from authorizerd.metadata.writer import LogWriter
 from tests.faults.disk import TIME_MS, FaultDisk
-from tests.model.laws import Laws
+from tests.model.invariants import Invariants
 from tests.model.reference import LogState
 
 LOG_DIR: Final = Path("/data/log")
@@ -30,7 +30,7 @@ def new_writer(disk: FaultDisk, segment_bytes: int) -> LogWriter:
 
 
 def read_log(disk: FaultDisk) -> LogState:
-    """Return what the log says, read while the disk is calm."""
+    """Read the log without faults."""
     faults = disk.crash_in, disk.crash_at, disk.fail_in, disk.fail_at
     disk.calm()
     found, replay = LogState(), Replay()
@@ -43,24 +43,24 @@ def read_log(disk: FaultDisk) -> LogState:
 
 
 class WatchedLog:
-    """The ``OwnLog``, and a word to the laws before and after each call."""
+    """The ``OwnLog``, with a report to the invariants before and after each call."""
 
-    def __init__(self, own: OwnLog, disk: FaultDisk, laws: Laws) -> None:
+    def __init__(self, own: OwnLog, disk: FaultDisk, invariants: Invariants) -> None:
         self._own = own
         self._disk = disk
-        self._laws = laws
+        self._invariants = invariants
 
     async def begin(self, progress: Progress, replay: Replay) -> ChangeBatch:
         begun = await self._own.begin(progress, replay)
-        self._laws.begin(read_log(self._disk), begun.last_offset)
+        self._invariants.begin(read_log(self._disk), begun.last_offset)
         return begun
 
     async def append(self, batches: Sequence[tuple[LogChange, ...]]) -> int:
-        self._laws.write(batches)
+        self._invariants.write(batches)
         try:
             last_offset = await self._own.append(batches)
         except UpdateRefusedError:
-            self._laws.refused_to_write()
+            self._invariants.refused_to_write()
             raise
-        self._laws.wrote(last_offset)
+        self._invariants.wrote(last_offset)
         return last_offset

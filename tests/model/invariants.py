@@ -1,7 +1,7 @@
-"""The laws: what was accepted, what the log says of it, and what may be seen at each offset.
+"""The invariants: what was accepted, what the log has of it, and what is visible at each offset.
 
-The expected answers are known as soon as an update is accepted, since updates are done one after
-the other; what is written, shown and answered is held against them at each step of any task.
+Updates are made one after the other, so the expected answers are known when an update is accepted.
+After each step of any task, written, visible and answered values are compared with them.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ from tests.model.reference import (
     LogState,
     Request,
     State,
-    means,
+    matches,
     plan,
 )
 from tests.model.story import SetTimeout
 from tests.oracles.scan import decide
 
 
-def check(holds: bool, law: str) -> None:
-    """Raises: BrokenInvariantError, where ``law`` does not hold."""
+def check(holds: bool, broken: str) -> None:
+    """Raise BrokenInvariantError with the text ``broken`` unless ``holds``."""
     if not holds:
-        raise BrokenInvariantError(law)
+        raise BrokenInvariantError(broken)
 
 
-class Laws:
-    """Of one story: ``begin`` and ``end_life`` once a life.
+class Invariants:
+    """The invariants of one story; each process calls ``begin`` and ``end_life`` once.
 
-    ``acknowledged_offset`` is what any request that begins now has to see, -1 where nothing was
-    acknowledged in this life; ``counts`` are of what the laws have seen.
+    ``acknowledged_offset`` is the lowest offset that a new request may see; -1 if nothing was
+    acknowledged in this life.
     """
 
     def __init__(self) -> None:
@@ -68,7 +68,7 @@ class Laws:
     # Updates.
 
     def accept(self, request: Request, completions: Sequence[Completion[Any]]) -> None:
-        """Take note of an update that the queue has not refused at once."""
+        """Note an update that the queue has not refused at once."""
         request.completions = completions
         request.number = self._accepted
         self._accepted += 1
@@ -77,16 +77,16 @@ class Laws:
         self._plan(request)
 
     def refuse(self, reasons: Sequence[str], is_full: bool) -> None:
-        """Take note of an update that is refused at once: the queue is full, or has ended."""
+        """Note an update that is refused at once, because the queue is full or has ended."""
         if reasons[0].startswith("too many"):
-            check(is_full, "an update is refused without need")
+            check(is_full, "an update is refused although the queue is not full")
         else:
             self._is_interrupted = True
 
     def _plan(self, request: Request) -> None:
-        self._plan_anew()
+        self._plan_again()
         if self._tail is None:
-            return  # what it means is known once the log is
+            return  # its effect is known once the log is loaded
         request.after, request.expected = plan(self._tail, request.step)
         request.is_planned = True
         if request.after != self._tail:
@@ -94,14 +94,14 @@ class Laws:
         self._tail = request.after
 
     def refused_to_write(self) -> None:
-        """Nothing was written: those who wait are planned for anew, once all others are refused."""
+        """Note that nothing was written. After the refusals, waiting updates are planned again."""
         for request in self._doubted:
             request.is_in_doubt = False
         self._doubt, self._doubted = [], []
         self._is_plan_void = True
         self.counts["writes refused"] += 1
 
-    def _plan_anew(self) -> None:
+    def _plan_again(self) -> None:
         if self._is_plan_void:
             self._is_plan_void = False
             self._tail = self._settled.state
@@ -111,15 +111,15 @@ class Laws:
                     self._plan(request)
 
     def begin(self, found: LogState, offset: int) -> None:
-        """A start has read ``found``, and has begun to write behind it at ``offset``."""
+        """Note that a start has read ``found`` and writes after it, from ``offset`` on."""
         possible = self._settled.copy()
         outcomes = [possible.copy()]
         for batch in self._doubt:
             possible.apply(batch)
             outcomes.append(possible.copy())
-        check(found in outcomes, "a start reads other batches than were acknowledged")
+        check(found in outcomes, "a start reads other batches than the acknowledged ones")
         if self._doubt:
-            kept = "whole" if found == outcomes[-1] else "gone" if found == outcomes[0] else "part"
+            kept = "all" if found == outcomes[-1] else "none" if found == outcomes[0] else "part"
             self.counts[f"writes in doubt: {kept}"] += 1
         self._settled, self._doubt = found, []
         self._tail = found.state
@@ -129,11 +129,11 @@ class Laws:
                 self._plan(request)
 
     def write(self, batches: Sequence[Batch]) -> None:
-        """These batches are about to be written: what was accepted, one request each."""
-        self._plan_anew()
+        """Note that these batches, one per request, are about to be written."""
+        self._plan_again()
         state = self._settled.copy()
         for batch in batches:
-            check(bool(self._unwritten), "more is written than was asked for")
+            check(bool(self._unwritten), "more is written than was requested")
             request = self._unwritten.popleft()
             state.apply(batch)
             check(state.state == request.after, f"another batch is written for {request.step}")
@@ -144,7 +144,7 @@ class Laws:
         self.counts["writes of several batches"] += len(batches) > 1
 
     def wrote(self, last_offset: int) -> None:
-        """What was to be written is durable, and ends at ``last_offset``."""
+        """Note that the batches are durable and end at ``last_offset``."""
         offset = last_offset - sum(map(len, self._doubt))
         for batch, request in zip(self._doubt, self._doubted, strict=True):
             offset += len(batch)
@@ -154,57 +154,62 @@ class Laws:
         self._written += self._doubted
         self._doubt, self._doubted = [], []
 
-    def take(self, request: Request, snapshot: AclSnapshot | None) -> None:
-        """The queue says that an update beside ACLs is durable and in force."""
-        request.times_taken += 1
-        check(snapshot is not None and snapshot.offset >= request.offset, "taken before applied")
+    def note_applied(self, request: Request, snapshot: AclSnapshot | None) -> None:
+        """Note the queue's report that an update of configs is durable and in force."""
+        request.times_reported += 1
+        check(
+            snapshot is not None and snapshot.offset >= request.offset,
+            "an update is reported before it is applied",
+        )
 
-    # What is seen.
+    # Visible state.
 
     def watch(
         self, snapshot: AclSnapshot | None, image: ClusterImage, timeout_ms: int, in_file: int
     ) -> None:
-        """Hold what is shown and answered against the log; after each step of any task."""
+        """Compare visible state and answers with the log; called after each step of any task."""
         if snapshot is not self._snapshot:
-            self._check_shown(snapshot, image)
+            self._check_visible(snapshot, image)
             self._snapshot = snapshot
         ended = [request for request in self._waiting if request.completions[0].is_done]
         for request in ended:
             self._waiting.remove(request)
             self._check_ended(request)
-            if isinstance(request.step, SetTimeout) and request.times_taken:
+            if isinstance(request.step, SetTimeout) and request.times_reported:
                 self.check_timeout(timeout_ms, in_file, request.offset)
 
     def check_timeout(self, timeout_ms: int, in_file: int, offset: int = -1) -> None:
-        """The time-out in force is that of the log at ``offset`` or later, or of the file."""
+        """Check that the time-out in force is the log's at ``offset`` or later, or the file's."""
         later = [state for ended, state in self._states.items() if ended >= offset]
         possible = {state.timeout_ms(in_file) for state in later}
         check(timeout_ms in possible, "a config of the log is not in force")
 
-    def _check_shown(self, snapshot: AclSnapshot | None, image: ClusterImage) -> None:
-        self.counts["snapshots looked at"] += 1
-        check(snapshot is not None, "a snapshot stays loaded")
+    def _check_visible(self, snapshot: AclSnapshot | None, image: ClusterImage) -> None:
+        self.counts["snapshots checked"] += 1
+        check(snapshot is not None, "the snapshot is unloaded")
         assert snapshot is not None
         if self._snapshot is not None:
             check(snapshot.offset > self._snapshot.offset, "the snapshot's offset goes back")
         state = self._state_at(snapshot.offset)
-        check(len(snapshot.acls) == len(state.acls), "half a batch is shown, or another state")
-        check(state.acls == {*snapshot.acls.values()}, "the ACLs shown are not those of the offset")
-        shown = {
+        check(len(snapshot.acls) == len(state.acls), "the visible ACLs are not a complete batch")
+        check(
+            state.acls == {*snapshot.acls.values()}, "the visible ACLs are not those of the offset"
+        )
+        visible = {
             node: value
             for (kind, node), values in image.configs.items()
             if kind == BROKER and (value := values.get(TIMEOUT_KEY)) is not None
         }
-        check(shown == state.timeouts, "the image is not that of the snapshot's offset")
+        check(visible == state.timeouts, "the image is not that of the snapshot's offset")
 
     def _state_at(self, offset: int) -> State:
         check(offset in self._states, f"no batch of the log ends at offset {offset}")
         return self._states[offset]
 
     def _check_ended(self, request: Request) -> None:
-        """Every item has ended; each as the model says, or with an error of the whole."""
-        check(all(each.is_done for each in request.completions), "half a request is answered")
-        self._plan_anew()
+        """Check that every item has ended as expected, or with one error for the request."""
+        check(all(each.is_done for each in request.completions), "a request is answered in part")
+        self._plan_again()
         answers = [_answer(completion) for completion in request.completions]
         refusals = [str(answer) for answer in answers if isinstance(answer, UpdateRefusedError)]
         if refusals:
@@ -231,7 +236,7 @@ class Laws:
             f"{request.step} is answered {answers}, not {request.expected}",
         )
         is_cluster = isinstance(request.step, SetTimeout)
-        check(request.times_taken == is_cluster, "what is acknowledged is not taken once")
+        check(request.times_reported == is_cluster, "an acknowledged update is not reported once")
         self.acknowledged_offset = max(self.acknowledged_offset, offset)
 
     def check_decisions(
@@ -242,7 +247,7 @@ class Laws:
         super_users: frozenset[str],
         allow_everyone: bool,
     ) -> None:
-        """Each answer is that of a plain scan of the ACLs of ``offset``."""
+        """Compare each answer with a plain scan of the ACLs at ``offset``."""
         acls = self._state_at(offset).acls
         for question, answer in zip(questions, answers, strict=True):
             expected = question.principal in super_users
@@ -251,18 +256,18 @@ class Laws:
             check(answer is expected, f"{question} at offset {offset} is answered {answer}")
 
     def check_description(self, offset: int, filter: AclFilter, described: Sequence[Acl]) -> None:
-        expected = {acl for acl in self._state_at(offset).acls if means(filter, acl)}
+        expected = {acl for acl in self._state_at(offset).acls if matches(filter, acl)}
         check(len(described) == len(expected), f"{filter} describes {len(described)} ACLs")
         check({*described} == expected, f"{filter} describes other ACLs than offset {offset} has")
 
     # The end of a process.
 
     def end_life(self, *, is_clean: bool, is_crash: bool) -> None:
-        """No waiter is left; what ended cleanly, once it was loaded, has done all."""
+        """Check that no waiter is left, and that a clean end leaves no accepted update."""
         if not is_crash:
             check(not self._waiting, f"{len(self._waiting)} updates are never answered")
         if is_clean and self._snapshot is not None:
-            check(not self._is_interrupted, "an accepted update fails though all is well")
+            check(not self._is_interrupted, "an accepted update fails without a fault")
             check(not self._unwritten, "an accepted update is never written")
         self._start_life()
 
@@ -272,7 +277,7 @@ def _answer(completion: Completion[Any]) -> object:
         result = completion.result()
     except AclError:
         return INVALID
-    except Exception as error:  # noqa: BLE001 - judged by who asks
+    except Exception as error:  # noqa: BLE001 - the caller judges it
         return error
     if isinstance(result, Deleted):
         return INVALID if result.error is not None else {*result.acls}
