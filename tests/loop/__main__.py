@@ -1,4 +1,4 @@
-"""Measures every input of every station in CPU time, and prints the longest stretches.
+"""Measure every input of every station in CPU time, and print the longest stretches.
 
 python -m tests.loop [--whole] [--repeats 3] [--stations Kafka,HTTP] [--counted] [--top 20]
 """
@@ -21,11 +21,14 @@ from tests.loop.stations import STATIONS, play
 
 
 def main() -> None:
+    """Play the inputs and print the longest stretches."""
     parser = argparse.ArgumentParser(prog="tests.loop", description=__doc__.splitlines()[0])
-    parser.add_argument("--whole", action="store_true", help="play all inputs, by every caller")
-    parser.add_argument("--repeats", type=int, default=1, help="keep the shortest of so many")
+    parser.add_argument("--whole", action="store_true", help="play all inputs of every caller")
+    parser.add_argument(
+        "--repeats", type=int, default=1, help="runs of each input; the shortest counts"
+    )
     parser.add_argument("--stations", default=",".join(STATIONS))
-    parser.add_argument("--counted", action="store_true", help="count work, as the tests do")
+    parser.add_argument("--counted", action="store_true", help="count work as the tests do")
     parser.add_argument("--top", type=int, default=20)
     arguments = parser.parse_args()
     groups: list[list[Meter]] = [[CpuMeter()]]
@@ -57,9 +60,9 @@ def _print(unit: str, played: list[tuple[str, Played]], top: int) -> None:
     for name, each in sorted(played, key=lambda pair: -pair[1].longest[unit].amount)[:top]:
         longest = each.longest[unit]
         sys.stdout.write(
-            f"{longest.amount:12.2f} {longest.task:16} {each.sent:8} bytes asked, "
-            f"{each.answered:8} answered, {longest.stretches:5} stretches of {longest.total:10.1f}"
-            f" in all: {name}, {each.input} {longest.where}\n"
+            f"{longest.amount:12.2f} {longest.task:16} {each.sent:8} bytes sent, "
+            f"{each.answered:8} received, {longest.stretches:5} stretches of {longest.total:10.1f}"
+            f" in total: {name}, {each.input} {longest.where}\n"
         )
 
 

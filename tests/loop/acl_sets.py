@@ -1,57 +1,44 @@
-"""Sets of ACLs in the shapes that make scans and lookups longest."""
+"""Sets of ACLs whose shapes make scans and lookups long."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from authorizerd.acl.model import Acl, Operation, PatternType, PermissionType, ResourceType
+from authorizerd.acl.model import Acl
+from tests.support.acls import acl
 
 ACLS: Final = 100_000
 BLOCKED_HOSTS: Final = 2_000
 PREFIX_LENGTHS: Final = 200
 
 
-def _acl(
-    name: str,
-    principal: str,
-    *,
-    pattern_type: PatternType = PatternType.LITERAL,
-    host: str = "*",
-    permission: PermissionType = PermissionType.ALLOW,
-) -> Acl:
-    return Acl(ResourceType.TOPIC, name, pattern_type, principal, host, Operation.READ, permission)
-
-
 def literals_of_one_principal(count: int) -> Iterator[Acl]:
-    """Yield literal ACLs of one principal, each on a topic of its own."""
+    """Yield literal ACLs of one principal, each on another topic."""
     for number in range(count):
-        yield _acl(f"topic-{number}", "User:alice")
+        yield acl("User:alice", topic=f"topic-{number}")
 
 
 def prefixes(count: int) -> Iterator[Acl]:
     """Yield prefixed ACLs; many of them cover one another."""
     for number in range(count):
         name = f"{number // PREFIX_LENGTHS}-" + "x" * (number % PREFIX_LENGTHS)
-        yield _acl(name, f"User:u{number % 7}", pattern_type=PatternType.PREFIXED)
+        yield acl(f"User:u{number % 7}", topic=name, pattern="PREFIXED")
 
 
 def denied_hosts(count: int) -> Iterator[Acl]:
-    """Yield denials of 2,000 addresses to everyone, on each of as many topics as there is room for.
-
-    One more rule allows everyone to read every topic.
-    """
+    """Yield DENY rules for 2,000 hosts on each topic, and one that allows every topic."""
     for number in range(count - 1):
         topic, host = divmod(number, BLOCKED_HOSTS)
         address = f"10.{host >> 16 & 255}.{host >> 8 & 255}.{host & 255}"
-        yield _acl(f"topic-{topic}", "User:*", host=address, permission=PermissionType.DENY)
-    yield _acl("*", "User:*")
+        yield acl("User:*", topic=f"topic-{topic}", host=address, deny=True)
+    yield acl("User:*", topic="*")
 
 
 def one_topic(count: int) -> Iterator[Acl]:
-    """Yield ACLs of as many principals, all on one topic."""
+    """Yield ACLs of different principals on one topic."""
     for number in range(count):
-        yield _acl("orders", f"User:u{number}")
+        yield acl(f"User:u{number}", topic="orders")
 
 
 ACL_SETS: Final[dict[str, Callable[[int], Iterator[Acl]]]] = {

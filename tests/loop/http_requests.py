@@ -1,4 +1,4 @@
-"""HTTP requests as large, as deep and as many as they may be, to every path."""
+"""The largest, deepest and most HTTP requests that are allowed, for every path."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PATHS: Final = (EVALUATION_PATH, EVALUATIONS_PATH, OPA_PATH, HEALTH_PATH, *ADMIN
 
 @dataclass(frozen=True)
 class HttpRequest:
-    """``data`` is what is sent; the last of its requests asks for the connection to be closed."""
+    """One or more requests; the last one closes the connection."""
 
     endpoint: str
     name: str
@@ -36,6 +36,7 @@ class HttpRequest:
 
 
 def post(path: str, body: bytes, *headers: str, token: str = "", close: bool = True) -> bytes:
+    """Return a POST request with a JSON body."""
     lines = [
         f"POST {path} HTTP/1.1",
         "Host: localhost",
@@ -91,13 +92,13 @@ def opa_question(
 
 
 def _bodies(path: str) -> Iterator[tuple[str, bytes]]:
-    """Yield bodies of the largest size for a path that takes JSON."""
+    """Yield bodies of the maximum size for a path that takes JSON."""
     asked = opa_question() if path == OPA_PATH else evaluation()
     whole = json.dumps(asked).encode()
     room = BODY_BYTES - len(whole) - 100
 
-    def beside(value: bytes) -> bytes:
-        return whole[:-1] + b',"beside":' + value + b"}"
+    def with_extra(value: bytes) -> bytes:
+        return whole[:-1] + b',"extra":' + value + b"}"
 
     yield "one question", whole
     yield (
@@ -114,20 +115,20 @@ def _bodies(path: str) -> Iterator[tuple[str, bytes]]:
             else evaluation(name="é" * (room // 6))
         ).encode(),
     )
-    yield "brackets that do not end", beside(b"[" * room)
-    yield "deep objects", beside(b'{"a":' * (room // 12) + b"0" + b"}" * (room // 12))
+    yield "unclosed brackets", with_extra(b"[" * room)
+    yield "deep objects", with_extra(b'{"a":' * (room // 12) + b"0" + b"}" * (room // 12))
     shallow = b"[" * 500 + b"]" * 500
-    yield "many deep arrays", beside(b"[" + b",".join([shallow] * (room // 1001)) + b"]")
+    yield "many deep arrays", with_extra(b"[" + b",".join([shallow] * (room // 1001)) + b"]")
     keys = b",".join(b'"%d":0' % number for number in range(room // 9))
-    yield "many keys", beside(b"{" + keys + b"}")
-    yield "many keys beside", whole[:-1] + b"," + keys + b"}"
-    yield "many short values", beside(b"[" + b",".join([b"0"] * (room // 2 - 1)) + b"]")
-    yield "many empty objects", beside(b"[" + b",".join([b"{}"] * (room // 3 - 1)) + b"]")
-    yield "a long number", beside(b"1" * room)
-    yield "a long fraction", beside(b"0." + b"1" * room)
-    yield "many escapes", beside(b'"' + b"\\u00e9" * (room // 6 - 1) + b'"')
+    yield "many keys", with_extra(b"{" + keys + b"}")
+    yield "many extra keys", whole[:-1] + b"," + keys + b"}"
+    yield "many short values", with_extra(b"[" + b",".join([b"0"] * (room // 2 - 1)) + b"]")
+    yield "many empty objects", with_extra(b"[" + b",".join([b"{}"] * (room // 3 - 1)) + b"]")
+    yield "a long number", with_extra(b"1" * room)
+    yield "a long fraction", with_extra(b"0." + b"1" * room)
+    yield "many escapes", with_extra(b'"' + b"\\u00e9" * (room // 6 - 1) + b'"')
     yield "spaces", whole + b" " * room
-    yield "no JSON", b"x" * BODY_BYTES
+    yield "invalid JSON", b"x" * BODY_BYTES
     if path == EVALUATIONS_PATH:
         yield from _evaluations(room)
 
@@ -147,7 +148,7 @@ def _evaluations(room: int) -> Iterator[tuple[str, bytes]]:
         body([evaluation(n, name="x" * (size - 140)) for n in range(EVALUATIONS_MAX)]),
     )
     yield "evaluations of defaults", body([{}] * EVALUATIONS_MAX, **evaluation())
-    yield "evaluations that cannot be read", body([{"subject": 1}] * EVALUATIONS_MAX)
+    yield "invalid evaluations", body([{"subject": 1}] * EVALUATIONS_MAX)
     yield (
         "evaluations of unknown types",
         body([{**evaluation(n), "resource": {"type": "x" * 90, "id": "x"}} for n in range(900)]),
@@ -160,7 +161,7 @@ def _evaluations(room: int) -> Iterator[tuple[str, bytes]]:
 
 
 def decision_requests(token: str) -> Iterator[HttpRequest]:
-    """Yield what is asked of the decision port with ``token``; empty: without one."""
+    """Yield the requests to the decision port; an empty ``token`` is not sent."""
     for path in (EVALUATION_PATH, EVALUATIONS_PATH, OPA_PATH):
         for name, body in _bodies(path):
             yield HttpRequest(DECISION_HTTP, f"{path}: {name}", post(path, body, token=token))
@@ -189,7 +190,7 @@ def decision_requests(token: str) -> Iterator[HttpRequest]:
 
 
 def any_port(endpoint: str, path: str) -> Iterator[HttpRequest]:
-    """Yield what is asked of any path with GET: heads, and requests that wait together."""
+    """Yield GET requests to any path: large heads and many requests at once."""
     yield HttpRequest(endpoint, f"{path}: GET", get(path))
     yield HttpRequest(
         endpoint,
@@ -201,11 +202,11 @@ def any_port(endpoint: str, path: str) -> Iterator[HttpRequest]:
     few = get(path, *headers, close=False)
     yield HttpRequest(endpoint, f"{path}: 20 heads of many headers", few * 19 + get(path, *headers))
     yield HttpRequest(endpoint, f"{path}: a long query", get(f"{path}?{'q' * 8000}"))
-    yield HttpRequest(endpoint, f"{path}: no request", b"\0" * 100_000)
+    yield HttpRequest(endpoint, f"{path}: not HTTP", b"\0" * 100_000)
 
 
 def heads() -> Iterator[HttpRequest]:
-    """Yield requests whose heads are all that is large, to both ports."""
+    """Yield requests with large heads, to both ports."""
     for path in (EVALUATION_PATH, HEALTH_PATH, "/no/such/path"):
         yield from any_port(DECISION_HTTP, path)
     for path in ADMIN_PATHS:

@@ -1,9 +1,8 @@
-"""Kafka requests as large as they may be, made of the definitions of their messages.
+"""The largest Kafka requests that are allowed, generated from the message definitions.
 
-A new API or version that is served gets its requests from here without new code: each of its
-arrays in turn is as long as it may be, with one parent or with as many parents as there may be,
-its texts are long, and its structures hold unknown tags. What a generator cannot know, the values
-that lead a handler furthest, stands in ``FLAVOURS``.
+A new API or version gets its requests without new code: each array in turn has the maximum length,
+with one parent or many, texts are long, and structures have unknown tags. ``FLAVOURS`` adds the
+values that cause a handler the most work, which no generator can know.
 """
 
 from __future__ import annotations
@@ -33,10 +32,10 @@ LONG_TEXTS: Final = 16
 TAGGED_ITEMS: Final = 100
 
 Value: TypeAlias = Callable[[int], object] | object
-"""A field's value, or what makes one of the number of the item that it stands in."""
+"""A field's value, or a function that makes one from the number of its item."""
 Values: TypeAlias = Mapping[str, Value]
 Flavours: TypeAlias = Mapping[str, Values]
-"""What leads a handler furthest, by a name for it."""
+"""Named values that cause a handler much work."""
 
 _NUMBERS: Final = {
     "bool": ">?",
@@ -55,7 +54,7 @@ _ADDRESS: Final = b"\n\0\0\1"
 
 
 def numbered(text: str) -> Callable[[int], str]:
-    """Return what makes another text for each item."""
+    """Return a function that makes a different text for each item."""
     return lambda number: f"{text}{number}"
 
 
@@ -79,7 +78,7 @@ OPEN_FILTER: Final[Values] = {
 }
 OF_CREATED: Final[Values] = {**OPEN_FILTER, "principal_filter": "User:created"}
 NARROW_FILTERS: Final = 20
-"""Each is laid over every ACL: more of them take long, in short stretches."""
+"""Each is compared with every ACL; more filters take longer, in short stretches."""
 OPEN_FILTERS: Final = 200
 _BROKER: Final = 4
 
@@ -135,7 +134,7 @@ FLAVOURS: Final[Mapping[ApiKey, Flavours]] = {
         "operations": {"include_cluster_authorized_operations": True, "endpoint_type": 1},
     },
 }  # fmt: skip
-"""By API: names of values that lead its handler furthest, beside those that mean nothing."""
+"""For each API, the values that cause its handler the most work."""
 
 _PLAIN: Final[Values] = {
     "include_topic_authorized_operations": True,
@@ -150,7 +149,7 @@ _PLAIN: Final[Values] = {
 
 @dataclass(frozen=True)
 class Request:
-    """A request; ``name`` says what is large about it, and ``make_body`` makes its bytes."""
+    """A request; ``name`` says which part is large."""
 
     api_key: ApiKey
     version: int
@@ -161,7 +160,7 @@ class Request:
         return f"{APIS[self.api_key].name} v{self.version}, {self.name}"
 
     def frame(self) -> bytes:
-        """Return what is sent."""
+        """Return the request as bytes."""
         header = struct.pack(">hhih", self.api_key, self.version, 1, -1)
         tags = b"\0" if APIS[self.api_key].is_flexible(self.version) else b""
         return frame(header, tags, self.make_body())
@@ -169,7 +168,7 @@ class Request:
 
 @dataclass(frozen=True)
 class _Shape:
-    """How large a body is made: ``counts`` by the path of an array; others have one item."""
+    """The size of a body. ``counts`` has the lengths of arrays by path; others have one item."""
 
     counts: Mapping[str, int] = field(default_factory=dict)
     values: Values = field(default_factory=dict)
@@ -180,11 +179,11 @@ class _Shape:
 def requests_of(
     api_key: ApiKey, version: int, *, is_plain: bool = False, items: int = ITEMS
 ) -> Iterator[Request]:
-    """Yield requests of one version, each as large as it may be in one way.
+    """Yield requests of one version, each with another part at its maximum.
 
     Args:
-        is_plain: only those of long arrays, of values that mean nothing.
-        items: how many items long arrays have.
+        is_plain: yield only requests with long arrays of meaningless values.
+        items: length of long arrays.
     """
     entity_type = request_type(api_key, version)
     shapes = _plain_shapes(entity_type, items)
@@ -195,7 +194,7 @@ def requests_of(
 
 
 def acl_requests(version: int) -> Iterator[Request]:
-    """Yield requests that ACLs decide the length of; what is created is deleted again."""
+    """Yield requests whose work depends on the ACLs; created ACLs are deleted again."""
 
     def request(api_key: ApiKey, name: str, values: Values, **counts: int) -> Request:
         make_body = partial(_body, request_type(api_key, version), _Shape(counts, values))
@@ -207,13 +206,13 @@ def acl_requests(version: int) -> Iterator[Request]:
         "resource_name_filter": "topic-1",
     }
     yield request(ApiKey.DESCRIBE_ACLS, EVERY_ACL, OPEN_FILTER)
-    yield request(ApiKey.DESCRIBE_ACLS, "those of a topic", matching)
+    yield request(ApiKey.DESCRIBE_ACLS, "ACLs of a topic", matching)
     yield request(
-        ApiKey.DESCRIBE_ACLS, "those of one operation", {**OPEN_FILTER, "operation": Operation.READ}
+        ApiKey.DESCRIBE_ACLS, "ACLs of one operation", {**OPEN_FILTER, "operation": Operation.READ}
     )
     created = request(ApiKey.CREATE_ACLS, f"{ITEMS} new ACLs", CREATED, creations=ITEMS)
     yield created
-    yield replace(created, name=f"{ITEMS} ACLs that there are")
+    yield replace(created, name=f"{ITEMS} present ACLs")
     same = {**CREATED, "resource_name": "created-0"}
     yield request(ApiKey.CREATE_ACLS, f"{3 * ITEMS} equal ACLs", same, creations=3 * ITEMS)
     other = {**CREATED, "principal": "User:other"}
@@ -248,7 +247,7 @@ def _flavoured_shapes(api_key: ApiKey, entity_type: type[Entity]) -> Iterator[tu
 
 
 def _odd_shapes(entity_type: type[Entity]) -> Iterator[tuple[str, _Shape]]:
-    """Yield what is empty, long in its texts, full of tags, or one item too long."""
+    """Yield shapes that are empty, have long texts or many tags, or one item too many."""
     arrays = [*_arrays(entity_type)]
     yield "nothing", _Shape(dict.fromkeys(arrays, 0))
     yield "long texts", _Shape(text_bytes=STRING_BYTES_MAX)
@@ -262,11 +261,11 @@ def _odd_shapes(entity_type: type[Entity]) -> Iterator[tuple[str, _Shape]]:
 
 
 def enveloped(request: Request, version: int, principal: str) -> Request:
-    """Return a request as a broker forwards it for ``principal``."""
+    """Return the Envelope with which a broker forwards a request of ``principal``."""
 
     def make_body() -> bytes:
-        held = (request.frame()[4:], encode_principal(principal), _ADDRESS)
-        return b"".join(body_reader.byte_string(each, flexible=True) for each in held) + NO_TAGS
+        parts = (request.frame()[4:], encode_principal(principal), _ADDRESS)
+        return b"".join(body_reader.byte_string(each, flexible=True) for each in parts) + NO_TAGS
 
     return Request(ApiKey.ENVELOPE, version, f"of {request}", make_body)
 
@@ -292,7 +291,7 @@ def _body(entity_type: type[Entity], shape: _Shape) -> bytes:
 
 
 _Parts: TypeAlias = list[bytes | Callable[[int], bytes]]
-"""The bytes of a structure: those of every item, and what makes those of one by its number."""
+"""The bytes of a structure, or functions that make them from the number of the item."""
 
 
 def _of_number(parts: _Parts, number: int) -> bytes:
@@ -334,7 +333,7 @@ def _field(declared: Field[Any], shape: _Shape, path: str, flexible: bool) -> _P
 
 def _item(
     declared: Field[Any],
-    item_type: Any,  # noqa: ANN401 - whatever kio declares
+    item_type: Any,  # noqa: ANN401 - any type of kio
     shape: _Shape,
     path: str,
     flexible: bool,
@@ -345,16 +344,16 @@ def _item(
     value = _value_of(declared, shape)
     if value is ... and kafka_type in ("string", "bytes"):
         value = numbered("t")
-    write = partial(_written, kafka_type, shape.text_bytes, flexible)
+    write = partial(_encode, kafka_type, shape.text_bytes, flexible)
     return [lambda number: write(value(number))] if callable(value) else [write(value)]
 
 
 def _value_of(declared: Field[Any], shape: _Shape) -> Value:
-    """Return what the shape says of a field, ``...`` where it says nothing."""
+    """Return the shape's value of a field, or ``...``."""
     return shape.values.get(declared.name, _PLAIN.get(declared.name, ...))
 
 
-def _written(kafka_type: str, text_bytes: int, flexible: bool, value: Any) -> bytes:  # noqa: ANN401
+def _encode(kafka_type: str, text_bytes: int, flexible: bool, value: Any) -> bytes:  # noqa: ANN401
     if kafka_type == "string":
         text = value.ljust(text_bytes, "x") if isinstance(value, str) else None
         return body_reader.nullable_string(text, flexible=flexible)

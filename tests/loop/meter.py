@@ -1,16 +1,16 @@
-"""How long the stretches of a trio loop are: what a task does between two turns of it.
+"""Measure the stretches of a trio loop: the work of a task between two turns of the loop.
 
-Work is counted, not timed, so that a slow or busy machine changes nothing:
+The tests count work instead of time, so that a slow or busy machine does not matter:
 
-- *lines*: how often the interpreter begins a line, enters a function or returns from one. A loop
-  begins its lines anew each time round, a comprehension is entered for each item.
-- *bytes*: the most that a stretch allocates beyond what was there, or lets go of. This is what
-  long calls into C show: bytes that are joined, JSON that is decoded, a list that is copied.
-- *containers*: how many new objects a garbage collection looks at.
+- *lines*: the number of lines that the interpreter starts, and of calls and returns. Each round of
+  a loop and each item of a comprehension counts.
+- *bytes*: the memory that a stretch allocates or frees, whichever is more. This shows long calls
+  into C: joined bytes, decoded JSON, a copied list.
+- *containers*: the number of new objects that a garbage collection visits.
 
-What none of the three sees is a call into C that reads much and makes nothing of it, such as a
-regular expression over a body. Such calls are given no more than one request, or one piece of it.
-``CpuMeter`` sees them; it measures, and decides nothing.
+None of them shows a call into C that reads much and allocates nothing, such as a regular expression
+over a body. Such calls get at most one request, or a part of it. ``CpuMeter`` shows them, but no
+test depends on it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from typing import Any, Final
 import trio
 
 IS_CLIENT: Final = ContextVar("IS_CLIENT", default=False)
-"""Whether a task is the test's own: its stretches do not count."""
+"""True in the tasks of the test, whose stretches do not count."""
 
 FRAMES_SHOWN: Final = 6
 PACKAGES: Final = frozenset(("acl", "actors", "config", "daemon", "metadata", "protocol"))
@@ -38,7 +38,7 @@ PACKAGES: Final = frozenset(("acl", "actors", "config", "daemon", "metadata", "p
 
 @dataclass(slots=True)
 class Longest:
-    """The longest stretch of those that were measured; ``amount`` is in the meter's own unit."""
+    """The longest measured stretch; ``amount`` is in the meter's unit."""
 
     amount: float = 0.0
     task: str = ""
@@ -48,7 +48,7 @@ class Longest:
 
 
 class Meter(trio.abc.Instrument):
-    """Measures each stretch between ``start`` and ``stop``, and keeps the longest."""
+    """Measure each stretch between ``start`` and ``stop``, and keep the longest."""
 
     unit: str
 
@@ -56,11 +56,11 @@ class Meter(trio.abc.Instrument):
         self.longest = Longest()
 
     def start(self) -> None:
-        """Begin to measure."""
+        """Start measuring."""
         self.longest = Longest()
 
     def stop(self) -> None:
-        """Measure no more."""
+        """Stop measuring."""
 
     def _note(self, task: trio.lowlevel.Task, amount: float, where: str = "") -> None:
         if task.context.get(IS_CLIENT, False):
@@ -74,7 +74,7 @@ class Meter(trio.abc.Instrument):
 
 
 class CpuMeter(Meter):
-    """Measures in ms of the thread's CPU time."""
+    """Measure the thread's CPU time in ms."""
 
     unit = "ms"
 
@@ -90,10 +90,10 @@ class CpuMeter(Meter):
 
 
 class LineMeter(Meter):
-    """Counts the lines that a stretch begins, and the calls and returns in it.
+    """Count the lines, calls and returns of a stretch.
 
     Args:
-        limit: where a stretch has begun so many, ``Longest.where`` says which.
+        limit: ``Longest.where`` is the place where a stretch reaches this count.
     """
 
     unit = "lines"
@@ -123,9 +123,9 @@ class LineMeter(Meter):
 
 
 def _new_trace(limit: int) -> tuple[Any, Callable[[], None], Callable[[], tuple[int, str]]]:
-    """Return what counts, what begins to count anew, and what returns the count.
+    """Return functions that count, restart, and read the count and the place of line ``limit``.
 
-    A closure, since it runs at each line; it keeps where it was at line number ``limit``.
+    They are closures, because counting runs at each line.
     """
     left = limit
     where = ""
@@ -134,7 +134,7 @@ def _new_trace(limit: int) -> tuple[Any, Callable[[], None], Callable[[], tuple[
         nonlocal left, where
         left -= 1
         if not left:
-            where = _described(frame)
+            where = _place_of(frame)
         return trace
 
     def restart() -> None:
@@ -148,7 +148,7 @@ def _new_trace(limit: int) -> tuple[Any, Callable[[], None], Callable[[], tuple[
 
 
 class ByteMeter(Meter):
-    """Counts the bytes that a stretch allocates or lets go of, whichever is more."""
+    """Count the bytes that a stretch allocates or frees, whichever is more."""
 
     unit = "bytes"
 
@@ -175,7 +175,7 @@ class ByteMeter(Meter):
 
 
 class CollectionMeter(Meter):
-    """Counts the new containers that garbage collections look at."""
+    """Count the new containers that garbage collections visit."""
 
     unit = "containers"
 
@@ -203,8 +203,8 @@ class CollectionMeter(Meter):
         self._note(task, self._seen)
 
 
-def _described(frame: FrameType) -> str:
-    """Return where a frame is, the innermost first, of the project's own frames."""
+def _place_of(frame: FrameType) -> str:
+    """Return the place of a frame, with the project's frames that led to it, innermost first."""
     own = [
         f"{Path(each.filename).name}:{each.lineno} {each.name}"
         for each in reversed(traceback.extract_stack(frame))

@@ -1,4 +1,4 @@
-"""Plays inputs to a daemon, and keeps the longest stretch of each."""
+"""Send inputs to a daemon, and keep the longest stretch of each."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Input: TypeAlias = Request | HttpRequest | StreamFrames
 
 @dataclass(frozen=True)
 class Played:
-    """``answered`` is how many bytes came back; ``longest`` has a stretch of each meter."""
+    """One input with its sizes in bytes; ``longest`` has a stretch of each meter."""
 
     input: str
     sent: int
@@ -36,7 +36,7 @@ class Played:
 
 
 class Player:
-    """One caller; a Kafka connection is kept while it is open."""
+    """One caller, which keeps its Kafka connections open."""
 
     def __init__(self, running: Running, meters: Sequence[Meter], user: str) -> None:
         self._running = running
@@ -46,7 +46,7 @@ class Player:
         self._kafka: dict[str, trio.SocketStream] = {}
 
     async def play(self, played: Input, repeats: int = 1) -> Played:
-        """Play an input so many times; keep the shortest of the longest stretches."""
+        """Send an input ``repeats`` times; keep the shortest of the longest stretches."""
         size, data = 0, _data_of(played)
         shortest: dict[str, Longest] = {}
         for _ in range(repeats):
@@ -58,7 +58,7 @@ class Player:
         return Played(f"{self._user}: {played}", len(data), size, shortest)
 
     async def _play_once(self, played: Input, data: bytes) -> int:
-        """Return how many bytes came back."""
+        """Send an input; return the number of received bytes."""
         match played:
             case Request():
                 stream, answers = await self._kafka_stream(played), 1
@@ -111,9 +111,9 @@ async def log_in(stream: trio.SocketStream, user: str) -> None:
 
 
 async def exchange(stream: trio.SocketStream, data: bytes, frames: int) -> tuple[int, bool]:
-    """Send ``data`` and read so many frames, or to the end where that is none.
+    """Send ``data`` and read ``frames`` frames; 0: read to the end.
 
-    Returns: how many bytes came, and whether the connection is still open.
+    Returns: the number of received bytes, and whether the connection is still open.
     """
     size, left = 0, frames
     async with trio.open_nursery() as nursery:

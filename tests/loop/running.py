@@ -1,4 +1,4 @@
-"""The daemon, run whole in this process on a log of many ACLs."""
+"""Run the complete daemon in this process, on a log of many ACLs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tests.support.log_files import added, write_log
 
 ENOUGH_S: Final = 600
 ROOT, ALICE, ANONYMOUS, NOBODY = "root", "alice", "ANONYMOUS", "nobody yet"
-"""A super user, one without any right on the cluster, one without a name; one yet to log in."""
+"""A super user, a user without rights, an anonymous user, and a client before its log-in."""
 PLAINTEXT, SASL, CONTROLLER = "PLAINTEXT", "SASL_PLAINTEXT", "CONTROLLER"
 LISTENERS: Final = (PLAINTEXT, SASL, CONTROLLER)
 
@@ -44,7 +44,7 @@ _JAAS: Final = (
 
 
 def token_of(user: str) -> str:
-    """Return what ``user`` shows to the decision ports; a caller without a name shows none."""
+    """Return the token of ``user`` for the decision ports, or ""."""
     return f"{user}.{user}" if user in (ROOT, ALICE) else ""
 
 
@@ -87,7 +87,7 @@ def _configuration_text(folder: Path, settings: Mapping[str, str]) -> str:
 
 
 class Running:
-    """A daemon that serves."""
+    """A daemon that accepts connections."""
 
     def __init__(self, endpoints: Mapping[str, BoundEndpoint]) -> None:
         self._endpoints = endpoints
@@ -102,10 +102,10 @@ class Running:
 async def running(
     folder: Path, settings: Mapping[str, str], *, is_loaded: bool = True
 ) -> AsyncIterator[Running]:
-    """Run a daemon on the log in ``folder``; the caller is its client from then on.
+    """Run a daemon on the log in ``folder``; the calling task is marked as a client.
 
     Args:
-        is_loaded: wait until the ACLs are loaded; else they never are.
+        is_loaded: wait until the ACLs are loaded; if False, they never are.
     """
     text = _configuration_text(folder, settings)
     properties = read_meta_properties(folder / "log")

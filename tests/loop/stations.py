@@ -1,7 +1,7 @@
-"""What is played to which daemon: stations, each with its ACLs, its settings and its callers.
+"""Stations: a daemon's ACLs and settings, with the callers and inputs for it.
 
-Every API, version, path and frame is asked of some station; ``is_whole`` plays each of them in
-every way, by every caller, which takes some ten times as long.
+Together they cover every API, version, path and frame. ``is_whole`` adds every variant and caller,
+which takes about ten times as long.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from tests.loop.running import ALICE, ANONYMOUS, NOBODY, ROOT, running, token_of
 from tests.loop.stream_frames import frames
 
 FEW: Final = 1000
-"""How many items requests have of a version that is not the last, where not all is played."""
+"""Number of items in requests of older versions, unless ``is_whole``."""
 BEFORE_LOG_IN: Final = frozenset((ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE))
-"""What is asked on a connection that nobody has logged in on."""
+"""APIs of the log-in."""
 
 Inputs = Callable[[str, bool], Iterable[Input]]
-"""Returns what a caller sends, all of it or a part."""
+"""Return the inputs of a caller, all or some."""
 
 
 @dataclass(frozen=True)
 class Station:
-    """``settings`` are told the folder that the daemon runs in."""
+    """A daemon and its inputs; ``settings`` gets the daemon's folder."""
 
     acls: str
     callers: tuple[str, ...]
@@ -49,7 +49,7 @@ class Station:
 
 
 def _kafka(caller: str, is_whole: bool) -> Iterator[Input]:
-    """Yield requests of every API and version; forwarded ones, too, of who may forward."""
+    """Yield requests of every API and version, and forwarded ones."""
     for api_key, api in APIS.items():
         if api_key in BEFORE_LOG_IN or api_key is ApiKey.ENVELOPE:
             continue
@@ -91,14 +91,14 @@ def _not_loaded(caller: str, is_whole: bool) -> Iterator[Input]:
 
 
 def _log_ins(caller: str, is_whole: bool) -> Iterator[Input]:
-    """Yield what is sent on a connection that nobody has logged in on."""
+    """Yield requests for a connection before its log-in."""
     for api_key in (*BEFORE_LOG_IN, ApiKey.API_VERSIONS):
         for version in APIS[api_key].versions:
             yield from requests_of(api_key, version)
 
 
 def _http(caller: str, is_whole: bool) -> Iterator[Input]:
-    """Yield what is asked of every path; the admin port knows no callers."""
+    """Yield requests to every path; the admin port has no callers."""
     yield from decision_requests(token_of(caller))
     if caller == ROOT:
         yield from heads()
@@ -115,8 +115,8 @@ def _decisions(caller: str, is_whole: bool) -> Iterator[Input]:
             yield request
 
 
-def _what_acls_decide(caller: str, is_whole: bool) -> Iterator[Input]:
-    """Yield what the ACLs decide the length of."""
+def _work_of_acls(caller: str, is_whole: bool) -> Iterator[Input]:
+    """Yield the requests whose work depends on the ACLs."""
     version = APIS[ApiKey.CREATE_ACLS].last_version
     for request in acl_requests(version):
         is_whole_set = request.api_key is ApiKey.DESCRIBE_ACLS and request.name == EVERY_ACL
@@ -137,9 +137,9 @@ STATIONS: Final[Mapping[str, Station]] = {
     "log-ins": Station("none", (NOBODY,), _log_ins),
     "HTTP": Station("literals", (ROOT, ALICE), _http),
     "stream": Station("literals", (ROOT, ALICE), _stream),
-    "prefixes": Station("prefixes", (ROOT,), _what_acls_decide),
-    "denied hosts": Station("denied hosts", (ROOT,), _what_acls_decide, _audited("TRACE")),
-    "one topic": Station("one topic", (ROOT,), _what_acls_decide, _audited("INFO")),
+    "prefixes": Station("prefixes", (ROOT,), _work_of_acls),
+    "denied hosts": Station("denied hosts", (ROOT,), _work_of_acls, _audited("TRACE")),
+    "one topic": Station("one topic", (ROOT,), _work_of_acls, _audited("INFO")),
     "before loading": Station("none", (ALICE, ANONYMOUS), _not_loaded, is_loaded=False),
 }
 
@@ -147,7 +147,7 @@ STATIONS: Final[Mapping[str, Station]] = {
 async def play(
     station: Station, folder: Path, meters: list[Meter], *, is_whole: bool, repeats: int = 1
 ) -> list[Played]:
-    """Run a daemon in ``folder``, play a station's inputs to it, and return what they took."""
+    """Run a daemon in ``folder``, send it the inputs, and return their longest stretches."""
     played: list[Played] = []
     async with running(folder, station.settings(folder), is_loaded=station.is_loaded) as place:
         for caller in station.callers:

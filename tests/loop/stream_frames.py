@@ -1,4 +1,4 @@
-"""Frames of the decision stream as large as they may be."""
+"""The largest allowed frames of the decision stream."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FRAMES_AT_ONCE: Final = 300
 
 @dataclass(frozen=True)
 class StreamFrames:
-    """``data`` holds ``answers`` frames that are answered."""
+    """Frames with ``answers`` answers."""
 
     name: str
     data: bytes = field(repr=False)
@@ -35,7 +35,7 @@ _QUESTIONS: Final[dict[str, Callable[[int], StreamQuestion]]] = {
     "questions about prefixes": lambda n: ("User:u1", "10.0.0.1", 3, 2, f"{n % 500}-" + "x" * 200),
     "questions by name": lambda n: ("User:alice", "::1", "READ", "TOPIC", "t"),
     "unknown types": lambda n: ("User:alice", None, "NO", "NO", "t"),
-    "hosts that are none": lambda n: ("User:alice", "no host", 3, 2, "t"),
+    "invalid hosts": lambda n: ("User:alice", "no host", 3, 2, "t"),
     "questions about everyone": lambda n: ("User:*", "10.0.0.1", 3, 2, "t"),
     "long names": lambda n: ("User:alice", "10.0.0.1", 3, 2, "x" * 30_000),
 }
@@ -57,7 +57,7 @@ def frames() -> Iterator[StreamFrames]:
 
 
 def _largest(client: StreamClientConnection, question: Callable[[int], StreamQuestion]) -> bytes:
-    """Return the largest frame of such questions."""
+    """Return the largest allowed frame of these questions."""
     each = len(client.ask(1, [question(100) for _ in range(100)])) / 100
     count = int(FRAME_BYTES / each)
     while len(data := client.ask(1, [question(n) for n in range(count)])) > FRAME_BYTES + 4:

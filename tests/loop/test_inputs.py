@@ -1,4 +1,4 @@
-"""What is played reaches every API, version and path, and is what it is taken for."""
+"""The inputs reach every API, version and path, and are valid."""
 
 from __future__ import annotations
 
@@ -32,20 +32,19 @@ def played(name: str, caller: str) -> set[tuple[ApiKey, int]]:
 
 
 def test_every_api_and_version_is_played() -> None:
-    """One that is served from now on is, too, without a line here."""
     assert played("Kafka", ROOT) | played("log-ins", NOBODY) == set(VERSIONS)
 
 
 @pytest.mark.parametrize(("name", "caller"), [("Kafka", ANONYMOUS), ("before loading", ALICE)])
 def test_every_api_is_played_without_a_right(name: str, caller: str) -> None:
-    forwarded = {ApiKey.ENVELOPE}  # which takes a right to be opened at all
+    forwarded = {ApiKey.ENVELOPE}  # opening it needs a right
     found = {api_key for api_key, _ in played(name, caller)}
     assert found == set(APIS) - BEFORE_LOG_IN - forwarded
 
 
 @pytest.mark.parametrize(("api_key", "version"), VERSIONS)
-def test_requests_are_whole(api_key: ApiKey, version: int) -> None:
-    """A handler sees all of them: none is refused for its bytes."""
+def test_requests_are_valid(api_key: ApiKey, version: int) -> None:
+    """So all of them reach a handler."""
     for asked in requests_of(api_key, version, is_plain=True, items=10):
         connection = KafkaServerConnection(1 << 20)
         connection.receive_data(asked.frame())
@@ -68,7 +67,7 @@ def test_every_path_of_the_decision_port_is_played() -> None:
 
 
 async def test_every_path_of_the_admin_port_is_played() -> None:
-    handler = AdminHandler(CollectorRegistry(), cast(Readiness, None))  # which is not asked
+    handler = AdminHandler(CollectorRegistry(), cast(Readiness, None))  # not used
     answer = await handler(
         HttpMessage(method="GET", path="/", query="", headers={}, body=b"", keep_alive=True)
     )

@@ -1,4 +1,4 @@
-"""Meters count what makes a stretch long, whatever the machine."""
+"""Meters count the work of a stretch, independent of the machine."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def join() -> None:
     assert b"".join([b"x" * COUNT] * 3)
 
 
-def let_go() -> None:
+def free() -> None:
     HELD.clear()
 
 
@@ -57,22 +57,22 @@ def longest_of(meter: Meter, work: Callable[[], object], *, by_client: bool = Fa
 
 
 @pytest.mark.parametrize("work", [loop, comprehend])
-def test_lines_count_each_time_round(work: Callable[[], None]) -> None:
+def test_lines_count_each_round(work: Callable[[], None]) -> None:
     longest = longest_of(LineMeter(COUNT // 2), work)
     assert COUNT <= longest.amount < 4 * COUNT
     assert longest.task == "worker"
 
 
-def test_the_same_work_counts_the_same() -> None:
+def test_same_work_has_the_same_count() -> None:
     assert len({longest_of(LineMeter(COUNT), loop).amount for _ in range(3)}) == 1
 
 
-@pytest.mark.parametrize("work", [join, let_go])
-def test_bytes_count_what_is_made_and_what_is_freed(work: Callable[[], None]) -> None:
+@pytest.mark.parametrize("work", [join, free])
+def test_bytes_count_allocated_and_freed_memory(work: Callable[[], None]) -> None:
     assert longest_of(ByteMeter(), work).amount > 3 * COUNT
 
 
-def test_containers_count_what_is_collected() -> None:
+def test_containers_count_visited_objects() -> None:
     def make_and_collect() -> None:
         made: list[list[object]] = [[] for _ in range(COUNT)]
         collect()
@@ -86,7 +86,7 @@ def test_containers_count_what_is_collected() -> None:
 
 
 @pytest.mark.parametrize("meter", [LineMeter(COUNT), ByteMeter(), CollectionMeter()])
-def test_what_a_client_does_does_not_count(meter: Meter) -> None:
+def test_work_of_a_client_does_not_count(meter: Meter) -> None:
     def work() -> None:
         loop()
         join()

@@ -1,4 +1,4 @@
-"""No stretch of the event loop is long, whatever a client asks: counted at 100,000 ACLs.
+"""No stretch of the event loop is long, for any request, with 100,000 ACLs.
 
 ``python -m tests.loop`` measures the same inputs in CPU time.
 """
@@ -24,7 +24,7 @@ METERS: dict[str, Callable[[], list[Meter]]] = {
     "bytes": lambda: [ByteMeter()],
 }
 BULKY = ("Kafka", "HTTP", "stream")
-"""Stations whose bytes are counted: the others ask for no more of them."""
+"""Stations whose bytes are counted; the others have no larger requests."""
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,6 @@ BULKY = ("Kafka", "HTTP", "stream")
     [*(("lines", name) for name in STATIONS), *(("bytes", name) for name in BULKY)],
 )
 def test_no_stretch_is_long(counted: str, name: str, tmp_path: Path) -> None:
-    """Whoever asks, whatever is asked, as much as one may ask at a time."""
     station, meters = STATIONS[name], METERS[counted]()
     write_folder(tmp_path, ACL_SETS[station.acls](ACLS))
 
@@ -44,7 +43,7 @@ def test_no_stretch_is_long(counted: str, name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("counted", METERS)
 def test_no_stretch_of_a_worker_is_long(counted: str) -> None:
-    """It takes over all ACLs, and then the changes of the largest requests."""
+    """The worker gets all ACLs, then the changes of the largest requests."""
     meters = METERS[counted]()
 
     async def run() -> list[Played]:
@@ -54,7 +53,7 @@ def test_no_stretch_of_a_worker_is_long(counted: str) -> None:
 
 
 def too_long(played: Sequence[Played]) -> list[str]:
-    """Return what took longer than it may, and where."""
+    """Return the stretches that exceed their limit, and their places."""
     assert played
     return [
         f"{each.input}: {longest.amount:.0f} {unit} in {longest.task} {longest.where}"

@@ -1,4 +1,4 @@
-"""A worker that takes over 100,000 ACLs and then large changes, from a daemon at the other end."""
+"""A worker that gets 100,000 ACLs and then large changes from a daemon."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CHANGES: Final = 10_000
 
 
 class _Nobody(Follower):
-    """Does nothing of what else a worker is told."""
+    """A follower that ignores all other orders of the daemon."""
 
     def apply_settings(self, texts: Mapping[str, str]) -> None: ...
 
@@ -39,7 +39,7 @@ class _Nobody(Follower):
 
 
 async def play_feed(meters: list[Meter]) -> list[Played]:
-    """Run a worker's source and applier; return what their stretches took."""
+    """Run a worker's source and applier; return their longest stretches."""
     ours, theirs = map(trio.SocketStream, trio.socket.socketpair())
     collector = Collector()
     feed, inbox = trio.open_memory_channel[ChangeBatch | CaughtUp](16)
@@ -71,7 +71,7 @@ def _is_of(offset: int, newest: AclSnapshot | None) -> bool:
 
 
 def _orders() -> Iterator[tuple[str, int, bytes]]:
-    """Yield what a daemon sends of its ACLs and of changes to them, and the offset of each."""
+    """Yield the daemon's messages with ACLs and changes, and the offset of each."""
     batches: list[tuple[str, list[Change]]] = [
         (f"{ACLS} ACLs", [added(n, acl) for n, acl in enumerate(literals_of_one_principal(ACLS))]),
         (f"{CHANGES} new ACLs", [added(ACLS + number) for number in range(CHANGES)]),
