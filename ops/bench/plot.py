@@ -33,10 +33,10 @@ height="{{ height }}" role="img">
 <rect width="{{ width }}" height="{{ height }}" fill="#fff"/>
 {% for x, y, title, plot in panels %}
 <g transform="translate({{ x }},{{ y }})">
-{% if plot is none %}
-{{ text(4, 14, title, style="title") }}{{ text(58, 125, "nothing was measured") }}
-{% else %}
+{% if plot %}
 {{ shapes(plot) }}
+{% else %}
+{{ text(4, 14, title, style="title") }}{{ text(58, 125, "nothing was measured") }}
 {% endif %}
 </g>
 {% endfor %}

@@ -1,4 +1,4 @@
-"""What a real daemon exports, with all that it can have: workers, an audit, Kafka requests."""
+"""Scrape a real daemon that has workers, an audit log and Kafka requests."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ class Exported:
 
     kind: str
     labels: frozenset[str]
-    tells: str
+    help: str
 
 
 @cache
 def exposition() -> str:
-    """Return what /metrics answers, scraped once for all tests."""
+    """Return the body of /metrics, scraped once for all tests."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         settings = {
@@ -40,7 +40,7 @@ def exposition() -> str:
 
 @cache
 def exported() -> dict[str, Exported]:
-    """Return each family by its name, a counter's with ``_total``."""
+    """Return each family by its name, which ends in ``_total`` for a counter."""
     return {
         family.name + "_total" * (family.type == "counter"): Exported(
             family.type,
@@ -53,7 +53,7 @@ def exported() -> dict[str, Exported]:
 
 @cache
 def sample_names() -> frozenset[str]:
-    """Return what a query may name: of a histogram ``_bucket``, ``_sum`` and ``_count``."""
+    """Return the names that a query can use, such as a histogram's ``_bucket`` and ``_count``."""
     return frozenset(
         sample.name
         for family in text_string_to_metric_families(exposition())

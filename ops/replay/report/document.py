@@ -13,6 +13,7 @@ import msgspec
 
 from authorizerd.replay.report.findings import Finding
 from authorizerd.replay.report.results import ResultFile, Results
+from authorizerd.replay.text import encode_json
 
 VERSION: Final = 1
 
@@ -29,4 +30,4 @@ class ReportDocument(msgspec.Struct, frozen=True, kw_only=True):
 def encode_document(results: Results, findings: Sequence[Finding]) -> str:
     """Return the text of ``report.json``."""
     document = ReportDocument(findings=tuple(findings), files=results.files, results=results.texts)
-    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
+    return encode_json(document)

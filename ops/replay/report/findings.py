@@ -125,10 +125,7 @@ def _of_load(load: LoadReport) -> Iterator[Finding]:
 
 def _few(reasons: Sequence[str]) -> tuple[str, ...]:
     more = len(reasons) - REASONS_MAX
-    return (
-        *map(cut, reasons[:REASONS_MAX]),
-        *([f"and {more:,} more"] if more > 0 else []),
-    )
+    return (*map(cut, reasons[:REASONS_MAX]), *([f"and {more:,} more"] if more > 0 else []))
 
 
 def _of_thresholds(verdicts: list[Verdict]) -> Iterator[Finding]:

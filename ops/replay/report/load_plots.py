@@ -14,16 +14,14 @@ from authorizerd.replay.load.lanes.histogram import bucket_of, last_of
 from authorizerd.replay.load.report import Latencies, LoadReport, Percentiles, SecondReport
 from authorizerd.replay.report.axes import Axis, linear_axis, log_axis, time_axis
 from authorizerd.replay.report.plots import PAGE_FRAME, Curve, Marker, Plot, Point
-from authorizerd.replay.report.wording import (
-    format_milliseconds,
-    format_rate,
-)
+from authorizerd.replay.report.wording import format_milliseconds, format_rate
 from authorizerd.replay.text import format_count
 
 POINTS_MAX: Final = 300
 _NS_PER_MS: Final = 1e6
-_GROUPS_KEPT: Final = 2
+_GROUPS_MIN: Final = 2
 _BUCKET_MAX: Final = bucket_of(2**63)
+"""The bound of a higher bucket, in a damaged file, could take all memory."""
 
 
 def group_seconds(seconds: Sequence[SecondReport]) -> tuple[int, list[SecondReport]]:
@@ -95,6 +93,7 @@ def plot_latency(load: LoadReport) -> Plot | None:
 
 def _points(groups: Sequence[SecondReport], width: int, attribute: str) -> Iterator[Point]:
     for each in groups:
+        # A logarithmic axis has no 0, so a latency of 0 is a gap.
         yield each.second + width / 2, getattr(each, attribute) or None
 
 
@@ -110,7 +109,7 @@ def plot_rates(load: LoadReport) -> Plot | None:
     width, groups = group_seconds(load.timeline)
     # The last second is seldom complete, and would look like a collapse. If the target was lost,
     # the rate did collapse, and the second stays.
-    is_cut = load.death is None and len(groups) > _GROUPS_KEPT
+    is_cut = load.death is None and len(groups) > _GROUPS_MIN
     groups = groups[:-1] if is_cut else groups
     curves = [
         Curve(name="served", style="curve-1", points=_rates(groups, width, "served")),

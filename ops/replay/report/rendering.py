@@ -1,8 +1,8 @@
 """Render the report's templates.
 
-**Invariant:** every text that a template prints is escaped, by markupsafe alone, and unprintable
-characters in it (control characters, marks that change the direction of writing) are replaced by
-their escape sequences. A name that a template misspells is an error, never an empty text.
+**Invariant:** every printed text is escaped by markupsafe, and escape sequences replace its
+unprintable characters, such as control characters and marks of direction. A misspelled name in a
+template is an error, not an empty text.
 """
 
 from __future__ import annotations
@@ -60,16 +60,16 @@ ENVIRONMENT: Final = Environment(
     loader=PackageLoader(__package__),
     autoescape=True,
     undefined=StrictUndefined,
-    finalize=_make_printable,
+    finalize=_make_printable,  # runs on each printed value, before it is escaped
     trim_blocks=True,
     lstrip_blocks=True,
 )
 ENVIRONMENT.filters |= {
-    "count": wording.format_number,
     "counted": format_count,
     "cut": wording.cut,
     "heat_level": heat_map.level_of,
     "milliseconds": wording.format_milliseconds,
+    "number": wording.format_number,
     "per_second": wording.format_rate,
     "px": wording.format_pixels,
     "seconds": wording.format_seconds,
@@ -77,6 +77,7 @@ ENVIRONMENT.filters |= {
     "significant": wording.format_significant,
     "time": wording.format_time,
 }
+# Globals, not context: a macro that another template imports does not see the context.
 ENVIRONMENT.globals |= {
     "BARS_MAX": values.BARS_MAX,
     "HEAT_LEVELS": heat_map.LEVELS,
