@@ -18,7 +18,11 @@ from authorizerd.acl.model import (
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.actors.auditor import Auditor
 from authorizerd.actors.published import Published
+from authorizerd.daemon.decisions.authzen import AuthZenHandler
 from authorizerd.daemon.decisions.callers import Caller, Callers
+from authorizerd.daemon.decisions.opa import OpaHandler
+from authorizerd.protocol.decisions.authzen import Vocabulary
+from authorizerd.protocol.http.messages import Request, Response
 from tests.support.audit import RecordingAuditLog
 from tests.support.authorizers import read_only_authorizer
 
@@ -61,6 +65,16 @@ def cluster_action(
 
 def snapshot_of(*acls: Acl) -> AclSnapshot:
     return build(AclAdded(bytes(15) + bytes([number]), each) for number, each in enumerate(acls))
+
+
+def authzen_handler(place: Place) -> AuthZenHandler:
+    return AuthZenHandler(
+        place.authorizer, Vocabulary({"user": "User"}, {"topic": 2}), place.callers
+    )
+
+
+async def opa_answer(place: Place, request: Request) -> Response:
+    return await OpaHandler(place.authorizer, place.callers)(request)
 
 
 class Place:

@@ -12,7 +12,7 @@ DECISION_PORT_MUTANTS: Final = (
         file="daemon/decisions/stream_server.py",
         text="        return 1 + lookups // LOOKUPS_PER_QUESTION\n",
         becomes="        return 1\n",
-        found_by="tests/daemon/decisions/test_stream_server.py::test_questions_of_many_lookups_leave_others_more_turns",
+        found_by="tests/daemon/decisions/test_stream_server.py::test_questions_of_many_lookups_take_more_turns",
     ),
     Mutant(
         name="an evaluation with many lookups counts as one in a step",
@@ -33,7 +33,7 @@ DECISION_PORT_MUTANTS: Final = (
         file="daemon/decisions/callers.py",
         text="        if token is None:\n            return None\n",
         becomes="        if token is None:\n            return Trusted()\n",
-        found_by="tests/daemon/decisions/test_callers.py::test_with_a_tokens_file_nobody_is_trusted_without_a_token",
+        found_by="tests/daemon/decisions/test_callers.py::test_with_a_tokens_file_every_caller_needs_a_token",
     ),
     Mutant(
         name="the last value of a repeated JSON key counts",
@@ -119,14 +119,14 @@ DECISION_PORT_MUTANTS: Final = (
         file="daemon/decisions/callers.py",
         text="if self._token not in self._callers.tokens:",
         becomes="if self._token is None:",
-        found_by="tests/daemon/decisions/test_callers.py::test_a_token_that_is_withdrawn_is_worth_nothing",
+        found_by="tests/daemon/decisions/test_callers.py::test_a_removed_token_is_invalid",
     ),
     Mutant(
         name="a caller with a token may ask about others without CLUSTER_ACTION",
         file="daemon/decisions/callers.py",
         text="if principal == self._token.principal:",
         becomes="if principal:",
-        found_by="tests/daemon/decisions/test_callers.py::test_everybody_may_ask_about_itself_and_super_users_about_all",
+        found_by="tests/daemon/decisions/test_callers.py::test_callers_may_ask_about_themselves_and_super_users_about_all",
     ),
     Mutant(
         name="requests that a browser may send without preflight are answered",
@@ -182,14 +182,14 @@ DECISION_PORT_MUTANTS: Final = (
         file="daemon/decisions/answer_cache.py",
         text="kept is not None and kept[0] == generation",
         becomes="kept is not None",
-        found_by="tests/daemon/decisions/test_answer_cache.py::test_a_request_that_began_earlier_leaves_nothing_to_later_ones",
+        found_by="tests/daemon/decisions/test_answer_cache.py::test_an_earlier_requests_answers_are_not_given_to_later_ones",
     ),
     Mutant(
         name="evaluations with other defaults get each other's answers",
         file="daemon/decisions/authzen.py",
         text="defaults = request if has_defaults(request) else None",
         becomes="defaults = None",
-        found_by="tests/daemon/decisions/test_answer_cache.py::test_an_evaluation_that_leans_on_defaults_is_not_remembered",
+        found_by="tests/daemon/decisions/test_answer_cache.py::test_an_evaluation_with_defaults_is_not_cached",
     ),
     Mutant(
         name="a decoder's own text reaches the caller",

@@ -33,14 +33,14 @@ PROCESS_MUTANTS: Final = (
         file="daemon/audit/turns.py",
         text="        fcntl.lockf(self.descriptor, fcntl.LOCK_EX)\n",
         becomes="",
-        found_by="tests/daemon/audit/test_file.py::test_other_processes_wait_while_a_write_is_under_way",
+        found_by="tests/daemon/audit/test_file.py::test_other_processes_wait_during_a_write",
     ),
     Mutant(
         name="the lock for audit lines is on the file itself",
         file="daemon/audit/file.py",
         text="            with self._turns.hold():\n",
         becomes="            with AuditTurns(self._file).hold():\n",
-        found_by="tests/daemon/audit/test_file.py::test_a_reader_of_the_file_cannot_hold_a_write_up",
+        found_by="tests/daemon/audit/test_file.py::test_a_reader_of_the_file_cannot_delay_a_write",
     ),
     Mutant(
         name="the Unix socket of another process is removed at the end",
@@ -184,7 +184,7 @@ PROCESS_MUTANTS: Final = (
         file="daemon/audit/format.py",
         text='frozenset(("Cc", "Cf", "Zl", "Zp"))',
         becomes='frozenset(("Cc", "Zl", "Zp"))',
-        found_by="tests/daemon/audit/test_format.py::test_no_character_misleads_a_reader",
+        found_by="tests/daemon/audit/test_format.py::test_misleading_characters_are_escaped",
     ),
     Mutant(
         name="all lists of metrics are collected in one step",

@@ -1,4 +1,4 @@
-"""The audit's file: whole lines, on a full disk and across rotations."""
+"""The audit file: whole lines, on a full disk and across rotations."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SECONDS_MAX = 10.0
 
 
 class Disk:
-    """A disk with so many bytes of room; then it is full."""
+    """A disk that is full after ``room`` more bytes."""
 
     def __init__(self, room: int = 1 << 30) -> None:
         self.room = room
@@ -43,14 +43,14 @@ class Disk:
 
 
 async def written_until_full(file: AuditFile, lines: Sequence[bytes]) -> int:
-    """Return how many lines were written whole to a disk that becomes full."""
+    """Write until the disk is full. Return the number of complete lines."""
     with pytest.raises(PartialWriteError, match="No space left") as full:
         await file.write(lines)
     return full.value.lines_written
 
 
 async def test_lines_are_appended(tmp_path: Path) -> None:
-    """What stood in the file stays; others than owner and group cannot read it."""
+    """The earlier content stays. Only owner and group can read the file."""
     path = tmp_path / "audit.log"
     for lines in ([b"one", b"two"], [b"three"]):
         file = AuditFile(str(path), AuditTurns())
@@ -61,10 +61,8 @@ async def test_lines_are_appended(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("room", range(13))
-async def test_a_line_torn_by_a_full_disk_is_ended_and_written_again(
-    tmp_path: Path, room: int
-) -> None:
-    """Wherever it broke off: every line is there once, whole, and in order."""
+async def test_a_line_torn_by_a_full_disk_is_written_again(tmp_path: Path, room: int) -> None:
+    """Wherever it was torn, every line is written once, whole and in order."""
     path, disk, lines = tmp_path / "audit.log", Disk(room), [b"one", b"two", b"four"]
     file = AuditFile(str(path), AuditTurns(), disk.write)
     written = await written_until_full(file, lines)
@@ -76,12 +74,12 @@ async def test_a_line_torn_by_a_full_disk_is_ended_and_written_again(
     file.close()
     found = path.read_bytes().splitlines()
     assert [line for line in found if line in lines] == lines
-    assert len(found) <= len(lines) + 1  # what was torn is a line of its own
+    assert len(found) <= len(lines) + 1  # the torn text is a line of its own
     assert path.read_bytes().endswith(b"\n")
 
 
-async def test_with_nothing_to_write_a_torn_line_is_ended_once(tmp_path: Path) -> None:
-    """So that it is found out whether the disk has room again."""
+async def test_a_write_without_lines_ends_a_torn_line_once(tmp_path: Path) -> None:
+    """This shows whether the disk has room again."""
     path, disk = tmp_path / "audit.log", Disk(2)
     file = AuditFile(str(path), AuditTurns(), disk.write)
     await written_until_full(file, [b"one"])
@@ -94,8 +92,8 @@ async def test_with_nothing_to_write_a_torn_line_is_ended_once(tmp_path: Path) -
     assert path.read_bytes() == b"on\n"
 
 
-async def test_what_another_process_left_torn_is_ended(tmp_path: Path) -> None:
-    """One that was killed, before a start or while others run."""
+async def test_a_line_torn_by_another_process_is_ended(tmp_path: Path) -> None:
+    """For example, by a process that was killed."""
     path = tmp_path / "audit.log"
     path.write_bytes(b"to")
     file = AuditFile(str(path), AuditTurns())
@@ -107,8 +105,8 @@ async def test_what_another_process_left_torn_is_ended(tmp_path: Path) -> None:
     assert path.read_bytes() == b"to\none\ntorn\ntwo\n"
 
 
-async def test_a_file_that_was_moved_is_found_out_without_a_word(tmp_path: Path) -> None:
-    """Logrotate's create and nocreate: with nothing to write, too, there is a new file."""
+async def test_a_moved_file_is_noticed_without_a_signal(tmp_path: Path) -> None:
+    """Logrotate's create and nocreate. A write without lines creates the new file, too."""
     path, old = tmp_path / "audit.log", tmp_path / "audit.log.1"
     file = AuditFile(str(path), AuditTurns())
     await file.write([b"one"])
@@ -126,8 +124,8 @@ async def test_a_file_that_was_moved_is_found_out_without_a_word(tmp_path: Path)
     assert path.read_bytes() == b"three\n"
 
 
-async def test_a_move_between_look_and_write_loses_nothing(tmp_path: Path) -> None:
-    """The lines of that moment are in the file that was moved."""
+async def test_a_move_between_check_and_write_loses_nothing(tmp_path: Path) -> None:
+    """The lines of that moment go to the moved file."""
     path, old = tmp_path / "audit.log", tmp_path / "audit.log.1"
 
     def move_then_write(file: int, data: bytes | memoryview) -> int:
@@ -143,8 +141,8 @@ async def test_a_move_between_look_and_write_loses_nothing(tmp_path: Path) -> No
     assert path.read_bytes() == b"three\n"
 
 
-async def test_a_file_that_was_truncated_begins_with_a_whole_line(tmp_path: Path) -> None:
-    """Logrotate's copytruncate: lines follow from the beginning, with no hole before them."""
+async def test_a_truncated_file_begins_with_a_whole_line(tmp_path: Path) -> None:
+    """Logrotate's copytruncate: the next lines begin at offset 0."""
     path = tmp_path / "audit.log"
     file = AuditFile(str(path), AuditTurns())
     await file.write([b"one", b"two"])
@@ -156,7 +154,7 @@ async def test_a_file_that_was_truncated_begins_with_a_whole_line(tmp_path: Path
 
 
 async def test_all_lines_of_one_write_are_one_call(tmp_path: Path) -> None:
-    """A truncation by somebody else falls before or behind all of them, never within one."""
+    """So a truncation by another process cannot cut a line."""
     calls: list[bytes] = []
 
     def write(file: int, data: bytes | memoryview) -> int:
@@ -169,8 +167,8 @@ async def test_all_lines_of_one_write_are_one_call(tmp_path: Path) -> None:
     assert len(calls) == 1
 
 
-async def test_other_processes_wait_while_a_write_is_under_way(tmp_path: Path) -> None:
-    """Or one could append to a line that has been torn since it looked."""
+async def test_other_processes_wait_during_a_write(tmp_path: Path) -> None:
+    """Otherwise a process could append to a torn line."""
     turns = AuditTurns()
     answers: list[bool] = []
 
@@ -186,7 +184,7 @@ async def test_other_processes_wait_while_a_write_is_under_way(tmp_path: Path) -
 
 
 def _other_process_may_write(turns: AuditTurns) -> bool:
-    """Return True if another process would get its turn now."""
+    """Return True if another process could take the lock now."""
     code = "import fcntl, sys; fcntl.lockf(int(sys.argv[1]), fcntl.LOCK_EX | fcntl.LOCK_NB)"
     done = subprocess.run(
         [sys.executable, "-c", code, str(turns.descriptor)],
@@ -210,7 +208,7 @@ sys.stdin.read()
 
 @pytest.fixture
 def locked_file(tmp_path: Path) -> Iterator[Path]:
-    """A file that a process which may only read it holds every lock on that it can take."""
+    """Return a file on which a process with read access holds every lock that it can take."""
     path = tmp_path / "audit.log"
     path.touch()
     with subprocess.Popen(
@@ -222,10 +220,8 @@ def locked_file(tmp_path: Path) -> Iterator[Path]:
         locker.communicate()
 
 
-async def test_a_reader_of_the_file_cannot_hold_a_write_up(
-    locked_file: Path, tmp_path: Path
-) -> None:
-    """Its locks mean nothing to us."""
+async def test_a_reader_of_the_file_cannot_delay_a_write(locked_file: Path, tmp_path: Path) -> None:
+    """Its locks on the file have no effect."""
     path = tmp_path / locked_file.name
     file = AuditFile(str(path), AuditTurns())
     with trio.fail_after(SECONDS_MAX):
@@ -234,8 +230,8 @@ async def test_a_reader_of_the_file_cannot_hold_a_write_up(
     assert path.read_bytes() == b"one\n"
 
 
-async def test_a_write_that_hangs_is_left_to_itself(tmp_path: Path) -> None:
-    """Cancelled it ends; the descriptor that its thread writes to is not closed under it."""
+async def test_a_hanging_write_is_abandoned(tmp_path: Path) -> None:
+    """The write ends when it is cancelled, but the descriptor of its thread stays open."""
     path = tmp_path / "audit.log"
     begun, goes_on, done = threading.Event(), threading.Event(), threading.Event()
 
@@ -258,8 +254,7 @@ async def test_a_write_that_hangs_is_left_to_itself(tmp_path: Path) -> None:
     assert path.read_bytes() == b"one\n"
 
 
-async def test_reopening_opens_the_path_anew(tmp_path: Path) -> None:
-    """Once, before the next write."""
+async def test_reopening_opens_the_path_again(tmp_path: Path) -> None:
     path = tmp_path / "audit.log"
     file = AuditFile(str(path), AuditTurns())
     descriptors = _descriptors_of(path)
@@ -284,10 +279,10 @@ def _descriptors_of(path: Path) -> list[str]:
     return found
 
 
-async def test_a_path_that_cannot_be_opened_again_is_an_error_until_it_can(
+async def test_a_path_that_cannot_be_reopened_is_an_error_until_it_can(
     tmp_path: Path,
 ) -> None:
-    """No line goes to a file that nobody would look for."""
+    """No line goes to a file elsewhere."""
     folder, path = tmp_path / "logs", tmp_path / "logs" / "audit.log"
     folder.mkdir()
     file = AuditFile(str(path), AuditTurns())
@@ -310,8 +305,8 @@ async def test_a_path_that_cannot_be_opened_again_is_an_error_until_it_can(
 
 
 @given(st.lists(st.binary(max_size=4), max_size=5), st.integers(0, 30))
-def test_a_line_is_whole_if_no_more_than_its_end_is_missing(lines: list[bytes], size: int) -> None:
-    """The next write ends it."""
+def test_a_line_without_its_line_feed_counts_as_whole(lines: list[bytes], size: int) -> None:
+    """Only its line feed may be missing, which the next write adds."""
     data = b"".join(line + b"\n" for line in lines)[:size]
     ends = list(accumulate(len(line) + 1 for line in lines))
     count = count_whole_lines(lines, len(data))
@@ -327,7 +322,7 @@ from authorizerd.daemon.audit.turns import AuditTurns
 path, name, calls, turns = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 is_full = False
 
-def write(file, data):  # to a disk that is often full in mid-line
+def write(file, data):  # a disk that is often full within a line
     global calls, is_full
     calls += 1
     if is_full:
@@ -350,7 +345,7 @@ for batch in range(60):
 
 
 def test_several_processes_write_whole_lines_across_rotations(tmp_path: Path) -> None:
-    """Each line once, in the order of its process, with disks that fill and files that move."""
+    """Each line once, in the order of its process, although disks fill and files are moved."""
     path = tmp_path / "audit.log"
     root = str(Path(__file__).parents[3])
     turns = AuditTurns().descriptor
@@ -378,6 +373,6 @@ def test_several_processes_write_whole_lines_across_rotations(tmp_path: Path) ->
     for number in range(WRITERS):
         own = [(int(batch), int(line)) for name, batch, line in found if name == b"w%d" % number]
         assert own == sorted(own)
-    # What is not whole is a line by itself, of which there is the beginning of one and no more.
+    # Each torn text is a line of its own: the beginning of one line.
     torn = [line for line in lines if not whole.fullmatch(line)]
     assert all(line.count(b"<") <= 1 and not line.endswith(b">") for line in torn)

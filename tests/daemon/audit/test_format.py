@@ -1,4 +1,4 @@
-"""The shape of an audit line."""
+"""The formats of an audit line."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def event(name: str = "demo", decision: Decision = DEFAULT_DENY) -> AuditEvent:
     return AuditEvent(TIME_S, AuditLevel.INFO, question, decision, "Metadata", 42, 3)
 
 
-def test_kafkas_line_is_a_brokers() -> None:
-    """Time in brackets, level, message, logger; the message is the one compared with Kafka's."""
+def test_kafkas_format_is_that_of_a_broker() -> None:
+    """Time, level, message and logger. Other tests compare the message with Kafka's."""
     local = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(TIME_S))
     message = audit_message(event().question, DEFAULT_DENY, "Metadata", 3)
     assert format_kafka(event()).decode() == (
@@ -42,8 +42,8 @@ def test_kafkas_line_is_a_brokers() -> None:
 
 
 @given(st.text(max_size=20))
-def test_one_event_is_one_line_whatever_the_name(name: str) -> None:
-    """A name cannot forge a line of its own, nor end one early."""
+def test_one_event_is_one_line(name: str) -> None:
+    """A name can neither add a line nor end one early."""
     assert len(format_kafka(event(name)).decode().splitlines()) == 1
     for line in (format_kafka(event(name)), format_json(event(name))):
         assert not re.search(rb"[\x00-\x1f]", line)
@@ -53,8 +53,8 @@ MISLEADING = "\n\r\0\x1b\x7f\x85\x9b\xad\u200b\u200e\u2028\u2029\u202e\u2066\ufe
 
 
 @given(st.text(st.sampled_from(MISLEADING) | st.characters(codec="utf-8")))
-def test_no_character_misleads_a_reader(name: str) -> None:
-    """No control, format character or line separator is written; all other characters are."""
+def test_misleading_characters_are_escaped(name: str) -> None:
+    """Control and format characters and line separators are escaped, and no others."""
     for line in (format_kafka(event(name)), format_json(event(name))):
         written = set(map(category, line.decode()))
         assert not written & {"Cc", "Cf", "Zl", "Zp"}
@@ -63,8 +63,8 @@ def test_no_character_misleads_a_reader(name: str) -> None:
 
 
 @given(st.text(st.sampled_from(MISLEADING + 'a"\\é\xa0\U0001f600'), max_size=8))
-def test_what_reads_recorded_events_reads_escapes(name: str) -> None:
-    """JSON gives the name back; in Kafka's shape the escape is part of the name."""
+def test_escapes_can_be_replayed(name: str) -> None:
+    """From JSON the name is restored. In Kafka's format the escape becomes part of the name."""
     from_json = parse_json_line(format_json(event(name)).decode(), UTC)
     assert isinstance(from_json, Event)
     assert from_json.resource_name == name
@@ -86,14 +86,14 @@ def test_what_reads_recorded_events_reads_escapes(name: str) -> None:
         ("\U000e0041", "\\U000e0041", "\\udb40\\udc41"),
     ],
 )
-def test_an_escape_tells_the_character(character: str, in_kafka: str, in_json: str) -> None:
+def test_an_escape_shows_the_characters_code(character: str, in_kafka: str, in_json: str) -> None:
     """By its code, or as Java and JSON usually write it."""
     assert f":LITERAL:a{in_kafka}b for" in format_kafka(event(f"a{character}b")).decode()
     assert f'"resource_name":"a{in_json}b"' in format_json(event(f"a{character}b")).decode()
 
 
-def test_json_says_the_same_in_fields() -> None:
-    """UTC, and the ACL apart from the rule's name."""
+def test_json_has_the_same_fields() -> None:
+    """The time is in UTC, and the ACL is apart from the rule's name."""
     acl = Acl(2, "demo", 3, "User:alice", "*", 8, 2)
     assert json.loads(format_json(event(decision=Decision(False, MatchingAcl(acl))))) == {
         "version": 1,
@@ -117,8 +117,8 @@ def test_json_says_the_same_in_fields() -> None:
 
 
 @pytest.mark.parametrize("rate", [1.0, 0.01])
-def test_what_reads_recorded_events_reads_both_shapes_alike(rate: float) -> None:
-    """The rate does not get in its way, and nor do the fields that it does not know."""
+def test_both_formats_can_be_replayed(rate: float) -> None:
+    """The rate and unknown fields are ignored."""
     acl = Acl(2, "demo", 3, "User:alice", "*", 8, 2)
     sampled = msgspec.structs.replace(
         event(decision=Decision(True, MatchingAcl(acl))), sample_rate=rate
@@ -131,16 +131,16 @@ def test_what_reads_recorded_events_reads_both_shapes_alike(rate: float) -> None
         assert read.rule == f"MatchingAcl(acl={acl})"
 
 
-def test_a_sampled_line_says_its_rate() -> None:
-    """So that counts can be scaled; a line that stands for itself is Kafka's to the letter."""
+def test_a_sampled_line_has_its_rate() -> None:
+    """So counts can be scaled. Lines that are not sampled equal Kafka's."""
     sampled = msgspec.structs.replace(event(), sample_rate=0.01)
     assert json.loads(format_json(sampled))["sample_rate"] == 0.01
     assert format_kafka(sampled) == format_kafka(event()) + b" [sampleRate=0.01]"
 
 
 @pytest.mark.parametrize("format", AuditFormat)
-def test_what_is_to_be_hidden_is_in_no_format(format: AuditFormat) -> None:
-    """Nor in the rule; JSON says what is hidden, and another secret counts from the next line."""
+def test_hidden_names_are_in_no_format(format: AuditFormat) -> None:
+    """Also not in the rule. JSON names what is hidden. A new secret applies from the next line."""
 
     def masker(secret: bytes) -> Masker:
         return Masker(
@@ -160,7 +160,6 @@ def test_what_is_to_be_hidden_is_in_no_format(format: AuditFormat) -> None:
 
 
 @pytest.mark.parametrize("format", AuditFormat)
-def test_nothing_is_hidden_unless_asked_for(format: AuditFormat) -> None:
-    """The formatter adds nothing of its own."""
+def test_nothing_is_hidden_by_default(format: AuditFormat) -> None:
     plain = {AuditFormat.JSON: format_json, AuditFormat.KAFKA: format_kafka}[format]
     assert AuditFormatter(format, None)(event()) == plain(event())

@@ -1,4 +1,4 @@
-"""The audit as the configuration asks for it: its outputs, its secret, and what it refuses."""
+"""The audit by configuration: its outputs, its secret, and required audits."""
 
 from __future__ import annotations
 
@@ -27,11 +27,10 @@ from authorizerd.daemon.decisions.authzen import EVALUATION_PATH
 from authorizerd.daemon.errors import StartError
 from authorizerd.protocol.http.messages import Request, Response
 from authorizerd.protocol.kafka.error_codes import ErrorCode
-from tests.daemon.decision_place import Place, allow
-from tests.daemon.decisions.test_answer_cache import new_handler
-from tests.daemon.decisions.test_opa import answer
+from tests.daemon.decision_place import Place, allow, authzen_handler, opa_answer
 from tests.daemon.opa_requests import post
 from tests.daemon.stream_service import connected
+from tests.support.requests import evaluation
 
 EVENT = AuditEvent(
     0.0, AuditLevel.INFO, Question("User:alice", "h", 3, 2, "t"), DEFAULT_DENY, "Test", 0
@@ -55,7 +54,7 @@ def keep_secret(path: Path, secret: bytes, mode: int = 0o640) -> str:
 
 
 async def written(audit: Audit, *events: AuditEvent) -> None:
-    """Have events written, and the audit ended."""
+    """Write events, and end the audit."""
     for event in events:
         audit.log.record(event)
     audit.log.close()
@@ -64,13 +63,12 @@ async def written(audit: Audit, *events: AuditEvent) -> None:
     audit.close()
 
 
-def test_without_a_target_there_is_none() -> None:
-    """Nothing is audited unless it is asked for."""
+def test_nothing_is_audited_by_default() -> None:
     assert open_audit(configuration()) is None
 
 
 async def test_lines_go_to_a_standard_stream(capfd: pytest.CaptureFixture[str]) -> None:
-    """Which stays open: the daemon's own log may go there too."""
+    """It stays open, because the daemon's own log may go there, too."""
     for target in ("stdout", "stderr", "stdout"):
         await written(opened(target), EVENT)
     said = capfd.readouterr()
@@ -79,7 +77,7 @@ async def test_lines_go_to_a_standard_stream(capfd: pytest.CaptureFixture[str]) 
 
 
 async def test_lines_go_to_a_named_pipe(tmp_path: Path) -> None:
-    """One that somebody reads; else it is an error at the start rather than a hang."""
+    """Without a reader, the start fails instead of blocking."""
     path = tmp_path / "pipe"
     os.mkfifo(path)
     with pytest.raises(StartError, match=r"authorizerd.audit.log: .*pipe: No such device"):
@@ -90,17 +88,16 @@ async def test_lines_go_to_a_named_pipe(tmp_path: Path) -> None:
     os.close(reader)
 
 
-def test_a_target_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
-    """Before anything is answered unaudited."""
+def test_an_unusable_target_is_a_start_error(tmp_path: Path) -> None:
     for target in (tmp_path, tmp_path / "none" / "audit.log"):
         with pytest.raises(StartError, match=f"authorizerd.audit.log: {re.escape(str(target))}: "):
             opened(target)
 
 
-async def test_a_full_disk_is_said_once_and_so_is_its_end(
+async def test_a_full_disk_is_reported_once_and_so_is_its_end(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A real one; and a folder that comes back."""
+    """With a device that is always full, and a folder that disappears for a time."""
     await written(opened("/dev/full"), EVENT)
     failure, loss = (record.getMessage() for record in caplog.records)
     assert failure.startswith("audit log /dev/full: lines cannot be written now: ")
@@ -127,10 +124,10 @@ async def test_a_full_disk_is_said_once_and_so_is_its_end(
     assert path.read_bytes().count(b"\n") == 1
 
 
-async def test_the_secret_is_read_again_and_never_said(
+async def test_the_secret_is_reloaded_and_never_shown(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """From the next line on the new one counts; one that cannot be used changes nothing."""
+    """A new secret applies from the next line. An invalid one changes nothing."""
     caplog.set_level(logging.DEBUG)
     path, secret = tmp_path / "audit.log", tmp_path / "secret"
     key = f"authorizerd.audit.mask.secret.file={keep_secret(secret, b'first secret 0123')}"
@@ -177,55 +174,49 @@ async def test_the_secret_is_read_again_and_never_said(
         (bytes(SECRET_BYTES_MIN), 0o602, "everybody may use it"),
     ],
 )
-def test_a_secret_that_is_none_is_refused(
+def test_an_invalid_secret_is_refused(
     tmp_path: Path, secret: bytes, mode: int, reason: str
 ) -> None:
-    """The file and the reason are named."""
     path = keep_secret(tmp_path / "secret", secret, mode)
     with pytest.raises(StartError, match=f"authorizerd.audit.mask.secret.file: .*: {reason}"):
         read_secret(path)
 
 
-def test_a_secret_may_have_a_lines_end_behind_it(tmp_path: Path) -> None:
-    """An editor puts one there."""
+def test_a_secret_may_end_with_a_line_feed(tmp_path: Path) -> None:
+    """Editors add one."""
     path = tmp_path / "secret"
     assert read_secret(keep_secret(path, bytes(SECRET_BYTES_MIN) + b"\n")) == bytes(16)
     assert read_secret(keep_secret(path, bytes(SECRET_BYTES_MAX))) == bytes(4096)
 
 
-def test_a_secret_is_in_a_file(tmp_path: Path) -> None:
-    """A pipe would make the daemon wait."""
+def test_a_secret_must_be_in_a_regular_file(tmp_path: Path) -> None:
+    """Opening a pipe would block."""
     os.mkfifo(tmp_path / "pipe", 0o600)
     for path in (tmp_path / "none", tmp_path, tmp_path / "pipe"):
         with pytest.raises(StartError, match=r"mask\.secret\.file: "):
             read_secret(str(path))
 
 
-async def test_every_way_to_ask_is_refused_while_a_required_audit_cannot_be_kept(
+async def test_every_surface_refuses_while_a_required_audit_cannot_be_written(
     nursery: trio.Nursery,
 ) -> None:
-    """As before the ACLs are loaded: plain text over HTTP, and no decision on the stream."""
+    """As before the load: plain text over HTTP, and no decision on the stream."""
     place = Place(None, allow("User:alice", Operation.READ, "orders"))
-    body = {
-        "subject": {"type": "user", "id": "alice"},
-        "action": {"name": "read"},
-        "resource": {"type": "topic", "id": "orders"},
-    }
     request = Request(
         method="POST",
         path=EVALUATION_PATH,
         query="",
         headers={b"content-type": b"application/json"},
-        body=json.dumps(body).encode(),
+        body=json.dumps(evaluation()).encode(),
         keep_alive=True,
     )
-    handler = new_handler(place)
+    handler = authzen_handler(place)
     _, client = await connected(nursery, place)
     question = ("User:alice", None, "READ", "TOPIC", "orders")
     assert (await handler(request)).status == 200
     assert (await client.ask([question])).decisions == b"\x01"
     place.audit_log.is_refusing = True
-    responses: list[Response] = [await handler(request), await answer(place, post())]
+    responses: list[Response] = [await handler(request), await opa_answer(place, post())]
     for response in responses:
         assert (response.status, response.content_type) == (503, "text/plain; charset=utf-8")
         assert b"the audit log is required, but cannot be written" in response.body

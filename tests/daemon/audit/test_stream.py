@@ -1,4 +1,4 @@
-"""The audit's stream: whole lines to whoever reads, and no harm from whoever does not."""
+"""The audit stream: whole lines for readers, and no harm from a reader that is stuck."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def read_all(descriptor: int, size: int) -> bytes:
 
 
 def fill(descriptor: int) -> int:
-    """Fill a pipe, and return how much it holds."""
+    """Fill a pipe. Return the number of bytes in it."""
     os.set_blocking(descriptor, False)
     size = 0
     try:
@@ -48,8 +48,8 @@ def fill(descriptor: int) -> int:
         return size
 
 
-async def test_lines_are_written_each_with_its_end(pipe: tuple[int, int]) -> None:
-    """Short ones together, as many as a pipe takes at once; with none nothing is written."""
+async def test_lines_are_written_in_blocks(pipe: tuple[int, int]) -> None:
+    """Short lines together, as many as a pipe accepts at once. Without lines nothing is written."""
     sizes: list[int] = []
 
     def write(descriptor: int, data: bytes | memoryview) -> int:
@@ -65,11 +65,11 @@ async def test_lines_are_written_each_with_its_end(pipe: tuple[int, int]) -> Non
     assert max(sizes) == select.PIPE_BUF
     assert sizes[:2] == [4000, 4000]
     stream.close()
-    assert os.fstat(pipe[1])  # it is not ours to close
+    assert os.fstat(pipe[1])  # still open: it is not ours
 
 
-async def test_a_reader_that_does_not_read_does_not_hold_the_loop(pipe: tuple[int, int]) -> None:
-    """Others go on; when it reads again, all lines are there."""
+async def test_a_stuck_reader_does_not_block_the_event_loop(pipe: tuple[int, int]) -> None:
+    """Other tasks run. Once the reader reads again, it gets all lines."""
     size = fill(pipe[1])
     stream = AuditStream(pipe[1], AuditTurns(), is_ours=False)
     turns = 0
@@ -83,30 +83,29 @@ async def test_a_reader_that_does_not_read_does_not_hold_the_loop(pipe: tuple[in
     assert os.read(pipe[0], 100) == b"one\ntwo\n"
 
 
-async def test_a_write_that_is_cancelled_leaves_the_thread_to_itself(
+async def test_a_cancelled_write_abandons_its_thread(
     pipe: tuple[int, int],
 ) -> None:
-    """A stuck reader does not keep the daemon from ending."""
+    """A stuck reader cannot prevent the daemon's end."""
     fill(pipe[1])
     stream = AuditStream(pipe[1], AuditTurns(), is_ours=False)
     with trio.fail_after(10), trio.move_on_after(0.01) as scope:
         await stream.write([b"one"])
     assert scope.cancelled_caught
     stream.close()
-    assert os.fstat(pipe[1])  # nor does it pull the pipe from under the thread
+    assert os.fstat(pipe[1])  # still open: the thread may use it
     await trio.to_thread.run_sync(_wait_until_idle, stream)
 
 
 def _wait_until_idle(stream: AuditStream) -> None:
-    """The thread sees by itself that it is left, though nobody reads."""
+    """Wait until the thread has noticed that it is abandoned, although nobody reads."""
     give_up = time.monotonic() + 30
     while stream._is_busy:
         assert time.monotonic() < give_up
         time.sleep(0.01)
 
 
-async def test_a_reader_that_is_gone_is_an_error(pipe: tuple[int, int]) -> None:
-    """Not the end of the daemon."""
+async def test_a_closed_pipe_is_an_error(pipe: tuple[int, int]) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     stream = AuditStream(writing, AuditTurns(), is_ours=True)
@@ -119,7 +118,6 @@ async def test_a_reader_that_is_gone_is_an_error(pipe: tuple[int, int]) -> None:
 
 
 async def test_a_full_device_is_an_error() -> None:
-    """The real one."""
     stream = AuditStream(os.open("/dev/full", os.O_WRONLY), AuditTurns(), is_ours=True)
     with pytest.raises(OSError, match="No space left"):
         await stream.write([b"one"])
@@ -128,7 +126,7 @@ async def test_a_full_device_is_an_error() -> None:
 
 @pytest.mark.parametrize("room", range(8))
 async def test_a_torn_line_is_ended_before_the_next(pipe: tuple[int, int], room: int) -> None:
-    """Each line is there whole, once; what was torn stands by itself."""
+    """Each line arrives once, whole. The torn text is a line of its own."""
 
     def write(descriptor: int, data: bytes | memoryview) -> int:
         nonlocal room
@@ -161,7 +159,7 @@ for number in range(20):
 
 
 def test_long_lines_of_several_processes_are_whole() -> None:
-    """They take turns, since a pipe would mix what is longer than it takes at once."""
+    """They take turns, because a pipe mixes writes above its limit."""
     reading, writing = os.pipe()
     root = str(Path(__file__).parents[3])
     turns = AuditTurns().descriptor
@@ -198,10 +196,10 @@ def _received(end: socket.socket) -> bytes:
 
 
 @pytest.mark.parametrize("make", [make_file, make_socket])
-async def test_standard_output_may_be_anything(
+async def test_standard_output_may_be_a_file_or_a_socket(
     tmp_path: Path, make: Callable[[Path], tuple[int, Callable[[], bytes]]]
 ) -> None:
-    """A file, or a service manager's socket."""
+    """Such as a file, or a service manager's socket."""
     descriptor, written = make(tmp_path)
     stream = AuditStream(descriptor, AuditTurns(), is_ours=True)
     await stream.write([b"one"])

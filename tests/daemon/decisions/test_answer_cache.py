@@ -24,22 +24,16 @@ from authorizerd.daemon.decisions.authzen import EVALUATION_PATH, EVALUATIONS_PA
 from authorizerd.daemon.decisions.callers import Callers
 from authorizerd.protocol.decisions.authzen import Vocabulary
 from authorizerd.protocol.http.messages import Request
-from tests.daemon.decision_place import Place, allow, snapshot_of
+from tests.daemon.decision_place import Place, allow, authzen_handler, snapshot_of
 from tests.support.authorizers import Plug
+from tests.support.requests import evaluation
 
 VOCABULARY = Vocabulary({"user": "User"}, {"topic": 2})
 READ = allow("User:alice", Operation.READ, "t")
 DENIED = allow("User:alice", Operation.READ, "t", permission=PermissionType.DENY)
 QUESTION = Question("User:alice", None, Operation.READ, ResourceType.TOPIC, "t")
+ALICE = evaluation("alice", topic="t")
 ANSWERED = Answered(QUESTION, DEFAULT_DENY, b"{}")
-
-
-def evaluation(name: str, topic: str = "t") -> dict[str, Any]:
-    return {
-        "subject": {"type": "user", "id": name},
-        "action": {"name": "read"},
-        "resource": {"type": "topic", "id": topic},
-    }
 
 
 async def ask(
@@ -62,49 +56,43 @@ async def ask(
     return [answered] if is_one else list(answered["evaluations"])
 
 
-def new_handler(place: Place) -> AuthZenHandler:
-    return AuthZenHandler(place.authorizer, VOCABULARY, place.callers)
-
-
 async def test_a_repeated_question_is_counted_and_audited_each_time() -> None:
-    """Only the answer is cached; each question counts."""
     place = Place(None, READ)
-    handler = new_handler(place)
-    first = await ask(handler, evaluation("alice"))
-    assert await ask(handler, evaluation("alice")) == first
-    assert await ask(handler, evaluation("alice"), evaluation("alice")) == first * 2
+    handler = authzen_handler(place)
+    first = await ask(handler, ALICE)
+    assert await ask(handler, ALICE) == first
+    assert await ask(handler, ALICE, ALICE) == first * 2
     assert place.authorizer.counts_of("AuthZEN").allowed == 4
     assert len(place.audit_log.lines) == 4
     assert len(set(place.audit_log.lines)) == 1
 
 
 async def test_a_change_of_acls_changes_the_next_answer() -> None:
-    """An answer from an older snapshot is never given, neither an allow nor a denial."""
+    """Neither an allow nor a denial of an older snapshot is given."""
     place = Place(None, READ)
-    handler = new_handler(place)
-    assert (await ask(handler, evaluation("alice")))[0]["decision"] is True
+    handler = authzen_handler(place)
+    assert (await ask(handler, ALICE))[0]["decision"] is True
     place.snapshot.publish(snapshot_of(READ, DENIED))
-    assert (await ask(handler, evaluation("alice")))[0]["decision"] is False
+    assert (await ask(handler, ALICE))[0]["decision"] is False
     place.snapshot.publish(snapshot_of(READ))
-    assert (await ask(handler, evaluation("alice")))[0]["decision"] is True
+    assert (await ask(handler, ALICE))[0]["decision"] is True
 
 
 async def test_a_change_of_settings_changes_the_next_answer() -> None:
     """A change of super.users applies from the next request on."""
     place = Place(None)
-    handler = new_handler(place)
-    assert (await ask(handler, evaluation("alice")))[0]["decision"] is False
+    handler = authzen_handler(place)
+    assert (await ask(handler, ALICE))[0]["decision"] is False
     place.authorizer.reconfigure({"super.users": "User:alice"})
-    assert (await ask(handler, evaluation("alice")))[0]["decision"] is True
+    assert (await ask(handler, ALICE))[0]["decision"] is True
     place.authorizer.reconfigure({"super.users": ""})
-    assert (await ask(handler, evaluation("alice")))[0]["decision"] is False
+    assert (await ask(handler, ALICE))[0]["decision"] is False
 
 
-async def test_what_another_was_told_is_not_told_to_who_may_not_ask(tmp_path: Path) -> None:
-    """The caller's right to ask is checked each time."""
+async def test_a_cached_answer_is_given_only_to_callers_that_may_ask(tmp_path: Path) -> None:
+    """The right to ask is checked each time."""
     place = Place(tmp_path, READ)
-    handler = new_handler(place)
-    text = evaluation("alice")
+    handler = authzen_handler(place)
 
     async def status(holder: str) -> int:
         request = Request(
@@ -115,7 +103,7 @@ async def test_what_another_was_told_is_not_told_to_who_may_not_ask(tmp_path: Pa
                 b"content-type": b"application/json",
                 b"authorization": f"Bearer {holder}.secret".encode(),
             },
-            body=json.dumps(text).encode(),
+            body=json.dumps(ALICE).encode(),
             keep_alive=True,
         )
         return (await handler(request)).status
@@ -124,23 +112,23 @@ async def test_what_another_was_told_is_not_told_to_who_may_not_ask(tmp_path: Pa
 
 
 async def test_a_plugged_in_authorizer_is_asked_each_time() -> None:
-    """Its answers may depend on anything; only their encoding is cached."""
+    """A plug-in's answers may depend on anything. Only their encoding is cached."""
     plug = Plug([True])
     place = Place(None)
     authorizer = PluggedAuthorizer(
         plug, name="plug", snapshot=place.snapshot, on_failure=lambda error: None
     )
     handler = AuthZenHandler(authorizer, VOCABULARY, Callers(authorizer, None))
-    assert (await ask(handler, evaluation("alice")))[0]["decision"] is True
+    assert (await ask(handler, ALICE))[0]["decision"] is True
     plug.answers = [False]
-    assert (await ask(handler, evaluation("alice")))[0]["decision"] is False
+    assert (await ask(handler, ALICE))[0]["decision"] is False
     assert len(plug.asked) == 2
 
 
-async def test_an_evaluation_that_leans_on_defaults_is_not_remembered() -> None:
-    """The same text means something else with other defaults."""
+async def test_an_evaluation_with_defaults_is_not_cached() -> None:
+    """With other defaults, the same text is another question."""
     place = Place(None, READ)
-    handler = new_handler(place)
+    handler = authzen_handler(place)
     bare = {"action": {"name": "read"}, "resource": {"type": "topic", "id": "t"}}
     alice, bob = ({"type": "user", "id": name} for name in ("alice", "bob"))
     assert (await ask(handler, bare, subject=alice))[0]["decision"] is True
@@ -148,7 +136,7 @@ async def test_an_evaluation_that_leans_on_defaults_is_not_remembered() -> None:
     assert (await ask(handler, bare, subject=alice))[0]["decision"] is True
 
 
-def test_the_oldest_makes_room_and_long_ones_are_not_kept() -> None:
+def test_the_oldest_answer_is_replaced_and_long_ones_are_not_kept() -> None:
     """The cache is bounded, in number and in size."""
     cache = AnswerCache(answers_max=2)
     now = cache.generation_of(
@@ -166,7 +154,7 @@ def test_the_oldest_makes_room_and_long_ones_are_not_kept() -> None:
     assert cache.find(b"b", now) is ANSWERED
 
 
-def test_a_request_that_began_earlier_leaves_nothing_to_later_ones() -> None:
+def test_an_earlier_requests_answers_are_not_given_to_later_ones() -> None:
     """A long request keeps its state during a newer publication and stays out of the cache."""
     settings = Place(None).authorizer.current_state().settings
     cache = AnswerCache()
@@ -191,12 +179,12 @@ _steps = st.lists(
 
 
 @given(steps=_steps)
-async def test_what_is_remembered_changes_no_answer(
+async def test_the_cache_changes_no_answer(
     steps: list[tuple[Acl, ...] | str | list[str]],
 ) -> None:
-    """Whatever is published and set in between, answers equal those of a handler without cache."""
+    """Whatever changes in between, the answers equal those of a handler without a cache."""
     place = Place(None)
-    handler = new_handler(place)
+    handler = authzen_handler(place)
     for step in steps:
         if isinstance(step, tuple):
             place.snapshot.publish(snapshot_of(*step))
@@ -204,5 +192,5 @@ async def test_what_is_remembered_changes_no_answer(
             place.authorizer.reconfigure({"super.users": step})
         else:
             name, topic = step
-            fresh = await ask(new_handler(place), evaluation(name, topic))
-            assert await ask(handler, evaluation(name, topic)) == fresh
+            fresh = await ask(authzen_handler(place), evaluation(name, topic=topic))
+            assert await ask(handler, evaluation(name, topic=topic)) == fresh

@@ -1,4 +1,4 @@
-"""The AuthZEN handler before it is ready. (tests/end_to_end/test_serve covers the rest.)"""
+"""The AuthZEN handler: readiness and long requests. (tests/end_to_end/test_serve has more.)"""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ async def test_before_the_acls_are_loaded_only_super_users_are_answered(count: i
     assert (await handler(evaluation("root", count))).status == 200
 
 
-async def test_a_repeated_key_is_rejected_whatever_was_answered_before() -> None:
-    """A cached answer applies only to the exact bytes of a valid question; others get 400."""
+async def test_a_repeated_key_is_rejected_even_if_the_question_is_cached() -> None:
+    """A cached answer applies only to the exact bytes of a valid question."""
     handler = new_handler(Published(EMPTY_SNAPSHOT))
     sound = evaluation("root")
     repeated = sound.body.replace(b'"id": "root"', b'"id": "alice", "id": "root"')
@@ -78,7 +78,7 @@ async def test_a_repeated_key_is_rejected_whatever_was_answered_before() -> None
 async def test_a_long_request_yields_by_the_length_of_its_evaluations(
     count: int, size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A slice reads a bounded text, however few evaluations make it up."""
+    """The text that one slice reads is bounded, however few evaluations it has."""
     handler = new_handler(Published(EMPTY_SNAPSHOT))
     read = longest = 0
 
@@ -104,11 +104,11 @@ async def test_a_long_request_yields_by_the_length_of_its_evaluations(
             await trio.lowlevel.checkpoint()
             longest = max(longest, read - before)
     assert json.loads(answers[0].body)["evaluations"][count - 1]["decision"]
-    assert longest <= 2 * max(size + 100, 16 * 1024)  # the loop shuffles its tasks
+    assert longest <= 2 * max(size + 100, 16 * 1024)  # the event loop shuffles its tasks
 
 
 def with_prefixes(count: int) -> AclSnapshot:
-    """Return a state in which prefixes of so many lengths are to be looked up."""
+    """Return a snapshot with prefixes of ``count`` lengths."""
     acls = (Acl(2, "p" * size, 4, "User:a", "*", 3, 3) for size in range(1, count + 1))
     return build([AclAdded(number.to_bytes(16), acl) for number, acl in enumerate(acls)], -1)
 
@@ -121,7 +121,7 @@ def with_prefixes(count: int) -> AclSnapshot:
 async def test_a_long_request_yields_and_keeps_its_snapshot(
     snapshot: AclSnapshot, turns_min: int
 ) -> None:
-    """Other tasks run meanwhile; what they publish is for later requests."""
+    """Snapshots that other tasks publish meanwhile are for later requests."""
     published: Published[AclSnapshot | None] = Published(snapshot)
     handler = new_handler(published)
     answers: list[Response] = []
@@ -131,7 +131,7 @@ async def test_a_long_request_yields_and_keeps_its_snapshot(
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(ask)
-        for _ in range(2):  # the loop shuffles its tasks, and the handler is to begin first
+        for _ in range(2):  # the event loop shuffles its tasks, and the handler must begin first
             await trio.lowlevel.checkpoint()
         turns = 0
         while not answers:

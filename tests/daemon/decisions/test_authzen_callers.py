@@ -10,26 +10,16 @@ import pytest
 
 from authorizerd.acl.model import Operation
 from authorizerd.daemon.decisions.authzen import EVALUATION_PATH, EVALUATIONS_PATH, AuthZenHandler
-from authorizerd.protocol.decisions.authzen import Vocabulary
 from authorizerd.protocol.http.messages import Request, Response
-from tests.daemon.decision_place import OTHER, PROXY, Place, allow, cluster_action
+from tests.daemon.decision_place import OTHER, PROXY, Place, allow, authzen_handler, cluster_action
+from tests.support.requests import evaluation
 
 READ = allow("User:alice", Operation.READ, "t")
 ITSELF, ALICE = PROXY.removeprefix("User:"), "alice"
 
 
-def new_handler(place: Place) -> AuthZenHandler:
-    return AuthZenHandler(
-        place.authorizer, Vocabulary({"user": "User"}, {"topic": 2}), place.callers
-    )
-
-
-def evaluation(name: str) -> dict[str, Any]:
-    return {
-        "subject": {"type": "user", "id": name},
-        "action": {"name": "read"},
-        "resource": {"type": "topic", "id": "t"},
-    }
+def about(name: str) -> dict[str, Any]:
+    return evaluation(name, topic="t")
 
 
 async def ask(handler: AuthZenHandler, authorization: str | None, *names: str) -> Response:
@@ -38,7 +28,7 @@ async def ask(handler: AuthZenHandler, authorization: str | None, *names: str) -
     if authorization is not None:
         lines[b"authorization"] = authorization.encode()
     one = len(names) == 1
-    body = evaluation(names[0]) if one else {"evaluations": [evaluation(name) for name in names]}
+    body = about(names[0]) if one else {"evaluations": [about(name) for name in names]}
     return await handler(
         Request(
             method="POST",
@@ -56,11 +46,11 @@ async def ask(handler: AuthZenHandler, authorization: str | None, *names: str) -
     [None, "", "Bearer", "Bearer proxy.wrong", "Basic proxy.secret", "proxy.secret"],
 )
 @pytest.mark.parametrize("names", [(ITSELF,), (ITSELF, ITSELF)])
-async def test_without_a_good_token_nothing_is_answered(
+async def test_without_a_valid_token_nothing_is_answered(
     authorization: str | None, names: tuple[str, ...], tmp_path: Path
 ) -> None:
-    """401 with the challenge, in plain text; a token in the query does not count."""
-    response = await ask(new_handler(Place(tmp_path)), authorization, *names)
+    """401 with the challenge, in plain text. A token in the query is ignored."""
+    response = await ask(authzen_handler(Place(tmp_path)), authorization, *names)
     assert response.status == 401
     assert response.headers == ((b"WWW-Authenticate", b"Bearer"),)
     assert response.content_type.startswith("text/plain")
@@ -70,15 +60,15 @@ async def test_without_a_good_token_nothing_is_answered(
 async def test_a_caller_is_answered_about_itself(scheme: str, tmp_path: Path) -> None:
     """The scheme's name is case-insensitive."""
     place = Place(tmp_path, allow(PROXY, Operation.READ, "t"))
-    response = await ask(new_handler(place), f"{scheme} proxy.secret", ITSELF)
+    response = await ask(authzen_handler(place), f"{scheme} proxy.secret", ITSELF)
     assert response.status == 200
     assert json.loads(response.body)["decision"] is True
 
 
-async def test_to_ask_about_others_takes_cluster_action(tmp_path: Path) -> None:
+async def test_asking_about_others_requires_cluster_action(tmp_path: Path) -> None:
     """Without it: 403 in plain text, and no question is counted as decided."""
     place = Place(tmp_path, READ, cluster_action(OTHER))
-    handler = new_handler(place)
+    handler = authzen_handler(place)
     refused = await ask(handler, "Bearer proxy.secret", ALICE)
     assert (refused.status, refused.content_type) == (403, "text/plain; charset=utf-8")
     assert refused.body == b"CLUSTER_ACTION on the cluster is needed to ask about others\n"
@@ -88,9 +78,9 @@ async def test_to_ask_about_others_takes_cluster_action(tmp_path: Path) -> None:
     assert json.loads(answered.body)["decision"] is True
 
 
-async def test_of_many_evaluations_each_is_judged_by_itself(tmp_path: Path) -> None:
+async def test_the_right_to_ask_is_checked_for_each_evaluation(tmp_path: Path) -> None:
     """A forbidden one is a denial with status 403, and reveals nothing else."""
-    handler = new_handler(Place(tmp_path, READ, allow(PROXY, Operation.READ, "t")))
+    handler = authzen_handler(Place(tmp_path, READ, allow(PROXY, Operation.READ, "t")))
     response = await ask(handler, "Bearer proxy.secret", ITSELF, ALICE, ITSELF)
     assert response.status == 200
     first, second, third = json.loads(response.body)["evaluations"]
@@ -110,8 +100,8 @@ async def test_of_many_evaluations_each_is_judged_by_itself(tmp_path: Path) -> N
 async def test_before_the_acls_are_loaded_no_right_is_known(
     names: tuple[str, ...], tmp_path: Path
 ) -> None:
-    """503, as for the decision itself; even for questions about super users."""
-    handler = new_handler(Place(tmp_path, loaded=False))
+    """503, as for a decision. Only a super user's right is known."""
+    handler = authzen_handler(Place(tmp_path, loaded=False))
     for token in ("proxy", "root"):
         assert (await ask(handler, f"Bearer {token}.secret", *names)).status == 503
     assert (await ask(handler, "Bearer proxy.secret", *("root",) * len(names))).status == 503

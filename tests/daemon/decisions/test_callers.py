@@ -1,4 +1,4 @@
-"""Who may ask about whom: tokens, CLUSTER_ACTION, super users, and withdrawn tokens."""
+"""The right to ask about principals: tokens, CLUSTER_ACTION and super users."""
 
 from __future__ import annotations
 
@@ -24,8 +24,7 @@ from tests.daemon.decision_place import (
 
 
 @pytest.mark.parametrize("token", [None, "", "nonsense", "proxy.secret", b"\xff"])
-def test_without_a_tokens_file_everybody_is_trusted(token: str | bytes | None) -> None:
-    """Any caller may ask about any principal, with or without a token."""
+def test_without_a_tokens_file_every_caller_is_trusted(token: str | bytes | None) -> None:
     place = Place(None)
     caller = place.callers.identify(token, SURFACE)
     assert isinstance(caller, Trusted)
@@ -36,15 +35,14 @@ def test_without_a_tokens_file_everybody_is_trusted(token: str | bytes | None) -
     "token",
     [None, "", b"", "proxy", "proxy.", "proxy.Secret", "nobody.secret", "proxy.secret\udcff"],
 )
-def test_with_a_tokens_file_nobody_is_trusted_without_a_token(
+def test_with_a_tokens_file_every_caller_needs_a_token(
     token: str | bytes | None, tmp_path: Path
 ) -> None:
-    """A wrong token is treated like no token."""
     assert Place(tmp_path).callers.identify(token, SURFACE) is None
 
 
-def test_everybody_may_ask_about_itself_and_super_users_about_all(tmp_path: Path) -> None:
-    """Neither needs an ACL; other callers cannot ask about others without one."""
+def test_callers_may_ask_about_themselves_and_super_users_about_all(tmp_path: Path) -> None:
+    """Neither needs an ACL. Other callers need one to ask about others."""
     place = Place(tmp_path)
     assert place.may_ask_about("proxy", PROXY)
     assert place.may_ask_about("root", OTHER)
@@ -52,8 +50,8 @@ def test_everybody_may_ask_about_itself_and_super_users_about_all(tmp_path: Path
     assert not place.may_ask_about("proxy", ROOT)
 
 
-def test_cluster_action_lets_a_caller_ask_about_others(tmp_path: Path) -> None:
-    """The ACL is the caller's own; the token may be text or bytes."""
+def test_cluster_action_is_the_right_to_ask_about_others(tmp_path: Path) -> None:
+    """The ACL must be the caller's own. The token may be text or bytes."""
     place = Place(tmp_path, cluster_action(PROXY))
     assert place.may_ask_about("proxy", OTHER)
     assert not place.may_ask_about("other", PROXY)
@@ -62,16 +60,16 @@ def test_cluster_action_lets_a_caller_ask_about_others(tmp_path: Path) -> None:
     assert caller.may_ask_about(OTHER, place.authorizer.current_state())
 
 
-def test_a_caller_s_address_is_not_known(tmp_path: Path) -> None:
-    """An ALLOW for one host does not count, a DENY for any host does."""
+def test_a_callers_host_counts_as_unknown(tmp_path: Path) -> None:
+    """An ALLOW for one host does not apply, but a DENY for any host does."""
     here = "127.0.0.1"
     assert not Place(tmp_path, cluster_action(PROXY, here)).may_ask_about("proxy", OTHER)
     place = Place(tmp_path, cluster_action(PROXY), cluster_action(PROXY, here, PermissionType.DENY))
     assert not place.may_ask_about("proxy", OTHER)
 
 
-def test_the_right_is_judged_by_the_state_of_the_question(tmp_path: Path) -> None:
-    """Changes published since apply to later requests."""
+def test_one_state_decides_the_right_and_the_question(tmp_path: Path) -> None:
+    """Later changes apply to later requests."""
     place = Place(tmp_path, cluster_action(PROXY))
     caller, state = place.caller("proxy"), place.authorizer.current_state()
     place.snapshot.publish(snapshot_of())
@@ -89,7 +87,7 @@ def test_before_the_acls_are_loaded_only_super_users_may_ask_about_others(tmp_pa
 
 
 def test_the_right_is_audited_and_not_counted(tmp_path: Path) -> None:
-    """The metrics count the callers' questions, and this check is not one."""
+    """The metrics count only the callers' own questions."""
     place = Place(tmp_path)
     place.may_ask_about("proxy", OTHER)
     place.may_ask_about("proxy", PROXY)
@@ -101,8 +99,8 @@ def test_the_right_is_audited_and_not_counted(tmp_path: Path) -> None:
     assert not place.authorizer.counts
 
 
-def test_a_token_that_is_withdrawn_is_worth_nothing(tmp_path: Path) -> None:
-    """It becomes invalid on open connections too; a token that stays is not affected."""
+def test_a_removed_token_is_invalid(tmp_path: Path) -> None:
+    """On open connections, too. Other tokens stay valid."""
     place = Place(tmp_path, cluster_action(PROXY))
     proxy, root = place.caller("proxy"), place.caller("root")
     place.rewrite_tokens(entry("root", ROOT) + entry("new", OTHER))
@@ -117,7 +115,7 @@ def test_a_token_that_is_withdrawn_is_worth_nothing(tmp_path: Path) -> None:
     assert place.may_ask_about("new", OTHER)
 
 
-def test_a_bad_file_changes_nothing(tmp_path: Path) -> None:
+def test_an_invalid_file_changes_nothing(tmp_path: Path) -> None:
     """The earlier tokens stay valid."""
     place = Place(tmp_path)
     place.rewrite_tokens(entry("root", ROOT) + "nonsense")
@@ -126,7 +124,7 @@ def test_a_bad_file_changes_nothing(tmp_path: Path) -> None:
     assert place.may_ask_about("proxy", PROXY)
 
 
-def test_before_its_text_is_in_force_no_token_is_known(tmp_path: Path) -> None:
+def test_no_token_is_valid_before_the_text_is_applied(tmp_path: Path) -> None:
     """A worker uses the text that its daemon has in force, even if the file has changed."""
     place = Place(tmp_path)
     place.rewrite_tokens(entry("new", OTHER))
@@ -137,15 +135,14 @@ def test_before_its_text_is_in_force_no_token_is_known(tmp_path: Path) -> None:
     assert worker.identify("new.secret", SURFACE) is None
 
 
-def test_without_a_file_there_is_nothing_to_read_anew() -> None:
+def test_a_reload_without_a_tokens_file_does_nothing() -> None:
     """Callers stay trusted until a restart."""
     place = Place(None)
     place.callers.prepare_reload()()
     assert isinstance(place.callers.identify(None, SURFACE), Trusted)
 
 
-def test_no_asker_shows_its_token(tmp_path: Path) -> None:
-    """Nor does the object that holds all callers."""
+def test_callers_never_show_their_tokens(tmp_path: Path) -> None:
     place = Place(tmp_path)
     hash_of_secret = TOKENS.split()[1]
     for shown in (repr(place.caller("proxy")), repr(place.callers), repr(vars(place.callers))):

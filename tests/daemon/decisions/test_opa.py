@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from authorizerd.acl.model import Operation
-from authorizerd.daemon.decisions.opa import OpaHandler, is_opa_path
-from authorizerd.protocol.http.messages import Request, Response
-from tests.daemon.decision_place import OTHER, PROXY, ROOT, Place, allow, cluster_action
+from authorizerd.daemon.decisions.opa import is_opa_path
+from authorizerd.protocol.http.messages import Response
+from tests.daemon.decision_place import OTHER, PROXY, ROOT, Place, allow, cluster_action, opa_answer
 from tests.daemon.opa_requests import PATH, asked, post
 
 TRUE, FALSE = b'{"result":true}', b'{"result":false}'
@@ -26,18 +26,14 @@ def by_principal(principal: str) -> tuple[str, dict[str, str]]:
     return "requestContext.principal", {"principalType": principal_type, "name": name}
 
 
-async def answer(place: Place, request: Request) -> Response:
-    return await OpaHandler(place.authorizer, place.callers)(request)
-
-
 async def decision(place: Place, *changes: tuple[str, object]) -> bytes:
-    response = await answer(place, post(asked(*changes)))
+    response = await opa_answer(place, post(asked(*changes)))
     assert (response.status, response.content_type) == (200, "application/json"), response.body
     return response.body
 
 
 def assert_no_decision(response: Response, status: int) -> None:
-    """Any JSON would be taken for a decision by the plugin, and cached."""
+    """The plugin would cache any JSON as a decision."""
     assert response.status == status
     assert response.content_type == "text/plain; charset=utf-8"
     assert response.body.endswith(b"\n")
@@ -45,7 +41,7 @@ def assert_no_decision(response: Response, status: int) -> None:
 
 
 async def test_the_captured_question_is_decided_by_the_acls() -> None:
-    """By principal, host, operation and name; the answers equal OPA's byte for byte."""
+    """By principal, host, operation and name. The answers equal OPA's byte for byte."""
     place = Place(None, DESCRIBE)
     assert await decision(place) == TRUE
     assert await decision(place, ("requestContext.clientAddress", "a.b/192.168.64.1")) == TRUE
@@ -59,28 +55,27 @@ async def test_the_captured_question_is_decided_by_the_acls() -> None:
 
 
 @pytest.mark.parametrize("path", ["/v1/data", "/v1/data/", "/v1/data/a", "/v1/data/a/b/c?d"])
-async def test_any_path_of_data_asks_the_same(path: str) -> None:
+async def test_every_path_below_data_is_answered_alike(path: str) -> None:
     """A broker can keep the URL that it used with OPA."""
     path, _, query = path.partition("?")
     assert is_opa_path(path)
-    response = await answer(Place(None, DESCRIBE), post(path=path, query=query))
+    response = await opa_answer(Place(None, DESCRIBE), post(path=path, query=query))
     assert response.body == TRUE
 
 
 @pytest.mark.parametrize("path", ["/v1/database", "/v1/data.json"])
-async def test_a_path_that_only_begins_alike_is_not_found(path: str) -> None:
-    """It is outside OPA's data API."""
-    assert_no_decision(await answer(Place(None), post(path=path)), 404)
+async def test_a_path_with_a_similar_beginning_is_not_found(path: str) -> None:
+    assert_no_decision(await opa_answer(Place(None), post(path=path)), 404)
 
 
-def test_what_is_authzen_s_is_not_opa_s() -> None:
-    """One port serves both."""
+def test_authzens_paths_are_not_opas() -> None:
+    """One port serves both APIs."""
     assert not is_opa_path("/access/v1/evaluation")
     assert not is_opa_path("/health/live")
 
 
-async def test_a_resource_type_is_asked_about_by_an_empty_prefix() -> None:
-    """KIP-679: implied operations do not count, and no name is asked about."""
+async def test_an_empty_prefix_asks_by_resource_type() -> None:
+    """KIP-679: implied operations do not count."""
     place = Place(None, allow("User:u1", Operation.WRITE, "t"))
     write = ("action.operation", "WRITE")
     assert await decision(place, *BY_TYPE, write) == TRUE
@@ -118,10 +113,10 @@ async def test_a_resource_type_is_asked_about_by_an_empty_prefix() -> None:
         ((by_principal(ROOT), ("action.logIfAllowed", False)), []),
     ],
 )
-async def test_the_audit_is_told_what_the_broker_tells(
+async def test_the_audit_log_has_the_brokers_details(
     changes: tuple[tuple[str, Any], ...], lines: list[str]
 ) -> None:
-    """The API name, the reference count, and whether to log."""
+    """The API's name, the reference count, and the log flags."""
     place = Place(None)
     await decision(place, *changes)
     assert place.audit_log.lines == lines
@@ -137,28 +132,27 @@ async def test_the_audit_is_told_what_the_broker_tells(
         (("action.resourcePattern.patternType", "PREFIXED"),),
     ],
 )
-async def test_what_is_no_question_is_no_decision(changes: tuple[tuple[str, Any], ...]) -> None:
+async def test_invalid_questions_get_no_decision(changes: tuple[tuple[str, Any], ...]) -> None:
     """The plugin would cache a denial for an hour."""
     place = Place(None)
-    assert_no_decision(await answer(place, post(asked(*changes))), 400)
+    assert_no_decision(await opa_answer(place, post(asked(*changes))), 400)
     assert place.authorizer.counts["OPA"].invalid == 1
 
 
 async def test_other_requests_are_refused_in_plain_text() -> None:
-    """Invalid JSON, another method, another content type."""
     place = Place(None)
-    assert_no_decision(await answer(place, post(b"{")), 400)
-    assert_no_decision(await answer(place, post(headers={b"content-type": b"text/plain"})), 400)
-    refused = await answer(place, post(method="GET"))
+    assert_no_decision(await opa_answer(place, post(b"{")), 400)
+    assert_no_decision(await opa_answer(place, post(headers={b"content-type": b"text/plain"})), 400)
+    refused = await opa_answer(place, post(method="GET"))
     assert_no_decision(refused, 405)
     assert refused.headers == ((b"Allow", b"POST"),)
 
 
 async def test_before_the_acls_are_loaded_only_super_users_are_answered() -> None:
-    """503 for others: then ``allow.on.error`` decides, and nothing is cached."""
+    """Others get 503, so ``allow.on.error`` decides and nothing is cached."""
     place = Place(None, loaded=False)
     for changes in ((), BY_TYPE):
-        refused = await answer(place, post(asked(*changes)))
+        refused = await opa_answer(place, post(asked(*changes)))
         assert_no_decision(refused, 503)
         assert refused.body.startswith(b"AUTHORIZER_NOT_READY: ")
         assert await decision(place, *changes, by_principal(ROOT)) == TRUE
@@ -166,20 +160,19 @@ async def test_before_the_acls_are_loaded_only_super_users_are_answered() -> Non
     assert (counts.allowed, counts.not_ready) == (2, 2)
 
 
-async def test_health_is_whether_the_acls_are_loaded() -> None:
-    """The answer is OPA's; any caller may ask."""
+async def test_health_reports_whether_the_acls_are_loaded() -> None:
+    """As in OPA, for any caller."""
     health = post(b"", path="/health", method="GET")
     assert is_opa_path("/health")
-    response = await answer(Place(None), health)
+    response = await opa_answer(Place(None), health)
     assert (response.status, response.body) == (200, b"{}")
-    assert_no_decision(await answer(Place(None, loaded=False), health), 503)
-    assert_no_decision(await answer(Place(None), post(path="/health")), 405)
+    assert_no_decision(await opa_answer(Place(None, loaded=False), health), 503)
+    assert_no_decision(await opa_answer(Place(None), post(path="/health")), 405)
 
 
 async def test_health_needs_no_token(tmp_path: Path) -> None:
-    """A health checker needs no secret."""
     health = post(b"", path="/health", method="HEAD")
-    assert (await answer(Place(tmp_path), health)).status == 200
+    assert (await opa_answer(Place(tmp_path), health)).status == 200
 
 
 @pytest.mark.parametrize(
@@ -197,41 +190,40 @@ async def test_health_needs_no_token(tmp_path: Path) -> None:
         (None, "", 401),
     ],
 )
-async def test_a_token_stands_in_the_header_or_in_the_query(
+async def test_a_token_is_read_from_the_header_or_the_query(
     authorization: bytes | None, query: str, status: int, tmp_path: Path
 ) -> None:
-    """The plugin cannot send headers, so the query is accepted; a header takes precedence."""
+    """The plugin cannot send headers, so the query is accepted. A header takes precedence."""
     place = Place(tmp_path, DESCRIBE, cluster_action(OTHER))
     headers = {} if authorization is None else {b"authorization": authorization}
-    response = await answer(place, post(headers=headers, query=query))
+    response = await opa_answer(place, post(headers=headers, query=query))
     if status == 200:
         assert response.body == TRUE
     else:
         assert_no_decision(response, status)
 
 
-async def test_to_ask_about_others_takes_cluster_action(tmp_path: Path) -> None:
-    """For one resource and for a whole type; any caller may ask about itself."""
+async def test_asking_about_others_requires_cluster_action(tmp_path: Path) -> None:
+    """For one resource and for a type. Any caller may ask about itself."""
     place = Place(tmp_path, allow(PROXY, Operation.DESCRIBE, "topic-1"))
     for changes in ((), BY_TYPE):
-        refused = await answer(place, post(asked(*changes), query="token=proxy.secret"))
+        refused = await opa_answer(place, post(asked(*changes), query="token=proxy.secret"))
         assert_no_decision(refused, 403)
         itself = post(asked(*changes, by_principal(PROXY)), query="token=proxy.secret")
-        assert (await answer(place, itself)).body == TRUE
+        assert (await opa_answer(place, itself)).body == TRUE
     assert place.authorizer.counts["OPA"].invalid == 2
 
 
-async def test_a_right_that_is_not_known_yet_is_no_decision(tmp_path: Path) -> None:
-    """503: the caller may retry."""
+async def test_a_right_that_is_not_known_yet_gives_no_decision(tmp_path: Path) -> None:
+    """503, so that the caller can retry."""
     place = Place(tmp_path, loaded=False)
     about_root = asked(by_principal(ROOT))
-    refused = await answer(place, post(about_root, query="token=proxy.secret"))
+    refused = await opa_answer(place, post(about_root, query="token=proxy.secret"))
     assert_no_decision(refused, 503)
-    assert (await answer(place, post(about_root, query="token=root.secret"))).body == TRUE
+    assert (await opa_answer(place, post(about_root, query="token=root.secret"))).body == TRUE
     assert place.authorizer.counts["OPA"].not_ready == 1
 
 
-def test_no_request_shows_its_token() -> None:
-    """The token may be in a header, in the query, or anywhere in the body."""
+def test_requests_never_show_their_tokens() -> None:
     request = post(b"secret", query="token=secret", headers={b"authorization": b"Bearer secret"})
     assert repr(request) == f"Request(POST {PATH})"

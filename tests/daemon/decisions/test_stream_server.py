@@ -1,4 +1,4 @@
-"""The decision stream's answers: each question's decision, in order, by one state of the log."""
+"""The decision stream's answers: each frame's decisions, in order, by one state of the log."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ from tests.support.strategies import acls
 
 
 def asked_as(asked: Question, by_name: bool) -> StreamQuestion:
-    """Return a question as a client may write it: names or codes, any spelling of an address."""
+    """Return a question as a client may write it, with names or codes."""
     host = "::0001" if asked.host == "0:0:0:0:0:0:0:1" else asked.host
     if by_name:
         operation, resource_type = Operation(asked.operation), ResourceType(asked.resource_type)
@@ -76,10 +76,10 @@ def expected(held: list[Acl], allow_everyone: bool, asked: Question) -> bytes:
     allow_everyone=st.booleans(),
     asked=st.lists(st.tuples(questions(), st.booleans()), max_size=8),
 )
-def test_decisions_are_those_of_a_plain_scan(
+def test_decisions_agree_with_a_plain_scan(
     held: list[Acl], allow_everyone: bool, asked: list[tuple[Question, bool]]
 ) -> None:
-    """By name or code, with any spelling of the address; an invalid question is answered 2."""
+    """By name or code, with any spelling of the address. An invalid question is answered with 2."""
 
     async def run() -> Answer:
         place = Place(None, *held)
@@ -133,20 +133,20 @@ def test_decisions_are_those_of_a_plain_scan(
         (question(name=""), INVALID),
     ],
 )
-async def test_a_question_that_is_none_costs_no_other_its_answer(
+async def test_an_invalid_question_does_not_affect_the_others(
     nursery: trio.Nursery, asked: StreamQuestion, decision: bytes
 ) -> None:
-    """It is answered 2, in its place, and counted."""
+    """It is answered with 2, in its place, and counted."""
     server, client = await connected(nursery, Place(None, *ACLS))
     answer = await client.ask([MAY, asked, MAY_NOT])
     assert answer == Answer(1, ErrorCode.NONE, 0, ALLOWED + decision + DENIED)
     assert server.counts.invalid == (decision == INVALID)
 
 
-async def test_a_long_frame_is_judged_by_one_state_while_others_have_their_turns(
+async def test_a_long_frame_uses_one_state_while_other_tasks_run(
     nursery: trio.Nursery,
 ) -> None:
-    """A change published meanwhile, and its offset, apply to the next frame."""
+    """A change published meanwhile applies to the next frame."""
     place = Place(None, *ACLS)
     place.snapshot.publish(at_offset(7, *ACLS))
     _, client = await connected(nursery, place)
@@ -166,10 +166,9 @@ async def test_a_long_frame_is_judged_by_one_state_while_others_have_their_turns
 
 
 @pytest.mark.parametrize("content", [(1, []), (1, [MAY]), (1, None)])
-async def test_small_frames_leave_others_their_turns_too(
+async def test_other_tasks_run_between_small_frames(
     nursery: trio.Nursery, content: tuple[object, ...]
 ) -> None:
-    """Many frames that arrived together are answered over several turns."""
     server, client = await connected(nursery, Place(None, *ACLS))
     count = 1000
     await client.stream.send_all(frame(msgspec.msgpack.encode(content)) * count)
@@ -182,10 +181,10 @@ async def test_small_frames_leave_others_their_turns_too(
         assert (await client.answer()).correlation_id == 1
 
 
-async def test_before_the_acls_are_loaded_super_users_alone_are_answered(
+async def test_before_the_acls_are_loaded_only_super_users_get_decisions(
     nursery: trio.Nursery,
 ) -> None:
-    """Others get 3, and a frame of such questions alone AUTHORIZER_NOT_READY (KIP-801)."""
+    """Other questions are answered with 3. A frame of only such questions fails (KIP-801)."""
     place = Place(None, loaded=False)
     server, client = await connected(nursery, place)
     root = question(ROOT)
@@ -201,7 +200,7 @@ async def test_before_the_acls_are_loaded_super_users_alone_are_answered(
 async def test_a_frame_waits_for_its_offset(
     nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
 ) -> None:
-    """Earlier frames are answered at once, later ones after it."""
+    """Earlier frames are answered at once, later frames after it."""
     place = Place(None)
     _, client = await connected(nursery, place)
     ask = client.frames.ask
@@ -218,10 +217,10 @@ async def test_a_frame_waits_for_its_offset(
 
 
 @pytest.mark.parametrize("timeout_s", [OFFSET_TIMEOUT_S, 3])
-async def test_an_offset_that_never_comes_is_waited_for_only_so_long(
+async def test_the_wait_for_an_offset_is_bounded(
     nursery: trio.Nursery, autojump_clock: trio.testing.MockClock, timeout_s: int
 ) -> None:
-    """REQUEST_TIMED_OUT without decisions; the limit may change while the daemon runs."""
+    """REQUEST_TIMED_OUT without decisions. The limit can change while the daemon runs."""
     server, client = await connected(nursery, Place(None, *ACLS))
     if timeout_s != OFFSET_TIMEOUT_S:
         found = parse("node.id=1\nlog.dirs=/log", source="server.properties").reloadable
@@ -233,7 +232,7 @@ async def test_an_offset_that_never_comes_is_waited_for_only_so_long(
     assert (await client.ask([MAY])).decisions == ALLOWED
 
 
-async def test_frames_are_answered_in_order_however_they_were_cut(nursery: trio.Nursery) -> None:
+async def test_frames_are_answered_in_order_however_they_are_split(nursery: trio.Nursery) -> None:
     """Over a real socket, with many frames in flight."""
     address = await start_on_loopback(nursery, new_server(Place(None, *ACLS)))
     stream = await trio.open_tcp_stream("127.0.0.1", int(address.rpartition(":")[2]))
@@ -252,8 +251,8 @@ async def test_frames_are_answered_in_order_however_they_were_cut(nursery: trio.
             assert answer == Answer(number, 0, 0, (ALLOWED + DENIED) * (number % 5))
 
 
-async def test_unreadable_questions_cost_their_frame_alone(nursery: trio.Nursery) -> None:
-    """INVALID_REQUEST without decisions; the connection stays open."""
+async def test_unreadable_questions_fail_only_their_frame(nursery: trio.Nursery) -> None:
+    """INVALID_REQUEST without decisions. The connection stays open."""
     _, client = await connected(nursery, Place(None, *ACLS))
     not_utf_8 = msgspec.msgpack.encode((9, [MAY])).replace(b"orders", b"order\xff")
     for content in (msgspec.msgpack.encode((9, [MAY[:4]])), not_utf_8):
@@ -262,8 +261,8 @@ async def test_unreadable_questions_cost_their_frame_alone(nursery: trio.Nursery
     assert (await client.ask([MAY])).decisions == ALLOWED
 
 
-async def test_decisions_are_counted_as_the_streams(nursery: trio.Nursery) -> None:
-    """By their result; frames are counted separately, including the hello."""
+async def test_decisions_are_counted_for_the_stream(nursery: trio.Nursery) -> None:
+    """By their result. Frames are counted separately, including the hello."""
     place = Place(None, *ACLS)
     server, client = await connected(nursery, place)
     await client.ask([MAY, MAY, MAY_NOT, question(name=""), question("User:*")])
@@ -274,10 +273,10 @@ async def test_decisions_are_counted_as_the_streams(nursery: trio.Nursery) -> No
 
 
 @pytest.mark.parametrize("level", [AuditLevel.INFO, AuditLevel.DEBUG])
-async def test_decisions_are_audited_as_the_streams(
+async def test_decisions_are_audited_for_the_stream(
     nursery: trio.Nursery, level: AuditLevel
 ) -> None:
-    """Denials at INFO, each with its rule; allowed decisions at DEBUG."""
+    """Denials at INFO, allowed decisions at DEBUG."""
     place = Place(None, *ACLS)
     place.auditor.reconfigure(level, AuditRules())
     _, client = await connected(nursery, place)
@@ -292,8 +291,8 @@ async def test_decisions_are_audited_as_the_streams(
     assert all("request = Stream" in line for line in place.audit_log.lines)
 
 
-async def test_questions_of_many_lookups_leave_others_more_turns(nursery: trio.Nursery) -> None:
-    """One turn has as many lookups as ever, however many lengths the prefixes have."""
+async def test_questions_of_many_lookups_take_more_turns(nursery: trio.Nursery) -> None:
+    """The lookups per turn stay the same, however many lengths the prefixes have."""
     prefixes = [
         Acl(2, "p" * size, PatternType.PREFIXED, "User:alice", "*", Operation.READ, 3)
         for size in range(1, 4 * LOOKUPS_PER_QUESTION + 1)

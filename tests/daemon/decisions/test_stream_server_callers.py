@@ -1,4 +1,4 @@
-"""The callers of a decision stream, and about whom they may ask."""
+"""The callers of a decision stream, and their right to ask."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from tests.daemon.stream_service import connected, new_server, start
         (1, "nobody.secret", ErrorCode.SASL_AUTHENTICATION_FAILED),
     ],
 )
-async def test_a_hello_that_is_refused_is_told_why_and_closed(
+async def test_a_refused_hello_gets_the_reason_and_is_closed(
     nursery: trio.Nursery,
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
@@ -45,7 +45,7 @@ async def test_a_hello_that_is_refused_is_told_why_and_closed(
     token: str | None,
     error: ErrorCode,
 ) -> None:
-    """No frame after it is answered; the answer has no offset, and the log no token."""
+    """Later frames are not answered. The log has the reason but no token."""
     caplog.set_level(logging.DEBUG)
     server = new_server(Place(tmp_path, *ACLS))
     client = (await start(nursery, server)).connect()
@@ -62,8 +62,8 @@ def about(*principals: str) -> list[StreamQuestion]:
     return [question(principal) for principal in principals]
 
 
-async def test_a_caller_asks_about_itself(nursery: trio.Nursery, tmp_path: Path) -> None:
-    """One question about another principal needs CLUSTER_ACTION, or the whole frame is refused."""
+async def test_a_caller_may_ask_about_itself(nursery: trio.Nursery, tmp_path: Path) -> None:
+    """One question about another principal without CLUSTER_ACTION refuses the whole frame."""
     place = Place(tmp_path, *ACLS, allow(PROXY, Operation.READ, "orders"))
     server, client = await connected(nursery, place, "proxy.secret")
     assert await client.ask(about(PROXY, PROXY)) == Answer(1, 0, 0, ALLOWED * 2)
@@ -71,17 +71,17 @@ async def test_a_caller_asks_about_itself(nursery: trio.Nursery, tmp_path: Path)
     refused = Answer(1, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, 0, b"")
     for others in (about(ALICE), about(ALICE, OTHER), about(ROOT)):
         assert await client.ask(others) == refused
-    for number in range(20):  # whichever of the two is looked at first
+    for number in range(20):  # whichever of the two is checked first
         assert await client.ask(about(PROXY, f"User:{number}")) == refused
     assert (server.counts.allowed, server.counts.invalid) == (2, 44)
     assert await client.ask([]) == Answer(1, 0, 0, b"")
 
 
 @pytest.mark.parametrize("token", ["proxy.secret", "root.secret"])
-async def test_with_cluster_action_a_caller_asks_about_all(
+async def test_with_cluster_action_a_caller_may_ask_about_all(
     nursery: trio.Nursery, tmp_path: Path, token: str
 ) -> None:
-    """A super user may too; the check is not counted as a question."""
+    """So may a super user. The check is not counted as a question."""
     place = Place(tmp_path, *ACLS, cluster_action(PROXY))
     server, client = await connected(nursery, place, token)
     assert await client.ask(about(ALICE, PROXY, OTHER)) == Answer(1, 0, 0, ALLOWED + DENIED * 2)
@@ -91,10 +91,10 @@ async def test_with_cluster_action_a_caller_asks_about_all(
     assert (await client.ask(about(ALICE))).error_code == error
 
 
-async def test_a_caller_whose_rights_are_not_known_yet_waits(
+async def test_a_caller_whose_right_is_not_known_yet_is_refused(
     nursery: trio.Nursery, tmp_path: Path
 ) -> None:
-    """AUTHORIZER_NOT_READY even about a super user; a super user's own frame is answered."""
+    """AUTHORIZER_NOT_READY, even about a super user. A super user's own frame is answered."""
     place = Place(tmp_path, loaded=False)
     server = new_server(place)
     listener = await start(nursery, server)
@@ -106,10 +106,10 @@ async def test_a_caller_whose_rights_are_not_known_yet_waits(
     assert await root.ask(about(ROOT, ALICE)) == Answer(1, 0, -1, ALLOWED + NOT_READY)
 
 
-async def test_a_withdrawn_token_is_worth_nothing_on_an_open_connection(
+async def test_a_removed_token_is_invalid_on_an_open_connection(
     nursery: trio.Nursery, tmp_path: Path
 ) -> None:
-    """Its holder may not even ask about itself."""
+    """Its caller cannot even ask about itself."""
     place = Place(tmp_path, allow(PROXY, Operation.READ, "orders"))
     _, client = await connected(nursery, place, "proxy.secret")
     assert (await client.ask(about(PROXY))).decisions == ALLOWED

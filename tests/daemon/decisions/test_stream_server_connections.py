@@ -1,4 +1,4 @@
-"""The decision stream's connections: how they begin, what ends them, and the drain."""
+"""The decision stream's connections: their beginning, their end, and the drain."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.daemon.stream_service import (
 )
 
 
-async def test_the_greeting_tells_version_and_offset(nursery: trio.Nursery) -> None:
+async def test_the_greeting_has_version_and_offset(nursery: trio.Nursery) -> None:
     """The offset is the daemon's position in the log."""
     place = Place(None)
     place.snapshot.publish(at_offset(41))
@@ -39,7 +39,7 @@ async def test_the_greeting_tells_version_and_offset(nursery: trio.Nursery) -> N
 async def test_a_client_that_does_not_read_is_not_read_from(
     nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
 ) -> None:
-    """The memory for its answers is bounded; it is closed at the deadline."""
+    """The memory for its answers is bounded, and it is closed at the deadline."""
     server = new_server(Place(None, *ACLS))
     client = (await start(nursery, server)).connect(lockstep_stream_pair)
     nursery.start_soon(client.stream.send_all, client.frames.hello())
@@ -70,7 +70,7 @@ async def test_a_client_that_does_not_read_is_not_read_from(
 async def test_an_idle_connection_is_closed(
     nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
 ) -> None:
-    """Before its hello, between frames and within one; that does not count as a fault."""
+    """Before its hello, between frames and within a frame. It does not count as broken."""
     server = new_server(Place(None))
     listener = await start(nursery, server)
     for has_greeted, sent in ((False, b""), (False, b"\0\0"), (True, b""), (True, b"\0\0")):
@@ -87,7 +87,7 @@ async def test_an_idle_connection_is_closed(
     assert server.statistics.connections_broken == 0
 
 
-NO_FRAMES = {
+INVALID_FRAMES = {
     "oversized": (FRAME_BYTES_MAX + 1).to_bytes(4, "big"),
     "negative size": b"\xff\xff\xff\xff",
     "nothing": bytes(4),
@@ -97,11 +97,11 @@ NO_FRAMES = {
 }
 
 
-@pytest.mark.parametrize("bad", NO_FRAMES.values(), ids=NO_FRAMES)
-async def test_what_is_no_frame_closes_its_own_connection_only(
+@pytest.mark.parametrize("bad", INVALID_FRAMES.values(), ids=INVALID_FRAMES)
+async def test_an_invalid_frame_closes_only_its_own_connection(
     nursery: trio.Nursery, bad: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Frames before it are answered; bytes after it are ignored."""
+    """Frames before it are answered, and bytes after it are ignored."""
     caplog.set_level(logging.INFO)
     server = new_server(Place(None, *ACLS))
     listener = await start(nursery, server)
@@ -125,10 +125,10 @@ async def test_what_is_no_frame_closes_its_own_connection_only(
         msgspec.msgpack.encode(("hello", 1, "token")).replace(b"token", b"toke\xff"),
     ],
 )
-async def test_whoever_begins_without_a_hello_is_closed(
+async def test_a_connection_that_begins_without_a_hello_is_closed(
     nursery: trio.Nursery, first: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It gets no answer, and one log line blames the peer."""
+    """It gets no answer, and the log has one line."""
     caplog.set_level(logging.INFO)
     client = (await start(nursery, new_server(Place(None, *ACLS)))).connect()
     await client.stream.send_all(frame(first))
@@ -137,7 +137,7 @@ async def test_whoever_begins_without_a_hello_is_closed(
 
 
 async def test_too_many_connections_are_refused(nursery: trio.Nursery) -> None:
-    """The newest is closed at once, the others stay; when one ends, a place is free again."""
+    """The newest is closed at once, and the others stay. When one ends, the next is accepted."""
     server = new_server(Place(None, *ACLS), max_connections=2)
     listener = await start(nursery, server)
     first, second = listener.connect(), listener.connect()
@@ -154,10 +154,10 @@ async def test_too_many_connections_are_refused(nursery: trio.Nursery) -> None:
     await listener.connect().greet()
 
 
-async def test_a_drain_answers_what_is_under_way(
+async def test_a_drain_answers_current_requests(
     nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
 ) -> None:
-    """Including a frame that waits for its offset; idle connections are closed at once."""
+    """Also a frame that waits for its offset. Idle connections are closed at once."""
     place = Place(None)
     server = new_server(place)
     listener = await start(nursery, server)
@@ -175,10 +175,10 @@ async def test_a_drain_answers_what_is_under_way(
     assert trio.current_time() < DRAIN_TIMEOUT_S
 
 
-async def test_a_drain_waits_only_so_long(
+async def test_the_wait_of_a_drain_is_bounded(
     nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
 ) -> None:
-    """A frame that waits for a future offset does not delay the shutdown beyond the limit."""
+    """A frame that waits for its offset does not delay the shutdown beyond the limit."""
     server, client = await connected(nursery, Place(None))
     await client.stream.send_all(client.frames.ask(1, [MAY], 5))
     await wait_all_tasks_blocked()

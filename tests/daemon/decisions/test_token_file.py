@@ -21,8 +21,8 @@ def refusal(path: Path) -> str:
     return str(error.value)
 
 
-def test_a_file_that_others_may_read_is_read(tmp_path: Path) -> None:
-    """It holds only hashes."""
+def test_a_file_that_others_can_read_is_accepted(tmp_path: Path) -> None:
+    """It contains only hashes."""
     path = tmp_path / "tokens"
     path.write_bytes(LINE)
     path.chmod(0o664)
@@ -32,7 +32,7 @@ def test_a_file_that_others_may_read_is_read(tmp_path: Path) -> None:
     assert token.principal == "User:ä"
 
 
-def test_a_file_that_everybody_may_write_to_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_everybody_can_write_to_is_refused(tmp_path: Path) -> None:
     """Otherwise anyone could add a super user's token."""
     path = tmp_path / "tokens"
     path.write_bytes(LINE)
@@ -42,7 +42,7 @@ def test_a_file_that_everybody_may_write_to_is_refused(tmp_path: Path) -> None:
     )
 
 
-def test_what_is_no_file_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+def test_only_a_regular_file_is_read(tmp_path: Path) -> None:
     """Opening a pipe without a writer would block."""
     assert refusal(tmp_path / "none").endswith(": No such file or directory")
     assert refusal(tmp_path).endswith(": Is a directory")
@@ -50,8 +50,8 @@ def test_what_is_no_file_is_refused_and_not_waited_for(tmp_path: Path) -> None:
     assert refusal(tmp_path / "pipe").endswith(": not a file")
 
 
-def test_a_file_of_other_bytes_is_refused_with_its_line(tmp_path: Path) -> None:
-    """A file that is too long or not UTF-8 is rejected as a whole."""
+def test_an_unreadable_file_is_refused_with_its_line(tmp_path: Path) -> None:
+    """Too long, or not UTF-8."""
     path = tmp_path / "tokens"
     path.write_bytes(LINE * 2 + b"b\xff\n")
     assert refusal(path) == f"authorizerd.tokens.file: {path}:3: expected UTF-8 text"
@@ -62,8 +62,7 @@ def test_a_file_of_other_bytes_is_refused_with_its_line(tmp_path: Path) -> None:
     assert len(read_tokens(str(path))) == 0
 
 
-def test_a_bad_line_is_named_with_the_file(tmp_path: Path) -> None:
-    """The error gives the file and the line."""
+def test_an_invalid_line_is_named_with_the_file(tmp_path: Path) -> None:
     path = tmp_path / "tokens"
     path.write_bytes(LINE * 2)
     with pytest.raises(ConfigurationError, match=f"{path}:2: the id a occurs in an earlier line"):
