@@ -1,10 +1,10 @@
-"""``make bench``: one command, one table, each figure of ours beside the peer's of the same run.
+"""``make bench``: one command, one table, each of our figures with a peer's from the same run.
 
     python -m ops.bench [--quick] [--directory DIRECTORY]
 
-The table goes to standard output, the same lines to ``DIRECTORY/bench.json``, a plot of what grows
-to ``DIRECTORY/growth.svg``; what is being done goes to standard error. ``--quick`` runs every part
-of it on small sets, without a JVM.
+The table goes to standard output, the same lines to ``DIRECTORY/bench.json``, a plot of the growth
+to ``DIRECTORY/growth.svg``, and the progress to standard error. ``--quick`` runs every part on
+small sets, without a JVM.
 """
 
 from __future__ import annotations
@@ -21,32 +21,32 @@ from typing import Final
 import msgspec
 
 from authorizerd.acl.builder import build
-from ops.bench import floods, updates
+from ops.bench import creations, floods
 from ops.bench.authzen import measure_http
-from ops.bench.changes import measure_changes
 from ops.bench.checkpoint import write_checkpoint
-from ops.bench.decisions import DisagreementError, answers, measure_decisions
+from ops.bench.creations import measure_creations
+from ops.bench.decisions import DisagreementError, collect_answers, measure_decisions
 from ops.bench.early_start import measure_early_start
 from ops.bench.event_loop import measure_event_loop
-from ops.bench.figures import Absent, Line, table
+from ops.bench.figures import Absent, Line, format_table
 from ops.bench.floods import measure_floods
-from ops.bench.growth import RESOURCES, Point, lines_of, measure_growth, panels_of
+from ops.bench.growth import RESOURCES, Point, make_lines, make_panels, measure_growth
 from ops.bench.kafka_peer import KafkaPeer, prepare
 from ops.bench.loading import measure_loading
-from ops.bench.machine import Machine, this_machine
+from ops.bench.machine import Machine, describe_machine
 from ops.bench.plot import draw_panels
 from ops.bench.processes import ProcessError
 from ops.bench.replay import SIZES, measure_replay
 from ops.bench.sets import AclSet, kind, wide, write_lines
+from ops.bench.snapshot_updates import measure_snapshot_updates
 from ops.bench.stream import measure_stream
-from ops.bench.updates import measure_updates
 
 _RUN_DIRECTORY: Final = Path(".run")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """How much is measured. The last of ``sets`` is the one that is loaded and updated."""
+    """How much is measured. The last of ``sets`` is loaded and updated."""
 
     sets: tuple[AclSet, ...]
     decision_seconds: float
@@ -81,7 +81,7 @@ QUICK: Final = Plan(
 
 
 class Report(msgspec.Struct, frozen=True):
-    """What ``bench.json`` holds."""
+    """The content of ``bench.json``."""
 
     machine: Machine
     began: str
@@ -90,26 +90,26 @@ class Report(msgspec.Struct, frozen=True):
 
 
 def measure(plan: Plan, peer: KafkaPeer, directory: Path) -> Iterator[Line]:
-    """Yield every line, in the table's order; files go below ``directory``.
+    """Yield every line in the table's order; files are written below ``directory``.
 
     Raises:
         DisagreementError: two authorizers answer one question differently.
-        ProcessError: a process of ours failed; a peer's failure makes it absent.
+        ProcessError: one of our processes failed. A peer that fails is only left out.
     """
     for acl_set in plan.sets:
-        _say(f"{acl_set.name}: decisions")
+        _report_progress(f"{acl_set.name}: decisions")
         write_lines(acl_set, directory)
         snapshot = build(acl_set.added())
         gc.freeze()  # as the daemon does once it has loaded
         yield from measure_decisions(acl_set, snapshot, peer, directory, plan.decision_seconds)
-    _say(f"{acl_set.name}: the peer's state")
+    _report_progress(f"{acl_set.name}: the peer's state")
     theirs = peer.state(directory, acl_set.name)
-    _say(f"{acl_set.name}: updates")
-    yield from measure_changes(
+    _report_progress(f"{acl_set.name}: updates")
+    yield from measure_snapshot_updates(
         snapshot, list(acl_set.added()), theirs, updates=plan.updates, crowd=plan.crowd
     )
     del snapshot
-    _say(f"{acl_set.name}: loading")
+    _report_progress(f"{acl_set.name}: loading")
     log_dir = directory / acl_set.name
     write_checkpoint(log_dir, acl_set.added())
     yield from measure_loading(log_dir, theirs, plan.loads)
@@ -117,15 +117,15 @@ def measure(plan: Plan, peer: KafkaPeer, directory: Path) -> Iterator[Line]:
     yield from measure_early_start(log_dir, directory / "early-start")
     yield from _growth(plan, peer, directory)
     yield from _http(plan, directory)
-    yield from measure_updates(directory, updates.FULL if plan is FULL else updates.QUICK)
+    yield from measure_creations(directory, creations.FULL if plan is FULL else creations.QUICK)
     if plan.replay_lines:
-        _say("replay")
+        _report_progress("replay")
         yield from measure_replay(directory / plan.sets[0].name, directory, plan.replay_lines)
 
 
 def _growth(plan: Plan, peer: KafkaPeer, directory: Path) -> Iterator[Line]:
-    """Yield the lines of each size, and draw them all."""
-    _say("growth")
+    """Yield the lines of each size, and write the plot."""
+    _report_progress("growth")
     points: list[Point] = []
     for point in measure_growth(
         peer,
@@ -135,25 +135,25 @@ def _growth(plan: Plan, peer: KafkaPeer, directory: Path) -> Iterator[Line]:
         seconds=plan.decision_seconds / 3,
     ):
         points.append(point)
-        yield from lines_of(point)
-    (directory.parent / "growth.svg").write_text(draw_panels(panels_of(points)))
+        yield from make_lines(point)
+    (directory.parent / "growth.svg").write_text(draw_panels(make_panels(points)))
 
 
 def _http(plan: Plan, directory: Path) -> Iterator[Line]:
     acl_set = plan.sets[0]
-    _say(f"{acl_set.name}: HTTP")
+    _report_progress(f"{acl_set.name}: HTTP")
     log_dir = directory / acl_set.name
     write_checkpoint(log_dir, acl_set.added())
-    expected = answers(build(acl_set.added()), list(acl_set.questions()))
+    expected = collect_answers(build(acl_set.added()), list(acl_set.questions()))
     yield from measure_http(acl_set, expected, log_dir, directory, plan.http_seconds)
-    _say(f"{acl_set.name}: the stream")
+    _report_progress(f"{acl_set.name}: the stream")
     yield from measure_stream(acl_set, expected, log_dir, directory, plan.http_seconds)
-    _say(f"{acl_set.name}: floods")
+    _report_progress(f"{acl_set.name}: floods")
     extent = floods.FULL if plan is FULL else floods.QUICK
     yield from measure_floods(acl_set, log_dir, directory / "floods", extent)
 
 
-def _say(what: str) -> None:
+def _report_progress(what: str) -> None:
     print(f"bench: {what}", file=sys.stderr, flush=True)
 
 
@@ -169,13 +169,13 @@ def _arguments() -> argparse.Namespace:
 def main() -> int:
     arguments = _arguments()
     began, started = time.strftime("%Y-%m-%dT%H:%M:%S%z"), time.monotonic()
-    machine = this_machine()
+    machine = describe_machine()
     directory = arguments.directory.absolute() / "bench"
     directory.mkdir(parents=True, exist_ok=True)
     if arguments.quick:
         plan, peer = QUICK, KafkaPeer(Absent("not in a quick run"))
     else:
-        _say("Kafka's jars")
+        _report_progress("Kafka's jars")
         plan, peer = FULL, prepare(arguments.directory.absolute() / "jvm")
     try:
         lines = list(measure(plan, peer, directory))
@@ -185,7 +185,7 @@ def main() -> int:
     report = Report(machine, began, time.monotonic() - started, lines)
     encoded = msgspec.json.format(msgspec.json.encode(report))
     (arguments.directory / "bench.json").write_bytes(encoded + b"\n")
-    print(f"{machine}\n\n{table(lines)}\n{report.seconds:.0f} s")
+    print(f"{machine}\n\n{format_table(lines)}\n{report.seconds:.0f} s")
     return 0
 
 

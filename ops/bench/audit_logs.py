@@ -1,8 +1,10 @@
-"""Audit logs as a busy broker writes them, for the pipeline to read: of any length, never random.
+"""Generate audit logs of any length, as a busy broker writes them.
 
-**Invariant:** each line is what Kafka's audit logger writes of a real decision by the set ``kind``,
-so that a what-if of the same ACLs must find no difference. Few tuples make most of the lines, as in
-production: the n-th most frequent comes about 1/n as often as the first.
+**Invariant:** each line is what Kafka's audit logger writes for a real decision by the set
+``kind``, so a what-if of the same ACLs must find no difference. Every run writes the same log.
+
+As in production, few tuples make most of the lines: the n-th most frequent occurs 1/n times as
+often as the first.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from ops.bench.sets import kind
 
 DISTINCT_MAX: Final = 200_000
 LINES_PER_SECOND: Final = 1000
-"""Lines per second of traffic: 5 million lines are 83 minutes."""
+"""Lines per second of traffic: 5 million lines cover 83 minutes."""
 
 _BEGIN_S: Final = 1_760_000_000
 _LINES_PER_CHUNK: Final = 100_000
@@ -48,7 +50,7 @@ def _question(number: int) -> Question:
 
 
 def _messages(distinct: int) -> tuple[list[str], list[str]]:
-    """Return the level and the text of each distinct decision."""
+    """Return the levels and the texts of the distinct decisions."""
     snapshot, settings = build(kind().added()), AuthorizerSettings()
     levels, texts = [], []
     for number in range(distinct):
@@ -60,7 +62,7 @@ def _messages(distinct: int) -> tuple[list[str], list[str]]:
 
 
 def audit_lines(lines: int, distinct: int = DISTINCT_MAX) -> Iterator[Sequence[str]]:
-    """Yield so many lines, without their ends, in chunks; times are UTC and rise."""
+    """Yield the lines in chunks, without line feeds; their times are UTC and ascending."""
     levels, texts = _messages(distinct)
     weights = list(accumulate(1 / (number + 1) for number in range(distinct)))
     drawn = random.Random(_SEED)  # noqa: S311 - the same log in every run
@@ -81,7 +83,7 @@ def audit_lines(lines: int, distinct: int = DISTINCT_MAX) -> Iterator[Sequence[s
 
 
 def write_audit_log(path: Path, lines: int, distinct: int = DISTINCT_MAX) -> None:
-    """Write an audit log of so many lines."""
+    """Write an audit log of ``lines`` lines."""
     with path.open("w", encoding="utf-8") as file:
         for chunk in audit_lines(lines, distinct):
             file.write("\n".join(chunk))

@@ -1,7 +1,7 @@
-"""Decisions over HTTP: the daemon's AuthZEN endpoints beside Open Policy Agent on the same ACLs.
+"""Decisions over HTTP: the daemon's AuthZEN endpoints and Open Policy Agent, with the same ACLs.
 
-**Invariant:** before anything is timed, each server has answered every question as ``acl.decision``
-does.
+**Invariant:** before anything is timed, each server has given the answer of ``acl.decision`` to
+every question.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ops.bench.daemon_process import (
     ready_daemon,
     write_token,
 )
-from ops.bench.figures import Absent, Line, peer_of
+from ops.bench.figures import Absent, Line, make_peer
 from ops.bench.http_surface import Driven, Load, Server, Surface
 from ops.bench.opa_peer import ready_opa
 from ops.bench.processes import ProcessError
@@ -31,7 +31,7 @@ LOADS: Final = (
     *(Load(connections=connections, each=1) for connections in (1, 16, 64)),
     *(Load(connections=connections, each=BATCH) for connections in (1, 16)),
 )
-LEANING: Final = Load(connections=16, each=BATCH)
+UNCACHED: Final = Load(connections=16, each=BATCH)
 WITH_TOKEN: Final = tuple(Load(connections=16, each=each) for each in (1, BATCH))
 AUDITED: Final = tuple(Load(connections=16, each=each) for each in (1, BATCH))
 
@@ -40,7 +40,7 @@ _DROPPED: Final = 'authorizerd_audit_dropped_total{reason="queue"}'
 _WRITTEN: Final = "authorizerd_audit_written_total"
 
 
-def _worded(question: Question) -> dict[str, Any]:
+def _format(question: Question) -> dict[str, Any]:
     return {
         "subject": {"type": "user", "id": question.principal.removeprefix("User:")},
         "action": {"name": Operation(question.operation).name},
@@ -56,19 +56,19 @@ SURFACE: Final = Surface(
     name="AuthZEN",
     one_path="/access/v1/evaluation",
     many_path="/access/v1/evaluations",
-    one=_worded,
+    one=_format,
     many=lambda evaluations: {"evaluations": evaluations},
     is_allowed=lambda answer: answer["decision"] is True,
 )
 
-LEANING_SURFACE: Final = replace(
+UNCACHED_SURFACE: Final = replace(
     SURFACE, many=lambda evaluations: {"context": {}, "evaluations": evaluations}
 )
-"""Evaluations with a default beside them, so that the answer cache never contains their text."""
+"""Requests with a default, which the answer cache never answers."""
 
 
-def _worded_as_plugin(question: Question) -> dict[str, Any]:
-    """Return the question as Kafka's OPA plugin puts it."""
+def _format_as_plugin(question: Question) -> dict[str, Any]:
+    """Return the question as Kafka's OPA plugin sends it."""
     principal_type, _, name = question.principal.partition(":")
     return {
         "input": {
@@ -99,7 +99,7 @@ PLUGIN: Final = Surface(
     name="OPA's shape",
     one_path="/v1/data/kafka/authz/allow",
     many_path="",
-    one=_worded_as_plugin,
+    one=_format_as_plugin,
     many=lambda inputs: {},
     is_allowed=lambda answer: answer["result"] is True,
 )
@@ -112,11 +112,11 @@ def measure_http(
 
     Args:
         expected: an A or a D for each question of the set.
-        log_dir: holds a checkpoint of the set.
+        log_dir: contains a checkpoint of the set.
 
     Raises:
         DisagreementError: a server answers a question differently.
-        ProcessError: the daemon did not serve as it should.
+        ProcessError: the daemon failed.
     """
     questions = list(acl_set.questions())
     lines: list[Line] = []
@@ -134,9 +134,9 @@ def measure_http(
             if load.each == 1:
                 driven = plugin.drive(questions, load, directory, seconds)
                 lines += _lines(f"OPA's shape, {load}", driven, their)
-        leaning = _checked(daemon, questions, expected, LEANING_SURFACE)
-        driven = leaning.drive(questions, LEANING, directory, seconds)
-        lines += _lines(f"AuthZEN, {LEANING}, nothing remembered", driven, theirs[-1])
+        uncached = _checked(daemon, questions, expected, UNCACHED_SURFACE)
+        driven = uncached.drive(questions, UNCACHED, directory, seconds)
+        lines += _lines(f"AuthZEN, {UNCACHED}, nothing remembered", driven, theirs[-1])
     lines += _measure_with_token(questions, expected, log_dir, directory, seconds)
     return lines + _measure_audited(questions, expected, log_dir, directory, seconds)
 
@@ -144,7 +144,7 @@ def measure_http(
 def _measure_with_token(
     questions: Sequence[Question], expected: str, log_dir: Path, directory: Path, seconds: float
 ) -> list[Line]:
-    """Return the lines of a daemon that wants a token, and has it hold CLUSTER_ACTION."""
+    """Return the lines of a daemon that requires a token."""
     settings, token_file = write_token(directory)
     lines: list[Line] = []
     with ready_daemon(directory, log_dir, settings) as daemon:
@@ -178,7 +178,7 @@ def _measure_audited(
 
 
 def _audited(daemon: DaemonProcess) -> tuple[float, float]:
-    """Return how many audit lines were written and dropped, once none waits any longer."""
+    """Return the number of written and of dropped audit lines, once the queue is empty."""
     counts = (-1.0, -1.0)
     while counts != (now := (daemon.metric(_WRITTEN), daemon.metric(_DROPPED))):
         counts = now
@@ -232,7 +232,7 @@ def _lines(what: str, ours: Driven, theirs: Driven | Absent | None) -> list[Line
                 what=f"{what}: {shown}",
                 unit=unit,
                 ours=pick(ours),
-                peer=None if theirs is None else peer_of(opa_peer.NAME, theirs, pick),
+                peer=None if theirs is None else make_peer(opa_peer.NAME, theirs, pick),
                 more_is_better=unit == "/s",
             )
         )

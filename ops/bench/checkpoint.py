@@ -1,7 +1,7 @@
-"""A log directory that holds one checkpoint of a set, written as Kafka writes its own.
+"""Write a log directory with one checkpoint of a set, as Kafka writes its checkpoints.
 
 **Invariant:** the batches have Kafka's size and order. Kafka's snapshot writer fills each batch up
-to 8 MiB; the size determines the reader's memory and the event loop's longest stretch. Kafka writes
+to 8 MiB. The size determines the reader's memory and the event loop's longest stretch. Kafka writes
 the ACLs in the order of a hash map, so neighbours in the file have nothing in common.
 
 Source: KIP-630; Kafka 4.3 RecordsSnapshotWriter, KafkaRaftClient.MAX_BATCH_SIZE_BYTES, AclsImage.

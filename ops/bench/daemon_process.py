@@ -1,4 +1,4 @@
-"""The daemon as anybody runs it: a process, a configuration file, a ready file, /metrics."""
+"""Run the daemon as users do: a process, a configuration file, a ready file, /metrics."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class _ReadyFile(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class DaemonProcess:
-    """A daemon that is ready; addresses are ``host:port``."""
+    """A ready daemon; addresses are ``host:port``."""
 
     process_id: int
     decision_http: str
@@ -47,7 +47,7 @@ class DaemonProcess:
     admin_http: str
 
     def metric(self, name: str) -> float:
-        """Return the value of a metric without labels, 0 where there is none."""
+        """Return the value of a metric, named with its labels, or 0 if there is none."""
         connection = http.client.HTTPConnection(self.admin_http, timeout=_METRICS_TIMEOUT_SECONDS)
         try:
             connection.request("GET", "/metrics")
@@ -71,9 +71,9 @@ def serve_command(
 
 
 def write_token(directory: Path) -> tuple[Mapping[str, str], Path]:
-    """Make a super user's token.
+    """Create a super user's token.
 
-    Returns the settings of a daemon that wants it, and a file that holds it alone.
+    Return the settings of a daemon that accepts it, and a file that contains only the token.
     """
     token, line = new_token(_HOLDER_ID, _HOLDER, secrets.token_bytes(SECRET_BYTES))
     tokens_file, token_file = directory / "tokens", directory / "token"
@@ -93,7 +93,7 @@ def ready_daemon(
     """Run a daemon on ``log_dir``, with its files below ``directory``, until the block ends.
 
     Raises:
-        ProcessError: it did not become ready; its own words are in ``daemon.log``.
+        ProcessError: it did not become ready; ``daemon.log`` has the reason.
     """
     arguments, ready = serve_command(directory, log_dir, settings)
     with running([*program, *arguments], directory / "daemon.log") as process:

@@ -1,9 +1,9 @@
-"""Decisions in process: ``acl.decision`` beside Kafka's StandardAuthorizer, on the same set.
+"""Decisions in memory: ``acl.decision`` and Kafka's StandardAuthorizer, with the same set.
 
 **Invariant:** before anything is timed, both have given the same answer to every question.
 
-Both are timed in rounds over all questions of a set, by the CPU time of the thread that asks, so
-that what else runs on the machine lengthens neither.
+Both are timed in rounds over all questions of a set, by the CPU time of the asking thread, so that
+other load on the machine affects neither.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import msgspec
 from authorizerd.acl.decision import AuthorizerSettings, authorize, explain
 from authorizerd.acl.model import Question
 from authorizerd.acl.snapshot import AclSnapshot
-from ops.bench.figures import Absent, Line, peer_of
+from ops.bench.figures import Absent, Line, make_peer
 from ops.bench.kafka_peer import NAME, Decisions, KafkaPeer
 from ops.bench.sets import AclSet
 
@@ -28,7 +28,7 @@ _SETTINGS: Final = AuthorizerSettings()
 
 
 class DisagreementError(Exception):
-    """Two authorizers answer one question differently: no figure is worth anything then."""
+    """Two authorizers answer one question differently, so no figure is meaningful."""
 
 
 class Timing(msgspec.Struct, frozen=True):
@@ -38,8 +38,8 @@ class Timing(msgspec.Struct, frozen=True):
     ns_median: float
 
 
-def answers(snapshot: AclSnapshot, questions: Sequence[Question]) -> str:
-    """Return an A or a D for each question.
+def collect_answers(snapshot: AclSnapshot, questions: Sequence[Question]) -> str:
+    """Return an A (allowed) or a D (denied) for each question.
 
     Raises:
         DisagreementError: the decision and its explanation differ.
@@ -54,7 +54,7 @@ def answers(snapshot: AclSnapshot, questions: Sequence[Question]) -> str:
 
 
 def check_agreement(ours: str, theirs: str, questions: Sequence[Question], peer_name: str) -> None:
-    """Raise DisagreementError at the first question that is not answered alike."""
+    """Raise DisagreementError at the first question with different answers."""
     assert len(ours) == len(questions)
     if ours == theirs:
         return
@@ -76,7 +76,7 @@ def measure_decisions(
         DisagreementError: the peer answers a question differently.
     """
     questions = list(acl_set.questions())
-    given = answers(snapshot, questions)
+    given = collect_answers(snapshot, questions)
     theirs = peer.decisions(directory, acl_set.name, seconds)
     if isinstance(theirs, Decisions):
         check_agreement(given, theirs.answers, questions, NAME)
@@ -90,15 +90,15 @@ def measure_decisions(
         for question in questions:
             explain(snapshot, _SETTINGS, question)
 
-    decided = timed(decide_all, len(questions), seconds)
-    explained = timed(explain_all, len(questions), seconds / 2)
+    decided = time_rounds(decide_all, len(questions), seconds)
+    explained = time_rounds(explain_all, len(questions), seconds / 2)
     where = f"{acl_set.name} ({len(snapshot.acls):,} ACLs)"
     return [
         Line(
             what=f"{where}: allowed, of {len(questions):,} questions",
             unit="",
             ours=given.count("A"),
-            peer=peer_of(NAME, theirs, lambda measured: measured.answers.count("A")),
+            peer=make_peer(NAME, theirs, lambda measured: measured.answers.count("A")),
         ),
         _line(f"{where}: authorize, median", decided.ns_median, theirs, "cpu_ns_median"),
         _line(f"{where}: authorize, best", decided.ns_min, theirs, "cpu_ns_min"),
@@ -107,18 +107,18 @@ def measure_decisions(
 
 
 def _line(what: str, ns: float, theirs: Decisions | Absent, field: str) -> Line:
-    return Line(what=what, unit="ns", ours=ns, peer=peer_of(NAME, theirs, attrgetter(field)))
+    return Line(what=what, unit="ns", ours=ns, peer=make_peer(NAME, theirs, attrgetter(field)))
 
 
-def timed(ask_all: Callable[[], None], questions: int, seconds: float) -> Timing:
-    """Repeat ``ask_all``, which asks ``questions``, for so much CPU time, warmed up before."""
+def time_rounds(ask_all: Callable[[], None], questions: int, seconds: float) -> Timing:
+    """Repeat ``ask_all``, which asks ``questions``, for ``seconds`` of CPU time after a warm-up."""
     _rounds(ask_all, seconds / 5)
     rounds = _rounds(ask_all, seconds)
     return Timing(rounds[0] / questions, rounds[len(rounds) // 2] / questions)
 
 
 def _rounds(ask_all: Callable[[], None], seconds: float) -> list[int]:
-    """Return the CPU time of each round in ns, the shortest first."""
+    """Return the CPU time of each round in ns, in ascending order."""
     rounds: list[int] = []
     begun = time.thread_time()
     while len(rounds) < ROUNDS_MIN or time.thread_time() - begun < seconds:

@@ -1,10 +1,9 @@
-"""DuckDB at the pipeline's work: the same log parsed by one regular expression, the same what-if
-as a join. A process for each log, on as many threads as Spark is given.
+"""DuckDB as the peer of replay: one regular expression parses the log, and a join is the what-if.
 
     python -m ops.bench.duckdb_peer LOG ACLS DIRECTORY
 
-``ACLS`` is a file of the candidate's, one a line: principal, operation, name, pattern type, with
-tabs between.
+``ACLS`` is a file with one ACL per line: principal, operation, name and pattern type, separated by
+tabs. DuckDB uses as many threads as Spark has cores.
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ WHERE NOT EXISTS (FROM literal WHERE literal.principal = asked.principal
 
 
 class PeerReport(msgspec.Struct, frozen=True):
-    """Seconds of wall time; ``newly_denied`` counts events."""
+    """Wall times in seconds; ``newly_denied`` counts events."""
 
     lines: int
     ingest_seconds: float
@@ -80,7 +79,7 @@ def write_acls(path: Path, acls: Iterable[Acl]) -> None:
 
 
 def measure_duckdb(log: Path, acls: Path, directory: Path) -> PeerReport:
-    """Parse ``log`` into Parquet below ``directory``, then find what ``acls`` would deny."""
+    """Parse ``log`` into Parquet below ``directory``, then count what ``acls`` would deny."""
     events = directory / "duckdb.parquet"
     with duckdb.connect(config={"threads": CORES}) as connection:
         begun = time.perf_counter()

@@ -1,8 +1,8 @@
-"""An early start listener while the daemon loads: how soon it opens, how fast it answers whom.
+"""An early listener during a load: how soon it opens, and how fast it answers.
 
-A super user asks at a fixed pace from the moment that the listener opens until everybody is
-served. A time counts from when the request was due, so that one long wait is not one slow answer
-but all that fell due in it. Somebody else asks by turns, and each endpoint is tried until it opens.
+A super user sends requests at a fixed rate from the opening of the listener until the daemon has
+loaded. Each request is timed from when it was due, so one long wait delays every request that fell
+due meanwhile. Another user also asks now and then, and each endpoint is tried until it opens.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from ops.bench.daemon_process import DaemonProcess, serve_command
 from ops.bench.figures import Line, percentile
 from ops.bench.processes import ProcessError, running
 
-LAW_MS: Final = 20.0
+LIMIT_MS: Final = 20.0
 EARLY: Final = "EARLY"
 LATE: Final = "LATE"
 ENDPOINTS: Final = (EARLY, LATE, "decision_http", "decision_stream", "admin_http")
 
 _INTERVAL_NS: Final = 10_000_000
 _OTHER_EACH: Final = 5
-"""Of so many turns one is somebody else's too, and tries the endpoints that are closed."""
+"""In every fifth turn, the other user asks too, and closed endpoints are tried."""
 
 _TIMEOUT_SECONDS: Final = 60.0
 _RESPONSE_BYTES_MAX: Final = 1 << 20
@@ -72,10 +72,10 @@ _VERSIONS: Final = {
 
 
 class EarlyStart(msgspec.Struct, frozen=True):
-    """Hold the measurements of one start; ``opened_s`` are seconds since its begin, by endpoint.
+    """The measurements of one start; ``opened_s`` has seconds since its beginning, by endpoint.
 
-    ``refused`` is how many requests of somebody else's got AUTHORIZER_NOT_READY; after the first
-    that did not, none did.
+    ``refused`` counts the other user's requests that got AUTHORIZER_NOT_READY. After the first one
+    that was served, none was refused.
     """
 
     acls: int
@@ -115,7 +115,7 @@ class _Client:
 
 
 class _Endpoints:
-    """When each endpoint of a daemon opened."""
+    """Records when each endpoint of a daemon opened."""
 
     def __init__(self, addresses: dict[str, str], started_ns: int) -> None:
         self._addresses = addresses
@@ -126,8 +126,8 @@ class _Endpoints:
     def are_all_open(self) -> bool:
         return len(self.opened_s) == len(self._addresses)
 
-    def look(self) -> None:
-        """Try those that were not open yet."""
+    def try_closed(self) -> None:
+        """Try the endpoints that were not open yet."""
         for name, address in self._addresses.items():
             if name not in self.opened_s and _is_open(address):
                 self.opened_s[name] = (time.perf_counter_ns() - self._started_ns) / 1e9
@@ -143,10 +143,10 @@ def _is_open(address: str) -> bool:
 
 
 def start_early(log_dir: Path, directory: Path) -> EarlyStart:
-    """Start a daemon on ``log_dir`` and look on until it has loaded and all is open.
+    """Start a daemon on ``log_dir``, and measure until it has loaded and every endpoint is open.
 
     Raises:
-        ProcessError: it did not, or did not answer as it should.
+        ProcessError: the daemon did not load, or gave a wrong answer.
     """
     arguments, _ = serve_command(directory, log_dir, _SETTINGS)
     command = [Path(sys.executable).with_name("authorizerd"), *arguments]
@@ -175,7 +175,7 @@ def start_early(log_dir: Path, directory: Path) -> EarlyStart:
 
 
 def _bound(process: subprocess.Popen[bytes], daemon_log: Path) -> dict[str, str]:
-    """Return the addresses that a daemon says it has bound, as soon as it has said all."""
+    """Return the addresses in the daemon's log, once it has bound all of them."""
     give_up = time.monotonic() + _TIMEOUT_SECONDS
     while True:
         found = [
@@ -195,14 +195,14 @@ def _wait_for(name: str, endpoints: _Endpoints) -> None:
     while name not in endpoints.opened_s:
         if time.monotonic() > give_up:
             raise ProcessError(f"{name} did not open in {_TIMEOUT_SECONDS:.0f} s")
-        endpoints.look()
+        endpoints.try_closed()
         time.sleep(0.001)
 
 
 def _ask_while_loading(
     super_user: _Client, other: _Client, endpoints: _Endpoints
 ) -> tuple[list[float], int]:
-    """Return the super user's times, in ms, and how often the other was refused."""
+    """Return the super user's times in ms, and the number of the other user's refusals."""
     times_ms: list[float] = []
     refused, is_loading = 0, True
     requests = cycle(_ASKED)
@@ -221,10 +221,10 @@ def _ask_while_loading(
         if turn % _OTHER_EACH == 0:
             is_refused = other.is_refused()
             if is_refused and not is_loading:
-                raise ProcessError("somebody was refused after the ACLs were loaded")
+                raise ProcessError("a user was refused after the ACLs were loaded")
             refused += is_refused
             is_loading = is_refused
-            endpoints.look()
+            endpoints.try_closed()
         due_ns += _INTERVAL_NS
         time.sleep(max(0, due_ns - time.perf_counter_ns()) / 1e9)
     return times_ms, refused
@@ -242,7 +242,7 @@ def measure_early_start(log_dir: Path, directory: Path) -> list[Line]:
     super_user = f"{where}: a super user's request"
     return [
         Line(what=f"{super_user}, median", unit="ms", ours=percentile(times_ms, 50)),
-        Line(what=f"{super_user}, p99", unit="ms", ours=percentile(times_ms, 99), law=LAW_MS),
+        Line(what=f"{super_user}, p99", unit="ms", ours=percentile(times_ms, 99), limit=LIMIT_MS),
         Line(what=f"{super_user}, slowest of {len(times_ms)}", unit="ms", ours=times_ms[-1]),
         Line(
             what=f"{where}: others' requests, each answered AUTHORIZER_NOT_READY",

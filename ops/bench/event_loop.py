@@ -1,9 +1,9 @@
-"""How long the daemon's event loop goes without a turn for others, measured from within it.
+"""How long the daemon's event loop is blocked, measured inside the unchanged daemon.
 
-It runs the daemon itself, unchanged, and looks on as a trio instrument. A *stretch* is what lies
-between two waits for IO, a *step* one task's turn in it; both in wall time, and in the loop
-thread's own CPU time, which what else runs on the machine cannot lengthen. A ticking task feels
-what neither shows: the wait for an interpreter that a worker thread holds.
+A trio instrument measures *stretches*, the time between two waits for I/O, and *steps*, one task's
+turn. It records both in wall time, and in the loop thread's CPU time, which other load on the
+machine does not affect. A task that ticks every millisecond also notices waits for a worker thread
+that holds the interpreter.
 
     python -m ops.bench.event_loop REPORT.json serve --config server.properties …
 """
@@ -25,13 +25,13 @@ import trio
 from ops.bench.daemon_process import ready_daemon
 from ops.bench.figures import Line, percentile
 
-LAW_MS: Final = 2.0
+LIMIT_MS: Final = 2.0
 SETTLE_SECONDS: Final = 0.5
 TICK_SECONDS: Final = 0.001
 
 
 class Spans(msgspec.Struct, frozen=True):
-    """Sum up many spans, in ms; CPU times are those of the loop's thread."""
+    """A summary of spans in ms; CPU times are of the loop's thread."""
 
     count: int
     wall_max: float
@@ -41,7 +41,7 @@ class Spans(msgspec.Struct, frozen=True):
 
 
 class LoopReport(msgspec.Struct, frozen=True):
-    """``longest_task`` names the task that had the longest step, in CPU time."""
+    """``longest_task`` is the task with the longest step in CPU time."""
 
     stretches: Spans
     steps: Spans
@@ -51,7 +51,7 @@ class LoopReport(msgspec.Struct, frozen=True):
 
 
 class _Spans:
-    """Spans as they come in, in seconds."""
+    """Collects spans in seconds."""
 
     def __init__(self) -> None:
         self._wall: Final = array("d")
@@ -64,7 +64,7 @@ class _Spans:
         self._cpu_start = time.thread_time()
 
     def end(self) -> float:
-        """Keep the span; return its CPU time."""
+        """Record the span; return its CPU time."""
         cpu = time.thread_time() - self._cpu_start
         self._wall.append(time.perf_counter() - self._wall_start)
         self._cpu.append(cpu)
@@ -110,7 +110,7 @@ class LoopWatch(trio.abc.Instrument):
             self._longest_task = task.name
 
     async def tick(self) -> None:
-        """Keep how late this task wakes up, until cancelled."""
+        """Record how late this task wakes, until it is cancelled."""
         while True:
             due = time.perf_counter() + TICK_SECONDS
             await trio.sleep(TICK_SECONDS)
@@ -130,7 +130,7 @@ class LoopWatch(trio.abc.Instrument):
 def run_watched(
     watch: LoopWatch, run: Callable[..., Any], main: Callable[[], Awaitable[None]]
 ) -> None:
-    """Do what ``run`` (``trio.run``) does with ``main``, watched."""
+    """Call ``run`` (``trio.run``) with ``main`` and the instrument."""
 
     async def watched() -> None:
         async with trio.open_nursery() as nursery:
@@ -166,7 +166,7 @@ def measure_event_loop(log_dir: Path, directory: Path) -> list[Line]:
 
 
 def _line(what: str, ms: float) -> Line:
-    return Line(what=f"event loop while loading: {what}", unit="ms", ours=ms, law=LAW_MS)
+    return Line(what=f"event loop while loading: {what}", unit="ms", ours=ms, limit=LIMIT_MS)
 
 
 def main() -> None:
@@ -177,7 +177,7 @@ def main() -> None:
     run = trio.run
     with mock.patch.object(trio, "run", lambda main: run_watched(watch, run, main)):
         try:
-            # By name: nothing here depends on how the daemon is put together inside.
+            # Run by name, so that this does not depend on the daemon's structure.
             runpy.run_module("authorizerd.cli.main", run_name="__main__")
         finally:
             report_path.write_bytes(msgspec.json.encode(watch.report()))

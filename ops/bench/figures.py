@@ -1,7 +1,7 @@
-"""Figures and the table of them: what was measured, beside whom.
+"""Figures, the peers' figures, and the table of both.
 
-**Invariant:** a peer's figure stands in the table only if this run measured it; otherwise the
-reason stands there. The ratio says how many times better ours is, whichever way better lies.
+**Invariant:** the table has a peer's figure only if this run measured it; otherwise it has the
+reason. The ratio is always how many times better ours is.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _EXACT_FROM: Final = 100
 
 
 class Peer(msgspec.Struct, frozen=True):
-    """Somebody else's figure, in the unit of ours; ``value`` is None where ``absent`` says why."""
+    """A peer's figure, in our unit. If ``value`` is None, ``absent`` has the reason."""
 
     name: str
     value: float | None
@@ -26,13 +26,13 @@ class Peer(msgspec.Struct, frozen=True):
 
 
 class Absent(msgspec.Struct, frozen=True):
-    """Stands for a missing measurement of a peer."""
+    """The reason why a peer was not measured."""
 
     reason: str
 
 
-def peer_of(name: str, measured: T | Absent, pick: Callable[[T], float]) -> Peer:
-    """Return the figure that ``pick`` finds in what was measured, or why there is none."""
+def make_peer(name: str, measured: T | Absent, pick: Callable[[T], float]) -> Peer:
+    """Return the figure that ``pick`` takes from a measurement, or the reason for its absence."""
     if isinstance(measured, Absent):
         return Peer(name, None, " ".join(measured.reason.split()))
     return Peer(name, pick(measured))
@@ -41,20 +41,20 @@ def peer_of(name: str, measured: T | Absent, pick: Callable[[T], float]) -> Peer
 class Line(msgspec.Struct, frozen=True, kw_only=True):
     """One line of the table.
 
-    ``peer`` is None where there is nobody to compare with. ``law`` is the most that we allow
-    ourselves, in the same unit.
+    ``peer`` is None if there is no peer for this line. ``limit`` is the most that we allow, in the
+    same unit.
     """
 
     what: str
     unit: str
     ours: float
     peer: Peer | None = None
-    law: float | None = None
+    limit: float | None = None
     more_is_better: bool = False
 
     @property
     def ratio(self) -> float | None:
-        """Return how many times better ours is, None where no peer was measured."""
+        """Return how many times better ours is, or None if no peer was measured."""
         theirs = None if self.peer is None else self.peer.value
         if not theirs or not self.ours:
             return None
@@ -62,19 +62,19 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def percentile(ordered: Sequence[float], percent: float) -> float:
-    """Return the nearest-rank percentile of values in rising order."""
+    """Return the nearest-rank percentile of values in ascending order."""
     assert ordered, "nothing was measured"
     rank = -(-len(ordered) * percent // 100)
     return ordered[max(int(rank), 1) - 1]
 
 
-def shown(value: float) -> str:
-    """Return a figure with three digits that matter, or all of a larger number's."""
+def format_figure(value: float) -> str:
+    """Return a figure with three significant digits, or all digits before the point."""
     return f"{value:,.0f}" if abs(value) >= _EXACT_FROM else f"{value:.3g}"
 
 
-def table(lines: Iterable[Line]) -> str:
-    """Return the lines as columns of plain text, each no wider than it must be."""
+def format_table(lines: Iterable[Line]) -> str:
+    """Return the lines as aligned columns of plain text."""
     rows: list[tuple[str, ...]] = [HEADINGS, *(_cells(line) for line in lines)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(HEADINGS))]
     rows.insert(1, tuple("-" * width for width in widths))
@@ -89,15 +89,17 @@ def _cells(line: Line) -> tuple[str, str, str, str]:
     ratio = line.ratio
     return (
         line.what,
-        f"{shown(line.ours)} {line.unit}".rstrip(),
+        f"{format_figure(line.ours)} {line.unit}".rstrip(),
         _peer_cell(line),
-        "" if ratio is None else f"{shown(ratio)}x",
+        "" if ratio is None else f"{format_figure(ratio)}x",
     )
 
 
 def _peer_cell(line: Line) -> str:
     if line.peer is None:
-        return "" if line.law is None else f"law: at most {shown(line.law)} {line.unit}"
+        return (
+            "" if line.limit is None else f"limit: at most {format_figure(line.limit)} {line.unit}"
+        )
     if line.peer.value is None:
         return f"peer absent: {line.peer.absent}"
-    return f"{shown(line.peer.value)} {line.unit}".rstrip() + f" ({line.peer.name})"
+    return f"{format_figure(line.peer.value)} {line.unit}".rstrip() + f" ({line.peer.name})"

@@ -1,10 +1,10 @@
-"""A flood: one process that does to one surface what no client should, and counts what it is told.
+"""A flood: one process that misbehaves towards one interface, and counts the answers.
 
     python -m ops.bench.flood_load PLAN
 
-``PLAN`` is a file in msgpack. The process is nicer than the daemon, so that where both want a core
-the daemon has it. An *open loop* offers so many requests a second whatever is answered, as many as
-one core can offer; what the sockets do not take is not offered.
+``PLAN`` is a file in msgpack. The process has a lower priority than the daemon. An *open loop*
+offers a fixed rate of requests, whatever is answered, up to what one core can generate. Requests
+that the sockets do not accept are not counted as offered.
 """
 
 from __future__ import annotations
@@ -35,10 +35,11 @@ _BATCH_MAX: Final = 16
 
 
 class Flood(Enum):
-    """``IDLE`` connects and is silent. ``READERS`` ask for much and read nothing. ``WRITERS`` send
-    all of a large request but its last byte, slowly from then on. ``OVERSIZED`` announce too much,
-    ``ENDLESS`` never come to an end; both reconnect when they are refused. ``RATE`` asks more
-    often than can be answered.
+    """The kinds of floods besides the one with ten times the rate.
+
+    ``IDLE`` connects and sends nothing. ``READERS`` request large answers and read nothing.
+    ``WRITERS`` send most of a large request, and its end slowly. ``OVERSIZED`` announce a request
+    above the limit, and ``ENDLESS`` never finish one; both reconnect when they are refused.
     """
 
     IDLE = "idle"
@@ -46,11 +47,10 @@ class Flood(Enum):
     WRITERS = "slow writers"
     OVERSIZED = "oversized"
     ENDLESS = "endless"
-    RATE = "rate"
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """``first`` is sent once on each connection, ``again`` over and over."""
+    """``first`` is sent once on each connection, ``again`` repeatedly."""
 
     address: str
     outcomes: str
@@ -65,7 +65,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FloodReport(msgspec.Struct, frozen=True):
-    """``outcomes`` are answers by kind, and connections that were closed on us."""
+    """``outcomes`` counts answers by kind, and connections that the daemon closed."""
 
     opened: int
     offered: int
@@ -87,7 +87,7 @@ class _Connection:
         self.trickled_at = 0.0
 
     def send(self) -> None:
-        """Send what is to be sent, as much of it as the socket takes."""
+        """Send as much as the socket accepts."""
         while self.sending:
             self.sending = self.sending[self.socket.send(self.sending[:_RECEIVE_BYTES]) :]
 
@@ -103,7 +103,7 @@ class _Flooder:
         self._opened = self._offered = 0
 
     def run(self) -> FloodReport:
-        """Flood for as long as the plan says."""
+        """Flood for the plan's time."""
         started = time.monotonic()
         end = started + self._plan.seconds
         act = self._offer if self._plan.requests_per_second else self._press
@@ -130,7 +130,7 @@ class _Flooder:
             self._poll.register(connection.socket, select.EPOLLIN | select.EPOLLRDHUP)
 
     def _press(self, elapsed: float) -> None:
-        """Send on every connection what it takes, and what trickles."""
+        """Send on every connection: the repeated request, or the next byte of a slow one."""
         for connection in list(self._open.values()):
             self._guarded(connection, lambda it: self._press_one(it, elapsed))
 
@@ -148,7 +148,7 @@ class _Flooder:
         connection.send()
 
     def _offer(self, elapsed: float) -> None:
-        """Send as many requests as are due, shared out among the connections, in batches."""
+        """Send the requests that are due, in batches, distributed over the connections."""
         due = int(elapsed * self._plan.requests_per_second) - self._offered
         open_now = list(self._open.values())
         if not open_now or due <= 0:
@@ -181,7 +181,7 @@ class _Flooder:
             self._end(connection)
 
     def _guarded(self, connection: _Connection, act: Callable[[_Connection], None]) -> None:
-        """Do it; a connection that breaks may have an answer left to be read."""
+        """Do it. A broken connection may still have an answer to read."""
         try:
             act(connection)
         except BlockingIOError:
@@ -209,7 +209,7 @@ class _Flooder:
 
 
 def flood(plan: Plan) -> FloodReport:
-    """Flood as the plan says, for as long; what breaks is counted, and never raised."""
+    """Flood as planned; count errors of connections, and never raise them."""
     return _Flooder(plan).run()
 
 

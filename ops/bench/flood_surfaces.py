@@ -1,4 +1,4 @@
-"""What floods are made of: a surface's request, and the worst that can be sent in its place."""
+"""What floods send: a normal request of each interface, and the worst requests."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _VERSIONS: Final = {ApiKey.DESCRIBE_CLUSTER: 1, ApiKey.DESCRIBE_ACLS: 3}
 
 
 class Outcomes(Protocol):
-    """What answers one connection gets, counted by kind."""
+    """Counts the answers of one connection by kind."""
 
     counts: Counter[str]
 
@@ -63,7 +63,7 @@ class HttpOutcomes:
 
 
 class StreamOutcomes:
-    """Counts by error code; hellos that are taken are not counted."""
+    """Counts by error code; accepted hellos are not counted."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
@@ -105,15 +105,17 @@ _OUTCOMES: Final[dict[str, Callable[[], Outcomes]]] = {
 
 
 def outcomes_of(protocol: str) -> Outcomes:
-    """Return a counter of what is answered in one of the protocols."""
+    """Return a counter of the answers of a protocol."""
     return _OUTCOMES[protocol]()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surface:
-    """``request`` is a small one, ``costly`` has the largest answer, ``largest`` is as large as one
-    may be, ``oversized`` larger; ``endless`` are a beginning and what follows it, again and again.
-    ``outcomes`` is the protocol that answers are counted by.
+    """An interface, and requests to it.
+
+    ``request`` is small. ``costly`` has the largest answer. ``largest`` is as large as the
+    limit allows, ``oversized`` exceeds it. ``endless`` has beginnings, each with what follows it
+    repeatedly. ``outcomes`` is the protocol by which answers are counted.
     """
 
     name: str
@@ -130,7 +132,7 @@ class Surface:
 def surfaces(
     configuration: Configuration, question: Question, hosts: dict[str, str]
 ) -> list[Surface]:
-    """Return every surface of a daemon; ``hosts`` are its addresses by endpoint."""
+    """Return every interface of a daemon; ``hosts`` has its addresses by endpoint."""
     return [
         _authzen(configuration, question, hosts[HTTP]),
         _opa(configuration, question, hosts[HTTP]),
@@ -155,7 +157,7 @@ def _too_long(host: str, path: str, length: int) -> bytes:
 
 
 def _filled(body: dict[str, object], size: int) -> bytes:
-    """Return JSON of exactly so many bytes that says what ``body`` does."""
+    """Return ``body`` as JSON of exactly ``size`` bytes."""
     bare = len(json.dumps({**body, "filler": ""}).encode())
     return json.dumps({**body, "filler": "x" * (size - bare)}).encode()
 

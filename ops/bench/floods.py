@@ -1,12 +1,12 @@
-"""Floods: what no client should do, done to every surface of one daemon, a polite client beside it.
+"""Floods: clients misbehave towards every interface of one daemon, while a polite client asks.
 
     python -m ops.bench.floods [--quick] [--directory DIRECTORY]
 
-**Invariant:** the peak of the daemon's memory stands beside what it takes at rest plus the sum of
-the bounds that are configured (``config.bounds``), and is under it, or the run fails. The polite
-client asks 200 times a second at most, on one connection that it had before the flood; its times
-are what the daemon, the flood and the client make of the cores they share, the flood being the
-nicest of them.
+**Invariant:** the run fails if the peak of the daemon's memory exceeds its memory at rest plus the
+sum of the configured limits (``config.bounds``).
+
+The polite client asks at most 200 times per second, on one connection that it opened before the
+flood. Daemon, flood and client share the machine's cores; the flood has the lowest priority.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from authorizerd.config.bounds import memory_bound_bytes
 from authorizerd.config.configuration import Configuration, parse
 from ops.bench.checkpoint import write_checkpoint
 from ops.bench.daemon_process import DaemonProcess, ready_daemon
-from ops.bench.figures import Line, table
-from ops.bench.flood_client import ClientPlan, ClientReport
+from ops.bench.figures import Line, format_table
 from ops.bench.flood_load import Flood, FloodReport, Plan
 from ops.bench.flood_surfaces import ADMIN, ANSWERED, HTTP, KAFKA, STREAM, Surface, surfaces
-from ops.bench.machine import this_machine
-from ops.bench.processes import ProcessError, json_of
+from ops.bench.machine import describe_machine
+from ops.bench.polite_client import ClientPlan, ClientReport
+from ops.bench.processes import ProcessError, capture_json
 from ops.bench.sets import AclSet, kind
 
 PACE: Final = 200.0
 TIMES: Final = 10
-"""How many times the rate that was measured is offered."""
+"""The open loop offers the measured rate times this."""
 
 _LEAD_SECONDS: Final = 1.0
 _TIMEOUT_SECONDS: Final = 60.0
@@ -45,10 +45,10 @@ _RECOVERY_SECONDS: Final = 60.0
 _CAPACITY_CONNECTIONS: Final = 16
 _NO_LIMIT_PER_SECOND: Final = 1e9
 _ANSWER_BYTES_EACH: Final = 512
-"""What an ACL takes in a list of all of them while that is made, in bytes."""
+"""Memory per ACL while a list of all ACLs is made."""
 _MIB: Final = 1 << 20
 _HELD_BACK: Final = 1024
-"""How much of a largest request slow writers keep to themselves, to let it trickle."""
+"""Bytes of a largest request that slow writers send one by one."""
 
 _SETTINGS: Final = {
     # Every client may list all ACLs: a listener's largest answer.
@@ -60,9 +60,9 @@ _SETTINGS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extent:
-    """How large floods are: ``slow`` is how many readers and how many writers there are.
+    """The size of the floods: ``slow`` is the number of slow readers, and of slow writers.
 
-    One that is not whole has two floods of one surface.
+    If ``is_whole`` is False, there are two floods of one interface.
     """
 
     idle: int
@@ -77,7 +77,7 @@ QUICK: Final = Extent(idle=50, slow=5, callers=8, seconds=0.5, is_whole=False)
 
 
 class Flooded:
-    """A daemon that is flooded, and what it takes and is allowed to take of memory."""
+    """A daemon that is flooded, its memory, and the memory that it may use."""
 
     def __init__(
         self, daemon: DaemonProcess, configuration: Configuration, acls: int, directory: Path
@@ -109,7 +109,7 @@ class Flooded:
         return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{name}:"))
 
     def open_connections(self) -> int:
-        """Return the number of open connections, except the one that asks."""
+        """Return the number of open connections, except the one of this request."""
         names = (("http", HTTP), ("http", ADMIN), ("stream", STREAM), ("kafka", KAFKA))
         return (
             sum(
@@ -120,7 +120,7 @@ class Flooded:
         )
 
     def ask(self, surface: Surface, seconds: float, *, skipped_seconds: float = 0) -> ClientReport:
-        """Ask politely for so long."""
+        """Run the polite client."""
         with self.asking(surface, seconds, skipped_seconds=skipped_seconds) as client:
             return _report(client, ClientReport)
 
@@ -139,7 +139,7 @@ class Flooded:
         )
         path = self._directory / "client.plan"
         path.write_bytes(msgspec.msgpack.encode(plan))
-        command: list[str | Path] = [sys.executable, "-m", "ops.bench.flood_client", path]
+        command: list[str | Path] = [sys.executable, "-m", "ops.bench.polite_client", path]
         with subprocess.Popen(command, stdout=subprocess.PIPE) as client:
             try:
                 yield client
@@ -150,13 +150,13 @@ class Flooded:
         path = self._directory / "flood.plan"
         path.write_bytes(msgspec.msgpack.encode(plan))
         command: list[str | Path] = [sys.executable, "-m", "ops.bench.flood_load", path]
-        return json_of(command, FloodReport, timeout_seconds=_TIMEOUT_SECONDS + plan.seconds)
+        return capture_json(command, FloodReport, timeout_seconds=_TIMEOUT_SECONDS + plan.seconds)
 
     def recover(self) -> float:
-        """Return after how many seconds all connections are gone.
+        """Wait until all connections are closed; return how long that took.
 
         Raises:
-            ProcessError: they are not.
+            ProcessError: some stay open.
         """
         started = time.monotonic()
         while left := self.open_connections():
@@ -175,7 +175,7 @@ def _report(client: subprocess.Popen[bytes], kind: type[ClientReport]) -> Client
 
 
 def flood_plans(surface: Surface, host: str, extent: Extent, capacity: float) -> dict[str, Plan]:
-    """Return every flood of a surface, by what it is called."""
+    """Return every flood of an interface by name."""
 
     def plan(connections: int, **fields: object) -> Plan:
         known = {"address": host, "outcomes": surface.outcomes, "seconds": extent.seconds}
@@ -192,9 +192,7 @@ def flood_plans(surface: Surface, host: str, extent: Extent, capacity: float) ->
             extent.callers, first=opening + surface.oversized, reconnects=True
         ),
     }
-    if (
-        surface.endpoint != ADMIN
-    ):  # which is for this machine alone, and refuses nobody for his pace
+    if surface.endpoint != ADMIN:  # it is loopback only, and limits no rate
         plans[f"{TIMES} times the rate"] = plan(
             extent.callers,
             first=opening,
@@ -212,13 +210,13 @@ def flood_plans(surface: Surface, host: str, extent: Extent, capacity: float) ->
 def measure_floods(
     acl_set: AclSet, log_dir: Path, directory: Path, extent: Extent
 ) -> Iterator[Line]:
-    """Yield the lines of every flood of every surface.
+    """Yield the lines of every flood of every interface.
 
     Args:
         log_dir: holds a checkpoint of the set.
 
     Raises:
-        ProcessError: the daemon took more memory than its bounds allow, ended, or did not recover.
+        ProcessError: the daemon used more memory than its limits allow, ended, or did not recover.
     """
     with ready_daemon(directory, log_dir, _SETTINGS) as daemon:
         configuration = parse((directory / "server.properties").read_text(), source="floods")
@@ -229,7 +227,7 @@ def measure_floods(
         calm = {surface.name: flooded.ask(surface, extent.seconds) for surface in every}
         flooded.base_bytes = flooded.peak_bytes()
         yield _mib("floods: memory at rest", flooded.base_bytes)
-        yield _mib("floods: the sum of the configured bounds", flooded.allowed_bytes)
+        yield _mib("floods: the sum of the configured limits", flooded.allowed_bytes)
         for surface in every:
             yield from _measure_surface(flooded, surface, extent, calm[surface.name])
 
@@ -258,14 +256,14 @@ def _measure_surface(
         recovery_s = flooded.recover()
         yield from _lines(f"{name}, {flood}", flooded, report, polite, peak, recovery_s)
         if peak > flooded.base_bytes + flooded.allowed_bytes:
-            raise ProcessError(f"{name}, {flood}: {peak} bytes of memory, more than its bounds")
+            raise ProcessError(f"{name}, {flood}: {peak} bytes of memory exceed the limits")
     after = flooded.ask(surface, extent.seconds)
     yield Line(what=f"{name}, after all floods: p99", unit="ms", ours=after.p99_ms)
     yield _mib(f"{name}, after all floods: memory", flooded.resident_bytes())
 
 
 def _capacity(flooded: Flooded, surface: Surface, extent: Extent) -> float:
-    """Return how many requests a second are answered where none is refused."""
+    """Return the answered requests per second without overload."""
     plan = Plan(
         address=flooded.hosts[surface.endpoint],
         outcomes=surface.outcomes,
@@ -292,7 +290,7 @@ def _lines(
         offered += f", {report.offered:,} requests"
     allowed = flooded.base_bytes + flooded.allowed_bytes
     yield Line(
-        what=f"{what} ({offered}): memory, peak", unit="MiB", ours=peak / _MIB, law=allowed / _MIB
+        what=f"{what} ({offered}): memory, peak", unit="MiB", ours=peak / _MIB, limit=allowed / _MIB
     )
     for outcome, count in sorted(report.outcomes.items()):
         if count:
@@ -319,7 +317,7 @@ def main() -> int:
     )
     arguments = parser.parse_args()
     directory = arguments.directory.absolute() / "bench" / "floods"
-    machine, acl_set = this_machine(), kind()
+    machine, acl_set = describe_machine(), kind()
     log_dir = directory / acl_set.name
     write_checkpoint(log_dir, acl_set.added())
     lines: list[Line] = []
@@ -330,7 +328,7 @@ def main() -> int:
     except ProcessError as error:
         print(f"floods: {error}", file=sys.stderr)
         return 1
-    print(f"{machine}\n\n{table(lines)}")
+    print(f"{machine}\n\n{format_table(lines)}")
     return 0
 
 

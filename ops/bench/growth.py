@@ -1,8 +1,7 @@
-"""What grows with the number of ACLs, and what does not: from ten thousand to millions.
+"""What grows with the number of ACLs, from ten thousand to millions.
 
-Each point is a ``wide`` set of its own, loaded from a checkpoint by a fresh process that then
-decides and applies updates. The peer has a fresh JVM for each, up to the size where its own load
-takes longer than all else.
+Each point is another ``wide`` set. A new process loads it from a checkpoint, decides and applies
+updates. The peer has a new JVM for each, up to the size where loading takes most of its time.
 
     python -m ops.bench.growth LOG_DIRECTORY RESOURCES UPDATES SECONDS
 """
@@ -19,15 +18,15 @@ from typing import Final
 import msgspec
 
 from authorizerd.acl.decision import AuthorizerSettings, authorize
-from ops.bench.changes import UpdateTimes, measure_updates
 from ops.bench.checkpoint import write_checkpoint
-from ops.bench.decisions import Timing, timed
-from ops.bench.figures import Absent, Line, peer_of
+from ops.bench.decisions import Timing, time_rounds
+from ops.bench.figures import Absent, Line, make_peer
 from ops.bench.kafka_peer import NAME, Decisions, KafkaPeer, State
 from ops.bench.loading import LoadReport, load_snapshot
 from ops.bench.plot import Panel, Series
-from ops.bench.processes import Command, json_of
+from ops.bench.processes import Command, capture_json
 from ops.bench.sets import QUESTIONS, wide, write_lines
+from ops.bench.snapshot_updates import UpdateTimes, measure_updates
 
 ACLS_EACH: Final = 10
 RESOURCES: Final = (1000, 5000, 25_000, 100_000, 250_000)
@@ -42,7 +41,7 @@ _OURS: Final = "authorizerd"
 
 
 class GrowthReport(msgspec.Struct, frozen=True):
-    """Hold the measurements of one process at one size."""
+    """The measurements of one process at one size."""
 
     loading: LoadReport
     decision: Timing
@@ -50,15 +49,15 @@ class GrowthReport(msgspec.Struct, frozen=True):
 
 
 class Point(msgspec.Struct, frozen=True):
-    """One size: ours, and the peer's or why there is none."""
+    """The measurements at one size."""
 
     ours: GrowthReport
     their_decisions: Decisions | Absent
     their_state: State | Absent
 
 
-def report_on(log_dir: Path, resources: int, updates: int, seconds: float) -> GrowthReport:
-    """Load the log of ``wide(resources, …)`` in this process, then decide and update by it."""
+def measure_size(log_dir: Path, resources: int, updates: int, seconds: float) -> GrowthReport:
+    """Load the log of ``wide(resources, …)`` in this process, then decide and update."""
     snapshot, loading = load_snapshot(log_dir)
     gc.freeze()  # as the daemon does once it has loaded
     acl_set = wide(resources, ACLS_EACH)
@@ -69,7 +68,7 @@ def report_on(log_dir: Path, resources: int, updates: int, seconds: float) -> Gr
         for principal, host, operation, resource_type, name in asked:
             authorize(snapshot, settings, principal, host, operation, resource_type, name)
 
-    decision = timed(decide_all, QUESTIONS, seconds)
+    decision = time_rounds(decide_all, QUESTIONS, seconds)
     among = list(islice(acl_set.added(), _AMONG_MAX))
     times, _ = measure_updates(snapshot, among, updates)
     return GrowthReport(loading, decision, times)
@@ -83,10 +82,10 @@ def measure_growth(
     updates: int = UPDATES,
     seconds: float = SECONDS,
 ) -> Iterator[Point]:
-    """Yield a point for each size; files go below ``directory``.
+    """Yield a point for each size; files are written below ``directory``.
 
     Raises:
-        ProcessError: a process of ours failed.
+        ProcessError: one of our processes failed.
     """
     for count in resources:
         acl_set = wide(count, ACLS_EACH)
@@ -96,7 +95,7 @@ def measure_growth(
             sys.executable, "-m", "ops.bench.growth", log_dir,
             str(count), str(updates), str(seconds),
         ]  # fmt: skip
-        ours = json_of(command, GrowthReport, timeout_seconds=_TIMEOUT_SECONDS)
+        ours = capture_json(command, GrowthReport, timeout_seconds=_TIMEOUT_SECONDS)
         if count > PEER_RESOURCES_MAX:
             yield Point(ours, _NOT_AT_THIS_SIZE, _NOT_AT_THIS_SIZE)
             continue
@@ -108,7 +107,7 @@ def measure_growth(
         )
 
 
-def lines_of(point: Point) -> list[Line]:
+def make_lines(point: Point) -> list[Line]:
     """Return the lines of one size."""
     ours, state = point.ours, point.their_state
     where = f"growth, {ours.loading.acls:,} ACLs"
@@ -117,37 +116,37 @@ def lines_of(point: Point) -> list[Line]:
             what=f"{where}: authorize, median",
             unit="ns",
             ours=ours.decision.ns_median,
-            peer=peer_of(NAME, point.their_decisions, lambda theirs: theirs.cpu_ns_median),
+            peer=make_peer(NAME, point.their_decisions, lambda theirs: theirs.cpu_ns_median),
         ),
         Line(
             what=f"{where}: update, p50",
             unit="µs",
             ours=ours.updates.p50,
-            peer=peer_of(NAME, state, lambda theirs: theirs.update_us.p50),
+            peer=make_peer(NAME, state, lambda theirs: theirs.update_us.p50),
         ),
         Line(
             what=f"{where}: update, p99",
             unit="µs",
             ours=ours.updates.p99,
-            peer=peer_of(NAME, state, lambda theirs: theirs.update_us.p99),
+            peer=make_peer(NAME, state, lambda theirs: theirs.update_us.p99),
         ),
         Line(
             what=f"{where}: load (peer: warm)",
             unit="s",
             ours=ours.loading.seconds,
-            peer=peer_of(NAME, state, lambda theirs: theirs.load_seconds_warm),
+            peer=make_peer(NAME, state, lambda theirs: theirs.load_seconds_warm),
         ),
         Line(
             what=f"{where}: memory for each",
             unit="B",
             ours=ours.loading.resident_bytes_per_acl,
-            peer=peer_of(NAME, state, lambda theirs: theirs.heap_bytes_per_acl),
+            peer=make_peer(NAME, state, lambda theirs: theirs.heap_bytes_per_acl),
         ),
     ]
 
 
-def panels_of(points: Sequence[Point]) -> list[Panel]:
-    """Return the plot: one panel for each kind of line, over the number of ACLs."""
+def make_panels(points: Sequence[Point]) -> list[Panel]:
+    """Return one panel for each kind of line, over the number of ACLs."""
     titles = (
         "one decision, ns",
         "one update, p50, µs",
@@ -156,7 +155,7 @@ def panels_of(points: Sequence[Point]) -> list[Panel]:
         "memory for each ACL, bytes",
     )
     sizes = [point.ours.loading.acls for point in points]
-    rows = [lines_of(point) for point in points]
+    rows = [make_lines(point) for point in points]
     panels = []
     for number, title in enumerate(titles):
         ours = [(size, row[number].ours) for size, row in zip(sizes, rows, strict=True)]
@@ -170,5 +169,5 @@ def panels_of(points: Sequence[Point]) -> list[Panel]:
 
 
 if __name__ == "__main__":
-    report = report_on(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4]))
+    report = measure_size(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4]))
     sys.stdout.buffer.write(msgspec.json.encode(report) + b"\n")

@@ -1,13 +1,11 @@
-"""A load generator for HTTP: so many connections, each with one request under way.
+"""Generate load over HTTP: several connections, each with one request in flight.
 
-It is a process of its own on non-blocking sockets, so that it takes nothing from what it measures
-but the other core. A connection that is answered asks again at once: what is measured is the
-most that the server can do, and how long an answer takes then.
+It runs as a separate process on non-blocking sockets, so that it uses another core than the server.
 
     python -m ops.bench.http_load HOST:PORT PATH BODIES CONNECTIONS SECONDS [TOKEN]
 
-``BODIES`` is a file of JSON texts, one a line; the connections share them out. ``TOKEN`` is a file
-that contains the caller's token.
+``BODIES`` is a file with one JSON text per line; each connection starts at another line. ``TOKEN``
+is a file that contains the caller's token.
 """
 
 from __future__ import annotations
@@ -25,10 +23,7 @@ from typing import Final
 
 import msgspec
 
-from ops.bench.figures import percentile
-
-WARM_UP_SHARE: Final = 0.2
-"""How much of the time goes by before answers are timed."""
+from ops.bench.closed_loop import LoadError, LoadReport, Stopwatch
 
 _RECEIVE_BYTES: Final = 256 * 1024
 _HEAD_END: Final = b"\r\n\r\n"
@@ -36,22 +31,8 @@ _LENGTH: Final = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 STALLED_SECONDS: Final = 5.0
 
 
-class LoadError(Exception):
-    """The server did not answer, or not with 200."""
-
-
-class LoadReport(msgspec.Struct, frozen=True):
-    """``requests`` counts all, the other figures what came after the warm-up."""
-
-    requests: int
-    requests_per_second: float
-    p50_ms: float
-    p99_ms: float
-    max_ms: float
-
-
 class _Connection:
-    """One connection; ``received`` holds an answer that has come in part."""
+    """One connection; ``received`` is the part of an answer that has arrived."""
 
     __slots__ = ("asked_ns", "next_request", "received", "socket")
 
@@ -64,7 +45,7 @@ class _Connection:
         self.asked_ns = 0
 
     def ask(self, requests: Sequence[bytes]) -> None:
-        """Send the next request; it fits the socket's buffer, since nothing else is under way."""
+        """Send the next request. It fits into the socket's buffer, because the buffer is empty."""
         request = requests[self.next_request % len(requests)]
         self.next_request += 1
         self.asked_ns = time.perf_counter_ns()
@@ -73,7 +54,7 @@ class _Connection:
             raise LoadError(f"a request of {len(request)} bytes does not fit the socket's buffer")
 
     def is_answered(self) -> bool:
-        """Take what has come; say whether it is the whole answer.
+        """Receive; return True if the answer is complete.
 
         Raises:
             LoadError: the answer is not 200, or the server closed the connection.
@@ -92,7 +73,7 @@ class _Connection:
 
 @lru_cache(maxsize=1024)
 def _size_after(head: bytes) -> int:
-    """Return how many bytes follow a head, the end of the head among them."""
+    """Return how many bytes follow ``head``, including the blank line that ends it."""
     if not head.startswith(b"HTTP/1.1 200 "):
         raise LoadError(f"answered {head!r}")
     found = _LENGTH.search(head)
@@ -104,7 +85,7 @@ def _size_after(head: bytes) -> int:
 def drive(
     address: tuple[str, int], requests: Sequence[bytes], connections: int, seconds: float
 ) -> LoadReport:
-    """Ask for so many seconds; every answer must be a 200.
+    """Send requests for ``seconds``; every answer must have status 200.
 
     Raises:
         LoadError, OSError: the server does not answer as it should.
@@ -117,14 +98,10 @@ def drive(
             stack.enter_context(connection.socket)
             poll.register(connection.socket, select.EPOLLIN)
             by_descriptor[connection.socket.fileno()] = connection
-        start_ns = time.perf_counter_ns()
-        timed_from_ns = start_ns + int(seconds * WARM_UP_SHARE * 1e9)
-        end_ns = start_ns + int(seconds * 1e9)
+        stopwatch = Stopwatch(seconds)
         for connection in by_descriptor.values():
             connection.ask(requests)
-        latencies_ns: list[int] = []
-        answered, now_ns = 0, start_ns
-        while now_ns < end_ns or not latencies_ns:
+        while stopwatch.is_running:
             ready = poll.poll(STALLED_SECONDS)
             if not ready:
                 raise LoadError(f"no answer in {STALLED_SECONDS:.0f} s")
@@ -132,23 +109,14 @@ def drive(
                 connection = by_descriptor[descriptor]
                 if not connection.is_answered():
                     continue
-                now_ns = time.perf_counter_ns()
-                answered += 1
-                if connection.asked_ns >= timed_from_ns:
-                    latencies_ns.append(now_ns - connection.asked_ns)
+                stopwatch.tick()
+                stopwatch.record(connection.asked_ns)
                 connection.ask(requests)
-    latencies_ns.sort()
-    return LoadReport(
-        requests=answered,
-        requests_per_second=len(latencies_ns) / ((now_ns - timed_from_ns) / 1e9),
-        p50_ms=percentile(latencies_ns, 50) / 1e6,
-        p99_ms=percentile(latencies_ns, 99) / 1e6,
-        max_ms=latencies_ns[-1] / 1e6,
-    )
+    return stopwatch.report()
 
 
 def post(host: str, path: str, body: bytes, token: str | None = None) -> bytes:
-    """Return the bytes of a POST of JSON on a connection that is kept."""
+    """Return the bytes of a POST of JSON on a persistent connection."""
     authorization = "" if token is None else f"Authorization: Bearer {token}\r\n"
     return (
         f"POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"

@@ -1,4 +1,4 @@
-"""A server that decides over HTTP, however it words it: asked for its answers, then under load."""
+"""A server that decides over HTTP: check its answers, then measure it under load."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from typing import Any, Final
 import msgspec
 
 from authorizerd.acl.model import Question
+from ops.bench.closed_loop import LoadReport
 from ops.bench.decisions import check_agreement
-from ops.bench.http_load import LoadReport
-from ops.bench.processes import Command, cpu_seconds, json_of
+from ops.bench.processes import Command, capture_json, cpu_seconds
 
 _TIMEOUT_SECONDS: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surface:
-    """Describe a server's API: ``one`` formats a question, ``many`` joins several of them."""
+    """A server's API: ``one`` formats a question, ``many`` joins several."""
 
     name: str
     one_path: str
@@ -33,7 +33,7 @@ class Surface:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """Describe a load: the number of connections, and of questions per request."""
+    """The number of connections, and of questions per request."""
 
     connections: int
     each: int
@@ -44,7 +44,7 @@ class Load:
 
 
 class Driven(msgspec.Struct, frozen=True):
-    """Hold a load's results: times per request, and ``cpu_us`` of the server per decision."""
+    """A load's results: times per request, and the server's CPU per decision."""
 
     decisions_per_second: float
     p50_ms: float
@@ -54,7 +54,7 @@ class Driven(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
-    """A server that is up at ``host`` (``host:port``); ``token_file`` is whose token it wants."""
+    """A running server at ``host`` (``host:port``); ``token_file`` contains the caller's token."""
 
     surface: Surface
     host: str
@@ -65,7 +65,7 @@ class Server:
         """Ask each question once.
 
         Raises:
-            DisagreementError: an answer is not the ``expected`` one, an A or a D for each.
+            DisagreementError: an answer differs from ``expected``, an A or a D for each question.
         """
         surface = self.surface
         connection = http.client.HTTPConnection(self.host, timeout=_TIMEOUT_SECONDS)
@@ -84,22 +84,22 @@ class Server:
     def drive(
         self, questions: Sequence[Question], load: Load, directory: Path, seconds: float
     ) -> Driven:
-        """Put the questions for so many seconds, from a process of its own.
+        """Ask the questions for ``seconds``, from another process.
 
         Raises:
-            ProcessError: a request was not answered as it should be.
+            ProcessError: a request was not answered with 200.
         """
         surface = self.surface
-        worded = [surface.one(question) for question in questions]
+        requests = [surface.one(question) for question in questions]
         path = surface.one_path
         if load.each > 1:
             path = surface.many_path
-            worded = [
-                surface.many(worded[start : start + load.each])
-                for start in range(0, len(worded), load.each)
+            requests = [
+                surface.many(requests[start : start + load.each])
+                for start in range(0, len(requests), load.each)
             ]
         bodies = directory / f"{surface.name}-{load.each}.bodies"
-        bodies.write_bytes(b"\n".join(msgspec.json.encode(body) for body in worded))
+        bodies.write_bytes(b"\n".join(msgspec.json.encode(body) for body in requests))
         command: Command = [
             sys.executable, "-m", "ops.bench.http_load",
             self.host, path, bodies, str(load.connections), str(seconds),
@@ -107,7 +107,7 @@ class Server:
         if self.token_file is not None:
             command = [*command, self.token_file]
         before = cpu_seconds(self.process_id)
-        report = json_of(command, LoadReport, timeout_seconds=_TIMEOUT_SECONDS)
+        report = capture_json(command, LoadReport, timeout_seconds=_TIMEOUT_SECONDS)
         used = cpu_seconds(self.process_id) - before
         return Driven(
             decisions_per_second=report.requests_per_second * load.each,

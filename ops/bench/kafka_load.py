@@ -1,12 +1,12 @@
-"""A load generator for createAcls: so many clients, each with one request under way.
+"""Generate load with createAcls: several clients, each with one request in flight.
 
-It is a process of its own on raw sockets. Every request creates ACLs that nothing has created
-before, by a number in their names, so that a request costs the generator next to nothing. What
-answers anything but success ends the load.
+It runs as a separate process on raw sockets. Every request creates new ACLs, which differ from the
+last ones by a number in their names, so that encoding costs almost nothing. Any answer but success
+ends the load.
 
     python -m ops.bench.kafka_load HOST:PORT CLIENTS BINDINGS SECONDS PREFIX
 
-A line ``begun`` tells that the warm-up is over; the report follows as JSON.
+The process prints ``begun`` when the warm-up is over, and the report as JSON at the end.
 """
 
 from __future__ import annotations
@@ -39,13 +39,12 @@ from authorizerd.protocol.kafka.acl_client import (
 )
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.client_connection import KafkaClientConnection
-from ops.bench.figures import percentile
+from ops.bench.closed_loop import LoadError, LoadReport, Stopwatch
 
 VERSION: Final = 3
-"""Of both requests: the last that Kafka 4.3 has."""
+"""The newest version of both requests in Kafka 4.3."""
 
 BEGUN: Final = b"begun\n"
-WARM_UP_SHARE: Final = 0.2
 STALLED_SECONDS: Final = 10.0
 
 _CLIENT_ID: Final = "bench"
@@ -56,21 +55,8 @@ _PRINCIPAL: Final = "User:bench-update"
 _EVERYTHING: Final = AclFilter(pattern_type=PatternType.ANY)
 
 
-class LoadError(Exception):
-    """The server did not answer, or did not do what it was asked."""
-
-
-class UpdateReport(msgspec.Struct, frozen=True):
-    """What came after the warm-up; times are a request's, from its sending to its answer."""
-
-    requests: int
-    requests_per_second: float
-    p50_ms: float
-    p99_ms: float
-
-
 class Creations:
-    """Bodies of createAcls, ``bindings`` new ACLs in each."""
+    """Makes bodies of createAcls, with ``bindings`` new ACLs in each."""
 
     def __init__(self, prefix: str, bindings: int) -> None:
         self._numbers: Final = count()
@@ -80,11 +66,11 @@ class Creations:
         self._success: bytes | bytearray | None = None
 
     def body(self) -> bytes:
-        """Return a body that was never returned before."""
+        """Return a new body."""
         return self._template.replace(_NUMBER.encode(), b"%010d" % next(self._numbers))
 
     def check(self, response: bytes | bytearray) -> None:
-        """Decode the first answer; the others have to equal it.
+        """Decode the first answer; the others must equal it.
 
         Raises:
             LoadError: an ACL was not created.
@@ -125,7 +111,7 @@ class Client:
         self.socket.sendall(frame)
 
     def take(self) -> bytes | bytearray | None:
-        """Wait for something to come; return the answer's body once all of it has.
+        """Receive; return the answer's body if it is complete.
 
         Raises:
             LoadError: the server closed the connection.
@@ -139,10 +125,10 @@ class Client:
         return None if response is None else response.body
 
     def ask(self, api_key: ApiKey, body: bytes) -> bytes | bytearray:
-        """Return the answer's body.
+        """Send a request and return the answer's body.
 
         Raises:
-            LoadError, DecodeError, OSError: there is none.
+            LoadError, DecodeError, OSError: there is no valid answer.
         """
         self.send(api_key, body)
         while (answer := self.take()) is None:
@@ -151,10 +137,10 @@ class Client:
 
 
 def create_acls(client: Client, prefix: str, acls: int, bindings: int) -> None:
-    """Create so many ACLs, ``bindings`` a request.
+    """Create ``acls`` ACLs, with ``bindings`` per request.
 
     Raises:
-        LoadError, DecodeError, OSError: they were not all created.
+        LoadError, DecodeError, OSError: an ACL was not created.
     """
     creations = Creations(prefix, bindings)
     for _ in range(acls // bindings):
@@ -162,10 +148,10 @@ def create_acls(client: Client, prefix: str, acls: int, bindings: int) -> None:
 
 
 def describe_ms(client: Client, acls: int) -> float:
-    """Describe everything; return how long that took to the answer's last byte.
+    """Describe all ACLs; return how long the whole answer took.
 
     Raises:
-        LoadError, DecodeError, OSError: the answer is not ``acls`` ACLs.
+        LoadError, DecodeError, OSError: the answer does not have ``acls`` ACLs.
     """
     body = encode_describe_acls_request(VERSION, _EVERYTHING)
     answer = client.ask(ApiKey.DESCRIBE_ACLS, body)
@@ -173,12 +159,12 @@ def describe_ms(client: Client, acls: int) -> float:
     described = decode_describe_acls_response(VERSION, answer)
     if not isinstance(described, list) or len(described) != acls:
         found = len(described) if isinstance(described, list) else described
-        raise LoadError(f"describeAcls found {found}, not {acls} ACLs")
+        raise LoadError(f"describeAcls: expected {acls} ACLs, found {found}")
     return taken_ms
 
 
-def drive(address: str, clients: int, bindings: int, seconds: float, prefix: str) -> UpdateReport:
-    """Create ACLs for so many seconds.
+def drive(address: str, clients: int, bindings: int, seconds: float, prefix: str) -> LoadReport:
+    """Create ACLs for ``seconds``.
 
     Raises:
         LoadError, DecodeError, OSError: the server does not answer as it should.
@@ -192,17 +178,14 @@ def drive(address: str, clients: int, bindings: int, seconds: float, prefix: str
             stack.enter_context(client.socket)
             poll.register(client.socket, select.EPOLLIN)
             by_descriptor[client.socket.fileno()] = client
-        start_ns = time.perf_counter_ns()
-        timed_from_ns = start_ns + int(seconds * WARM_UP_SHARE * 1e9)
-        end_ns = start_ns + int(seconds * 1e9)
+        stopwatch = Stopwatch(seconds)
         for client in by_descriptor.values():
             client.send(ApiKey.CREATE_ACLS, creations.body())
-        latencies_ns: list[int] = []
-        now_ns, has_begun = start_ns, False
-        while now_ns < end_ns or not latencies_ns:
-            if not has_begun and now_ns >= timed_from_ns:
+        has_begun = False
+        while stopwatch.is_running:
+            if not has_begun and stopwatch.is_warm:
                 has_begun = True
-                _tell(BEGUN)
+                _print(BEGUN)
             ready = poll.poll(STALLED_SECONDS)
             if not ready:
                 raise LoadError(f"no answer in {STALLED_SECONDS:.0f} s")
@@ -210,21 +193,14 @@ def drive(address: str, clients: int, bindings: int, seconds: float, prefix: str
                 client = by_descriptor[descriptor]
                 if (answer := client.take()) is None:
                     continue
-                now_ns = time.perf_counter_ns()
+                stopwatch.tick()
                 creations.check(answer)
-                if client.asked_ns >= timed_from_ns:
-                    latencies_ns.append(now_ns - client.asked_ns)
+                stopwatch.record(client.asked_ns)
                 client.send(ApiKey.CREATE_ACLS, creations.body())
-    latencies_ns.sort()
-    return UpdateReport(
-        requests=len(latencies_ns),
-        requests_per_second=len(latencies_ns) / ((now_ns - timed_from_ns) / 1e9),
-        p50_ms=percentile(latencies_ns, 50) / 1e6,
-        p99_ms=percentile(latencies_ns, 99) / 1e6,
-    )
+    return stopwatch.report()
 
 
-def _tell(line: bytes) -> None:
+def _print(line: bytes) -> None:
     sys.stdout.buffer.write(line)
     sys.stdout.buffer.flush()
 
@@ -235,7 +211,7 @@ def main() -> None:
         report = drive(address, int(clients), int(bindings), float(seconds), prefix)
     except (LoadError, DecodeError, OSError) as error:
         sys.exit(f"{type(error).__name__}: {error}")
-    _tell(msgspec.json.encode(report) + b"\n")
+    _print(msgspec.json.encode(report) + b"\n")
 
 
 if __name__ == "__main__":

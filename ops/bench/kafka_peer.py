@@ -1,6 +1,6 @@
-"""Kafka's own StandardAuthorizer as the peer: its jars resolved by Maven, a fresh JVM per question.
+"""Kafka's own StandardAuthorizer as the peer, in a new JVM for each measurement.
 
-Where Java or Maven is missing, or the jars cannot be had, the peer is absent and says why.
+Maven resolves the jars. Without Java, Maven or the jars, the peer is absent, with the reason.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from ops.bench.figures import Absent
-from ops.bench.processes import ProcessError, json_of, output_of
+from ops.bench.processes import ProcessError, capture_json, capture_output
 
 NAME: Final = "Kafka 4.3.1"
 
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 class Decisions(msgspec.Struct, frozen=True):
-    """``answers`` has an A or a D for each question; the times are those of one decision."""
+    """``answers`` has an A or a D for each question. Times are per decision."""
 
     answers: str
     cpu_ns_min: float
@@ -37,7 +37,7 @@ class Decisions(msgspec.Struct, frozen=True):
 
 
 class Updates(msgspec.Struct, frozen=True):
-    """Times of one addition or removal, in µs."""
+    """Times per addition or removal, in µs."""
 
     p50: float
     p99: float
@@ -45,7 +45,7 @@ class Updates(msgspec.Struct, frozen=True):
 
 
 class State(msgspec.Struct, frozen=True):
-    """Loading and holding a set; ``load_seconds_warm`` is the best of the loads but the first."""
+    """Loading and keeping a set; ``load_seconds_warm`` is the best load after the first."""
 
     acl_count: int
     load_seconds_cold: float
@@ -56,12 +56,12 @@ class State(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class KafkaPeer:
-    """``classpath`` is that of the compiled peer, or why there is none."""
+    """The compiled peer, or the reason for its absence."""
 
     classpath: str | Absent
 
     def decisions(self, directory: Path, set_name: str, seconds: float) -> Decisions | Absent:
-        """Measure the decisions of a set whose lines are in ``directory``."""
+        """Measure decisions; the set's lines are in ``directory``."""
         return self._run(Decisions, "decisions", directory, set_name, str(seconds))
 
     def state(self, directory: Path, set_name: str) -> State | Absent:
@@ -73,7 +73,7 @@ class KafkaPeer:
             return self.classpath
         command = ["java", *_JVM_OPTIONS, "-cp", self.classpath, "Peer", *arguments]
         try:
-            return json_of(command, kind, timeout_seconds=_RUN_TIMEOUT_SECONDS)
+            return capture_json(command, kind, timeout_seconds=_RUN_TIMEOUT_SECONDS)
         except ProcessError as error:
             return Absent(str(error))
 
@@ -98,14 +98,14 @@ def _build(directory: Path) -> str:
     directory.mkdir(parents=True, exist_ok=True)
     shutil.copy(_SOURCES / "pom.xml", directory)
     jars_path = directory / "classpath.txt"
-    output_of(
+    capture_output(
         ["mvn", "-q", "-B", _RESOLVE, f"-Dmdep.outputFile={jars_path}"],
         directory=directory,
         timeout_seconds=_RESOLVE_TIMEOUT_SECONDS,
     )
     jars = jars_path.read_text().strip()
     classes = directory / "classes"
-    output_of(
+    capture_output(
         ["javac", "-cp", jars, "-d", classes, *sorted(_SOURCES.glob("*.java"))],
         timeout_seconds=_COMPILE_TIMEOUT_SECONDS,
     )

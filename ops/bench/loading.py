@@ -1,4 +1,4 @@
-"""A checkpoint's ACLs read into a snapshot, without an event loop: time, and memory that stays.
+"""Load a checkpoint into a snapshot without an event loop: measure time and memory.
 
 python -m ops.bench.loading LOG_DIRECTORY
 """
@@ -16,16 +16,16 @@ import msgspec
 from authorizerd.acl.builder import SnapshotBuilder
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.metadata.replay import read_changes
-from ops.bench.figures import Absent, Line, peer_of
+from ops.bench.figures import Absent, Line, make_peer
 from ops.bench.kafka_peer import NAME, State
-from ops.bench.processes import Command, json_of, resident_bytes
+from ops.bench.processes import Command, capture_json, resident_bytes
 
 RUNS: Final = 3
 _TIMEOUT_SECONDS: Final = 60.0
 
 
 class LoadReport(msgspec.Struct, frozen=True):
-    """``resident_bytes_per_acl`` is what the process grew by, for good."""
+    """``resident_bytes_per_acl`` is the growth of the process that remains."""
 
     acls: int
     seconds: float
@@ -33,7 +33,7 @@ class LoadReport(msgspec.Struct, frozen=True):
 
 
 def load_snapshot(log_dir: Path) -> tuple[AclSnapshot, LoadReport]:
-    """Load the log below ``log_dir`` in this process, as the daemon does: collector at rest."""
+    """Load the log in this process, with the garbage collector off, as in the daemon."""
     before = resident_bytes()
     gc.disable()
     start = time.perf_counter()
@@ -52,13 +52,15 @@ def load_snapshot(log_dir: Path) -> tuple[AclSnapshot, LoadReport]:
 
 
 def measure_loading(log_dir: Path, theirs: State | Absent, runs: int = RUNS) -> list[Line]:
-    """Return the lines of loading, the best of ``runs`` fresh processes.
+    """Return the lines of loading, the best of ``runs`` new processes.
 
     Raises:
         ProcessError: a process failed.
     """
     command: Command = [sys.executable, "-m", "ops.bench.loading", log_dir]
-    reports = [json_of(command, LoadReport, timeout_seconds=_TIMEOUT_SECONDS) for _ in range(runs)]
+    reports = [
+        capture_json(command, LoadReport, timeout_seconds=_TIMEOUT_SECONDS) for _ in range(runs)
+    ]
     best = min(reports, key=lambda report: report.seconds)
     count = best.acls
     where = f"load of {count:,} ACLs"
@@ -67,25 +69,25 @@ def measure_loading(log_dir: Path, theirs: State | Absent, runs: int = RUNS) -> 
             what=f"{where}, best of {runs} (peer: warm)",
             unit="s",
             ours=best.seconds,
-            peer=peer_of(NAME, theirs, lambda state: state.load_seconds_warm),
+            peer=make_peer(NAME, theirs, lambda state: state.load_seconds_warm),
         ),
         Line(
             what=f"{where}, for each ACL",
             unit="µs",
             ours=best.seconds / count * 1e6,
-            peer=peer_of(NAME, theirs, lambda state: state.load_seconds_warm / count * 1e6),
+            peer=make_peer(NAME, theirs, lambda state: state.load_seconds_warm / count * 1e6),
         ),
         Line(
             what=f"{where}, worst of {runs} (peer: cold)",
             unit="s",
             ours=max(report.seconds for report in reports),
-            peer=peer_of(NAME, theirs, lambda state: state.load_seconds_cold),
+            peer=make_peer(NAME, theirs, lambda state: state.load_seconds_cold),
         ),
         Line(
             what=f"memory for each of {count:,} ACLs",
             unit="B",
             ours=best.resident_bytes_per_acl,
-            peer=peer_of(NAME, theirs, lambda state: state.heap_bytes_per_acl),
+            peer=make_peer(NAME, theirs, lambda state: state.heap_bytes_per_acl),
         ),
     ]
 

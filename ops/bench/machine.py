@@ -1,4 +1,4 @@
-"""The machine that figures were taken on; they say little without it."""
+"""Describe the machine that runs the measurements."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _UNKNOWN: Final = "unknown"
 
 
 class Machine(msgspec.Struct, frozen=True):
-    """``load_average`` is that of the last minute before the run: what else was going on."""
+    """``load_average`` is of the last minute before the run."""
 
     processor: str
     cores: int
@@ -29,7 +29,8 @@ class Machine(msgspec.Struct, frozen=True):
         )
 
 
-def this_machine() -> Machine:
+def describe_machine() -> Machine:
+    """Return the description of this machine."""
     return Machine(
         processor=_processor(),
         cores=len(os.sched_getaffinity(0)),

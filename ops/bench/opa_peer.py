@@ -1,6 +1,6 @@
 """Open Policy Agent as the peer over HTTP: the same ACLs as data, Kafka's rules as a policy.
 
-Where there is no ``opa`` on the path, the peer is absent and says so.
+Without ``opa`` on the path, the peer is absent.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _READY_TIMEOUT_SECONDS: Final = 30.0
 _POLL_SECONDS: Final = 0.05
 
 
-def _worded(question: Question) -> dict[str, Any]:
+def _format(question: Question) -> dict[str, Any]:
     return {
         "input": {
             "principal": question.principal,
@@ -52,14 +52,14 @@ SURFACE: Final = Surface(
     name=NAME,
     one_path="/v1/data/kafka/authz/allow",
     many_path="/v1/data/kafka/authz/allows",
-    one=_worded,
+    one=_format,
     many=lambda inputs: {"input": {"questions": [each["input"] for each in inputs]}},
     is_allowed=lambda answer: answer["result"] is True,
 )
 
 
-def policy_data(acls: Iterable[Acl]) -> dict[str, Any]:
-    """Return the ACLs as the policy looks them up."""
+def make_policy_data(acls: Iterable[Acl]) -> dict[str, Any]:
+    """Return the ACLs in the form that the policy reads."""
     indexed: dict[str, Any] = {}
     lengths: dict[str, set[int]] = {}
     for acl in acls:
@@ -86,12 +86,12 @@ def policy_data(acls: Iterable[Acl]) -> dict[str, Any]:
 
 @contextmanager
 def ready_opa(directory: Path, acls: Iterable[Acl]) -> Iterator[Server | Absent]:
-    """Run OPA on the ACLs until the block ends."""
+    """Run OPA with the ACLs until the block ends."""
     if shutil.which("opa") is None:
         yield Absent("no opa")
         return
     data = directory / "opa.json"
-    data.write_bytes(msgspec.json.encode(policy_data(acls)))
+    data.write_bytes(msgspec.json.encode(make_policy_data(acls)))
     host = f"127.0.0.1:{_free_port()}"
     command: Command = [
         "opa", "run", "--server", "--addr", host, "--log-level", "error",

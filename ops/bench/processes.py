@@ -1,5 +1,7 @@
-"""Other programs, started and ended: each by its own process id, none left behind, none waited on
-without an end.
+"""Start and end other programs.
+
+**Invariant:** every program is ended by its own process id, none is left behind, and every wait has
+a time limit.
 """
 
 from __future__ import annotations
@@ -26,14 +28,16 @@ _TICKS_PER_SECOND: Final = os.sysconf("SC_CLK_TCK")
 
 
 class ProcessError(Exception):
-    """A program failed, or was not done in time; the text says which and how."""
+    """A program failed or exceeded its time limit; the text names it and the reason."""
 
 
-def output_of(command: Command, *, timeout_seconds: float, directory: Path | None = None) -> bytes:
-    """Run ``command`` to its end and return what it printed.
+def capture_output(
+    command: Command, *, timeout_seconds: float, directory: Path | None = None
+) -> bytes:
+    """Run ``command`` to its end and return its output.
 
     Raises:
-        ProcessError: it could not be started, failed, or was killed for taking too long.
+        ProcessError: it could not be started, failed, or exceeded the time limit.
     """
     name = Path(command[0]).name
     try:
@@ -43,38 +47,38 @@ def output_of(command: Command, *, timeout_seconds: float, directory: Path | Non
     except OSError as error:
         raise ProcessError(f"{name}: {error.strerror or error}") from error
     except subprocess.TimeoutExpired as error:
-        raise ProcessError(f"{name}: not done in {timeout_seconds:.0f} s") from error
+        raise ProcessError(f"{name}: not finished in {timeout_seconds:.0f} s") from error
     if done.returncode:
         said = (done.stderr or done.stdout).decode(errors="replace").strip()
         raise ProcessError(f"{name}: exit code {done.returncode}: {said[-_OUTPUT_SHOWN:]}")
     return done.stdout
 
 
-def outputs_of(commands: Sequence[Command], *, timeout_seconds: float) -> list[bytes]:
-    """Run the commands beside each other; return what each printed.
+def capture_outputs(commands: Sequence[Command], *, timeout_seconds: float) -> list[bytes]:
+    """Run the commands at the same time; return each one's output.
 
     Raises:
-        ProcessError: as ``output_of``, for the first that failed.
+        ProcessError: see ``capture_output``; for the first that failed.
     """
     with ThreadPoolExecutor(len(commands)) as threads:
-        run = partial(output_of, timeout_seconds=timeout_seconds)
+        run = partial(capture_output, timeout_seconds=timeout_seconds)
         return list(threads.map(run, commands))
 
 
-def json_of(command: Command, kind: type[T], *, timeout_seconds: float) -> T:
+def capture_json(command: Command, kind: type[T], *, timeout_seconds: float) -> T:
     """Run ``command`` and return the JSON that it prints.
 
     Raises:
-        ProcessError: as ``output_of``, or it printed something else.
+        ProcessError: see ``capture_output``; or the output is not such JSON.
     """
-    return decoded(output_of(command, timeout_seconds=timeout_seconds), kind, command)
+    return decode_output(capture_output(command, timeout_seconds=timeout_seconds), kind, command)
 
 
-def decoded(printed: bytes, kind: type[T], command: Command) -> T:
+def decode_output(printed: bytes, kind: type[T], command: Command) -> T:
     """Return the JSON that ``command`` printed.
 
     Raises:
-        ProcessError: it is none, or not of that kind.
+        ProcessError: it is not JSON of that type.
     """
     try:
         return msgspec.json.decode(printed, type=kind)
@@ -86,7 +90,7 @@ def decoded(printed: bytes, kind: type[T], command: Command) -> T:
 def running(
     command: Command, log: Path, environment: Mapping[str, str] | None = None
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Run ``command`` until the block ends: SIGTERM then, and SIGKILL if that is not heard.
+    """Run ``command`` until the block ends, then send SIGTERM, and SIGKILL if that has no effect.
 
     Raises:
         ProcessError: it could not be started.
@@ -110,15 +114,17 @@ def running(
 
 
 def wait_for_file(path: Path, process: subprocess.Popen[bytes], timeout_seconds: float) -> bytes:
-    """Return the file's contents as soon as ``process`` has written it.
+    """Return the file's contents once ``process`` has written it.
 
     Raises:
-        ProcessError: the process ended first, or the time did.
+        ProcessError: the process ended first, or the time limit was exceeded.
     """
     give_up = time.monotonic() + timeout_seconds
     while not path.exists():
         if process.poll() is not None:
-            raise ProcessError(f"{process.args!r}: ended with {process.returncode}, not ready")
+            raise ProcessError(
+                f"{process.args!r}: exit code {process.returncode} before it was ready"
+            )
         if time.monotonic() > give_up:
             raise ProcessError(f"{process.args!r}: not ready in {timeout_seconds:.0f} s")
         time.sleep(_POLL_SECONDS)
@@ -126,7 +132,7 @@ def wait_for_file(path: Path, process: subprocess.Popen[bytes], timeout_seconds:
 
 
 def cpu_seconds(process_id: int) -> float:
-    """Return the CPU time, user and system, of a process with all its threads and children.
+    """Return the CPU time, user and system, of a process with its threads and children.
 
     Source: proc(5), ``/proc/<pid>/stat``, fields 14 and 15; ``/proc/<pid>/task/<tid>/children``.
     """
@@ -142,7 +148,7 @@ def cpu_seconds(process_id: int) -> float:
 
 
 def resident_bytes() -> int:
-    """Return the memory of this process that is resident, in bytes.
+    """Return the resident memory of this process in bytes.
 
     Source: proc(5), ``/proc/<pid>/statm``, second field.
     """

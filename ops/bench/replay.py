@@ -1,7 +1,7 @@
-"""The pipeline on generated audit logs: ingest and what-if beside DuckDB and grep on the same file.
+"""Replay on generated audit logs: ingest and what-if, with DuckDB and grep on the same file.
 
-**Invariant:** before a figure counts, the same ACLs have changed nothing, and the peer has found as
-many events that fewer ACLs would deny.
+**Invariant:** a figure counts only if the same ACLs changed nothing, and the peer found the same
+number of events that fewer ACLs would deny.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Final
 from ops.bench import audit_logs
 from ops.bench.decisions import DisagreementError
 from ops.bench.duckdb_peer import NAME, PeerReport, write_acls
-from ops.bench.figures import Absent, Line, Peer, peer_of
-from ops.bench.processes import Command, ProcessError, json_of, output_of
+from ops.bench.figures import Absent, Line, Peer, make_peer
+from ops.bench.processes import Command, ProcessError, capture_json, capture_output
 from ops.bench.replay_jobs import CORES, ReplayReport, candidate_acls
 from ops.bench.replay_load import measure_load
 
@@ -26,14 +26,14 @@ _TIMEOUT_SECONDS: Final = 900.0
 
 
 def measure_replay(log_dir: Path, directory: Path, sizes: tuple[int, ...] = SIZES) -> list[Line]:
-    """Return the lines of the pipeline, for a log of each size, then those of its load.
+    """Return the lines for a log of each size, then those of ``replay load``.
 
     Args:
-        log_dir: holds a checkpoint of the set ``kind``.
-        directory: files go below it.
+        log_dir: contains a checkpoint of the set ``kind``.
+        directory: files are written below it.
 
     Raises:
-        DisagreementError: the pipeline and the peer find different events.
+        DisagreementError: replay and the peer find different events.
         ProcessError: a job failed.
     """
     if shutil.which("java") is None:
@@ -54,11 +54,11 @@ def measure_replay(log_dir: Path, directory: Path, sizes: tuple[int, ...] = SIZE
 def _measure(log: Path, acls: Path, place: Path) -> list[Line]:
     counting: Command = ["grep", "-c", " is Denied ", log]
     begun = time.perf_counter()
-    output_of(counting, timeout_seconds=_TIMEOUT_SECONDS)
+    capture_output(counting, timeout_seconds=_TIMEOUT_SECONDS)
     grep_seconds = time.perf_counter() - begun
     theirs = _measure_peer(log, acls, place)
     command: Command = [sys.executable, "-m", "ops.bench.replay_jobs", log, place]
-    ours = json_of(command, ReplayReport, timeout_seconds=_TIMEOUT_SECONDS)
+    ours = capture_json(command, ReplayReport, timeout_seconds=_TIMEOUT_SECONDS)
     check_agreement(ours, theirs)
     cores = min(CORES, os.cpu_count() or 1)
     where = f"replay, {ours.lines:,} lines"
@@ -69,7 +69,7 @@ def _measure(log: Path, acls: Path, place: Path) -> list[Line]:
             what=f"{where}: ingest, for a core",
             unit="lines/s",
             ours=ours.lines / ours.ingest.seconds / cores,
-            peer=peer_of(NAME, theirs, lambda peer: peer.lines / peer.ingest_seconds / cores),
+            peer=make_peer(NAME, theirs, lambda peer: peer.lines / peer.ingest_seconds / cores),
             more_is_better=True,
         ),
         Line(
@@ -88,14 +88,14 @@ def _measure(log: Path, acls: Path, place: Path) -> list[Line]:
             what=f"{where}: what-if",
             unit="rows/s",
             ours=ours.lines / ours.what_if.seconds,
-            peer=peer_of(NAME, theirs, lambda peer: peer.lines / peer.what_if_seconds),
+            peer=make_peer(NAME, theirs, lambda peer: peer.lines / peer.what_if_seconds),
             more_is_better=True,
         ),
         Line(
             what=f"{where}: what-if of {ours.tuples:,} tuples",
             unit="s",
             ours=ours.what_if.seconds,
-            peer=peer_of(NAME, theirs, lambda peer: peer.what_if_seconds),
+            peer=make_peer(NAME, theirs, lambda peer: peer.what_if_seconds),
         ),
     ]
 
@@ -103,13 +103,13 @@ def _measure(log: Path, acls: Path, place: Path) -> list[Line]:
 def _measure_peer(log: Path, acls: Path, place: Path) -> PeerReport | Absent:
     command: Command = [sys.executable, "-m", "ops.bench.duckdb_peer", log, acls, place]
     try:
-        return json_of(command, PeerReport, timeout_seconds=_TIMEOUT_SECONDS)
+        return capture_json(command, PeerReport, timeout_seconds=_TIMEOUT_SECONDS)
     except ProcessError as error:
         return Absent(str(error))
 
 
 def check_agreement(ours: ReplayReport, theirs: PeerReport | Absent) -> None:
-    """Raise DisagreementError where the same ACLs change anything, or the peer finds otherwise."""
+    """Raise DisagreementError if the same ACLs change anything, or the peer finds other events."""
     if ours.changed_by_same_acls:
         raise DisagreementError(f"the same ACLs change {ours.changed_by_same_acls} events")
     if isinstance(theirs, PeerReport) and (ours.lines, ours.newly_denied) != (

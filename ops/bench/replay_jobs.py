@@ -1,9 +1,9 @@
-"""The pipeline's jobs in a Spark session of their own, timed one by one: a process for each log.
+"""Replay's jobs in a new Spark session, timed one by one: one process for each log.
 
     python -m ops.bench.replay_jobs LOG DIRECTORY
 
-The session's start, which is some ten seconds whatever it is to do, is told apart. The what-if is
-of the set ``kind`` without the ACLs of every tenth user.
+The session's start, about ten seconds for any job, is timed separately. The what-if applies the set
+``kind`` without the ACLs of every tenth user.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class JobTime(msgspec.Struct, frozen=True):
 
 
 class ReplayReport(msgspec.Struct, frozen=True):
-    """``newly_denied`` counts events; with all ACLs nothing may change, which was asked first."""
+    """``newly_denied`` counts events; ``changed_by_same_acls`` must be 0."""
 
     session: JobTime
     ingest: JobTime
@@ -56,7 +56,7 @@ class ReplayReport(msgspec.Struct, frozen=True):
 
 
 def candidate_acls() -> list[Acl]:
-    """Return the ACLs of the set ``kind`` but for those of every tenth user."""
+    """Return the ACLs of the set ``kind`` without those of every tenth user."""
     return [acl for acl in kind().acls() if int(acl.principal[len("User:u") :]) % _TENTH]
 
 
@@ -65,8 +65,8 @@ def _acl_set(source: str, acls: list[Acl]) -> AclSet:
 
 
 @contextmanager
-def timed(times: list[JobTime]) -> Iterator[None]:
-    """Add what the block took; what it prints goes to standard error."""
+def time_job(times: list[JobTime]) -> Iterator[None]:
+    """Append the block's times; redirect its output to standard error."""
     begun, used = time.perf_counter(), cpu_seconds(os.getpid())
     with redirect_stdout(sys.stderr):
         yield
@@ -74,7 +74,7 @@ def timed(times: list[JobTime]) -> Iterator[None]:
 
 
 def local_session(directory: Path) -> SparkSession:
-    """Return a session on this machine's cores; its files go below ``directory``."""
+    """Return a session on this machine's cores, with its files below ``directory``."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = session_builder("bench").master(f"local[{CORES}]")
     for key, value in (
@@ -94,13 +94,13 @@ def local_session(directory: Path) -> SparkSession:
 
 
 def measure_jobs(log: Path, directory: Path) -> ReplayReport:
-    """Ingest ``log``, judge it by the same ACLs and by fewer; files go below ``directory``."""
+    """Ingest ``log``, then apply the same ACLs and fewer; files are written below ``directory``."""
     times: list[JobTime] = []
-    with timed(times):
+    with time_job(times):
         spark = local_session(directory)
     try:
         events = str(directory / "events")
-        with timed(times):
+        with time_job(times):
             code = ingest.run(spark, IngestPlan(inputs=(str(log),), out=events, overwrite=True))
         if code:
             raise SystemExit(f"the ingest of {log} ended with {code}")
@@ -111,7 +111,7 @@ def measure_jobs(log: Path, directory: Path) -> ReplayReport:
             plan = WhatIfPlan(
                 events=events, out=str(out), candidate=_acl_set(name, acls), overwrite=True
             )
-            with timed(times):
+            with time_job(times):
                 whatif.run(spark, plan)
             found.append(decode_whatif((out / "whatif.json").read_text()))
     finally:

@@ -1,9 +1,9 @@
-"""The pipeline's load on a live daemon: how much two Spark tasks can ask, and how punctually.
+"""``replay load`` on a live daemon: how much two Spark tasks can ask, and how punctually.
 
     python -m ops.bench.replay_load LOG DIRECTORY TARGET PROCESS_ID
 
-**Invariant:** every answer is the recorded one, or the run fails. Daemon and Spark share the
-machine's cores, so the CPU-seconds of each are told beside what came of it.
+**Invariant:** every answer equals the recorded one, or the run fails. Daemon and Spark share the
+machine's cores, so the table also has the CPU-seconds of each.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from authorizerd.replay.plans import IngestPlan, LoadPlan
 from ops.bench import audit_logs
 from ops.bench.daemon_process import ready_daemon
 from ops.bench.figures import Line
-from ops.bench.processes import Command, ProcessError, cpu_seconds, json_of
-from ops.bench.replay_jobs import CORES, JobTime, local_session, timed
+from ops.bench.processes import Command, ProcessError, capture_json, cpu_seconds
+from ops.bench.replay_jobs import CORES, JobTime, local_session, time_job
 
 LINES: Final = 200_000
 RATES: Final = (1_000, 10_000, 40_000)
-"""Questions a second of an open load."""
+"""Questions per second of the open loads."""
 
 _WARM_UP_SECONDS: Final = 1.0
 _SECONDS: Final = 4.0
@@ -40,7 +40,7 @@ _TIMEOUT_SECONDS: Final = 600.0
 
 
 class LoadFigures(msgspec.Struct, frozen=True):
-    """One load; ``rate`` is None where it was closed. Times are p99."""
+    """One load; ``rate`` is None for the closed loop. Times are p99."""
 
     rate: int | None
     served_per_s: float
@@ -52,10 +52,10 @@ class LoadFigures(msgspec.Struct, frozen=True):
 
 
 def measure_load(log_dir: Path, directory: Path) -> list[Line]:
-    """Return the lines of the load on a daemon with the set ``kind``, whose log is ``log_dir``.
+    """Return the lines of a daemon with the set ``kind``, whose log is ``log_dir``.
 
     Raises:
-        ProcessError: an answer was not the recorded one, or a job failed.
+        ProcessError: an answer differs from the recorded one, or a job failed.
     """
     place = directory / "replay-load"
     shutil.rmtree(place, ignore_errors=True)
@@ -67,7 +67,7 @@ def measure_load(log_dir: Path, directory: Path) -> list[Line]:
             sys.executable, "-m", "ops.bench.replay_load",
             log, place, daemon.decision_stream, str(daemon.process_id),
         ]  # fmt: skip
-        found = json_of(command, list[LoadFigures], timeout_seconds=_TIMEOUT_SECONDS)
+        found = capture_json(command, list[LoadFigures], timeout_seconds=_TIMEOUT_SECONDS)
     return [line for figures in found for line in _lines(figures)]
 
 
@@ -101,15 +101,15 @@ def _lines(figures: LoadFigures) -> list[Line]:
 
 
 def drive(log: Path, directory: Path, target: str, process_id: int) -> Sequence[LoadFigures]:
-    """Ingest ``log``, then put its questions to ``target``: closed, then at each rate.
+    """Ingest ``log``, then send its questions to ``target``: closed loop, then each rate.
 
     Raises:
-        ProcessError: an answer was not the recorded one.
+        ProcessError: an answer differs from the recorded one.
     """
     spark = local_session(directory)
     try:
         events = str(directory / "events")
-        with timed([]):
+        with time_job([]):
             if ingest.run(spark, IngestPlan(inputs=(str(log),), out=events, overwrite=True)):
                 raise ProcessError(f"the ingest of {log} was not accepted")
         found = []
@@ -132,7 +132,7 @@ def drive(log: Path, directory: Path, target: str, process_id: int) -> Sequence[
                 overwrite=True,
             )
             before, times = cpu_seconds(process_id), list[JobTime]()
-            with timed(times):
+            with time_job(times):
                 load.run(spark, plan)
             used = cpu_seconds(process_id) - before
             report = msgspec.json.decode((out / "load.json").read_bytes(), type=LoadReport)

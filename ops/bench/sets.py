@@ -1,8 +1,9 @@
-"""The sets that everything here is measured on: ACLs and the questions put to them.
+"""The sets for all measurements: ACLs, and questions about them.
 
-**Invariant:** a set is the same on every machine and in every run; nothing in it is random. Its
-shape decides what it shows: ``kind`` has many principals and few rules on a name, ``wide`` has few
-principals, and a tenth as many rules on the literal ``*`` as there are resources.
+**Invariant:** a set is the same on every machine and in every run; nothing in it is random.
+
+``kind`` has many principals and few rules for each name. ``wide`` has few principals, and for every
+ten resources one rule on the literal ``*``.
 """
 
 from __future__ import annotations
@@ -36,26 +37,26 @@ _TOPICS: Final = 10_000
 _PREFIXES: Final = 200
 _USERS: Final = 500
 _STRIDE: Final = 7919
-"""A prime: its multiples visit the topics out of order, and none twice."""
+"""A prime: its multiples visit the topics out of order, each once."""
 
 _encode: Final = msgspec.json.Encoder().encode
 
 
 @dataclass(frozen=True, slots=True)
 class AclSet:
-    """Describe a set; each call of ``acls`` and ``questions`` returns a new iterator."""
+    """A set; each call of ``acls`` and ``questions`` returns a new iterator."""
 
     name: str
     acls: Callable[[], Iterator[Acl]]
     questions: Callable[[], Iterator[Question]]
 
     def added(self) -> Iterator[AclAdded]:
-        """Yield the ACLs with their ids, which look as random as Kafka's."""
+        """Yield the ACLs with ids that look random, as Kafka's do."""
         for number, acl in enumerate(self.acls()):
             yield AclAdded(hashlib.blake2b(b"%d" % number, digest_size=ID_SIZE).digest(), acl)
 
     def acl_lines(self) -> Iterator[bytes]:
-        """Yield a JSON list for each ACL; its fields in Kafka's order, codes by name."""
+        """Yield each ACL as a JSON list: its fields in Kafka's order, codes by name."""
         for acl in self.acls():
             yield _encode(
                 (
@@ -70,7 +71,7 @@ class AclSet:
             )
 
     def question_lines(self) -> Iterator[bytes]:
-        """Yield a JSON list for each question; its fields in their order, codes by name."""
+        """Yield each question as a JSON list: its fields in order, codes by name."""
         for question in self.questions():
             yield _encode(
                 (
@@ -83,8 +84,8 @@ class AclSet:
             )
 
 
-def lines_digest(lines: Iterator[bytes]) -> str:
-    """Return the SHA-256, in hexadecimal, of lines that each end in a line feed."""
+def digest_lines(lines: Iterator[bytes]) -> str:
+    """Return the hexadecimal SHA-256 of the lines, each with a line feed."""
     digest = hashlib.sha256()
     for line in lines:
         digest.update(line + b"\n")
@@ -102,7 +103,7 @@ def kind() -> AclSet:
     """Return 10,000 topics with two literal ACLs each, and 200 prefixes.
 
     Prefixes ``topic-000`` to ``topic-099`` cover a hundred topics each, the others none. Of ten
-    questions four meet a literal, one an implied operation, two a prefix; three are denied.
+    questions, four match a literal, one an implied operation, two a prefix; three are denied.
     """
     return AclSet("kind", _kind_acls, _kind_questions)
 
@@ -151,12 +152,12 @@ def _kind_questions() -> Iterator[Question]:
 
 
 def wide(resources: int, acls_each: int) -> AclSet:
-    """Return ``resources`` resources with ``acls_each`` ACLs, and a tenth as many on ``*``.
+    """Return ``resources`` resources with ``acls_each`` ACLs each, and a tenth as many on ``*``.
 
-    One principal asks everything. Half of the rules on ``*`` are for everyone from one other
-    host, half for one other principal, so none of them ever applies.
+    One principal asks all questions. Half of the rules on ``*`` are for everyone from another host,
+    half for another principal, so none of them ever applies.
     """
-    assert resources >= QUESTIONS, "each question is about a resource of its own"
+    assert resources >= QUESTIONS, "each question is about another resource"
     return AclSet(
         f"wide-{resources}-{acls_each}",
         partial(_wide_acls, resources, acls_each),

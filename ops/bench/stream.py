@@ -1,7 +1,7 @@
 """Benchmark decisions over the decision stream, with several questions per frame.
 
-**Invariant:** before anything is timed, the stream has answered every question as ``acl.decision``
-does.
+**Invariant:** before anything is timed, the stream has given the answer of ``acl.decision`` to
+every question.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Final
 from authorizerd.acl.model import Question
 from authorizerd.protocol.decisions.stream import ALLOWED, StreamClientConnection, StreamQuestion
 from authorizerd.protocol.errors import DecodeError
+from ops.bench.closed_loop import LoadError, LoadReport
 from ops.bench.daemon_process import (
     DaemonProcess,
     ready_daemon,
@@ -23,15 +24,14 @@ from ops.bench.daemon_process import (
 )
 from ops.bench.decisions import check_agreement
 from ops.bench.figures import Line
-from ops.bench.http_load import LoadError, LoadReport
-from ops.bench.processes import Command, ProcessError, cpu_seconds, decoded, outputs_of
+from ops.bench.processes import Command, ProcessError, capture_outputs, cpu_seconds, decode_output
 from ops.bench.sets import AclSet
 from ops.bench.stream_load import StreamLink
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamLoad:
-    """Describe a load: questions per frame, and frames in flight per connection."""
+    """The number of questions per frame, and of frames in flight per connection."""
 
     each: int
     in_flight: int
@@ -50,7 +50,7 @@ LOADS: Final = (
     StreamLoad(each=1000, in_flight=4),
 )
 CROWD: Final = StreamLoad(each=100, in_flight=4, connections=4)
-"""Connections enough for each of two workers to be given some."""
+"""Enough connections that each of two workers gets some."""
 
 WORKERS: Final = 2
 _CHECKED_AT_ONCE: Final = 100
@@ -66,11 +66,11 @@ def measure_stream(
 
     Args:
         expected: an A or a D for each question of the set.
-        log_dir: holds a checkpoint of the set.
+        log_dir: contains a checkpoint of the set.
 
     Raises:
         DisagreementError: the stream answers a question differently.
-        ProcessError: the daemon did not serve as it should.
+        ProcessError: the daemon failed.
     """
     questions = list(acl_set.questions())
     for each in {load.each for load in (*LOADS, CROWD)}:
@@ -97,7 +97,7 @@ def measure_stream(
 
 @dataclass(frozen=True, slots=True)
 class _Driven:
-    """What each connection measured, and the CPU-seconds that the daemon used meanwhile."""
+    """Each connection's report, and the CPU-seconds that the daemon used."""
 
     reports: Sequence[LoadReport]
     cpu: float
@@ -116,9 +116,9 @@ def _drive(
         *(() if token_file is None else (token_file,)),
     ]  # fmt: skip
     before = cpu_seconds(daemon.process_id)
-    printed = outputs_of([command] * load.connections, timeout_seconds=_TIMEOUT_SECONDS)
+    printed = capture_outputs([command] * load.connections, timeout_seconds=_TIMEOUT_SECONDS)
     used = cpu_seconds(daemon.process_id) - before
-    return _Driven([decoded(each, LoadReport, command) for each in printed], used)
+    return _Driven([decode_output(each, LoadReport, command) for each in printed], used)
 
 
 def _frames_file(directory: Path, each: int) -> Path:
@@ -146,8 +146,8 @@ def _lines(what: str, load: StreamLoad, driven: _Driven) -> list[Line]:
     ]
 
 
-def _worded(question: Question) -> StreamQuestion:
-    """Return the question in codes, as a client that asks often would put it."""
+def _format(question: Question) -> StreamQuestion:
+    """Return the question with codes, the shortest form."""
     return (
         question.principal,
         question.host,
@@ -158,13 +158,13 @@ def _worded(question: Question) -> StreamQuestion:
 
 
 def _frames(questions: Sequence[Question], each: int) -> bytes:
-    """Return frames of ``each`` questions, taken from the set in turn."""
+    """Return frames with ``each`` questions of the set, in turn."""
     connection = StreamClientConnection(_FRAME_BYTES_MAX)
     count = min(_FRAMES_MAX, max(1, len(questions) // each))
     return b"".join(
         connection.ask(
             number,
-            [_worded(questions[(number * each + n) % len(questions)]) for n in range(each)],
+            [_format(questions[(number * each + n) % len(questions)]) for n in range(each)],
         )
         for number in range(count)
     )
@@ -172,7 +172,7 @@ def _frames(questions: Sequence[Question], each: int) -> bytes:
 
 def _check(daemon: DaemonProcess, questions: Sequence[Question], expected: str) -> None:
     try:
-        given = _ask_all(daemon.decision_stream, [_worded(each) for each in questions])
+        given = _ask_all(daemon.decision_stream, [_format(each) for each in questions])
     except (LoadError, DecodeError, OSError) as error:
         raise ProcessError(f"authorizerd: {error!r}") from error
     check_agreement(expected, given, questions, "the stream")

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import socket
 import sys
-import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -26,8 +25,8 @@ import msgspec
 from authorizerd.protocol.decisions.stream import StreamClientConnection
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.framing import SIZE_BYTES
-from ops.bench.figures import percentile
-from ops.bench.http_load import STALLED_SECONDS, WARM_UP_SHARE, LoadError, LoadReport
+from ops.bench.closed_loop import LoadError, LoadReport, Stopwatch
+from ops.bench.http_load import STALLED_SECONDS
 
 _RECEIVE_BYTES: Final = 256 * 1024
 _FRAME_BYTES_MAX: Final = 16 * 1024 * 1024
@@ -93,34 +92,21 @@ def drive(
     Raises:
         LoadError, DecodeError, OSError: the server does not answer as it should.
     """
-    latencies_ns: list[int] = []
     asked_ns: deque[int] = deque()
-    sent = answered = 0
+    sent = 0
     with closing(StreamLink(address, token, STALLED_SECONDS)) as link:
-        start_ns = now_ns = time.perf_counter_ns()
-        timed_from_ns = start_ns + int(seconds * WARM_UP_SHARE * 1e9)
-        end_ns = start_ns + int(seconds * 1e9)
-        while now_ns < end_ns or not latencies_ns:
+        stopwatch = Stopwatch(seconds)
+        while stopwatch.is_running:
             wanted = in_flight - len(asked_ns)
             if wanted:
                 link.send(b"".join(frames[(sent + n) % len(frames)] for n in range(wanted)))
-                asked_ns.extend([now_ns] * wanted)
+                asked_ns.extend([stopwatch.now_ns] * wanted)
                 sent += wanted
             answers = len([*link.answers()])
-            now_ns = time.perf_counter_ns()
-            answered += answers
+            stopwatch.tick()
             for _ in range(answers):
-                asked = asked_ns.popleft()
-                if asked >= timed_from_ns:
-                    latencies_ns.append(now_ns - asked)
-    latencies_ns.sort()
-    return LoadReport(
-        requests=answered,
-        requests_per_second=len(latencies_ns) / ((now_ns - timed_from_ns) / 1e9),
-        p50_ms=percentile(latencies_ns, 50) / 1e6,
-        p99_ms=percentile(latencies_ns, 99) / 1e6,
-        max_ms=latencies_ns[-1] / 1e6,
-    )
+                stopwatch.record(asked_ns.popleft())
+    return stopwatch.report()
 
 
 def split(data: bytes) -> list[bytes]:

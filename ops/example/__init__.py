@@ -1,1 +1,1 @@
-"""A small log to try the daemon on, and what to ask it."""
+"""An example: a small log, the daemon, and a question."""

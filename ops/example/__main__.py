@@ -1,6 +1,6 @@
-"""``make run``: the daemon on a small log of its own, and what to ask it.
+"""``make run``: run the daemon with a small log, and show a question with its answer.
 
-Arguments are handed on to ``authorizerd serve``, ``--override KEY=VALUE`` for instance.
+Arguments are passed to ``authorizerd serve``, for example ``--override KEY=VALUE``.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _wait_until_ready(daemon: subprocess.Popen[bytes], ready_file: Path) -> dict[str, Any] | None:
-    """Return what the ready file says, None where the daemon ended instead."""
+    """Return the content of the ready file, or None if the daemon ended."""
     give_up = time.monotonic() + READY_SECONDS_MAX
     while not ready_file.exists():
         if daemon.poll() is not None or time.monotonic() > give_up:

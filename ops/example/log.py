@@ -1,4 +1,4 @@
-"""The example's log: a handful of ACLs, written in Kafka's own format."""
+"""Write the example's log: a few ACLs in Kafka's format."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from authorizerd.protocol.records.metadata import (
 NODE_ID: Final = 1
 EPOCH: Final = 1
 WRITTEN_MS: Final = 1_767_225_600_000
-"""2026-01-01: the same bytes each time."""
+"""2026-01-01, so that the log has the same bytes every time."""
 
 
 def _acl(
@@ -66,7 +66,7 @@ ACLS: Final = (
 
 
 def write_log(log_dir: Path) -> None:
-    """Write the log to ``log_dir``, and overwrite what is there."""
+    """Write the log to ``log_dir``; overwrite an existing one."""
     directory = log_dir / METADATA_TOPIC_DIRECTORY
     directory.mkdir(parents=True, exist_ok=True)
     version = FeatureLevel(METADATA_VERSION_FEATURE, METADATA_VERSION_KNOWN)

@@ -1,4 +1,4 @@
-"""A custom authorizer: deny everything to quarantined principals, else ask the ACLs.
+"""A custom authorizer: deny everything to quarantined principals; the ACLs decide the rest.
 
 Configured by::
 

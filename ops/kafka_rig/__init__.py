@@ -1,1 +1,1 @@
-"""The real Apache Kafka, run beside ours: its broker, its tools, its authorizer's classes."""
+"""Run the real Apache Kafka: its broker, its tools, and its authorizer's classes."""

@@ -1,9 +1,9 @@
-"""The rig by hand: a broker to try things on, and Kafka's tools.
+"""Run a broker, or one of Kafka's tools, by hand.
 
     python -m ops.kafka_rig run [LOG_DIR]
     python -m ops.kafka_rig kafka-acls --bootstrap-server HOST:PORT --list
 
-``run`` ends with Ctrl-C or SIGTERM. A log directory that is not there is made and formatted.
+``run`` ends with Ctrl-C or SIGTERM. It creates and formats a missing log directory.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A combined broker and controller on 127.0.0.1, from its formatted directory to its end.
+"""Run a combined broker and controller on 127.0.0.1.
 
-**Invariant:** a broker that was started here is ended here, by its own process id: SIGTERM first,
-SIGKILL where that is not heard in time.
+**Invariant:** a broker is always ended by its own process id: with SIGTERM, then with SIGKILL if it
+does not end in time.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Final
 from ops.kafka_rig.rig import SOURCES, Output, Program, Rig, RigError, java_environment
 
 ADMIN: Final = "admin"
-"""The user as whom broker and controller know each other; a super user, or neither works."""
+"""The user as whom broker and controller log in to each other; it must be a super user."""
 
 CLUSTER_ID: Final = "AAAAAAAAQACAAAAAAAAAAQ"
 NODE_ID: Final = 1
@@ -45,18 +45,20 @@ _BROKER_PROPERTIES: Final = {
     "share.coordinator.state.topic.replication.factor": "1",
     "share.coordinator.state.topic.min.isr": "1",
 }
-"""Settings that a single node needs, and settings that speed it up."""
+"""Settings that a single node needs, or that make it faster."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerSettings:
-    """How a broker is to run.
+    """The settings of a broker.
 
-    ``roles``: Kafka's ``process.roles``, both, or ``controller`` alone, which no tool can talk to.
-    ``users`` are SASL PLAIN's, ``admin`` among them, with passwords. ``linger_ms`` is how long the
-    controller waits for company before it writes a batch, None for Kafka's default.
-    ``audit_level``: INFO audits denials only. ``jvm_options`` are for a quick start; who measures
-    a broker takes its own. ``more`` are further lines of server.properties.
+    Args:
+        roles: Kafka's ``process.roles``: both, or only ``controller``, which no tool can use.
+        users: SASL PLAIN users with passwords, including ``admin``.
+        linger_ms: how long the controller waits for more records; None is Kafka's default.
+        audit_level: INFO audits only denials.
+        jvm_options: the default is for a fast start, not for measurements.
+        more: further lines of server.properties.
     """
 
     roles: str = "broker,controller"
@@ -73,7 +75,7 @@ class BrokerSettings:
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """``plaintext``: clients are User:ANONYMOUS. ``sasl``: SASL_PLAINTEXT with PLAIN."""
+    """On ``plaintext``, clients are User:ANONYMOUS; on ``sasl``, they log in with PLAIN."""
 
     plaintext: int
     sasl: int
@@ -82,7 +84,7 @@ class Ports:
 
 @dataclass(frozen=True, slots=True)
 class Broker:
-    """A broker that is ready. Its configuration and what it logs are in ``directory``."""
+    """A ready broker. Its configuration and logs are in ``directory``."""
 
     rig: Rig
     directory: Path
@@ -93,17 +95,17 @@ class Broker:
 
     @property
     def plaintext(self) -> str:
-        """The address, ``host:port``, at which clients need no name."""
+        """The address (``host:port``) for clients that do not log in."""
         return _address(self.ports.plaintext)
 
     @property
     def sasl_plaintext(self) -> str:
-        """The address, ``host:port``, at which clients are SASL PLAIN users."""
+        """The address (``host:port``) for clients that log in with SASL PLAIN."""
         return _address(self.ports.sasl)
 
     @property
     def controller(self) -> str:
-        """The controller's address, ``host:port``; it takes ``admin`` with SASL PLAIN."""
+        """The controller's address (``host:port``); ``admin`` logs in with SASL PLAIN."""
         return _address(self.ports.controller)
 
     @property
@@ -114,7 +116,7 @@ class Broker:
         """Run one of Kafka's tools against this broker.
 
         Raises:
-            RigError: as ``Rig.run``.
+            RigError: see ``Rig.run``.
         """
         config = self.client_config(user)
         return self.rig.run(
@@ -127,7 +129,7 @@ class Broker:
         )
 
     def client_config(self, user: str) -> Path:
-        """Write what makes one of Kafka's clients ``user``, and return where."""
+        """Write the configuration of a client that logs in as ``user``; return its path."""
         path = self.directory / f"{user}.properties"
         write_properties(path, client_properties(user, self.settings.users[user]))
         return path
@@ -136,12 +138,12 @@ class Broker:
 def format_storage(
     rig: Rig, directory: Path, log_dir: Path, *arguments: str, cluster_id: str = CLUSTER_ID
 ) -> Output:
-    """Make ``log_dir`` a node's with kafka-storage; ``directory`` takes the configuration.
+    """Format ``log_dir`` with kafka-storage; the configuration is written to ``directory``.
 
-    ``arguments`` are kafka-storage's own, ``--add-scram`` for instance.
+    ``arguments`` are passed to kafka-storage, for example ``--add-scram``.
 
     Raises:
-        RigError: as ``Rig.run``.
+        RigError: see ``Rig.run``.
     """
     config = _write_config(directory, log_dir, BrokerSettings(), _free_ports())
     return rig.run(
@@ -153,10 +155,10 @@ def format_storage(
 def running_broker(
     rig: Rig, directory: Path, log_dir: Path, settings: BrokerSettings | None = None
 ) -> Iterator[Broker]:
-    """Run a broker on ``log_dir``, formatted before or written by us, until the block ends.
+    """Run a broker on a formatted ``log_dir`` until the block ends.
 
     Raises:
-        RigError: it did not become ready; the text holds what its log says of it.
+        RigError: it did not become ready; the text has its first errors.
     """
     settings = settings or BrokerSettings()
     ports = _free_ports()
@@ -196,12 +198,12 @@ def _wait_until_ready(process: subprocess.Popen[bytes], broker_log: Path) -> Non
             return
         if ended or time.monotonic() > give_up:
             what = "ended" if ended else f"was not ready in {START_TIMEOUT_SECONDS:g} s"
-            raise RigError(f"the broker {what}; {broker_log} says\n{_gist(said)}")
+            raise RigError(f"the broker {what}; {broker_log} says\n{_summarize(said)}")
         time.sleep(_POLL_SECONDS)
 
 
-def _gist(said: str) -> str:
-    """Return a log from its first error on, or its end where there is none, in a few lines."""
+def _summarize(said: str) -> str:
+    """Return a few lines of a log: from its first error on, or its end."""
     lines = said.splitlines()
     errors = [number for number, line in enumerate(lines) if "] ERROR " in line]
     start = errors[0] if errors else -_SHOWN_LINES
@@ -218,7 +220,7 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
 
 
 def _free_ports() -> Ports:
-    """Return ports that were free a moment ago, each another one."""
+    """Return different ports that were free a moment ago."""
     with ExitStack() as stack:
         sockets = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(3)]
         return Ports(*(each.getsockname()[1] for each in sockets))
@@ -236,7 +238,7 @@ def _write_config(directory: Path, log_dir: Path, settings: BrokerSettings, port
 
 
 def server_properties(log_dir: Path, settings: BrokerSettings, ports: Ports) -> dict[str, str]:
-    """Return the configuration of one combined node that is its quorum's only voter."""
+    """Return the configuration of a combined node that is the only voter."""
     password = settings.users[ADMIN]
     users = "".join(f' user_{name}="{secret}"' for name, secret in settings.users.items())
     login = f'{_PLAIN} required username="{ADMIN}" password="{password}"{users};'
@@ -269,7 +271,7 @@ def server_properties(log_dir: Path, settings: BrokerSettings, ports: Ports) -> 
 
 
 def client_properties(user: str, password: str) -> dict[str, str]:
-    """Return what one of Kafka's clients needs to be ``user`` with SASL PLAIN."""
+    """Return the configuration of a client that logs in as ``user`` with SASL PLAIN."""
     return {
         "security.protocol": "SASL_PLAINTEXT",
         "sasl.mechanism": "PLAIN",
@@ -278,7 +280,7 @@ def client_properties(user: str, password: str) -> dict[str, str]:
 
 
 def write_properties(path: Path, properties: Mapping[str, str]) -> None:
-    """Write a Java properties file, what is not ASCII as escapes."""
+    """Write a Java properties file, with escapes for all but ASCII."""
     lines = (f"{key}={_escaped(value)}\n" for key, value in properties.items())
     path.write_text("".join(lines), encoding="ascii")
 

@@ -1,9 +1,9 @@
-"""Kafka's own StandardAuthorizer and AclControlManager, asked by the case.
+"""Ask Kafka's own StandardAuthorizer and AclControlManager.
 
 A case is a JSON object whose rows are arrays: ACLs and filters ``[resourceType, name, patternType,
-principal, host, operation, permission]`` (None in a filter is any), questions ``[principal, host,
-operation, resourceType, name]``. The Java records ``DecisionCase`` and ``AdministrationCase`` say
-what cases and answers hold.
+principal, host, operation, permission]`` (None in a filter matches any value), questions
+``[principal, host, operation, resourceType, name]``. The Java records ``DecisionCase`` and
+``AdministrationCase`` define cases and answers.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def kafka_answers(rig: Rig, cases: Iterable[Case]) -> list[Answer]:
     """Return Kafka's answer to each case, in order.
 
     Raises:
-        RigError: the classes could not be asked, or did not understand a case.
+        RigError: the classes did not run, or could not read a case.
     """
     written = "".join(f"{json.dumps(case)}\n" for case in cases)
     done = rig.run_class(_MAIN_CLASS, written=written, timeout_seconds=_TIMEOUT_SECONDS)

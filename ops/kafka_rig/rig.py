@@ -1,7 +1,7 @@
-"""Apache Kafka 4.3.1 as it comes from Maven: the class path, and its programs run to their end.
+"""Apache Kafka 4.3.1 from Maven: the class path, and running its programs.
 
-**Invariant:** where Java, Maven or the jars cannot be had the rig is absent, with the reason.
-Nothing ever stands in for Kafka, and nothing is waited for without an end.
+**Invariant:** without Java, Maven or the jars, the rig is absent, with the reason. Nothing replaces
+Kafka, and every wait has a time limit.
 """
 
 from __future__ import annotations
@@ -27,27 +27,27 @@ SOURCES: Final = Path(__file__).parent
 _RESOLVE: Final = "org.apache.maven.plugins:maven-dependency-plugin:2.8:build-classpath"
 _RESOLVE_TIMEOUT_SECONDS: Final = 300.0
 _COMPILE_TIMEOUT_SECONDS: Final = 60.0
-# The tools live for a second: compiling little and collecting simply is what suits them.
+# The tools run for about a second, so little compilation and a simple collector are fastest.
 _TOOL_OPTIONS: Final = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-_SAID_MAX: Final = 500
+_ERROR_CHARACTERS_MAX: Final = 500
 
 Argument = str | Path
 
 
 class RigError(Exception):
-    """A program of the rig could not be run, or was not done in time; the text says which."""
+    """A program could not be run, or exceeded its time limit; the text names it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Absent:
-    """Why there is no Kafka to run here."""
+    """The reason why there is no Kafka here."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """Hold a program's output and exit code."""
+    """A program's output and exit code."""
 
     exit_code: int
     stdout: str
@@ -55,7 +55,7 @@ class Output:
 
 
 class Program(StrEnum):
-    """Kafka's command line tools by their names; ``main_class`` is what their scripts run."""
+    """Kafka's command line tools by name."""
 
     ACLS = "kafka-acls"
     CONFIGS = "kafka-configs"
@@ -66,6 +66,7 @@ class Program(StrEnum):
 
     @property
     def main_class(self) -> str:
+        """The class that the tool's script runs."""
         return _MAIN_CLASSES[self]
 
 
@@ -81,12 +82,12 @@ _MAIN_CLASSES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Rig:
-    """Kafka's jars, and our classes that drive some of them, as a class path."""
+    """A class path with Kafka's jars and our own classes."""
 
     classpath: str
 
     def command(self, main_class: str, *arguments: Argument, options: Sequence[str]) -> list[str]:
-        """Return a command line that runs a class in a JVM of its own."""
+        """Return a command line that runs a class in a new JVM."""
         return ["java", *options, "-cp", self.classpath, main_class, *map(str, arguments)]
 
     def run(
@@ -98,7 +99,7 @@ class Rig:
         """Run one of Kafka's tools to its end.
 
         Raises:
-            RigError: it could not be started, or was killed for taking too long.
+            RigError: it could not be started, or exceeded the time limit.
         """
         return self.run_class(program.main_class, *arguments, timeout_seconds=timeout_seconds)
 
@@ -126,7 +127,7 @@ class Rig:
     def metadata_shell(self, file: Path, *command: str) -> Output:
         """Run a command of kafka-metadata-shell on a segment or a checkpoint.
 
-        On a copy: the shell takes the lock of the directory, which a broker or a daemon may hold.
+        It runs on a copy, because it locks the directory, which a broker or a daemon may hold.
         """
         with tempfile.TemporaryDirectory() as directory:
             copy = Path(directory) / file.parent.name / file.name
@@ -136,10 +137,10 @@ class Rig:
 
 
 def prepare(directory: Path = DIRECTORY) -> Rig | Absent:
-    """Return the rig, or why there is none; below ``directory`` the first call leaves what it made.
+    """Return the rig, or the reason for its absence.
 
-    The first call asks Maven for the jars and compiles our classes: some seconds where Maven has
-    the jars already, some minutes where it must fetch them.
+    The first call resolves the jars with Maven and compiles our classes, below ``directory``. This
+    takes seconds if Maven has the jars, and minutes if it must download them.
     """
     if shutil.which("java") is None:
         return Absent("no java")
@@ -156,7 +157,7 @@ def _java_sources() -> list[Path]:
 
 
 def _digest() -> str:
-    """Return a name for what is built from these very sources."""
+    """Return a name for the build of these sources."""
     digest = hashlib.sha256()
     for path in (SOURCES / "pom.xml", *_java_sources()):
         digest.update(path.read_bytes())
@@ -164,7 +165,7 @@ def _digest() -> str:
 
 
 def _jars(built: Path) -> str | None:
-    """Return the class path of the jars, None where it is not built or a jar has gone since."""
+    """Return the class path of the jars, or None if it was not built or a jar is missing."""
     path = built / "classpath.txt"
     if not path.exists():
         return None
@@ -176,7 +177,7 @@ def _jars(built: Path) -> str | None:
 def _build(built: Path) -> str:
     """Resolve the jars, compile our classes, and return the class path of the jars.
 
-    ``built`` appears whole, or not at all.
+    ``built`` is created atomically.
 
     Raises:
         RigError: Maven or the compiler is missing or failed.
@@ -191,10 +192,10 @@ def _build(built: Path) -> str:
         _resolve(directory / "classpath.txt")
         jars = _jars(directory)
         if jars is None:
-            raise RigError("mvn: named no jars, or jars that are not there")
+            raise RigError("mvn: no jars, or missing jars, in the class path")
         _compile(jars, directory / "classes")
         shutil.rmtree(built, ignore_errors=True)
-        with suppress(OSError):  # somebody else was faster: theirs is the same
+        with suppress(OSError):  # another process was faster, with the same result
             directory.rename(built)
     return jars
 
@@ -217,14 +218,14 @@ def _demand(command: Sequence[Argument], *, timeout_seconds: float) -> None:
     done = run_to_end(command, timeout_seconds=timeout_seconds)
     if done.exit_code:
         said = (done.stdout + done.stderr).strip()
-        raise RigError(f"{command[0]}: exit code {done.exit_code}: {said[:_SAID_MAX]}")
+        raise RigError(f"{command[0]}: exit code {done.exit_code}: {said[:_ERROR_CHARACTERS_MAX]}")
 
 
 def run_to_end(command: Sequence[Argument], *, written: str = "", timeout_seconds: float) -> Output:
     """Run a command and return what it printed, in UTF-8 whatever the locale.
 
     Raises:
-        RigError: it could not be started, or was killed for taking too long.
+        RigError: it could not be started, or exceeded the time limit.
     """
     try:
         process = subprocess.Popen(
@@ -243,14 +244,14 @@ def run_to_end(command: Sequence[Argument], *, written: str = "", timeout_second
         try:
             stdout, stderr = process.communicate(written, timeout_seconds)
         except subprocess.TimeoutExpired as error:
-            raise RigError(f"{command[0]}: not done in {timeout_seconds:g} s") from error
+            raise RigError(f"{command[0]}: not finished in {timeout_seconds:g} s") from error
         finally:
             if process.poll() is None:
-                # The whole group: Maven may be a script that waits for a JVM of its own.
+                # Kill the whole group: Maven may be a script that waits for a JVM.
                 os.killpg(process.pid, signal.SIGKILL)
     return Output(process.returncode, stdout, stderr)
 
 
 def java_environment() -> dict[str, str]:
-    """Return the environment in which Java takes and prints names as UTF-8."""
+    """Return the environment in which Java reads and prints names as UTF-8."""
     return {**os.environ, "LC_ALL": "C.UTF-8"}

@@ -75,7 +75,7 @@ record AclSet(Map<Uuid, StandardAcl> acls, List<Question> questions) {
         return rows;
     }
 
-    /** Who asks, from where; the rest is what any client would send. */
+    /** The principal and its host; the other values are those of any client. */
     record Context(KafkaPrincipal principal, InetAddress clientAddress)
         implements AuthorizableRequestContext {
         @Override

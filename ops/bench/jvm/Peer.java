@@ -17,7 +17,7 @@ import org.apache.kafka.server.authorizer.Action;
 import org.apache.kafka.server.authorizer.AuthorizationResult;
 
 /**
- * Kafka's StandardAuthorizer, measured; prints one JSON object.
+ * Measures Kafka's StandardAuthorizer and prints one JSON object.
  *
  * <p>{@code Peer decisions DIRECTORY SET SECONDS} or {@code Peer state DIRECTORY SET}
  */
@@ -28,7 +28,7 @@ final class Peer {
     private static final int LOADS = 4;
     private static final int UPDATES = 5_000;
 
-    /** Keeps the compiler from seeing that an answer is of no use. */
+    /** Prevents the compiler from removing calls whose answer is not used. */
     static volatile Object sink;
 
     public static void main(String[] arguments) throws Exception {
@@ -55,7 +55,7 @@ final class Peer {
         return authorizer;
     }
 
-    /** One call for each question of "kind"; one for all of a wide set's, which one principal asks. */
+    /** Asks each question of "kind" in one call, and all of a wide set, by one principal, in one. */
     private static Map<String, Object> decisions(AclSet set, String name, double seconds) {
         StandardAuthorizer authorizer = loaded(set.acls());
         List<AclSet.Question> questions = set.questions();
@@ -132,7 +132,7 @@ final class Peer {
         report.put("load_seconds_warm", seconds.get(0));
         StandardAuthorizer authorizer = loaded(acls);
         report.put("update_us", updates(authorizer, acls));
-        acls = null; // or the ACLs themselves would not be counted
+        acls = null; // otherwise the map would keep the ACLs alive
         long held = heapUsed();
         report.put("acl_count", authorizer.aclCount());
         authorizer = null;
@@ -140,7 +140,7 @@ final class Peer {
         return report;
     }
 
-    /** Takes an ACL away and puts it back, again and again; each of the two is an update. */
+    /** Removes an ACL and adds it again, repeatedly; each of the two is an update. */
     private static Map<String, Object> updates(
         StandardAuthorizer authorizer, Map<Uuid, StandardAcl> acls) {
         List<Uuid> ids = new ArrayList<>(acls.keySet());

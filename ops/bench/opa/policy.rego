@@ -1,4 +1,4 @@
-# Kafka's decision in Rego over ACLs that are indexed as OPA is fastest with them:
+# Kafka's decision in Rego. The ACLs are indexed in the way that is fastest for OPA:
 # data.acls[permission][pattern type][resource type][name][principal][operation][host] = true
 package kafka.authz
 

@@ -1,4 +1,4 @@
-"""Generated audit logs are what a broker writes: the same each time, and right."""
+"""The generated audit logs."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from ops.bench.audit_logs import audit_lines, write_audit_log
 from ops.bench.sets import kind
 
 
-def test_a_log_is_the_same_each_time_and_as_long_as_asked(tmp_path: Path) -> None:
-    """Figures of two runs can only be compared if both read the same file."""
+def test_log_is_reproducible_and_has_the_requested_length(tmp_path: Path) -> None:
     write_audit_log(tmp_path / "a.log", 2500, 100)
     write_audit_log(tmp_path / "b.log", 2500, 100)
     written = (tmp_path / "a.log").read_text()
@@ -25,8 +24,7 @@ def test_a_log_is_the_same_each_time_and_as_long_as_asked(tmp_path: Path) -> Non
     assert written.count("\n") == 2500
 
 
-def test_every_line_is_a_decision_of_the_set() -> None:
-    """In rising time, few tuples far more often than most, allowed and denied ones."""
+def test_every_line_is_a_decision_of_the_set_in_order_of_time() -> None:
     events = []
     for line in chain.from_iterable(audit_lines(3000, 1000)):
         event = parse_kafka_line(line, UTC)

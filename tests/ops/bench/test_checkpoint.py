@@ -1,4 +1,4 @@
-"""The checkpoints that loading is measured on."""
+"""The checkpoints for the measurements of loading."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ from ops.bench.sets import wide
 SET = wide(1000, 2)
 
 
-def test_what_was_written_is_what_is_read(tmp_path: Path) -> None:
-    """The daemon reads the checkpoint as one of Kafka's, and finds each ACL once."""
+def test_written_checkpoint_is_read_back(tmp_path: Path) -> None:
     write_checkpoint(tmp_path, SET.added())
     read = [change for batch in read_changes(tmp_path) for change in batch.changes]
     assert sorted(read, key=lambda change: change.id) == sorted(
@@ -28,10 +27,9 @@ def test_what_was_written_is_what_is_read(tmp_path: Path) -> None:
     assert all(isinstance(change, AclAdded) for change in read)
 
 
-def test_no_batch_is_larger_than_kafka_makes_it(
+def test_batches_are_as_full_as_those_of_kafka(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A batch is full before it passes the bound, and not long before."""
     monkeypatch.setattr(checkpoint, "BATCH_BYTES_MAX", 10_000)
     write_checkpoint(tmp_path, SET.added())
     sizes = [len(each.placed.batch.data) for each in MetadataLog.open(tmp_path).batches()]
@@ -39,15 +37,13 @@ def test_no_batch_is_larger_than_kafka_makes_it(
     assert all(9_000 < size <= 10_000 for size in sizes[:-1])
 
 
-def test_a_second_checkpoint_takes_the_place_of_the_first(tmp_path: Path) -> None:
-    """A run of the benchmark may find what an earlier one left."""
+def test_second_checkpoint_replaces_the_first(tmp_path: Path) -> None:
     write_checkpoint(tmp_path, wide(2000, 2).added())
     path = write_checkpoint(tmp_path, SET.added())
     assert [each.name for each in path.parent.iterdir()] == [path.name]
 
 
-def test_loading_counts_the_acls_that_the_set_has(tmp_path: Path) -> None:
-    """A figure for each ACL is worth what their number is."""
+def test_loading_counts_the_acls_of_the_set(tmp_path: Path) -> None:
     write_checkpoint(tmp_path, SET.added())
     snapshot, report = load_snapshot(tmp_path)
     assert report.acls == len(snapshot.acls) == len(build(SET.added()).acls) == 2100

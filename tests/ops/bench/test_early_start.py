@@ -1,4 +1,4 @@
-"""A start that is looked on: who is served when, and what opens when."""
+"""The measurement of an early listener."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from ops.bench.sets import wide
 from tests.support.log_files import write_file
 
 
-def test_a_start_is_seen_from_the_first_endpoint_to_the_last(tmp_path: Path) -> None:
-    """A set so small may be loaded before anybody asks: somebody is refused often, or never."""
+def test_start_is_measured_until_every_endpoint_is_open(tmp_path: Path) -> None:
+    """A set this small may be loaded before the first request, so there may be no refusal."""
     acl_set = wide(1000, 2)
     write_checkpoint(tmp_path / "log", acl_set.added())
     early = start_early(tmp_path / "log", tmp_path / "run")
@@ -26,8 +26,7 @@ def test_a_start_is_seen_from_the_first_endpoint_to_the_last(tmp_path: Path) -> 
     assert 0 <= early.refused <= len(early.super_user_ms)
 
 
-def test_a_daemon_that_does_not_start_is_a_fault(tmp_path: Path) -> None:
-    """Said at once: nobody waits for what has ended."""
+def test_daemon_that_does_not_start_is_an_error(tmp_path: Path) -> None:
     write_file(tmp_path / "log", "00000000000000000000.log", b"no log")
     (tmp_path / "log" / "meta.properties.format").touch()
     with pytest.raises(ProcessError, match="bound no ports"):

@@ -1,4 +1,4 @@
-"""The watch sees every stretch of a loop, and how late its tasks wake up."""
+"""The instrument that measures the event loop."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ STALL_MS = 30.0
 
 
 def watched_stall(*, uses_cpu: bool) -> LoopWatch:
-    """Return the watch of a loop that one task holds for at least ``STALL_MS``."""
+    """Return the instrument after one task has blocked the loop for ``STALL_MS``."""
 
     async def stall() -> None:
         await trio.sleep(0.005)
         until = time.thread_time() + STALL_MS / 1000
         if not uses_cpu:
-            time.sleep(STALL_MS / 1000)  # noqa: ASYNC251 - to hold the loop is the point
+            time.sleep(STALL_MS / 1000)  # noqa: ASYNC251 - it must block the loop
         while uses_cpu and time.thread_time() < until:
             pass
         await trio.sleep(0.005)
@@ -28,8 +28,7 @@ def watched_stall(*, uses_cpu: bool) -> LoopWatch:
     return watch
 
 
-def test_a_stall_shows_in_stretch_step_and_tick() -> None:
-    """A task that keeps its turn keeps everybody waiting, however one looks at it."""
+def test_stall_shows_in_stretch_step_and_tick() -> None:
     report = watched_stall(uses_cpu=True).report()
     assert report.stretches.cpu_max >= STALL_MS
     assert report.stretches.wall_max >= STALL_MS
@@ -38,15 +37,13 @@ def test_a_stall_shows_in_stretch_step_and_tick() -> None:
     assert "stall" in report.longest_task or "watched" in report.longest_task
 
 
-def test_a_stall_that_uses_no_cpu_shows_in_wall_time_alone() -> None:
-    """CPU time is what tells our own work from another program's."""
+def test_stall_without_cpu_use_shows_in_wall_time_only() -> None:
     report = watched_stall(uses_cpu=False).report()
     assert report.stretches.wall_max >= STALL_MS
     assert report.stretches.cpu_max < STALL_MS
 
 
-def test_a_run_counts_its_stretches_and_steps() -> None:
-    """A stretch ends at each wait for IO, a step at each task's."""
+def test_stretches_and_steps_are_counted() -> None:
 
     async def nap() -> None:
         for _ in range(3):

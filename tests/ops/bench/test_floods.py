@@ -1,4 +1,4 @@
-"""Floods: what is sent, and how what is told is counted."""
+"""Floods: the requests, and the counting of answers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ from authorizerd.protocol.http.messages import Request, encode_response, text_re
 from authorizerd.protocol.http.request_head import BadRequest, HttpLimits
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from authorizerd.protocol.kafka.server_connection import KafkaServerConnection
-from ops.bench.flood_client import ClientPlan, ask_steadily
 from ops.bench.flood_load import Flood, Plan, flood
 from ops.bench.flood_surfaces import (
     ADMIN,
@@ -37,6 +36,7 @@ from ops.bench.flood_surfaces import (
     surfaces,
 )
 from ops.bench.floods import FULL, QUICK, TIMES, flood_plans
+from ops.bench.polite_client import ClientPlan, ask_steadily
 from ops.bench.sets import wide
 
 OK = encode_response(text_response(200, "fine"))
@@ -64,8 +64,7 @@ def surface(request: pytest.FixtureRequest) -> Surface:
 
 
 @given(protocol=st.sampled_from(sorted(CASES)), cuts=st.lists(st.integers(0, 300)))
-def test_answers_are_counted_however_they_were_cut(protocol: str, cuts: list[int]) -> None:
-    """Each once, by kind."""
+def test_answers_are_counted_however_they_are_split(protocol: str, cuts: list[int]) -> None:
     data, counted = CASES[protocol]
     outcomes = outcomes_of(protocol)
     places = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
@@ -75,8 +74,7 @@ def test_answers_are_counted_however_they_were_cut(protocol: str, cuts: list[int
     assert outcomes.counts == counted
 
 
-def test_what_is_sent_is_what_it_is_called(surface: Surface) -> None:
-    """A request, and the largest, are whole ones; an oversized one is refused unread."""
+def test_requests_have_the_stated_sizes(surface: Surface) -> None:
     configuration = configured()
     if surface.outcomes == "http":
         limit = 4096 if surface.endpoint == ADMIN else configuration.http_request_max_bytes
@@ -99,7 +97,7 @@ def test_what_is_sent_is_what_it_is_called(surface: Surface) -> None:
 
 
 def is_read(surface: Surface, data: bytes) -> bool:
-    """Say whether ``data`` is a whole request of the surface."""
+    """Return True if ``data`` is a complete request of the interface."""
     configuration = configured()
     if surface.outcomes == "kafka":
         kafka = KafkaServerConnection(configuration.socket_request_max_bytes)
@@ -112,10 +110,9 @@ def is_read(surface: Surface, data: bytes) -> bool:
 
 
 def test_every_surface_has_every_flood(surface: Surface) -> None:
-    """But for the admin port, which is not flooded with requests."""
     plans = flood_plans(surface, "127.0.0.1:1", FULL, 1000.0)
     rate = f"{TIMES} times the rate"
-    assert plans.keys() >= {flood.value for flood in Flood if flood is not Flood.RATE}
+    assert plans.keys() >= {flood.value for flood in Flood}
     assert (rate in plans) == (surface.endpoint != ADMIN)
     assert all(plan.requests_per_second == 10_000 for name, plan in plans.items() if name == rate)
     assert plans[Flood.IDLE.value].connections == 2000
@@ -126,7 +123,7 @@ def test_every_surface_has_every_flood(surface: Surface) -> None:
 
 @contextmanager
 def answering(answer: bytes) -> Iterator[str]:
-    """Run a server that gives each connection one answer to whatever it sends, and ends it."""
+    """Run a server that sends each connection one answer and closes it."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def serve() -> None:
@@ -148,8 +145,7 @@ def answering(answer: bytes) -> Iterator[str]:
             thread.join()
 
 
-def test_a_flood_counts_what_it_is_told() -> None:
-    """Connections that are closed on it among them; nobody connects anew who is not to."""
+def test_flood_counts_answers_and_closed_connections() -> None:
     with answering(REFUSED) as address:
         report = flood(
             Plan(address=address, outcomes="http", connections=3, seconds=0.3, first=b"ask")
@@ -158,8 +154,7 @@ def test_a_flood_counts_what_it_is_told() -> None:
     assert report.outcomes == {"503": 3, CLOSED: 3}
 
 
-def test_a_polite_client_counts_refusals_apart() -> None:
-    """It goes on after each, on a new connection where it lost the old one."""
+def test_polite_client_counts_refusals_and_continues() -> None:
 
     def plan(address: str) -> ClientPlan:
         return ClientPlan(

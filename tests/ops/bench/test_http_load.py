@@ -1,4 +1,4 @@
-"""The load generator counts whole answers, and takes nothing but a 200 for one."""
+"""The load generator counts complete answers with status 200."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from ops.bench.http_load import LoadError, drive, post
+from ops.bench.closed_loop import LoadError
+from ops.bench.http_load import drive, post
 
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 4\r\n\r\ntrue"
 REQUESTS = [post("localhost", "/path", b'{"number":%d}' % number) for number in range(8)]
@@ -19,11 +20,11 @@ REQUESTS = [post("localhost", "/path", b'{"number":%d}' % number) for number in 
 def server(
     connections: int, answer: Callable[[socket.socket, bytes], None]
 ) -> Iterator[tuple[tuple[str, int], list[bytes]]]:
-    """Serve so many connections, each request by ``answer``; yield the address and what came."""
+    """Serve ``connections`` with ``answer``; yield the address and the received requests."""
     received: list[bytes] = []
 
     def serve(peer: socket.socket) -> None:
-        # A load that ends leaves answers unread, which resets its connections.
+        # A finished load leaves answers unread, which resets its connections.
         with peer, suppress(OSError):
             while request := peer.recv(65536):
                 received.append(request)
@@ -57,8 +58,8 @@ def heads_and_bodies(requests: Sequence[bytes]) -> set[bytes]:
     return {request.partition(b"\r\n\r\n")[2] for request in requests}
 
 
-def test_every_connection_asks_and_every_answer_is_counted() -> None:
-    """What was received by the server is what was counted, but for what was still under way."""
+def test_every_answer_on_every_connection_is_counted() -> None:
+    """The last request of each connection may still be in flight."""
     with server(4, send(ANSWER)) as (address, received):
         report = drive(address, REQUESTS, 4, 0.05)
     assert len(received) - 4 <= report.requests <= len(received)
@@ -67,8 +68,7 @@ def test_every_connection_asks_and_every_answer_is_counted() -> None:
     assert 0 < report.p50_ms <= report.p99_ms <= report.max_ms
 
 
-def test_an_answer_may_come_in_pieces() -> None:
-    """A read may end anywhere, within the head or within the body."""
+def test_answer_may_arrive_in_pieces() -> None:
     pieces = (ANSWER[:7], ANSWER[7:60], ANSWER[60:-1], ANSWER[-1:])
     with server(1, send(*pieces)) as (address, received):
         report = drive(address, REQUESTS, 1, 0.05)
@@ -83,7 +83,6 @@ def test_an_answer_may_come_in_pieces() -> None:
     ],
 )
 def test_anything_but_a_whole_200_ends_the_load(answer: bytes, complaint: str) -> None:
-    """A server that refuses quickly must not look quick."""
     with (
         server(1, send(answer)) as (address, _),
         pytest.raises(LoadError, match=complaint),
@@ -91,8 +90,7 @@ def test_anything_but_a_whole_200_ends_the_load(answer: bytes, complaint: str) -
         drive(address, REQUESTS, 1, 0.05)
 
 
-def test_a_server_that_hangs_up_ends_the_load() -> None:
-    """An answer that never comes is no answer."""
+def test_closed_connection_ends_the_load() -> None:
 
     def hang_up(peer: socket.socket, request: bytes) -> None:
         peer.shutdown(socket.SHUT_RDWR)

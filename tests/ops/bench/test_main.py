@@ -9,8 +9,7 @@ from pathlib import Path
 import msgspec
 
 
-def test_a_quick_run_prints_a_table_and_writes_the_same_lines(tmp_path: Path) -> None:
-    """Small sets, no JVM: what it shows is that the daemon, the load and the parts fit together."""
+def test_quick_run_prints_a_table_and_writes_the_same_lines(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "ops.bench", "--quick", "--directory", tmp_path],
         capture_output=True,

@@ -1,4 +1,4 @@
-"""A peer that is not there is absent with a reason; the benchmark goes on."""
+"""A missing peer is left out with the reason."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from ops.bench import kafka_peer
 from ops.bench.figures import Absent
 from ops.bench.kafka_peer import KafkaPeer
-from ops.bench.opa_peer import policy_data, ready_opa
+from ops.bench.opa_peer import make_policy_data, ready_opa
 from ops.bench.sets import kind
 
 SOURCES = Path(kafka_peer.__file__).parent / "jvm"
@@ -22,18 +22,14 @@ def no_program(name: str) -> None:
 
 
 @pytest.mark.parametrize("missing", ["java", "javac", "mvn"])
-def test_without_java_or_maven_the_peer_is_absent(
+def test_peer_is_absent_without_java_or_maven(
     missing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each of the three programs is needed, and named where it is not there."""
     monkeypatch.setattr(shutil, "which", lambda name: None if name == missing else f"/bin/{name}")
     assert kafka_peer.prepare(tmp_path) == KafkaPeer(Absent(f"no {missing}"))
 
 
-def test_jars_that_cannot_be_resolved_make_the_peer_absent(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """No network is no reason for the benchmark to fail."""
+def test_peer_is_absent_if_maven_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     def fail(command: list[str], **_: object) -> subprocess.CompletedProcess[bytes]:
         return subprocess.CompletedProcess(command, 1, b"", b"Could not transfer artifact")
@@ -46,32 +42,29 @@ def test_jars_that_cannot_be_resolved_make_the_peer_absent(
     assert peer.state(tmp_path, "kind") == peer.classpath
 
 
-def test_a_jvm_that_fails_makes_its_figures_absent(tmp_path: Path) -> None:
-    """One measurement that fails takes no other with it."""
+def test_figures_are_absent_if_the_jvm_fails(tmp_path: Path) -> None:
     measured = KafkaPeer("no-such-class-path").state(tmp_path, "kind")
     assert isinstance(measured, Absent)
     assert "java" in measured.reason
 
 
-def test_the_peer_names_no_registry() -> None:
-    """Where artifacts come from is for the machine's own Maven settings to say."""
+def test_pom_names_no_registry() -> None:
+    """The machine's own Maven settings choose the registry."""
     pom = (SOURCES / "pom.xml").read_text()
     assert "4.3.1" in pom
     assert "repositor" not in pom.lower()
 
 
-def test_without_opa_on_the_path_it_is_absent(
+def test_opa_is_absent_if_it_is_not_on_the_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Most machines have no ``opa``."""
     monkeypatch.setattr(shutil, "which", no_program)
     with ready_opa(tmp_path, kind().acls()) as opa:
         assert opa == Absent("no opa")
 
 
-def test_the_policys_data_is_indexed_as_the_policy_looks_it_up() -> None:
-    """Permission, pattern type, resource type, name, principal, operation, host."""
-    data = policy_data(kind().acls())
+def test_policy_data_is_indexed_as_the_policy_reads_it() -> None:
+    data = make_policy_data(kind().acls())
     topics = data["acls"]["ALLOW"]["LITERAL"]["TOPIC"]
     assert len(topics) == 10_000
     assert topics["topic-00007"] == {

@@ -1,4 +1,4 @@
-"""The pipeline's figures count only where both sides found the same."""
+"""Replay's figures count only if both sides found the same."""
 
 from __future__ import annotations
 
@@ -30,8 +30,7 @@ OURS = ReplayReport(
 )
 
 
-def test_what_two_sides_find_differently_ends_the_run() -> None:
-    """A quick wrong answer is no figure; an absent peer is no disagreement."""
+def test_different_results_end_the_run() -> None:
     check_agreement(OURS, PeerReport(10, 1.0, 1.0, 3))
     check_agreement(OURS, Absent("no duckdb"))
     for theirs in (PeerReport(9, 1.0, 1.0, 3), PeerReport(10, 1.0, 1.0, 4)):
@@ -39,15 +38,13 @@ def test_what_two_sides_find_differently_ends_the_run() -> None:
             check_agreement(OURS, theirs)
 
 
-def test_the_same_acls_must_change_nothing() -> None:
-    """The log was written by the very rules that judge it."""
+def test_same_acls_must_change_nothing() -> None:
     changed = msgspec.structs.replace(OURS, changed_by_same_acls=1)
     with pytest.raises(DisagreementError, match="same ACLs change 1"):
         check_agreement(changed, Absent("no duckdb"))
 
 
-def test_the_peer_reads_every_line_and_finds_what_is_lost(tmp_path: Path) -> None:
-    """Its SQL knows literals, prefixes and the implied DESCRIBE: nobody loses with all ACLs."""
+def test_peer_reads_every_line_and_finds_the_denials(tmp_path: Path) -> None:
     log = tmp_path / "audit.log"
     write_audit_log(log, 2000, 500)
     found = []

@@ -1,4 +1,4 @@
-"""Scripts where Java and Maven are looked for; nothing else is on the path."""
+"""Scripts in place of Java and Maven; the path has nothing else but a few shell tools."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 
 class Programs:
-    """``calls`` has a line for each call of a program: its name and its arguments."""
+    """The programs on the path. ``calls`` has a line per call: the name and the arguments."""
 
     def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self._directory = directory
@@ -22,7 +22,7 @@ class Programs:
         monkeypatch.setenv("PATH", str(directory))
 
     def write(self, name: str, script: str) -> None:
-        """Put a program on the path; ``$calls`` is where it may leave traces."""
+        """Put a program on the path; it may append lines to the file ``$calls``."""
         path = self._directory / name
         path.write_text(
             f'#!{self._directory}/sh\ncalls="{self._calls}"\n'
@@ -36,7 +36,7 @@ class Programs:
 
 
 def is_running(process_id: int) -> bool:
-    """Say whether a process still does anything; one that nobody has waited for yet does not."""
+    """Return True if a process runs; a zombie does not."""
     try:
         status = Path(f"/proc/{process_id}/stat").read_text()
     except OSError:
@@ -45,7 +45,7 @@ def is_running(process_id: int) -> bool:
 
 
 def has_ended(process_id: int) -> bool:
-    """Say whether a process that was killed ends within reasonable time."""
+    """Return True if a process ends within ten seconds."""
     give_up = time.monotonic() + 10
     while is_running(process_id) and time.monotonic() < give_up:
         time.sleep(0.01)

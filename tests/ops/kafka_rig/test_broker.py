@@ -1,4 +1,4 @@
-"""A broker's configuration, and its life from start to end, with a script in Java's place."""
+"""A broker's configuration, start and end, with a script in place of Java."""
 
 from __future__ import annotations
 
@@ -26,15 +26,13 @@ READY = f"{TRAP}; echo 'Kafka Server started'; {WAIT}"
 
 
 def test_properties_are_written_as_java_reads_them(tmp_path: Path) -> None:
-    """Backslashes, other alphabets and what lies beyond the first plane come back as they were."""
     values = {"log.dirs": "C:\\logs", "super.users": "User:zoé;User:日本;User:\U0001f600"}
     write_properties(tmp_path / "p", values)
     read = parse_properties((tmp_path / "p").read_text("iso-8859-1"), source="p")
     assert {key: each.value for key, each in read.items()} == values
 
 
-def test_settings_stand_in_the_configuration(tmp_path: Path) -> None:
-    """Under Kafka's own keys; what is not asked for is left to Kafka."""
+def test_settings_are_written_under_kafkas_keys(tmp_path: Path) -> None:
     settings = BrokerSettings(
         users={"admin": "a", "zoé": "z"},
         super_users=("User:admin", "User:root"),
@@ -54,16 +52,17 @@ def test_settings_stand_in_the_configuration(tmp_path: Path) -> None:
     assert usual["allow.everyone.if.no.acl.found"] == "false"
 
 
-def test_a_controller_alone_listens_for_no_client(tmp_path: Path) -> None:
-    """Kafka refuses to start where it has listeners of a broker's."""
+def test_controller_has_no_listener_for_clients(tmp_path: Path) -> None:
+    """Kafka does not start a controller that has a broker's listeners."""
     properties = server_properties(tmp_path, BrokerSettings(roles="controller"), PORTS)
     assert properties["process.roles"] == "controller"
     assert properties["listeners"] == "CONTROLLER://127.0.0.1:3"
     assert "inter.broker.listener.name" not in properties
 
 
-def test_storage_is_formatted_for_the_directory(programs: Programs, tmp_path: Path) -> None:
-    """With a cluster id that is always the same, unless another one is asked for."""
+def test_storage_is_formatted_with_a_fixed_cluster_id_by_default(
+    programs: Programs, tmp_path: Path
+) -> None:
     programs.write("java", "")
     format_storage(Rig(""), tmp_path, tmp_path / "log", "--release-version", "4.3")
     format_storage(Rig(""), tmp_path, tmp_path / "log", cluster_id="AAAAAAAAAAAAAAAAAAAAAQ")
@@ -74,8 +73,7 @@ def test_storage_is_formatted_for_the_directory(programs: Programs, tmp_path: Pa
     assert f"log.dirs={tmp_path}/log\n" in (tmp_path / "server.properties").read_text()
 
 
-def test_a_broker_is_ended_by_sigterm(programs: Programs, tmp_path: Path) -> None:
-    """It gets the chance to leave its log in order."""
+def test_broker_is_ended_with_sigterm(programs: Programs, tmp_path: Path) -> None:
     programs.write("java", READY)
     with running_broker(Rig(""), tmp_path, tmp_path / "log") as broker:
         assert is_running(broker.process_id)
@@ -87,10 +85,9 @@ def test_a_broker_is_ended_by_sigterm(programs: Programs, tmp_path: Path) -> Non
     assert programs.calls[-1] == "ended"
 
 
-def test_a_broker_that_hears_nothing_is_killed(
+def test_broker_that_ignores_sigterm_is_killed(
     programs: Programs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """None is left behind, whatever happens in the block."""
     monkeypatch.setattr(broker_module, "STOP_TIMEOUT_SECONDS", 0.1)
     programs.write("java", f"trap '' TERM; echo 'Kafka Server started'; {WAIT}")
     with (
@@ -101,8 +98,9 @@ def test_a_broker_that_hears_nothing_is_killed(
     assert has_ended(broker.process_id)
 
 
-def test_a_broker_that_ends_at_once_says_why(programs: Programs, tmp_path: Path) -> None:
-    """From the first error in its log on."""
+def test_broker_that_ends_at_once_is_reported_with_its_first_error(
+    programs: Programs, tmp_path: Path
+) -> None:
     programs.write("java", "echo '[time] INFO fine'; echo '[time] ERROR the lock'; echo at; exit 1")
     with (
         pytest.raises(RigError) as error,
@@ -114,10 +112,9 @@ def test_a_broker_that_ends_at_once_says_why(programs: Programs, tmp_path: Path)
     )
 
 
-def test_a_broker_that_is_never_ready_is_not_waited_for(
+def test_broker_that_never_becomes_ready_is_ended(
     programs: Programs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And is ended."""
     monkeypatch.setattr(broker_module, "START_TIMEOUT_SECONDS", 1)
     programs.write("java", f"{TRAP}; echo 'still loading'; {WAIT}")
     with (
@@ -128,8 +125,7 @@ def test_a_broker_that_is_never_ready_is_not_waited_for(
     assert programs.calls[-1] == "ended"
 
 
-def test_tools_talk_to_the_broker_as_a_user(programs: Programs, tmp_path: Path) -> None:
-    """By default as the super user; the password stands in a file of the broker's."""
+def test_tools_log_in_as_admin_or_the_given_user(programs: Programs, tmp_path: Path) -> None:
     programs.write("java", f'case "$*" in *kafka.Kafka*) {READY};; esac')
     with running_broker(Rig(""), tmp_path, tmp_path / "log") as broker:
         broker.run(Program.ACLS, "--list")

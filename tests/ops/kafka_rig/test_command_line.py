@@ -1,4 +1,4 @@
-"""The rig by hand."""
+"""The command line of the rig."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ from tests.ops.kafka_rig.programs import Programs
 ROOT = Path(__file__).parents[3]
 
 
-def test_a_tools_exit_code_and_output_are_its_own(
+def test_exit_code_and_output_of_a_tool_are_passed_on(
     programs: Programs, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """As if it had been run by its script."""
     programs.write("java", 'echo "$*"; echo wrong >&2; exit 3')
     monkeypatch.setattr(command_line, "prepare", lambda: Rig("a.jar"))
     assert command_line.main(["kafka-topics", "--list"]) == 3
@@ -29,10 +28,9 @@ def test_a_tools_exit_code_and_output_are_its_own(
     assert printed.err == "wrong\n"
 
 
-def test_what_cannot_be_done_is_said(
+def test_unknown_command_and_missing_kafka_are_reported(
     programs: Programs, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """No such command, no Kafka, no program."""
     assert command_line.main(["kafka-nothing"]) == 2
     assert "python -m ops.kafka_rig" in capsys.readouterr().err
     monkeypatch.setattr(command_line, "prepare", lambda: Absent("no mvn"))
@@ -43,8 +41,9 @@ def test_what_cannot_be_done_is_said(
     assert capsys.readouterr().err == "java: No such file or directory\n"
 
 
-def test_a_broker_runs_until_a_signal_ends_it(programs: Programs, tmp_path: Path) -> None:
-    """A directory that is not there is formatted; the addresses are said."""
+def test_run_formats_a_new_directory_and_runs_until_a_signal(
+    programs: Programs, tmp_path: Path
+) -> None:
     ready = "trap 'exit 0' TERM; echo 'Kafka Server started'; while :; do sleep 0.05; done"
     programs.write("java", f'case "$*" in *kafka.Kafka*) {ready};; esac')
     run = "import sys; from ops.kafka_rig import __main__ as m, rig; "

@@ -1,4 +1,4 @@
-"""The rig where Java and Maven are there, fail, hang, or are not there at all."""
+"""The rig with Java and Maven that work, fail, hang or are missing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ops.kafka_rig import rig as rig_module
 from ops.kafka_rig.rig import SOURCES, Absent, Program, Rig, RigError, prepare, run_to_end
 from tests.ops.kafka_rig.programs import Programs, has_ended
 
-# Maven's argument -Dmdep.outputFile= says where it writes the class path.
+# Maven writes the class path to the file in -Dmdep.outputFile=.
 RESOLVE = 'for argument; do file="${{argument#-Dmdep.outputFile=}}"; done; echo "{jars}" > "$file"'
 
 
@@ -24,7 +24,7 @@ def jar(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def kafka(programs: Programs, jar: Path) -> Programs:
-    """A machine on which everything is there."""
+    """A machine with working programs."""
     programs.write("java", "")
     programs.write("javac", "")
     programs.write("mvn", RESOLVE.format(jars=jar))
@@ -38,16 +38,14 @@ def reason(directory: Path) -> str:
 
 
 @pytest.mark.parametrize("missing", ["java", "javac", "mvn"])
-def test_what_is_missing_is_named(kafka: Programs, tmp_path: Path, missing: str) -> None:
-    """The rig is absent, and says for want of what."""
+def test_missing_program_is_named(kafka: Programs, tmp_path: Path, missing: str) -> None:
     (tmp_path / "programs" / missing).unlink()
     assert reason(tmp_path / "rig") == f"no {missing}"
 
 
-def test_a_failure_of_maven_or_the_compiler_is_told_in_its_own_words(
+def test_failure_of_maven_or_javac_is_reported_and_leaves_nothing(
     kafka: Programs, tmp_path: Path
 ) -> None:
-    """Nothing is left of an attempt that failed, so the next one begins anew."""
     kafka.write("mvn", "echo cannot resolve >&2; exit 3")
     assert reason(tmp_path / "rig") == "mvn: exit code 3: cannot resolve"
     kafka.write("mvn", RESOLVE.format(jars=tmp_path / "programs" / "java"))
@@ -57,25 +55,22 @@ def test_a_failure_of_maven_or_the_compiler_is_told_in_its_own_words(
 
 
 @pytest.mark.parametrize("script", ["", RESOLVE.format(jars=""), RESOLVE.format(jars="/none.jar")])
-def test_jars_that_are_not_there_are_no_kafka(kafka: Programs, tmp_path: Path, script: str) -> None:
-    """Maven may say that all is well and leave nothing."""
+def test_missing_jars_are_reported(kafka: Programs, tmp_path: Path, script: str) -> None:
     kafka.write("mvn", script)
-    assert reason(tmp_path / "rig") == "mvn: named no jars, or jars that are not there"
+    assert reason(tmp_path / "rig") == "mvn: no jars, or missing jars, in the class path"
 
 
-def test_a_maven_that_hangs_is_not_waited_for(
+def test_hanging_maven_is_killed(
     kafka: Programs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is killed with whatever it started."""
     monkeypatch.setattr(rig_module, "_RESOLVE_TIMEOUT_SECONDS", 0.2)
     kafka.write("mvn", "sleep 60")
     began = time.monotonic()
-    assert reason(tmp_path / "rig") == "mvn: not done in 0.2 s"
+    assert reason(tmp_path / "rig") == "mvn: not finished in 0.2 s"
     assert time.monotonic() - began < 30
 
 
-def test_what_was_built_is_used_again(kafka: Programs, tmp_path: Path, jar: Path) -> None:
-    """Until a jar goes away."""
+def test_build_is_reused_while_its_jars_exist(kafka: Programs, tmp_path: Path, jar: Path) -> None:
     first = prepare(tmp_path / "rig")
     assert isinstance(first, Rig)
     assert first.classpath.endswith(f"classes:{jar}")
@@ -85,15 +80,14 @@ def test_what_was_built_is_used_again(kafka: Programs, tmp_path: Path, jar: Path
     assert prepare(tmp_path / "rig") == first
     assert kafka.calls == built
     jar.unlink()
-    assert reason(tmp_path / "rig") == "mvn: named no jars, or jars that are not there"
+    assert reason(tmp_path / "rig") == "mvn: no jars, or missing jars, in the class path"
     jar.touch()
     assert prepare(tmp_path / "rig") == first
 
 
-def test_other_sources_are_built_anew(
+def test_changed_sources_are_built_separately(
     kafka: Programs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each state of the sources, Maven's or Java's, has its own place."""
     sources = tmp_path / "sources"
     (sources / "java").mkdir(parents=True)
     pom, java = sources / "pom.xml", sources / "java" / "A.java"
@@ -109,15 +103,13 @@ def test_other_sources_are_built_anew(
     assert len(kafka.calls) == 6
 
 
-def test_no_registry_is_named() -> None:
-    """Where artifacts come from is the machine's business, not the project's."""
+def test_pom_names_no_registry() -> None:
     text = (SOURCES / "pom.xml").read_text()
     assert "<repositor" not in text
     assert "http" not in text
 
 
-def test_a_tool_gives_exit_code_and_output(programs: Programs) -> None:
-    """Whatever the exit code, and in UTF-8."""
+def test_tool_returns_exit_code_and_output_in_utf_8(programs: Programs) -> None:
     programs.write("java", "echo 'zoé'; echo wrong >&2; exit 3")
     done = Rig("a.jar").run(Program.ACLS, "--list")
     assert (done.exit_code, done.stdout, done.stderr) == (3, "zoé\n", "wrong\n")
@@ -125,36 +117,32 @@ def test_a_tool_gives_exit_code_and_output(programs: Programs) -> None:
     assert call.endswith("-cp a.jar org.apache.kafka.tools.AclCommand --list")
 
 
-def test_a_tool_that_hangs_or_is_missing_is_an_error(programs: Programs) -> None:
-    """It names the program and the bound."""
+def test_missing_tool_is_an_error_and_hanging_tool_is_killed(programs: Programs) -> None:
     with pytest.raises(RigError, match="java: No such file or directory"):
         Rig("").run(Program.TOPICS)
     programs.write("java", 'sleep 60 & echo $! >> "$calls"; wait')
-    with pytest.raises(RigError, match=r"java: not done in 1 s"):
+    with pytest.raises(RigError, match=r"java: not finished in 1 s"):
         Rig("").run(Program.TOPICS, timeout_seconds=1)
-    assert has_ended(int(programs.calls[-1])), "what it had started ends with it"
+    assert has_ended(int(programs.calls[-1])), "its child must end too"
 
 
-def test_every_program_has_its_main_class() -> None:
-    """None is forgotten in the table."""
+def test_every_program_has_a_main_class() -> None:
     assert all(program.main_class for program in Program)
 
 
-def test_what_is_written_is_read(programs: Programs) -> None:
-    """Standard input is the caller's text."""
+def test_text_is_passed_to_standard_input(programs: Programs) -> None:
     programs.write("java", "cat")
     assert run_to_end(["java"], written="käse\n", timeout_seconds=10).stdout == "käse\n"
 
 
-def test_files_are_dumped_together(programs: Programs) -> None:
-    """One JVM serves several files."""
+def test_files_are_dumped_in_one_call(programs: Programs) -> None:
     programs.write("java", "")
     Rig("").dump_log(Path("1.log"), Path("2.log"))
     assert programs.calls[0].endswith("--cluster-metadata-decoder --files 1.log,2.log")
 
 
-def test_the_shell_sees_a_copy(programs: Programs, tmp_path: Path) -> None:
-    """In a directory named alike; the original may be locked by whoever owns it."""
+def test_metadata_shell_reads_a_copy(programs: Programs, tmp_path: Path) -> None:
+    """The shell locks the directory, which another process may have locked."""
     file = tmp_path / "__cluster_metadata-0" / "1.checkpoint"
     file.parent.mkdir()
     file.write_text("contents")

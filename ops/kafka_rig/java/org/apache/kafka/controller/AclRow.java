@@ -13,7 +13,7 @@ import org.apache.kafka.common.resource.ResourcePatternFilter;
 import org.apache.kafka.common.resource.ResourceType;
 import org.apache.kafka.metadata.authorizer.StandardAcl;
 
-/** An ACL, or a filter of ACLs (null is any), as a JSON array of its seven fields. */
+/** An ACL, or a filter of ACLs (null matches any value), as a JSON array of its seven fields. */
 @JsonFormat(shape = JsonFormat.Shape.ARRAY)
 record AclRow(
         ResourceType resourceType,

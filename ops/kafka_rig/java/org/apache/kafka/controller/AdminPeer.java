@@ -1,4 +1,4 @@
-package org.apache.kafka.controller; // where AclRow is
+package org.apache.kafka.controller; // the package of AclRow
 
 import com.fasterxml.jackson.core.type.TypeReference;
 import com.fasterxml.jackson.databind.JsonNode;
@@ -36,10 +36,10 @@ import java.util.concurrent.ExecutionException;
 import java.util.function.Function;
 
 /**
- * Kafka's own AdminClient, told what to do: a call a line in, what came of it a line out.
+ * Drives Kafka's own AdminClient: reads one call per line, prints one answer.
  *
- * <p>Calls and answers are JSON. A call has "client", a client's configuration, "deed", and what the deed needs; an
- * answer has "value", or the "error"'s code. ACLs and filters are arrays, as AclRow reads and writes them.
+ * <p>Calls and answers are JSON. A call has "client", a client's configuration, "deed", and the deed's arguments. An
+ * answer has "value", or "error" with a code. ACLs and filters are arrays, as AclRow reads and writes them.
  */
 public final class AdminPeer {
     private static final JsonMapper JSON = new JsonMapper();
@@ -131,7 +131,7 @@ public final class AdminPeer {
         return operations.stream().map(AclOperation::name).toList();
     }
 
-    /** Returns for each name what a call told of it, or the error's code. */
+    /** Returns a call's result for each name, or the error's code. */
     private static <T> Map<String, Object> told(Map<String, KafkaFuture<T>> results, Function<T, Object> tell)
             throws InterruptedException {
         Map<String, Object> told = new TreeMap<>();
@@ -155,7 +155,7 @@ public final class AdminPeer {
             throws InterruptedException, ExecutionException {
         Map<String, Object> configs = new TreeMap<>();
         for (ConfigEntry entry : admin.describeConfigs(List.of(node)).all().get().get(node).entries()) {
-            List<Object> told = new ArrayList<>(); // which, unlike List.of, may hold null
+            List<Object> told = new ArrayList<>(); // unlike List.of, it may contain null
             told.add(entry.value());
             told.add(entry.source().name());
             configs.put(entry.name(), told);

@@ -14,10 +14,10 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 
-/** Creations and deletions, step by step, on one AclControlManager; each step's records are replayed after it. */
+/** Creations and deletions, step by step, on one AclControlManager. Each step's records are replayed after it. */
 record AdministrationCase(List<Step> steps) {
 
-    /** One of the two is there. */
+    /** Exactly one of the two is present. */
     record Step(List<AclRow> create, List<AclRow> delete) { }
 
     record Answer(List<Object> steps, int aclCount) { }
@@ -28,13 +28,13 @@ record AdministrationCase(List<Step> steps) {
         }
     }
 
-    /** An error or null for each ACL; the ACLs that were written. */
+    /** An error or null for each ACL, and the ACLs that were written. */
     record Creation(List<Error> errors, List<AclRow> written) { }
 
-    /** For one filter: why it cannot be used, or the ACLs that it deletes. */
+    /** For one filter: its error, or the ACLs that it deletes. */
     record Deleted(Error error, List<AclRow> acls) { }
 
-    /** An entry for each filter; of each ACL that is removed, the how manieth it was to be written. */
+    /** An entry for each filter. A removed ACL is named by its position among the written ones. */
     record Deletion(List<Deleted> results, List<Integer> removed) { }
 
     Answer answer() {

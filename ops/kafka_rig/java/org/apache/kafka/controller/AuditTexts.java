@@ -21,7 +21,7 @@ final class AuditTexts extends AbstractAppender {
         super("audit", null, null, true, Property.EMPTY_ARRAY);
     }
 
-    /** Return what hears every line from now on. */
+    /** Returns an object that receives every line from now on. */
     static AuditTexts listen() {
         AuditTexts texts = new AuditTexts();
         texts.start();
@@ -39,7 +39,7 @@ final class AuditTexts extends AbstractAppender {
         newest = List.of(event.getLevel().name(), event.getMessage().getFormattedMessage());
     }
 
-    /** Return level and text of the line since the last call, null where nothing was logged. */
+    /** Returns level and text of the line since the last call, or null if nothing was logged. */
     List<String> take() {
         List<String> taken = newest;
         newest = null;

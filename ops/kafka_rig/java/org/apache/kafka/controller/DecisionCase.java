@@ -34,10 +34,10 @@ import java.util.Map;
 import java.util.concurrent.Callable;
 
 /**
- * Questions to a StandardAuthorizer that holds the case's ACLs.
+ * Questions to a StandardAuthorizer with the case's ACLs.
  *
- * <p>An ACL's id is its place from 1; a repeated ACL keeps its first. "load" says "snapshot" or "add" (one by one);
- * then the ids of "removeIds" are removed.
+ * <p>An ACL's id is its position, counted from 1; a repeated ACL keeps its first id. "load" is "snapshot" or "add"
+ * (one by one). Afterwards the ids in "removeIds" are removed.
  */
 @JsonIgnoreProperties(ignoreUnknown = true)
 record DecisionCase(
@@ -50,13 +50,13 @@ record DecisionCase(
         List<AclRow> filters,
         List<Question> byResourceType) {
 
-    /** As a JSON array; by resource type it has no name. */
+    /** A JSON array; a question by resource type has no name. */
     @JsonFormat(shape = JsonFormat.Shape.ARRAY)
     record Question(String principal, String host, AclOperation operation, ResourceType resourceType, String name) { }
 
     /**
-     * "A", "D" or "!" and an exception for each question; level and text of what was audited, or null; for each filter
-     * the places from 0 of the ACLs that it finds.
+     * For each question "A", "D", or "!" and an exception, and level and text of its audit line, or null. For each
+     * filter the positions of the ACLs that match, counted from 0.
      */
     record Answer(
             List<String> decisions,
@@ -69,7 +69,7 @@ record DecisionCase(
         Map<StandardAcl, Integer> places = places();
         StandardAuthorizer authorizer = new StandardAuthorizer();
         authorizer.configure(configuration());
-        // From 4.x on authorize() counts in metrics that only the plug-in's wrapping gives it.
+        // Since 4.x, authorize() needs the metrics that only the wrapped plug-in has.
         try (Metrics metrics = new Metrics()) {
             Plugin.wrapInstance(authorizer, metrics, "authorizer.class.name");
             authorizer.start(new Server());

@@ -12,9 +12,9 @@ import java.io.PrintWriter;
 import java.nio.charset.StandardCharsets;
 
 /**
- * What Kafka's own StandardAuthorizer and AclControlManager answer: a case a line in, its answer a line out.
+ * Answers cases with Kafka's own StandardAuthorizer and AclControlManager: reads one case per line, prints one answer.
  *
- * <p>Cases and answers are JSON. A case with "steps" is one of creations and deletions, any other one of decisions.
+ * <p>Cases and answers are JSON. A case with "steps" has creations and deletions; any other case has decisions.
  */
 public final class Oracle {
     private static final JsonMapper JSON = new JsonMapper();

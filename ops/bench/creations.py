@@ -1,12 +1,12 @@
-"""createAcls and describeAcls over the Kafka protocol: the daemon beside a real Kafka broker.
+"""createAcls and describeAcls over Kafka's protocol: the daemon and a real Kafka broker.
 
-Both answer once the change is committed, by a lone voter. Ours calls fdatasync before it answers,
-once for all that waited together. Kafka's leader appends a batch, moves its high watermark, which
-is what answers wait for, and then forces the log to disk (KafkaRaftClient.flushLeaderLog). It lets
-a batch linger for company first, 25 ms unless told otherwise; but few come together, since a
-broker forwards what its clients ask on one connection, which is served a request at a time.
+Both are the only voter, and answer once the change is committed. The daemon calls fdatasync before
+it answers, once for all requests that waited. Kafka's leader appends a batch, advances its high
+watermark, for which answers wait, and then forces the log to disk (KafkaRaftClient.flushLeaderLog).
+It first waits for more records, 25 ms by default. Few arrive, because a broker forwards all its
+clients' requests over one connection, one at a time.
 
-Only ours decides meanwhile, and is measured at that: what this costs is in its other figures.
+Only the daemon also answers decisions meanwhile, and its figures include that cost.
 """
 
 from __future__ import annotations
@@ -27,30 +27,29 @@ from typing import Final
 import msgspec
 
 from authorizerd.protocol.errors import DecodeError
+from ops.bench.closed_loop import LoadError, LoadReport
 from ops.bench.daemon_process import ready_daemon, serve_command
-from ops.bench.figures import Absent, Line, Peer, peer_of, percentile
+from ops.bench.figures import Absent, Line, Peer, make_peer, percentile
 from ops.bench.kafka_load import (
     BEGUN,
     Client,
-    LoadError,
-    UpdateReport,
     create_acls,
     describe_ms,
     drive,
 )
-from ops.bench.processes import ProcessError, output_of
+from ops.bench.processes import ProcessError, capture_output
 from ops.kafka_rig import rig as kafka
 from ops.kafka_rig.broker import BrokerSettings, format_storage, running_broker
 from ops.kafka_rig.rig import Rig, RigError
 
 ANONYMOUS: Final = "User:ANONYMOUS"
 LINGERS: Final = (("25 ms", None), ("0", 0))
-"""Kafka's default, and none."""
+"""Kafka's default, and no waiting."""
 
 _AUTHORIZERD: Final = Path(sys.executable).with_name("authorizerd")
 _SETTINGS: Final = {"super.users": ANONYMOUS}
 _JVM_OPTIONS: Final = ("-Xms1g", "-Xmx1g", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20")
-"""As kafka-server-start.sh has it."""
+"""As in kafka-server-start.sh."""
 
 _SMALL, _LARGE = 1, 100
 _DESCRIBES: Final = 5
@@ -63,8 +62,8 @@ _QUESTION: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UpdateLoad:
-    """Describe a load: the number of clients, and of ACLs per request."""
+class CreationLoad:
+    """The number of clients, and of ACLs per request."""
 
     clients: int
     bindings: int
@@ -74,41 +73,41 @@ class UpdateLoad:
 
 
 LOADS: Final = tuple(
-    UpdateLoad(clients=clients, bindings=bindings)
+    CreationLoad(clients=clients, bindings=bindings)
     for bindings in (_SMALL, _LARGE)
     for clients in (1, 16)
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UpdatePlan:
-    """``seconds`` are a load's; ``described`` ACLs, a multiple of 100, are there before any."""
+class CreationPlan:
+    """``seconds`` is a load's time; ``described`` ACLs, a multiple of 100, are created first."""
 
     seconds: float
     described: int
     is_beside_kafka: bool
 
 
-FULL: Final = UpdatePlan(seconds=2.0, described=10_000, is_beside_kafka=True)
-QUICK: Final = UpdatePlan(seconds=0.1, described=200, is_beside_kafka=False)
+FULL: Final = CreationPlan(seconds=2.0, described=10_000, is_beside_kafka=True)
+QUICK: Final = CreationPlan(seconds=0.1, described=200, is_beside_kafka=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """One server's figures: a report for each of ``LOADS``, and the median of describes in ms."""
+    """One server's figures: a report for each of ``LOADS``, and the median time to describe."""
 
-    reports: tuple[UpdateReport, ...]
+    reports: tuple[LoadReport, ...]
     describe_ms: float
 
 
 Probe = Callable[[], float]
 
 
-def measure_updates(directory: Path, plan: UpdatePlan) -> Iterator[Line]:
-    """Yield the lines of updates; files go below ``directory``, and are gone afterwards.
+def measure_creations(directory: Path, plan: CreationPlan) -> Iterator[Line]:
+    """Yield the lines; files are written below ``directory`` and removed afterwards.
 
     Raises:
-        ProcessError: the daemon did not serve as it should; Kafka's failure makes it absent.
+        ProcessError: the daemon failed. If Kafka fails, it is only left out.
     """
     with TemporaryDirectory(dir=directory, prefix="updates-") as name:
         place = Path(name)
@@ -135,11 +134,11 @@ def measure_updates(directory: Path, plan: UpdatePlan) -> Iterator[Line]:
 
 
 def _update_lines(
-    load: UpdateLoad, linger: str, ours: UpdateReport, their: Measured | Absent, number: int
+    load: CreationLoad, linger: str, ours: LoadReport, their: Measured | Absent, number: int
 ) -> Iterator[Line]:
     what = f"createAcls, {load}, fdatasync (Kafka: linger {linger}, force)"
 
-    def line(shown: str, unit: str, pick: Callable[[UpdateReport], float]) -> Line:
+    def line(shown: str, unit: str, pick: Callable[[LoadReport], float]) -> Line:
         return Line(
             what=f"{what}: {shown}",
             unit=unit,
@@ -156,17 +155,17 @@ def _update_lines(
 
 
 def _kafka_figure(their: Measured | Absent, pick: Callable[[Measured], float]) -> Peer:
-    return peer_of(f"Kafka {kafka.VERSION}", their, pick)
+    return make_peer(f"Kafka {kafka.VERSION}", their, pick)
 
 
-def _measure_daemon(place: Path, plan: UpdatePlan) -> tuple[Measured, list[tuple[str, float]]]:
-    """Return our figures, and the p99 of decisions by what went on meanwhile."""
+def _measure_daemon(place: Path, plan: CreationPlan) -> tuple[Measured, list[tuple[str, float]]]:
+    """Return our figures, and the p99 of decisions without and during each load."""
     directory, log_dir = place / "daemon", place / "daemon-log"
     arguments, ready = serve_command(directory, log_dir, _SETTINGS)
     config = arguments[2]
-    output_of([_AUTHORIZERD, "format", "--config", config], timeout_seconds=_STEP_SECONDS)
+    capture_output([_AUTHORIZERD, "format", "--config", config], timeout_seconds=_STEP_SECONDS)
     decisions_ms: list[tuple[str, float]] = []
-    reports: list[UpdateReport] = []
+    reports: list[LoadReport] = []
     with ready_daemon(directory, log_dir, _SETTINGS) as daemon:
         address = msgspec.json.decode(ready.read_bytes())["listeners"]["PLAINTEXT"]
         try:
@@ -185,7 +184,7 @@ def _measure_daemon(place: Path, plan: UpdatePlan) -> tuple[Measured, list[tuple
 
 
 def _measure_kafka(
-    rig: Rig | kafka.Absent | Absent, directory: Path, linger_ms: int | None, plan: UpdatePlan
+    rig: Rig | kafka.Absent | Absent, directory: Path, linger_ms: int | None, plan: CreationPlan
 ) -> Measured | Absent:
     if not isinstance(rig, Rig):
         return Absent(rig.reason)
@@ -208,8 +207,8 @@ def _measure_kafka(
     return Measured(reports=tuple(reports), describe_ms=described_ms)
 
 
-def _fill_and_describe(address: str, plan: UpdatePlan) -> float:
-    """Create the ACLs that are there before any load; return the median time to describe them."""
+def _fill_and_describe(address: str, plan: CreationPlan) -> float:
+    """Create the first ACLs; return the median time to describe them."""
     client = Client(address)
     with closing(client.socket):
         create_acls(client, "described", plan.described, _LARGE)
@@ -218,7 +217,7 @@ def _fill_and_describe(address: str, plan: UpdatePlan) -> float:
 
 
 def _await_described(client: Client, acls: int) -> None:
-    """Wait until all are seen: a broker learns of what its controller committed a moment later."""
+    """Wait until all are visible: a broker applies what its controller committed a moment later."""
     give_up = time.monotonic() + _STEP_SECONDS
     while True:
         try:
@@ -232,19 +231,19 @@ def _await_described(client: Client, acls: int) -> None:
 
 
 def _run_load(
-    address: str, load: UpdateLoad, seconds: float, probe: Probe | None = None
-) -> tuple[UpdateReport, float]:
-    """Run a load from a process of its own; return its report and the p99 of ``probe`` meanwhile.
+    address: str, load: CreationLoad, seconds: float, probe: Probe | None = None
+) -> tuple[LoadReport, float]:
+    """Run a load in another process; return its report and the p99 of ``probe`` meanwhile.
 
     Raises:
-        ProcessError: it failed, or was not done in time.
+        ProcessError: it failed, or exceeded the time limit.
     """
     prefix = f"update-{load.clients}-{load.bindings}"
     command = [
         sys.executable, "-m", drive.__module__,
         address, str(load.clients), str(load.bindings), str(seconds), prefix,
     ]  # fmt: skip
-    # Unbuffered: what was read ahead of the first line would be lost to ``communicate``.
+    # Unbuffered: ``communicate`` would miss what a buffer had read after the first line.
     process = subprocess.Popen(command, bufsize=0, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     with process:
         try:
@@ -255,17 +254,17 @@ def _run_load(
                 probed_ms = _probed(probe, lambda: process.poll() is None)
             printed, errors = process.communicate(timeout=seconds + _STEP_SECONDS)
         except subprocess.TimeoutExpired as error:
-            raise ProcessError(f"createAcls, {load}: not done in time") from error
+            raise ProcessError(f"createAcls, {load}: not finished in time") from error
         finally:
             if process.poll() is None:
                 process.kill()
     if process.returncode:
         raise ProcessError(f"createAcls, {load}: {errors.decode(errors='replace').strip()}")
-    return msgspec.json.decode(printed, type=UpdateReport), probed_ms
+    return msgspec.json.decode(printed, type=LoadReport), probed_ms
 
 
 def _probed(probe: Probe, goes_on: Callable[[], bool]) -> float:
-    """Return the p99 of the times of ``probe``, called now and then, at least once."""
+    """Call ``probe`` repeatedly, at least once; return the p99 of its times."""
     times = [probe()]
     while goes_on():
         time.sleep(_PROBE_PAUSE_SECONDS)
@@ -275,7 +274,7 @@ def _probed(probe: Probe, goes_on: Callable[[], bool]) -> float:
 
 @contextmanager
 def _prober(host: str) -> Iterator[Probe]:
-    """Yield what asks for one decision on a connection that is kept, and returns its ms."""
+    """Yield a function that asks for one decision on a persistent connection; it returns its ms."""
     headers = {"Content-Type": "application/json"}
     with closing(HTTPConnection(host, timeout=_STEP_SECONDS)) as connection:
 

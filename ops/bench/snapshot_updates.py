@@ -1,8 +1,8 @@
-"""Updates, one at a time: what a committed change costs until its snapshot is there.
+"""Updates in memory, one at a time: the cost of a committed change until its snapshot exists.
 
-Each sample removes one ACL, or adds it again, by ``acl.snapshot.apply_changes``, with the garbage
-collector at rest: when that runs is the daemon's choice. The two extra principals hold what a
-design that copies lists would choke on.
+Each sample removes one ACL, or adds it again, with ``acl.snapshot.apply_changes``. The garbage
+collector is off, because the daemon decides when it runs. Two extra principals have so many ACLs
+that a design that copies lists would be slow.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from authorizerd.acl.model import (
     ResourceType,
 )
 from authorizerd.acl.snapshot import AclSnapshot, apply_changes, at_offset
-from ops.bench.figures import Absent, Line, peer_of, percentile
+from ops.bench.figures import Absent, Line, make_peer, percentile
 from ops.bench.kafka_peer import NAME, State
 
 _STRIDE: Final = 7919
 
 
 class UpdateTimes(msgspec.Struct, frozen=True):
-    """Wall time of one update, in µs, the old snapshot's release included."""
+    """Wall time of one update in µs, including the release of the old snapshot."""
 
     p50: float
     p99: float
@@ -44,7 +44,7 @@ class UpdateTimes(msgspec.Struct, frozen=True):
 def measure_updates(
     snapshot: AclSnapshot, among: Sequence[AclAdded], updates: int
 ) -> tuple[UpdateTimes, AclSnapshot]:
-    """Take ACLs of ``among`` away and put them back; return the times and the last snapshot."""
+    """Remove and add again ACLs of ``among``; return the times and the last snapshot."""
     samples: list[float] = []
     gc.disable()
     for number in range(updates // 2):
@@ -58,8 +58,8 @@ def measure_updates(
     return UpdateTimes(percentile(samples, 50), percentile(samples, 99), samples[-1]), snapshot
 
 
-def crowded(name: str, pattern_type: PatternType, acls: int) -> Iterator[AclAdded]:
-    """Yield the ACLs of one principal that has ``acls`` patterns of one type."""
+def crowd_acls(name: str, pattern_type: PatternType, acls: int) -> Iterator[AclAdded]:
+    """Yield ``acls`` ACLs of one principal, with patterns of one type."""
     for number in range(acls):
         yield AclAdded(
             f"{name}{number}".encode().rjust(16, b"\0")[-16:],
@@ -75,7 +75,7 @@ def crowded(name: str, pattern_type: PatternType, acls: int) -> Iterator[AclAdde
         )
 
 
-def measure_changes(
+def measure_snapshot_updates(
     snapshot: AclSnapshot,
     acls: Sequence[AclAdded],
     theirs: State | Absent,
@@ -83,7 +83,7 @@ def measure_changes(
     updates: int,
     crowd: int,
 ) -> list[Line]:
-    """Return the lines of updates: any principal's, then those of two with ``crowd`` patterns."""
+    """Return the lines: updates of any principal, then of two with ``crowd`` patterns each."""
     times, snapshot = measure_updates(snapshot, acls, updates)
     lines = [
         _line(f"update at {len(acls):,} ACLs", times, field, theirs)
@@ -93,7 +93,7 @@ def measure_changes(
         (PatternType.LITERAL, "literals"),
         (PatternType.PREFIXED, "prefixes"),
     ):
-        added = list(crowded(plural, pattern_type, crowd))
+        added = list(crowd_acls(plural, pattern_type, crowd))
         changes: tuple[Change, ...] = tuple(added)
         snapshot = at_offset(apply_changes(snapshot, changes), snapshot.offset + 1)
         times, snapshot = measure_updates(snapshot, added, updates)
@@ -107,5 +107,5 @@ def measure_changes(
 def _line(what: str, times: UpdateTimes, field: str, theirs: State | Absent | None) -> Line:
     ours: float = getattr(times, field)
     pick = attrgetter(f"update_us.{field}")
-    peer = None if theirs is None else peer_of(NAME, theirs, pick)
+    peer = None if theirs is None else make_peer(NAME, theirs, pick)
     return Line(what=f"{what}, {field}", unit="µs", ours=ours, peer=peer)

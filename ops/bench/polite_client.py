@@ -1,10 +1,10 @@
-"""A polite client beside a flood: one connection, at most so many requests a second, each timed.
+"""A polite client during a flood: one connection, a limited rate, and each request timed.
 
-    python -m ops.bench.flood_client PLAN
+    python -m ops.bench.polite_client PLAN
 
-``PLAN`` is a file in msgpack. One request is under way at a time; while it is, none falls due. What
-is refused, in words or by an end of the connection, is counted apart, and the client waits a moment
-before it goes on, on a new connection if it has lost the old one.
+``PLAN`` is a file in msgpack. One request is in flight at a time, and none falls due meanwhile.
+Refusals, by an answer or a closed connection, are counted separately. After one, the client waits
+a moment, and reconnects if it must.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NO_CONNECTION: Final = "no connection"
 
 
 class ClientPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """``skipped_seconds`` are those at the beginning that are not timed."""
+    """What the client sends; requests in the first ``skipped_seconds`` are not timed."""
 
     address: str
     outcomes: str
@@ -40,27 +40,25 @@ class ClientPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ClientReport(msgspec.Struct, frozen=True):
-    """``refused`` by kind; times are of what was answered, in ms, 0 where nothing was.
-
-    ``first_answer_s`` is how long it took until the first.
-    """
+    """``refused`` counts refusals by kind. Times are of answered requests, or 0 without any."""
 
     answered: int
     refused: dict[str, int]
-    first_answer_s: float
     p50_ms: float
     p99_ms: float
     max_ms: float
 
 
 class _Client:
+    """One connection, reopened after it is lost."""
+
     def __init__(self, plan: ClientPlan) -> None:
         self._plan = plan
         self._socket: socket.socket | None = None
         self._outcomes: Outcomes = outcomes_of(plan.outcomes)
 
     def ask(self) -> str:
-        """Ask once; return how it ended."""
+        """Ask once; return the outcome."""
         try:
             connection = self._connected()
             connection.sendall(self._plan.request)
@@ -93,12 +91,11 @@ class _Client:
 
 
 def ask_steadily(plan: ClientPlan) -> ClientReport:
-    """Ask at the plan's pace for as long as it says."""
+    """Ask at the plan's rate, for the plan's time."""
     client = _Client(plan)
     times_ms: list[float] = []
     refused: Counter[str] = Counter()
     started = due = time.perf_counter()
-    first_answer_s = plan.seconds
     while due < started + plan.seconds:
         time.sleep(max(0.0, due - time.perf_counter()))
         due = time.perf_counter()
@@ -108,7 +105,6 @@ def ask_steadily(plan: ClientPlan) -> ClientReport:
             refused[outcome] += 1
             due = now + _RETRY_SECONDS
         else:
-            first_answer_s = min(first_answer_s, now - started)
             if due - started >= plan.skipped_seconds:
                 times_ms.append((now - due) * 1000)
         due += 1 / plan.requests_per_second
@@ -116,7 +112,7 @@ def ask_steadily(plan: ClientPlan) -> ClientReport:
     times_ms.sort()
     p50, p99 = (percentile(times_ms, rank) if times_ms else 0.0 for rank in (50, 99))
     longest = times_ms[-1] if times_ms else 0.0
-    return ClientReport(len(times_ms), dict(refused), first_answer_s, p50, p99, longest)
+    return ClientReport(len(times_ms), dict(refused), p50, p99, longest)
 
 
 def main() -> None:

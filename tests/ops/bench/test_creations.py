@@ -1,4 +1,4 @@
-"""Updates are measured against a real daemon, each ACL of a load another one."""
+"""Creations are measured on a real daemon."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from authorizerd.acl.steps import finish
 from authorizerd.protocol.kafka.acl_requests import decode_create_acls
 from authorizerd.protocol.kafka.acl_responses import encode_create_acls
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
+from ops.bench.closed_loop import LoadError
+from ops.bench.creations import LOADS, QUICK, measure_creations
 from ops.bench.figures import Peer
-from ops.bench.kafka_load import VERSION, Creations, LoadError
-from ops.bench.updates import LOADS, QUICK, measure_updates
+from ops.bench.kafka_load import VERSION, Creations
 
 
 def answered(*results: ApiError | None) -> bytes:
     return b"".join(finish(encode_create_acls(VERSION, results)))
 
 
-def test_no_two_requests_of_a_load_create_the_same_acl() -> None:
-    """An ACL that is there already costs a server nothing to create."""
+def test_every_request_creates_new_acls() -> None:
     creations = Creations("prefix", 3)
     created = [
         acl for _ in range(4) for acl in finish(decode_create_acls(VERSION, creations.body()))
@@ -28,8 +28,7 @@ def test_no_two_requests_of_a_load_create_the_same_acl() -> None:
     assert len({acl.resource_name for acl in created}) == 12
 
 
-def test_an_acl_that_was_not_created_ends_the_load() -> None:
-    """A server that refuses quickly must not look quick, at its first answer or a later one."""
+def test_failed_creation_ends_the_load() -> None:
     creations = Creations("prefix", 2)
     refused = answered(None, ApiError(ErrorCode.SECURITY_DISABLED, "no"))
     with pytest.raises(LoadError, match="createAcls was answered"):
@@ -39,9 +38,8 @@ def test_an_acl_that_was_not_created_ends_the_load() -> None:
         creations.check(refused)
 
 
-def test_a_quick_run_measures_every_load_on_a_daemon(tmp_path: Path) -> None:
-    """Without Kafka its figures are absent, with the reason; nothing is left on the disk."""
-    lines = list(measure_updates(tmp_path, QUICK))
+def test_quick_run_measures_every_load_on_a_daemon(tmp_path: Path) -> None:
+    lines = list(measure_creations(tmp_path, QUICK))
     whats = [line.what for line in lines]
     assert len(set(whats)) == len(whats)
     for load in LOADS:

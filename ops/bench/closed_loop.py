@@ -1,0 +1,73 @@
+"""What the load generators share: the warm-up, the latencies and the report.
+
+They are *closed loops*: a client sends its next request when the last one is answered. So they
+measure the most that a server can do, and how long an answer takes then.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+import msgspec
+
+from ops.bench.figures import percentile
+
+WARM_UP_SHARE: Final = 0.2
+"""Share of the time in which answers are not timed yet."""
+
+
+class LoadError(Exception):
+    """The server did not answer, or did not answer as it should."""
+
+
+class LoadReport(msgspec.Struct, frozen=True):
+    """``requests`` counts all answers. The other figures leave out the warm-up."""
+
+    requests: int
+    requests_per_second: float
+    p50_ms: float
+    p99_ms: float
+    max_ms: float
+
+
+class Stopwatch:
+    """Times the answers of one load, which starts now and runs for ``seconds``."""
+
+    def __init__(self, seconds: float) -> None:
+        self.now_ns = time.perf_counter_ns()
+        self._timed_from_ns: Final = self.now_ns + int(seconds * WARM_UP_SHARE * 1e9)
+        self._end_ns: Final = self.now_ns + int(seconds * 1e9)
+        self._latencies_ns: Final[list[int]] = []
+        self._answered = 0
+
+    @property
+    def is_running(self) -> bool:
+        """True until the time is up and at least one answer was timed."""
+        return self.now_ns < self._end_ns or not self._latencies_ns
+
+    @property
+    def is_warm(self) -> bool:
+        """True once the warm-up is over."""
+        return self.now_ns >= self._timed_from_ns
+
+    def tick(self) -> None:
+        """Read the clock: answers have arrived."""
+        self.now_ns = time.perf_counter_ns()
+
+    def record(self, asked_ns: int) -> None:
+        """Count an answer, and time it unless its request was sent during the warm-up."""
+        self._answered += 1
+        if asked_ns >= self._timed_from_ns:
+            self._latencies_ns.append(self.now_ns - asked_ns)
+
+    def report(self) -> LoadReport:
+        """Return the figures."""
+        latencies_ns = sorted(self._latencies_ns)
+        return LoadReport(
+            requests=self._answered,
+            requests_per_second=len(latencies_ns) / ((self.now_ns - self._timed_from_ns) / 1e9),
+            p50_ms=percentile(latencies_ns, 50) / 1e6,
+            p99_ms=percentile(latencies_ns, 99) / 1e6,
+            max_ms=latencies_ns[-1] / 1e6,
+        )
