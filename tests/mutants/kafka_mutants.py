@@ -12,7 +12,7 @@ KAFKA_MUTANTS: Final = (
         file="protocol/kafka/body_reader.py",
         text="                yield from free(items)\n",
         becomes="",
-        found_by="tests/protocol/kafka/test_body_reader.py::test_items_before_a_malformed_one_are_freed_in_steps",
+        found_by="tests/protocol/kafka/test_body_reader.py::test_items_before_an_invalid_one_are_freed_in_steps",
     ),
     Mutant(
         name="the requests of one connection are answered concurrently",
@@ -53,7 +53,7 @@ KAFKA_MUTANTS: Final = (
         file="protocol/kafka/body_reader.py",
         text="        self._items_left -= count\n",
         becomes="",
-        found_by="tests/protocol/kafka/test_message_codec.py::test_all_items_of_a_message_count_towards_its_bound",
+        found_by="tests/protocol/kafka/test_message_codec.py::test_item_limit_includes_nested_arrays",
     ),
     Mutant(
         name="clients may send requests of any size before their log-in",
@@ -98,7 +98,7 @@ KAFKA_MUTANTS: Final = (
         file="protocol/kafka/acl_responses.py",
         text="if self._bytes_left < 0:",
         becomes="if self._bytes_left is None:",
-        found_by="tests/protocol/kafka/test_acl_responses.py::test_the_texts_of_errors_do_not_grow_an_answer_without_bound",
+        found_by="tests/protocol/kafka/test_acl_responses.py::test_total_size_of_error_texts_is_limited",
     ),
     Mutant(
         name="a refused request gets as many results as it announces items",
@@ -136,7 +136,7 @@ KAFKA_MUTANTS: Final = (
         file="protocol/kafka/api.py",
         text="if (api.is_on_controllers if is_controller else api.is_on_brokers)",
         becomes="if is_controller or api.is_on_brokers",
-        found_by="tests/protocol/kafka/test_api.py::test_each_kind_of_listener_serves_what_kafkas_does",
+        found_by="tests/protocol/kafka/test_api.py::test_each_kind_of_listener_serves_kafkas_apis",
     ),
     Mutant(
         name="an Envelope is opened without CLUSTER_ACTION",
@@ -192,7 +192,7 @@ KAFKA_MUTANTS: Final = (
         file="protocol/framing.py",
         text="if not 0 <= size <= bytes_max:",
         becomes="if size < 0:",
-        found_by="tests/protocol/test_framing.py::test_a_size_that_cannot_be_ends_it",
+        found_by="tests/protocol/test_framing.py::test_impossible_size_is_rejected_at_once",
     ),
     Mutant(
         name="failed log-ins keep their connections until they are answered",

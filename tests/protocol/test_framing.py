@@ -1,4 +1,4 @@
-"""What was received, cut into frames."""
+"""Received data, split into frames."""
 
 import pytest
 from hypothesis import given, settings
@@ -23,10 +23,8 @@ def frames_of(chunks: list[bytes]) -> list[bytes]:
 
 @some_examples
 @given(contents=st.lists(st.binary(max_size=40), max_size=5), places=st.lists(st.integers(0)))
-def test_frames_are_the_same_however_they_were_cut(
-    contents: list[bytes], places: list[int]
-) -> None:
-    """Byte by byte, all at once, or anyhow; an empty frame is one."""
+def test_frames_do_not_depend_on_the_split(contents: list[bytes], places: list[int]) -> None:
+    """A frame may be empty."""
     data = b"".join(frame(content) for content in contents)
     ends = sorted({place % (len(data) + 1) for place in places} | {len(data)})
     cut = [data[start:end] for start, end in zip([0, *ends], ends, strict=False)]
@@ -34,16 +32,14 @@ def test_frames_are_the_same_however_they_were_cut(
     assert frames_of([data[at : at + 1] for at in range(len(data))]) == contents
 
 
-def test_an_unfinished_frame_is_waited_for() -> None:
-    """Neither its size nor its content is taken before it is whole."""
+def test_unfinished_frame_is_awaited() -> None:
     data = frame(b"abc")
     for size in range(len(data)):
         assert frames_of([data[:size]]) == []
 
 
 @pytest.mark.parametrize("size", ["ffffffff", "80000000", "000003e9", "7fffffff"])
-def test_a_size_that_cannot_be_ends_it(size: str) -> None:
-    """Negative or too large: refused at once, before the content is there to be kept."""
+def test_impossible_size_is_rejected_at_once(size: str) -> None:
     frames = Frames()
     frames.receive_data(frame(b"first") + bytes.fromhex(size))
     assert frames.next(BYTES_MAX) == bytearray(b"first")
@@ -53,13 +49,12 @@ def test_a_size_that_cannot_be_ends_it(size: str) -> None:
     assert frames.next(BYTES_MAX) is None
 
 
-def test_the_largest_size_is_taken() -> None:
-    """The bound is itself allowed."""
+def test_maximum_size_is_accepted() -> None:
     assert frames_of([frame(bytes(BYTES_MAX))]) == [bytes(BYTES_MAX)]
 
 
-def test_a_large_frame_is_not_copied() -> None:
-    """The buffer that it was gathered in is handed over, and what is behind it moves."""
+def test_large_frame_is_not_copied() -> None:
+    """The buffer itself is returned, and the data after the frame moves."""
     frames = Frames()
     gathered = frames._buffer
     frames.receive_data(frame(bytes(900)) + frame(b"next"))
@@ -68,8 +63,7 @@ def test_a_large_frame_is_not_copied() -> None:
     assert frames.next(BYTES_MAX) == bytearray(b"next")
 
 
-def test_small_frames_are_taken_off_the_buffer() -> None:
-    """What is behind them does not move for each: many may have come at once."""
+def test_small_frames_do_not_move_the_data_after_them() -> None:
     frames = Frames()
     gathered = frames._buffer
     frames.receive_data(frame(b"first") + frame(bytes(900)))
@@ -79,13 +73,11 @@ def test_small_frames_are_taken_off_the_buffer() -> None:
 
 @some_examples
 @given(head=st.binary(max_size=9), body=st.lists(st.binary(max_size=9), max_size=4))
-def test_a_frame_in_pieces_is_the_frame(head: bytes, body: list[bytes]) -> None:
-    """A small one is a single chunk, to be sent at once."""
+def test_small_frame_is_one_chunk(head: bytes, body: list[bytes]) -> None:
     assert frame_chunks(head, body) == [frame(head, *body)]
 
 
-def test_a_large_frame_stays_in_its_pieces() -> None:
-    """They are not joined: that would take too long at once."""
+def test_large_frame_is_not_joined() -> None:
     body: list[bytes | bytearray] = [bytes(40_000), bytearray(40_000)]
     chunks = frame_chunks(b"head", body)
     assert b"".join(chunks) == frame(b"head", *body)

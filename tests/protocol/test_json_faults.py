@@ -1,4 +1,4 @@
-"""What callers read of a JSON document that cannot be used."""
+"""The descriptions of faults in JSON documents."""
 
 from __future__ import annotations
 
@@ -84,8 +84,8 @@ def test_fault_names_the_field_what_was_expected_and_what_was_found(
     ),
     st.integers(0, 30),
 )
-def test_no_text_of_the_decoder_is_passed_on(value: object, cut: int) -> None:
-    """Invariant: one printable, bounded line, without msgspec's backquotes and dollar paths."""
+def test_texts_of_the_decoder_are_never_shown(value: object, cut: int) -> None:
+    """One printable line of limited length, without backquotes and ``$`` paths."""
     body = msgspec.json.encode(value)
     for text in (fault(body), fault(body[:cut])):
         if text is not None:

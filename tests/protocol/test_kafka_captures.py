@@ -1,6 +1,5 @@
-"""What real clients sent to Apache Kafka 4.3.1, and what it answered, byte by byte.
-
-The clients: librdkafka 2.16.1 (confluent-kafka), kafka-python 3.0.12, and kafka-acls 4.3.1.
+"""Requests of real clients and Apache Kafka 4.3.1's answers, byte by byte. The clients:
+librdkafka 2.16.1 (confluent-kafka), kafka-python 3.0.12, and kafka-acls 4.3.1.
 """
 
 from dataclasses import fields
@@ -113,10 +112,9 @@ def body_of(answer: str, header_bytes: int) -> bytes:
         (JAVA_CREATE, "adminclient-1", [CAROL_READS], "0000000f000000040000000000020000010000"),
     ],
 )
-def test_creations_are_read_and_answered_as_by_a_broker(
+def test_creations_are_answered_as_by_a_broker(
     captured: str, client_id: str, acls: list[Acl], answer: str
 ) -> None:
-    """The ACLs that were asked for, and the very bytes of the answer."""
     request = the_request(captured)
     assert (request.api_key, request.client_id) == (ApiKey.CREATE_ACLS, client_id)
     assert finish(decode_create_acls(request.api_version, request.body)) == acls
@@ -153,10 +151,10 @@ def test_creations_are_read_and_answered_as_by_a_broker(
         ),
     ],
 )
-def test_describes_are_read_and_answered_as_by_a_broker(
+def test_describes_are_answered_as_by_a_broker(
     captured: str, filter: AclFilter, acls: list[Acl], answer: str
 ) -> None:
-    """The same groups of as many bytes; a broker's order is none."""
+    """With the same groups, since a broker's order is arbitrary."""
     request = the_request(captured)
     assert request.api_key is ApiKey.DESCRIBE_ACLS
     assert decode_describe_acls(request.api_version, request.body) == filter
@@ -195,10 +193,9 @@ def test_describes_are_read_and_answered_as_by_a_broker(
         ),
     ],
 )
-def test_deletes_are_read_and_answered_as_by_a_broker(
+def test_deletes_are_answered_as_by_a_broker(
     captured: str, filter: AclFilter, acls: list[Acl], answer: str
 ) -> None:
-    """The filter that was asked for, and the very bytes of the answer."""
     request = the_request(captured)
     assert request.api_key is ApiKey.DELETE_ACLS
     assert finish(decode_delete_acls(request.api_version, request.body)) == [filter]
@@ -209,7 +206,7 @@ def test_deletes_are_read_and_answered_as_by_a_broker(
 
 
 def test_version_1_is_answered_as_by_a_broker() -> None:
-    """Good and bad items side by side; these clients no longer speak it by themselves."""
+    """With valid and invalid items."""
     texts = (
         "Could not parse principal from `alice` (no colon is present separating the principal type "
         "from the principal name)",
@@ -247,7 +244,7 @@ CAROL_IS_DENIED_CREATE = (
 )
 
 
-def test_a_wildcard_and_an_address_are_read() -> None:
+def test_wildcard_and_address_are_read() -> None:
     """`--deny-principal User:carol --deny-host 10.1.2.3 --operation All --group '*'`."""
     request = the_request(CAROL_IS_DENIED_CREATE)
     assert finish(decode_create_acls(request.api_version, request.body)) == [CAROL_IS_DENIED]
@@ -326,10 +323,9 @@ def attributes(entity: object) -> dict[str, object]:
         ),
     ],
 )
-def test_what_clients_ask_before_the_acls_is_read(
+def test_first_requests_of_clients_are_read(
     captured: str, version: int, expected: dict[str, object]
 ) -> None:
-    """How they find out what is served, log in, and learn where to ask."""
     request = the_request(captured)
     assert request.api_version == version
     entity = finish(decode_request(request.api_key, version, request.body))
@@ -368,14 +364,13 @@ BROKER_METADATA = [
 
 
 def written(api_key: ApiKey, version: int, **response: object) -> str:
-    """Return the body of a response whose fields are those of all versions."""
+    """Return the body of a response that has the fields of all versions."""
     fields_of_all = SimpleNamespace(throttle_time=timedelta(0), **response)
     return b"".join(finish(encode_response(api_key, version, fields_of_all))).hex()
 
 
 @pytest.mark.parametrize("version", range(14))
 def test_metadata_is_written_as_by_a_broker(version: int) -> None:
-    """One value, which has the fields of all versions, in each of them."""
     broker = SimpleNamespace(node_id=1, host="127.0.0.1", port=29094, rack=None)
     body = written(
         ApiKey.METADATA,
@@ -390,8 +385,7 @@ def test_metadata_is_written_as_by_a_broker(version: int) -> None:
     assert body == BROKER_METADATA[version]
 
 
-def test_a_cluster_is_described_as_by_a_broker() -> None:
-    """What kafka-python got."""
+def test_cluster_is_described_as_by_a_broker() -> None:
     broker = SimpleNamespace(broker_id=1, host="127.0.0.1", port=29094, rack=None, is_fenced=False)
     body = written(
         ApiKey.DESCRIBE_CLUSTER,
@@ -415,7 +409,6 @@ def test_a_cluster_is_described_as_by_a_broker() -> None:
 
 
 def test_other_answers_are_written_as_by_a_broker() -> None:
-    """To software named wrongly, an unknown mechanism, a right password, a coordinator's key."""
     bad_software = written(ApiKey.API_VERSIONS, 3, error_code=42, api_keys=[])
     assert bad_software == "002a010000000000"
     mechanisms = written(ApiKey.SASL_HANDSHAKE, 1, error_code=33, mechanisms=["PLAIN"])

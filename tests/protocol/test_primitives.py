@@ -1,4 +1,4 @@
-"""Kafka's primitive types: what is written reads back, and nothing is read past its end."""
+"""Kafka's primitive types."""
 
 from __future__ import annotations
 
@@ -38,8 +38,7 @@ def refusal(data: bytes, read: Read) -> DecodeError:
     return refused.value
 
 
-def test_a_decode_error_says_what_and_where() -> None:
-    """Its text holds the reason and the byte, which are its attributes too."""
+def test_decode_error_has_reason_and_position() -> None:
     error = DecodeError("magic 7", 16)
     assert str(error) == "magic 7 (at byte 16)"
     assert (error.reason, error.position) == ("magic 7", 16)
@@ -51,7 +50,6 @@ def test_a_decode_error_says_what_and_where() -> None:
      ("ac02", 300, 150), ("ffffffff0f", 2**32 - 1, -(2**31)), ("feffffff0f", 2**32 - 2, 2**31 - 1)],
 )  # fmt: skip
 def test_varints_are_those_of_protocol_buffers(encoded: str, unsigned: int, signed: int) -> None:
-    """Seven bits a byte, the lowest first; signed ones in zigzag."""
     data = bytes.fromhex(encoded)
     assert reader(data).unsigned_varint("n") == unsigned
     assert reader(data).varint("n") == signed
@@ -59,23 +57,21 @@ def test_varints_are_those_of_protocol_buffers(encoded: str, unsigned: int, sign
 
 
 @given(st.integers(-(2**63), 2**63 - 1))
-def test_a_varlong_reads_back(number: int) -> None:
-    """Sixty-four bits take at most ten bytes, and all of them are read."""
+def test_varlong_reads_back(number: int) -> None:
+    """It has at most ten bytes."""
     found = reader(varint(number))
     assert found.varint("n", VARLONG_BITS) == number
     assert not found.remaining
 
 
 @pytest.mark.parametrize("encoded", ["ffffffff10", "808080808000", "ffffffffffffffffffff01"])
-def test_a_varint_of_more_than_its_bits_is_refused(encoded: str) -> None:
-    """Neither a value beyond 32 bits nor a sixth byte is a varint, whatever the bytes add up to."""
+def test_varint_of_more_than_32_bits_is_rejected(encoded: str) -> None:
     data = bytes.fromhex(encoded)
     assert "exceeds 32 bits" in refusal(data, lambda r: r.unsigned_varint("n")).reason
     assert "exceeds 32 bits" in refusal(data, lambda r: r.varint("n")).reason
 
 
-def test_a_varlong_of_more_than_its_bits_is_refused() -> None:
-    """The tenth byte has room for one bit."""
+def test_varlong_of_more_than_64_bits_is_rejected() -> None:
     error = refusal(b"\xff" * 9 + b"\x02", lambda r: r.varint("n", VARLONG_BITS))
     assert error.reason == "n: the varint exceeds 64 bits"
     assert error.position == 0
@@ -83,22 +79,20 @@ def test_a_varlong_of_more_than_its_bits_is_refused() -> None:
 
 @given(st.integers(-128, 127), st.integers(-(2**15), 2**15 - 1))
 def test_integers_are_big_endian_and_signed(small: int, large: int) -> None:
-    """int8 and int16 are two's complement."""
     found = reader(small.to_bytes(1, "big", signed=True) + large.to_bytes(2, "big", signed=True))
     assert (found.int8("n"), found.int16("n")) == (small, large)
     found.expect_end("both")
 
 
 @given(st.none() | texts | st.integers(120, 300).map("é".__mul__))
-def test_a_compact_string_reads_back(text: str | None) -> None:
-    """Its size is a varint of the bytes and one, so that 0 is null."""
+def test_compact_string_reads_back(text: str | None) -> None:
+    """Its size is stored plus one, so that 0 is null."""
     found = reader(compact_string(text))
     assert found.compact_nullable_string("s") == text
     assert not found.remaining
 
 
-def test_null_is_no_string_where_one_must_stand() -> None:
-    """A field that cannot be null is refused by its name, not read as empty."""
+def test_null_string_is_rejected_by_field() -> None:
     assert refusal(b"\0", lambda r: r.compact_string("host")).reason == (
         "host: expected a string, found null"
     )
@@ -106,8 +100,8 @@ def test_null_is_no_string_where_one_must_stand() -> None:
 
 
 @pytest.mark.parametrize("encoded", [b"\xff", b"\xc0\x80", b"\xed\xa0\x80", b"\xc3"])
-def test_text_that_is_no_utf_8_is_refused_where_it_breaks(encoded: bytes) -> None:
-    """Overlong forms and surrogates too: two spellings of a name would be two names."""
+def test_invalid_utf8_is_rejected_at_its_position(encoded: bytes) -> None:
+    """Also overlong forms and surrogates, which would give a name a second spelling."""
     error = refusal(
         unsigned_varint(len(encoded) + 3) + b"ab" + encoded, lambda r: r.compact_string("s")
     )
@@ -116,15 +110,13 @@ def test_text_that_is_no_utf_8_is_refused_where_it_breaks(encoded: bytes) -> Non
 
 @given(tagged_fields)
 def test_tagged_fields_read_back(fields: dict[int, bytes]) -> None:
-    """They stand in the order of their tags and are all kept."""
     found = reader(encode_tagged_fields(sorted(fields.items())))
     assert found.tagged_fields() == fields
     assert not found.remaining
 
 
 @pytest.mark.parametrize("tags", [[0, 0], [1, 0], [3, 7, 7], [3, 7, 5]])
-def test_tags_rise(tags: list[int]) -> None:
-    """A tag that repeats or goes back could say two things of one field."""
+def test_tags_must_ascend(tags: list[int]) -> None:
     data = encode_tagged_fields([(tag, b"") for tag in tags])
     assert refusal(data, WireReader.tagged_fields).reason == f"tag {tags[-1]} is out of order"
 
@@ -143,7 +135,7 @@ def test_tags_rise(tags: list[int]) -> None:
     ],
 )
 def test_nothing_is_read_past_the_end(data: bytes, read: Read) -> None:
-    """Cut at every byte it is a DecodeError, even where the buffer goes on behind the end."""
+    """Even if the buffer continues."""
     read(reader(data))
     for end in range(len(data)):
         refusal(data[:end], read)
@@ -151,16 +143,14 @@ def test_nothing_is_read_past_the_end(data: bytes, read: Read) -> None:
             read(WireReader(data, 0, end))
 
 
-def test_what_is_too_much_is_named() -> None:
-    """A structure that must fill its range says how many bytes are left over, and from where."""
+def test_surplus_bytes_are_counted_and_located() -> None:
     found = reader(b"\1\2\3")
     found.int8("n")
     with pytest.raises(DecodeError, match=r"record: 2 bytes too many \(at byte 1\)"):
         found.expect_end("record")
 
 
-def test_a_size_that_passes_the_end_is_named() -> None:
-    """The error tells the size announced, what is left, and where it was to be taken."""
+def test_size_beyond_the_end_is_rejected() -> None:
     assert str(refusal(b"\x09abc", lambda r: r.compact_string("host"))) == (
         "host: 8 bytes announced, 3 left (at byte 1)"
     )

@@ -82,15 +82,14 @@ def orders_of(data: bytes, cut: int = 1 << 30) -> list[Order]:
 
 @some_examples
 @given(sent=st.lists(orders, max_size=4), cut=st.sampled_from([1, 7, 1000]))
-def test_orders_come_as_they_were_sent(sent: list[Order], cut: int) -> None:
-    """However they were cut on the way."""
+def test_orders_read_back(sent: list[Order], cut: int) -> None:
+    """However the bytes are split."""
     assert orders_of(b"".join(map(encode_message, sent)), cut) == sent
 
 
 @some_examples
 @given(sent=reports)
-def test_reports_come_as_they_were_sent(sent: Done) -> None:
-    """Not before all of one is there."""
+def test_reports_read_back(sent: Done) -> None:
     data = encode_message(sent)
     reader: FeedReader[Done] = report_reader()
     reader.receive_data(data[:-1])
@@ -105,10 +104,9 @@ def test_reports_come_as_they_were_sent(sent: Done) -> None:
     repeated=st.sampled_from([1, CHANGES_PER_FRAME, 50]),
     is_end=st.booleans(),
 )
-def test_a_batch_comes_in_pieces_that_show_with_the_last(
+def test_batch_becomes_visible_with_its_last_part(
     made: list[AclAdded | AclRemoved], repeated: int, is_end: bool
 ) -> None:
-    """All of one offset, none of them long; codes that nobody knows included."""
     batch = ChangeBatch(7, tuple(made) * repeated, is_end)
     pieces: list[ChangeBatch] = []
     for order in orders_of(b"".join(encode_changes(3, batch))):
@@ -121,8 +119,7 @@ def test_a_batch_comes_in_pieces_that_show_with_the_last(
 
 
 @pytest.mark.parametrize("size", [0, 1, CHANGES_PER_FRAME, 3 * CHANGES_PER_FRAME + 1])
-def test_a_snapshot_is_built_again_of_its_frames(size: int) -> None:
-    """All ACLs with their ids, then the offset; nothing of it shows before."""
+def test_snapshot_is_rebuilt_from_its_frames(size: int) -> None:
     snapshot = build(map(added, range(size)), offset=9) if size else EMPTY_SNAPSHOT
     *pieces, last = orders_of(b"".join(encode_snapshot(2, snapshot)))
     builder = SnapshotBuilder()
@@ -135,8 +132,7 @@ def test_a_snapshot_is_built_again_of_its_frames(size: int) -> None:
     assert (rebuilt.offset, rebuilt.acls) == (snapshot.offset, snapshot.acls)
 
 
-def test_a_removal_stays_one() -> None:
-    """It has an id and nothing else."""
+def test_removal_has_only_an_id() -> None:
     [order] = orders_of(b"".join(encode_changes(1, ChangeBatch(5, (removed(4),)))))
     assert isinstance(order, TakeChanges)
     assert to_batch(order) == ChangeBatch(5, (removed(4),))
@@ -145,8 +141,7 @@ def test_a_removal_stays_one() -> None:
 @pytest.mark.parametrize(
     "data", [b"", b"\x90", b"\x92\x63\x01", b"\x91\x04", b"\xc1", b"\x92\x04\xa1"]
 )
-def test_what_is_no_order_ends_the_feed(data: bytes) -> None:
-    """An unknown one, or one that lacks something, and nothing behind it is read."""
+def test_invalid_order_ends_the_feed(data: bytes) -> None:
     reader = order_reader()
     reader.receive_data(frame(data) + encode_message(Listen(1)))
     with pytest.raises(DecodeError, match="expected a message of the feed"):
@@ -154,7 +149,6 @@ def test_what_is_no_order_ends_the_feed(data: bytes) -> None:
     assert reader.next_message() is None
 
 
-def test_passwords_stand_in_no_log() -> None:
-    """A configuration has some, and so have settings."""
+def test_repr_shows_no_passwords() -> None:
     secret = {"listener.name.sasl.plain.sasl.jaas.config": "hidden"}
     assert "hidden" not in repr((Begin(1, secret), TakeSettings(2, secret)))

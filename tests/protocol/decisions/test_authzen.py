@@ -47,8 +47,7 @@ def refused(**changed: object) -> str:
     return str(error.value)
 
 
-def test_an_evaluation_is_a_question_of_kafkas() -> None:
-    """Subject, action and resource by the configured names, host from the context."""
+def test_evaluation_becomes_kafkas_question() -> None:
     assert asked() == Question(
         "User:alice", "10.0.0.1", Operation.READ, ResourceType.TOPIC, "orders"
     )
@@ -56,8 +55,7 @@ def test_an_evaluation_is_a_question_of_kafkas() -> None:
 
 
 @pytest.mark.parametrize("name", ["READ", "Read", "rEaD"])
-def test_operations_and_resource_types_are_known_in_any_case(name: str) -> None:
-    """The configured names too."""
+def test_operations_and_resource_types_match_in_any_case(name: str) -> None:
     assert asked(action={"name": name}).operation == Operation.READ
     assert asked(resource={"type": "QUEUE", "id": "g"}).resource_type == ResourceType.GROUP
 
@@ -73,7 +71,7 @@ def test_operations_and_resource_types_are_known_in_any_case(name: str) -> None:
     ],
 )
 def test_only_ascii_letters_match_in_any_case(changed: dict[str, Any]) -> None:
-    """Unicode's case mappings would make a known name of a text that is not one."""
+    """Unicode's case mappings would turn other texts into known names."""
     vocabulary = Vocabulary(
         {"user": "User"}, {"topic": ResourceType.TOPIC, "keys": ResourceType.GROUP, "ssue": 5}
     )
@@ -82,8 +80,8 @@ def test_only_ascii_letters_match_in_any_case(changed: dict[str, Any]) -> None:
         build_question(evaluation, vocabulary)
 
 
-def test_the_host_may_be_a_property_of_the_subject() -> None:
-    """One place is enough, two must agree, none means that it is unknown."""
+def test_host_may_be_a_property_of_the_subject() -> None:
+    """If there are two hosts, they must be equal. Without any, the host is unknown."""
     with_host = {"type": "user", "id": "alice", "properties": {"host": "::1"}}
     assert asked(subject=with_host, context={}).host == "0:0:0:0:0:0:0:1"
     assert asked(subject=with_host, context={"host": "0::1"}).host == "0:0:0:0:0:0:0:1"
@@ -94,7 +92,7 @@ def test_the_host_may_be_a_property_of_the_subject() -> None:
 
 
 def test_unknown_fields_are_ignored() -> None:
-    """The specification demands it of every receiver."""
+    """As the specification requires."""
     assert (
         asked(
             more=[1],
@@ -149,10 +147,7 @@ def test_unknown_fields_are_ignored() -> None:
         ),
     ],
 )
-def test_what_is_missing_unknown_or_of_the_wrong_type_is_named(
-    changed: dict[str, object], said: str
-) -> None:
-    """Nothing is guessed: a question made of half an evaluation could be allowed."""
+def test_missing_unknown_or_ill_typed_field_is_named(changed: dict[str, object], said: str) -> None:
     assert said in refused(**changed)
 
 
@@ -166,8 +161,8 @@ def test_what_is_missing_unknown_or_of_the_wrong_type_is_named(
         ('"host":', '"time": {"a": 1, "a": 2}, "host":'),
     ],
 )
-def test_a_repeated_key_is_rejected(once: str, twice: str) -> None:
-    """A proxy may have checked the value that the daemon would not see."""
+def test_repeated_key_is_rejected(once: str, twice: str) -> None:
+    """A proxy may have checked the value that the daemon ignores."""
     text = json.dumps(GOOD)
     assert once in text
     with pytest.raises(AuthZenError, match="twice"):
@@ -177,8 +172,7 @@ def test_a_repeated_key_is_rejected(once: str, twice: str) -> None:
         decode_evaluations(many.replace(once, twice, 1).encode())
 
 
-def test_an_error_never_repeats_what_would_break_its_line() -> None:
-    """Control characters are escaped, long names cut."""
+def test_error_escapes_control_characters_and_shortens_names() -> None:
     said = refused(action={"name": "x\r\nSet-Cookie: a" + "y" * 500})
     assert "\n" not in said
     assert "\r" not in said
@@ -188,16 +182,14 @@ def test_an_error_never_repeats_what_would_break_its_line() -> None:
 @pytest.mark.parametrize(
     "body", [b"", b"{", b"[]", b"null", b'"x"', b"\xff", b'{"subject":"\xff"}']
 )
-def test_what_is_no_json_object_is_refused(body: bytes) -> None:
-    """For one evaluation and for many."""
+def test_other_text_than_a_json_object_is_rejected(body: bytes) -> None:
     for decode in (decode_evaluation, decode_evaluations):
         with pytest.raises(AuthZenError):
             decode(body)
 
 
 @given(st.binary(max_size=60))
-def test_no_bytes_raise_anything_else(body: bytes) -> None:
-    """Whatever comes, it is an evaluation or an AuthZenError."""
+def test_any_bytes_give_an_evaluation_or_an_authzen_error(body: bytes) -> None:
     with suppress(AuthZenError):
         build_question(decode_evaluation(body), VOCABULARY)
     with suppress(AuthZenError):
@@ -206,7 +198,7 @@ def test_no_bytes_raise_anything_else(body: bytes) -> None:
 
 @given(st.text(max_size=5), st.text(max_size=5))
 def test_any_text_may_be_an_id(subject: str, resource: str) -> None:
-    """Texts come through unchanged, the empty one too; half a surrogate pair is no text."""
+    """Except half of a surrogate pair, which is not valid text."""
     question = None
     try:
         question = asked(
@@ -219,8 +211,7 @@ def test_any_text_may_be_an_id(subject: str, resource: str) -> None:
         question.principal.encode()
 
 
-def test_defaults_stand_in_for_what_is_absent_as_a_whole() -> None:
-    """A field of an evaluation overrides the default wholly; nothing is merged within it."""
+def test_defaults_replace_absent_fields_as_a_whole() -> None:
     request, evaluations = decode_evaluations(
         json.dumps(
             GOOD
@@ -242,8 +233,7 @@ def test_defaults_stand_in_for_what_is_absent_as_a_whole() -> None:
     assert questions[2].host is None
 
 
-def test_evaluations_are_bounded() -> None:
-    """One request cannot ask for unbounded work."""
+def test_number_of_evaluations_is_limited() -> None:
     empty: dict[str, object] = {}
     body = {"evaluations": [empty] * (EVALUATIONS_MAX + 1)}
     with pytest.raises(AuthZenError, match="evaluations: expected at most 1000, found more"):
@@ -253,8 +243,8 @@ def test_evaluations_are_bounded() -> None:
 
 
 @pytest.mark.parametrize("item", [b"0", b"{}"])
-def test_evaluations_beyond_the_bound_are_not_made(item: bytes) -> None:
-    """To make a text's worth of them would hold the loop up, and take many times its memory."""
+def test_evaluations_above_the_limit_are_not_created(item: bytes) -> None:
+    """Creating them would block the loop, and take many times their size."""
     body = b'{"evaluations":[%b]}' % b",".join([item] * 50_000)
     tracemalloc.start()
     try:
@@ -272,8 +262,7 @@ def test_evaluations_beyond_the_bound_are_not_made(item: bytes) -> None:
         ("{}", "evaluations: expected an array, found an object"),
     ],
 )
-def test_evaluations_that_are_no_array_are_named(array: str, reason: str) -> None:
-    """As other fields are."""
+def test_evaluations_must_be_an_array(array: str, reason: str) -> None:
     with pytest.raises(AuthZenError, match=reason):
         decode_evaluations(f'{{"evaluations":{array}}}'.encode())
 
@@ -286,10 +275,9 @@ def test_evaluations_that_are_no_array_are_named(array: str, reason: str) -> Non
         ("permit_on_first_permit", True, False),
     ],
 )
-def test_each_semantic_ends_where_the_specification_says(
+def test_each_semantic_ends_as_specified(
     semantic: str, after_allow: bool, after_deny: bool
 ) -> None:
-    """And no other semantic is taken for one of them."""
     options: dict[str, object] = {"evaluations_semantic": semantic, "other": 1}
     body: dict[str, object] = {"evaluations": [{}], "options": options}
     read = decode_evaluations(json.dumps(body).encode())[0].semantic
@@ -303,8 +291,7 @@ def test_each_semantic_ends_where_the_specification_says(
     assert decode_evaluations(b"{}")[0].semantic is Semantic.EXECUTE_ALL
 
 
-def test_an_answer_carries_rule_offset_and_reason() -> None:
-    """What an operator needs to see why."""
+def test_answer_has_rule_offset_and_reason() -> None:
     acl = Acl(2, "t", 3, "User:a", "*", 3, 2)
     denied = json.loads(encode_answer(Decision(False, MatchingAcl(acl)), 17, asked()))
     assert denied == {
@@ -332,17 +319,16 @@ def test_an_answer_carries_rule_offset_and_reason() -> None:
         ({"resource": {"type": "topic", "id": "my-cluster"}}, None),
     ],
 )
-def test_only_a_denial_of_a_likely_mistake_carries_a_hint(
+def test_only_a_denial_after_a_likely_mistake_has_a_hint(
     changed: dict[str, object], hint: str | None
 ) -> None:
-    """A doubled principal type and a cluster's own name are valid questions, but rarely meant."""
     question = asked(**changed)
     assert json.loads(encode_answer(DEFAULT_DENY, 1, question))["context"].get("hint") == hint
     assert "hint" not in json.loads(encode_answer(SUPER_USER, 1, question))["context"]
 
 
-def test_many_answers_are_one_list_in_order() -> None:
-    """A failed evaluation is a denial that says why."""
+def test_answers_are_listed_in_order() -> None:
+    """A failed evaluation is a denial with its reason."""
     answers = [encode_answer(DEFAULT_DENY, 1, asked()), encode_failed_answer(400, "why")]
     assert json.loads(encode_answers(answers))["evaluations"] == [
         {

@@ -1,4 +1,4 @@
-"""JSON texts in which an object names a key twice, against Python's own reader."""
+"""JSON texts in which a key occurs twice in an object, compared with Python's own reader."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ blanks = st.sampled_from(["", "", " ", "\n\t"])
 
 @st.composite
 def strings(draw: st.DrawFn) -> str:
-    """Return a JSON string of few characters, each as it is or escaped."""
+    """Return a JSON string of few characters, each of them plain or escaped."""
     text = draw(st.text(characters, max_size=3))
     return '"' + "".join(draw(st.sampled_from(spellings(one))) for one in text) + '"'
 
@@ -72,8 +72,7 @@ def is_rejected(text: str) -> bool:
 
 
 @given(texts)
-def test_a_text_is_rejected_exactly_if_a_key_is_repeated(text: str) -> None:
-    """At any depth, however the keys are escaped and whatever the strings hold."""
+def test_text_is_rejected_exactly_if_a_key_is_repeated(text: str) -> None:
     assert is_rejected(text) == repeats_a_key(text)
 
 
@@ -92,8 +91,8 @@ def test_a_text_is_rejected_exactly_if_a_key_is_repeated(text: str) -> None:
         '{"n":' + "9" * 5000 + ',"a":1,"a":1}',
     ],
 )
-def test_a_repeated_key_is_found(text: str) -> None:
-    """Escapes, blanks, depth and numbers out of range hide none."""
+def test_repeated_key_is_found(text: str) -> None:
+    """Despite escapes, blanks, depth and numbers out of range."""
     assert is_rejected(text)
 
 
@@ -108,14 +107,14 @@ def test_a_repeated_key_is_found(text: str) -> None:
         '{"a":1e999,"b":' + "9" * 5000 + "}",
     ],
 )
-def test_a_text_without_a_repeated_key_is_accepted(text: str) -> None:
-    """Equal keys of different objects and colons in strings do no harm."""
+def test_text_without_a_repeated_key_is_accepted(text: str) -> None:
+    """Different objects may have equal keys, and strings may contain colons."""
     assert not is_rejected(text)
 
 
 @pytest.mark.parametrize("key", [b"\xed\xa0\x80", b"\xff", b"\xc0\xa2"])
-def test_a_key_that_is_not_utf8_is_rejected(key: bytes) -> None:
-    """Half a surrogate pair too, which Python's own reader would take from bytes."""
+def test_key_that_is_not_utf8_is_rejected(key: bytes) -> None:
+    """Half of a surrogate pair, too, which Python's reader would accept from bytes."""
     with pytest.raises(JsonKeysError, match="malformed"):
         check_keys(b'{"%b":1}' % key)
     with pytest.raises(JsonKeysError, match="malformed"):
@@ -123,21 +122,18 @@ def test_a_key_that_is_not_utf8_is_rejected(key: bytes) -> None:
 
 
 @given(st.binary(max_size=40))
-def test_no_bytes_raise_another_error(text: bytes) -> None:
-    """Bytes that are not JSON are rejected, or accepted without harm."""
+def test_any_bytes_are_accepted_or_rejected(text: bytes) -> None:
     with suppress(JsonKeysError):
         check_keys(text)
 
 
 @pytest.mark.parametrize("text", [b'{"a":' * 9000, b"[" * 9000 + b"1e999" + b"]" * 9000])
 def test_deep_nesting_is_rejected(text: bytes) -> None:
-    """No recursion error leaves the module."""
     with pytest.raises(JsonKeysError):
         check_keys(text)
 
 
-def test_a_question_longer_than_the_limit_is_rejected() -> None:
-    """The time of one step is bounded."""
+def test_question_above_the_limit_is_rejected() -> None:
     text = b'{"a":"%b"}' % (b"x" * (QUESTION_BYTES_MAX - len('{"a":""}')))
     check_keys(text)
     with pytest.raises(
@@ -150,10 +146,10 @@ members = st.lists(st.tuples(strings(), texts), max_size=3)
 
 
 @given(members, st.lists(texts, max_size=3), members)
-def test_an_object_is_checked_all_around_its_array(
+def test_object_is_checked_around_its_array(
     before: list[tuple[str, str]], items: list[str], after: list[tuple[str, str]]
 ) -> None:
-    """Keys repeated in the array are left to its reader; those beside it are found at any depth."""
+    """The array's reader checks the array."""
 
     def around(inner: str) -> str:
         parts = [*before, (f'"{ARRAY}"', f"[{inner}]"), *after]
@@ -184,14 +180,13 @@ def test_an_object_is_checked_all_around_its_array(
         '{"a:":1,"\\u0061\\u003a":2,"evaluations":[]}',
     ],
 )
-def test_a_repeated_key_around_the_array_is_found(text: str) -> None:
-    """The array's own key among them."""
+def test_repeated_key_around_the_array_is_found(text: str) -> None:
+    """Also if it is the array's own key."""
     with pytest.raises(JsonKeysError):
         check_keys_around(ARRAY, 2, text.encode())
 
 
-def test_the_array_may_be_longer_than_a_question() -> None:
-    """Only what lies around it is bounded."""
+def test_array_may_be_longer_than_a_question() -> None:
     items = ",".join(['{"a":"b:c"}'] * QUESTION_BYTES_MAX)
     check_keys_around(ARRAY, len(items) + 2, f'{{"evaluations":[{items}],"a":1}}'.encode())
     with pytest.raises(JsonKeysError, match="at most"):
@@ -199,7 +194,9 @@ def test_the_array_may_be_longer_than_a_question() -> None:
 
 
 def test_fractions_are_not_computed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Some take a hundred times as long as their length; one out of range shows that none is."""
+    """Some would take a hundred times as long. One that is out of range shows that none is
+    computed.
+    """
 
     def read_again(*args: object, **options: object) -> None:
         raise AssertionError("the quick reader stumbled")

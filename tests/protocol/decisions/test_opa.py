@@ -1,4 +1,4 @@
-"""The OPA plugin's JSON: as it is captured, in its variants, and what is none."""
+"""The OPA plugin's JSON: a captured request, its variants, and invalid texts."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def refusal(body: bytes) -> str:
     return str(error.value)
 
 
-def test_the_captured_request_is_read_by_its_length() -> None:
-    """Java wishes to upgrade to h2c with each request; its body follows all the same."""
+def test_captured_request_is_read_completely() -> None:
+    """Java offers an upgrade to h2c with each request. Its body follows all the same."""
     connection = ServerConnection(HttpLimits(body_bytes_max=10_000))
     for _ in range(2):
         data = CAPTURED_HEAD + CAPTURED_BODY
@@ -70,8 +70,7 @@ def test_the_captured_request_is_read_by_its_length() -> None:
         assert not connection.closed
 
 
-def test_the_captured_question_is_what_it_says() -> None:
-    """All that the plugin tells and we need."""
+def test_captured_question_is_decoded() -> None:
     assert decode_question(CAPTURED_BODY) == QUESTION
 
 
@@ -91,12 +90,11 @@ def test_the_captured_question_is_what_it_says() -> None:
 def test_both_forms_of_the_header_name_the_request(
     header: dict[str, Any] | None, request_name: str | None
 ) -> None:
-    """``name`` is real, ``data`` is what the plugin's README says; neither is needed."""
+    """The plugin sends ``name``. Its README documents ``data``. Both are optional."""
     assert decoded(("requestContext.header", header)).request_name == request_name
 
 
-def test_a_question_needs_no_more_than_it_asks() -> None:
-    """What is only for the audit may be absent."""
+def test_fields_for_the_audit_are_optional() -> None:
     question = decoded(
         ("requestContext.header", ...),
         ("action.resourceReferenceCount", ...),
@@ -112,10 +110,10 @@ def test_a_question_needs_no_more_than_it_asks() -> None:
     name=st.text("a-z.0", max_size=12),
     is_slashed=st.booleans(),
 )
-def test_a_client_address_is_what_stands_after_its_last_slash(
+def test_client_address_follows_the_last_slash(
     address: IPv4Address | IPv6Address, name: str, is_slashed: bool
 ) -> None:
-    """Java writes ``name/address``, the name often empty; IPv6 becomes what ACLs are matched by."""
+    """Java writes ``name/address``, often with an empty name."""
     mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
     if mapped is not None or isinstance(address, IPv4Address):
         expected = str(mapped or address)
@@ -127,8 +125,7 @@ def test_a_client_address_is_what_stands_after_its_last_slash(
 
 @settings(deadline=None)
 @given(st.text())
-def test_any_client_address_is_an_address_or_refused(text: str) -> None:
-    """Nothing else comes out, least of all an unknown host."""
+def test_any_client_address_is_an_address_or_rejected(text: str) -> None:
     body = json.dumps(asked(("requestContext.clientAddress", text))).encode()
     if host_address(text.rpartition("/")[2]) is None:
         assert refusal(body) == "input.requestContext.clientAddress: expected an IP address"
@@ -136,8 +133,7 @@ def test_any_client_address_is_an_address_or_refused(text: str) -> None:
         assert decode_question(body).host
 
 
-def test_every_operation_and_type_is_known_by_kafka_s_name() -> None:
-    """In capitals, as Java prints an enumeration."""
+def test_operations_and_types_have_kafkas_names() -> None:
     for operation in map(Operation, OPERATIONS):
         assert decoded(("action.operation", operation.name)).operation == operation
     for resource_type in map(ResourceType, RESOURCE_TYPES):
@@ -145,8 +141,8 @@ def test_every_operation_and_type_is_known_by_kafka_s_name() -> None:
         assert decoded(change).resource_type == resource_type
 
 
-def test_an_empty_prefix_asks_about_some_resource_of_the_type() -> None:
-    """So authorizeByResourceType arrives; an empty literal name is a name."""
+def test_empty_prefix_asks_about_any_resource_of_the_type() -> None:
+    """The plugin sends it for authorizeByResourceType. An empty literal name is a name."""
     pattern = {"resourceType": "GROUP", "name": "", "patternType": "PREFIXED", "unknown": False}
     question = decoded(("action.resourcePattern", pattern), ("action.resourceReferenceCount", 0))
     assert question.resource_name is None
@@ -214,8 +210,8 @@ def test_an_empty_prefix_asks_about_some_resource_of_the_type() -> None:
         ),
     ],
 )
-def test_what_is_not_said_plainly_is_no_question(path: str, value: object, reason: str) -> None:
-    """The field is named. A denial would be kept by the plugin, so there must be none."""
+def test_ambiguous_question_is_rejected_by_field(path: str, value: object, reason: str) -> None:
+    """A denial would be cached by the plugin, so the answer must be an error."""
     assert refusal(json.dumps(asked((path, value))).encode()) == reason
 
 
@@ -228,15 +224,15 @@ def test_what_is_not_said_plainly_is_no_question(path: str, value: object, reaso
         (b'"unknown":false', b'"unknown":false,"unknown":false'),
     ],
 )
-def test_a_repeated_key_is_rejected(once: bytes, twice: bytes) -> None:
-    """A proxy may have checked the value that the daemon would not see."""
+def test_repeated_key_is_rejected(once: bytes, twice: bytes) -> None:
+    """A proxy may have checked the value that the daemon ignores."""
     assert once in CAPTURED_BODY
     said = refusal(CAPTURED_BODY.replace(once, twice, 1))
     assert re.fullmatch(r"invalid JSON: the key '\w+' occurs twice in an object", said)
 
 
-def test_a_colon_in_the_principal_s_type_is_rejected() -> None:
-    """``User:a`` and ``b`` are not the type and name of ``User:a:b``, though they read alike."""
+def test_colon_in_the_principal_type_is_rejected() -> None:
+    """Otherwise ``User:a`` and ``b`` would give the same principal as ``User`` and ``a:b``."""
     reason = "input.requestContext.principal.principalType: expected a text without a colon"
     for kind in ("User:a", ":", "User:"):
         principal = {"principalType": kind, "name": "b"}
@@ -247,8 +243,7 @@ def test_a_colon_in_the_principal_s_type_is_rejected() -> None:
 
 
 @pytest.mark.parametrize("field", ["requestContext.clientAddress", "requestContext.principal"])
-def test_a_field_that_is_asked_by_is_missed(field: str) -> None:
-    """Who asks and whence must be told."""
+def test_missing_required_field_is_named(field: str) -> None:
     body = json.dumps(asked((field, ...))).encode()
     assert refusal(body) == f"input.{field} is missing"
 
@@ -273,15 +268,13 @@ def test_a_field_that_is_asked_by_is_missed(field: str) -> None:
         ),
     ],
 )
-def test_what_is_no_such_json_is_refused(body: bytes) -> None:
-    """In one short line, whatever was sent."""
+def test_invalid_json_is_rejected_in_one_short_line(body: bytes) -> None:
     assert len(refusal(body)) < 200
 
 
 @settings(deadline=None)
 @given(st.integers(0, len(CAPTURED_BODY) - 1), st.binary(max_size=3))
-def test_damaged_json_is_a_question_or_refused(position: int, damage: bytes) -> None:
-    """Nothing else comes out."""
+def test_damaged_json_is_a_question_or_rejected(position: int, damage: bytes) -> None:
     body = CAPTURED_BODY[:position] + damage + CAPTURED_BODY[position + len(damage) :]
     question = None
     with suppress(OpaError):
@@ -301,6 +294,6 @@ def test_damaged_json_is_a_question_or_refused(position: int, damage: bytes) -> 
         ("TOKEN=a.b", None),
     ],
 )
-def test_a_token_may_stand_in_the_query(query: str, token: str | None) -> None:
-    """The plugin can send it nowhere else."""
+def test_token_may_be_in_the_query(query: str, token: str | None) -> None:
+    """The plugin cannot send it elsewhere."""
     assert token_in_query(query) == token

@@ -1,4 +1,4 @@
-"""Frames of the decision stream, both ends, and what is none."""
+"""Frames of the decision stream, from both ends."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ answers = st.builds(
 def read(
     take: Callable[[], object], feed: Callable[[bytes], None], data: bytes
 ) -> Iterator[object]:
-    """Yield what ``take`` gives while ``data`` comes byte by byte."""
+    """Yield the results of ``take`` while ``data`` arrives byte by byte."""
     for at in range(len(data)):
         feed(data[at : at + 1])
         while (taken := take()) is not None:
@@ -66,7 +66,7 @@ def packed(value: object) -> bytes:
 
 
 def received(*contents: bytes, greeted: bool = True) -> list[Received]:
-    """Return what a server reads of frames with these contents, a hello before them."""
+    """Return what a server reads from a hello and frames with these contents."""
     server = StreamServerConnection(BYTES_MAX)
     server.receive_data(b"".join((GREETED if greeted else b"", *map(frame, contents))))
     taken: list[Received] = []
@@ -77,8 +77,8 @@ def received(*contents: bytes, greeted: bool = True) -> list[Received]:
 
 @some_examples
 @given(token=st.none() | texts, asked=st.lists(asks, max_size=4))
-def test_what_a_client_sends_a_server_reads(token: str | None, asked: list[Ask]) -> None:
-    """Byte by byte or at once; a token, and an offset to wait for, come along where there are."""
+def test_server_reads_what_a_client_sends(token: str | None, asked: list[Ask]) -> None:
+    """Byte by byte or at once, with and without a token and an offset."""
     client, server = StreamClientConnection(BYTES_MAX), StreamServerConnection(BYTES_MAX)
     data = client.hello(token) + b"".join(
         client.ask(each.correlation_id, each.questions, each.min_offset) for each in asked
@@ -95,10 +95,9 @@ def test_what_a_client_sends_a_server_reads(token: str | None, asked: list[Ask])
 @given(
     error=st.sampled_from(ErrorCode), offset=st.integers(-1, 2**63 - 1), answered=st.lists(answers)
 )
-def test_what_a_server_sends_a_client_reads(
+def test_client_reads_what_a_server_sends(
     error: ErrorCode, offset: int, answered: list[Answer]
 ) -> None:
-    """Byte by byte too."""
     client = StreamClientConnection(BYTES_MAX)
     greeting = list(read(client.next_greeting, client.receive_data, encode_hello(error, offset)))
     assert greeting == [Greeting("hello", 1, error, offset)]
@@ -111,8 +110,7 @@ def test_what_a_server_sends_a_client_reads(
 
 @some_examples
 @given(content=st.binary(max_size=60), pieces=st.lists(asks, max_size=2))
-def test_any_bytes_are_a_frame_or_an_error(content: bytes, pieces: list[Ask]) -> None:
-    """On both sides: nothing but a DecodeError rises, and after it nothing is read."""
+def test_any_bytes_give_frames_or_one_decode_error(content: bytes, pieces: list[Ask]) -> None:
     data = frame(content) + b"".join(frame(packed(each)) for each in pieces)
     for start in (b"", GREETED):
         server = StreamServerConnection(BYTES_MAX)
@@ -135,8 +133,7 @@ def drained(take: Callable[[], object]) -> None:
 @pytest.mark.parametrize(
     "content", [packed(("hello", 1, None)), packed((7, [QUESTION], 3))], ids=["hello", "questions"]
 )
-def test_a_frame_cut_anywhere_is_waited_for_and_its_content_refused(content: bytes) -> None:
-    """Fewer bytes than announced: not yet; fewer than the array needs: none."""
+def test_cut_frame_is_awaited_and_cut_content_rejected(content: bytes) -> None:
     whole = frame(content)
     start = b"" if b"hello" in content else GREETED
     for size in range(len(whole)):
@@ -150,8 +147,7 @@ def test_a_frame_cut_anywhere_is_waited_for_and_its_content_refused(content: byt
             received(content[:size], greeted=bool(start))
 
 
-def test_bytes_behind_the_array_are_refused() -> None:
-    """One frame is one array."""
+def test_bytes_after_the_array_are_rejected() -> None:
     for greeted, content in ((False, packed(("hello", 1))), (True, packed((1, [QUESTION])))):
         with pytest.raises(DecodeError):
             received(content + b"\0", greeted=greeted)
@@ -176,8 +172,8 @@ NO_FRAMES = {
 
 @pytest.mark.parametrize("content", NO_FRAMES.values(), ids=NO_FRAMES)
 @pytest.mark.parametrize("greeted", [True, False])
-def test_what_is_no_frame_ends_the_connection(content: bytes, greeted: bool) -> None:
-    """Nothing behind it is looked at, and no size that it announces is believed."""
+def test_invalid_frame_ends_the_connection(content: bytes, greeted: bool) -> None:
+    """Nothing after it is read, and its size is not trusted."""
     if greeted or content != NO_FRAMES["a second hello"]:
         with pytest.raises(DecodeError):
             received(content, packed((1, [QUESTION])), greeted=greeted)
@@ -201,8 +197,8 @@ UNREADABLE: dict[str, tuple[object, ...]] = {
 
 
 @pytest.mark.parametrize("content", UNREADABLE.values(), ids=UNREADABLE)
-def test_unreadable_questions_cost_their_own_frame_alone(content: tuple[object, ...]) -> None:
-    """Their correlation id can be answered, and the next frame is read."""
+def test_invalid_questions_fail_only_their_frame(content: tuple[object, ...]) -> None:
+    """Its correlation id can be answered, and the next frame is read."""
     first, second = received(packed(content), packed((2, [QUESTION])))
     assert isinstance(first, Unreadable)
     assert first.correlation_id == 1
@@ -210,8 +206,7 @@ def test_unreadable_questions_cost_their_own_frame_alone(content: tuple[object, 
     assert second == Ask(2, [QUESTION])
 
 
-def test_a_text_that_is_no_utf_8_is_unreadable() -> None:
-    """As what is not even a text."""
+def test_text_must_be_utf8() -> None:
     content = packed((1, [QUESTION])).replace(b"orders", b"order\xff")
     (only,) = received(content)
     assert isinstance(only, Unreadable)
@@ -222,25 +217,22 @@ def test_a_text_that_is_no_utf_8_is_unreadable() -> None:
 @pytest.mark.parametrize(
     "content", [(1, [QUESTION]), ("hallo", 1), ("hello", "1"), ("hello",), ("hello", 1, 5)]
 )
-def test_a_hello_comes_first(content: tuple[object, ...]) -> None:
-    """Nothing is asked before it, and nothing else is one."""
+def test_first_frame_must_be_a_hello(content: tuple[object, ...]) -> None:
     with pytest.raises(DecodeError, match="expected a hello"):
         received(packed(content), greeted=False)
 
 
-def test_a_hello_of_another_version_may_hold_more() -> None:
-    """It is read, so that it can be told which version there is."""
+def test_hello_of_a_later_version_may_have_more_fields() -> None:
+    """So the daemon can answer with its own version."""
     (hello,) = received(packed(("hello", 2, None, {"more": [1]})), greeted=False)
     assert hello == Hello("hello", 2)
 
 
-def test_a_hello_shows_no_token() -> None:
-    """Not in a log, nor in a traceback."""
+def test_repr_of_a_hello_shows_no_token() -> None:
     assert "secret" not in repr(Hello("hello", 1, "id.secret"))
 
 
-def test_a_frame_above_the_limit_is_refused_by_its_size() -> None:
-    """Before the rest has come; one of just the limit is read."""
+def test_frame_above_the_limit_is_rejected_by_its_size() -> None:
     empty = len(packed((1, [(*QUESTION[:4], "x" * 1000)]))) - 1000
     largest = packed((1, [(*QUESTION[:4], "x" * (BYTES_MAX - empty))]))
     assert len(largest) == BYTES_MAX
@@ -258,8 +250,8 @@ def test_a_frame_above_the_limit_is_refused_by_its_size() -> None:
      packed((1, 0, 0, b"")) + b"\0", b"\x95\1\0\0\xc4\0" + b"\x91" * 3000 + b"\xc0",
      bytes.fromhex("94010000c6ffffffff")],
 )  # fmt: skip
-def test_what_is_no_answer_is_an_error(content: bytes) -> None:
-    """A text is no decisions; nothing behind it is read."""
+def test_invalid_answer_is_an_error(content: bytes) -> None:
+    """Nothing after it is read."""
     client = StreamClientConnection(BYTES_MAX)
     client.receive_data(frame(content) + encode_answer(2, 0, 0, b"\1"))
     with pytest.raises(DecodeError, match="expected an answer"):
@@ -270,16 +262,14 @@ def test_what_is_no_answer_is_an_error(content: bytes) -> None:
 @pytest.mark.parametrize(
     "content", [packed(("hallo", 1, 0, 0)), packed(("hello", 1, 0)), packed((1, 0, 0, b"")), b""]
 )
-def test_what_is_no_greeting_is_an_error(content: bytes) -> None:
-    """Some other server's bytes are not taken for a daemon's."""
+def test_invalid_greeting_is_an_error(content: bytes) -> None:
     client = StreamClientConnection(BYTES_MAX)
     client.receive_data(frame(content))
     with pytest.raises(DecodeError, match="expected an answer to the hello"):
         client.next_greeting()
 
 
-def test_answers_may_hold_more_than_this_version_knows() -> None:
-    """What is appended later does not change what the first fields say."""
+def test_answers_may_have_more_fields() -> None:
     client = StreamClientConnection(BYTES_MAX)
     client.receive_data(frame(packed(("hello", 1, 0, 9, "more"))))
     assert client.next_greeting() == Greeting("hello", 1, 0, 9)
@@ -289,15 +279,15 @@ def test_answers_may_hold_more_than_this_version_knows() -> None:
 
 @pytest.mark.parametrize("text", ["\ud800"])
 @pytest.mark.parametrize("number", [1, 2**64])
-def test_what_no_frame_can_hold_is_an_error(text: str, number: int) -> None:
-    """Of the client's own making: half a character, or a number of more than 64 bits."""
+def test_value_that_cannot_be_encoded_is_an_error(text: str, number: int) -> None:
+    """For example half of a surrogate pair, or a number of more than 64 bits."""
     client = StreamClientConnection(BYTES_MAX)
     with pytest.raises((ValueError, OverflowError)):
         client.ask(1, [("User:a", None, number, 2, text)])
 
 
-def test_operations_and_types_are_known_by_code_and_by_kafkas_name() -> None:
-    """Those that can be asked about, and no others: not ANY, not UNKNOWN, no other case."""
+def test_operations_and_types_are_known_by_code_and_name() -> None:
+    """Not ANY or UNKNOWN, and not in another case."""
     for code in OPERATIONS:
         assert OPERATION_OF[code] == OPERATION_OF[Operation(code).name] == code
     for code in RESOURCE_TYPES:
@@ -312,8 +302,7 @@ def test_operations_and_types_are_known_by_code_and_by_kafkas_name() -> None:
 PAGE = (Path(__file__).parents[3] / "docs" / "stream.md").read_text()
 
 
-def test_the_pages_example_is_what_is_sent() -> None:
-    """A client can be written from docs/stream.md: its bytes are the codec's, both ways."""
+def test_example_in_the_documentation_matches_the_codec() -> None:
     client, server = StreamClientConnection(BYTES_MAX), StreamServerConnection(BYTES_MAX)
     asked: list[StreamQuestion] = [
         ("User:alice", "192.168.1.20", "READ", "TOPIC", "orders"),
@@ -332,8 +321,7 @@ def test_the_pages_example_is_what_is_sent() -> None:
     assert server.next_frame() == Ask(1, asked, 9)
 
 
-def test_the_page_names_every_code() -> None:
-    """Of operations, resource types and errors; none has changed its number."""
+def test_documentation_lists_every_code() -> None:
     named = re.findall(r"\b([A-Z_]{3,}) (\d+)", PAGE)
     for name, code in named:
         assert int(code) in (OPERATION_OF.get(name), RESOURCE_TYPE_OF.get(name)), name

@@ -1,4 +1,4 @@
-"""Bytes to requests and responses to bytes, however the bytes were cut."""
+"""One HTTP connection: bytes to requests, and responses to bytes, however the bytes are split."""
 
 import pytest
 from hypothesis import given
@@ -25,7 +25,7 @@ FRAGMENTS = st.sampled_from([
 
 
 def events_of(pieces: list[bytes], limits: HttpLimits = LIMITS) -> list[Event]:
-    """Return the events of what came in these pieces, each answered as soon as it came."""
+    """Return the events of these pieces. Each event is answered at once."""
     connection = ServerConnection(limits)
     events: list[Event] = []
     for piece in pieces:
@@ -60,7 +60,7 @@ def refusal(data: bytes, limits: HttpLimits = LIMITS) -> BadRequest:
 
 @st.composite
 def written_requests(draw: st.DrawFn) -> tuple[bytes, Request]:
-    """A request, and one of the ways to write it."""
+    """A request, and one of its encodings."""
     path = "/" + draw(st.text("ab/%", max_size=5))
     query = draw(st.text("a=&?", max_size=5))
     body = draw(st.binary(max_size=20))
@@ -100,13 +100,10 @@ def fields(event: Event) -> object:
 
 
 @given(st.lists(written_requests(), max_size=4), st.lists(st.integers(0, 500), max_size=6))
-def test_pipelined_requests_come_out_whole_and_in_order(
+def test_pipelined_requests_are_read_in_order(
     requests: list[tuple[bytes, Request]], places: list[int]
 ) -> None:
-    """What was written comes out, however bodies were framed, headers spelt and bytes cut.
-
-    Empty lines before a request are ignored: RFC 9112, section 2.2.
-    """
+    """For any framing of bodies, spelling of headers and split of the bytes."""
     stream = b"".join(written for written, _ in requests)
     wanted = [fields(request) for _, request in requests]
     assert [fields(event) for event in events_of(cut(stream, places))] == wanted
@@ -114,10 +111,8 @@ def test_pipelined_requests_come_out_whole_and_in_order(
 
 
 @given(st.lists(FRAGMENTS, max_size=14).map(b"".join), st.lists(st.integers(0, 500), max_size=6))
-def test_the_events_do_not_depend_on_where_the_bytes_are_cut(
-    stream: bytes, places: list[int]
-) -> None:
-    """Good or bad, within the limits or past them: the same bytes are the same events."""
+def test_events_do_not_depend_on_the_split(stream: bytes, places: list[int]) -> None:
+    """Also for invalid bytes, and past the limits."""
     for limits in (LIMITS, TIGHT):
         whole = [fields(event) for event in events_of([stream], limits)]
         assert [fields(event) for event in events_of(cut(stream, places), limits)] == whole
@@ -125,14 +120,14 @@ def test_the_events_do_not_depend_on_where_the_bytes_are_cut(
 
 
 @given(st.binary(max_size=200))
-def test_garbage_is_refused_and_never_raises(garbage: bytes) -> None:
-    """Bytes that are no HTTP give at most one event, a refusal."""
+def test_garbage_is_rejected(garbage: bytes) -> None:
+    """There is at most one event."""
     events = events_of([garbage, b"\r\n" * 4])
     assert [type(event) for event in events] == [BadRequest]
 
 
-def test_a_request_gives_its_parts_as_they_were_sent() -> None:
-    """Path and query are split and left encoded; repeated headers are joined by commas."""
+def test_request_has_its_parts_as_sent() -> None:
+    """Path and query stay encoded. Commas join the values of repeated headers."""
     request = the_request(
         b"GET /a%20b?c=%3F?&d HTTP/1.1\r\nHost: x\r\nAccept: a\r\naccept:  b \r\n\r\n"
     )
@@ -192,8 +187,7 @@ def test_a_request_gives_its_parts_as_they_were_sent() -> None:
         (400, b"\x16\x03\x01\x02\x00\x01"),
     ],
 )
-def test_a_bad_request_is_refused_with_its_status(status: int, request_bytes: bytes) -> None:
-    """What is malformed, ambiguous or not spoken here never reaches a handler."""
+def test_bad_request_is_rejected_with_its_status(status: int, request_bytes: bytes) -> None:
     assert refusal(request_bytes).status == status
 
 
@@ -212,14 +206,13 @@ def test_a_bad_request_is_refused_with_its_status(status: int, request_bytes: by
         b"1" * 300,
     ],
 )
-def test_a_malformed_chunk_is_refused(chunks: bytes) -> None:
-    """Two readers of one stream must not disagree where a body ends."""
+def test_malformed_chunk_is_rejected(chunks: bytes) -> None:
+    """Two readers of a stream must not disagree where a body ends."""
     head = b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
     assert refusal(head + chunks).status == 400
 
 
 def test_many_chunks_are_read_with_pauses() -> None:
-    """Else thousands of tiny ones would be read in one go."""
     head = b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
     wide = HttpLimits(body_bytes_max=10_000)
     *pauses, request = events_of([head + b"1\r\na\r\n" * 2000 + b"0\r\n\r\n"], wide)
@@ -236,16 +229,14 @@ def test_many_chunks_are_read_with_pauses() -> None:
         *(b"a: b\n\nGET / HTTP/1.1", b"a: b\rc", b"a: \0", b"a: \x7f", b"\xff: b"),
     ],
 )
-def test_malformed_trailers_are_refused(trailers: bytes) -> None:
-    """They are headers like others, though nobody reads them."""
+def test_malformed_trailers_are_rejected(trailers: bytes) -> None:
     start = b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n"
     data = start + trailers + b"\r\n\r\n"
     refused = BadRequest(400, "malformed trailers")
     assert events_of([data]) == events_of(bytewise(data)) == [refused]
 
 
-def test_trailers_are_bounded_as_headers_are() -> None:
-    """In number and in bytes."""
+def test_trailers_have_the_limits_of_headers() -> None:
     start = b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n"
     most = b"a:\r\n" * LIMITS.headers_max
     assert isinstance(events_of([start + most + b"\r\n"])[0], Request)
@@ -255,8 +246,7 @@ def test_trailers_are_bounded_as_headers_are() -> None:
 
 
 @pytest.mark.parametrize("lines", [0, 1, 2, 3])
-def test_a_few_empty_lines_before_a_request_are_ignored(lines: int) -> None:
-    """Each request may have two; a third is malformed, however slowly it comes."""
+def test_two_empty_lines_before_a_request_are_ignored(lines: int) -> None:
     request = b"\r\n" * lines + b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
     for pieces in ([request * 2], bytewise(request * 2)):
         events = events_of(pieces)
@@ -269,7 +259,6 @@ def test_a_few_empty_lines_before_a_request_are_ignored(lines: int) -> None:
 
 
 def test_nothing_after_a_bad_request_is_read() -> None:
-    """Where a bad request ends is anybody's guess, so what follows is dropped."""
     connection = ServerConnection(LIMITS)
     good = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
     connection.receive_data(b"GET / HTTP/9.9\r\n\r\n" + good)
@@ -293,8 +282,8 @@ def test_nothing_after_a_bad_request_is_read() -> None:
         (False, b"GET / HTTP/1.0\r\nConnection: keep-alive, close\r\n"),
     ],
 )
-def test_a_connection_is_kept_as_the_client_asks(keeps: bool, line_and_options: bytes) -> None:
-    """HTTP/1.1 keeps it unless told, HTTP/1.0 when told; what follows the last one is dropped."""
+def test_client_decides_whether_the_connection_stays(keeps: bool, line_and_options: bytes) -> None:
+    """HTTP/1.1 keeps it by default, HTTP/1.0 does not."""
     request_bytes = line_and_options + b"Host: x\r\n\r\n"
     events = events_of([request_bytes * 2])
     assert [isinstance(event, Request) and event.keep_alive for event in events] == (
@@ -302,8 +291,8 @@ def test_a_connection_is_kept_as_the_client_asks(keeps: bool, line_and_options: 
     )
 
 
-def test_the_answer_says_whether_the_connection_stays() -> None:
-    """HTTP/1.0 must be told that it stays, HTTP/1.1 that it ends."""
+def test_answer_says_whether_the_connection_stays() -> None:
+    """HTTP/1.0 must be told if it stays, HTTP/1.1 if it ends."""
     expected = {
         b"GET / HTTP/1.1\r\nHost: x\r\n\r\n": None,
         b"GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n": b"keep-alive",
@@ -318,8 +307,8 @@ def test_the_answer_says_whether_the_connection_stays() -> None:
         assert found == ([] if wanted is None else [b"Connection: " + wanted])
 
 
-def test_a_wish_for_http2_is_ignored() -> None:
-    """Java's HttpClient asks for h2c each time: the body is read and the next request too."""
+def test_upgrade_to_http2_is_ignored() -> None:
+    """Java's HttpClient offers h2c with each request."""
     java = (
         b"POST /v1/data HTTP/1.1\r\nConnection: Upgrade, HTTP2-Settings\r\nContent-Length: 7\r\n"
         b"Host: 127.0.0.1:8181\r\nHTTP2-Settings: AAEAAEAAAAIAAAABAAMAAABkAAQBAAAAAAUAAEAA\r\n"
@@ -329,8 +318,8 @@ def test_a_wish_for_http2_is_ignored() -> None:
     assert [event.body for event in events if isinstance(event, Request)] == [b'{"a":1}'] * 3
 
 
-def test_a_client_that_waits_for_leave_to_send_its_body_gets_it() -> None:
-    """100 Continue comes once, after the head; a body that is too large is not even wished for."""
+def test_client_that_expects_100_continue_gets_it() -> None:
+    """Once, after the head, and not if the body is too large."""
     head = b"POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-Continue\r\nContent-Length: %d\r\n\r\n"
     first, second = events_of([head % 3, b"abc"])
     assert first == CONTINUE
@@ -340,8 +329,8 @@ def test_a_client_that_waits_for_leave_to_send_its_body_gets_it() -> None:
     assert [type(event) for event in events_of([head % 1025])] == [BadRequest]
 
 
-def test_an_absolute_target_is_taken_when_it_names_the_host() -> None:
-    """RFC 9112 section 3.2.2; the authority may not be another one than Host's."""
+def test_absolute_target_must_name_the_host() -> None:
+    """Source: RFC 9112, section 3.2.2."""
     request = the_request(b"GET http://x:1/a?b HTTP/1.1\r\nHost: x:1\r\n\r\n")
     assert (request.path, request.query) == ("/a", "b")
     assert the_request(b"GET http://x HTTP/1.1\r\nHost: x\r\n\r\n").path == "/"
@@ -353,13 +342,12 @@ def line_of(size: int) -> bytes:
 
 
 def headers_of(size: int) -> bytes:
-    """Return header lines that with the empty line have ``size`` bytes."""
+    """Return header lines that have ``size`` bytes together with the empty line."""
     return b"Host: x\r\nA: %b\r\n\r\n" % (b"a" * (size - len("Host: x\r\nA: \r\n\r\n")))
 
 
 @pytest.mark.parametrize("small", [False, True])
-def test_the_limits_are_what_they_say(small: bool) -> None:
-    """One byte or header more than the limit is too much, and not one byte less."""
+def test_limits_are_exact(small: bool) -> None:
     limits = TIGHT if small else LIMITS
     line, headers = limits.request_line_bytes_max, limits.header_bytes_max
     host = b"Host: x\r\n\r\n"
@@ -380,8 +368,8 @@ def test_the_limits_are_what_they_say(small: bool) -> None:
     assert refusal(chunks + b"2\r\n", wide).status == 413
 
 
-def test_what_never_ends_is_refused_before_its_end() -> None:
-    """Memory is bounded while a line, a header, a chunk or a trailer goes on and on."""
+def test_endless_part_is_rejected() -> None:
+    """A line, header, chunk or trailer cannot grow without bound."""
     start = b"GET / HTTP/1.1\r\nHost: x\r\n"
     chunked = start + b"Transfer-Encoding: chunked\r\n\r\n"
     for status, beginning, more in (
@@ -396,8 +384,7 @@ def test_what_never_ends_is_refused_before_its_end() -> None:
         assert [event.status for event in events if isinstance(event, BadRequest)] == [status]
 
 
-def test_a_connection_knows_when_a_request_is_under_way() -> None:
-    """From its first byte to its last: that is what the clock runs for."""
+def test_receiving_is_true_from_the_first_to_the_last_byte() -> None:
     connection = ServerConnection(LIMITS)
     seen = []
     for piece in (b"G", b"ET / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\n", b"a"):
@@ -409,15 +396,15 @@ def test_a_connection_knows_when_a_request_is_under_way() -> None:
     assert not connection.receiving
 
 
-def test_headers_cannot_be_changed() -> None:
-    """Heads are remembered, so what one handler holds is what the next one gets."""
+def test_headers_are_immutable() -> None:
+    """Heads are cached, so handlers share them."""
     data = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
     with pytest.raises(TypeError):
         the_request(data).headers[b"host"] = b"y"  # type: ignore[index]
 
 
-def test_head_is_answered_without_the_body_but_with_its_length() -> None:
-    """RFC 9110 section 9.3.2."""
+def test_head_is_answered_with_the_length_but_without_the_body() -> None:
+    """Source: RFC 9110, section 9.3.2."""
     connection = ServerConnection(LIMITS)
     connection.receive_data(b"HEAD / HTTP/1.1\r\nHost: x\r\n\r\n")
     assert isinstance(connection.next_event(), Request)
@@ -425,8 +412,8 @@ def test_head_is_answered_without_the_body_but_with_its_length() -> None:
     assert answer.endswith(b"\r\nContent-Length: 17\r\n\r\n")
 
 
-def test_a_response_that_cannot_be_written_leaves_the_request_unanswered() -> None:
-    """So that the server can still answer with an error."""
+def test_request_stays_unanswered_if_the_response_is_invalid() -> None:
+    """The server can then answer with an error."""
     connection = ServerConnection(LIMITS)
     connection.receive_data(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
     connection.next_event()

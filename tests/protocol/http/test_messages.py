@@ -1,4 +1,4 @@
-"""Responses to bytes, and what a request's headers say."""
+"""Responses to bytes, and the headers of requests."""
 
 import pytest
 from hypothesis import given
@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from authorizerd.protocol.http.messages import LOOPBACK_HOSTS, Response, encode_response
 
 
-def test_a_response_is_written_with_its_length() -> None:
-    """Status line, type, length, further headers, body."""
+def test_response_is_written_with_its_length() -> None:
     response = Response(
         status=404, body=b"none\n", headers=((b"X-Request-ID", b"7"), (b"Allow", b"GET"))
     )
@@ -19,8 +18,8 @@ def test_a_response_is_written_with_its_length() -> None:
 
 
 @given(st.text("ab:\r\n\0\x7f ", max_size=6), st.text("ab:\r\n\0\x7f ", max_size=6))
-def test_no_response_header_breaks_its_line(name: str, value: str) -> None:
-    """A peer's text that a handler echoes cannot begin a header or a body of its own."""
+def test_response_header_cannot_break_its_line(name: str, value: str) -> None:
+    """A handler may echo a peer's text."""
     for content_type, headers in (("text/plain", ((name.encode(), value.encode()),)), (value, ())):
         response = Response(status=200, body=b"", content_type=content_type, headers=headers)
         try:
@@ -53,6 +52,6 @@ def test_no_response_header_breaks_its_line(name: str, value: str) -> None:
         (b"192.168.0.1:8181", False),
     ],
 )
-def test_loopback_hosts_are_this_machine_alone(host: bytes, allowed: bool) -> None:
-    """A name that somebody else's DNS can point here is not this machine's."""
+def test_loopback_hosts_name_only_this_machine(host: bytes, allowed: bool) -> None:
+    """Other names may resolve to it through somebody else's DNS."""
     assert (LOOPBACK_HOSTS.fullmatch(host) is not None) == allowed

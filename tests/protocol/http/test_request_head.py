@@ -1,4 +1,4 @@
-"""Heads judged while they come, and parsed once they are whole."""
+"""Request heads, checked while they arrive and parsed once complete."""
 
 import pytest
 from hypothesis import given
@@ -31,15 +31,15 @@ def finding(head: bytes) -> BadRequest | None:
     ),
     st.integers(1, 60),
 )
-def test_a_beginning_once_refused_stays_refused(pieces: list[bytes], size: int) -> None:
-    """What is found wrong with the first bytes is found with all of them, and is the same."""
+def test_rejected_beginning_stays_rejected(pieces: list[bytes], size: int) -> None:
+    """With the same error when more bytes have arrived."""
     head = b"".join(pieces)
     early = finding(head[:size])
     assert early is None or finding(head) == early
 
 
-def test_a_remembered_head_is_the_parsed_one() -> None:
-    """And no more of them are kept than the bound says."""
+def test_cached_head_equals_the_parsed_one() -> None:
+    """The cache is limited."""
     head = b"GET /a?b HTTP/1.1\r\nHost: x\r\nA: b\r\n\r\n"
     assert remembered_head(head) == parse_head(head)
     assert remembered_head(head) is remembered_head(head)
@@ -47,8 +47,7 @@ def test_a_remembered_head_is_the_parsed_one() -> None:
     assert parse_head(head).headers == {b"host": b"x", b"a": b"b"}
 
 
-def test_a_refused_head_is_refused_again() -> None:
-    """Only good heads are remembered."""
+def test_rejected_head_is_not_cached() -> None:
     for _ in range(2):
         with pytest.raises(RefusedError) as refused:
             remembered_head(b"GET / HTTP/3.0\r\n\r\n")

@@ -1,4 +1,4 @@
-"""What a client writes and reads is what the server reads and writes."""
+"""A client's encodings against the server's."""
 
 import pytest
 from hypothesis import given, settings
@@ -50,8 +50,8 @@ filters = st.builds(
 @each_pattern_version
 @some_examples
 @given(filter=filters)
-def test_a_filter_arrives(version: int, filter: AclFilter) -> None:
-    """As it was asked for, in a describe and in a delete."""
+def test_filter_arrives(version: int, filter: AclFilter) -> None:
+    """In a describe and in a delete."""
     describe = encode_describe_acls_request(version, filter)
     assert decode_describe_acls(version, describe) == filter
     delete = encode_delete_acls_request(version, [filter, AclFilter()])
@@ -61,14 +61,13 @@ def test_a_filter_arrives(version: int, filter: AclFilter) -> None:
 @each_pattern_version
 @some_examples
 @given(asked=st.lists(acls(unknown_codes=True), max_size=4))
-def test_creations_arrive(version: int, asked: list[Acl]) -> None:
-    """In their order, with the codes they have."""
+def test_creations_arrive_in_order(version: int, asked: list[Acl]) -> None:
     body = encode_create_acls_request(version, asked)
     assert finish(decode_create_acls(version, body)) == asked
 
 
-def test_version_0_asks_for_literal_patterns_or_not_at_all() -> None:
-    """ANY finds what there was to find before patterns had types; the others cannot be said."""
+def test_version_0_supports_only_literal_patterns() -> None:
+    """ANY means LITERAL there, since patterns had no types."""
     literal = Acl(2, "t", PatternType.LITERAL, "User:a", "*", 3, 3)
     body = encode_create_acls_request(0, [literal])
     assert finish(decode_create_acls(0, body)) == [literal]
@@ -87,7 +86,6 @@ def test_version_0_asks_for_literal_patterns_or_not_at_all() -> None:
 @some_examples
 @given(found=st.lists(acls(unknown_codes=True), max_size=8))
 def test_described_acls_arrive(version: int, found: list[Acl]) -> None:
-    """All of them, in no order."""
     body = DescribeAclsBody(version)
     body.add(found)
     read = decode_describe_acls_response(version, b"".join(finish(body.encode())))
@@ -98,8 +96,8 @@ def test_described_acls_arrive(version: int, found: list[Acl]) -> None:
 @each_version
 @some_examples
 @given(error=errors)
-def test_a_describe_that_failed_is_its_error(version: int, error: ApiError) -> None:
-    """With a code that only we send, or that is not known here at all."""
+def test_failed_describe_gives_its_error(version: int, error: ApiError) -> None:
+    """Also with a code that is unknown here."""
     assert (
         decode_describe_acls_response(version, encode_describe_acls_error(version, error)) == error
     )
@@ -109,7 +107,6 @@ def test_a_describe_that_failed_is_its_error(version: int, error: ApiError) -> N
 @some_examples
 @given(results=st.lists(st.none() | errors, max_size=5))
 def test_results_of_creations_arrive(version: int, results: list[ApiError | None]) -> None:
-    """One for each, None for success."""
     body = b"".join(finish(encode_create_acls(version, results)))
     assert decode_create_acls_response(version, body) == results
 
@@ -129,13 +126,11 @@ def test_results_of_creations_arrive(version: int, results: list[ApiError | None
     )
 )
 def test_results_of_filters_arrive(version: int, results: list[FilterResult]) -> None:
-    """With every match, and why it is still there if it is."""
     body = b"".join(finish(encode_delete_acls(version, results)))
     assert decode_delete_acls_response(version, body) == results
 
 
-def test_version_0_tells_of_literal_patterns() -> None:
-    """No other is ever in its answers."""
+def test_answers_of_version_0_have_literal_patterns() -> None:
     acl = Acl(2, "t", PatternType.LITERAL, "User:a", "*", 3, 3)
     body = DescribeAclsBody(0)
     body.add([acl])
@@ -148,8 +143,7 @@ def test_version_0_tells_of_literal_patterns() -> None:
 @each_version
 @some_examples
 @given(data=st.binary(max_size=60))
-def test_garbage_is_a_response_or_refused(version: int, data: bytes) -> None:
-    """Never another exception: a command that meets it says so."""
+def test_garbage_is_a_response_or_a_decode_error(version: int, data: bytes) -> None:
     for decode in (
         decode_describe_acls_response,
         decode_create_acls_response,

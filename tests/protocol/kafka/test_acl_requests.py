@@ -1,4 +1,4 @@
-"""The ACL requests to ACLs and filters, against kio's entities of the same bytes."""
+"""The ACL requests to ACLs and filters, compared with kio's entities of the same bytes."""
 
 import io
 from dataclasses import fields
@@ -44,7 +44,7 @@ def written_by_kio(entity: Any) -> bytes:  # noqa: ANN401 - of any version
 
 
 def item_type(api_key: ApiKey, version: int) -> Any:  # noqa: ANN401 - of any version
-    """Return what the one array of the request holds."""
+    """Return the item type of the request's one array."""
     [array] = fields(request_type(api_key, version))
     return get_args(array.type)[0]
 
@@ -110,16 +110,18 @@ def as_read(version: int, filter: AclFilter) -> AclFilter:
 @each_version
 @some_examples
 @given(filter=filters)
-def test_a_describe_is_its_filter(version: int, filter: AclFilter) -> None:
-    """Every code is kept, whatever it means; in version 0 the pattern is LITERAL."""
+def test_describe_has_its_filter(version: int, filter: AclFilter) -> None:
+    """Codes are kept. In version 0 the pattern type is LITERAL."""
     assert decode_describe_acls(version, describe_body(version, filter)) == as_read(version, filter)
 
 
 @each_version
 @some_examples
 @given(asked=st.lists(filters, max_size=4), trailing=st.binary(max_size=3))
-def test_a_delete_is_its_filters(version: int, asked: list[AclFilter], trailing: bytes) -> None:
-    """In their order; what stands behind them is ignored, as a 4.3.1 broker did."""
+def test_delete_has_its_filters_in_order(
+    version: int, asked: list[AclFilter], trailing: bytes
+) -> None:
+    """Trailing bytes are ignored, as by Kafka 4.3.1."""
     body = delete_body(version, asked) + trailing
     assert finish(decode_delete_acls(version, body)) == [as_read(version, each) for each in asked]
     assert count_items(ApiKey.DELETE_ACLS, version, body) == len(asked)
@@ -128,8 +130,8 @@ def test_a_delete_is_its_filters(version: int, asked: list[AclFilter], trailing:
 @each_version
 @some_examples
 @given(asked=st.lists(acls(unknown_codes=True), max_size=4), trailing=st.binary(max_size=3))
-def test_a_create_is_its_acls(version: int, asked: list[Acl], trailing: bytes) -> None:
-    """In their order, with raw codes; in version 0 each is LITERAL, the wildcard too."""
+def test_create_has_its_acls_in_order(version: int, asked: list[Acl], trailing: bytes) -> None:
+    """With raw codes. In version 0 the pattern type is LITERAL."""
     body = create_body(version, asked) + trailing
     read = finish(decode_create_acls(version, body))
     assert [acl.resource_name for acl in read] == [acl.resource_name for acl in asked]
@@ -141,8 +143,8 @@ def test_a_create_is_its_acls(version: int, asked: list[Acl], trailing: bytes) -
 
 
 @each_version
-def test_a_null_name_is_literal_in_version_0(version: int) -> None:
-    """Old clients see and remove literal patterns only, even when they ask for everything."""
+def test_null_name_is_literal_in_version_0(version: int) -> None:
+    """Old clients see and remove only literal patterns."""
     everything = describe_body(version, AclFilter())
     expected = PatternType.LITERAL if version == 0 else PatternType.ANY
     assert decode_describe_acls(version, everything) == AclFilter(pattern_type=expected)
@@ -151,10 +153,7 @@ def test_a_null_name_is_literal_in_version_0(version: int) -> None:
 @each_version
 @some_examples
 @given(acls=st.lists(acls(), min_size=1, max_size=2), filter=filters)
-def test_a_request_cut_at_any_byte_is_refused(
-    version: int, acls: list[Acl], filter: AclFilter
-) -> None:
-    """Nothing of a broken request is taken for one."""
+def test_cut_request_is_rejected(version: int, acls: list[Acl], filter: AclFilter) -> None:
     create, describe = create_body(version, acls), describe_body(version, filter)
     delete = delete_body(version, [filter])
     for size in range(len(create)):
@@ -171,8 +170,7 @@ def test_a_request_cut_at_any_byte_is_refused(
 @each_version
 @some_examples
 @given(data=st.binary(max_size=60))
-def test_garbage_is_a_request_or_refused(version: int, data: bytes) -> None:
-    """Never another exception."""
+def test_garbage_is_a_request_or_a_decode_error(version: int, data: bytes) -> None:
     for decode in (decode_describe_acls, decode_create_acls, decode_delete_acls):
         try:
             read = decode(version, data)
@@ -188,8 +186,7 @@ def test_garbage_is_a_request_or_refused(version: int, data: bytes) -> None:
 @pytest.mark.parametrize(
     ("version", "body"), [(1, "ffffffff"), (1, "7fffffff"), (3, "00"), (3, "ffffffff0f00")]
 )
-def test_a_count_is_no_promise(version: int, body: str) -> None:
-    """A null array, and one that claims more items than there are bytes, close the connection."""
+def test_impossible_count_is_rejected(version: int, body: str) -> None:
     with pytest.raises(DecodeError, match="creations: "):
         finish(decode_create_acls(version, bytes.fromhex(body)))
     with pytest.raises(DecodeError, match="filters: "):
@@ -199,8 +196,8 @@ def test_a_count_is_no_promise(version: int, body: str) -> None:
 
 
 @each_version
-def test_no_more_items_count_than_there_are_bytes_for(version: int) -> None:
-    """Kafka, too, closes the connection: the items cannot all be read."""
+def test_count_without_enough_bytes_is_rejected(version: int) -> None:
+    """Kafka, too, closes the connection."""
     for api_key, body in (
         (ApiKey.CREATE_ACLS, create_body(version, [Acl(2, "", 3, "", "", 3, 3)] * 100)),
         (ApiKey.DELETE_ACLS, delete_body(version, [AclFilter(2)] * 100)),
@@ -213,8 +210,7 @@ def test_no_more_items_count_than_there_are_bytes_for(version: int) -> None:
 
 
 @each_version
-def test_large_requests_are_read_in_steps(version: int) -> None:
-    """So that others get their turns in between."""
+def test_large_request_is_read_in_steps(version: int) -> None:
     acl = Acl(2, "topic", 3, "User:a", "*", 3, 3)
     create = create_body(version, [acl] * 1000)
     assert finish(decode_create_acls(version, bytearray(create))) == [acl] * 1000
@@ -223,8 +219,8 @@ def test_large_requests_are_read_in_steps(version: int) -> None:
     assert len(list(decode_delete_acls(version, delete))) >= 1000 // 64
 
 
-def test_a_name_that_is_no_utf_8_is_refused() -> None:
-    """A 4.3.1 broker created an ACL for U+FFFD in its place: not what was asked for."""
+def test_name_must_be_utf8() -> None:
+    """Kafka 4.3.1 replaces invalid bytes by U+FFFD, and creates an ACL for another name."""
     body = bytes.fromhex("00000001 02 0002 fffe 03 0006 557365723a61 0001 2a 03 03")
     with pytest.raises(DecodeError, match="resource name: not UTF-8"):
         finish(decode_create_acls(1, body))

@@ -1,4 +1,4 @@
-"""The ACL responses, against kio's reader and writer of the same bytes."""
+"""The ACL responses, compared with kio's reader and writer."""
 
 import io
 from collections import Counter
@@ -37,7 +37,7 @@ errors = st.builds(
 
 
 def literal(acl: Acl, version: int) -> Acl:
-    """Return the ACL as its version may tell of it."""
+    """Return the ACL as the version can express it."""
     if version:
         return acl
     return Acl(
@@ -52,7 +52,7 @@ def literal(acl: Acl, version: int) -> Acl:
 
 
 def read_by_kio(api_key: ApiKey, version: int, body: bytes) -> Any:  # noqa: ANN401 - any version
-    """Return the entity, having checked that kio would have written just these bytes."""
+    """Return the entity. Check that kio writes the same bytes."""
     entity_type = response_type(api_key, version)
     entity, size = entity_reader(entity_type)(body, 0)
     assert size == len(body)
@@ -88,10 +88,9 @@ def joined(chunks: list[Chunk]) -> bytes:
 @each_version
 @some_examples
 @given(found=st.lists(acls(unknown_codes=True), max_size=12), cut=st.integers(0, 12))
-def test_a_describe_tells_of_every_acl_once_under_its_pattern(
+def test_describe_lists_each_acl_once_under_its_pattern(
     version: int, found: list[Acl], cut: int
 ) -> None:
-    """However the ACLs came in; raw codes are told as they are."""
     found = [literal(acl, version) for acl in found]
     body = described(version, found[:cut], found[cut:])
     response = read_by_kio(ApiKey.DESCRIBE_ACLS, version, body)
@@ -106,8 +105,8 @@ def test_a_describe_tells_of_every_acl_once_under_its_pattern(
 @each_version
 @some_examples
 @given(error=errors)
-def test_a_describe_that_failed_says_so_and_nothing_else(version: int, error: ApiError) -> None:
-    """KIP-140: with an error code the list of resources is empty."""
+def test_failed_describe_has_no_resources(version: int, error: ApiError) -> None:
+    """Source: KIP-140."""
     body = encode_describe_acls_error(version, error)
     response = read_by_kio(ApiKey.DESCRIBE_ACLS, version, body)
     assert (response.error_code, response.error_message) == (error.code, error.message)
@@ -117,10 +116,10 @@ def test_a_describe_that_failed_says_so_and_nothing_else(version: int, error: Ap
 @each_version
 @some_examples
 @given(results=st.lists(st.none() | errors, max_size=8))
-def test_a_create_has_a_result_for_each_creation(
+def test_create_has_a_result_for_each_creation(
     version: int, results: list[ApiError | None]
 ) -> None:
-    """In their order. Where nothing went wrong the text is empty, as a broker's is."""
+    """In order. As from a broker, the text of a success is empty."""
     body = joined(finish(encode_create_acls(version, results)))
     response = read_by_kio(ApiKey.CREATE_ACLS, version, body)
     assert [(result.error_code, result.error_message) for result in response.results] == [
@@ -137,10 +136,10 @@ filter_results = st.builds(FilterResult, st.lists(matches, max_size=4)) | st.bui
 @each_version
 @some_examples
 @given(results=st.lists(filter_results, max_size=4))
-def test_a_delete_has_a_result_for_each_filter_and_match(
+def test_delete_has_a_result_for_each_filter_and_match(
     version: int, results: list[FilterResult]
 ) -> None:
-    """In their order. Where nothing went wrong the text is null, as a broker's is."""
+    """In order. As from a broker, the text of a success is null."""
     told = [
         FilterResult(
             [MatchingAcl(literal(match.acl, version), match.error) for match in result.matches],
@@ -168,8 +167,7 @@ def error_of(answer: Any) -> ApiError | None:  # noqa: ANN401 - of any version
 
 
 @each_version
-def test_an_error_that_kafka_never_numbered_is_sent(version: int) -> None:
-    """AUTHORIZER_NOT_READY, 0x0321: at the top of a describe, for each item of the others."""
+def test_authorizer_not_ready_is_sent(version: int) -> None:
     error = ApiError(ErrorCode.AUTHORIZER_NOT_READY)
     assert encode_describe_acls_error(version, error)[4:6].hex() == "0321"
     assert b"\x03\x21" in joined(finish(encode_create_acls(version, [error])))
@@ -177,8 +175,7 @@ def test_an_error_that_kafka_never_numbered_is_sent(version: int) -> None:
 
 
 @each_version
-def test_an_error_that_quotes_a_long_name_is_cut(version: int) -> None:
-    """A text may be no longer than a string: the answer is not lost over it."""
+def test_error_text_is_shortened(version: int) -> None:
     error = ApiError(42, "Could not parse principal from `" + "ü" * 32767 + "`")
     body = joined(finish(encode_create_acls(version, [error])))
     [result] = read_by_kio(ApiKey.CREATE_ACLS, version, body).results
@@ -187,10 +184,10 @@ def test_an_error_that_quotes_a_long_name_is_cut(version: int) -> None:
 
 @each_version
 @pytest.mark.parametrize("encode", [encode_create_acls, encode_delete_acls])
-def test_the_texts_of_errors_do_not_grow_an_answer_without_bound(
+def test_total_size_of_error_texts_is_limited(
     version: int, encode: Callable[..., Steps[list[Chunk]]]
 ) -> None:
-    """The first ten thousand refusals say why; behind a MiB of texts codes stand alone."""
+    """Beyond the limit, errors have only a code."""
     api_key = ApiKey.CREATE_ACLS if encode is encode_create_acls else ApiKey.DELETE_ACLS
     error = ApiError(44, "Unable to perform excessively large batch operation.")
     item = error if encode is encode_create_acls else FilterResult(error=error)
@@ -210,8 +207,8 @@ def test_the_texts_of_errors_do_not_grow_an_answer_without_bound(
 
 
 @each_version
-def test_a_name_that_no_request_could_have_brought_is_refused(version: int) -> None:
-    """It stood in the log: the answer is an error, not bytes that no client can read."""
+def test_too_long_name_is_rejected(version: int) -> None:
+    """It can only come from the log."""
     acl = Acl(2, "x" * 0x8000, 3, "User:a", "*", 3, 3)
     with pytest.raises(ValueError, match="found 32768"):
         DescribeAclsBody(version).add([acl])
@@ -221,8 +218,7 @@ def test_a_name_that_no_request_could_have_brought_is_refused(version: int) -> N
 
 @each_version
 @pytest.mark.parametrize("resources", [1, 10, 3000])
-def test_large_responses_are_written_in_steps_and_pieces(version: int, resources: int) -> None:
-    """So that others get their turns in between, and no chunk takes long to copy."""
+def test_large_response_is_written_in_steps_and_chunks(version: int, resources: int) -> None:
     found = [
         Acl(2, f"topic-{number % resources}", 3, f"User:{number}", "*", 3, 3)
         for number in range(3000)
@@ -242,8 +238,7 @@ def test_large_responses_are_written_in_steps_and_pieces(version: int, resources
 
 
 @each_version
-def test_no_piece_grows_with_the_acls_of_one_pattern(version: int) -> None:
-    """A popular topic's ACLs stand in several."""
+def test_acls_of_one_pattern_are_split_into_chunks(version: int) -> None:
     found = [Acl(2, "t", 3, f"User:{number:0100}", "*", 3, 3) for number in range(2000)]
     description = DescribeAclsBody(version)
     description.add(found)
@@ -254,8 +249,8 @@ def test_no_piece_grows_with_the_acls_of_one_pattern(version: int) -> None:
 
 
 @each_version
-def test_large_groups_are_pieces_of_their_own(version: int) -> None:
-    """They are not copied, and each of them is a step."""
+def test_large_groups_are_not_copied(version: int) -> None:
+    """Each is a chunk and a step."""
     found = [
         Acl(2, f"topic-{number % 20}", 3, f"User:{number:0100}", "*", 3, 3)
         for number in range(2000)

@@ -1,4 +1,4 @@
-"""Version 0 of the ACL messages, byte by byte: written by hand, and as Kafka 3.9 wrote it."""
+"""Version 0 of the ACL messages: written by hand, and by Kafka 3.9."""
 
 from datetime import timedelta
 
@@ -128,14 +128,12 @@ JAVA = [
 
 
 @pytest.mark.parametrize(("text", "message"), MESSAGES, ids=lambda each: type(each).__name__)
-def test_version_0_reads_and_writes_as_it_was_released(text: str, message: Payload) -> None:
-    """KIP-140's fields in the order that Kafka 0.11 gave them."""
+def test_version_0_has_the_fields_of_kip_140(text: str, message: Payload) -> None:
     assert finish(decode_entity(type(message), bytes.fromhex(text))) == message
     assert finish(encode_entity(type(message), message)) == bytes.fromhex(text)
 
 
-def test_kafka_itself_wrote_version_0_so() -> None:
-    """The walks above are not only our own reading of it."""
+def test_version_0_equals_kafkas_bytes() -> None:
     assert [bytes.fromhex(text).hex() for text, _ in MESSAGES] == JAVA
 
 
@@ -157,10 +155,10 @@ def test_kafka_itself_wrote_version_0_so() -> None:
         (v0.DeleteAclsMatchingAcl, delete_v1.response.DeleteAclsMatchingAcl, "pattern_type"),
     ],
 )
-def test_version_0_is_version_1_without_the_pattern_type(
+def test_version_1_adds_only_the_pattern_type(
     old: type[object], new: type[object], pattern_type: str | None
 ) -> None:
-    """KIP-290 added that field and nothing else."""
+    """Source: KIP-290."""
     names = list(new.__annotations__)
     if pattern_type is not None:
         names.remove(pattern_type)

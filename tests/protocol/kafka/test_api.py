@@ -1,4 +1,4 @@
-"""The table of what is served, against kio and against what a broker serves."""
+"""The table of served APIs, compared with kio and with a broker."""
 
 import pytest
 from kio.index import load_request_schema
@@ -25,8 +25,7 @@ SERVED = [(key, version) for key, api in APIS.items() for version in api.version
 
 
 @pytest.mark.parametrize("api_key", ApiKey, ids=lambda key: key.name)
-def test_an_api_has_the_number_and_name_that_kafka_gave_it(api_key: ApiKey) -> None:
-    """The name is the one that stands in audit lines."""
+def test_api_has_kafkas_number_and_name(api_key: ApiKey) -> None:
     assert api_key_map[api_key] == api_key.name.lower()
     name = api_key.name.title().replace("_", "")
     assert APIS[api_key].name == name
@@ -34,8 +33,8 @@ def test_an_api_has_the_number_and_name_that_kafka_gave_it(api_key: ApiKey) -> N
     assert load_request_schema(api_key, version).__name__ == f"{name}Request"
 
 
-def test_the_versions_are_those_of_a_broker_and_what_the_kips_define_beside_them() -> None:
-    """Kafka 4.3.1 serves exactly these, but for version 0 of the ACLs and version 1 of Envelope."""
+def test_versions_are_those_of_a_broker_and_of_the_kips() -> None:
+    """Only version 0 of the ACL requests and version 1 of Envelope are not Kafka 4.3.1's."""
     assert {key.name: api.last_version for key, api in APIS.items()} == {
         "METADATA": 13,
         "FIND_COORDINATOR": 6,
@@ -59,8 +58,8 @@ def test_the_versions_are_those_of_a_broker_and_what_the_kips_define_beside_them
     assert [api.serves(version) for version in (-1, 0, 3, 4)] == [False, True, True, False]
 
 
-def test_each_kind_of_listener_serves_what_kafkas_does() -> None:
-    """Brokers take no Envelope, controllers know no topics and groups: Kafka 4.3 ApiMessageType."""
+def test_each_kind_of_listener_serves_kafkas_apis() -> None:
+    """Source: Kafka 4.3 ApiMessageType."""
     assert set(APIS) - set(served_apis(is_controller=False)) == {ApiKey.ENVELOPE}
     assert set(APIS) - set(served_apis(is_controller=True)) == {
         ApiKey.METADATA,
@@ -71,8 +70,7 @@ def test_each_kind_of_listener_serves_what_kafkas_does() -> None:
 
 
 @pytest.mark.parametrize(("api_key", "version"), SERVED)
-def test_every_version_has_entities_of_its_own(api_key: ApiKey, version: int) -> None:
-    """And they are flexible where the table says so."""
+def test_each_version_has_its_own_entities(api_key: ApiKey, version: int) -> None:
     for entity_type in (request_type(api_key, version), response_type(api_key, version)):
         assert int(entity_type.__api_key__) == int(api_key)
         assert entity_type.__version__ == version
@@ -80,23 +78,21 @@ def test_every_version_has_entities_of_its_own(api_key: ApiKey, version: int) ->
 
 
 @pytest.mark.parametrize(("api_key", "version"), SERVED)
-def test_headers_have_tags_as_kafka_has_them(api_key: ApiKey, version: int) -> None:
-    """Version 2 of the request's header and 1 of the response's, never for ApiVersions'."""
+def test_headers_have_tags_as_in_kafka(api_key: ApiKey, version: int) -> None:
     request_header = request_type(api_key, version).__header_schema__
     response_header = response_type(api_key, version).__header_schema__
     assert request_header.__flexible__ == APIS[api_key].is_flexible(version)
     assert response_header.__flexible__ == has_response_tags(api_key, version)
 
 
-def test_a_version_to_come_is_flexible() -> None:
-    """The header of an ApiVersions that is not known yet must be read; SaslHandshake's never is."""
+def test_future_version_is_flexible() -> None:
+    """The header of an unknown ApiVersions must be readable. SaslHandshake is never flexible."""
     assert APIS[ApiKey.API_VERSIONS].is_flexible(99)
     assert not APIS[ApiKey.API_VERSIONS].is_flexible(-1)
     assert not APIS[ApiKey.SASL_HANDSHAKE].is_flexible(99)
 
 
-def test_bodies_read_and_write_as_entities() -> None:
-    """Of the version that was asked for, in both directions."""
+def test_bodies_are_entities_of_their_version() -> None:
     body = bytes.fromhex("0005 504c41494e")
     request = finish(decode_request(ApiKey.SASL_HANDSHAKE, 1, body))
     assert type(request) is request_type(ApiKey.SASL_HANDSHAKE, 1)
@@ -109,8 +105,8 @@ def test_bodies_read_and_write_as_entities() -> None:
         finish(decode_request(ApiKey.SASL_HANDSHAKE, 1, body[:-1]))
 
 
-def test_what_one_request_may_ask_for_is_bounded() -> None:
-    """Each topic is owed an answer; a response may tell of more."""
+def test_number_of_items_per_request_is_limited() -> None:
+    """A response may have more."""
     topics = REQUEST_ITEMS_MAX.to_bytes(4, "big") + b"\0\1t" * REQUEST_ITEMS_MAX
     finish(decode_request(ApiKey.METADATA, 0, topics))
     topics = (REQUEST_ITEMS_MAX + 1).to_bytes(4, "big") + b"\0\1t" * (REQUEST_ITEMS_MAX + 1)
@@ -134,8 +130,6 @@ def test_what_one_request_may_ask_for_is_bounded() -> None:
         ("ä", "1", False),
     ],
 )
-def test_a_client_names_its_software_by_letters_and_digits(
-    name: str, version: str, allowed: bool
-) -> None:
-    """Dots and dashes between them (KIP-511); a broker answered `-a` with INVALID_REQUEST."""
+def test_software_names_have_letters_and_digits(name: str, version: str, allowed: bool) -> None:
+    """With dots and dashes between them (KIP-511). A broker rejected ``-a``."""
     assert names_software(name, version) is allowed

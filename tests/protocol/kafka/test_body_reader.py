@@ -1,4 +1,4 @@
-"""Kafka's types in requests: as lenient as Kafka's readers, and bounded."""
+"""Kafka's types in requests: as lenient as Kafka's readers, and limited."""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -42,16 +42,14 @@ def of_hex(text: str, *, flexible: bool = True) -> BodyReader:
 @given(texts | st.integers(126, 130).map("x".__mul__) | st.just("ü" * 300))
 @example("x" * STRING_BYTES_MAX)
 @example("")
-def test_a_string_reads_back(flexible: bool, text: str) -> None:
-    """Of any length that Kafka allows, at the ends of its length's encodings too."""
+def test_string_reads_back(flexible: bool, text: str) -> None:
     written = string(text, flexible=flexible)
     assert reader(written, flexible=flexible).string("name") == text
     assert nullable_string(text, flexible=flexible) == written
 
 
 @both_kinds
-def test_null_reads_back_where_it_may_stand(flexible: bool) -> None:
-    """A null string is a value of its own, and no string."""
+def test_null_string_reads_back_if_nullable(flexible: bool) -> None:
     written = nullable_string(None, flexible=flexible)
     assert reader(written, flexible=flexible).nullable_string("name") is None
     with pytest.raises(DecodeError, match="name: expected a string, found null"):
@@ -60,33 +58,31 @@ def test_null_reads_back_where_it_may_stand(flexible: bool) -> None:
 
 @pytest.mark.parametrize("length", ["ffff", "fffe", "8000"])
 def test_any_negative_length_is_null(length: str) -> None:
-    """Kafka 4.3 took a client id of length -2 for null."""
+    """Kafka 4.3 accepted a client id of length -2 as null."""
     assert of_hex(length, flexible=False).nullable_string("name") is None
 
 
 @pytest.mark.parametrize("length", ["ffffffff", "fffffffe", "80000000"])
 def test_any_negative_count_is_a_null_array(length: str) -> None:
-    """It is an error only where an array must stand."""
     assert of_hex(length, flexible=False).nullable_array_length("items") is None
     with pytest.raises(DecodeError, match="items: expected an array, found null"):
         of_hex(length, flexible=False).array_length("items")
 
 
 @both_kinds
-def test_a_string_of_more_than_32767_bytes_is_refused(flexible: bool) -> None:
-    """Kafka closes the connection on one, in compact strings too, whose length could say more."""
+def test_too_long_string_is_rejected(flexible: bool) -> None:
+    """Kafka closes the connection."""
     with pytest.raises(ValueError, match="found 32768"):
         string("x" * (STRING_BYTES_MAX + 1), flexible=flexible)
 
 
-def test_a_compact_string_of_more_than_32767_bytes_is_refused_when_read() -> None:
-    """The length 32768 stands as the varint of 32769."""
+def test_too_long_compact_string_is_rejected_when_read() -> None:
     with pytest.raises(DecodeError, match="name: 32768 bytes announced, 32768 left, 32767 allowed"):
         reader(bytes.fromhex("818002") + b"x" * 0x8000).string("name")
 
 
-def test_what_is_no_utf_8_is_refused_where_it_breaks() -> None:
-    """Kafka puts U+FFFD in its place, and creates an ACL for another name than was asked for."""
+def test_invalid_utf8_is_rejected_at_its_position() -> None:
+    """Kafka replaces it by U+FFFD, and creates an ACL for another name."""
     with pytest.raises(DecodeError, match="not UTF-8") as refused:
         of_hex("03 74 ff").string("name")
     assert refused.value.position == 2
@@ -96,7 +92,7 @@ def test_what_is_no_utf_8_is_refused_where_it_breaks() -> None:
 @some_examples
 @given(data=st.binary(max_size=300))
 def test_bytes_read_back(flexible: bool, data: bytes) -> None:
-    """As bytes, whatever the buffer was."""
+    """From any type of buffer."""
     written = byte_string(data, flexible=flexible)
     read = BodyReader(bytearray(written), flexible=flexible).byte_string("token")
     assert read == data
@@ -107,13 +103,11 @@ def test_bytes_read_back(flexible: bool, data: bytes) -> None:
 @some_examples
 @given(data=st.none() | st.binary(max_size=300))
 def test_nullable_bytes_read_back(flexible: bool, data: bytes | None) -> None:
-    """No bytes are not empty ones."""
     written = nullable_byte_string(data, flexible=flexible)
     assert reader(written, flexible=flexible).nullable_byte_string("token") == data
 
 
-def test_null_is_no_bytes() -> None:
-    """Where the field is not nullable."""
+def test_null_bytes_are_rejected_if_not_nullable() -> None:
     with pytest.raises(DecodeError, match="token: expected bytes, found null"):
         of_hex("00").byte_string("token")
 
@@ -121,15 +115,13 @@ def test_null_is_no_bytes() -> None:
 @both_kinds
 @some_examples
 @given(count=st.integers(0, 500))
-def test_an_array_length_reads_back(flexible: bool, count: int) -> None:
-    """Where at least as many bytes follow."""
+def test_array_length_reads_back(flexible: bool, count: int) -> None:
     written = array_length(count, flexible=flexible) + bytes(count)
     assert reader(written, flexible=flexible).array_length("items") == count
 
 
 @both_kinds
-def test_a_null_array_reads_back(flexible: bool) -> None:
-    """It is no empty one."""
+def test_null_array_reads_back(flexible: bool) -> None:
     written = array_length(None, flexible=flexible)
     assert reader(written, flexible=flexible).nullable_array_length("items") is None
 
@@ -138,29 +130,26 @@ def test_a_null_array_reads_back(flexible: bool) -> None:
     ("announced", "flexible"),
     [("7fffffff 00", False), ("00000002 00", False), ("ffffffff0f 00", True), ("03 00", True)],
 )
-def test_an_array_has_no_more_items_than_bytes_are_left(announced: str, flexible: bool) -> None:
-    """Nobody reserves memory, or a turn of the event loop, by a number."""
+def test_array_has_at_most_as_many_items_as_bytes(announced: str, flexible: bool) -> None:
     with pytest.raises(DecodeError, match=r"items: \d+ items announced, 1 bytes left"):
         of_hex(announced, flexible=flexible).array_length("items")
 
 
-def test_an_array_has_an_upper_bound() -> None:
-    """However large requests may be."""
+def test_number_of_array_items_is_limited() -> None:
     body = array_length(ARRAY_ITEMS_MAX + 1, flexible=True) + bytes(ARRAY_ITEMS_MAX + 1)
     with pytest.raises(DecodeError, match="1000001 items exceed the limit of 1000000"):
         reader(body).array_length("items")
 
 
 def test_integers_are_big_endian_and_signed() -> None:
-    """Every size, at both ends."""
     assert [of_hex(code).int8("i") for code in ("7f", "80", "ff")] == [127, -128, -1]
     assert [of_hex(code).int16("i") for code in ("7fff", "8000", "0102")] == [32767, -32768, 258]
     assert of_hex("80000000").int32("i") == -(2**31)
     assert of_hex("8000000000000000").int64("i") == -(2**63)
 
 
-def test_any_byte_but_zero_is_true() -> None:
-    """As Kafka reads it: a broker took 7 for true."""
+def test_any_nonzero_byte_is_true() -> None:
+    """A broker accepted 7 as true."""
     assert [of_hex(byte).boolean("flag") for byte in ("00", "01", "07", "ff")] == [
         False,
         True,
@@ -169,14 +158,13 @@ def test_any_byte_but_zero_is_true() -> None:
     ]
 
 
-def test_an_id_of_zeros_is_none() -> None:
-    """Kafka has no other way to leave an id out."""
+def test_id_of_zeros_is_none() -> None:
     assert reader(bytes(16)).uuid("topic id") is None
     assert reader(bytes(15) + b"\1").uuid("topic id") == UUID(int=1)
 
 
-def test_tags_need_not_be_known_nor_in_order() -> None:
-    """A broker took them out of order and twice."""
+def test_tags_may_be_unknown_and_in_any_order() -> None:
+    """A broker accepted them out of order and twice."""
     found = of_hex("03 05 01 61 03 00 05 02 62 63")
     assert [(tag, found.buffer[start:end]) for tag, start, end in found.tags()] == [
         (5, b"a"),
@@ -186,8 +174,7 @@ def test_tags_need_not_be_known_nor_in_order() -> None:
     assert found.remaining == 0
 
 
-def test_a_tagged_field_is_read_within_its_own_bytes() -> None:
-    """What it holds cannot reach into what follows it."""
+def test_tagged_field_is_read_within_its_bytes() -> None:
     found = of_hex("01 05 01 61 62 63")
     [(_, start, end)] = found.tags()
     found.enter(start, end)
@@ -196,8 +183,7 @@ def test_a_tagged_field_is_read_within_its_own_bytes() -> None:
     assert found.remaining == 1
 
 
-def test_a_reader_comes_back_from_a_part() -> None:
-    """What follows the part is read as if the part had been passed over."""
+def test_reader_continues_after_a_part() -> None:
     found = of_hex("01 05 02 61 62 63 64")
     [(_, start, end)] = found.tags()
     place = found.enter(start, end)
@@ -206,8 +192,8 @@ def test_a_reader_comes_back_from_a_part() -> None:
     assert (found.remaining, found.int16("next")) == (2, 0x6364)
 
 
-def test_the_bound_on_items_is_that_of_the_whole_message() -> None:
-    """Nested or one after the other, in a part or not: all arrays share it."""
+def test_item_limit_applies_to_the_whole_message() -> None:
+    """Over nested and consecutive arrays, in parts too."""
     found = BodyReader(bytes.fromhex("03 03 03") + bytes(3), flexible=True, items_max=5)
     assert (found.array_length("first"), found.array_length("second")) == (2, 2)
     found.enter(2, 6)
@@ -217,20 +203,17 @@ def test_the_bound_on_items_is_that_of_the_whole_message() -> None:
 
 @pytest.mark.parametrize("data", ["01", "01 05", "01 05 02 61", "01 05 ffffffff0f", "02 05 00"])
 def test_tags_are_not_read_past_the_end(data: str) -> None:
-    """However their number and sizes exaggerate."""
     with pytest.raises(DecodeError):
         of_hex(data).end_structure()
 
 
-def test_tags_have_an_upper_bound() -> None:
-    """Two bytes each, they cost more time than any other bytes."""
+def test_number_of_tags_is_limited() -> None:
     of_hex("64" + "0500" * TAGS_MAX).end_structure()
     with pytest.raises(DecodeError, match="expected at most 100 tagged fields, found 101"):
         of_hex("65" + "0500" * (TAGS_MAX + 1)).end_structure()
 
 
-def test_a_legacy_structure_has_no_tags() -> None:
-    """Nothing is read at its end."""
+def test_structure_that_is_not_flexible_has_no_tags() -> None:
     legacy = of_hex("0a0b", flexible=False)
     legacy.end_structure()
     assert legacy.position == 0
@@ -257,7 +240,7 @@ def test_a_legacy_structure_has_no_tags() -> None:
 def test_nothing_is_read_past_the_end(
     read: Callable[[BodyReader], object], data: bytes, flexible: bool, end: int
 ) -> None:
-    """The end that was given, not that of the buffer; and the error names its place."""
+    """The given end counts, not the buffer's."""
     end = min(end, len(data))
     bounded = BodyReader(data, flexible=flexible, end=end)
     refused_at = 0
@@ -270,7 +253,7 @@ def test_nothing_is_read_past_the_end(
 
 
 def test_items_are_read_in_steps() -> None:
-    """Of so many items, or so many bytes, whichever is less."""
+    """By number and by bytes, whichever limit comes first."""
     small = reader(bytes(3 * ITEMS_PER_STEP))
     assert len(list(small.items(3 * ITEMS_PER_STEP, lambda each: each.int8("item")))) == 3
     large = reader(bytes(4 * BYTES_PER_STEP))
@@ -279,8 +262,7 @@ def test_items_are_read_in_steps() -> None:
     assert finish(both.items(5, lambda each: each.position)) == [0] * 5
 
 
-def test_items_before_a_malformed_one_are_freed_in_steps() -> None:
-    """To free many at once would take as long as it took to read them."""
+def test_items_before_an_invalid_one_are_freed_in_steps() -> None:
     count = 4 * ITEMS_FREED_PER_STEP
     body = reader(bytes(count))
     alive: WeakSet[_Item] = WeakSet()
@@ -301,4 +283,4 @@ def test_items_before_a_malformed_one_are_freed_in_steps() -> None:
 
 
 class _Item:
-    """What a weak reference can be made to."""
+    """An object that supports weak references."""

@@ -1,4 +1,4 @@
-"""A message in chunks: nothing is lost between them, and none grows with it."""
+"""A message in chunks."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from authorizerd.protocol.kafka.step_sizes import ITEMS_PER_STEP
 
 
 @given(st.lists(st.binary(max_size=CHUNK_BYTES // 4) | st.just(b"x" * (CHUNK_BYTES + 1))))
-def test_the_pieces_are_all_that_was_written(parts: list[bytes]) -> None:
-    """In order; each is of some ``CHUNK_BYTES``, or one part that is larger by itself."""
+def test_chunks_contain_everything_in_order(parts: list[bytes]) -> None:
+    """Each has about ``CHUNK_BYTES``, or is one larger part."""
     output = Output()
     for part in parts:
         output.add(part)
@@ -21,8 +21,8 @@ def test_the_pieces_are_all_that_was_written(parts: list[bytes]) -> None:
     assert all(len(chunk) >= CHUNK_BYTES for chunk in chunks[:-1])
 
 
-def test_a_step_ends_after_so_many_items() -> None:
-    """However deep they stand."""
+def test_step_ends_after_a_number_of_items() -> None:
+    """At any depth."""
     output = Output()
     ends = [output.ends_step() for _ in range(3 * ITEMS_PER_STEP)]
     assert [number for number, is_end in enumerate(ends, 1) if is_end] == [
@@ -30,8 +30,7 @@ def test_a_step_ends_after_so_many_items() -> None:
     ]  # fmt: skip
 
 
-def test_items_are_made_as_they_are_asked_for() -> None:
-    """None before, and each time anew."""
+def test_lazy_items_are_created_on_each_iteration() -> None:
     made: list[int] = []
 
     def make(number: int) -> str:

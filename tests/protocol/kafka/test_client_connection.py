@@ -1,4 +1,4 @@
-"""A client's end of a connection, against the server's."""
+"""The client's end of a connection, against the server's."""
 
 import pytest
 from hypothesis import given, settings
@@ -28,10 +28,8 @@ def received(connection: KafkaServerConnection, data: bytes) -> KafkaRequest:
 
 @pytest.mark.parametrize(("api_key", "version"), SERVED)
 @pytest.mark.parametrize("client_id", [None, "", "authorizerd-ü"])
-def test_a_request_arrives_and_its_response_comes_back(
-    api_key: ApiKey, version: int, client_id: str | None
-) -> None:
-    """Of every API and version, whichever headers they have; byte by byte too."""
+def test_request_and_response_arrive(api_key: ApiKey, version: int, client_id: str | None) -> None:
+    """For every API and version, also byte by byte."""
     client, server = KafkaClientConnection(client_id, BYTES_MAX), KafkaServerConnection(BYTES_MAX)
     request = received(server, client.frame_request(api_key, version, b"body"))
     assert request == KafkaRequest(
@@ -46,8 +44,7 @@ def test_a_request_arrives_and_its_response_comes_back(
     )
 
 
-def test_responses_are_known_by_their_number() -> None:
-    """In whatever order they come."""
+def test_responses_match_by_correlation_id_in_any_order() -> None:
     client, server = KafkaClientConnection(None, BYTES_MAX), KafkaServerConnection(BYTES_MAX)
     first = received(server, client.frame_request(ApiKey.DESCRIBE_ACLS, 1, b""))
     second = received(server, client.frame_request(ApiKey.CREATE_ACLS, 3, b""))
@@ -62,8 +59,8 @@ def test_responses_are_known_by_their_number() -> None:
 
 
 @pytest.mark.parametrize("content", ["00000005", "ffffffff", "0000", "", "00000000 05 01"])
-def test_what_is_no_response_is_refused(content: str) -> None:
-    """Also a second answer to one request, and a header that is not whole."""
+def test_invalid_response_is_rejected(content: str) -> None:
+    """Also an incomplete header."""
     client = KafkaClientConnection(None, BYTES_MAX)
     client.frame_request(ApiKey.DESCRIBE_ACLS, 3, b"")
     client.receive_data(frame(bytes.fromhex(content)))
@@ -73,8 +70,7 @@ def test_what_is_no_response_is_refused(content: str) -> None:
     assert client.next_response() is None
 
 
-def test_an_answer_is_taken_once() -> None:
-    """A number that was answered is free, and means nothing."""
+def test_second_response_to_a_request_is_rejected() -> None:
     client = KafkaClientConnection(None, BYTES_MAX)
     client.frame_request(ApiKey.DESCRIBE_ACLS, 1, b"")
     client.receive_data(frame(bytes(4)) * 2)
@@ -83,8 +79,7 @@ def test_an_answer_is_taken_once() -> None:
         client.next_response()
 
 
-def test_a_response_that_is_too_large_is_refused() -> None:
-    """By its size alone."""
+def test_too_large_response_is_rejected_by_its_size() -> None:
     client = KafkaClientConnection(None, BYTES_MAX)
     client.receive_data(bytes.fromhex("000003e9"))
     with pytest.raises(DecodeError, match="expected a frame size from 0 to 1000"):
@@ -93,8 +88,7 @@ def test_a_response_that_is_too_large_is_refused() -> None:
 
 @some_examples
 @given(data=st.binary(max_size=40))
-def test_garbage_is_responses_or_refused(data: bytes) -> None:
-    """Never another exception."""
+def test_garbage_is_responses_or_a_decode_error(data: bytes) -> None:
     client = KafkaClientConnection(None, BYTES_MAX)
     client.frame_request(ApiKey.DESCRIBE_ACLS, 3, b"")
     client.receive_data(data)

@@ -1,4 +1,4 @@
-"""The Envelope, byte by byte: as Kafka 4.3.1's own classes wrote it, cut, damaged and garbage."""
+"""The Envelope: as written by Kafka 4.3.1's classes, cut, damaged and random."""
 
 from __future__ import annotations
 
@@ -94,8 +94,8 @@ def created(request: KafkaRequest) -> list[Acl]:
 @pytest.mark.parametrize(
     ("body", "version"), [(JAVA_ENVELOPE_V1, 1), (JAVA_ENVELOPE_V3, 3)], ids=["rigid", "flexible"]
 )
-def test_what_kafka_wrote_is_opened(body: str, version: int) -> None:
-    """The inner request with its own version, correlation id and client id."""
+def test_kafkas_envelope_is_opened(body: str, version: int) -> None:
+    """The inner request has its own version, correlation id and client id."""
     forwarded = opened(bytes.fromhex(body))
     assert (forwarded.principal, forwarded.host) == ("User:alice", "10.0.0.9")
     request = forwarded.request
@@ -108,13 +108,12 @@ def test_what_kafka_wrote_is_opened(body: str, version: int) -> None:
 
 
 @each_version
-def test_an_envelope_is_written_as_kafka_wrote_it(version: int) -> None:
-    """In both versions: the bump changed no field."""
+def test_envelope_has_kafkas_bytes(version: int) -> None:
     assert envelope(version=version).hex() == JAVA_ENVELOPE_V3
 
 
-def test_version_1_has_version_0s_fields_and_no_other() -> None:
-    """KIP-801 bumped the version for the sake of an error code."""
+def test_version_1_has_the_fields_of_version_0() -> None:
+    """Source: KIP-801."""
     for new, old in (
         (v1.EnvelopeRequest, v0.EnvelopeRequest),
         (v1.EnvelopeResponse, v0.EnvelopeResponse),
@@ -123,8 +122,7 @@ def test_version_1_has_version_0s_fields_and_no_other() -> None:
         assert fields(new) == fields(old)
 
 
-def test_bytes_that_are_not_in_a_bytearray_stay_whole() -> None:
-    """Only a buffer that was received is used up."""
+def test_only_a_bytearray_is_consumed() -> None:
     body = bytes.fromhex(JAVA_ENVELOPE_V3)
     assert created(finish(open_envelope(body)).request) == [READS_ORDERS]
     assert body.hex() == JAVA_ENVELOPE_V3
@@ -132,10 +130,9 @@ def test_bytes_that_are_not_in_a_bytearray_stay_whole() -> None:
 
 @each_version
 @given(kind=kinds, name=texts, host=st.binary(min_size=4, max_size=4), principals=st.lists(texts))
-def test_an_envelope_reads_as_it_was_written(
+def test_envelope_reads_back(
     version: int, kind: str, name: str, host: bytes, principals: list[str]
 ) -> None:
-    """Whatever it holds."""
     acls = [
         Acl(READS_ORDERS.resource_type, "t", READS_ORDERS.pattern_type, principal, "*", 3, 3)
         for principal in principals
@@ -148,8 +145,7 @@ def test_an_envelope_reads_as_it_was_written(
     assert created(forwarded.request) == acls
 
 
-def test_an_envelope_comes_byte_by_byte() -> None:
-    """As one that came at once."""
+def test_envelope_may_arrive_byte_by_byte() -> None:
     connection = KafkaServerConnection(1024)
     head = HEADER.pack(ApiKey.ENVELOPE, 1, 7, -1) + b"\0"
     requests = []
@@ -162,8 +158,8 @@ def test_an_envelope_comes_byte_by_byte() -> None:
     assert created(finish(open_envelope(request.body)).request) == [READS_ORDERS]
 
 
-def test_an_envelope_cut_at_any_byte_is_refused() -> None:
-    """Kafka closes the connection: there is no response to what is no request."""
+def test_cut_envelope_is_rejected() -> None:
+    """Kafka closes the connection."""
     body = envelope()
     for end in range(len(body)):
         with pytest.raises(DecodeError):
@@ -177,21 +173,18 @@ def test_bytes_after_an_envelope_are_ignored() -> None:
 
 @pytest.mark.parametrize("body", [b"\0", b"\1\0\0", b"\1\1\0"], ids=["data", "address", "both"])
 def test_only_the_principal_may_be_null(body: bytes) -> None:
-    """Of the three fields the definition lets no other be."""
     with pytest.raises(DecodeError, match="expected bytes, found null"):
         opened(body + b"\0")
 
 
 @given(body=st.binary(max_size=80))
-def test_garbage_is_an_envelope_or_refused(body: bytes) -> None:
-    """By a named error."""
+def test_garbage_is_an_envelope_or_a_named_error(body: bytes) -> None:
     with suppress(DecodeError, EnvelopeError):
         opened(body)
 
 
 @given(place=st.integers(0), byte=st.integers(0, 255))
-def test_a_damaged_envelope_is_an_envelope_or_refused(place: int, byte: int) -> None:
-    """By a named error."""
+def test_damaged_envelope_is_an_envelope_or_a_named_error(place: int, byte: int) -> None:
     body = bytearray(envelope())
     body[place % len(body)] = byte
     with suppress(DecodeError, EnvelopeError):
@@ -199,28 +192,25 @@ def test_a_damaged_envelope_is_an_envelope_or_refused(place: int, byte: int) -> 
 
 
 @pytest.mark.parametrize("whole", [JAVA_CREATE_V1, JAVA_CREATE_V3], ids=["rigid", "flexible"])
-def test_an_inner_request_cut_at_any_byte_is_of_no_supported_version(whole: str) -> None:
-    """Header and body alike; Kafka keeps INVALID_REQUEST for what is wrong with the Envelope."""
+def test_cut_inner_request_gives_unsupported_version(whole: str) -> None:
+    """As in Kafka, INVALID_REQUEST is for faults of the Envelope itself."""
     data = bytes.fromhex(whole)
     for end in range(len(data)):
         assert refusal(envelope(data[:end])) is ErrorCode.UNSUPPORTED_VERSION
 
 
 @pytest.mark.parametrize("whole", [JAVA_CREATE_V1, JAVA_CREATE_V3], ids=["rigid", "flexible"])
-def test_bytes_after_an_inner_request_are_of_no_supported_version(whole: str) -> None:
-    """Nobody could say what they were to mean."""
+def test_bytes_after_an_inner_request_give_unsupported_version(whole: str) -> None:
     assert refusal(envelope(bytes.fromhex(whole) + b"\0")) is ErrorCode.UNSUPPORTED_VERSION
 
 
 @pytest.mark.parametrize("version", [-1, 4, 99])
-def test_an_unknown_version_of_an_inner_request_is_not_supported(version: int) -> None:
-    """Which is what the code says."""
+def test_unknown_inner_version_gives_unsupported_version(version: int) -> None:
     data = inner(ApiKey.CREATE_ACLS, version, b"\1\0")
     assert refusal(envelope(data)) is ErrorCode.UNSUPPORTED_VERSION
 
 
-def test_the_apis_that_are_forwarded() -> None:
-    """Those of Kafka's forwardable ones that there is something to do for here."""
+def test_forwardable_apis() -> None:
     assert {
         "CreateAcls",
         "DeleteAcls",
@@ -238,23 +228,21 @@ OTHERS = [
 
 
 @pytest.mark.parametrize("api_key", OTHERS)
-def test_other_apis_are_not_forwarded(api_key: int) -> None:
-    """INVALID_REQUEST, whatever their bodies; an Envelope in an Envelope among them."""
+def test_other_api_gives_invalid_request(api_key: int) -> None:
+    """Whatever its body. An inner Envelope, too."""
     assert ApiKey.ENVELOPE in OTHERS
     data = inner(api_key, 1, envelope() if api_key == ApiKey.ENVELOPE else b"")
     assert refusal(envelope(data)) is ErrorCode.INVALID_REQUEST
 
 
-def test_a_deletion_is_forwarded() -> None:
-    """With all of its filters."""
+def test_deletion_is_forwarded_with_all_filters() -> None:
     body = encode_delete_acls_request(3, [AclFilter()] * 3)
     request = opened(envelope(inner(ApiKey.DELETE_ACLS, 3, body))).request
     assert (request.api_key, bytes(request.body)) == (ApiKey.DELETE_ACLS, body)
 
 
 @pytest.mark.parametrize("size", [0, 1, 3, 5, 8, 15, 17])
-def test_an_address_that_is_none_is_an_invalid_request(size: int) -> None:
-    """It has 4 bytes or 16."""
+def test_address_of_other_than_4_or_16_bytes_gives_invalid_request(size: int) -> None:
     assert refusal(envelope(address=bytes(size))) is ErrorCode.INVALID_REQUEST
 
 
@@ -269,21 +257,21 @@ def test_an_address_that_is_none_is_an_invalid_request(size: int) -> None:
         ("0000000000000000000000000a000009", "0:0:0:0:0:0:a00:9"),
     ],
 )
-def test_a_host_is_told_as_kafka_tells_it(address: str, host: str) -> None:
-    """IPv6 in full, an IPv4-mapped address as the IPv4 one: ACLs match hosts by that text."""
+def test_host_is_written_as_in_kafka(address: str, host: str) -> None:
+    """IPv6 in full, an IPv4-mapped address as IPv4. ACLs match this text."""
     assert opened(envelope(address=bytes.fromhex(address))).host == host
 
 
 @pytest.mark.parametrize(
     "principal", [None, b"", ALICE[:-1], ALICE + b"\0", b"\0\1" + ALICE[2:], b"alice"]
 )
-def test_a_bad_principal_is_a_failure_of_its_own(principal: bytes | None) -> None:
-    """PRINCIPAL_DESERIALIZATION_FAILURE, for one that is not there too."""
+def test_invalid_principal_gives_its_own_error(principal: bytes | None) -> None:
+    """Also a missing one."""
     code = refusal(envelope(principal=principal))
     assert code is ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE
 
 
-def test_an_envelope_is_looked_at_in_kafkas_order() -> None:
+def test_envelope_is_checked_in_kafkas_order() -> None:
     """The principal, the address, the API, the request."""
     api, body = inner(ApiKey.METADATA, 0, b""), inner(ApiKey.CREATE_ACLS, 99, b"")
     codes = [
@@ -296,8 +284,7 @@ def test_an_envelope_is_looked_at_in_kafkas_order() -> None:
     assert codes == [97, 42, 42, 42, 35]
 
 
-def test_a_large_inner_request_is_opened_in_steps() -> None:
-    """Others go on meanwhile."""
+def test_large_inner_request_is_opened_in_steps() -> None:
     body = encode_create_acls_request(3, [READS_ORDERS] * (ITEMS_PER_STEP * 8))
     steps = open_envelope(bytearray(envelope(inner(ApiKey.CREATE_ACLS, 3, body))))
     assert sum(1 for _ in steps) >= 8
@@ -308,25 +295,23 @@ def test_a_large_inner_request_is_opened_in_steps() -> None:
     [(JAVA_ALICE, "User:alice"), (JAVA_TOKEN, "User:zahlung-ü")],
     ids=["alice", "token"],
 )
-def test_a_principal_that_kafka_wrote_is_read(data: str, principal: str) -> None:
-    """Whether or not a delegation token vouches for it."""
+def test_kafkas_principal_is_read(data: str, principal: str) -> None:
+    """With or without a delegation token."""
     assert decode_principal(bytes.fromhex(data)) == principal
 
 
-def test_a_principal_is_written_as_kafka_wrote_it() -> None:
-    """By its DefaultKafkaPrincipalBuilder."""
+def test_principal_has_kafkas_bytes() -> None:
     assert encode_principal("User:alice").hex() == JAVA_ALICE
 
 
 @given(kind=kinds, name=texts)
-def test_a_principal_reads_as_it_was_written(kind: str, name: str) -> None:
-    """A name may hold colons."""
+def test_principal_reads_back(kind: str, name: str) -> None:
+    """A name may contain colons."""
     assert decode_principal(encode_principal(f"{kind}:{name}")) == f"{kind}:{name}"
 
 
 @given(kind=kinds, name=texts)
-def test_a_principal_cut_at_any_byte_is_refused(kind: str, name: str) -> None:
-    """Nobody is told from half a name."""
+def test_cut_principal_is_rejected(kind: str, name: str) -> None:
     data = encode_principal(f"{kind}:{name}")
     for end in range(len(data)):
         with pytest.raises(DecodeError):
@@ -334,14 +319,13 @@ def test_a_principal_cut_at_any_byte_is_refused(kind: str, name: str) -> None:
 
 
 @given(trailing=st.binary(min_size=1, max_size=5))
-def test_bytes_after_a_principal_are_refused(trailing: bytes) -> None:
-    """Kafka passes over them; who is meant by them is not known, so nobody is."""
+def test_bytes_after_a_principal_are_rejected(trailing: bytes) -> None:
+    """Kafka ignores them."""
     with pytest.raises(DecodeError, match="bytes too many"):
         decode_principal(ALICE + trailing)
 
 
-def test_tagged_fields_of_a_principal_are_passed_over() -> None:
-    """They are for whom knows them."""
+def test_tagged_fields_of_a_principal_are_ignored() -> None:
     assert decode_principal(ALICE[:-1] + b"\1\5\1a") == "User:alice"
 
 
@@ -356,15 +340,14 @@ def test_tagged_fields_of_a_principal_are_passed_over() -> None:
         ("0000 06557365723a 0261 0000", "principal type: unexpected colon in 'User:'"),
     ],
 )
-def test_what_is_no_principal_is_told(data: str, reason: str) -> None:
-    """A type with a colon would make two principals one."""
+def test_invalid_principal_is_rejected_with_the_reason(data: str, reason: str) -> None:
+    """A type with a colon could imitate another principal."""
     with pytest.raises(DecodeError, match=reason):
         decode_principal(bytes.fromhex(data))
 
 
 @given(data=st.binary(max_size=40))
-def test_garbage_is_a_principal_or_refused(data: bytes) -> None:
-    """By a named error."""
+def test_garbage_is_a_principal_or_a_decode_error(data: bytes) -> None:
     with suppress(DecodeError):
         assert ":" in decode_principal(b"\0\0" + data)
 
@@ -383,18 +366,16 @@ def request_of(version: int) -> KafkaRequest:
         (3, 5, JAVA_ANSWER_V3, JAVA_CREATED_V3),
     ],
 )
-def test_an_answer_stands_behind_the_header_of_its_own_version(
+def test_inner_answer_has_the_header_of_its_version(
     version: int, header_size: int, whole: str, inner_answer: str
 ) -> None:
-    """With the inner request's correlation id, and tags where that version has them."""
     body = bytes.fromhex(inner_answer)[header_size:]
     chunks = encode_envelope_response(request_of(version), [body[:3], bytearray(body[3:])])
     assert b"".join(chunks).hex() == whole
 
 
 @each_version
-def test_an_answer_reads_as_it_was_written(version: int) -> None:
-    """By whoever forwarded the request."""
+def test_answer_reads_back(version: int) -> None:
     written = b"".join(encode_envelope_response(request_of(3), [b"x" * 1000]))
     answer: Any = finish(decode_response(ApiKey.ENVELOPE, version, written))
     assert answer.response_data == b"\0\0\0\x2a\0" + b"x" * 1000
@@ -402,8 +383,8 @@ def test_an_answer_reads_as_it_was_written(version: int) -> None:
 
 
 @each_version
-def test_an_outer_error_holds_no_answer(version: int) -> None:
-    """As Kafka writes it."""
+def test_outer_error_has_no_inner_answer(version: int) -> None:
+    """As written by Kafka."""
     assert encode_envelope_error(ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE).hex() == JAVA_ERROR_97
     for code in (ErrorCode.AUTHORIZER_NOT_READY, ErrorCode.UNKNOWN_SERVER_ERROR):
         written = encode_envelope_error(code)

@@ -1,4 +1,4 @@
-"""Kafka's error codes: the numbers clients know, the texts they print."""
+"""Kafka's error codes and texts."""
 
 import pytest
 from kio.schema.errors import ErrorCode as KioErrorCode
@@ -9,13 +9,12 @@ from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 @pytest.mark.parametrize(
     "name", [name for name in ErrorCode.__members__ if "NOT_READY" not in name]
 )
-def test_a_code_is_that_of_kafka(name: str) -> None:
-    """As kio has it, which generates its enumeration from Kafka's."""
+def test_codes_are_kafkas(name: str) -> None:
+    """kio generates its enumeration from Kafka's."""
     assert KioErrorCode[name.lower()].value == ErrorCode[name].value
 
 
-def test_the_code_that_kafka_never_numbered_is_801() -> None:
-    """Whoever waits for KIP-801's error waits for this number."""
+def test_authorizer_not_ready_is_801() -> None:
     assert int(ErrorCode.AUTHORIZER_NOT_READY) == 801
     assert ErrorCode.AUTHORIZER_NOT_READY.text
 
@@ -30,6 +29,6 @@ def test_the_code_that_kafka_never_numbered_is_801() -> None:
         (ApiError(77), "error 77: no text"),
     ],
 )
-def test_an_error_reads_as_its_name_and_text(error: ApiError, text: str) -> None:
-    """The answer's own text, else Kafka's; a code that is not known here keeps its number."""
+def test_error_prints_its_name_and_text(error: ApiError, text: str) -> None:
+    """Its own text, or Kafka's. An unknown code prints its number."""
     assert str(error) == text

@@ -1,4 +1,4 @@
-"""kio's entities to bytes and back, against kio's own reader and writer."""
+"""kio's entities to bytes and back, compared with kio's reader and writer."""
 
 import io
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass, replace
@@ -97,10 +97,7 @@ def decoded(entity_type: type[Entity], data: bytes) -> Entity:
 @each_message
 @few_examples
 @given(data=st.data())
-def test_an_entity_is_written_and_read_as_kio_does(
-    message: type[Entity], data: st.DataObject
-) -> None:
-    """kio is generated from Kafka's own message definitions: the bytes are the same."""
+def test_entity_has_kios_bytes(message: type[Entity], data: st.DataObject) -> None:
     entity = data.draw(entities(message))
     encoded = written(entity)
     assert encoded == written_by_kio(entity)
@@ -111,8 +108,7 @@ def test_an_entity_is_written_and_read_as_kio_does(
 @each_message
 @settings(few_examples, max_examples=1)
 @given(data=st.data())
-def test_an_entity_cut_at_any_byte_is_refused(message: type[Entity], data: st.DataObject) -> None:
-    """A whole message, or a DecodeError whose place is in the bytes."""
+def test_cut_entity_is_rejected(message: type[Entity], data: st.DataObject) -> None:
     encoded = written(data.draw(entities(message)))
     for size in range(len(encoded)):
         with pytest.raises(DecodeError) as refused:
@@ -122,8 +118,8 @@ def test_an_entity_cut_at_any_byte_is_refused(message: type[Entity], data: st.Da
 
 @settings(few_examples, max_examples=60)
 @given(message=any_message, data=st.binary(max_size=80))
-def test_garbage_is_an_entity_or_refused(message: type[Entity], data: bytes) -> None:
-    """Never another exception, and never an entity that cannot be written."""
+def test_garbage_is_an_entity_or_a_decode_error(message: type[Entity], data: bytes) -> None:
+    """An entity that was read can be written."""
     try:
         entity = decoded(message, data)
     except DecodeError:
@@ -133,10 +129,9 @@ def test_garbage_is_an_entity_or_refused(message: type[Entity], data: bytes) -> 
 
 @settings(few_examples, max_examples=60)
 @given(message=any_message, place=st.integers(0), byte=st.integers(0, 255), data=st.data())
-def test_a_damaged_entity_is_an_entity_or_refused(
+def test_damaged_entity_is_an_entity_or_a_decode_error(
     message: type[Entity], place: int, byte: int, data: st.DataObject
 ) -> None:
-    """One byte of a good one replaced by any other."""
     encoded = bytearray(written(data.draw(entities(message))))
     if encoded:
         encoded[place % len(encoded)] = byte
@@ -153,17 +148,16 @@ def test_a_damaged_entity_is_an_entity_or_refused(
 def test_bytes_after_an_entity_are_ignored(
     message: type[Entity], data: st.DataObject, trailing: bytes
 ) -> None:
-    """A 4.3.1 broker answered each request that had some as if they were not there."""
+    """As by Kafka 4.3.1."""
     entity = data.draw(entities(message))
     assert decoded(message, written(entity) + trailing) == entity
 
 
 @settings(few_examples, max_examples=60)
 @given(message=any_message, data=st.data(), trailing=st.binary(min_size=1, max_size=5))
-def test_bytes_after_an_entity_that_is_checked_are_refused(
+def test_check_rejects_bytes_after_an_entity(
     message: type[Entity], data: st.DataObject, trailing: bytes
 ) -> None:
-    """It is to be that entity and nothing more."""
     whole = written(data.draw(entities(message)))
     finish(check_entity(message, whole))
     with pytest.raises(DecodeError, match=f"{message.__name__}: {len(trailing)} bytes too many"):
@@ -171,21 +165,19 @@ def test_bytes_after_an_entity_that_is_checked_are_refused(
 
 
 @pytest.mark.parametrize("body", ["ffffffff0f", "ffffffff0f 0000", "8080808008 00"])
-def test_no_array_reserves_memory_by_what_it_announces(body: str) -> None:
-    """kio's reader reserves it, and where it cannot, the process ends."""
+def test_announced_array_size_reserves_no_memory(body: str) -> None:
+    """kio's reader does reserve it, which can end the process."""
     with pytest.raises(DecodeError, match="topics: "):
         decoded(MetadataRequest, bytes.fromhex(body))
 
 
-def test_an_error_names_the_field_and_its_place() -> None:
-    """So that whoever wrote the client can find the byte."""
+def test_error_names_the_field_and_its_position() -> None:
     with pytest.raises(DecodeError, match="principal_filter: 5 bytes announced, 2 left") as refused:
         decoded(DescribeAclsRequest, bytes.fromhex("02 0274 03 06 6162"))
     assert refused.value.position == 4
 
 
-def test_a_code_that_kio_does_not_know_is_written_and_read() -> None:
-    """AUTHORIZER_NOT_READY among them: error codes are integers."""
+def test_error_code_unknown_to_kio_reads_back() -> None:
     body = MetadataResponse(
         throttle_time=timedelta(0),  # type: ignore[arg-type]
         brokers=(),
@@ -196,29 +188,25 @@ def test_a_code_that_kio_does_not_know_is_written_and_read() -> None:
     assert decoded(MetadataResponse, encoded) == replace(body, error_code=801)  # type: ignore[arg-type]
 
 
-def test_a_duration_beyond_any_is_refused() -> None:
-    """2**63 - 1 ms is no timedelta."""
+def test_duration_out_of_range_is_rejected() -> None:
     body = bytes.fromhex("0000 00 01 7fffffffffffffff 00")
     with pytest.raises(DecodeError, match=r"session_lifetime: a duration of "):
         decoded(SaslAuthenticateResponse, body)
 
 
-def test_null_where_no_null_may_stand_is_refused() -> None:
-    """Arrays and strings alike; null topics are what asks for all of them."""
+def test_null_is_rejected_if_not_nullable() -> None:
     assert decoded(MetadataRequest, bytes.fromhex("00 01 00 00")).topics is None  # type: ignore[attr-defined]
     with pytest.raises(DecodeError, match="brokers: expected an array, found null"):
         decoded(MetadataResponse, bytes.fromhex("00000000 00"))
 
 
-def test_a_string_that_is_too_long_is_not_written() -> None:
-    """What Kafka would not read is not sent."""
+def test_too_long_string_is_not_written() -> None:
     request = decoded(DescribeAclsRequest, bytes.fromhex("02 00 03 00 00 01 01 00"))
     with pytest.raises(ValueError, match="found 32768"):
         written(replace(request, resource_name_filter="x" * 0x8000))
 
 
 def test_large_arrays_are_read_and_written_in_steps() -> None:
-    """Each turn on the event loop stays short."""
     body = bytes.fromhex("8204") + (bytes(16) + bytes.fromhex("0274 00")) * 513 + bytes(3)
     request = finish(decode_entity(MetadataRequest, body))
     assert request.topics is not None
@@ -244,7 +232,6 @@ def quorum_request(topics: int, partitions: int) -> DescribeQuorumRequest:
 
 @pytest.mark.parametrize(("outer", "inner"), NESTED)
 def test_nested_arrays_are_read_checked_and_written_in_steps(outer: int, inner: int) -> None:
-    """A step ends behind so many items, however deep they are."""
     request = quorum_request(outer, inner)
     steps_min = outer * (1 + inner) // ITEMS_PER_STEP
     body = written(request)
@@ -254,8 +241,7 @@ def test_nested_arrays_are_read_checked_and_written_in_steps(outer: int, inner: 
     assert decoded(DescribeQuorumRequest, body) == request
 
 
-def test_all_items_of_a_message_count_towards_its_bound() -> None:
-    """Those of nested arrays, too."""
+def test_item_limit_includes_nested_arrays() -> None:
     body = written(quorum_request(10, 9))
     assert finish(decode_entity(DescribeQuorumRequest, body, items_max=100)) == decoded(
         DescribeQuorumRequest, body
@@ -268,7 +254,7 @@ def test_all_items_of_a_message_count_towards_its_bound() -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WithTags:
-    """A structure with tagged fields of each kind, as requests to come may have."""
+    """A structure with tagged fields of each kind, as future requests may have."""
 
     __type__: ClassVar = EntityType.data
     __version__: ClassVar[i16] = i16(0)
@@ -278,8 +264,8 @@ class WithTags:
     names: tuple[str, ...] = field(metadata={"kafka_type": "string", "tag": 0}, default=())
 
 
-def test_tagged_fields_are_written_in_order_and_only_where_they_say_something() -> None:
-    """A default stands for itself; unknown tags are passed."""
+def test_tagged_fields_are_written_in_order_without_defaults() -> None:
+    """Unknown tags are skipped when read."""
     assert written(WithTags(name="a")).hex(" ") == "02 61 00"
     both = WithTags(name="a", size=5, names=("b",))
     assert written(both).hex(" ") == "02 61 02 00 03 02 02 62 01 04 00 00 00 05"
@@ -291,7 +277,7 @@ def test_tagged_fields_are_written_in_order_and_only_where_they_say_something() 
 
 
 def test_tagged_arrays_are_read_and_written_in_steps() -> None:
-    """Their items count towards the bound of the message as well."""
+    """The item limit includes them."""
     entity = WithTags(name="a", names=("",) * 1000)
     steps_min = 1000 // ITEMS_PER_STEP
     assert len(list(encode_entity(WithTags, entity))) == steps_min

@@ -1,7 +1,4 @@
-"""The server's end of a connection: the requests that bytes hold, and what ends it.
-
-What a broker did was tried with Apache Kafka 4.3.1.
-"""
+"""The server's end of a connection. The brokers' behaviour was tested with Apache Kafka 4.3.1."""
 
 import pytest
 from hypothesis import given, settings
@@ -47,8 +44,7 @@ def refusal(content: str) -> DecodeError:
     return refused.value
 
 
-def test_a_request_is_its_header_and_the_bytes_behind_it() -> None:
-    """Version 1 of the header: no tagged fields."""
+def test_request_has_a_header_and_a_body() -> None:
     assert the_request("0011 0001 00000007 0002 6162 0005 504c41494e") == KafkaRequest(
         api_key=ApiKey.SASL_HANDSHAKE,
         api_version=1,
@@ -59,8 +55,8 @@ def test_a_request_is_its_header_and_the_bytes_behind_it() -> None:
 
 
 @pytest.mark.parametrize("tags", ["00", "01 07 01 ff", "02 07 01 ff 01 00"])
-def test_a_flexible_header_has_tags(tags: str) -> None:
-    """Version 2 of the header; unknown ones are passed, in any order, as a broker does."""
+def test_flexible_header_has_tags(tags: str) -> None:
+    """Unknown ones are skipped, in any order, as by a broker."""
     request = the_request(f"001d 0002 ffffffff 0002 6162 {tags} 0102")
     assert (request.api_key, request.api_version) == (ApiKey.DESCRIBE_ACLS, 2)
     assert (request.correlation_id, request.client_id) == (-1, "ab")
@@ -71,8 +67,8 @@ def test_a_flexible_header_has_tags(tags: str) -> None:
     ("client_id", "name"),
     [("ffff", None), ("fffe", None), ("0000", ""), ("0002 c3bc", "ü"), ("0001 ff", "�")],
 )
-def test_a_client_id_may_be_anything(client_id: str, name: str | None) -> None:
-    """A broker answered each of these; nothing is decided by it."""
+def test_client_id_may_be_any_bytes(client_id: str, name: str | None) -> None:
+    """A broker answered each of these."""
     assert the_request(f"0011 0001 00000007 {client_id} 0000").client_id == name
 
 
@@ -102,10 +98,9 @@ def written_requests(draw: st.DrawFn) -> tuple[bytes, KafkaRequest]:
 
 @some_examples
 @given(written=st.lists(written_requests(), max_size=4))
-def test_requests_are_the_same_however_they_were_cut(
+def test_requests_do_not_depend_on_the_split(
     written: list[tuple[bytes, KafkaRequest]],
 ) -> None:
-    """Byte by byte and all at once."""
     data = b"".join(each for each, _ in written)
     expected = [request for _, request in written]
     assert requests_of([data]) == expected
@@ -114,8 +109,7 @@ def test_requests_are_the_same_however_they_were_cut(
 
 @some_examples
 @given(written=written_requests(), size=st.integers(0, 60))
-def test_a_header_cut_short_is_refused(written: tuple[bytes, KafkaRequest], size: int) -> None:
-    """Wherever its frame ends: either the header is whole or the connection is at its end."""
+def test_cut_header_is_rejected(written: tuple[bytes, KafkaRequest], size: int) -> None:
     data, request = written
     header_bytes = len(data) - 4 - len(request.body)
     content = data[4 : 4 + size]
@@ -131,8 +125,7 @@ def test_a_header_cut_short_is_refused(written: tuple[bytes, KafkaRequest], size
 
 @some_examples
 @given(data=st.binary(max_size=60))
-def test_garbage_is_requests_or_refused(data: bytes) -> None:
-    """Never another exception."""
+def test_garbage_is_requests_or_a_decode_error(data: bytes) -> None:
     connection = KafkaServerConnection(BYTES_MAX)
     connection.receive_data(data)
     refused_at = 0
@@ -160,24 +153,21 @@ def test_garbage_is_requests_or_refused(data: bytes) -> None:
         ("001d 0002 00000007 ffff 65", "expected at most 100 tagged fields, found 101"),
     ],
 )
-def test_what_kafka_closes_the_connection_on_is_refused_by_its_reason(
+def test_request_on_which_kafka_closes_is_rejected_with_the_reason(
     content: str, reason: str
 ) -> None:
-    """Nobody gets an answer that could not be understood; the log gets the reason."""
     assert refusal(content).reason == reason
 
 
 @pytest.mark.parametrize("size", ["ffffffff", "000003e9"])
-def test_a_size_out_of_bounds_is_refused(size: str) -> None:
-    """Before any of its bytes has come (socket.request.max.bytes)."""
+def test_size_out_of_range_is_rejected_at_once(size: str) -> None:
     connection = KafkaServerConnection(BYTES_MAX)
     connection.receive_data(bytes.fromhex(size))
     with pytest.raises(DecodeError, match="expected a frame size from 0 to 1000"):
         connection.next_request()
 
 
-def test_the_bound_may_change_between_requests() -> None:
-    """A client that has not logged in has no use for large ones."""
+def test_size_limit_may_change_between_requests() -> None:
     connection = KafkaServerConnection(10)
     connection.request_bytes_max = 20
     connection.receive_data(frame(bytes.fromhex("0011 0001 00000007 ffff") + bytes(10)))
@@ -193,16 +183,15 @@ def test_the_bound_may_change_between_requests() -> None:
         "0012 ffff 00000003 0001 70",
     ],
 )
-def test_an_unknown_version_of_api_versions_is_answered_in_version_0(content: str) -> None:
-    """With the versions that are known, whatever its body is; these bytes are a broker's."""
+def test_unknown_version_of_api_versions_is_answered_in_version_0(content: str) -> None:
+    """The bytes are a broker's."""
     request = the_request(content)
     assert not request.is_served
     answer = unsupported_api_versions(request)
     assert b"".join(answer).hex() == "0000001000000003002300000001001200000004"
 
 
-def test_a_known_version_is_served() -> None:
-    """Only ApiVersions can be anything else."""
+def test_known_version_is_served() -> None:
     assert the_request("0012 0004 00000003 ffff 00 026102620 0".replace(" ", "")).is_served
 
 
@@ -216,13 +205,15 @@ def test_a_known_version_is_served() -> None:
         ("0011 0001 80000000 ffff", "00000006 80000000 6162"),
     ],
 )
-def test_a_response_has_its_requests_number_and_kind_of_header(header: str, expected: str) -> None:
-    """Tagged where the request's is, save that of ApiVersions, which never is."""
+def test_response_has_the_correlation_id_and_header_of_its_request(
+    header: str, expected: str
+) -> None:
+    """The header of ApiVersions never has tags."""
     assert frame_response(the_request(header), [b"a", b"b"]) == [bytes.fromhex(expected)]
 
 
 def test_tokens_are_frames_without_a_header() -> None:
-    """As SASL mechanisms exchange them after SaslHandshake version 0."""
+    """After SaslHandshake version 0."""
     connection = KafkaServerConnection(BYTES_MAX)
     assert connection.next_token() is None
     connection.receive_data(frame_token(b"\0admin\0secret") + frame_token(b""))

@@ -1,4 +1,4 @@
-"""Record batches: nothing of one is believed before its length and CRC hold."""
+"""Record batches."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SMALL = encode_batch(7, 3, TIME_MS, [(b"key", b"value"), (None, b""), (b"", b"x"
 
 
 def record_parts(batch: RecordBatch) -> tuple[list[tuple[bytes, bytes]], int]:
-    """Return the keys and values of the batch's records, and where the last one ends."""
+    """Return the keys and values of the batch's records, and the end of the last one."""
     found = []
     position = HEADER_SIZE
     for _ in range(batch.count):
@@ -51,14 +51,14 @@ def record_parts(batch: RecordBatch) -> tuple[list[tuple[bytes, bytes]], int]:
 
 
 def with_header(batch: bytes, position: int, form: str, number: int) -> bytes:
-    """Return ``batch`` with one number of its header changed, and sealed again."""
+    """Return ``batch`` with one header field changed and a correct CRC."""
     changed = bytearray(batch)
     struct.pack_into(form, changed, position, number)
     return resealed(bytes(changed))
 
 
 def with_record(record: bytes) -> bytes:
-    """Return a batch whose only record is what ``record`` says, its length apart."""
+    """Return a batch with one record that has these bytes after its length."""
     header = encode_batch(7, 3, TIME_MS, [(None, b"")])[:HEADER_SIZE]
     return resealed(header + varint(len(record)) + record)
 
@@ -70,10 +70,10 @@ def refusal(data: bytes) -> DecodeError:
 
 
 @given(st.integers(0, 2**62), st.integers(0, 2**31 - 1), records, st.booleans())
-def test_a_batch_reads_back(
+def test_batch_reads_back(
     base_offset: int, epoch: int, records: list[Record], is_control: bool
 ) -> None:
-    """Header, keys and values; a null key reads as empty."""
+    """A null key reads as empty."""
     data = encode_batch(base_offset, epoch, TIME_MS, records, is_control=is_control)
     batch = decode_batch(data)
     assert (batch.base_offset, batch.leader_epoch, batch.count) == (
@@ -88,8 +88,7 @@ def test_a_batch_reads_back(
     assert record_parts(batch) == ([(key or b"", value) for key, value in records], len(data))
 
 
-def test_kafka_s_own_batches_are_written_as_kafka_wrote_them(real_log_dir: Path) -> None:
-    """Every batch of the real log and its checkpoints decodes, and encodes to its own bytes."""
+def test_kafkas_batches_read_back_byte_for_byte(real_log_dir: Path) -> None:
     written = 0
     for path in sorted((real_log_dir / "__cluster_metadata-0").glob("0*.*")):
         left = path.read_bytes()
@@ -109,16 +108,14 @@ def test_kafka_s_own_batches_are_written_as_kafka_wrote_them(real_log_dir: Path)
     assert written > 200
 
 
-def test_a_batch_is_all_of_its_bytes_and_no_more() -> None:
-    """Cut at every byte, and with a byte too many, it is refused; so it is when empty."""
+def test_cut_or_longer_batch_is_rejected() -> None:
     for end in range(len(SMALL)):
         refusal(SMALL[:end])
     for longer in (SMALL + b"\0", SMALL + SMALL):
         assert refusal(longer).position == 8
 
 
-def test_a_length_below_the_header_is_refused_before_it_is_used() -> None:
-    """Negative lengths too; the size of a good one counts what stands before the length."""
+def test_length_below_the_header_is_rejected() -> None:
     start = SMALL[:8]
     assert batch_size(SMALL) == len(SMALL)
     assert batch_size(start + (49).to_bytes(4, "big")) == HEADER_SIZE
@@ -128,10 +125,8 @@ def test_a_length_below_the_header_is_refused_before_it_is_used() -> None:
     assert len(start) + 4 == LENGTH_SIZE
 
 
-def test_the_crc_covers_all_but_place_length_epoch_and_magic() -> None:
-    """Each bit flipped: what is not covered is the base offset and the epoch, which no batch can
-    vouch for alone; the length and the magic are refused by what they say.
-    """
+def test_crc_covers_all_but_offset_length_epoch_and_magic() -> None:
+    """Each bit is flipped. A wrong length or magic is rejected by its value."""
     unnoticed = set()
     for position in range(len(SMALL)):
         for bit in range(8):
@@ -158,20 +153,17 @@ def test_the_crc_covers_all_but_place_length_epoch_and_magic() -> None:
         (with_header(SMALL, 0, ">q", -1), "3 records cannot span offsets -1 to 1 (at byte 23)"),
     ],
 )  # fmt: skip
-def test_a_sealed_batch_that_no_log_holds_is_refused(damaged: bytes, text: str) -> None:
-    """A good CRC does not make a batch of another format, or of offsets with holes, one of ours."""
+def test_unsupported_batch_is_rejected_despite_its_crc(damaged: bytes, text: str) -> None:
     assert str(refusal(damaged)) == text
 
 
-def test_a_bad_crc_names_both() -> None:
-    """What was found and what was written stand in the error, at the byte of the CRC."""
+def test_error_names_both_crcs() -> None:
     error = refusal(SMALL[:17] + b"\0\0\0\1" + SMALL[21:])
     assert error.reason.startswith("expected CRC-32C 00000001, found ")
     assert error.position == 17
 
 
-def test_headers_of_a_record_are_passed_over() -> None:
-    """A record may have headers, with null values; its key and value are found all the same."""
+def test_record_headers_are_skipped() -> None:
     headers = varint(2) + varint(1) + b"h" + varint(3) + b"abc" + varint(0) + varint(-1)
     record = b"\0\0\0" + varint(-1) + varint(2) + b"ab" + headers
     batch = with_record(record)
@@ -194,24 +186,20 @@ def test_headers_of_a_record_are_passed_over() -> None:
         (b"\0\0\0\1\0\0\0", "record: 1 bytes too many"),
     ],
 )
-def test_a_length_that_lies_is_refused(record: bytes, reason: str) -> None:
-    """Each length of a record is checked against the record's own end."""
+def test_wrong_length_within_a_record_is_rejected(record: bytes, reason: str) -> None:
     with pytest.raises(DecodeError) as refused:
         read_record(with_record(record), HEADER_SIZE)
     assert refused.value.reason == reason
 
 
 @pytest.mark.parametrize("size", [-1, -(2**31), 200, 2**31 - 1])
-def test_a_record_stays_within_its_batch(size: int) -> None:
-    """The record's own length is checked against the batch's end."""
+def test_record_beyond_its_batch_is_rejected(size: int) -> None:
     with pytest.raises(DecodeError, match=f"record: {size} bytes announced, 6 left"):
         read_record(SMALL[:HEADER_SIZE] + varint(size) + b"\0\0\0\1\0\0", HEADER_SIZE)
 
 
-def test_lengths_that_lie_never_lead_out_of_the_record() -> None:
-    """Each byte of two records overwritten with each value, the CRC made right: what still reads
-    stays within the record's length, and nothing but DecodeError is raised.
-    """
+def test_damaged_record_never_reads_beyond_itself() -> None:
+    """Each byte of two records takes each value, with a correct CRC."""
     batch = encode_batch(0, 1, TIME_MS, [(b"k", b"val"), (None, b"x" * 80)])
     for position in range(HEADER_SIZE, len(batch)):
         for byte in range(256):
@@ -220,8 +208,7 @@ def test_lengths_that_lie_never_lead_out_of_the_record() -> None:
                 record_parts(decode_batch(data))
 
 
-def test_control_records_tell_their_types() -> None:
-    """LeaderChange as a real broker wrote it, and one record after another."""
+def test_control_records_have_types() -> None:
     leader_change = bytes.fromhex(
         "00000000000000000000004f000000010258b0c6f9002000000000000001a1fef138b0000001a1fef138b0"
         "ffffffffffffffffffffffffffff000000013a0000000800000002260000000000010200000001000200000001"
@@ -238,23 +225,20 @@ def test_control_records_tell_their_types() -> None:
 
 
 @pytest.mark.parametrize("key", [None, b"", b"\0\0\0"])
-def test_a_control_record_without_a_whole_key_is_refused(key: bytes | None) -> None:
-    """The key is a version and a type, two bytes each."""
+def test_control_record_with_a_cut_key_is_rejected(key: bytes | None) -> None:
     batch = decode_batch(encode_batch(0, 1, TIME_MS, [(key, b"")], is_control=True))
     with pytest.raises(DecodeError, match="control record"):
         list(control_types(batch))
 
 
-def test_bytes_after_the_last_control_record_are_refused() -> None:
-    """The records fill their batch."""
+def test_bytes_after_the_last_control_record_are_rejected() -> None:
     batch = decode_batch(resealed(control_batch(0, ControlType.SNAPSHOT_FOOTER) + b"\0"))
     with pytest.raises(DecodeError, match="bytes follow the last record"):
         list(control_types(batch))
 
 
 @given(st.data())
-def test_a_damaged_control_batch_is_only_ever_a_decode_error(data: st.DataObject) -> None:
-    """Whatever stands behind the header, the types are read or it is refused."""
+def test_damaged_control_batch_is_types_or_a_decode_error(data: st.DataObject) -> None:
     body = data.draw(st.binary(max_size=40) | st.just(control_batch(0, ControlType.LEADER_CHANGE)))
     batch = resealed(control_batch(0, ControlType.LEADER_CHANGE)[:HEADER_SIZE] + body)
     with suppress(DecodeError):
@@ -262,17 +246,16 @@ def test_a_damaged_control_batch_is_only_ever_a_decode_error(data: st.DataObject
 
 
 @given(records, st.binary(max_size=100))
-def test_a_sealed_batch_is_known_by_its_records_whatever_length_it_announces(
+def test_sealed_size_does_not_depend_on_the_announced_length(
     records: list[Record], following: bytes
 ) -> None:
-    """Its size is found with any length written, and with any bytes behind it."""
+    """Nor on the bytes that follow."""
     batch = encode_batch(5, 1, TIME_MS, records)
     lying = batch[:8] + b"\x7f\xff\xff\xff" + batch[12:]
     assert sealed_size(lying + following) == len(batch)
 
 
-def test_a_cut_or_damaged_batch_is_not_sealed() -> None:
-    """Cut at every byte or with any bit flipped that the CRC covers, it has no size of its own."""
+def test_cut_or_damaged_batch_has_no_sealed_size() -> None:
     for end in range(len(SMALL)):
         assert sealed_size(SMALL[:end]) is None
     for position in range(17, len(SMALL)):

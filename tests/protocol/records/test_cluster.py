@@ -1,4 +1,4 @@
-"""Records of topics, configs and credentials: whole or not at all, and as a real broker's bytes."""
+"""Records of topics, configs and credentials."""
 
 from __future__ import annotations
 
@@ -95,15 +95,13 @@ def name_of(record: object) -> str:
 
 
 @given(cluster_changes())
-def test_a_change_reads_back(change: ClusterChange) -> None:
-    """Every field of every version, the codes of other versions among them."""
+def test_change_reads_back(change: ClusterChange) -> None:
+    """With all fields of each version."""
     assert decode(encode_value(change)) == change
 
 
-def test_a_real_brokers_files_are_written_as_it_wrote_them(real_log_dir: Path) -> None:
-    """Each record of topics, configs, credentials and features, byte for byte: of the newest
-    checkpoint, and of the log that it was made from, where partitions change.
-    """
+def test_records_of_a_broker_read_back_byte_for_byte(real_log_dir: Path) -> None:
+    """From its newest checkpoint, and from the log with changes of partitions."""
     directory = real_log_dir / "__cluster_metadata-0"
     served = {*ClusterRecordType, RecordType.FEATURE_LEVEL}
     for name, changes in ("00000000000000002807-0000000001.checkpoint", 0), ("", 238):
@@ -128,8 +126,7 @@ def test_a_real_brokers_files_are_written_as_it_wrote_them(real_log_dir: Path) -
 
 
 @pytest.mark.parametrize("record", ONE_OF_EACH, ids=name_of)
-def test_a_record_is_all_of_its_bytes_and_no_more(record: ClusterChange) -> None:
-    """Cut at every byte and with a byte too many it is refused."""
+def test_cut_or_longer_record_is_rejected(record: ClusterChange) -> None:
     value = encode_value(record)
     for end in range(len(value)):
         refusal(value[:end])
@@ -137,8 +134,7 @@ def test_a_record_is_all_of_its_bytes_and_no_more(record: ClusterChange) -> None
 
 
 @pytest.mark.parametrize("record", ONE_OF_EACH, ids=name_of)
-def test_a_damaged_record_is_only_ever_a_decode_error(record: ClusterChange) -> None:
-    """Each byte overwritten with each value: it reads as some record, or none, or is refused."""
+def test_damaged_record_is_a_record_or_a_decode_error(record: ClusterChange) -> None:
     value = encode_value(record)
     for position in range(len(value)):
         for byte in range(256):
@@ -147,23 +143,23 @@ def test_a_damaged_record_is_only_ever_a_decode_error(record: ClusterChange) -> 
 
 
 @given(st.sampled_from(ClusterRecordType), st.integers(0, 3), st.binary(max_size=60))
-def test_any_bytes_behind_a_type_are_only_ever_a_decode_error(
+def test_any_fields_are_a_record_or_a_decode_error(
     record_type: ClusterRecordType, version: int, rest: bytes
 ) -> None:
-    """What announces many items that are not there reserves nothing for them."""
+    """An announced size reserves no memory."""
     with suppress(DecodeError):
         decode(bytes((1, record_type, version)) + rest)
 
 
 def with_tag(value: bytes, tag: int = 99) -> bytes:
-    """Return a record that ends without tagged fields with one of them."""
+    """Return a record with one tagged field added."""
     assert value.endswith(b"\0")
     return value[:-1] + b"\1" + bytes((tag,)) + b"\2xy"
 
 
 @pytest.mark.parametrize("record", OTHERS, ids=name_of)
-def test_a_record_of_a_later_version_is_passed_over(record: ClusterChange) -> None:
-    """It may say more than is understood, so that a checkpoint would lose it."""
+def test_record_of_a_later_version_is_skipped(record: ClusterChange) -> None:
+    """Otherwise a checkpoint would lose its unknown fields."""
     value = encode_value(record)
     assert decode(value[:2] + b"\3" + value[3:]) is None
     assert decode(value[:2] + b"\x7fanything") is None
@@ -182,14 +178,13 @@ def test_a_record_of_a_later_version_is_passed_over(record: ClusterChange) -> No
     ],
     ids=name_of,
 )
-def test_a_record_with_fields_of_a_newer_writer_is_passed_over(record: ClusterChange) -> None:
-    """A tag that is not known would be lost as well."""
+def test_record_with_unknown_tagged_fields_is_skipped(record: ClusterChange) -> None:
     assert decode(with_tag(encode_value(record))) is None
 
 
 @pytest.mark.parametrize("record", CREDENTIALS, ids=name_of)
-def test_a_credential_that_is_not_understood_is_refused(record: ClusterChange) -> None:
-    """Passed over, one that was taken away would go on to let somebody in."""
+def test_unknown_form_of_a_credential_is_rejected(record: ClusterChange) -> None:
+    """If it were skipped, a removed credential might still log somebody in."""
     value = encode_value(record)
     name = ClusterRecordType(value[1]).name
     expected = f"unknown fields in a {name} record of version %d"

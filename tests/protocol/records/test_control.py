@@ -19,8 +19,7 @@ from authorizerd.protocol.records.control import (
 )
 
 
-def test_control_records_are_those_of_a_real_broker() -> None:
-    """Bytes of node 1's first epoch, and of its first checkpoint."""
+def test_control_records_are_those_of_a_broker() -> None:
     assert leader_change(1) == (
         bytes.fromhex("00000002"),
         bytes.fromhex("0000 00000001 02 00000001 00 02 00000001 00 00"),
@@ -32,8 +31,7 @@ def test_control_records_are_those_of_a_real_broker() -> None:
     assert snapshot_footer() == (bytes.fromhex("00000004"), bytes.fromhex("0000 00"))
 
 
-def test_a_control_batch_is_read_by_its_types() -> None:
-    """What is written is what a reader finds."""
+def test_control_batch_reads_back_by_type() -> None:
     records = [leader_change(1), snapshot_header(0), snapshot_footer()]
     batch = decode_batch(encode_batch(0, 1, 0, records, is_control=True))
     assert batch.is_control
@@ -56,8 +54,8 @@ HEADERS = {
 
 
 @pytest.mark.parametrize("name", HEADERS)
-def test_a_checkpoints_header_says_where_it_ends(name: str) -> None:
-    """In a tagged field, which Kafka's readers skip as this one skips theirs."""
+def test_checkpoint_header_has_the_end_offset(name: str) -> None:
+    """In a tagged field, which Kafka's readers skip."""
     text, wanted = HEADERS[name]
     record = (control_key(ControlType.SNAPSHOT_HEADER), bytes.fromhex(text))
     batch = decode_batch(encode_batch(0, 1, 0, [record, snapshot_footer()], is_control=True))
@@ -69,8 +67,7 @@ def test_a_checkpoints_header_says_where_it_ends(name: str) -> None:
 
 
 @pytest.mark.parametrize("end_offset", [None, 0, 7, 2**63 - 1])
-def test_a_checkpoints_header_is_read_as_it_was_written(end_offset: int | None) -> None:
-    """Whether it names its end or not."""
+def test_checkpoint_header_reads_back(end_offset: int | None) -> None:
     record = snapshot_header(42, end_offset=end_offset)
     batch = decode_batch(encode_batch(0, 1, 0, [record], is_control=True))
     assert decode_snapshot_header(batch) == SnapshotHeader(42, end_offset)

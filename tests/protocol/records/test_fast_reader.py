@@ -1,4 +1,4 @@
-"""The fast reader reads what the general decoder reads, record for record and error for error."""
+"""The fast reader, compared with the general decoder, record by record and error by error."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Outcome = list[MetadataRecord] | str
 
 
 def general(batch: RecordBatch) -> Outcome:
-    """Return the records of a batch by the general decoder alone, or what it refuses."""
+    """Return the records of a batch by the general decoder, or its error."""
     found = []
     position = HEADER_SIZE
     try:
@@ -56,13 +56,15 @@ def fast(batch: RecordBatch) -> Outcome:
 
 
 def with_body(count: int, body: bytes) -> RecordBatch:
-    """Return a batch that says to hold ``count`` records, with anything behind its header."""
+    """Return a batch that announces ``count`` records, with any body."""
     header = data_batch(0, [b"\0"] * count)[:HEADER_SIZE]
     return decode_batch(resealed(header + body))
 
 
 def longer(encoded: bytes) -> bytes:
-    """Return a varint of one byte more that says the same: no writer makes it, a reader may."""
+    """Return the same varint with a byte more. Writers do not produce it, but readers may meet
+    it.
+    """
     return encoded[:-1] + bytes((encoded[-1] | 0x80, 0))
 
 
@@ -74,7 +76,7 @@ def varints(draw: st.DrawFn, numbers: st.SearchStrategy[int]) -> bytes:
 
 @st.composite
 def values(draw: st.DrawFn) -> bytes:
-    """Return a value: a record, with tagged fields, of another type, version or frame, or none."""
+    """Return a value: a record, with tagged fields, or of another type, version or frame."""
     value = encode_value(draw(metadata_records()))
     match draw(st.integers(0, 9)):
         case 0:
@@ -93,7 +95,7 @@ def values(draw: st.DrawFn) -> bytes:
 
 @st.composite
 def records(draw: st.DrawFn) -> bytes:
-    """Return a record as another writer might put it: with keys, headers, large deltas."""
+    """Return a record as another writer might encode it: with a key, headers, large deltas."""
     value = draw(values())
     key = draw(st.sampled_from([varint(-1), varint(-1), varint(0), varint(3) + b"key"]))
     headers = draw(st.sampled_from([b"\0", b"\0", b"\0", b"\2\2h\1", b"\2\2h\4ab"]))
@@ -110,10 +112,7 @@ def records(draw: st.DrawFn) -> bytes:
 
 
 @given(st.lists(records(), min_size=1, max_size=4), st.sampled_from([b"", b"", b"\0"]))
-def test_any_record_reads_as_the_general_decoder_reads_it(
-    records: list[bytes], trailing: bytes
-) -> None:
-    """Odd codes, long names, tagged fields, keys, headers, large deltas, unusual varints."""
+def test_any_record_reads_as_by_the_general_decoder(records: list[bytes], trailing: bytes) -> None:
     batch = with_body(len(records), b"".join(records) + trailing)
     assert fast(batch) == general(batch)
 
@@ -123,10 +122,10 @@ def test_any_record_reads_as_the_general_decoder_reads_it(
     st.lists(st.tuples(st.integers(0, 2**16), st.integers(0, 255)), min_size=1, max_size=4),
     st.integers(-3, 3),
 )
-def test_any_damage_reads_as_the_general_decoder_reads_it(
+def test_any_damage_reads_as_by_the_general_decoder(
     records: list[MetadataRecord], damage: list[tuple[int, int]], growth: int
 ) -> None:
-    """Bytes overwritten, cut or added, and the CRC made right, so that the decoders must notice."""
+    """With a correct CRC."""
     body = bytearray(data_batch(0, records)[HEADER_SIZE:])
     for position, byte in damage:
         body[position % len(body)] = byte
@@ -136,8 +135,7 @@ def test_any_damage_reads_as_the_general_decoder_reads_it(
 
 
 @pytest.mark.parametrize("size", range(1, 13))
-def test_deltas_of_any_size_read_as_the_general_decoder_reads_them(size: int) -> None:
-    """A timestamp delta has at most ten bytes, an offset delta five; longer ones are refused."""
+def test_deltas_of_any_size_read_as_by_the_general_decoder(size: int) -> None:
     value = encode_value(added(1))
     rest = b"\1" + varint(len(value)) + value + b"\0"
     delta = b"\x80" * (size - 1) + b"\0"
@@ -154,9 +152,9 @@ def test_deltas_of_any_size_read_as_the_general_decoder_reads_them(size: int) ->
         assert (fast(batch) == [added(1)]) == is_read
 
 
-def test_a_key_is_never_read_as_a_value() -> None:
-    """Read as two bytes, this record's size of three would move the rest by one: the key, which
-    looks like an ACL, would stand where the value, which is empty, does.
+def test_key_is_never_read_as_a_value() -> None:
+    """If its size of three were read as two bytes, the key, which looks like an ACL, would take
+    the place of the empty value.
     """
     key = encode_value(AclAdded(acl_id(1), Acl(2, "x" * 8150, 3, "User:a", "*", 3, 3)))
     record = b"\0\0\1" + varint(len(key)) + key + b"\0\0"
@@ -185,14 +183,13 @@ that holds it ends where it should, all the same."""
     ],
     ids=["long name", "long principal", "null name", "null host"],
 )
-def test_a_size_that_takes_no_single_byte_is_never_read_as_one(value: bytes) -> None:
-    """Each of these, read as if it did, would end where the record ends, as another ACL."""
+def test_size_of_several_bytes_is_never_read_as_one_byte(value: bytes) -> None:
+    """Otherwise each of these would read as another ACL."""
     batch = decode_batch(data_batch(0, [value]))
     assert fast(batch) == general(batch)
 
 
-def test_every_byte_of_a_batch_may_lie() -> None:
-    """Each byte of three records takes each value: both decoders see the same."""
+def test_each_byte_with_each_value_reads_as_by_the_general_decoder() -> None:
     batch = data_batch(0, [added(1), removed(1), FeatureLevel("metadata.version", 30)])
     refused = 0
     for position in range(HEADER_SIZE, len(batch)):
@@ -205,8 +202,7 @@ def test_every_byte_of_a_batch_may_lie() -> None:
     assert refused > 10_000
 
 
-def test_a_batch_cut_at_every_byte_is_refused() -> None:
-    """Every length is checked against the record's end: slicing never fails by itself."""
+def test_cut_batch_is_rejected() -> None:
     body = data_batch(0, [added(1), removed(2), added(3)])[HEADER_SIZE:]
     for end in range(len(body)):
         batch = with_body(3, body[:end])
@@ -214,8 +210,7 @@ def test_a_batch_cut_at_every_byte_is_refused() -> None:
         assert fast(batch) == general(batch)
 
 
-def test_the_real_log_reads_as_the_general_decoder_reads_it(real_log_dir: Path) -> None:
-    """Every batch of the log and of the newest checkpoint."""
+def test_log_of_a_broker_reads_as_by_the_general_decoder(real_log_dir: Path) -> None:
     batches = [each.placed.batch for each in MetadataLog.open(real_log_dir).batches()]
     segment = MetadataLog(LogFiles(find_files(real_log_dir).segments, ()))
     batches += [each.placed.batch for each in segment.batches()]
@@ -224,8 +219,7 @@ def test_the_real_log_reads_as_the_general_decoder_reads_it(real_log_dir: Path) 
             assert fast(batch) == general(batch)
 
 
-def test_acls_of_the_usual_form_are_read_in_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those never reach the general decoder, or a large log would take long to load."""
+def test_common_acls_are_read_inline(monkeypatch: pytest.MonkeyPatch) -> None:
     usual: list[MetadataRecord] = [
         added(1),
         removed(1),
@@ -237,8 +231,8 @@ def test_acls_of_the_usual_form_are_read_in_line(monkeypatch: pytest.MonkeyPatch
     assert fast(batch) == usual * 300
 
 
-def test_records_come_in_slices_of_their_order() -> None:
-    """No slice is larger than its bound, a skipped record leaves its slice short, none is lost."""
+def test_records_come_in_slices() -> None:
+    """In order. A skipped record makes its slice shorter."""
     batch = data_batch(0, [b"\1\x0e\0" if n % 2 else added(n) for n in range(600)])
     slices = list(read_records(decode_batch(batch), Texts()))
     assert [len(each) for each in slices] == [RECORDS_PER_SLICE // 2] * (
@@ -247,14 +241,12 @@ def test_records_come_in_slices_of_their_order() -> None:
     assert [record for each in slices for record in each] == [added(n) for n in range(0, 600, 2)]
 
 
-def test_bytes_after_the_last_record_are_refused() -> None:
-    """The records fill their batch, or one more stands there than it says."""
+def test_bytes_after_the_last_record_are_rejected() -> None:
     batch = with_body(1, data_batch(0, [added(1), added(2)])[HEADER_SIZE:])
     assert str(fast(batch)).startswith("bytes follow the last record of the batch")
 
 
-def test_a_fault_is_placed_in_its_batch() -> None:
-    """The position counts from the batch's start."""
+def test_fault_has_its_position_in_the_batch() -> None:
     first = len(data_batch(0, [added(1)]))
     batch = decode_batch(data_batch(0, [added(1), b"\1\x12\1"]))
     assert fast(batch) == (
@@ -262,14 +254,12 @@ def test_a_fault_is_placed_in_its_batch() -> None:
     )
 
 
-def test_transactions_are_read_in_their_place() -> None:
-    """Begin and End keep their order among the ACLs."""
+def test_transactions_keep_their_order() -> None:
     records: list[MetadataRecord] = [BeginTransaction("a"), added(1), EndTransaction(), added(2)]
     assert fast(decode_batch(data_batch(0, records))) == records
 
 
-def test_texts_are_shared_and_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Equal names are one string; what is kept is forgotten at its bound, and read all the same."""
+def test_texts_are_shared_and_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(record_reader, "_TEXTS_KEPT", 4)
     texts = Texts()
     name = texts.decode(b"name")
@@ -280,8 +270,7 @@ def test_texts_are_shared_and_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(texts._by_bytes) <= 4
 
 
-def test_a_name_that_is_no_text_is_refused_by_its_field() -> None:
-    """The in-line reader leaves it to the general one, which says what is wrong."""
+def test_invalid_utf8_is_rejected_by_field() -> None:
     value = encode_value(AclAdded(acl_id(1), Acl(2, "ab", 3, "User:a", "*", 3, 3)))
     found = fast(decode_batch(data_batch(0, [value.replace(b"ab", b"a\xff")])))
     assert str(found).startswith("resource name: not UTF-8")

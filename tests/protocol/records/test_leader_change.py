@@ -1,4 +1,4 @@
-"""The LeaderChange record: read as it is written, cut at every byte, and of later versions."""
+"""The LeaderChange record."""
 
 from __future__ import annotations
 
@@ -28,29 +28,26 @@ def batch(*records: tuple[bytes | None, bytes]) -> RecordBatch:
 
 
 @given(st.integers(-(2**31), 2**31 - 1))
-def test_what_is_written_is_read(node_id: int) -> None:
-    """The one voter leads."""
+def test_leader_change_reads_back(node_id: int) -> None:
     read = decode_leader_change(batch(leader_change(node_id)))
     assert read == LeaderChange(leader_id=node_id, voters=(node_id,))
 
 
-def test_it_is_found_among_other_control_records() -> None:
-    """None where there is none."""
+def test_leader_change_is_found_among_other_control_records() -> None:
     read = decode_leader_change(batch(snapshot_footer(), leader_change(4)))
     assert read == LeaderChange(leader_id=4, voters=(4,))
     assert decode_leader_change(batch(snapshot_footer())) is None
 
 
 def test_voters_of_version_1_have_directories() -> None:
-    """KIP-853; what a still later version holds is not guessed."""
+    """Source: KIP-853. Later versions are skipped."""
     voters = b"\3" + b"".join(struct.pack(">i16sx", number, b"d" * 16) for number in (1, 2))
     value = b"\0\1" + struct.pack(">i", 2) + voters + b"\1" + b"\0"
     assert decode_leader_change(batch((KEY, value))) == LeaderChange(leader_id=2, voters=(1, 2))
     assert decode_leader_change(batch((KEY, b"\0\2" + value[2:]))) is None
 
 
-def test_cut_at_any_byte_it_is_refused() -> None:
-    """So is what follows it."""
+def test_cut_or_longer_leader_change_is_rejected() -> None:
     _, value = leader_change(7)
     for end in range(len(value)):
         with pytest.raises(DecodeError):
@@ -59,15 +56,13 @@ def test_cut_at_any_byte_it_is_refused() -> None:
         decode_leader_change(batch((KEY, value + b"\0")))
 
 
-def test_no_more_voters_are_read_than_there_are_bytes() -> None:
-    """A count is no promise to be kept."""
+def test_impossible_number_of_voters_is_rejected() -> None:
     value = b"\0\0" + struct.pack(">i", 1) + b"\xff\xff\xff\xff\x0f"
     with pytest.raises(DecodeError, match="voters: 4294967294 announced, 0 bytes left"):
         decode_leader_change(batch((KEY, value)))
 
 
 @given(st.binary(max_size=60))
-def test_any_bytes_are_a_value_or_a_named_error(value: bytes) -> None:
-    """And never another exception."""
+def test_any_bytes_are_a_leader_change_or_a_decode_error(value: bytes) -> None:
     with suppress(DecodeError):
         decode_leader_change(batch((KEY, value)))

@@ -1,4 +1,4 @@
-"""Metadata records: what is written reads back, and what is not known is refused or skipped."""
+"""Metadata records."""
 
 from __future__ import annotations
 
@@ -55,14 +55,13 @@ def refusal(value: bytes) -> str:
 
 
 @given(metadata_records(), st.binary(max_size=3), st.binary(max_size=3))
-def test_a_record_reads_back(record: MetadataRecord, before: bytes, after: bytes) -> None:
-    """With any codes that fit an int8, and wherever in the buffer it stands."""
+def test_record_reads_back(record: MetadataRecord, before: bytes, after: bytes) -> None:
+    """With any int8 codes, at any place in the buffer."""
     value = encode_value(record)
     assert decode_value(before + value + after, len(before), len(before) + len(value)) == record
 
 
-def test_an_acl_of_a_real_log_is_read() -> None:
-    """The example of a real log's record, field by field."""
+def test_acl_of_a_broker_is_read() -> None:
     acl = Acl(
         Resource.TOPIC, "good1", PatternType.LITERAL, "User:a", "*",
         Operation.READ, PermissionType.ALLOW,
@@ -71,11 +70,8 @@ def test_an_acl_of_a_real_log_is_read() -> None:
     assert encode_value(AclAdded(ID, acl)) == FROM_A_REAL_LOG
 
 
-def test_kafka_s_own_records_are_written_as_kafka_wrote_them(real_log_dir: Path) -> None:
-    """Each record of the real log that is known encodes to its own bytes; the others are skipped.
-
-    The log holds 1,946 ACLs, 195 removals and a transaction.
-    """
+def test_records_of_a_broker_read_back_byte_for_byte(real_log_dir: Path) -> None:
+    """Others are skipped. The log has 1,946 ACLs, 195 removals and a transaction."""
     log = (real_log_dir / "__cluster_metadata-0" / "00000000000000000000.log").read_bytes()
     types: Counter[type] = Counter()
     while log:
@@ -96,8 +92,7 @@ def test_kafka_s_own_records_are_written_as_kafka_wrote_them(real_log_dir: Path)
 
 
 @pytest.mark.parametrize("record", ONE_OF_EACH, ids=lambda record: type(record).__name__)
-def test_a_record_is_all_of_its_bytes_and_no_more(record: MetadataRecord) -> None:
-    """Cut at every byte and with a byte too many it is refused, whatever stands behind its end."""
+def test_cut_or_longer_record_is_rejected(record: MetadataRecord) -> None:
     value = encode_value(record)
     for end in range(len(value)):
         refusal(value[:end])
@@ -107,8 +102,7 @@ def test_a_record_is_all_of_its_bytes_and_no_more(record: MetadataRecord) -> Non
 
 
 @pytest.mark.parametrize("record", ONE_OF_EACH, ids=lambda record: type(record).__name__)
-def test_a_damaged_record_is_only_ever_a_decode_error(record: MetadataRecord) -> None:
-    """Each byte overwritten with each value: it reads as some record, or is refused."""
+def test_damaged_record_is_a_record_or_a_decode_error(record: MetadataRecord) -> None:
     value = encode_value(record)
     for position in range(len(value)):
         for byte in range(256):
@@ -117,18 +111,15 @@ def test_a_damaged_record_is_only_ever_a_decode_error(record: MetadataRecord) ->
 
 
 @given(st.sampled_from(ONE_OF_EACH), st.binary(max_size=40))
-def test_any_bytes_behind_a_type_are_only_ever_a_decode_error(
-    record: MetadataRecord, rest: bytes
-) -> None:
-    """What follows a good frame may be anything."""
+def test_any_fields_are_a_record_or_a_decode_error(record: MetadataRecord, rest: bytes) -> None:
     with suppress(DecodeError):
         decode(encode_value(record)[:3] + rest)
 
 
 @pytest.mark.parametrize("record_type", RecordType)
 @pytest.mark.parametrize("version", [1, 2, 127])
-def test_a_record_above_version_0_is_refused(record_type: RecordType, version: int) -> None:
-    """A newer version may mean more than is understood here, so its fields are not looked at."""
+def test_record_above_version_0_is_rejected(record_type: RecordType, version: int) -> None:
+    """Its fields may mean something else."""
     for fields in (FROM_A_REAL_LOG[3:], b"", b"\0"):
         assert refusal(bytes((1, record_type, version)) + fields) == (
             f"{record_type.name} record: expected version 0, found {version}"
@@ -138,16 +129,15 @@ def test_a_record_above_version_0_is_refused(record_type: RecordType, version: i
 @pytest.mark.parametrize(
     "record_type", sorted(set(range(40)) - set(RecordType) - set(ClusterRecordType))
 )
-def test_a_record_of_another_type_is_skipped(record_type: int) -> None:
-    """Whatever it holds and whatever its version; so are types that take two bytes."""
+def test_record_of_another_type_is_skipped(record_type: int) -> None:
+    """Whatever its version and contents."""
     assert decode(bytes((1, record_type, 0))) is None
     assert decode(bytes((1, record_type, 9)) + b"anything") is None
     assert decode(b"\1\x92\1\0anything") is None
 
 
 @pytest.mark.parametrize("frame_version", [0, 2, 127])
-def test_another_frame_version_is_refused(frame_version: int) -> None:
-    """What follows another frame version need be no type at all."""
+def test_other_frame_version_is_rejected(frame_version: int) -> None:
     value = bytes((frame_version,)) + FROM_A_REAL_LOG[1:]
     assert refusal(value) == f"expected frame version 1, found {frame_version}"
 
@@ -158,8 +148,7 @@ def test_another_frame_version_is_refused(frame_version: int) -> None:
     [(b"\0", "expected a string, found null"), (b"\2\xff", "not UTF-8"),
      (b"\x7fx", "126 bytes announced")],
 )  # fmt: skip
-def test_a_string_of_an_acl_is_there_and_is_text(field: str, string: bytes, reason: str) -> None:
-    """Null would match nothing or anything: no ACL has it, nor a name that is no UTF-8."""
+def test_strings_of_an_acl_are_valid_and_not_null(field: str, string: bytes, reason: str) -> None:
     strings = {"resource name": b"\2t", "principal": b"\7User:a", "host": b"\2*", field: string}
     value = (
         FROM_A_REAL_LOG[:20] + strings["resource name"] + b"\3" + strings["principal"]
@@ -168,20 +157,17 @@ def test_a_string_of_an_acl_is_there_and_is_text(field: str, string: bytes, reas
     assert refusal(value).startswith(f"{field}: {reason}")
 
 
-def test_a_feature_has_a_name() -> None:
-    """A level is a level of something."""
+def test_feature_has_a_name() -> None:
     assert refusal(b"\1\x0c\0\0\0\1\0") == "feature name: expected a string, found null"
 
 
 @pytest.mark.parametrize("code", [-128, -1, 0, 127])
 def test_codes_keep_their_sign(code: int) -> None:
-    """An int8 from the future is kept as it came, negative too, and is written back so."""
     record = AclAdded(acl_id(1), Acl(code, "x", code, "User:a", "*", code, code))
     assert decode(encode_value(record)) == record
 
 
-def test_tagged_fields_of_a_newer_writer_are_passed_over() -> None:
-    """A tag that is not known leaves the rest of the record as it is."""
+def test_unknown_tagged_fields_are_skipped() -> None:
     for record in ONE_OF_EACH:
         value = encode_value(record)
         if value.endswith(b"\0") and record != EndTransaction():
@@ -190,8 +176,8 @@ def test_tagged_fields_of_a_newer_writer_are_passed_over() -> None:
 
 
 @pytest.mark.parametrize("frame", [b"\1\x17\0", b"\1\x19\0"])
-def test_the_text_of_a_transaction_fills_its_tagged_field(frame: bytes) -> None:
-    """Null and absent are one; a text of another size than its field's is refused."""
+def test_text_of_a_transaction_fills_its_tagged_field(frame: bytes) -> None:
+    """Null and absent mean the same."""
     assert decode(frame + b"\1\0\1\0") == decode(frame + b"\0")
     text = compact_string("why")
     assert decode(frame + b"\1\0\4" + text) in (BeginTransaction("why"), AbortTransaction("why"))
@@ -202,8 +188,7 @@ def test_the_text_of_a_transaction_fills_its_tagged_field(frame: bytes) -> None:
     assert refused.value.position == 9
 
 
-def test_a_range_is_what_is_read() -> None:
-    """Bytes before and behind the range are no part of the record."""
+def test_only_the_given_range_is_read() -> None:
     value = encode_value(added(1))
     assert decode_value(b"\0" + value + value, 1, 1 + len(value)) == added(1)
     with pytest.raises(AssertionError):

@@ -1,4 +1,4 @@
-"""PartitionRecord and PartitionChangeRecord: what each version says, and lists that recur."""
+"""PartitionRecord and PartitionChangeRecord."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ def decode(value: bytes) -> MetadataRecord | None:
     return decode_value(value, 0, len(value))
 
 
-def test_a_partition_of_a_real_checkpoint_is_read() -> None:
-    """Field by field."""
+def test_partition_of_a_brokers_checkpoint_is_read() -> None:
     topic_id = bytes.fromhex("28046a335ced4a72b151d2be45772384")
     partition = Partition(
         replicas=(1,),
@@ -34,16 +33,14 @@ def test_a_partition_of_a_real_checkpoint_is_read() -> None:
     assert decode(FROM_A_REAL_CHECKPOINT) == PartitionAdded(topic_id, 0, partition)
 
 
-def test_directories_of_version_0_are_no_field_of_it() -> None:
-    """They came with version 1; a record that has them all the same is passed over."""
+def test_version_0_with_directories_is_skipped() -> None:
     record = PartitionChanged(topic_id=ID, number=0, directories=ID, version=1)
     value = encode_value(record)
     assert decode(value) == record
     assert decode(value[:2] + b"\0" + value[3:]) is None
 
 
-def test_lists_that_recur_are_kept_once() -> None:
-    """Most partitions have one of a few lists of replicas."""
+def test_equal_lists_are_shared() -> None:
     value = encode_value(PartitionAdded(ID, 3, some_partition(2)))
     first, second = decode(value), decode(value)
     assert isinstance(first, PartitionAdded)
@@ -68,8 +65,7 @@ def some_partition(version: int) -> Partition:
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
-def test_a_partition_keeps_the_version_of_its_record(version: int) -> None:
-    """So that it is written again as it came; directories came with version 1."""
+def test_partition_keeps_the_version_of_its_record(version: int) -> None:
     record = PartitionAdded(ID, 3, some_partition(version))
     value = encode_value(record)
     assert value[2] == version
@@ -78,8 +74,7 @@ def test_a_partition_keeps_the_version_of_its_record(version: int) -> None:
 
 
 @pytest.mark.parametrize("field", ["replicas", "isr", "removing replicas", "adding replicas"])
-def test_a_list_of_a_partition_is_there(field: str) -> None:
-    """Null would leave open what is replicated where; the place is named."""
+def test_null_list_is_rejected(field: str) -> None:
     lists = {"replicas": b"\1", "isr": b"\1", "removing replicas": b"\1", "adding replicas": b"\1"}
     lists[field] = b"\0"
     value = b"\1\3\0" + bytes(4) + ID + b"".join(lists.values()) + bytes(12) + b"\0"
@@ -90,8 +85,7 @@ def test_a_list_of_a_partition_is_there(field: str) -> None:
 
 
 @pytest.mark.parametrize("tag", range(9))
-def test_a_tagged_field_is_filled(tag: int) -> None:
-    """A size that is not its field's is a fault, placed where the fields begin."""
+def test_tagged_field_of_a_wrong_size_is_rejected(tag: int) -> None:
     value = b"\1\5\2" + bytes(4) + ID + b"\1" + bytes((tag,)) + b"\2\2\0"
     with pytest.raises(DecodeError) as refused:
         decode(value)

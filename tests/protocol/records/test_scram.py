@@ -1,4 +1,4 @@
-"""SCRAM credentials against the RFC's exchange, and against records that Kafka 4.3.1 wrote."""
+"""SCRAM credentials, compared with the RFC's exchange and with records of Kafka 4.3.1."""
 
 from __future__ import annotations
 
@@ -22,16 +22,14 @@ RFC_SIGNATURE = b64decode("6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=")
 SHA_256, SHA_512 = ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512
 
 
-def test_a_mechanism_has_the_number_of_kafkas_records() -> None:
-    """And the name that clients ask for."""
+def test_mechanisms_have_kafkas_numbers_and_names() -> None:
     assert [(int(each), each.text) for each in ScramMechanism] == [
         (1, "SCRAM-SHA-256"),
         (2, "SCRAM-SHA-512"),
     ]
 
 
-def test_the_exchange_of_the_rfc_checks_out() -> None:
-    """RFC 7677: the client's proof is of the stored key, the server's signature of its own."""
+def test_credential_matches_the_exchange_of_rfc_7677() -> None:
     salted = salt_password(SHA_256, "pencil", RFC_SALT, 4096)
     credential = make_credential(SHA_256, salted, RFC_SALT, 4096)
     client_signature = hmac.digest(credential.stored_key, RFC_MESSAGE, "sha256")
@@ -62,18 +60,17 @@ def test_the_exchange_of_the_rfc_checks_out() -> None:
         ),
     ],
 )
-def test_kafka_storage_writes_the_same_keys(
+def test_credentials_equal_those_of_kafka_storage(
     mechanism: ScramMechanism, salted: bytes, iterations: int, stored_key: str, server_key: str
 ) -> None:
-    """Of Kafka 4.3.1, by a password and by a salted one."""
     salt = b"0123456789abcdef"
     assert make_credential(mechanism, salted, salt, iterations) == ScramCredential(
         salt, b64decode(stored_key), b64decode(server_key), iterations
     )
 
 
-def test_a_password_is_its_utf_8() -> None:
-    """Without SASLprep, as in Kafka: letters that look the same are not."""
+def test_password_is_not_normalized() -> None:
+    """As in Kafka, SASLprep is not applied."""
     composed, decomposed = (
         salt_password(SHA_512, password, b"salt", 4096) for password in ("\u00e9", "e\u0301")
     )
