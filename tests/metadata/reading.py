@@ -1,4 +1,4 @@
-"""A small log, and what reading any log gives: its batches, its ACLs, or the error it ends in."""
+"""A small log, and the results of reading a log: batches, ACLs, or an error."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def read(path: Path) -> tuple[list[LogBatch], Progress]:
 
 
 def refusal(path: Path) -> CorruptLogError:
-    """Return the error that reading ends in; what came before it was in order."""
+    """Return the error that ends the reading."""
     log = MetadataLog.open(path)
     offsets = [-1]
     with pytest.raises(CorruptLogError) as refused:

@@ -1,6 +1,5 @@
-"""A small log with all that a log may hold: segments, epochs, transactions, checkpoints, a removal.
-
-At its end stand the ACLs 2, 3 and 6; at offset 4: 1 and 2; at offset 10: 2, 3 and 4.
+"""A small log with everything that a log may contain. The ACLs 2, 3 and 6 are in force at its
+end, 1 and 2 at offset 4, and 2, 3 and 4 at offset 10.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ PROPERTIES = b"version=1\ncluster.id=abc\nnode.id=1\ndirectory.id=AAAAAAAAQACAAA
 
 
 def start_of(base_offset: int, number: int) -> int:
-    """Return where batch ``number`` of a segment begins, or ends the one before."""
+    """Return the position at which batch ``number`` of a segment begins."""
     return [0, *accumulate(map(len, SEGMENTS[base_offset]))][number]
 
 

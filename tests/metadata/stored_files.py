@@ -1,4 +1,4 @@
-"""A log directory in memory, for a test to damage and look at thousands of times."""
+"""A log directory in memory, which tests can damage and read thousands of times."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from authorizerd.metadata.storage import DiskStorage
 
 
 class StoredFiles(DiskStorage):
-    """Only for reading: ``files`` by path, which the caller may change at any time."""
+    """A read-only storage. The caller may change ``files`` at any time."""
 
     def __init__(self, files: dict[Path, bytes]) -> None:
         self.files = dict(files)
 
     @classmethod
     def of(cls, directory: Path) -> StoredFiles:
-        """Return everything below ``directory``, which must be on the disk."""
+        """Return everything below ``directory`` on the disk."""
         return cls({path: path.read_bytes() for path in directory.rglob("*") if path.is_file()})
 
     def names(self, directory: Path) -> list[str]:
@@ -45,11 +45,11 @@ class StoredFiles(DiskStorage):
         return io.BytesIO(self.files[path])
 
     def drop_cache(self, path: Path) -> None:
-        """Nothing is kept beside the files."""
+        """Do nothing: there is no cache."""
 
 
 def acls_read(path: Path, storage: DiskStorage) -> dict[bytes, Acl]:
-    """Return the ACLs that the daemon would serve; MetadataLogError or ChangeError if none."""
+    """Return the ACLs that the daemon would serve, or raise MetadataLogError or ChangeError."""
     builder, replay = SnapshotBuilder(), Replay()
     for log_batch in MetadataLog.open(path, storage).batches():
         for step in replay.steps(log_batch):

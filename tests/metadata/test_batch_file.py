@@ -1,4 +1,4 @@
-"""One file of batches: how a write that a crash cut off is told from damage."""
+"""One file of batches: an unfinished write is distinguished from damage."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Place = tuple[int, int]
 
 
 def read(path: Path, *, may_be_torn: bool = True) -> tuple[list[Place], TornTail | None]:
-    """Return the base offset and position of every batch of a file, and its torn tail."""
+    """Return the offset and position of each batch of a file, and its torn tail."""
     before = path.read_bytes()
     found: list[PlacedBatch] = []
     with BatchFile(path, 0) as file:
@@ -53,9 +53,8 @@ def refusal(path: Path, data: bytes, *, may_be_torn: bool = True) -> CorruptLogE
 
 
 def torn(path: Path, data: bytes, *, whole: bytes = FIRST) -> str:
-    """Return why the tail of ``data`` behind the batch ``whole`` is torn, which it must be.
-
-    The same tail is corruption wherever none may be torn.
+    """Return why ``data`` after the batch ``whole`` is a torn tail. Check that the same tail is
+    corruption where none is allowed.
     """
     path.write_bytes(data)
     places, tail = read(path)
@@ -71,7 +70,7 @@ def torn(path: Path, data: bytes, *, whole: bytes = FIRST) -> str:
 
 
 def sectors(size: int, start: int) -> range:
-    """Return where the whole sectors of a file begin from ``start`` to ``size``."""
+    """Return the positions of the whole sectors of a file from ``start`` to ``size``."""
     return range(start + -start % SECTOR_SIZE, size - SECTOR_SIZE + 1, SECTOR_SIZE)
 
 
@@ -79,8 +78,8 @@ def with_zeros(data: bytes, start: int, size: int) -> bytes:
     return data[:start] + bytes(size) + data[start + size :]
 
 
-def test_batches_come_with_their_places(path: Path) -> None:
-    """In order, then None for good; an empty file has none and is not torn."""
+def test_batches_have_their_positions(path: Path) -> None:
+    """After the last one, read returns None."""
     path.write_bytes(FIRST + LAST)
     assert read(path) == ([(0, 0), (1, len(FIRST))], None)
     assert read(path, may_be_torn=False) == ([(0, 0), (1, len(FIRST))], None)
@@ -88,8 +87,7 @@ def test_batches_come_with_their_places(path: Path) -> None:
     assert read(path, may_be_torn=False) == ([], None)
 
 
-def test_a_file_that_cannot_be_opened_or_read_is_named(path: Path) -> None:
-    """Missing, or a directory in a file's place."""
+def test_unreadable_file_is_named(path: Path) -> None:
     for problem in ("No such file or directory", "Is a directory"):
         with pytest.raises(LogDirectoryError) as refused:
             BatchFile(path, 0)
@@ -97,8 +95,7 @@ def test_a_file_that_cannot_be_opened_or_read_is_named(path: Path) -> None:
         path.mkdir(exist_ok=True)
 
 
-def test_a_read_that_fails_is_named(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A disk's error is told with the file's name."""
+def test_failed_read_names_the_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path.write_bytes(FIRST)
 
     def fail(file: BatchFile, position: int, size: int) -> bytes:
@@ -111,8 +108,7 @@ def test_a_read_that_fails_is_named(path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize("whole", [FIRST, b""], ids=["second", "first"])
-def test_a_batch_cut_at_any_byte_is_torn(path: Path, whole: bytes) -> None:
-    """Fewer bytes than it announces: the batches before it stand, and the cut is reported."""
+def test_batch_cut_at_any_byte_is_torn(path: Path, whole: bytes) -> None:
     for size in range(1, len(LAST)):
         reason = torn(path, whole + LAST[:size], whole=whole)
         if not LAST[:size].strip(b"\0"):
@@ -124,23 +120,21 @@ def test_a_batch_cut_at_any_byte_is_torn(path: Path, whole: bytes) -> None:
 
 
 def test_zeros_to_the_end_are_torn(path: Path) -> None:
-    """However many: a file grown to a size that its data never reached."""
+    """The file was extended, but its data was not written."""
     for size in (1, 11, 12, 61, SECTOR_SIZE, 5000, (1 << 20) + 1, (1 << 20) + 13):
         assert torn(path, FIRST + bytes(size)) == "nothing but zeros to the end of the file"
 
 
 def batch_of_size(offset: int, size: int) -> bytes:
-    """Return a batch of one record, of ``size`` bytes (a few hundred or more)."""
+    """Return a batch of one record with ``size`` bytes (at least a few hundred)."""
     other = data_batch(offset, [bytes(size - 100)])
     batch = data_batch(offset, [bytes(2 * size - 100 - len(other))])
     assert len(batch) == size
     return batch
 
 
-def test_zeros_that_something_follows_are_not_torn(path: Path) -> None:
-    """Where they end within the sector that the batch before has begun, or stand in a sector of
-    their own: what follows may be an acknowledged batch.
-    """
+def test_zeros_before_other_bytes_are_not_torn(path: Path) -> None:
+    """The other bytes may be an acknowledged batch."""
     for size in (12, 13, SECTOR_SIZE - len(FIRST) - 1):
         error = refusal(path, FIRST + bytes(size) + b"\1")
         assert error.reason == "expected a batch length of at least 49, found 0"
@@ -152,9 +146,9 @@ def test_zeros_that_something_follows_are_not_torn(path: Path) -> None:
 
 
 @pytest.mark.parametrize("following", [b"\1", LAST, LARGE], ids=["bytes", "batch", "large"])
-def test_a_sector_as_it_was_before_the_write_is_torn(path: Path, following: bytes) -> None:
-    """Zeros from the end of the last batch to the end of its sector: no sync has passed there, so
-    whatever stands behind was never acknowledged. (Sectors are written in any order.)
+def test_unchanged_sector_is_torn(path: Path, following: bytes) -> None:
+    """The zeros after the last batch fill its sector, so no later sync has completed, and
+    nothing after them was acknowledged. (Sectors are written in any order.)
     """
     stale = SECTOR_SIZE - len(FIRST)
     for size in (stale, stale + 1, stale + SECTOR_SIZE, 5000, (1 << 20) + 12):
@@ -163,8 +157,8 @@ def test_a_sector_as_it_was_before_the_write_is_torn(path: Path, following: byte
 
 
 @pytest.mark.parametrize("left", [8, 9, 11, 12, 13, 100])
-def test_a_stale_sector_tells_by_more_than_a_few_zeros(path: Path, left: int) -> None:
-    """Where the rest of the sector is shorter than an offset and a length, it is damage."""
+def test_few_zeros_at_the_end_of_a_sector_are_damage(path: Path, left: int) -> None:
+    """Fewer than an offset and a length."""
     data = batch_of_size(0, 2 * SECTOR_SIZE - left) + bytes(left) + LAST[left:]
     if left < 12:
         path.write_bytes(data)
@@ -180,17 +174,14 @@ def test_a_stale_sector_tells_by_more_than_a_few_zeros(path: Path, left: int) ->
 
 
 @pytest.mark.parametrize("zeros", [1, 63, 64, 511, 512, 600, 5000])
-def test_zeros_behind_a_damaged_batch_do_not_make_it_torn(path: Path, zeros: int) -> None:
-    """They are what is left of a later write, so the batch had been whole: no zeros stand in it."""
+def test_zeros_after_a_damaged_batch_do_not_make_it_torn(path: Path, zeros: int) -> None:
+    """They are left from a later write, so the batch was once complete."""
     for position in range(21, len(LAST)):
         refusal(path, FIRST + flipped(LAST, position) + bytes(zeros))
 
 
-def test_a_batch_cut_at_any_byte_and_filled_with_zeros_is_torn(path: Path) -> None:
-    """A write of which a part arrived, in a file that was grown: by a sector of zeros at least.
-
-    Where it lacks its last bytes alone, those may be its own, and other bytes damaged.
-    """
+def test_cut_batch_filled_with_zeros_is_torn(path: Path) -> None:
+    """If only its last bytes are zeros, they may be its own, and other bytes may be damaged."""
     for size in range(len(LAST) - LAST_PIECE_MIN + 1):
         torn(path, (FIRST + LAST[:size]).ljust(4 * SECTOR_SIZE, b"\0"))
     ends_in_zeros = len(LAST) - len(LAST.rstrip(b"\0"))
@@ -203,8 +194,7 @@ def test_a_batch_cut_at_any_byte_and_filled_with_zeros_is_torn(path: Path) -> No
     assert tail.position == len(FIRST + LAST)
 
 
-def test_a_batch_that_lacks_a_sector_is_torn(path: Path) -> None:
-    """The last batch with zeros where a whole sector of the file stands, in its CRC's reach."""
+def test_batch_with_a_sector_of_zeros_is_torn(path: Path) -> None:
     data = FIRST + LARGE
     starts = sectors(len(data), len(FIRST))
     assert len(starts) > 4
@@ -215,9 +205,7 @@ def test_a_batch_that_lacks_a_sector_is_torn(path: Path) -> None:
 
 
 def test_zeros_of_less_than_a_sector_are_damage(path: Path) -> None:
-    """A crash loses whole sectors of the file: zeros beside one that hold part of it do not count,
-    nor does the sector that the batch before already filled.
-    """
+    """A crash loses whole sectors."""
     data = FIRST + LARGE
     for start in sectors(len(data), len(FIRST))[:-1]:
         refusal(path, with_zeros(data, start + 1, SECTOR_SIZE))
@@ -228,8 +216,8 @@ def test_zeros_of_less_than_a_sector_are_damage(path: Path) -> None:
 
 
 @pytest.mark.parametrize("piece", [5, LAST_PIECE_MIN - 1, LAST_PIECE_MIN, 65, 200, SECTOR_SIZE - 1])
-def test_the_last_piece_of_a_sector_counts_from_a_size_on(path: Path, piece: int) -> None:
-    """Below it a few zeros may be a record's own end; from it on they are a sector that is gone."""
+def test_part_of_a_last_sector_counts_from_a_minimum_size(path: Path, piece: int) -> None:
+    """Fewer zeros may be the end of a record."""
     missing = 2 * SECTOR_SIZE + piece - len(FIRST + data_batch(1, [bytes(600)]))
     data = FIRST + data_batch(1, [b"\1\2\0" + b"x" * (597 + missing)])
     assert len(data) % SECTOR_SIZE == piece
@@ -241,8 +229,8 @@ def test_the_last_piece_of_a_sector_counts_from_a_size_on(path: Path, piece: int
     assert (SECTOR_SIZE, LAST_PIECE_MIN) == (512, 64)
 
 
-def test_a_batch_that_lacks_a_sector_is_damage_unless_it_is_the_last(path: Path) -> None:
-    """What follows it was written later, so it had been whole."""
+def test_earlier_batch_with_a_sector_of_zeros_is_damage(path: Path) -> None:
+    """The next batch was written later, so this one had been complete."""
     data = FIRST + LARGE
     for start in sectors(len(data), len(FIRST)):
         damaged = with_zeros(data, start, SECTOR_SIZE)
@@ -252,8 +240,8 @@ def test_a_batch_that_lacks_a_sector_is_damage_unless_it_is_the_last(path: Path)
         refusal(path, damaged + b"\1")
 
 
-def test_a_complete_batch_with_a_bad_crc_is_damage(path: Path) -> None:
-    """Even the last: it may be an acknowledged DENY. The error names byte and offset."""
+def test_complete_batch_with_a_bad_crc_is_damage(path: Path) -> None:
+    """Even the last one: it may be an acknowledged DENY."""
     for position in range(12, len(LAST)):
         damaged = FIRST + flipped(LAST, position)
         if position in range(12, 16):
@@ -266,9 +254,9 @@ def test_a_complete_batch_with_a_bad_crc_is_damage(path: Path) -> None:
 
 
 @pytest.mark.parametrize("following", [b"", SMALLEST, LARGE], ids=["last", "small", "large"])
-def test_a_length_that_lies_is_damage(path: Path, following: bytes) -> None:
-    """A whole batch that announces more than the file has is not cut off: its CRC holds for what
-    is there. Nor may one that announces less take what follows with it.
+def test_wrong_length_is_damage(path: Path, following: bytes) -> None:
+    """A complete batch that announces more is not cut, since its CRC matches. One that
+    announces less does not include what follows.
     """
     for bit in range(32):
         position = 8 + bit // 8
@@ -277,15 +265,13 @@ def test_a_length_that_lies_is_damage(path: Path, following: bytes) -> None:
         assert error.position in (len(FIRST) + 8, len(FIRST) + 17)
 
 
-def test_a_lying_length_is_told(path: Path) -> None:
-    """Both sizes stand in the error."""
+def test_error_names_both_lengths(path: Path) -> None:
     damaged = LAST[:8] + (10_000).to_bytes(4, "big") + LAST[12:]
     assert refusal(path, FIRST + damaged).reason == f"a batch of {len(LAST)} bytes announces 10012"
 
 
 @pytest.mark.parametrize("size", [0, 5, 11, 12, 40, len(LAST) - 1])
-def test_a_file_cut_while_it_is_read_is_damage(path: Path, size: int) -> None:
-    """What was there when the file was opened and is not any more cannot be believed."""
+def test_file_cut_while_it_is_read_is_damage(path: Path, size: int) -> None:
     path.write_bytes(LAST)
     with BatchFile(path, 0) as file:
         with path.open("r+b") as shrinking:
@@ -295,8 +281,8 @@ def test_a_file_cut_while_it_is_read_is_damage(path: Path, size: int) -> None:
 
 
 @pytest.mark.parametrize("size", [0, 5, 12, 70])
-def test_a_file_that_grows_while_it_is_read_ends_where_it_ended(path: Path, size: int) -> None:
-    """A log in use: what was appended since it was opened belongs to the next reading."""
+def test_file_that_grows_is_read_to_its_first_size(path: Path, size: int) -> None:
+    """A log in use grows. The next reading returns the rest."""
     path.write_bytes(LAST[:size])
     with BatchFile(path, 0) as file:
         with path.open("ab") as growing:

@@ -1,4 +1,4 @@
-"""A checkpoint at its own place in the log: by its header, or, of Kafka's, by what the log says."""
+"""A checkpoint must be at its own place in the log."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from tests.support.log_files import (
 RECORDS = (METADATA_VERSION, added(1), added(2))
 
 
-def test_a_checkpoint_under_another_s_name_is_refused(tmp_path: Path) -> None:
-    """Its header says where it ends. Where the log reaches back to it, it is passed over."""
+def test_renamed_checkpoint_is_rejected(tmp_path: Path) -> None:
+    """Its header has the end offset. It is skipped if the log contains the same state."""
     path = write_checkpoint(tmp_path, 4, [METADATA_VERSION, added(1), added(2)])
     moved = path.rename(path.with_name(checkpoint_name(6, 1)))
     error = refusal(tmp_path)
@@ -36,14 +36,13 @@ def test_a_checkpoint_under_another_s_name_is_refused(tmp_path: Path) -> None:
     assert error.reason in refusal(tmp_path).reason
 
 
-def test_a_checkpoint_of_an_epoch_that_none_can_follow_is_refused(tmp_path: Path) -> None:
-    """The log could not be written any more."""
+def test_checkpoint_of_the_last_possible_epoch_is_rejected(tmp_path: Path) -> None:
     write_checkpoint(tmp_path, 4, RECORDS, epoch=2**31 - 1)
     assert refusal(tmp_path).reason == "epoch 2147483647 is the last possible epoch"
 
 
 def timed_log(log_dir: Path) -> tuple[bytes, ...]:
-    """Write a log whose batches end at offsets 0, 1, 3 and 5, one second after the other."""
+    """Write a log whose batches end at offsets 0, 1, 3 and 5, one per second."""
     batches = (
         BATCHES[0],
         data_batch(1, [METADATA_VERSION], time_ms=TIME_MS + 1000),
@@ -54,9 +53,9 @@ def timed_log(log_dir: Path) -> tuple[bytes, ...]:
     return batches
 
 
-def test_a_checkpoint_of_kafka_s_is_held_against_the_log(tmp_path: Path) -> None:
-    """Only its name says where it ends: a batch of its epoch has to end there, and none that is
-    younger than its last record.
+def test_kafkas_checkpoint_is_compared_with_the_log(tmp_path: Path) -> None:
+    """Only its name has the end offset. A batch of its epoch must end there, and must not be
+    newer than its last record.
     """
     timed_log(tmp_path)
     write_kafka_checkpoint(
@@ -79,8 +78,8 @@ def test_a_checkpoint_of_kafka_s_is_held_against_the_log(tmp_path: Path) -> None
         path.unlink()
 
 
-def test_a_checkpoint_of_kafka_s_behind_the_log_s_end_is_refused(tmp_path: Path) -> None:
-    """Its name or the log's end is wrong, and nothing tells which."""
+def test_kafkas_checkpoint_after_the_end_of_the_log_is_rejected(tmp_path: Path) -> None:
+    """Its name or the end of the log is wrong."""
     timed_log(tmp_path)
     path = write_kafka_checkpoint(tmp_path, 7, RECORDS, time_ms=TIME_MS + 9000)
     error = refusal(tmp_path)
@@ -88,8 +87,8 @@ def test_a_checkpoint_of_kafka_s_behind_the_log_s_end_is_refused(tmp_path: Path)
     assert "no batch of the log ends at offset 7" in error.reason
 
 
-def test_a_checkpoint_of_kafka_s_is_believed_where_the_log_cannot_deny_it(tmp_path: Path) -> None:
-    """Where the log begins at its end, and where the segment before is damaged."""
+def test_kafkas_checkpoint_is_accepted_if_nothing_contradicts_it(tmp_path: Path) -> None:
+    """For example if the log begins at its end, or the segment before it is damaged."""
     batches = timed_log(tmp_path)
     write_kafka_checkpoint(tmp_path, 4, [METADATA_VERSION, added(1), added(2)])
     path = write_segment(tmp_path, 4, batches[3])

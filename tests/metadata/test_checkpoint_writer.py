@@ -1,4 +1,4 @@
-"""Checkpoints written through a recording Storage, read back, and what they let go."""
+"""Checkpoints written through a recording Storage, and the files that they replace."""
 
 from __future__ import annotations
 
@@ -76,12 +76,10 @@ def written(log_dir: Path, acls: Mapping[bytes, Acl], storage: Storage | None = 
     st.dictionaries(strategies.ids, strategies.acls(unknown_codes=True), max_size=20),
     st.lists(strategies.colliding_cluster_changes(), max_size=40),
 )
-def test_a_checkpoint_holds_what_was_in_force(
+def test_checkpoint_contains_the_whole_state(
     acls: dict[bytes, Acl], changes: list[ClusterChange]
 ) -> None:
-    """Ids, ACLs with codes of other versions, features, topics, partitions with all of their
-    fields, configs, credentials; the checkpoint alone, or its log.
-    """
+    """ACLs with unknown codes, features, topics, partitions, configs, credentials."""
     cluster = CLUSTER
     for change in changes:
         with suppress(ClusterChangeError):
@@ -103,16 +101,15 @@ def test_a_checkpoint_holds_what_was_in_force(
         assert (log.progress.last_offset, log.progress.last_epoch) == (4, 3)
 
 
-def test_a_checkpoint_is_written_as_kafka_writes_it(tmp_path: Path) -> None:
-    """Header, metadata.version first, ACLs, footer; offsets from 0, each batch of its epoch."""
+def test_checkpoint_has_kafkas_layout(tmp_path: Path) -> None:
+    """Header, metadata.version, ACLs, footer. Offsets count from 0."""
     path = written(tmp_path, numbered(1, 2))
     records = (METADATA_VERSION, FeatureLevel("group.version", 1), added(1), added(2))
     assert path.read_bytes() == b"".join(checkpoint_batches(records, epoch=3, end_offset=5))
     assert path.name == NAME
 
 
-def test_many_acls_are_many_batches(tmp_path: Path) -> None:
-    """No batch grows with the log."""
+def test_many_acls_are_split_into_batches(tmp_path: Path) -> None:
     acls = numbered(*range(3 * RECORDS_PER_BATCH))
     path = written(tmp_path, acls)
     assert read_acls(path) == acls
@@ -120,16 +117,14 @@ def test_many_acls_are_many_batches(tmp_path: Path) -> None:
     assert counts == [*[RECORDS_PER_BATCH] * 3, len(FEATURES)]
 
 
-def test_no_acls_are_a_checkpoint_too(tmp_path: Path) -> None:
-    """Where all were removed."""
+def test_checkpoint_without_acls_is_valid(tmp_path: Path) -> None:
     path = written(tmp_path, {})
     assert read_acls(path) == {}
     [batch] = MetadataLog.open(path).batches()
     assert batch.placed.batch.count == len(FEATURES)
 
 
-def test_it_gets_its_name_once_it_is_whole_and_durable(tmp_path: Path) -> None:
-    """Appended, synced, renamed, the directory synced: in that order."""
+def test_checkpoint_is_durable_before_it_is_named(tmp_path: Path) -> None:
     storage = RecordingStorage()
     written(tmp_path, numbered(1), storage)
     part = f"{NAME}.part"
@@ -143,8 +138,7 @@ def test_it_gets_its_name_once_it_is_whole_and_durable(tmp_path: Path) -> None:
     assert [each.name for each in directory_of(tmp_path).iterdir()] == [NAME]
 
 
-def test_what_a_crash_has_left_is_replaced(tmp_path: Path) -> None:
-    """Under the same name, or under that of any checkpoint that was never finished."""
+def test_leftovers_of_a_crash_are_replaced(tmp_path: Path) -> None:
     write_file(tmp_path, f"{NAME}.part", b"half of one")
     write_file(tmp_path, f"{checkpoint_name(3, 1)}.part", b"half of another")
     path = written(tmp_path, numbered(1))
@@ -153,8 +147,7 @@ def test_what_a_crash_has_left_is_replaced(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("what", ["append_to", "append", "sync", "rename"])
-def test_a_crash_before_the_name_leaves_what_was(tmp_path: Path, what: str) -> None:
-    """What was begun counts for nothing; the next checkpoint is written as if it never was."""
+def test_crash_before_the_rename_changes_nothing(tmp_path: Path, what: str) -> None:
     write_log(tmp_path, [added(1)], [added(2)])
     with pytest.raises(PowerFailure):
         written(tmp_path, numbered(1, 2, 3), RecordingStorage(what, is_crash=True))
@@ -165,15 +158,15 @@ def test_a_crash_before_the_name_leaves_what_was(tmp_path: Path, what: str) -> N
 
 
 @pytest.mark.parametrize("what", ["append", "sync", "rename"])
-def test_a_failure_leaves_nothing_that_takes_room(tmp_path: Path, what: str) -> None:
-    """On a full disk, half a checkpoint would take what the log needs."""
+def test_failed_checkpoint_is_removed(tmp_path: Path, what: str) -> None:
+    """On a full disk, the log needs the space."""
     with pytest.raises(OSError, match="Input/output error"):
         written(tmp_path, numbered(1), RecordingStorage(what))
     assert list(directory_of(tmp_path).iterdir()) == []
 
 
 def log_of_checkpoints(log_dir: Path) -> list[str]:
-    """Write segments 0, 3, 5, 7 and checkpoints 3, 6, 7; return their names, sorted."""
+    """Write segments 0, 3, 5, 7 and checkpoints 3, 6, 7. Return their names, sorted."""
     write_log(log_dir, [added(1)])
     write_segment(log_dir, 3, data_batch(3, [added(2)]), data_batch(4, [added(3)]))
     write_segment(log_dir, 5, data_batch(5, [added(4)]), data_batch(6, [added(5)]))
@@ -197,14 +190,12 @@ def retired(log_dir: Path, *, bytes_max: int = NO_BYTES_MAX, oldest_ms: int = 0)
     return names(log_dir)
 
 
-def test_without_a_bound_all_is_kept(tmp_path: Path) -> None:
-    """-1, as the daemon passes it on."""
+def test_everything_is_kept_without_a_limit(tmp_path: Path) -> None:
     everything = log_of_checkpoints(tmp_path)
     assert retired(tmp_path) == everything
 
 
-def test_the_newest_checkpoint_and_what_follows_it_stay(tmp_path: Path) -> None:
-    """Whatever the bound is."""
+def test_newest_checkpoint_and_later_segments_stay(tmp_path: Path) -> None:
     log_of_checkpoints(tmp_path)
     assert retired(tmp_path, bytes_max=0) == [
         "00000000000000000007-0000000001.checkpoint",
@@ -213,8 +204,8 @@ def test_the_newest_checkpoint_and_what_follows_it_stay(tmp_path: Path) -> None:
     assert numbers(tmp_path) == {1, 2, 3, 4, 5, 6}
 
 
-def test_only_as_much_goes_as_the_bound_asks_for(tmp_path: Path) -> None:
-    """A segment that holds what the oldest checkpoint kept does not, stays with it."""
+def test_only_the_excess_is_removed(tmp_path: Path) -> None:
+    """A segment stays if the oldest remaining checkpoint does not cover it."""
     everything = log_of_checkpoints(tmp_path)
     directory = directory_of(tmp_path)
     size = sum((directory / name).stat().st_size for name in everything)
@@ -228,8 +219,8 @@ def test_only_as_much_goes_as_the_bound_asks_for(tmp_path: Path) -> None:
     assert numbers(tmp_path) == {1, 2, 3, 4, 5, 6}
 
 
-def test_what_is_too_old_goes(tmp_path: Path) -> None:
-    """By when it was last written; the newest never."""
+def test_old_checkpoints_are_removed(tmp_path: Path) -> None:
+    """By the time of their last write. The newest stays."""
     log_of_checkpoints(tmp_path)
     directory = directory_of(tmp_path)
     for end_offset, age_ms in ((3, 1000), (6, 2000), (7, 3000)):
@@ -244,8 +235,7 @@ def test_what_is_too_old_goes(tmp_path: Path) -> None:
     ]
 
 
-def test_without_a_second_checkpoint_nothing_goes(tmp_path: Path) -> None:
-    """The newest must hold all that is removed; where none stands, the log is all there is."""
+def test_single_checkpoint_removes_nothing(tmp_path: Path) -> None:
     write_log(tmp_path, [added(1)])
     write_segment(tmp_path, 3, data_batch(3, [added(2)]))
     everything = names(tmp_path)
@@ -253,8 +243,7 @@ def test_without_a_second_checkpoint_nothing_goes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("skip", range(5))
-def test_a_crash_while_files_go_loses_nothing(tmp_path: Path, skip: int) -> None:
-    """After any removal the log is readable, and the next round removes the rest."""
+def test_crash_between_removals_loses_nothing(tmp_path: Path, skip: int) -> None:
     log_of_checkpoints(tmp_path)
     storage = RecordingStorage("remove", skip=skip, is_crash=True)
     with pytest.raises(PowerFailure):
@@ -265,8 +254,7 @@ def test_a_crash_while_files_go_loses_nothing(tmp_path: Path, skip: int) -> None
     assert numbers(tmp_path) == {1, 9}
 
 
-def test_removals_are_made_durable(tmp_path: Path) -> None:
-    """Behind the last of them; and before the first, what makes them superfluous is."""
+def test_removals_are_durable_and_preceded_by_a_sync(tmp_path: Path) -> None:
     log_of_checkpoints(tmp_path)
     storage = RecordingStorage()
     retire(find_files(tmp_path), bytes_max=0, oldest_ms=0, storage=storage)
@@ -275,8 +263,7 @@ def test_removals_are_made_durable(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_nothing_goes_for_a_checkpoint_whose_name_is_not_durable(tmp_path: Path) -> None:
-    """It has its name, but the sync of the directory failed, and does again."""
+def test_nothing_is_removed_if_the_checkpoints_name_is_not_durable(tmp_path: Path) -> None:
     log_of_checkpoints(tmp_path)
     with pytest.raises(OSError, match="Input/output error"):
         write_checkpoint(

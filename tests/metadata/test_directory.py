@@ -1,4 +1,4 @@
-"""What stands in a log directory: segments and checkpoints by their names, all else passed over."""
+"""The files of a log directory, recognized by their names."""
 
 from __future__ import annotations
 
@@ -42,29 +42,27 @@ OTHERS = [
 ]
 
 
-def test_names_are_those_of_kafka() -> None:
-    """Twenty digits of offset, ten of epoch."""
+def test_names_are_kafkas() -> None:
     assert segment_name(0) == "00000000000000000000.log"
     assert segment_name(2**63 - 1) == "09223372036854775807.log"
     assert checkpoint_name(925, 1) == "00000000000000000925-0000000001.checkpoint"
     assert checkpoint_name(0, 2**31 - 1) == "00000000000000000000-2147483647.checkpoint"
 
 
-def test_a_checkpoint_is_what_its_name_says(tmp_path: Path) -> None:
-    """The end offset is exclusive, and the epoch that of the last record."""
+def test_checkpoint_name_has_end_offset_and_epoch(tmp_path: Path) -> None:
+    """The end offset is exclusive."""
     path = tmp_path / checkpoint_name(925, 3)
     assert parse_checkpoint_name(path) == Checkpoint(end_offset=925, epoch=3, path=path)
 
 
 @pytest.mark.parametrize("name", [*OTHERS, segment_name(0)])
-def test_a_file_of_another_name_is_no_checkpoint(name: str) -> None:
-    """Its offset and epoch would be unknown."""
+def test_other_name_is_not_a_checkpoint(name: str) -> None:
     with pytest.raises(LogDirectoryError, match="expected a log directory, or a checkpoint"):
         parse_checkpoint_name(Path(name))
 
 
-def test_segments_and_checkpoints_rise_by_offset(tmp_path: Path) -> None:
-    """In whatever order they were written; of one offset the higher epoch is the newer."""
+def test_segments_and_checkpoints_are_sorted(tmp_path: Path) -> None:
+    """By offset, then by epoch."""
     segments = [write_file(tmp_path, segment_name(offset)) for offset in (900, 0, 30)]
     places = [(40, 2), (7, 1), (40, 1), (1000, 1)]
     checkpoints = {place: write_file(tmp_path, checkpoint_name(*place)) for place in places}
@@ -77,8 +75,7 @@ def test_segments_and_checkpoints_rise_by_offset(tmp_path: Path) -> None:
     )
 
 
-def test_files_being_written_or_deleted_and_all_others_are_passed_over(tmp_path: Path) -> None:
-    """Only whole names count, in plain digits."""
+def test_unfinished_deleted_and_other_files_are_skipped(tmp_path: Path) -> None:
     segment = write_file(tmp_path, segment_name(7))
     for name in OTHERS:
         write_file(tmp_path, name)
@@ -87,16 +84,14 @@ def test_files_being_written_or_deleted_and_all_others_are_passed_over(tmp_path:
     assert found.checkpoints == ()
 
 
-def test_a_clean_shutdown_is_known_by_kafka_s_own_file(tmp_path: Path) -> None:
-    """The log directory contains it from the shutdown until the next start."""
+def test_clean_shutdown_is_marked_by_kafkas_file(tmp_path: Path) -> None:
     write_file(tmp_path, segment_name(0))
     assert not find_files(tmp_path).was_shut_down_cleanly
     (tmp_path / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":9}')
     assert find_files(tmp_path).was_shut_down_cleanly
 
 
-def test_a_directory_without_a_metadata_log_is_named(tmp_path: Path) -> None:
-    """Missing, empty, a file, or the log itself: the error says what was expected, and where."""
+def test_directory_without_a_metadata_log_is_rejected(tmp_path: Path) -> None:
     directory = tmp_path / "__cluster_metadata-0"
     with pytest.raises(LogDirectoryError) as missing:
         find_files(tmp_path)
@@ -127,8 +122,8 @@ def test_a_directory_without_a_metadata_log_is_named(tmp_path: Path) -> None:
         "99999999999999999999.log",
     ],
 )
-def test_a_name_that_is_almost_one_of_the_log_s_is_refused(tmp_path: Path, name: str) -> None:
-    """Passed over it would take the log back to what it was before that file."""
+def test_name_that_resembles_a_log_file_is_rejected(tmp_path: Path, name: str) -> None:
+    """Without that file, the log would go back in time."""
     directory = tmp_path / METADATA_TOPIC_DIRECTORY
     directory.mkdir()
     for sound in (

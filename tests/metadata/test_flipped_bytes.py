@@ -1,4 +1,6 @@
-"""Every byte of a log flipped: a start stops, or serves the right ACLs; check-log sees it."""
+"""Every byte of a log is flipped. A start then stops or serves the right ACLs, and check-log
+reports it.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,7 @@ def log_dir(tmp_path: Path) -> Path:
 
 
 def outcome(log_dir: Path, storage: StoredFiles, right: Collection[bytes] = RIGHT) -> Outcome:
-    """Return what a start makes of it; damage is refused with file, byte and offset."""
+    """Return the ACLs that a start serves, or None for an error with file, byte and offset."""
     try:
         return "right" if set(acls_read(log_dir, storage)) == right else "wrong"
     except CorruptLogError as error:
@@ -66,7 +68,7 @@ def flips(storage: StoredFiles, path: Path, masks: tuple[int, ...]) -> Iterator[
 
 
 def check_flips(log_dir: Path, masks: tuple[int, ...]) -> None:
-    """Hold the law for every file of a log that is sound as it stands."""
+    """Check the invariant for each file of a valid log."""
     storage = StoredFiles.of(log_dir)
     assert outcome(log_dir, storage) == "right"
     assert not faults_of(log_dir, storage)
@@ -77,22 +79,20 @@ def check_flips(log_dir: Path, masks: tuple[int, ...]) -> None:
                 assert faults_of(log_dir, storage), (path.name, place)
 
 
-def test_every_bit_of_a_log_is_vouched_for(log_dir: Path) -> None:
-    """Lengths, offsets, epochs, attributes, records: also of the last, complete batch, which no
-    flip makes an unfinished write, to be cut off.
-    """
+def test_every_flipped_bit_of_a_log_is_found(log_dir: Path) -> None:
+    """Also in the last batch, which no flip turns into an unfinished write."""
     write_sound_log(log_dir)
     check_flips(log_dir, BITS)
 
 
-def test_every_byte_of_a_log_with_checkpoints_is_vouched_for(log_dir: Path) -> None:
-    """Those of older segments and checkpoints by check-log, which reads them all."""
+def test_every_flipped_byte_of_a_log_with_checkpoints_is_found(log_dir: Path) -> None:
+    """check-log reads older segments and checkpoints, too."""
     write_sound_log(log_dir, checkpoints=True, clean=True)
     check_flips(log_dir, (0x01,))
 
 
-def test_every_byte_of_a_trimmed_log_is_vouched_for(log_dir: Path) -> None:
-    """A checkpoint that nothing else covers is refused, never passed over."""
+def test_every_flipped_byte_of_a_trimmed_log_is_found(log_dir: Path) -> None:
+    """A checkpoint that nothing else covers is rejected, never skipped."""
     write_sound_log(log_dir, checkpoints=True)
     directory = log_dir / METADATA_TOPIC_DIRECTORY
     for name in ("00000000000000000000.log", "00000000000000000006.log"):
@@ -101,8 +101,8 @@ def test_every_byte_of_a_trimmed_log_is_vouched_for(log_dir: Path) -> None:
     check_flips(log_dir, (0x40,))
 
 
-def test_of_the_other_files_only_known_bytes_can_change_unnoticed(log_dir: Path) -> None:
-    """Of meta.properties the keys and the version are vouched for; the ids are what they say."""
+def test_only_known_bytes_of_other_files_can_change_unnoticed(log_dir: Path) -> None:
+    """For example the ids in meta.properties."""
     write_sound_log(log_dir)
     storage = StoredFiles.of(log_dir)
     unnoticed = set()
@@ -116,9 +116,9 @@ def test_of_the_other_files_only_known_bytes_can_change_unnoticed(log_dir: Path)
     assert unnoticed <= ids | line_ends | {*range(last_line, len(text))}
 
 
-def test_only_the_epoch_of_a_last_leader_change_can_change_unnoticed(log_dir: Path) -> None:
-    """Nothing follows that could contradict it. The next epoch is a later one then; ACLs do not
-    depend on it. It cannot go back, nor stay, nor be the highest there is.
+def test_only_a_higher_epoch_of_a_last_leader_change_is_unnoticed(log_dir: Path) -> None:
+    """Nothing follows that could contradict it, and ACLs do not depend on it. A lower, equal or
+    highest possible epoch is rejected.
     """
     first = (control_batch(0, ControlType.LEADER_CHANGE), data_batch(1, [METADATA_VERSION]))
     for epoch in (2, 2**31 - 2):
@@ -143,8 +143,7 @@ def is_name(name: str) -> bool:
 
 
 @pytest.mark.parametrize("checkpoints", [False, True], ids=["segments", "checkpoints"])
-def test_every_name_is_vouched_for(log_dir: Path, checkpoints: bool) -> None:
-    """check-log finds each changed name, and a start serves no wrong ACL for it."""
+def test_every_changed_name_is_found(log_dir: Path, checkpoints: bool) -> None:
     write_sound_log(log_dir, checkpoints=checkpoints)
     storage = StoredFiles.of(log_dir)
     directory = log_dir / METADATA_TOPIC_DIRECTORY
@@ -160,10 +159,8 @@ def test_every_name_is_vouched_for(log_dir: Path, checkpoints: bool) -> None:
         storage.files[path] = whole
 
 
-def test_a_brokers_checkpoint_under_another_name_gives_no_wrong_acls(real_log_dir: Path) -> None:
-    """Nothing in the file says where it ends, so the log has to: at each name that fits the end of
-    a batch, a start serves the right ACLs or refuses.
-    """
+def test_renamed_checkpoint_of_a_broker_gives_no_wrong_acls(real_log_dir: Path) -> None:
+    """The file does not contain its end, so the log must contradict a wrong name."""
     storage = StoredFiles.of(real_log_dir)
     right = set(acls_read(real_log_dir, storage))
     checkpoints = find_files(real_log_dir).checkpoints
@@ -182,10 +179,7 @@ def test_a_brokers_checkpoint_under_another_name_gives_no_wrong_acls(real_log_di
     assert outcomes == {"right", "refused"}
 
 
-def test_no_batch_swallows_its_neighbours(log_dir: Path) -> None:
-    """A length that takes in what follows, whole batches or parts, is refused: the CRC is over
-    the length that is announced.
-    """
+def test_length_that_includes_the_next_batches_is_rejected(log_dir: Path) -> None:
     write_sound_log(log_dir)
     storage = StoredFiles.of(log_dir)
     for base_offset, batches in SEGMENTS.items():
@@ -202,10 +196,9 @@ def test_no_batch_swallows_its_neighbours(log_dir: Path) -> None:
         storage.files[path] = whole
 
 
-def test_a_last_batch_that_holds_a_sector_of_zeros_looks_torn(log_dir: Path) -> None:
-    """The one damage that is taken for an unfinished write: a batch with a bad CRC in which a
-    whole sector is zeros of its own, a name of 1,000 NUL characters. After a clean shutdown it is
-    refused, as everything is.
+def test_damaged_last_batch_with_its_own_sector_of_zeros_looks_torn(log_dir: Path) -> None:
+    """A bad CRC and a name of 1,000 NUL characters: this damage is taken for an unfinished
+    write, except after a clean shutdown.
     """
     acl = added(9).acl
     odd = data_batch(15, [added(9, type(acl)(2, "\0" * 1200, 3, "User:a", "*", 3, 2))], epoch=2)

@@ -1,4 +1,4 @@
-"""A whole log directory looked at: what only a look at everything finds, and what is no fault."""
+"""The inspection of a whole log directory."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from tests.support.recording_storage import RecordingStorage
 
 
 def reasons(log_dir: Path) -> list[str]:
-    """Return what is wrong with a log, each fault with the name of its file and its offset."""
+    """Return the faults of a log, each with the name of its file and its offset."""
     return [f"{each.path.name} {each.offset}: {each.reason}" for each in faults_of(log_dir, DISK)]
 
 
@@ -52,8 +52,8 @@ def ids(inspection: Inspection) -> set[bytes]:
     return set(inspection.snapshot.acls)
 
 
-def test_a_sound_log_is_summed_up(tmp_path: Path) -> None:
-    """Counts are those of the segments, control records among them."""
+def test_valid_log_is_summarized(tmp_path: Path) -> None:
+    """Control records of the segments are counted, too."""
     write_sound_log(tmp_path, checkpoints=True, clean=True)
     inspection = Inspection(tmp_path)
     assert list(inspection.findings()) == []
@@ -65,8 +65,8 @@ def test_a_sound_log_is_summed_up(tmp_path: Path) -> None:
     assert ids(inspection) == {acl_id(2), acl_id(3), acl_id(6)}
 
 
-def test_a_real_brokers_log_is_sound(real_log_dir: Path) -> None:
-    """With its six checkpoints, each of them the state of the log at its end, and topics."""
+def test_log_of_a_broker_is_valid(real_log_dir: Path) -> None:
+    """With topics, and with six checkpoints that equal the log."""
     inspection = Inspection(real_log_dir)
     assert [finding for finding in inspection.findings() if not isinstance(finding, Note)] == []
     assert (inspection.summary.checkpoints, inspection.summary.records) == (6, 3060)
@@ -74,8 +74,7 @@ def test_a_real_brokers_log_is_sound(real_log_dir: Path) -> None:
     assert len(inspection.sound_checkpoints) == 6
 
 
-def test_looking_changes_nothing(tmp_path: Path) -> None:
-    """No call that writes, whatever is found; and no lock file."""
+def test_inspection_changes_nothing(tmp_path: Path) -> None:
     write_sound_log(tmp_path, checkpoints=True)
     storage = RecordingStorage()
     assert list(Inspection(tmp_path, storage).findings()) == []
@@ -83,14 +82,13 @@ def test_looking_changes_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / ".lock").exists()
 
 
-def test_what_is_no_log_is_refused(tmp_path: Path) -> None:
-    """There is nothing to look at."""
+def test_directory_without_a_log_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(LogDirectoryError, match="no metadata log found"):
         list(Inspection(tmp_path).findings())
 
 
-def test_an_epoch_rises_with_a_leader_change_only(tmp_path: Path) -> None:
-    """Reading passes it: the batch's epoch is not covered by its CRC. The right one is known."""
+def test_epoch_without_a_leader_change_is_a_fault(tmp_path: Path) -> None:
+    """Reading can continue, since the CRC does not cover the epoch. The right epoch is known."""
     write_sound_log(tmp_path)
     last = data_batch(14, [removed(4)], epoch=3)
     write_segment(tmp_path, 10, *SEGMENTS[10][:2], last)
@@ -101,8 +99,7 @@ def test_an_epoch_rises_with_a_leader_change_only(tmp_path: Path) -> None:
     assert fault.reason == "epoch 3 after 2, with no LeaderChange"
 
 
-def test_a_leader_change_begins_an_epoch(tmp_path: Path) -> None:
-    """One that repeats an epoch is none."""
+def test_leader_change_that_repeats_an_epoch_is_a_fault(tmp_path: Path) -> None:
     batches = (
         control_batch(0, ControlType.LEADER_CHANGE),
         control_batch(1, ControlType.LEADER_CHANGE),
@@ -113,8 +110,7 @@ def test_a_leader_change_begins_an_epoch(tmp_path: Path) -> None:
     assert fault.right_epoch == 2
 
 
-def test_a_leader_has_a_vote(tmp_path: Path) -> None:
-    """The LeaderChange is read, and names the leader among the voters."""
+def test_leader_that_is_not_a_voter_is_a_fault(tmp_path: Path) -> None:
     voters = b"\2" + struct.pack(">i", 2) + b"\0"
     value = b"\0\0" + struct.pack(">i", 1) + voters + voters + b"\0"
     record = (control_key(ControlType.LEADER_CHANGE), value)
@@ -125,8 +121,8 @@ def test_a_leader_has_a_vote(tmp_path: Path) -> None:
     assert reasons(tmp_path) == [f"{name} 0: node id: 4 bytes announced, 0 left"]
 
 
-def test_every_segment_and_checkpoint_is_looked_at(tmp_path: Path) -> None:
-    """One fault in each file, also below the newest checkpoint; the last ACLs are known still."""
+def test_every_segment_and_checkpoint_is_inspected(tmp_path: Path) -> None:
+    """Also below the newest checkpoint. The last ACLs are still known."""
     write_sound_log(tmp_path, checkpoints=True)
     directory = tmp_path / METADATA_TOPIC_DIRECTORY
     for path in directory.iterdir():
@@ -137,8 +133,7 @@ def test_every_segment_and_checkpoint_is_looked_at(tmp_path: Path) -> None:
     assert len(found) == 5
 
 
-def test_the_acls_are_known_again_from_the_next_checkpoint(tmp_path: Path) -> None:
-    """Behind damage the log is read on, with the checkpoint that follows it."""
+def test_acls_are_known_again_from_the_next_checkpoint(tmp_path: Path) -> None:
     write_sound_log(tmp_path, checkpoints=True)
     segment = tmp_path / METADATA_TOPIC_DIRECTORY / segment_name(6)
     segment.write_bytes(flipped(segment.read_bytes(), 70))
@@ -148,10 +143,8 @@ def test_the_acls_are_known_again_from_the_next_checkpoint(tmp_path: Path) -> No
     assert inspection.end_offset == END
 
 
-def test_a_trimmed_log_goes_on_from_a_checkpoint(tmp_path: Path) -> None:
-    """Whether that ends at the log's beginning or later: also where the log begins within a
-    transaction; each other checkpoint is held against the log.
-    """
+def test_trimmed_log_continues_from_a_checkpoint(tmp_path: Path) -> None:
+    """The log may begin within a transaction. Other checkpoints are compared with the log."""
     write_segment(
         tmp_path,
         5,
@@ -169,8 +162,7 @@ def test_a_trimmed_log_goes_on_from_a_checkpoint(tmp_path: Path) -> None:
     assert reason.endswith(f"with id {acl_id(4).hex()}")
 
 
-def test_a_log_that_begins_late_is_uncovered(tmp_path: Path) -> None:
-    """A checkpoint below its beginning does not help."""
+def test_log_that_begins_after_its_checkpoint_is_a_fault(tmp_path: Path) -> None:
     write_checkpoint(tmp_path, 4, [METADATA_VERSION])
     name = write_segment(tmp_path, 5, data_batch(5, [added(1)])).name
     assert reasons(tmp_path) == [
@@ -191,8 +183,7 @@ CHECKPOINTS: dict[str, tuple[int, list[int], int, str]] = {
 
 
 @pytest.mark.parametrize("name", CHECKPOINTS)
-def test_a_checkpoint_is_the_log_at_its_end(name: str, tmp_path: Path) -> None:
-    """Sound by itself, and held against the log that it is a part of."""
+def test_checkpoint_that_differs_from_the_log_is_a_fault(name: str, tmp_path: Path) -> None:
     end, numbers, epoch, reason = CHECKPOINTS[name]
     write_sound_log(tmp_path)
     write_checkpoint(tmp_path, end, [METADATA_VERSION, *map(added, numbers)], epoch=epoch)
@@ -200,8 +191,8 @@ def test_a_checkpoint_is_the_log_at_its_end(name: str, tmp_path: Path) -> None:
     assert reason in found
 
 
-def test_a_checkpoint_is_where_its_header_or_its_last_record_says(tmp_path: Path) -> None:
-    """Its header names its end; of Kafka's, the time of the last record has to fit the log."""
+def test_renamed_checkpoint_is_a_fault(tmp_path: Path) -> None:
+    """By the end in its header, or, for Kafka's, by the time of its last record."""
     write_sound_log(tmp_path)
     records: list[MetadataRecord] = [METADATA_VERSION, *map(added, (2, 3, 4))]
     path = write_checkpoint(tmp_path, 9, records, epoch=2)
@@ -215,8 +206,7 @@ def test_a_checkpoint_is_where_its_header_or_its_last_record_says(tmp_path: Path
     assert reasons(tmp_path) == []
 
 
-def test_a_log_of_which_nothing_is_left_is_a_fault(tmp_path: Path) -> None:
-    """Also beside a checkpoint, which then is all that is left."""
+def test_empty_log_is_a_fault(tmp_path: Path) -> None:
     write_sound_log(tmp_path)
     for base_offset in (6, 10):
         (tmp_path / METADATA_TOPIC_DIRECTORY / segment_name(base_offset)).unlink()
@@ -227,8 +217,7 @@ def test_a_log_of_which_nothing_is_left_is_a_fault(tmp_path: Path) -> None:
     assert fault.kind is FaultKind.AHEAD
 
 
-def test_the_highest_epoch_is_a_fault_that_is_cured(tmp_path: Path) -> None:
-    """No epoch could follow it; the one that follows the epoch before is right."""
+def test_highest_epoch_is_a_repairable_fault(tmp_path: Path) -> None:
     write_sound_log(tmp_path)
     last = control_batch(END, ControlType.LEADER_CHANGE, epoch=2**31 - 1)
     write_segment(tmp_path, 10, *SEGMENTS[10], last)
@@ -237,8 +226,7 @@ def test_the_highest_epoch_is_a_fault_that_is_cured(tmp_path: Path) -> None:
     assert fault.reason == "a LeaderChange to epoch 2147483647, which no epoch can follow"
 
 
-def test_a_checkpoint_holds_what_exists(tmp_path: Path) -> None:
-    """Additions that fit one another, and nothing else."""
+def test_checkpoint_with_contradictory_changes_is_a_fault(tmp_path: Path) -> None:
     for records, reason in (
         ([removed(2)], "AclRemoved in a checkpoint"),
         ([added(2), added(2)], "is already present"),
@@ -250,8 +238,7 @@ def test_a_checkpoint_holds_what_exists(tmp_path: Path) -> None:
         assert reason in found
 
 
-def test_changes_that_do_not_fit_are_faults(tmp_path: Path) -> None:
-    """A repeated id or binding, a removal of nothing, a transaction that is not framed."""
+def test_contradictory_changes_are_faults(tmp_path: Path) -> None:
     for records, reason in (
         ([added(2)], "is already present"),
         ([added(9, added(2).acl)], "has the same binding as another ACL"),
@@ -267,8 +254,8 @@ def test_changes_that_do_not_fit_are_faults(tmp_path: Path) -> None:
         assert reason in fault.reason
 
 
-def test_a_transaction_that_is_not_framed_is_forgotten(tmp_path: Path) -> None:
-    """It is one fault, and none of the checkpoint from which the ACLs are known again."""
+def test_broken_transaction_is_one_fault(tmp_path: Path) -> None:
+    """The next checkpoint makes the ACLs known again."""
     write_sound_log(tmp_path, checkpoints=True)
     twice = data_batch(6, [BeginTransaction(), EndTransaction()])
     write_segment(tmp_path, 6, twice, *SEGMENTS[6][1:])
@@ -278,8 +265,7 @@ def test_a_transaction_that_is_not_framed_is_forgotten(tmp_path: Path) -> None:
     assert ids(inspection) == {acl_id(2), acl_id(3), acl_id(6)}
 
 
-def test_an_unfinished_write_is_no_fault(tmp_path: Path) -> None:
-    """Unless the log was shut down cleanly."""
+def test_unfinished_write_is_a_fault_only_after_a_clean_shutdown(tmp_path: Path) -> None:
     write_sound_log(tmp_path)
     write_segment(tmp_path, 10, *SEGMENTS[10], b"\0\0\0")
     (note,) = notes(tmp_path)
@@ -301,8 +287,7 @@ ALMOST = ("0000000000000000006.log", "00000000000000000006.lof", "00000000000000
           "00000000000000000004_0000000001.checkpoint", "99999999999999999999.log")  # fmt: skip
 
 
-def test_names_are_told_apart(tmp_path: Path) -> None:
-    """Kafka's other files pass; what is not known is named; what is almost a name is a fault."""
+def test_names_are_known_unknown_or_faults(tmp_path: Path) -> None:
     write_sound_log(tmp_path)
     for name in (*KNOWN, "core"):
         write_file(tmp_path, name, b"")
@@ -317,8 +302,8 @@ def test_names_are_told_apart(tmp_path: Path) -> None:
         path.unlink()
 
 
-def test_meta_properties_are_read(tmp_path: Path) -> None:
-    """A missing file is not a fault: a start creates a cluster id."""
+def test_meta_properties_are_inspected(tmp_path: Path) -> None:
+    """A missing file is only a note."""
     write_sound_log(tmp_path)
     path = tmp_path / "meta.properties"
     for data, reason in (
@@ -334,8 +319,7 @@ def test_meta_properties_are_read(tmp_path: Path) -> None:
     ]
 
 
-def test_a_file_that_cannot_be_read_is_a_fault(tmp_path: Path) -> None:
-    """The others are looked at all the same."""
+def test_unreadable_file_is_a_fault(tmp_path: Path) -> None:
     write_sound_log(tmp_path, checkpoints=True)
 
     class Failing(StoredFiles):
@@ -349,10 +333,9 @@ def test_a_file_that_cannot_be_read_is_a_fault(tmp_path: Path) -> None:
 
 
 @given(data=st.data())
-def test_damage_of_any_kind_is_a_finding_and_never_a_crash(
+def test_any_damage_is_a_finding_and_never_a_crash(
     data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Bytes cut out, put in, or written over, in any file: the look comes to its end."""
     log_dir = tmp_path_factory.mktemp("log")
     write_sound_log(log_dir, checkpoints=True)
     storage = StoredFiles.of(log_dir)
@@ -365,7 +348,6 @@ def test_damage_of_any_kind_is_a_finding_and_never_a_crash(
     list(Inspection(log_dir, storage).findings())
 
 
-def test_a_log_of_one_segment_needs_no_checkpoint(tmp_path: Path) -> None:
-    """As the daemon writes it at first."""
+def test_log_of_one_segment_needs_no_checkpoint(tmp_path: Path) -> None:
     write_log(tmp_path, [added(1)])
     assert reasons(tmp_path) == []

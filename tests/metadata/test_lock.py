@@ -1,4 +1,4 @@
-"""The lock on a log directory, which other processes hold and respect."""
+"""The lock on a log directory."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def taken_by_another_process(log_dir: Path) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
-def test_a_directory_that_another_process_holds_is_refused(tmp_path: Path) -> None:
-    """Kafka's own ``.lock`` is what counts, and its end is the lock's end, however it came."""
+def test_directory_locked_by_another_process_is_rejected(tmp_path: Path) -> None:
+    """Until that process ends."""
     path = tmp_path / ".lock"
     with held_by_another_process(path) as process:
         with (
@@ -67,8 +67,8 @@ def test_a_directory_that_another_process_holds_is_refused(tmp_path: Path) -> No
         pass
 
 
-def test_it_keeps_other_processes_out_until_its_block_ends(tmp_path: Path) -> None:
-    """The file stays afterwards, as Kafka leaves it; an error within the block ends it too."""
+def test_lock_excludes_other_processes_until_its_block_ends(tmp_path: Path) -> None:
+    """Also if the block ends with an error. The file stays, as with Kafka."""
     with locked(tmp_path):
         assert taken_by_another_process(tmp_path) == "refused"
     assert taken_by_another_process(tmp_path) == "taken"
@@ -78,16 +78,14 @@ def test_it_keeps_other_processes_out_until_its_block_ends(tmp_path: Path) -> No
     assert (tmp_path / ".lock").read_bytes() == b""
 
 
-def test_an_existing_lock_file_is_left_as_it_is(tmp_path: Path) -> None:
-    """Kafka's file may hold anything; only its lock is taken."""
+def test_existing_lock_file_is_unchanged(tmp_path: Path) -> None:
     (tmp_path / ".lock").write_text("left by a broker")
     with locked(tmp_path):
         pass
     assert (tmp_path / ".lock").read_text() == "left by a broker"
 
 
-def test_a_directory_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    """Missing, or with something else in the lock's place."""
+def test_unwritable_directory_is_named(tmp_path: Path) -> None:
     missing = tmp_path / "missing"
     with (
         pytest.raises(LogDirectoryError, match="No such file or directory") as refused,
@@ -100,10 +98,9 @@ def test_a_directory_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         pass
 
 
-def test_a_file_system_without_locks_is_not_taken_for_another_holder(
+def test_file_system_without_locks_gives_its_own_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its error is told as it is, or the operator would look for a process that is not there."""
 
     def refuse(file: int, command: int) -> None:
         raise OSError(errno.ENOLCK, "No locks available")

@@ -1,4 +1,4 @@
-"""A whole log: checkpoint and segments in order, torn at its end at most, or not believed."""
+"""A whole log: its checkpoint and segments in order."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tests.support.recording_storage import RecordingStorage
 
 
 def offsets(path: Path) -> list[int]:
-    """Return the base offset of every batch read, none of which is of a checkpoint."""
+    """Return the base offset of each batch. None may be of a checkpoint."""
     batches, progress = read(path)
     assert not any(each.is_checkpoint for each in batches)
     assert progress.last_offset == batches[-1].last_offset
@@ -45,7 +45,7 @@ FOOTER = control_batch(1, ControlType.SNAPSHOT_FOOTER)
 
 
 def test_batches_come_in_order(tmp_path: Path) -> None:
-    """Control batches too: each with the offset up to which the log is known."""
+    """Control batches, too."""
     path = write_segment(tmp_path, 0, *BATCHES)
     batches, progress = read(tmp_path)
     assert [each.last_offset for each in batches] == [0, 1, 3, 5]
@@ -53,8 +53,8 @@ def test_batches_come_in_order(tmp_path: Path) -> None:
     assert (progress.last_offset, progress.last_epoch, progress.torn_tail) == (5, 1, None)
 
 
-def test_segments_follow_one_another(tmp_path: Path) -> None:
-    """A new, empty one at the end is none to miss."""
+def test_segments_are_contiguous(tmp_path: Path) -> None:
+    """The last one may be new and empty."""
     write_segment(tmp_path, 0, *BATCHES[:2])
     write_segment(tmp_path, 2, BATCHES[2])
     write_segment(tmp_path, 4, BATCHES[3])
@@ -66,8 +66,8 @@ def test_segments_follow_one_another(tmp_path: Path) -> None:
 LEADER_CHANGE = ControlType.LEADER_CHANGE
 
 
-def test_an_epoch_begins_with_a_leader_change(tmp_path: Path) -> None:
-    """It may be higher by any number; the last is kept."""
+def test_epoch_begins_with_a_leader_change(tmp_path: Path) -> None:
+    """Epochs may be skipped."""
     pieces = [control_batch(n, LEADER_CHANGE, epoch=epoch) for n, epoch in enumerate((1, 4, 9))]
     write_segment(tmp_path, 0, *pieces, data_batch(3, [added(3)], epoch=9))
     assert read(tmp_path)[1].last_epoch == 9
@@ -88,8 +88,8 @@ UNFIT_EPOCHS = {
 
 
 @pytest.mark.parametrize("name", UNFIT_EPOCHS)
-def test_an_epoch_that_did_not_begin_is_refused(tmp_path: Path, name: str) -> None:
-    """The CRC does not cover it, so its place has to vouch for it, at the log's end too."""
+def test_epoch_without_a_leader_change_is_rejected(tmp_path: Path, name: str) -> None:
+    """Also at the end of the log. No CRC covers epochs."""
     batch, reason = UNFIT_EPOCHS[name]
     path = write_segment(tmp_path, 0, *BATCHES, batch)
     error = refusal(tmp_path)
@@ -98,8 +98,7 @@ def test_an_epoch_that_did_not_begin_is_refused(tmp_path: Path, name: str) -> No
 
 
 @pytest.mark.parametrize("base_offset", [3, 5, 0, 2**40])
-def test_a_gap_or_an_overlap_is_refused(tmp_path: Path, base_offset: int) -> None:
-    """A batch begins where the one before ended."""
+def test_gap_or_overlap_is_rejected(tmp_path: Path, base_offset: int) -> None:
     path = write_segment(tmp_path, 0, *BATCHES[:3], data_batch(base_offset, [added(9)]))
     error = refusal(tmp_path)
     assert str(error) == (
@@ -108,8 +107,7 @@ def test_a_gap_or_an_overlap_is_refused(tmp_path: Path, base_offset: int) -> Non
 
 
 @pytest.mark.parametrize("epoch", [6, 0, -1])
-def test_an_epoch_that_goes_back_is_refused(tmp_path: Path, epoch: int) -> None:
-    """What an older leader wrote cannot follow."""
+def test_lower_epoch_is_rejected(tmp_path: Path, epoch: int) -> None:
     first = control_batch(0, LEADER_CHANGE, epoch=7)
     path = write_segment(tmp_path, 0, first, data_batch(1, [added(1)], epoch=epoch))
     error = refusal(tmp_path)
@@ -117,14 +115,12 @@ def test_an_epoch_that_goes_back_is_refused(tmp_path: Path, epoch: int) -> None:
     assert error.reason == f"epoch {epoch} after epoch 7"
 
 
-def test_an_epoch_below_0_is_refused(tmp_path: Path) -> None:
-    """No leader ever had one."""
+def test_negative_epoch_is_rejected(tmp_path: Path) -> None:
     write_segment(tmp_path, 0, data_batch(0, [added(0)], epoch=-1))
     assert refusal(tmp_path).reason == "epoch -1 after epoch 0"
 
 
-def test_a_segment_holds_what_its_name_says(tmp_path: Path) -> None:
-    """Its first batch has the offset of its name, and its last the one before the next's."""
+def test_segment_must_match_its_name(tmp_path: Path) -> None:
     write_segment(tmp_path, 0, *BATCHES[:2])
     misnamed = write_segment(tmp_path, 2, BATCHES[3])
     error = refusal(tmp_path)
@@ -133,8 +129,7 @@ def test_a_segment_holds_what_its_name_says(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [3, 5, 7])
-def test_a_segment_begins_where_the_one_before_ends(tmp_path: Path, name: int) -> None:
-    """A segment that is missing, or one too many, is told at the next one's start."""
+def test_missing_or_surplus_segment_is_rejected(tmp_path: Path, name: int) -> None:
     write_segment(tmp_path, 0, *BATCHES[:3])
     following = write_segment(tmp_path, name, data_batch(name, [added(9)]))
     assert str(refusal(tmp_path)) == (
@@ -142,16 +137,14 @@ def test_a_segment_begins_where_the_one_before_ends(tmp_path: Path, name: int) -
     )
 
 
-def test_an_empty_segment_that_another_follows_is_refused(tmp_path: Path) -> None:
-    """The records of the removed segment are missing."""
+def test_empty_segment_before_another_is_rejected(tmp_path: Path) -> None:
     write_segment(tmp_path, 0, *BATCHES[:2])
     write_segment(tmp_path, 2)
     write_segment(tmp_path, 4, BATCHES[3])
     assert refusal(tmp_path).reason == "the segment begins at 4"
 
 
-def test_a_missing_first_segment_is_refused(tmp_path: Path) -> None:
-    """Without a checkpoint the log begins at offset 0."""
+def test_missing_first_segment_is_rejected(tmp_path: Path) -> None:
     path = write_segment(tmp_path, 2, *BATCHES[2:])
     assert str(refusal(tmp_path)) == (
         f"{path}: at byte 0, log offset 0: the log begins at offset 2, and no checkpoint "
@@ -159,8 +152,8 @@ def test_a_missing_first_segment_is_refused(tmp_path: Path) -> None:
     )
 
 
-def test_the_log_goes_on_from_its_end(tmp_path: Path) -> None:
-    """Batches that it covers are passed over, wherever the segments are cut."""
+def test_log_continues_from_the_end_of_a_checkpoint(tmp_path: Path) -> None:
+    """Covered batches are skipped."""
     after = data_batch(6, [removed(2)])
     write_checkpoint(tmp_path, 6, [METADATA_VERSION, added(2), added(3)])
     write_segment(tmp_path, 0, *BATCHES, after)
@@ -175,8 +168,7 @@ def test_the_log_goes_on_from_its_end(tmp_path: Path) -> None:
     assert numbers(tmp_path) == {3}
 
 
-def test_segments_below_its_end_need_not_be_there(tmp_path: Path) -> None:
-    """They may have been deleted, or be damaged: they are not opened."""
+def test_covered_segments_may_be_missing_or_damaged(tmp_path: Path) -> None:
     write_checkpoint(tmp_path, 4, RECORDS)
     write_segment(tmp_path, 4, BATCHES[3])
     assert numbers(tmp_path) == {2, 3}
@@ -184,8 +176,7 @@ def test_segments_below_its_end_need_not_be_there(tmp_path: Path) -> None:
     assert numbers(tmp_path) == {2, 3}
 
 
-def test_alone_it_is_the_state(tmp_path: Path) -> None:
-    """With no segment beside it, or opened by its own path."""
+def test_checkpoint_alone_is_the_state(tmp_path: Path) -> None:
     path = write_checkpoint(tmp_path, 90, RECORDS, epoch=3)
     for each in (tmp_path, path):
         batches, progress = read(each)
@@ -197,15 +188,15 @@ def test_alone_it_is_the_state(tmp_path: Path) -> None:
     assert read(path)[1].last_offset == 90
 
 
-def test_a_checkpoint_at_offset_0_covers_nothing(tmp_path: Path) -> None:
-    """Kafka's bootstrap checkpoint ends before the first offset."""
+def test_checkpoint_at_offset_0_covers_nothing(tmp_path: Path) -> None:
+    """Kafka's bootstrap checkpoint is one."""
     write_checkpoint(tmp_path, 0, [], epoch=0)
     write_segment(tmp_path, 0, *BATCHES)
     assert offsets(tmp_path) == [0, 1, 2, 4]
 
 
-def test_the_newest_wins(tmp_path: Path) -> None:
-    """Older ones, ones being written and ones being deleted are not looked at."""
+def test_newest_checkpoint_is_used(tmp_path: Path) -> None:
+    """Unfinished and deleted ones are skipped."""
     write_file(tmp_path, "00000000000000000003-0000000001.checkpoint", b"damaged")
     write_checkpoint(tmp_path, 6, [METADATA_VERSION, added(7)])
     write_file(tmp_path, "00000000000000000007-0000000001.checkpoint.part", b"unfinished")
@@ -214,8 +205,8 @@ def test_the_newest_wins(tmp_path: Path) -> None:
     assert numbers(tmp_path) == {7}
 
 
-def test_a_log_that_ends_before_its_checkpoint_is_refused(tmp_path: Path) -> None:
-    """It was durable before the checkpoint was, so its end is lost, and what followed it too."""
+def test_log_that_ends_before_its_checkpoint_is_rejected(tmp_path: Path) -> None:
+    """Its end was durable before the checkpoint, so it is lost."""
     checkpoint = write_checkpoint(tmp_path, 90, RECORDS, epoch=3)
     for batches, end in (
         ((*BATCHES[:3], BATCHES[3][:-1]), 4), (BATCHES, 6), ((), 0), ((BATCHES[0][:30],), 0)
@@ -233,10 +224,8 @@ def test_a_log_that_ends_before_its_checkpoint_is_refused(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("is_clean", [True, False])
 @pytest.mark.parametrize("data", [b"", bytes(600), BATCHES[0][:-1]])
-def test_a_log_of_which_nothing_is_left_is_refused(
-    tmp_path: Path, data: bytes, *, is_clean: bool
-) -> None:
-    """A log is formatted with its first batch: one without it is not new, but lost."""
+def test_empty_log_is_rejected(tmp_path: Path, data: bytes, *, is_clean: bool) -> None:
+    """A new log has its first batch."""
     path = write_segment(tmp_path, 0, data)
     if is_clean:
         (tmp_path / CLEAN_SHUTDOWN_NAME).touch()
@@ -245,8 +234,7 @@ def test_a_log_of_which_nothing_is_left_is_refused(
     assert (refused.value.path, refused.value.offset) == (path, 0)
 
 
-def test_a_log_that_begins_after_its_end_is_refused(tmp_path: Path) -> None:
-    """What stood between them is missing."""
+def test_gap_after_the_checkpoint_is_rejected(tmp_path: Path) -> None:
     write_checkpoint(tmp_path, 4, RECORDS)
     path = write_segment(tmp_path, 6, data_batch(6, [added(9)]))
     assert str(refusal(tmp_path)) == (
@@ -255,8 +243,7 @@ def test_a_log_that_begins_after_its_end_is_refused(tmp_path: Path) -> None:
     )
 
 
-def test_a_batch_across_its_end_is_refused(tmp_path: Path) -> None:
-    """A checkpoint ends at a batch's end, or half of what shows together would show twice."""
+def test_batch_across_the_end_of_the_checkpoint_is_rejected(tmp_path: Path) -> None:
     write_checkpoint(tmp_path, 5, RECORDS)
     path = write_segment(tmp_path, 0, *BATCHES)
     error = refusal(tmp_path)
@@ -265,15 +252,14 @@ def test_a_batch_across_its_end_is_refused(tmp_path: Path) -> None:
     assert error.reason == "straddles checkpoint end 5"
 
 
-def test_an_epoch_below_its_own_is_refused(tmp_path: Path) -> None:
-    """What follows it cannot be older."""
+def test_epoch_below_that_of_the_checkpoint_is_rejected(tmp_path: Path) -> None:
     write_checkpoint(tmp_path, 4, RECORDS, epoch=2)
     write_segment(tmp_path, 0, *BATCHES)
     assert refusal(tmp_path).reason == "epoch 1 after epoch 2"
 
 
-def test_cut_at_any_byte_it_is_refused(tmp_path: Path) -> None:
-    """A checkpoint is renamed once it is whole: there is no torn one. Nothing may follow it."""
+def test_cut_checkpoint_is_rejected(tmp_path: Path) -> None:
+    """Only complete checkpoints get their name."""
     path = write_checkpoint(tmp_path, 90, RECORDS)
     whole = path.read_bytes()
     header, data, _ = checkpoint_batches(RECORDS, end_offset=90)
@@ -289,8 +275,7 @@ def test_cut_at_any_byte_it_is_refused(tmp_path: Path) -> None:
         assert refusal(path).position >= len(whole)
 
 
-def test_without_its_header_or_footer_it_is_refused(tmp_path: Path) -> None:
-    """The frame vouches for nothing being left out at either end."""
+def test_checkpoint_without_header_or_footer_is_rejected(tmp_path: Path) -> None:
     header, data, footer = checkpoint_batches(RECORDS)
     name = "00000000000000000090-0000000001.checkpoint"
     path = write_file(tmp_path, name, data_batch(0, RECORDS), FOOTER)
@@ -304,8 +289,7 @@ def test_without_its_header_or_footer_it_is_refused(tmp_path: Path) -> None:
         assert error.position == sum(map(len, pieces))
 
 
-def test_after_its_footer_it_ends(tmp_path: Path) -> None:
-    """Data behind the footer does not belong to the state."""
+def test_data_after_the_footer_is_rejected(tmp_path: Path) -> None:
     pieces = (HEADER, FOOTER, data_batch(2, [added(1)]))
     path = write_file(tmp_path, "00000000000000000090-0000000001.checkpoint", *pieces)
     assert refusal(path).reason == "a batch follows the checkpoint's footer"
@@ -315,7 +299,7 @@ HALF_A_CHECKPOINT = b"".join(checkpoint_batches(RECORDS))[:-1]
 
 
 def written_with_damage(log_dir: Path, *, is_older_whole: bool = True) -> Path:
-    """Write BATCHES, a checkpoint of all of them that is damaged, and one of the first ones."""
+    """Write BATCHES, a damaged checkpoint of all of them, and a valid one of the first ones."""
     write_segment(log_dir, 0, *BATCHES)
     if is_older_whole:
         write_checkpoint(log_dir, 4, RECORDS)
@@ -325,8 +309,8 @@ def written_with_damage(log_dir: Path, *, is_older_whole: bool = True) -> Path:
 
 
 @pytest.mark.parametrize("is_older_whole", [True, False])
-def test_a_damaged_checkpoint_is_passed_over(tmp_path: Path, *, is_older_whole: bool) -> None:
-    """The one before serves, or the log alone from its beginning; what is wrong is told."""
+def test_damaged_checkpoint_is_skipped(tmp_path: Path, *, is_older_whole: bool) -> None:
+    """The older one or the log alone contains the same state."""
     path = written_with_damage(tmp_path, is_older_whole=is_older_whole)
     assert numbers(tmp_path) == {2, 3}
     batches, progress = read(tmp_path)
@@ -344,24 +328,21 @@ def test_a_damaged_checkpoint_is_passed_over(tmp_path: Path, *, is_older_whole: 
     [b"", HALF_A_CHECKPOINT, HEADER, HEADER + FOOTER + FOOTER, b"".join(BATCHES), bytes(2000)],
     ids=["empty", "half", "without footer", "two footers", "a log", "zeros"],
 )
-def test_nothing_of_a_damaged_checkpoint_is_handed_on(tmp_path: Path, damaged: bytes) -> None:
-    """It is read to its end before its first batch is believed."""
+def test_no_batch_of_a_damaged_checkpoint_is_used(tmp_path: Path, damaged: bytes) -> None:
     write_segment(tmp_path, 0, *BATCHES)
     write_file(tmp_path, checkpoint_name(6, 1), damaged)
     assert offsets(tmp_path) == [0, 1, 2, 4]
     assert len(read(tmp_path)[1].damaged_checkpoints) == 1
 
 
-def test_a_checkpoint_that_cannot_be_read_is_passed_over(tmp_path: Path) -> None:
-    """Its sectors are lost, say; here a directory has its name."""
+def test_unreadable_checkpoint_is_skipped(tmp_path: Path) -> None:
     write_segment(tmp_path, 0, *BATCHES)
     (write_segment(tmp_path, 0, *BATCHES).parent / checkpoint_name(6, 1)).mkdir()
     _, progress = read(tmp_path)
     assert "Is a directory" in str(progress.damaged_checkpoints[0].error)
 
 
-def test_a_log_that_does_not_reach_back_is_refused(tmp_path: Path) -> None:
-    """The error says from where on it does, and what is wrong with the checkpoint."""
+def test_log_that_begins_after_a_damaged_checkpoint_is_rejected(tmp_path: Path) -> None:
     checkpoint = write_file(tmp_path, checkpoint_name(6, 1), HALF_A_CHECKPOINT)
     segment = write_segment(tmp_path, 4, BATCHES[3])
     with pytest.raises(CorruptLogError) as refused:
@@ -374,8 +355,7 @@ def test_a_log_that_does_not_reach_back_is_refused(tmp_path: Path) -> None:
     )
 
 
-def test_a_log_that_ends_before_a_damaged_checkpoint_is_refused(tmp_path: Path) -> None:
-    """What stood between its end and the checkpoint's is nowhere else."""
+def test_log_that_ends_before_a_damaged_checkpoint_is_rejected(tmp_path: Path) -> None:
     write_segment(tmp_path, 0, *BATCHES)
     path = write_file(tmp_path, checkpoint_name(90, 1), HALF_A_CHECKPOINT)
     with pytest.raises(CorruptLogError, match="the log ends here, below the checkpoint's") as error:
@@ -385,15 +365,14 @@ def test_a_log_that_ends_before_a_damaged_checkpoint_is_refused(tmp_path: Path) 
     assert numbers(tmp_path) == {2, 3}
 
 
-def test_without_a_log_a_damaged_checkpoint_is_refused(tmp_path: Path) -> None:
-    """An older one holds less."""
+def test_damaged_checkpoint_without_a_log_is_rejected(tmp_path: Path) -> None:
     write_checkpoint(tmp_path, 4, RECORDS)
     path = write_file(tmp_path, checkpoint_name(6, 1), HALF_A_CHECKPOINT)
     assert refusal(tmp_path).path == path
 
 
-def test_a_record_that_may_not_stand_in_a_checkpoint_is_refused(tmp_path: Path) -> None:
-    """Its CRC is good, so it was written so: nothing older is taken for the truth."""
+def test_invalid_record_in_a_checkpoint_is_rejected(tmp_path: Path) -> None:
+    """Its CRC is correct, so the checkpoint is not skipped."""
     write_segment(tmp_path, 0, *BATCHES)
     path = write_checkpoint(tmp_path, 6, [METADATA_VERSION, removed(1)])
     with pytest.raises(CorruptLogError) as refused:
@@ -401,8 +380,8 @@ def test_a_record_that_may_not_stand_in_a_checkpoint_is_refused(tmp_path: Path) 
     assert refused.value.path == path
 
 
-def test_the_end_of_a_log_in_use_is_read_from_the_disk(tmp_path: Path) -> None:
-    """After a sync that failed, memory may hold what the disk never got, and later lose it."""
+def test_end_of_the_log_is_read_from_the_disk(tmp_path: Path) -> None:
+    """After a failed sync, the page cache may contain data that the disk lacks."""
     for base_offset, batches in ((0, BATCHES[:2]), (2, BATCHES[2:3]), (4, BATCHES[3:])):
         write_segment(tmp_path, base_offset, *batches)
     storage = RecordingStorage()
@@ -413,8 +392,8 @@ def test_the_end_of_a_log_in_use_is_read_from_the_disk(tmp_path: Path) -> None:
     assert len(storage.named("drop_cache")) == 1
 
 
-def test_other_control_records_are_passed_over(tmp_path: Path) -> None:
-    """A broker with dynamic voters writes two of them behind the header, in its batch or apart."""
+def test_other_control_records_are_skipped(tmp_path: Path) -> None:
+    """A broker with dynamic voters writes two of them after the header."""
     name = "00000000000000000090-0000000001.checkpoint"
     voters = [
         (control_key(ControlType.KRAFT_VERSION), b""),
@@ -428,8 +407,9 @@ def test_other_control_records_are_passed_over(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("wrong", [0, 1, 2])
-def test_every_batch_has_the_epoch_of_its_name(tmp_path: Path, wrong: int) -> None:
-    """And offsets from 0 on without a gap."""
+def test_batches_of_a_checkpoint_have_its_epoch_and_dense_offsets(
+    tmp_path: Path, wrong: int
+) -> None:
     name = "00000000000000000090-0000000001.checkpoint"
     pieces = list(checkpoint_batches(RECORDS))
     other = checkpoint_batches(RECORDS, epoch=2)[wrong]
@@ -440,8 +420,7 @@ def test_every_batch_has_the_epoch_of_its_name(tmp_path: Path, wrong: int) -> No
     assert refusal(path).reason == "base offset 77"
 
 
-def test_a_control_batch_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
-    """Its fault is placed in the file."""
+def test_invalid_control_batch_is_rejected(tmp_path: Path) -> None:
     bad = encode_batch(0, 1, TIME_MS, [(b"\0", b"")], is_control=True)
     path = write_file(tmp_path, "00000000000000000090-0000000001.checkpoint", bad, FOOTER)
     error = refusal(path)
@@ -449,8 +428,7 @@ def test_a_control_batch_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     assert 61 < error.position < len(bad)
 
 
-def test_what_is_no_log_is_named(tmp_path: Path) -> None:
-    """A missing directory, an empty one, a file that is no checkpoint, a name too long."""
+def test_path_without_a_log_is_named(tmp_path: Path) -> None:
     missing = tmp_path / "missing"
     segment = write_log(tmp_path / "log")
     for path in (missing, tmp_path, segment, tmp_path / ("x" * 300)):
@@ -459,8 +437,7 @@ def test_what_is_no_log_is_named(tmp_path: Path) -> None:
         assert str(refused.value).startswith(str(path))
 
 
-def test_a_file_that_goes_away_is_named(tmp_path: Path) -> None:
-    """A segment may be deleted between the opening and the reading."""
+def test_file_that_disappears_is_named(tmp_path: Path) -> None:
     path = write_log(tmp_path)
     log = MetadataLog.open(tmp_path)
     path.unlink()
@@ -468,8 +445,7 @@ def test_a_file_that_goes_away_is_named(tmp_path: Path) -> None:
         list(log.batches())
 
 
-def test_nothing_is_known_before_the_first_batch(tmp_path: Path) -> None:
-    """Progress moves with the reading, a batch at a time."""
+def test_progress_follows_the_reading(tmp_path: Path) -> None:
     write_segment(tmp_path, 0, *BATCHES)
     log = MetadataLog.open(tmp_path)
     assert (log.progress.last_offset, log.progress.last_epoch) == (-1, 0)
@@ -479,8 +455,8 @@ def test_nothing_is_known_before_the_first_batch(tmp_path: Path) -> None:
     assert log.progress.last_offset == 1
 
 
-def test_the_builder_of_logs_writes_dense_offsets(tmp_path: Path) -> None:
-    """LeaderChange at 0, metadata.version at 1, then each batch: what other tests rely on."""
+def test_log_builder_writes_dense_offsets(tmp_path: Path) -> None:
+    """Other tests rely on it."""
     path = write_log(tmp_path, [added(1), added(2)], [removed(1), added(3)])
     assert path.read_bytes() == b"".join(BATCHES)
     assert batch_size(path.read_bytes()) == len(BATCHES[0])

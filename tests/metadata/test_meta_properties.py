@@ -21,27 +21,23 @@ from tests.support.recording_storage import PowerFailure, RecordingStorage
 PROPERTIES = MetaProperties("AAAAAAAAQACAAAAAAAAAAQ", 1, "RMHudr8a9rrGxQEf6k-QdA")
 
 
-def test_what_is_written_is_read(tmp_path: Path) -> None:
-    """Cluster, node and directory."""
+def test_properties_read_back(tmp_path: Path) -> None:
     write_meta_properties(tmp_path, PROPERTIES, DiskStorage())
     assert read_meta_properties(tmp_path) == PROPERTIES
     assert [each.name for each in tmp_path.iterdir()] == [NAME]
 
 
-def test_what_kafka_wrote_is_read(real_log_dir: Path) -> None:
-    """In any order, with comments of a date."""
+def test_kafkas_file_is_read(real_log_dir: Path) -> None:
     assert read_meta_properties(real_log_dir) == PROPERTIES
 
 
 def test_javas_escapes_are_read(tmp_path: Path) -> None:
-    """Properties.store puts a backslash before what could end a key."""
     text = "! a comment\n\nversion = 1\ncluster.id=a\\=b\\:c\nnode.id=1\n"
     (tmp_path / NAME).write_text(text)
     assert read_meta_properties(tmp_path) == MetaProperties("a=b:c", 1, "")
 
 
-def test_a_directory_may_say_nothing(tmp_path: Path) -> None:
-    """A log alone is readable."""
+def test_file_may_be_missing(tmp_path: Path) -> None:
     assert read_meta_properties(tmp_path) is None
 
 
@@ -55,23 +51,21 @@ def test_a_directory_may_say_nothing(tmp_path: Path) -> None:
         ("version=1\ncluster.id=c\nnode.id=one\n", "invalid node.id: expected a number"),
     ],
 )
-def test_another_files_text_is_refused(tmp_path: Path, text: str, reason: str) -> None:
-    """The error names the file, and what is wrong in it."""
+def test_invalid_text_is_rejected(tmp_path: Path, text: str, reason: str) -> None:
     (tmp_path / NAME).write_text(text)
     with pytest.raises(LogDirectoryError) as refused:
         read_meta_properties(tmp_path)
     assert str(refused.value) == f"{tmp_path / NAME}: {reason}"
 
 
-def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
-    """A directory of that name, say."""
+def test_unreadable_file_is_rejected(tmp_path: Path) -> None:
     (tmp_path / NAME).mkdir()
     with pytest.raises(LogDirectoryError, match="Is a directory"):
         read_meta_properties(tmp_path)
 
 
-def test_a_directory_is_formatted_once(tmp_path: Path) -> None:
-    """A second time might give a log away to another cluster."""
+def test_directory_is_formatted_once(tmp_path: Path) -> None:
+    """A second format might give the log to another cluster."""
     log_dir = tmp_path / "log"
     format_directory(log_dir, PROPERTIES, DiskStorage())
     assert (log_dir / METADATA_TOPIC_DIRECTORY).is_dir()
@@ -84,8 +78,7 @@ def test_a_directory_is_formatted_once(tmp_path: Path) -> None:
         format_directory(log_dir, other, DiskStorage())
 
 
-def test_each_directory_that_was_made_is_durable(tmp_path: Path) -> None:
-    """A name is durable once its parent directory is synced."""
+def test_new_directories_are_durable(tmp_path: Path) -> None:
     storage = RecordingStorage()
     format_directory(tmp_path / "outer" / "log", PROPERTIES, storage)
     made = {name for _, name in storage.named("sync_directory")}
@@ -94,10 +87,10 @@ def test_each_directory_that_was_made_is_durable(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("what", ["make_directory", "sync_directory"])
 @pytest.mark.parametrize("skip", range(4))
-def test_a_directory_that_a_killed_try_made_is_durable(
+def test_directory_of_a_killed_attempt_is_made_durable(
     tmp_path: Path, what: str, skip: int
 ) -> None:
-    """It is there for the next try, and yet may vanish: its name was never synced."""
+    """It exists, but its name may never have been synced."""
     log_dir = tmp_path / "outer" / "log"
     made = {"outer": tmp_path, "log": tmp_path / "outer", METADATA_TOPIC_DIRECTORY: log_dir}
     first = RecordingStorage(what, skip=skip, is_crash=True)
@@ -111,14 +104,14 @@ def test_a_directory_that_a_killed_try_made_is_durable(
 
 
 def _durable(storage: RecordingStorage, made: dict[str, Path]) -> set[str]:
-    """Return which directories' names were synced while they stood there."""
+    """Return the directories whose names were synced while they existed."""
     there = {name for name, parent in made.items() if (parent / name).is_dir()}
     synced = {name for _, name in storage.named("sync_directory")}
     return {name for name in there if made[name].name in synced}
 
 
-def test_a_formatting_that_was_cut_off_is_known(tmp_path: Path) -> None:
-    """Until it is done, at its last step, the directory is nobody's; then it is formatted."""
+def test_interrupted_format_is_recognized(tmp_path: Path) -> None:
+    """The last step finishes it."""
     log_dir = tmp_path / "log"
     with pytest.raises(PowerFailure):
         format_directory(log_dir, PROPERTIES, RecordingStorage("rename", skip=1, is_crash=True))
@@ -130,8 +123,7 @@ def test_a_formatting_that_was_cut_off_is_known(tmp_path: Path) -> None:
     assert read_meta_properties(log_dir) == PROPERTIES
 
 
-def test_what_an_unfinished_formatting_began_is_begun_anew(tmp_path: Path) -> None:
-    """No file of its log is left, and its properties are those of the later try."""
+def test_interrupted_format_starts_again(tmp_path: Path) -> None:
 
     def fail() -> None:
         (tmp_path / METADATA_TOPIC_DIRECTORY / "half.log").write_bytes(b"half")
@@ -147,8 +139,7 @@ def test_what_an_unfinished_formatting_began_is_begun_anew(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("what", ["append", "sync", "rename"])
-def test_the_file_is_whole_or_not_there(tmp_path: Path, what: str) -> None:
-    """A crash leaves nothing under its name, and the next one is whole again."""
+def test_file_is_written_atomically(tmp_path: Path, what: str) -> None:
     with pytest.raises(PowerFailure):
         write_meta_properties(tmp_path, PROPERTIES, RecordingStorage(what, is_crash=True))
     assert read_meta_properties(tmp_path) is None
@@ -156,8 +147,7 @@ def test_the_file_is_whole_or_not_there(tmp_path: Path, what: str) -> None:
     assert read_meta_properties(tmp_path) == PROPERTIES
 
 
-def test_the_file_is_synced_before_it_has_its_name(tmp_path: Path) -> None:
-    """And the directory after."""
+def test_file_is_synced_before_it_is_renamed(tmp_path: Path) -> None:
     storage = RecordingStorage()
     write_meta_properties(tmp_path, PROPERTIES, storage)
     assert [what for what, _ in storage.calls][-4:] == [
@@ -168,8 +158,7 @@ def test_the_file_is_synced_before_it_has_its_name(tmp_path: Path) -> None:
     ]
 
 
-def test_a_failing_disk_is_named(tmp_path: Path) -> None:
-    """Not a traceback."""
+def test_failing_disk_gives_a_named_error(tmp_path: Path) -> None:
     with pytest.raises(LogDirectoryError, match=r"meta\.properties: Input/output error"):
         write_meta_properties(tmp_path, PROPERTIES, RecordingStorage("sync"))
     (tmp_path / "file").touch()

@@ -19,15 +19,13 @@ def check(log_dir: Path, text: str, node_id: int = 1) -> None:
     check_sole_voter(log_dir, node_id)
 
 
-def test_the_sole_voter_may_write(tmp_path: Path, real_log_dir: Path) -> None:
-    """What a node of its own cluster of one has left, elected or not."""
+def test_sole_voter_may_write(tmp_path: Path, real_log_dir: Path) -> None:
     check(tmp_path, OF_NODE_1)
     check(tmp_path, OF_NODE_1.replace('"leaderId":1', '"leaderId":-1'))
     check_sole_voter(real_log_dir, 1)
 
 
-def test_a_log_that_no_node_has_voted_on_may_be_written(tmp_path: Path) -> None:
-    """What this daemon writes has no such file."""
+def test_log_without_the_file_may_be_written(tmp_path: Path) -> None:
     check_sole_voter(tmp_path, 1)
 
 
@@ -40,24 +38,23 @@ def test_a_log_that_no_node_has_voted_on_may_be_written(tmp_path: Path) -> None:
         ('"votedId":-1', '"votedId":3', "3"),
     ],
 )
-def test_another_voters_log_is_refused(tmp_path: Path, was: str, now: str, named: str) -> None:
-    """Given back to its quorum, an epoch begun here would cut off what was committed there."""
+def test_log_with_other_voters_is_rejected(tmp_path: Path, was: str, now: str, named: str) -> None:
+    """A new epoch would cut off what they committed."""
     with pytest.raises(LogDirectoryError) as refused:
         check(tmp_path, OF_NODE_1.replace(was, now))
     assert f"a quorum with node {named}." in str(refused.value)
     assert str(tmp_path) in str(refused.value)
 
 
-def test_another_nodes_log_is_refused(tmp_path: Path) -> None:
-    """The sole voter is another."""
+def test_log_of_another_sole_voter_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(
         LogDirectoryError, match=r"with node 1\. Only a log whose one voter is node"
     ):
         check(tmp_path, OF_NODE_1, node_id=2)
 
 
-def test_a_log_with_voters_of_its_own_is_refused(tmp_path: Path) -> None:
-    """KIP-853: the file names none then, and a checkpoint written here would lose them."""
+def test_log_with_dynamic_voters_is_rejected(tmp_path: Path) -> None:
+    """A checkpoint written here would lose them (KIP-853)."""
     text = (
         '{"leaderId":1,"leaderEpoch":1,"votedId":-1,'
         '"votedDirectoryId":"AAAAAAAAAAAAAAAAAAAAAA","data_version":1}'
@@ -67,14 +64,12 @@ def test_a_log_with_voters_of_its_own_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", OF_NODE_1.replace("[", "").replace("]", "")])
-def test_what_cannot_be_read_is_refused(tmp_path: Path, text: str) -> None:
-    """In doubt the log is somebody's."""
+def test_invalid_file_is_rejected(tmp_path: Path, text: str) -> None:
     with pytest.raises(LogDirectoryError, match=NAME):
         check(tmp_path, text)
 
 
-def test_a_file_that_cannot_be_opened_is_refused(tmp_path: Path) -> None:
-    """A directory of that name, say."""
+def test_unreadable_file_is_rejected(tmp_path: Path) -> None:
     write_file(tmp_path, "segment").with_name(NAME).mkdir()
     with pytest.raises(LogDirectoryError, match="Is a directory"):
         check_sole_voter(tmp_path, 1)

@@ -1,4 +1,4 @@
-"""A log after a crash or damage: torn at its end at most, or not believed; never a wrong ACL."""
+"""A log after a crash or damage: only an unfinished end is cut, and no wrong ACL is served."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from tests.support.log_files import (
 )
 
 
-def test_the_last_batch_cut_at_any_byte_does_not_count(tmp_path: Path) -> None:
-    """The state is that of the batches before it; what is cut is told, the file left alone."""
+def test_cut_last_batch_is_ignored_and_reported(tmp_path: Path) -> None:
+    """The file is unchanged."""
     start = sum(map(len, BATCHES[:3]))
     for size in range(len(BATCHES[3])):
         path = write_segment(tmp_path, 0, *BATCHES[:3], BATCHES[3][:size])
@@ -46,8 +46,7 @@ def test_the_last_batch_cut_at_any_byte_does_not_count(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("zeros", [1, 12, 100, 5000])
-def test_zeros_at_the_end_do_not_count(tmp_path: Path, zeros: int) -> None:
-    """Behind whole batches, or as all that a new segment holds."""
+def test_zeros_at_the_end_are_ignored(tmp_path: Path, zeros: int) -> None:
     path = write_segment(tmp_path, 0, *BATCHES, bytes(zeros))
     batches, progress = read(tmp_path)
     assert [each.last_offset for each in batches] == [0, 1, 3, 5]
@@ -63,8 +62,7 @@ def test_zeros_at_the_end_do_not_count(tmp_path: Path, zeros: int) -> None:
 
 
 @pytest.mark.parametrize("piece", [b"\0", b"\1", bytes(700), BATCHES[3][:-1], BATCHES[3][:20]])
-def test_a_segment_that_another_follows_is_whole(tmp_path: Path, piece: bytes) -> None:
-    """The same tails there are corruption, with file, byte and log offset."""
+def test_torn_tail_before_another_segment_is_corruption(tmp_path: Path, piece: bytes) -> None:
     path = write_segment(tmp_path, 0, *BATCHES[:3], piece)
     write_segment(tmp_path, 4, BATCHES[3])
     error = refusal(tmp_path)
@@ -73,8 +71,7 @@ def test_a_segment_that_another_follows_is_whole(tmp_path: Path, piece: bytes) -
 
 
 @pytest.mark.parametrize("piece", [b"\0", b"\1", bytes(700), BATCHES[3][:-1], BATCHES[3][:20]])
-def test_nothing_is_torn_after_a_clean_shutdown(tmp_path: Path, piece: bytes) -> None:
-    """No crash can have cut what a clean shutdown left, so it is damage."""
+def test_torn_tail_after_a_clean_shutdown_is_corruption(tmp_path: Path, piece: bytes) -> None:
     path = write_segment(tmp_path, 0, *BATCHES[:3])
     (tmp_path / ".kafka_cleanshutdown").touch()
     assert numbers(tmp_path) == {1, 2}
@@ -84,8 +81,7 @@ def test_nothing_is_torn_after_a_clean_shutdown(tmp_path: Path, piece: bytes) ->
     assert error.position == sum(map(len, BATCHES[:3]))
 
 
-def test_a_lost_sector_counts_only_at_the_end(tmp_path: Path) -> None:
-    """In the last batch it is a torn write; in one that another follows, damage."""
+def test_lost_sector_is_ignored_only_in_the_last_batch(tmp_path: Path) -> None:
     large = data_batch(4, [b"\1\2\0" + b"x" * 2000])
     whole = b"".join(BATCHES[:3]) + large
     data = whole[:SECTOR_SIZE] + bytes(SECTOR_SIZE) + whole[2 * SECTOR_SIZE :]
@@ -100,8 +96,8 @@ def test_a_lost_sector_counts_only_at_the_end(tmp_path: Path) -> None:
     assert error.reason.startswith("expected CRC-32C ")
 
 
-def test_a_bad_crc_in_a_complete_batch_is_damage_anywhere(tmp_path: Path) -> None:
-    """In the last one too: it may hold an acknowledged DENY."""
+def test_bad_crc_in_a_complete_batch_is_damage_anywhere(tmp_path: Path) -> None:
+    """Even the last batch may be an acknowledged DENY."""
     for number, batch in enumerate(BATCHES):
         damaged = [*BATCHES[:number], flipped(batch, len(batch) - 3), *BATCHES[number + 1 :]]
         path = write_segment(tmp_path, 0, *damaged)
@@ -112,9 +108,8 @@ def test_a_bad_crc_in_a_complete_batch_is_damage_anywhere(tmp_path: Path) -> Non
 
 
 def unnoticed_flips(path: Path, log: Path, expected: set[int]) -> set[tuple[int, int]]:
-    """Flip each bit of a file of ``log`` in turn; return byte and mask of what is not noticed.
-
-    Such a flip leaves the ACLs as they were: a wrong state fails here.
+    """Flip each bit of a file of ``log`` in turn. Return byte and mask of those that go
+    unnoticed. They must leave the ACLs unchanged.
     """
     whole = path.read_bytes()
     unnoticed = set()
@@ -130,11 +125,11 @@ def unnoticed_flips(path: Path, log: Path, expected: set[int]) -> set[tuple[int,
     return unnoticed
 
 
-def test_of_a_log_only_the_epoch_of_a_last_leader_change_can_change_unnoticed(
+def test_only_the_epoch_of_a_last_leader_change_can_change_unnoticed(
     tmp_path: Path,
 ) -> None:
-    """The epoch (bytes 12 to 15 of a batch) is not covered by the CRC; the batches around it vouch
-    for it. Behind the last LeaderChange nothing does; ACLs do not depend on it.
+    """The CRC does not cover the epoch (bytes 12 to 15). Later batches confirm it, and none
+    follows here.
     """
     last_epoch = 6
     change = partial(control_batch, control_type=ControlType.LEADER_CHANGE)
@@ -152,15 +147,13 @@ def test_of_a_log_only_the_epoch_of_a_last_leader_change_can_change_unnoticed(
     }
 
 
-def test_of_a_checkpoint_none_can_change_unnoticed(tmp_path: Path) -> None:
-    """Its name vouches for the epoch, its own order for the offsets."""
+def test_no_bit_of_a_checkpoint_can_change_unnoticed(tmp_path: Path) -> None:
     path = write_checkpoint(tmp_path, 90, [METADATA_VERSION, added(1), added(2)], epoch=3)
     assert unnoticed_flips(path, path, {1, 2}) == set()
 
 
 @pytest.mark.parametrize("size", [None, -1, -7, -70])
 def test_reading_changes_no_file(tmp_path: Path, size: int | None) -> None:
-    """Neither a whole log nor a torn one is touched: cutting is for who writes the log."""
     path = write_log(tmp_path, [added(1)], [added(2)])
     path.write_bytes(path.read_bytes()[:size])
     before = {each: each.stat().st_mtime_ns for each in tmp_path.rglob("*")}

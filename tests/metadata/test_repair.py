@@ -1,4 +1,4 @@
-"""The repair of a log: what is left is the log as it was at an offset, whatever comes between."""
+"""The repair of a log: the result is always the log at an earlier offset."""
 
 from __future__ import annotations
 
@@ -54,7 +54,9 @@ def flip(path: Path, position: int) -> None:
 
 
 def spoil(base_offset: int, number: int, *, at: int = 70, checkpoints: bool = False) -> Damage:
-    """Return what writes the log with one byte of batch ``number`` of a segment flipped."""
+    """Return a function that writes the log with one byte of batch ``number`` of a segment
+    flipped.
+    """
 
     def write(log_dir: Path) -> None:
         write_sound_log(log_dir, checkpoints=checkpoints)
@@ -64,7 +66,7 @@ def spoil(base_offset: int, number: int, *, at: int = 70, checkpoints: bool = Fa
 
 
 def in_one_segment(log_dir: Path) -> None:
-    """Damage below the newest checkpoint, which the log goes on from within the same segment."""
+    """Damage below the newest checkpoint, in the segment in which the log continues."""
     write_sound_log(log_dir, checkpoints=True)
     for base_offset in SEGMENTS:
         segment(log_dir, base_offset).unlink()
@@ -73,14 +75,14 @@ def in_one_segment(log_dir: Path) -> None:
 
 
 def in_one_segment_twice(log_dir: Path) -> None:
-    """The batch that the log would go on with behind the checkpoint is damaged as well."""
+    """The batch after the checkpoint is damaged as well."""
     in_one_segment(log_dir)
     before = sum(map(len, SEGMENTS[0] + SEGMENTS[6]))
     flip(segment(log_dir, 0), before + 70)
 
 
 def trimmed(log_dir: Path) -> None:
-    """A checkpoint, damage from there on, and a segment that follows nothing."""
+    """A checkpoint, then damage, then a segment that follows nothing."""
     write_sound_log(log_dir, checkpoints=True)
     for base_offset in (0, 6):
         segment(log_dir, base_offset).unlink()
@@ -115,7 +117,7 @@ def repeated_acl(log_dir: Path) -> None:
 
 
 def three_faults(log_dir: Path) -> None:
-    """One that a checkpoint covers, one that nothing does; and the newest checkpoint damaged."""
+    """Damage with and without a covering checkpoint, and a damaged newest checkpoint."""
     damaged_checkpoint(log_dir)
     flip(segment(log_dir, 0), start_of(0, 1) + 70)
     flip(segment(log_dir, 10), start_of(10, 2) + 70)
@@ -141,7 +143,7 @@ DAMAGES: dict[str, tuple[Damage, int]] = {
 
 
 def files(log_dir: Path) -> dict[str, bytes]:
-    """Return the log's files by name, but for what was not finished."""
+    """Return the log's files by name, except unfinished ones."""
     paths = (log_dir / METADATA_TOPIC_DIRECTORY).iterdir()
     return {path.name: path.read_bytes() for path in paths if path.suffix != ".part"}
 
@@ -153,7 +155,7 @@ def repaired(log_dir: Path, copies: str = COPIES) -> RepairPlan:
 
 
 def start_and_read(log_dir: Path) -> set[bytes]:
-    """Begin an epoch as the daemon does, and return the ids of the ACLs that the log then holds."""
+    """Begin an epoch as the daemon does, and return the ids of the ACLs."""
     log, replay = MetadataLog.open(log_dir), Replay()
     for log_batch in log.batches():
         for _ in replay.steps(log_batch):
@@ -165,8 +167,8 @@ def start_and_read(log_dir: Path) -> set[bytes]:
 
 
 @pytest.mark.parametrize("name", DAMAGES)
-def test_what_is_left_is_the_log_at_an_offset(name: str, tmp_path: Path) -> None:
-    """Sound by an inspection, read by a start; the copies hold what was there."""
+def test_repaired_log_is_the_log_at_an_offset(name: str, tmp_path: Path) -> None:
+    """It passes an inspection and a start, and the copies are the original files."""
     damage, end = DAMAGES[name]
     damage(tmp_path)
     before = files(tmp_path)
@@ -185,10 +187,8 @@ def test_what_is_left_is_the_log_at_an_offset(name: str, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("name", DAMAGES)
 @pytest.mark.parametrize("call", CALLS)
-def test_a_crash_anywhere_leaves_what_can_be_repaired(name: str, call: str, tmp_path: Path) -> None:
-    """Between any two calls: nothing is changed before the copies are whole, and the next repair
-    ends where this one would have.
-    """
+def test_crash_at_any_call_leaves_a_repairable_log(name: str, call: str, tmp_path: Path) -> None:
+    """Nothing changes before the copies are complete, and the next repair has the same result."""
     damage, _ = DAMAGES[name]
     damage(tmp_path / "whole")
     before = files(tmp_path / "whole")
@@ -215,8 +215,7 @@ def test_a_crash_anywhere_leaves_what_can_be_repaired(name: str, call: str, tmp_
     pytest.fail("the repair never came to its end")
 
 
-def test_copies_are_durable_before_anything_changes(tmp_path: Path) -> None:
-    """Each file synced, then both directories; only then is a file of the log touched."""
+def test_copies_are_durable_before_any_change(tmp_path: Path) -> None:
     damage, _ = DAMAGES["first segment"]
     damage(tmp_path)
     storage = RecordingStorage()
@@ -230,7 +229,6 @@ def test_copies_are_durable_before_anything_changes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", DAMAGES)
 def test_each_step_is_durable_before_the_next(name: str, tmp_path: Path) -> None:
-    """A disk may make names durable in any order, where nobody says in which."""
     damage, _ = DAMAGES[name]
     damage(tmp_path)
     storage = RecordingStorage()
@@ -242,8 +240,8 @@ def test_each_step_is_durable_before_the_next(name: str, tmp_path: Path) -> None
         assert following != "rename" or call == "sync"
 
 
-def test_any_flipped_byte_is_cured_or_refused(tmp_path: Path) -> None:
-    """What would be left is always the log at an offset: none of it is ever made up."""
+def test_any_flipped_byte_is_repaired_or_rejected(tmp_path: Path) -> None:
+    """The result is always the log at an offset."""
     write_sound_log(tmp_path, checkpoints=True)
     storage = StoredFiles.of(tmp_path)
     ends = set()
@@ -294,8 +292,7 @@ def strange_properties(log_dir: Path) -> None:
         (strange_properties, "unknown version None"),
     ],
 )
-def test_what_cannot_be_repaired_is_left_alone(damage: Damage, reason: str, tmp_path: Path) -> None:
-    """Nothing is guessed, and nothing is changed."""
+def test_unrepairable_log_is_unchanged(damage: Damage, reason: str, tmp_path: Path) -> None:
     damage(tmp_path)
     before = StoredFiles.of(tmp_path).files
     with pytest.raises(UnrepairableLogError) as refused:
@@ -305,8 +302,7 @@ def test_what_cannot_be_repaired_is_left_alone(damage: Damage, reason: str, tmp_
     assert StoredFiles.of(tmp_path).files == before
 
 
-def test_without_room_nothing_is_changed(tmp_path: Path) -> None:
-    """Neither where the room is known to be short, nor where the disk is full all the same."""
+def test_nothing_is_changed_without_disk_space(tmp_path: Path) -> None:
     damage, _ = DAMAGES["first segment"]
     damage(tmp_path)
     before = files(tmp_path)
@@ -320,7 +316,6 @@ def test_without_room_nothing_is_changed(tmp_path: Path) -> None:
 
 
 def test_copies_of_an_earlier_repair_are_kept(tmp_path: Path) -> None:
-    """Two repairs within a second: the later one is refused."""
     damage, _ = DAMAGES["last segment"]
     damage(tmp_path)
     (tmp_path / COPIES).mkdir()
@@ -330,8 +325,7 @@ def test_copies_of_an_earlier_repair_are_kept(tmp_path: Path) -> None:
     assert files(tmp_path) == before
 
 
-def test_what_is_lost_is_told(tmp_path: Path) -> None:
-    """Offsets, records, and ACLs by their text, as far as they can be read."""
+def test_losses_are_reported(tmp_path: Path) -> None:
     damage, _ = DAMAGES["last segment"]
     damage(tmp_path)
     lost = len(SEGMENTS[10][1])
@@ -350,8 +344,7 @@ def test_what_is_lost_is_told(tmp_path: Path) -> None:
     ]
 
 
-def test_nothing_lost_is_told_too(tmp_path: Path) -> None:
-    """Where a checkpoint or the log itself holds what a dropped file held."""
+def test_repair_without_losses_says_so(tmp_path: Path) -> None:
     for name in ("first segment, covered", "one segment, covered", "damaged checkpoint", "epoch"):
         log_dir = tmp_path / name
         DAMAGES[name][0](log_dir)
@@ -360,8 +353,7 @@ def test_nothing_lost_is_told_too(tmp_path: Path) -> None:
         ]
 
 
-def test_an_epoch_is_written_anew_and_nothing_else(tmp_path: Path) -> None:
-    """No CRC covers it, and the batch before says what it was: the file is as it was."""
+def test_epoch_repair_changes_only_the_epoch(tmp_path: Path) -> None:
     write_sound_log(tmp_path)
     whole = files(tmp_path)
     for at in (12, 14, 15):
@@ -370,8 +362,8 @@ def test_an_epoch_is_written_anew_and_nothing_else(tmp_path: Path) -> None:
         assert files(tmp_path) == whole
 
 
-def test_a_log_that_is_sound_is_not_touched(tmp_path: Path) -> None:
-    """No step, no file to copy; an unfinished write is left to the next start."""
+def test_valid_log_needs_no_repair(tmp_path: Path) -> None:
+    """The next start cuts off an unfinished write."""
     write_sound_log(tmp_path, checkpoints=True)
     write_file(tmp_path, segment(tmp_path, 10).name, *SEGMENTS[10], checkpoint_batches([])[0][:9])
     plan = plan_repair(tmp_path, DISK)

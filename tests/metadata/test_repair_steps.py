@@ -1,4 +1,4 @@
-"""The steps of a repair: what is planned is what is made."""
+"""The steps of a repair: the planned result equals the actual one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SIZE = 60
 
 
 def contents(directory: Path, storage: Storage) -> dict[str, bytes]:
-    """Return every file that ``storage`` shows in ``directory``, read piece by piece."""
+    """Return every file that ``storage`` shows in ``directory``, read in parts."""
     found = {}
     for name in storage.names(directory):
         path = directory / name
@@ -42,7 +42,7 @@ def contents(directory: Path, storage: Storage) -> dict[str, bytes]:
 
 @st.composite
 def plans(draw: st.DrawFn, directory: Path = Path("/log")) -> list[Step]:
-    """Return steps each of which is of files that are there by then."""
+    """Return steps whose files all exist when they are reached."""
     sizes = {ONE: SIZE, TWO: SIZE}
     steps: list[Step] = []
     for _ in range(draw(st.integers(1, 5))):
@@ -77,10 +77,10 @@ def placed(step: Step, directory: Path) -> Step:
 
 
 @given(steps=plans())
-def test_what_is_planned_is_what_is_made(
+def test_planned_result_equals_the_actual_one(
     steps: list[Step], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Byte by byte, for any steps in any order; planning itself changes nothing."""
+    """Byte by byte, for any steps. Planning changes nothing."""
     directory = tmp_path_factory.mktemp("log")
     for name in (ONE, TWO):
         (directory / name).write_bytes(bytes(range(SIZE)))
@@ -95,8 +95,7 @@ def test_what_is_planned_is_what_is_made(
     assert contents(directory, DISK) == shown
 
 
-def test_what_is_dropped_is_not_there(tmp_path: Path) -> None:
-    """Under no question that is asked of it."""
+def test_dropped_file_does_not_exist(tmp_path: Path) -> None:
     (tmp_path / ONE).write_bytes(b"1")
     planned = PlannedStorage(DISK)
     planned.plan(Drop(tmp_path / ONE))
@@ -105,8 +104,7 @@ def test_what_is_dropped_is_not_there(tmp_path: Path) -> None:
     assert not planned.is_file(tmp_path / ONE)
 
 
-def test_a_place_is_told_in_the_file_that_is_there(tmp_path: Path) -> None:
-    """Through any number of pieces of pieces."""
+def test_position_is_located_in_the_existing_file(tmp_path: Path) -> None:
     (tmp_path / ONE).write_bytes(bytes(SIZE))
     planned = PlannedStorage(DISK)
     planned.plan(MoveTail(tmp_path / TWO, tmp_path / ONE, 10))

@@ -1,4 +1,4 @@
-"""From batches to what shows: transactions whole or not at all, and a real broker's own ACLs."""
+"""From batches to visible changes, also for the log of a broker."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ LISTED_ENTRY = re.compile(r"\t\(principal=(.*), host=(.*), operation=(\w+), perm
 
 
 def shown(log_dir: Path) -> list[ChangeBatch]:
-    """Return what the batches that a test gave to ``write_log`` show."""
+    """Return the visible changes of the batches that a test gave to ``write_log``."""
     batches = list(read_changes(log_dir))
     assert batches[:2] == BEFORE_THE_FIRST
     return batches[2:]
@@ -78,7 +78,7 @@ def features(path: Path) -> dict[str, int]:
 
 
 def listed(path: Path) -> list[Acl]:
-    """Return the ACLs of what ``kafka-acls --list`` printed."""
+    """Return the ACLs in the output of ``kafka-acls --list``."""
     found = []
     for line in path.read_text("utf-8").splitlines():
         if pattern := LISTED_PATTERN.fullmatch(line):
@@ -96,7 +96,7 @@ def listed(path: Path) -> list[Acl]:
 
 
 def with_files(log_dir: Path, real: Path, *patterns: str) -> Path:
-    """Make a log directory of those files of the real log that match, as links."""
+    """Create a log directory with links to the matching files of the broker's log."""
     directory = log_dir / METADATA_TOPIC_DIRECTORY
     directory.mkdir(parents=True)
     for pattern in patterns:
@@ -105,8 +105,8 @@ def with_files(log_dir: Path, real: Path, *patterns: str) -> Path:
     return log_dir
 
 
-def test_records_without_a_transaction_show_with_their_batch(tmp_path: Path) -> None:
-    """In order, at the batch's last offset; one that is skipped moves the offset alone."""
+def test_records_become_visible_with_their_batch(tmp_path: Path) -> None:
+    """A skipped record only advances the offset."""
     write_log(tmp_path, [added(1), removed(1), added(2)], [b"\1\x0e\0"], [added(3), b"\1\x0e\0"])
     assert shown(tmp_path) == [
         ChangeBatch(4, (added(1), removed(1), added(2))),
@@ -115,14 +115,13 @@ def test_records_without_a_transaction_show_with_their_batch(tmp_path: Path) -> 
     ]
 
 
-def test_a_transaction_in_one_batch_shows_with_it(tmp_path: Path) -> None:
-    """What stands before and behind it in the batch shows too, all in log order."""
+def test_transaction_in_one_batch_becomes_visible_with_it(tmp_path: Path) -> None:
+    """In log order with the records around it."""
     write_log(tmp_path, [added(1), BEGIN, added(2), removed(1), END, added(3)])
     assert shown(tmp_path) == [ChangeBatch(7, (added(1), added(2), removed(1), added(3)))]
 
 
-def test_a_transaction_over_several_batches_shows_at_its_end_only(tmp_path: Path) -> None:
-    """Nothing before the batch that holds End, then everything at once."""
+def test_transaction_over_several_batches_becomes_visible_at_its_end(tmp_path: Path) -> None:
     write_log(
         tmp_path, [added(1), BEGIN], [added(2)], [removed(1), added(3)], [added(4), END, added(5)]
     )
@@ -134,8 +133,8 @@ def test_a_transaction_over_several_batches_shows_at_its_end_only(tmp_path: Path
     ]
 
 
-def test_begin_and_end_may_be_batches_of_their_own(tmp_path: Path) -> None:
-    """As a controller's bootstrap writes them."""
+def test_begin_and_end_may_be_separate_batches(tmp_path: Path) -> None:
+    """A controller's bootstrap writes them so."""
     write_log(tmp_path, [BEGIN], [added(1)], [END], [added(2)])
     assert shown(tmp_path) == [
         ChangeBatch(2), ChangeBatch(3), ChangeBatch(4, (added(1),)), ChangeBatch(5, (added(2),)),
@@ -147,22 +146,20 @@ def test_begin_and_end_may_be_batches_of_their_own(tmp_path: Path) -> None:
     [[BEGIN], [added(1), removed(9)], [ABORT, added(2)]],
     [[BEGIN, added(1)], [ABORT], [BEGIN, added(2), END]],
 ])  # fmt: skip
-def test_an_aborted_transaction_never_shows(
+def test_aborted_transaction_never_becomes_visible(
     tmp_path: Path, batches: list[list[MetadataRecord]]
 ) -> None:
-    """Neither its additions nor its removals; what comes after it does."""
     write_log(tmp_path, *batches)
     assert [change for batch in shown(tmp_path) for change in batch.changes] == [added(2)]
 
 
-def test_an_open_transaction_at_the_end_does_not_count(tmp_path: Path) -> None:
-    """The offset moves on, but what it holds never shows."""
+def test_open_transaction_at_the_end_never_becomes_visible(tmp_path: Path) -> None:
+    """The offset advances."""
     write_log(tmp_path, [added(1), BEGIN, added(2)], [added(3)])
     assert shown(tmp_path) == [ChangeBatch(4, (added(1),)), ChangeBatch(5)]
 
 
-def test_a_torn_end_leaves_the_transaction_open(tmp_path: Path) -> None:
-    """An End that was cut off was never written."""
+def test_torn_end_leaves_the_transaction_open(tmp_path: Path) -> None:
     path = write_log(tmp_path, [BEGIN, added(1)], [END])
     path.write_bytes(path.read_bytes()[:-1])
     assert read_acls(tmp_path) == {}
@@ -180,10 +177,9 @@ def test_a_torn_end_leaves_the_transaction_open(tmp_path: Path) -> None:
         ([[BEGIN, END, ABORT]], 2, "a transaction is aborted that never began"),
     ],
 )
-def test_a_transaction_out_of_order_is_corruption(
+def test_transaction_records_out_of_order_are_corruption(
     tmp_path: Path, batches: list[list[MetadataRecord]], offset: int, reason: str
 ) -> None:
-    """What shows would be a guess; the file and the batch's offset are named."""
     path = write_log(tmp_path, *batches)
     error = refusal(tmp_path)
     assert (error.path, error.offset, error.reason) == (path, offset, reason)
@@ -192,8 +188,8 @@ def test_a_transaction_out_of_order_is_corruption(
     assert start <= error.position < path.stat().st_size
 
 
-def test_features_show_as_acls_do(tmp_path: Path) -> None:
-    """The newest level counts, 0 takes a feature away; within a transaction, from its end on."""
+def test_features_become_visible_like_acls(tmp_path: Path) -> None:
+    """Level 0 removes a feature."""
     kraft, groups = FeatureLevel("kraft.version", 1), FeatureLevel("group.version", 1)
     write_log(tmp_path, [kraft], [FeatureLevel("kraft.version", 2), groups])
     assert features(tmp_path) == {"metadata.version": 30, "kraft.version": 2, "group.version": 1}
@@ -207,8 +203,7 @@ def test_features_show_as_acls_do(tmp_path: Path) -> None:
     assert features(tmp_path) == {"metadata.version": 30}
 
 
-def test_the_metadata_version_is_known_once_it_shows(tmp_path: Path) -> None:
-    """Before the log names one it is -1."""
+def test_metadata_version_is_known_once_visible(tmp_path: Path) -> None:
     write_log(tmp_path, [BEGIN, FeatureLevel("metadata.version", 31)], [END])
     replay = Replay()
     versions = []
@@ -218,8 +213,7 @@ def test_the_metadata_version_is_known_once_it_shows(tmp_path: Path) -> None:
     assert versions == [-1, 30, 30, 31]
 
 
-def test_a_checkpoint_shows_at_the_offset_that_it_covers(tmp_path: Path) -> None:
-    """Its features and ACLs, then the log's changes to them."""
+def test_checkpoint_becomes_visible_at_its_last_offset(tmp_path: Path) -> None:
     write_checkpoint(tmp_path, 6, [METADATA_VERSION, added(1), added(2)])
     write_segment(tmp_path, 6, data_batch(6, [removed(1)]))
     assert list(read_changes(tmp_path)) == [
@@ -230,8 +224,8 @@ def test_a_checkpoint_shows_at_the_offset_that_it_covers(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("record", [removed(1), BEGIN, END, ABORT], ids=lambda r: type(r).__name__)
-def test_a_checkpoint_holds_only_what_exists(tmp_path: Path, record: MetadataRecord) -> None:
-    """A removal or a part of a transaction in it is corruption, with its place."""
+def test_checkpoint_contains_only_what_exists(tmp_path: Path, record: MetadataRecord) -> None:
+    """A removal or part of a transaction is corruption."""
     path = write_checkpoint(tmp_path, 90, [METADATA_VERSION, added(1), record])
     error = refusal(path)
     assert (error.path, error.offset) == (path, 1)
@@ -240,8 +234,8 @@ def test_a_checkpoint_holds_only_what_exists(tmp_path: Path, record: MetadataRec
     )
 
 
-def test_a_record_that_cannot_be_read_is_placed_in_its_file(tmp_path: Path) -> None:
-    """The byte of the file and the log offset of the batch; nothing of the batch shows."""
+def test_unreadable_record_is_located(tmp_path: Path) -> None:
+    """Nothing of its batch becomes visible."""
     path = write_log(tmp_path, [added(1)], [added(2), b"\1\x12\1"])
     whole = path.read_bytes()
     found: list[ChangeBatch] = []
@@ -253,8 +247,8 @@ def test_a_record_that_cannot_be_read_is_placed_in_its_file(tmp_path: Path) -> N
     assert refused.value.position == whole.rindex(b"\1\x12\1")
 
 
-def test_work_comes_in_small_steps(tmp_path: Path) -> None:
-    """A large batch comes in pieces of a slice each, of which only the last one ends it."""
+def test_large_batch_comes_in_slices(tmp_path: Path) -> None:
+    """Only the last one ends the batch."""
     write_log(tmp_path, [added(n) for n in range(1000)])
     replay = Replay()
     *_, large = MetadataLog.open(tmp_path).batches()
@@ -268,8 +262,7 @@ def test_work_comes_in_small_steps(tmp_path: Path) -> None:
     assert changes == [added(n) for n in range(1000)]
 
 
-def test_a_long_transaction_shows_in_small_steps(tmp_path: Path) -> None:
-    """What was held back until its end is handed on a slice at a time, its last part with it."""
+def test_long_transaction_becomes_visible_in_slices(tmp_path: Path) -> None:
     write_log(tmp_path, [BEGIN, *(added(n) for n in range(300))], [END, added(300)])
     replay = Replay()
     *_, held, last = MetadataLog.open(tmp_path).batches()
@@ -279,8 +272,7 @@ def test_a_long_transaction_shows_in_small_steps(tmp_path: Path) -> None:
     assert [piece.is_end for piece in pieces] == [False, False, True]
 
 
-def test_a_frame_says_whether_it_is_open() -> None:
-    """From Begin until End or Abort; what was taken is not given twice."""
+def test_frame_is_open_from_begin_to_end_or_abort() -> None:
     frame = TransactionFrame()
     frame.feed([added(1), BEGIN, added(2)])
     assert frame.is_open
@@ -297,12 +289,10 @@ def test_a_frame_says_whether_it_is_open() -> None:
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
 @given(logs(unknown_codes=True), st.data())
-def test_any_log_reads_back_however_transactions_frame_it(
+def test_any_log_reads_back_with_any_transactions(
     tmp_path: Path, log: list[ChangeBatch], data: st.DataObject
 ) -> None:
-    """The changes in order, each batch whole; a transaction around some batches only delays them,
-    an aborted or open one between them changes nothing.
-    """
+    """A transaction only delays its batches. Aborted or open ones change nothing."""
     written: list[list[MetadataRecord]] = []
     for batch in log:
         changes: list[MetadataRecord] = list(batch.changes)
@@ -322,8 +312,10 @@ def test_any_log_reads_back_however_transactions_frame_it(
     assert [batch.changes for batch in shown(tmp_path) if batch.changes] == expected
 
 
-def test_the_real_log_ends_in_what_kafka_listed(tmp_path: Path, real_log_dir: Path) -> None:
-    """Binding by binding: from the newest checkpoint on, and from offset 0 by the log alone."""
+def test_log_of_a_broker_gives_the_acls_that_kafka_listed(
+    tmp_path: Path, real_log_dir: Path
+) -> None:
+    """From the newest checkpoint, and from offset 0 without checkpoints."""
     listing = listed(real_log_dir / "acls-list.txt")
     assert len(listing) == len(set(listing)) == 1751
     from_checkpoint = read_acls(real_log_dir)
@@ -340,10 +332,9 @@ def test_the_real_log_ends_in_what_kafka_listed(tmp_path: Path, real_log_dir: Pa
     ("end_offset", "acls"),
     [(925, 900), (1823, 1796), (2522, 1616), (2562, 1616), (2602, 1616), (2807, 1751)],
 )
-def test_each_real_checkpoint_is_the_log_up_to_it(
+def test_each_checkpoint_of_a_broker_equals_the_log(
     tmp_path: Path, real_log_dir: Path, end_offset: int, acls: int
 ) -> None:
-    """Alone it holds what the log shows below its end; with the log behind it, the log's end."""
     name = f"{end_offset:020d}-0000000001.checkpoint"
     found = read_acls(real_log_dir / METADATA_TOPIC_DIRECTORY / name)
     assert len(found) == acls
@@ -356,8 +347,8 @@ def test_each_real_checkpoint_is_the_log_up_to_it(
     assert read_acls(both) == read_acls(real_log_dir)
 
 
-def test_names_of_the_real_log_are_not_only_plain_ones(real_log_dir: Path) -> None:
-    """It holds what is easily read wrongly: letters beyond ASCII, principals with commas."""
+def test_log_of_a_broker_contains_difficult_names(real_log_dir: Path) -> None:
+    """Letters beyond ASCII, and principals with commas."""
     acls = read_acls(real_log_dir).values()
     assert any(not acl.resource_name.isascii() for acl in acls)
     assert any("," in acl.principal for acl in acls)
@@ -368,8 +359,7 @@ TOPIC = TopicAdded("t", b"t" * 16)
 CONFIG = ConfigChanged(2, "t", "retention.ms", "1")
 
 
-def test_what_is_no_acl_shows_apart_and_as_acls_do(tmp_path: Path) -> None:
-    """With its batch, in log order; within a transaction from its end on, aborted never."""
+def test_other_records_become_visible_like_acls(tmp_path: Path) -> None:
     write_log(tmp_path, [TOPIC, added(1), CONFIG], [BEGIN, CONFIG], [added(2), TOPIC, END], [TOPIC])
     assert shown(tmp_path) == [
         ChangeBatch(4, (added(1),), cluster_changes=(TOPIC, CONFIG)),
@@ -381,8 +371,7 @@ def test_what_is_no_acl_shows_apart_and_as_acls_do(tmp_path: Path) -> None:
     assert shown(tmp_path) == [ChangeBatch(5, cluster_changes=(TOPIC,)), ChangeBatch(7)]
 
 
-def test_a_long_batch_of_any_changes_comes_in_small_steps(tmp_path: Path) -> None:
-    """A slice each, whatever it holds, and nothing is lost between them."""
+def test_long_batch_of_any_changes_comes_in_slices(tmp_path: Path) -> None:
     mixed: list[MetadataRecord] = [added(n) if n % 3 else CONFIG for n in range(500)]
     write_log(tmp_path, mixed)
     pieces = shown(tmp_path)
@@ -407,10 +396,8 @@ def test_a_long_batch_of_any_changes_comes_in_small_steps(tmp_path: Path) -> Non
     ],
     ids=lambda record: type(record).__name__,
 )
-def test_a_checkpoint_holds_no_change_of_what_it_holds(
-    tmp_path: Path, record: MetadataRecord
-) -> None:
-    """Neither a removal nor a part of a partition's state."""
+def test_checkpoint_contains_no_changes(tmp_path: Path, record: MetadataRecord) -> None:
+    """Neither a removal nor a partial state of a partition."""
     path = write_checkpoint(tmp_path, 90, [METADATA_VERSION, TOPIC, CONFIG, record])
     assert refusal(path).reason.startswith(f"{type(record).__name__} in a checkpoint")
 
@@ -429,11 +416,11 @@ def test_a_checkpoint_holds_no_change_of_what_it_holds(
     ],
     ids=["topic", "config", "no-op", "controller", "broker", "quota", "clear elr", "partition v3"],
 )
-def test_what_a_checkpoint_would_lose_is_foreign(
+def test_records_that_a_checkpoint_would_lose_are_foreign(
     tmp_path: Path, record: MetadataRecord | bytes, foreign: set[int]
 ) -> None:
-    """Types that are not kept, and versions of kept ones that are not known. What a controller says
-    of itself at each start is not missed.
+    """Unknown types, and unknown versions of known types. A controller's registration may be
+    lost.
     """
     write_log(tmp_path, [record])
     replay = Replay()
@@ -442,10 +429,7 @@ def test_what_a_checkpoint_would_lose_is_foreign(
     assert replay.foreign_types == foreign
 
 
-def test_the_real_log_says_what_its_checkpoint_says(tmp_path: Path, real_log_dir: Path) -> None:
-    """Topics, partitions, configs, credentials and features: from offset 0 by the log alone, and
-    from the newest checkpoint on; each checkpoint is what the log says up to it.
-    """
+def test_image_of_a_brokers_log_equals_its_checkpoints(tmp_path: Path, real_log_dir: Path) -> None:
     log_alone = with_files(tmp_path, real_log_dir, "*.log")
     assert read_cluster(log_alone) == read_cluster(real_log_dir)
     image = read_cluster(real_log_dir)

@@ -1,4 +1,4 @@
-"""The real Storage; and that nothing else of the package touches files."""
+"""The real Storage. Nothing else in the package touches files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OF_A_STORAGE = {"exists", "is_file"}
 
 
 def path_calls(source: str) -> set[str]:
-    """Return the methods called in ``source`` that a Path has, and that a Storage is not asked."""
+    """Return the methods called in ``source`` that Path has and Storage does not."""
     found = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
@@ -38,20 +38,19 @@ def path_calls(source: str) -> set[str]:
 @pytest.mark.parametrize(
     "path", sorted(Path(metadata.__path__[0]).glob("*.py")), ids=lambda path: path.name
 )
-def test_files_are_touched_through_a_storage_alone(path: Path) -> None:
-    """An import contract keeps ``os`` out; this, what a Path can do by itself."""
+def test_only_a_storage_touches_files(path: Path) -> None:
+    """An import contract bans ``os``. This test bans Path's own methods."""
     found = path_calls(path.read_text())
     assert found == set() or path.name in MAY_TOUCH_FILES
 
 
-def test_such_a_call_is_found() -> None:
-    """A test that could not fail would be none."""
+def test_path_call_is_found() -> None:
     assert path_calls("(log_dir / NAME).exists()") == {"log_dir / NAME.exists"}
     assert path_calls("storage.exists(path); text.replace('a', 'b')") == set()
 
 
 def test_only_files_are_opened(tmp_path: Path) -> None:
-    """A FIFO in a file's place would be waited for, and a device read without an end."""
+    """Opening a FIFO would block, and reading a device might never end."""
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
     link = tmp_path / "link"
@@ -63,8 +62,7 @@ def test_only_files_are_opened(tmp_path: Path) -> None:
         DISK.open(tmp_path)
 
 
-def test_a_small_file_is_read_whole_or_not_at_all(tmp_path: Path) -> None:
-    """A sparse one of a terabyte is not taken into memory."""
+def test_only_small_files_are_read_whole(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"x" * SMALL_FILE_BYTES_MAX)
     assert len(read_small(DISK, path)) == SMALL_FILE_BYTES_MAX
@@ -73,8 +71,7 @@ def test_a_small_file_is_read_whole_or_not_at_all(tmp_path: Path) -> None:
         read_small(DISK, path)
 
 
-def test_what_is_forgotten_is_still_there(tmp_path: Path) -> None:
-    """The kernel reads the file from the disk again."""
+def test_dropping_the_cache_keeps_the_file(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"content")
     DISK.drop_cache(path)
@@ -84,8 +81,8 @@ def test_what_is_forgotten_is_still_there(tmp_path: Path) -> None:
         DISK.drop_cache(tmp_path / "other")
 
 
-def test_what_stands_where(tmp_path: Path) -> None:
-    """A directory is not a file, and neither is a path without access."""
+def test_directory_is_not_a_file(tmp_path: Path) -> None:
+    """Nor is a path without access."""
     directory = tmp_path / "directory"
     assert not DISK.exists(directory)
     DISK.make_directory(directory)
@@ -98,8 +95,8 @@ def test_what_stands_where(tmp_path: Path) -> None:
         DISK.make_directory(directory)
 
 
-def test_a_sync_reaches_the_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a file's data, of a cut, of a directory's names: else only the other storages are safe."""
+def test_sync_reaches_the_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For a file's data, a cut, and the names in a directory."""
     synced: list[str] = []
 
     def note(descriptor: int) -> None:

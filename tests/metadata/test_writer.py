@@ -1,4 +1,4 @@
-"""The LogWriter on real files, through a Storage that keeps the order of calls and may fail."""
+"""The LogWriter on real files, through a Storage that records calls and may fail."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def started(
     *,
     segment_bytes_max: int = 1 << 30,
 ) -> LogWriter:
-    """Return a writer that has begun where the log ends; a new log where there is none."""
+    """Return a writer that has begun at the end of the log, or a new log."""
     clock = itertools.count(NOW_MS)
     writer = LogWriter(
         log_dir,
@@ -94,8 +94,7 @@ def record_types(batch: LogBatch) -> list[str]:
     return [type(record).__name__ for record in records]
 
 
-def test_what_was_acknowledged_is_what_is_read_again(tmp_path: Path) -> None:
-    """Creations and deletions of several appends, through a clean end and a new start."""
+def test_acknowledged_changes_are_read_after_a_restart(tmp_path: Path) -> None:
     writer = started(tmp_path)
     assert writer.append([[added(1), added(2)], [removed(1)]]) == BEGUN + 2
     assert writer.append([[added(3)]]) == writer.last_offset == BEGUN + 3
@@ -108,8 +107,7 @@ def test_what_was_acknowledged_is_what_is_read_again(tmp_path: Path) -> None:
     assert read_acls(tmp_path)[acl_id(2)] == added(2).acl
 
 
-def test_a_log_begins_with_a_leader_and_a_metadata_version(tmp_path: Path) -> None:
-    """Offset 0 is Kafka's LeaderChange, epoch 1; then metadata.version 30, before any ACL."""
+def test_log_begins_with_a_leader_change_and_a_metadata_version(tmp_path: Path) -> None:
     started(tmp_path).append([[added(1)]])
     batches, _ = read(tmp_path)
     leader, feature, acls = (each.placed.batch for each in batches)
@@ -128,7 +126,7 @@ def test_a_log_begins_with_a_leader_and_a_metadata_version(tmp_path: Path) -> No
 
 
 def test_each_start_begins_the_next_epoch(tmp_path: Path) -> None:
-    """The last epoch + 1, and one LeaderChange; the metadata.version stands there already."""
+    """With a LeaderChange, but without a second metadata.version."""
     for _ in range(3):
         started(tmp_path).close()
     assert epochs(tmp_path) == [(0, 1, True), (1, 1, False), (BEGUN, 2, True), (BEGUN + 1, 3, True)]
@@ -137,8 +135,7 @@ def test_each_start_begins_the_next_epoch(tmp_path: Path) -> None:
     assert epochs(tmp_path) == [(0, 41, True), (1, 42, True), (2, 42, False)]
 
 
-def test_one_request_is_one_batch_and_several_share_one_sync(tmp_path: Path) -> None:
-    """Group commit never merges requests; it writes them together."""
+def test_each_request_is_a_batch_and_several_share_a_sync(tmp_path: Path) -> None:
     storage = RecordingStorage()
     writer = started(tmp_path, storage)
     storage.calls.clear()
@@ -152,8 +149,7 @@ def test_one_request_is_one_batch_and_several_share_one_sync(tmp_path: Path) -> 
     ]
 
 
-def test_nothing_to_append_is_not_synced(tmp_path: Path) -> None:
-    """An empty append returns the last offset."""
+def test_empty_append_is_not_synced(tmp_path: Path) -> None:
     storage = RecordingStorage()
     writer = started(tmp_path, storage)
     storage.calls.clear()
@@ -161,8 +157,7 @@ def test_nothing_to_append_is_not_synced(tmp_path: Path) -> None:
     assert storage.calls == []
 
 
-def test_a_full_segment_is_left_for_one_named_by_its_base_offset(tmp_path: Path) -> None:
-    """A segment never passes its bound; offsets go on without a gap."""
+def test_full_segment_is_followed_by_a_new_one(tmp_path: Path) -> None:
     bytes_max = 400
     writer = started(tmp_path, segment_bytes_max=bytes_max)
     for number in range(20):
@@ -178,8 +173,8 @@ def test_a_full_segment_is_left_for_one_named_by_its_base_offset(tmp_path: Path)
     assert numbers(tmp_path) == set(range(20))
 
 
-def test_what_is_appended_together_stands_in_one_segment(tmp_path: Path) -> None:
-    """Also above the segments' bound: a new one is begun before an append, never within."""
+def test_batches_of_one_append_are_in_one_segment(tmp_path: Path) -> None:
+    """Even if it exceeds the maximum segment size."""
     writer = started(tmp_path, segment_bytes_max=500)
     writer.append([[added(number) for number in range(50)], [added(50)]])
     writer.append([[added(51)]])
@@ -187,8 +182,7 @@ def test_what_is_appended_together_stands_in_one_segment(tmp_path: Path) -> None
     assert numbers(tmp_path) == set(range(52))
 
 
-def test_a_segments_name_is_durable_before_anything_stands_in_it(tmp_path: Path) -> None:
-    """The directory is opened, the new file named, the directory synced; then it is written."""
+def test_name_of_a_segment_is_durable_before_its_contents(tmp_path: Path) -> None:
     storage = RecordingStorage()
     writer = started(tmp_path, storage, segment_bytes_max=550)
     writer.append([[added(1)]])
@@ -206,10 +200,10 @@ def test_a_segments_name_is_durable_before_anything_stands_in_it(tmp_path: Path)
 
 @pytest.mark.parametrize("failing", ["open_directory", "append_to"])
 @pytest.mark.parametrize("number", sorted(SHORTAGES))
-def test_an_append_that_wants_a_new_file_in_vain_leaves_the_log_as_it_was(
+def test_append_without_a_new_file_leaves_the_log_unchanged(
     tmp_path: Path, failing: str, number: int
 ) -> None:
-    """Nothing was written, so it is refused, and the next one succeeds."""
+    """The next append succeeds."""
     storage = RecordingStorage(number=number)
     writer = started(tmp_path, storage, segment_bytes_max=300)
     contents = {each: each.read_bytes() for each in tmp_path.rglob("*.log")}
@@ -224,8 +218,8 @@ def test_an_append_that_wants_a_new_file_in_vain_leaves_the_log_as_it_was(
 
 
 @pytest.mark.parametrize("failing", ["append", "sync", "sync_directory"])
-def test_an_error_after_a_byte_may_be_written_ends_the_log(tmp_path: Path, failing: str) -> None:
-    """A full disk, say: what is in the file then is not known."""
+def test_error_after_a_write_ends_the_log(tmp_path: Path, failing: str) -> None:
+    """The contents of the file are then unknown."""
     storage = RecordingStorage(number=errno.ENOSPC)
     writer = started(tmp_path, storage, segment_bytes_max=300)
     storage.failing = failing
@@ -236,8 +230,7 @@ def test_an_error_after_a_byte_may_be_written_ends_the_log(tmp_path: Path, faili
 
 
 @pytest.mark.parametrize("how", ["replaced", "removed", "cut"])
-def test_what_is_written_into_another_file_is_not_acknowledged(tmp_path: Path, how: str) -> None:
-    """A copy in the segment's place has its size, and none of what is written from then on."""
+def test_write_into_a_replaced_file_is_not_acknowledged(tmp_path: Path, how: str) -> None:
     writer = started(tmp_path)
     path = tmp_path / METADATA_TOPIC_DIRECTORY / FIRST_SEGMENT
     match how:
@@ -258,8 +251,8 @@ def test_what_is_written_into_another_file_is_not_acknowledged(tmp_path: Path, h
     assert not (tmp_path / CLEAN_SHUTDOWN_NAME).exists()
 
 
-def test_a_rolled_log_goes_on_in_its_last_segment(tmp_path: Path) -> None:
-    """A start counts what stands in the segment, so that the bound holds across starts."""
+def test_log_continues_in_its_last_segment(tmp_path: Path) -> None:
+    """A start counts the bytes of the segment."""
     for number in range(12):
         writer = started(tmp_path, segment_bytes_max=400)
         writer.append([[added(number)]])
@@ -270,8 +263,7 @@ def test_a_rolled_log_goes_on_in_its_last_segment(tmp_path: Path) -> None:
     assert numbers(tmp_path) == set(range(12))
 
 
-def test_a_torn_tail_is_cut_before_anything_is_written(tmp_path: Path) -> None:
-    """Cut at every length, the log goes on behind its last whole batch."""
+def test_torn_tail_is_cut_before_the_first_write(tmp_path: Path) -> None:
     last = data_batch(3, [added(2), added(3)])
     for kept in range(1, len(last)):
         path = write_log(tmp_path, [added(1)])
@@ -287,8 +279,7 @@ def test_a_torn_tail_is_cut_before_anything_is_written(tmp_path: Path) -> None:
         assert read(tmp_path)[1].torn_tail is None
 
 
-def test_a_tail_of_zeros_is_cut_too(tmp_path: Path) -> None:
-    """What a file's size reached, and its data never."""
+def test_tail_of_zeros_is_cut(tmp_path: Path) -> None:
     path = write_log(tmp_path, [added(1)])
     path.write_bytes(path.read_bytes() + bytes(5000))
     started(tmp_path).append([[added(2)]])
@@ -296,8 +287,8 @@ def test_a_tail_of_zeros_is_cut_too(tmp_path: Path) -> None:
     assert path.stat().st_size < 1000
 
 
-def test_an_empty_segment_at_the_end_is_written_on(tmp_path: Path) -> None:
-    """A crash right after a segment began leaves nothing in it."""
+def test_empty_last_segment_is_continued(tmp_path: Path) -> None:
+    """A crash after its creation leaves it empty."""
     write_log(tmp_path, [added(1)])
     write_segment(tmp_path, 3)
     started(tmp_path).append([[added(2)]])
@@ -305,8 +296,8 @@ def test_an_empty_segment_at_the_end_is_written_on(tmp_path: Path) -> None:
     assert numbers(tmp_path) == {1, 2}
 
 
-def test_an_open_transaction_is_aborted(tmp_path: Path) -> None:
-    """Or what is written next would be held back with it."""
+def test_open_transaction_is_aborted(tmp_path: Path) -> None:
+    """Otherwise later writes would belong to it."""
     write_log(tmp_path, [added(1)], [BeginTransaction("t"), added(2)])
     writer = started(tmp_path)
     writer.append([[added(3)]])
@@ -320,8 +311,7 @@ def test_an_open_transaction_is_aborted(tmp_path: Path) -> None:
     assert record_types(read(tmp_path)[0][-2]) == [AclAdded.__name__], "once"
 
 
-def test_a_checkpoint_alone_is_a_log_that_goes_on(tmp_path: Path) -> None:
-    """In a segment that is named by its end offset, in an epoch that follows its own."""
+def test_log_continues_after_a_single_checkpoint(tmp_path: Path) -> None:
     write_checkpoint(tmp_path, 10, [METADATA_VERSION, added(5)], epoch=4)
     writer = started(tmp_path)
     assert writer.append([[added(6)]]) == 11
@@ -332,8 +322,8 @@ def test_a_checkpoint_alone_is_a_log_that_goes_on(tmp_path: Path) -> None:
     assert numbers(tmp_path) == {6}
 
 
-def test_the_clean_mark_goes_before_the_first_write(tmp_path: Path) -> None:
-    """And durably: a tail that a crash tears later must not stand beside it."""
+def test_clean_shutdown_mark_is_removed_before_the_first_write(tmp_path: Path) -> None:
+    """Durably: a later torn tail must not look clean."""
     started(tmp_path).close()
     assert (tmp_path / CLEAN_SHUTDOWN_NAME).read_bytes() == CLEAN_SHUTDOWN_MARK
     storage = RecordingStorage()
@@ -350,8 +340,7 @@ def test_the_clean_mark_goes_before_the_first_write(tmp_path: Path) -> None:
     ]
 
 
-def test_a_removal_that_another_process_did_not_sync_is_synced(tmp_path: Path) -> None:
-    """Killed in between, a start leaves a mark that is gone, but might come back."""
+def test_unsynced_removal_by_another_process_is_synced(tmp_path: Path) -> None:
     started(tmp_path).close()
     with pytest.raises(PowerFailure):
         started(tmp_path, RecordingStorage("sync_directory", is_crash=True))
@@ -362,10 +351,9 @@ def test_a_removal_that_another_process_did_not_sync_is_synced(tmp_path: Path) -
     assert ("sync_directory", tmp_path.name) in before_writing
 
 
-def test_what_a_killed_process_left_is_synced_before_the_log_goes_on(tmp_path: Path) -> None:
-    """It was read as written: its bytes, and the name of its file, must not vanish any more.
-
-    Here the new epoch's first batch stands in a new segment, which would be durable alone.
+def test_records_of_a_killed_process_are_synced_first(tmp_path: Path) -> None:
+    """They were read as part of the log, so they must not vanish. The new epoch is in a new
+    segment here, whose sync would not cover them.
     """
     path = write_log(tmp_path, [added(1)])
     storage = RecordingStorage()
@@ -376,8 +364,8 @@ def test_what_a_killed_process_left_is_synced_before_the_log_goes_on(tmp_path: P
     assert ("sync_directory", METADATA_TOPIC_DIRECTORY) in before
 
 
-def test_a_damaged_checkpoint_is_set_aside_before_anything_is_written(tmp_path: Path) -> None:
-    """Or it would be taken for one by who retires what it covers. It stays to be looked at."""
+def test_damaged_checkpoint_is_set_aside_before_the_first_write(tmp_path: Path) -> None:
+    """Otherwise retention might count on it."""
     write_log(tmp_path, [added(1)])
     path = write_checkpoint(tmp_path, 3, [METADATA_VERSION, added(1)])
     path.write_bytes(path.read_bytes()[:-1])
@@ -394,8 +382,7 @@ def test_a_damaged_checkpoint_is_set_aside_before_anything_is_written(tmp_path: 
     assert numbers(tmp_path) == {1, 2}
 
 
-def test_a_writer_that_never_started_marks_nothing(tmp_path: Path) -> None:
-    """A daemon ended while it loads has not looked at the whole log."""
+def test_writer_that_never_started_leaves_no_mark(tmp_path: Path) -> None:
     write_log(tmp_path, [added(1)])
     storage = RecordingStorage()
     LogWriter(tmp_path, storage=storage, segment_bytes_max=1024, now_ms=lambda: 0).close()
@@ -405,8 +392,8 @@ def test_a_writer_that_never_started_marks_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [FIRST_SEGMENT, segment_name(BEGUN + 1)])
-def test_nothing_is_written_where_another_process_has_written(tmp_path: Path, name: str) -> None:
-    """A Kafka node may have begun its own epoch before it found the directory locked."""
+def test_nothing_is_written_after_another_process_has_written(tmp_path: Path, name: str) -> None:
+    """A Kafka node may begin its epoch before it notices the lock."""
     writer = started(tmp_path)
     writer.append([[added(1)]])
     with (tmp_path / METADATA_TOPIC_DIRECTORY / name).open("ab") as file:
@@ -421,8 +408,7 @@ def test_nothing_is_written_where_another_process_has_written(tmp_path: Path, na
 
 
 @pytest.mark.parametrize("failing", ["append", "sync", "append_to", "sync_directory"])
-def test_after_an_error_nothing_more_is_written(tmp_path: Path, failing: str) -> None:
-    """Each later append fails, nothing reaches the disk, and the end is not marked clean."""
+def test_nothing_is_written_after_an_error(tmp_path: Path, failing: str) -> None:
     storage = RecordingStorage()
     writer = started(tmp_path, storage, segment_bytes_max=300)
     storage.failing = failing
@@ -442,8 +428,7 @@ def test_after_an_error_nothing_more_is_written(tmp_path: Path, failing: str) ->
 
 
 @pytest.mark.parametrize("failing", ["remove", "truncate", "append", "sync", "sync_directory"])
-def test_a_start_that_fails_writes_no_more(tmp_path: Path, failing: str) -> None:
-    """It raises; what is on the disk is read by the next start."""
+def test_failed_start_writes_nothing_more(tmp_path: Path, failing: str) -> None:
     if failing == "truncate":
         path = write_log(tmp_path, [added(1)])
         path.write_bytes(path.read_bytes() + b"\0\0\0")
@@ -467,8 +452,8 @@ STATES = [set(), {1, 2}, {2}, {2, 3}, {3, 4}]
 
 
 @pytest.mark.parametrize("what", ["append_to", "append", "sync", "sync_directory", "remove"])
-def test_a_crash_at_any_call_loses_nothing_acknowledged(tmp_path: Path, what: str) -> None:
-    """What is read then is what was acknowledged, or one request more; and the log goes on."""
+def test_crash_at_any_call_loses_nothing_acknowledged(tmp_path: Path, what: str) -> None:
+    """At most one further request is in the log."""
     for skip in itertools.count():
         log_dir = tmp_path / str(skip)
         started(log_dir).close()
