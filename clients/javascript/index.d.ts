@@ -64,7 +64,7 @@ export class Client {
   /** Resolve to the decisions about all questions, which travel in one frame. */
   decideMany(questions: readonly Question[], options?: AskOptions): Promise<Decisions>;
   /** Resolve to those of `names` that are allowed, in their order. Any number may be given. */
-  allowedNames(
+  filterAllowed(
     principal: string,
     host: string | null,
     operation: string | number,

@@ -186,7 +186,7 @@ def _ask_all(address: str, questions: Sequence[StreamQuestion]) -> str:
         for start in range(0, len(questions), _CHECKED_AT_ONCE):
             asked = [*questions[start : start + _CHECKED_AT_ONCE]]
             link.send(connection.ask(start, asked))
-            while not (answered := b"".join(link.answers())):
+            while not (answered := b"".join(link.receive_answers())):
                 pass
             if len(answered) != len(asked):
                 raise LoadError(f"{len(answered)} decisions on {len(asked)} questions")

@@ -58,7 +58,7 @@ class StreamLink:
         """Send frames of questions; blocks until the system has taken them."""
         self._socket.sendall(frames)
 
-    def answers(self) -> Iterator[bytes]:
+    def receive_answers(self) -> Iterator[bytes]:
         """Receive once, and yield the decisions of each answer that is complete.
 
         Raises:
@@ -102,7 +102,7 @@ def drive(
                 link.send(b"".join(frames[(sent + n) % len(frames)] for n in range(wanted)))
                 asked_ns.extend([stopwatch.now_ns] * wanted)
                 sent += wanted
-            answers = len([*link.answers()])
+            answers = len([*link.receive_answers()])
             stopwatch.tick()
             for _ in range(answers):
                 stopwatch.record(asked_ns.popleft())

@@ -10,7 +10,7 @@ import trio
 from authorizerd_client import Decisions, blocking
 from authorizerd_client import trio as for_trio
 
-SECONDS_MAX = 40
+SECONDS_MAX = 60
 
 
 class BlockingInThread:
@@ -37,8 +37,8 @@ class BlockingInThread:
         with trio.fail_after(SECONDS_MAX):
             return await trio.to_thread.run_sync(ask, abandon_on_cancel=True)
 
-    async def allowed_names(self, *arguments: Any, **options: Any) -> list[str]:  # noqa: ANN401 - as above
-        ask = partial(self._client.allowed_names, *arguments, **options)
+    async def filter_allowed(self, *arguments: Any, **options: Any) -> list[str]:  # noqa: ANN401 - as above
+        ask = partial(self._client.filter_allowed, *arguments, **options)
         with trio.fail_after(SECONDS_MAX):
             return await trio.to_thread.run_sync(ask, abandon_on_cancel=True)
 

@@ -30,7 +30,7 @@ HELLO_FAULTS = {
         encode_hello(ErrorCode.THROTTLING_QUOTA_EXCEEDED, -1), "OverloadedError",
     ),
 }  # fmt: skip
-"""What a server sends instead of greeting, and the error of the client."""
+"""Invalid answers to a hello, and the name of the error that each causes in a client."""
 
 ANSWER_FAULTS = {
     "closes": (b"", "ConnectionLostError"),
@@ -67,7 +67,7 @@ ANSWER_FAULTS = {
     "an invalid question": (encode_answer(1, 0, 0, b"\2"), "InvalidQuestionError"),
     "not ready for this question": (encode_answer(1, 0, 0, b"\3"), "NotReadyError"),
 }  # fmt: skip
-"""What a server sends instead of one decision, and the error of the client."""
+"""Answers without a decision, and the name of the error that each causes in a client."""
 
 
 async def start_stand_in(nursery: trio.Nursery, *sent: bytes, then_closes: bool = True) -> str:

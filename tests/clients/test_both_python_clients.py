@@ -1,4 +1,4 @@
-"""What the blocking client and the client for trio have in common."""
+"""The behaviour that the blocking client and the client for trio share."""
 
 from __future__ import annotations
 
@@ -52,6 +52,8 @@ async def test_real_daemon_decides(new_client: AnyClient, token_daemon: DaemonPr
         assert decisions.offset == client.offset
     mixed = await client.decide_many([ALICE, ("nobody", None, 1, 2, ""), ALICE])
     assert (mixed.codes, mixed.allowed) == (b"\1\2\1", [True, False, True])
+    with pytest.raises(TypeError, match=r"use \.allowed"):
+        bool(mixed)
     client.close()
 
 
@@ -61,12 +63,12 @@ async def test_allowed_names_takes_any_number_of_names(
     client = new_client(token_daemon.ready["decision_stream"], frame_bytes_max=2000, token=TOKEN)
     names = [f"topic-{number}" for number in range(1000)]
     about = ("User:alice", None, "READ", "TOPIC")
-    assert await client.allowed_names(*about, names) == names[::2]
-    assert await client.allowed_names(*about, []) == []
+    assert await client.filter_allowed(*about, names) == names[::2]
+    assert await client.filter_allowed(*about, []) == []
     with pytest.raises(InvalidQuestionError, match="invalid question"):
-        await client.allowed_names(*about, ["orders", ""])
+        await client.filter_allowed(*about, ["orders", ""])
     with pytest.raises(InvalidQuestionError, match="fewer questions"):
-        await client.allowed_names(*about, ["orders", "x" * 2000])
+        await client.filter_allowed(*about, ["orders", "x" * 2000])
     client.close()
 
 
@@ -202,6 +204,9 @@ async def test_only_the_decision_1_allows(new_client: AnyClient, nursery: trio.N
     assert (await client.decide_many([ALICE] * 256)).allowed == [code == 1 for code in codes]
     assert client.offset == 7
     client.close()
+    other = new_client(await start_stand_in(nursery, GREETING, encode_answer(1, 0, 0, b"\4")))
+    assert await other.decide(ALICE) is False
+    other.close()
     nursery.cancel_scope.cancel()
 
 
@@ -216,6 +221,19 @@ async def test_silent_peer_costs_the_time_limit(
         with pytest.raises(TimedOutError if answers else ConnectionLostError):
             await client.decide(ALICE)
     assert 0.1 < trio.current_time() - started < SECONDS_MAX / 2
+    client.close()
+    nursery.cancel_scope.cancel()
+
+
+async def test_peer_that_does_not_read_costs_the_time_limit(
+    new_client: AnyClient, nursery: trio.Nursery
+) -> None:
+    """The frame is larger than the buffers of two sockets; half of it is sent."""
+    address = await start_stand_in(nursery, GREETING, then_closes=False)
+    client = new_client(address, timeout_seconds=1, frame_bytes_max=2**26)
+    question = (*ALICE[:4], "x" * 2**25)
+    with pytest.raises(TimedOutError):
+        await client.decide(question)
     client.close()
     nursery.cancel_scope.cancel()
 

@@ -57,11 +57,11 @@ const asked = Array.from({ length: 500 }, (_, n) => n % 2 ? [alice, bob] : [bob,
 const minOffset = client.offset;
 const many = await Promise.all(asked.map((each) => client.decideMany(each, { minOffset })));
 const names = Array.from({ length: 1000 }, (_, number) => `topic-${number}`);
-const allowed = await client.allowedNames("User:alice", null, "READ", "TOPIC", names);
+const allowed = await client.filterAllowed("User:alice", null, "READ", "TOPIC", names);
 const mixed = await client.decideMany([alice, ["nobody", null, 1, 2, ""], alice]);
 const failures = await Promise.all([
   client.decide(["nobody", null, 1, 2, ""]).catch(nameOf),
-  client.allowedNames("User:alice", null, "READ", "TOPIC", ["orders", ""]).catch(nameOf),
+  client.filterAllowed("User:alice", null, "READ", "TOPIC", ["orders", ""]).catch(nameOf),
   client.decide(["User:\\ud800", null, 3, 2, "x"]).catch(nameOf),
   client.decide(["User:a", null, 3, 2, "x".repeat(200000)]).catch(nameOf),
   client.decide(["User:a", null, 3, 2, {}]).catch(nameOf),

@@ -1,4 +1,4 @@
-"""The programs of docs/clients.md, run as the page shows them."""
+"""The programs of docs/clients.md and of the libraries' READMEs, run as they are shown."""
 
 from __future__ import annotations
 
@@ -18,9 +18,7 @@ from tests.end_to_end.example_daemon import ExampleDaemon, running_example
 from tests.support.daemon_process import ROOT
 
 SECONDS_MAX = 120
-BLOCKS = re.findall(
-    r"^```(\w+)\n(.*?)^```$", (ROOT / "docs" / "clients.md").read_text(), re.MULTILINE | re.DOTALL
-)
+PAGE = "docs/clients.md"
 
 
 @pytest.fixture(scope="module")
@@ -36,8 +34,14 @@ def silent_port() -> Iterator[int]:
         yield listener.getsockname()[1]
 
 
-def programs(language: str) -> list[str]:
-    return [text for name, text in BLOCKS if name == language]
+def blocks_of(document: str) -> list[tuple[str, str]]:
+    """Return the language and the text of each code block."""
+    text = (ROOT / document).read_text()
+    return re.findall(r"^```(\w+)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+def programs(language: str, document: str = PAGE) -> list[str]:
+    return [text for name, text in blocks_of(document) if name == language]
 
 
 def require(command: str, version: Sequence[str], major: int) -> str:
@@ -69,19 +73,28 @@ def check(ask: Callable[[int], str], live_port: int, silent_port: int) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         unused_port = server.getsockname()[1]
     printed = [ask(port) for port in (live_port, silent_port, unused_port)]
-    assert [each.lower() for each in printed] == ["true", "false", "false"]
+    assert [each.splitlines()[-1].lower() for each in printed] == ["true", "false", "false"]
 
 
 def port_of(daemon: ExampleDaemon, documented: str) -> int:
     return int(daemon.ports.to_free(f":{documented}").removeprefix(":"))
 
 
-@pytest.mark.parametrize("number", [0, 1], ids=["blocking", "trio"])
-def test_python_programs(
-    number: int, tmp_path: Path, daemon: ExampleDaemon, silent_port: int
-) -> None:
-    program = programs("python")[number]
+PYTHON = {
+    "blocking": programs("python")[0],
+    "trio": programs("python")[1],
+    "README": programs("python", "clients/python/README.md")[0] + "print(may)",
+}
+JAVASCRIPT = {
+    "page": programs("js")[0],
+    "README": programs("js", "clients/javascript/README.md")[0] + "console.log(may);",
+}
 
+
+@pytest.mark.parametrize("program", PYTHON.values(), ids=PYTHON)
+def test_python_program(
+    program: str, tmp_path: Path, daemon: ExampleDaemon, silent_port: int
+) -> None:
     def ask(port: int) -> str:
         (tmp_path / "ask.py").write_text(program.replace("8183", str(port)))
         path = str(ROOT / "clients" / "python" / "src")
@@ -90,11 +103,13 @@ def test_python_programs(
     check(ask, port_of(daemon, "8183"), silent_port)
 
 
-def test_javascript_program(tmp_path: Path, daemon: ExampleDaemon, silent_port: int) -> None:
+@pytest.mark.parametrize("program", JAVASCRIPT.values(), ids=JAVASCRIPT)
+def test_javascript_program(
+    program: str, tmp_path: Path, daemon: ExampleDaemon, silent_port: int
+) -> None:
     node = require("node", ["--version"], 18)
     (tmp_path / "node_modules").mkdir()
     (tmp_path / "node_modules" / "authorizerd-client").symlink_to(ROOT / "clients" / "javascript")
-    (program,) = programs("js")
 
     def ask(port: int) -> str:
         (tmp_path / "ask.mjs").write_text(program.replace("8183", str(port)))
@@ -136,4 +151,10 @@ def test_go_program(
 
 
 def test_every_program_of_the_page_is_run() -> None:
-    assert sorted(language for language, _ in BLOCKS) == ["go", "java", "js", "python", "python"]
+    assert sorted(language for language, _ in blocks_of(PAGE)) == [
+        "go",
+        "java",
+        "js",
+        "python",
+        "python",
+    ]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from authorizerd.protocol.decisions.stream import Ask, Hello, StreamServerConnection, encode_answer
 from authorizerd_client.backoff import DELAY_SECONDS_MAX, DELAY_SECONDS_MIN, Backoff
-from authorizerd_client.errors import AuthorizerdError, ConnectionLostError, answer_error
+from authorizerd_client.errors import AuthorizerdError, ConnectionLostError, new_answer_error
 from authorizerd_client.protocol import (
     QUESTIONS_PER_FRAME,
     Connection,
@@ -38,7 +38,7 @@ def test_daemon_reads_what_the_client_sends(
     asked: list[tuple[list[tuple[str, str | None, int | str, int | str, str]], int]],
 ) -> None:
     client, server = Connection(BYTES_MAX), StreamServerConnection(BYTES_MAX)
-    server.receive_data(client.hello(token))
+    server.receive_data(client.encode_hello(token))
     assert server.next_frame() == Hello("hello", 1, token)
     for number, (group, min_offset) in enumerate(asked, 1):
         exchange, frame = client.ask(encode_request(group, min_offset, BYTES_MAX))
@@ -70,7 +70,7 @@ def test_answers_settle_their_exchanges_however_they_are_split(
     assert settled == exchanges
     assert (client.offset, [*client.in_flight]) == (7, [])
     for number, (group, exchange) in enumerate(zip(groups, exchanges, strict=True), 1):
-        assert exchange.decisions() == Decisions(number, group)
+        assert exchange.get_decisions() == Decisions(number, group)
 
 
 @given(data=st.binary(max_size=60), has_greeted=st.booleans())
@@ -94,7 +94,7 @@ def test_end_settles_every_exchange() -> None:
     assert client.end(lambda: ConnectionLostError("first")) == exchanges
     client.end(lambda: ConnectionLostError("second"))
     errors = []
-    calls: list[Callable[[], object]] = [each.decisions for each in exchanges]
+    calls: list[Callable[[], object]] = [each.get_decisions for each in exchanges]
     calls.append(partial(client.ask, request))
     for call in calls:
         with pytest.raises(ConnectionLostError, match="first") as raised:
@@ -105,7 +105,7 @@ def test_end_settles_every_exchange() -> None:
 
 def test_error_is_copied_with_all_that_it_says() -> None:
     for code in (7, 31, 35, 42, 58, 89, 801, 5):
-        error = answer_error(code)
+        error = new_answer_error(code)
         copied = copy(error)
         assert (type(copied), str(copied), vars(copied)) == (type(error), str(error), vars(error))
 

@@ -10,6 +10,7 @@ from itertools import chain
 from typing import Final
 
 from tests.mutants.actor_mutants import ACTOR_MUTANTS
+from tests.mutants.client_mutants import CLIENT_MUTANTS
 from tests.mutants.command_mutants import COMMAND_MUTANTS
 from tests.mutants.connection_mutants import CONNECTION_MUTANTS
 from tests.mutants.decision_mutants import DECISION_MUTANTS
@@ -32,6 +33,7 @@ CATALOGUE: Final[Mapping[str, Sequence[Mutant]]] = {
     "Commands": COMMAND_MUTANTS,
     "Process": PROCESS_MUTANTS,
     "Replay": REPLAY_MUTANTS,
+    "Client libraries": CLIENT_MUTANTS,
 }
 MUTANTS: Final = tuple(chain.from_iterable(CATALOGUE.values()))
 

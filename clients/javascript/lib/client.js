@@ -45,7 +45,7 @@ export class Client {
   }
 
   async connect({ timeoutMs = this.#timeoutMs } = {}) {
-    await this.#connected(performance.now() + timeoutMs);
+    await this.#getLink(performance.now() + timeoutMs);
   }
 
   async decide(question, options = {}) {
@@ -57,7 +57,7 @@ export class Client {
     return this.#ask(request, performance.now() + timeoutMs);
   }
 
-  async allowedNames(
+  async filterAllowed(
     principal,
     host,
     operation,
@@ -86,24 +86,22 @@ export class Client {
   }
 
   async #ask(request, limit) {
-    let decisions;
-    try {
-      decisions = await (await this.#connected(limit)).ask(request, limit);
-    } catch (error) {
+    const link = await this.#getLink(limit);
+    const decisions = await link.ask(request, limit).catch(async (error) => {
       if (!(error instanceof ConnectionLostError)) throw error;
-      decisions = await (await this.#connected(limit)).ask(request, limit);
-    }
+      return (await this.#getLink(limit)).ask(request, limit);
+    });
     this.offset = Math.max(this.offset, decisions.offset);
     return decisions;
   }
 
   /** Return the connection, and make it if there is none. */
-  async #connected(limit) {
+  async #getLink(limit) {
     while (!this.#link || this.#link.hasEnded) {
       if (this.#isClosed) throw new ClosedError("the client is closed");
       if (this.#nextAttempt > limit || performance.now() >= limit) throw this.#notConnected();
       this.#connecting ??= this.#connectAfterDelay().finally(() => (this.#connecting = null));
-      await before(limit, this.#connecting, () => this.#notConnected());
+      await settleBefore(limit, this.#connecting, () => this.#notConnected());
     }
     return this.#link;
   }
@@ -112,7 +110,7 @@ export class Client {
     return new ConnectionLostError(`not connected: ${this.#connectError}`);
   }
 
-  /** Connect; resolves without a connection if the daemon cannot be reached now. */
+  /** Connect, or resolve without a connection if the daemon cannot be reached now. */
   async #connectAfterDelay() {
     await this.#sleepUntil(this.#nextAttempt);
     if (this.#isClosed) return;
@@ -124,9 +122,9 @@ export class Client {
       this.offset = Math.max(this.offset, offset);
     } catch (error) {
       this.#recordFailure();
-      if (!(error instanceof ConnectionLostError)) throw error;
       this.#connectError = error.message;
-      return;
+      if (error instanceof ConnectionLostError) return;
+      throw error; // the daemon is there, and refuses
     }
     this.#failures = 0;
     this.#nextAttempt = -Infinity;
@@ -180,7 +178,7 @@ class Link {
 
   /** Send the hello, and resolve to the offset in its answer. */
   greet(token, timeoutMs) {
-    this.#socket.write(this.#connection.hello(token));
+    this.#socket.write(this.#connection.encodeHello(token));
     return new Promise((resolve, reject) => {
       const late = () => this.end(new ConnectionLostError("the daemon did not answer in time"));
       const timer = setTimeout(late, timeoutMs);
@@ -201,12 +199,12 @@ class Link {
     };
     while (!this.hasEnded && this.#connection.inFlight.length >= this.#framesInFlightMax) {
       const room = new Promise((resolve) => this.#waitingForRoom.push(resolve));
-      await before(limit, room, late);
+      await settleBefore(limit, room, late);
     }
     const exchange = this.#connection.ask(request);
     exchange.limit = limit;
     this.#socket.write(exchange.frame);
-    return before(limit, exchange.decisions, late);
+    return settleBefore(limit, exchange.decisions, late);
   }
 
   /** Close; every call that waits is rejected. */
@@ -245,7 +243,7 @@ class Link {
 }
 
 /** Settle as `promise` does, or reject with `newError()` once the time `limit` has come. */
-function before(limit, promise, newError) {
+function settleBefore(limit, promise, newError) {
   return new Promise((resolve, reject) => {
     // A timer may fire up to a millisecond early, and the limit would not have been reached.
     const timer = setTimeout(() => reject(newError()), Math.max(0, limit - performance.now()) + 1);

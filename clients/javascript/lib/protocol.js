@@ -46,16 +46,16 @@ const ERROR_OF = new Map([
 ]);
 
 /** Return the error for one frame of questions that the daemon did not answer. */
-function frameError(code) {
-  return answerError(code, FRAME_REFUSED_MS);
+function newFrameError(code) {
+  return newAnswerError(code, FRAME_REFUSED_MS);
 }
 
 /** Return the error for a connection that the daemon refuses or ends. */
-function connectionError(code) {
-  return answerError(code, CONNECTION_REFUSED_MS);
+function newConnectionError(code) {
+  return newAnswerError(code, CONNECTION_REFUSED_MS);
 }
 
-function answerError(code, retryAfterMs) {
+function newAnswerError(code, retryAfterMs) {
   if (code === OVERLOADED) {
     return new OverloadedError("the daemon is overloaded", code, retryAfterMs);
   }
@@ -77,7 +77,7 @@ export function isAllowed(decisions, index, question) {
         "address or null, a Kafka operation, a Kafka resource type and a non-empty name",
     );
   }
-  if (code === NOT_READY) throw frameError(NOT_READY_ERROR);
+  if (code === NOT_READY) throw newFrameError(NOT_READY_ERROR);
   return code === ALLOWED;
 }
 
@@ -142,7 +142,7 @@ export class Connection {
     this.#bytesMax = frameBytesMax + ANSWER_EXTRA_BYTES;
   }
 
-  hello(token) {
+  encodeHello(token) {
     return frame(encode(["hello", VERSION, token]));
   }
 
@@ -197,7 +197,7 @@ export class Connection {
     if (word !== "hello" || ![version, code, offset].every(Number.isInteger)) {
       throw new ProtocolError("expected the answer to a hello");
     }
-    if (code !== 0) throw connectionError(code);
+    if (code !== 0) throw newConnectionError(code);
     this.offset = offset;
   }
 
@@ -206,7 +206,7 @@ export class Connection {
     if (![correlationId, code, offset].every(Number.isInteger) || !Buffer.isBuffer(codes)) {
       throw new ProtocolError("expected an answer");
     }
-    if (correlationId === NO_CORRELATION_ID && code !== 0) throw connectionError(code);
+    if (correlationId === NO_CORRELATION_ID && code !== 0) throw newConnectionError(code);
     const exchange = this.inFlight[0];
     if (exchange?.correlationId !== correlationId) {
       throw new ProtocolError(
@@ -217,7 +217,7 @@ export class Connection {
       throw new ProtocolError(`expected ${exchange.count} decisions, found ${codes.length}`);
     }
     this.inFlight.shift();
-    if (code !== 0) exchange.reject(frameError(code));
+    if (code !== 0) exchange.reject(newFrameError(code));
     else exchange.resolve(newDecisions(offset, new Uint8Array(codes)));
   }
 }

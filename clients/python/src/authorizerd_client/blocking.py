@@ -96,7 +96,7 @@ class Client:
             ProtocolError: the peer is not a decision stream.
         """
         with self._take_turn(timeout_seconds) as deadline:
-            self._connected(deadline)
+            self._get_link(deadline)
 
     def decide(
         self, question: AnyQuestion, *, min_offset: int = -1, timeout_seconds: float | None = None
@@ -140,7 +140,7 @@ class Client:
         with self._take_turn(timeout_seconds) as deadline:
             return self._ask(request, deadline)
 
-    def allowed_names(
+    def filter_allowed(
         self,
         principal: str,
         host: str | None,
@@ -199,7 +199,7 @@ class Client:
     def _take_turn(self, timeout_seconds: float | None) -> Iterator[_Deadline]:
         """Wait for the other threads, and limit the time of the block."""
         deadline = _Deadline(self._timeout if timeout_seconds is None else timeout_seconds)
-        if not self._turn.acquire(timeout=deadline.remaining()):
+        if not self._turn.acquire(timeout=deadline.remaining):
             raise TimedOutError("other threads used the connection until the time limit")
         try:
             yield deadline
@@ -207,11 +207,11 @@ class Client:
             self._turn.release()
 
     def _ask(self, request: Request, deadline: _Deadline) -> Decisions:
-        link = self._connected(deadline)
+        link = self._get_link(deadline)
         try:
             decisions = self._exchange(link, request, deadline)
         except ConnectionLostError:
-            decisions = self._exchange(self._connected(deadline), request, deadline)
+            decisions = self._exchange(self._get_link(deadline), request, deadline)
         self.offset = max(self.offset, decisions.offset)
         return decisions
 
@@ -233,11 +233,11 @@ class Client:
             self._link.close()
             self._link = None
 
-    def _connected(self, deadline: _Deadline) -> _Link:
+    def _get_link(self, deadline: _Deadline) -> _Link:
         """Return the connection, and make it if there is none."""
         while self._link is None:
             wait = self._backoff.next_attempt - time.monotonic()
-            if wait > deadline.remaining() or deadline.remaining() <= 0:
+            if wait > deadline.remaining or deadline.remaining <= 0:
                 raise ConnectionLostError(f"not connected: {self._connect_error}")
             self._closing.wait(max(0.0, wait))
             self._check_is_open()
@@ -246,19 +246,19 @@ class Client:
         return self._link
 
     def _try_to_connect(self, deadline: _Deadline) -> _Link | None:
-        """Return a connection; or None if the daemon cannot be reached now."""
-        attempt = _Deadline(min(self._connect_timeout, deadline.remaining()))
+        """Return a connection, or None if the daemon cannot be reached now."""
+        attempt = _Deadline(min(self._connect_timeout, deadline.remaining))
         try:
             link = _Link(_open_socket(self._address, attempt), self._frame_bytes_max)
             offset = link.greet(self._token, attempt)
-        except (OSError, ConnectionLostError, TimedOutError) as error:
+        except (OSError, AuthorizerdError) as error:
+            self._backoff.fail(time.monotonic())
             self._connect_error = str(error)
-            self._backoff.fail(time.monotonic())
-            return None
-        except AuthorizerdError:
-            self._backoff.fail(time.monotonic())
-            raise
+            if isinstance(error, OSError | ConnectionLostError | TimedOutError):
+                return None
+            raise  # the daemon is there, and refuses
         self._backoff.succeed()
+        self._connect_error = "the connection broke at the time limit"
         self.offset = max(self.offset, offset)
         return link
 
@@ -269,6 +269,7 @@ class _Deadline:
     def __init__(self, seconds: float) -> None:
         self._end = time.monotonic() + seconds
 
+    @property
     def remaining(self) -> float:
         """Return the seconds that remain, 0 if none do."""
         return max(0.0, self._end - time.monotonic())
@@ -288,7 +289,7 @@ class _Link:
     def greet(self, token: str | None, deadline: _Deadline) -> int:
         """Send the hello, and return the offset in its answer."""
         with self._closed_by_errors():
-            self._send(self._connection.hello(token), deadline)
+            self._send(self._connection.encode_hello(token), deadline)
             while self._connection.offset is None:
                 self._receive(deadline)
         return self._connection.offset
@@ -300,7 +301,7 @@ class _Link:
             self._send(frame, deadline)
             while not exchange.is_settled:
                 self._receive(deadline)
-        return exchange.decisions()
+        return exchange.get_decisions()
 
     def shut_down(self) -> None:
         """End the connection under a thread that may be using it."""
@@ -337,7 +338,7 @@ class _Link:
         self._connection.receive_data(self._socket.recv(RECEIVE_BYTES))
 
     def _limit(self, deadline: _Deadline) -> None:
-        remaining = deadline.remaining()
+        remaining = deadline.remaining
         if remaining <= 0:  # which a socket would take for "do not wait"
             raise TimeoutError
         self._socket.settimeout(remaining)
@@ -346,12 +347,12 @@ class _Link:
 def _open_socket(address: Address, deadline: _Deadline) -> socket.socket:
     if address.path is None:
         place = (address.host, address.port)
-        connected = socket.create_connection(place, max(deadline.remaining(), 0.001))
+        connected = socket.create_connection(place, max(deadline.remaining, 0.001))
         connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return connected
     connected = socket.socket(socket.AF_UNIX)
     try:
-        connected.settimeout(max(deadline.remaining(), 0.001))
+        connected.settimeout(max(deadline.remaining, 0.001))
         connected.connect(address.path)
     except BaseException:
         connected.close()

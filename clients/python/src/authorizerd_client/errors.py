@@ -99,7 +99,9 @@ _ERROR_OF: Final[dict[int, tuple[type[AnswerError], str]]] = {
 }
 
 
-def answer_error(code: int, *, retry_after_seconds: float = FRAME_REFUSED_SECONDS) -> AnswerError:
+def new_answer_error(
+    code: int, *, retry_after_seconds: float = FRAME_REFUSED_SECONDS
+) -> AnswerError:
     """Return the exception for an error code of the daemon."""
     if code == OVERLOADED:
         return OverloadedError("the daemon is overloaded", code, retry_after_seconds)

@@ -22,7 +22,7 @@ from authorizerd_client.errors import (
     ConnectionLostError,
     InvalidQuestionError,
     ProtocolError,
-    answer_error,
+    new_answer_error,
 )
 from authorizerd_client.values import AnyQuestion, Decisions, Question
 
@@ -41,7 +41,7 @@ _HEAD_BYTES: Final = 32
 _LIST_HEAD_BYTES: Final = 5
 """The most that msgpack takes for the length of a list."""
 _ANSWER_EXTRA_BYTES: Final = 1024
-"""Room for fields that later versions may append to an answer."""
+"""Space for fields that later versions may append to an answer."""
 
 
 class _Greeting(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -139,7 +139,7 @@ class Exchange:
         return self._outcome is not None
 
     def settle(self, outcome: Decisions | AuthorizerdError) -> None:
-        """Record the outcome, which ``decisions`` returns or raises.
+        """Record the outcome, which ``get_decisions`` returns or raises.
 
         Raises:
             ProtocolError: the number of decisions is not the number of questions.
@@ -150,7 +150,7 @@ class Exchange:
             )
         self._outcome = outcome
 
-    def decisions(self) -> Decisions:
+    def get_decisions(self) -> Decisions:
         """Return the decisions of a settled exchange.
 
         Raises:
@@ -165,8 +165,8 @@ class Exchange:
 class Connection:
     """One connection: bytes to send, and outcomes from the bytes received.
 
-    Call ``hello`` first. It may be used until ``receive_data`` raises or ``end`` is called; then
-    every exchange is settled, and ``ask`` raises.
+    Send ``encode_hello`` first. When ``receive_data`` raises an error, call ``end``: it settles
+    every exchange, and later calls raise that error.
 
     Attributes:
         offset: the log offset in the daemon's hello; None until it has arrived.
@@ -195,7 +195,7 @@ class Connection:
         if self._new_error is not None:
             raise self._new_error()
 
-    def hello(self, token: str | None) -> bytes:
+    def encode_hello(self, token: str | None) -> bytes:
         """Return the first frame of the connection."""
         return _frame(_encode((_HELLO, _VERSION, token)))
 
@@ -276,7 +276,9 @@ class Connection:
         if greeting.hello != _HELLO:
             raise ProtocolError(f"expected the answer to a hello, found {greeting.hello[:20]!r}")
         if greeting.error_code:
-            raise answer_error(greeting.error_code, retry_after_seconds=CONNECTION_REFUSED_SECONDS)
+            raise new_answer_error(
+                greeting.error_code, retry_after_seconds=CONNECTION_REFUSED_SECONDS
+            )
         self.offset = greeting.offset
 
     def _settle_next(self, content: bytes) -> Exchange:
@@ -285,7 +287,9 @@ class Connection:
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise ProtocolError(f"expected an answer: {error}") from None
         if answer.correlation_id == _NO_CORRELATION_ID and answer.error_code:
-            raise answer_error(answer.error_code, retry_after_seconds=CONNECTION_REFUSED_SECONDS)
+            raise new_answer_error(
+                answer.error_code, retry_after_seconds=CONNECTION_REFUSED_SECONDS
+            )
         if not self._in_flight or self._in_flight[0].correlation_id != answer.correlation_id:
             expected = self._in_flight[0].correlation_id if self._in_flight else "none"
             raise ProtocolError(
@@ -293,7 +297,7 @@ class Connection:
             )
         exchange = self._in_flight[0]
         if answer.error_code:
-            exchange.settle(answer_error(answer.error_code))
+            exchange.settle(new_answer_error(answer.error_code))
         else:
             exchange.settle(Decisions(answer.offset, answer.decisions))
         return self._in_flight.popleft()

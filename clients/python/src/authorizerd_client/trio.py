@@ -108,8 +108,8 @@ class Client:
                 connection.
             ProtocolError: the peer is not a decision stream.
         """
-        with self._limited(timeout_seconds):
-            await self._connected()
+        with self._limit_time(timeout_seconds):
+            await self._get_link()
 
     async def decide(
         self, question: AnyQuestion, *, min_offset: int = -1, timeout_seconds: float | None = None
@@ -150,10 +150,10 @@ class Client:
                 ``decide``.
         """
         request = encode_request(questions, min_offset, self._frame_bytes_max)
-        with self._limited(timeout_seconds) as limit:
+        with self._limit_time(timeout_seconds) as limit:
             return await self._ask(request, limit)
 
-    async def allowed_names(
+    async def filter_allowed(
         self,
         principal: str,
         host: str | None,
@@ -176,7 +176,7 @@ class Client:
         """
         repeated = Question(principal, host, operation, resource_type, "")
         allowed: list[str] = []
-        with self._limited(timeout_seconds) as limit:
+        with self._limit_time(timeout_seconds) as limit:
             for questions in plan_frames(repeated, names, self._frame_bytes_max):
                 request = encode_request(questions, min_offset, self._frame_bytes_max)
                 decisions = await self._ask(request, limit)
@@ -202,32 +202,33 @@ class Client:
         self.close()
 
     @contextmanager
-    def _limited(self, timeout_seconds: float | None) -> Iterator[float]:
+    def _limit_time(self, timeout_seconds: float | None) -> Iterator[float]:
         """Limit the time of the block; yield the time at which it ends."""
         seconds = self._timeout if timeout_seconds is None else timeout_seconds
         with trio.move_on_after(seconds) as scope:
             yield scope.deadline
         if not scope.cancelled_caught:
             return
-        if self._link is None or self._link.has_ended:
+        if self._connect_error is not None:
             raise ConnectionLostError(f"not connected: {self._connect_error}")
-        self._link.end_if_overdue()
+        if self._link is not None:
+            self._link.end_if_overdue()
         raise TimedOutError("the daemon did not answer in time")
 
     async def _ask(self, request: Request, limit: float) -> Decisions:
-        link = await self._connected()
+        link = await self._get_link()
         try:
             decisions = await link.ask(request, limit)
         except ConnectionLostError:
-            link = await self._connected()
+            link = await self._get_link()
             decisions = await link.ask(request, limit)
         self.offset = max(self.offset, decisions.offset)
         return decisions
 
-    async def _connected(self) -> _Link:
+    async def _get_link(self) -> _Link:
         """Return the connection, and make it if there is none."""
         if self._link is not None:
-            # A call that its caller cancelled early has left nobody to notice a silent daemon.
+            # If callers cancel before the time limit, none of them notices a silent daemon.
             self._link.end_if_overdue()
             if not self._link.has_ended:
                 return self._link
@@ -248,19 +249,22 @@ class Client:
             raise _closed_error()
 
     async def _try_to_connect(self) -> _Link | None:
-        """Return a connection; or None if the daemon cannot be reached now."""
+        """Return a connection, or None if the daemon cannot be reached now."""
         self._connect_error = "the daemon did not answer in time"
         try:
             with trio.fail_after(self._connect_timeout):
                 link = await self._connect_and_greet()
-        except (OSError, trio.TooSlowError, ConnectionLostError) as error:
+        except (OSError, trio.TooSlowError, AuthorizerdError) as error:
             self._backoff.fail(trio.current_time())
             self._connect_error = str(error) or self._connect_error
+            if isinstance(error, AuthorizerdError) and not isinstance(error, ConnectionLostError):
+                raise  # the daemon is there, and refuses
             return None
-        except BaseException:
+        except trio.Cancelled:
             self._backoff.fail(trio.current_time())
             raise
         self._backoff.succeed()
+        self._connect_error = None
         return link
 
     async def _connect_and_greet(self) -> _Link:
@@ -314,7 +318,7 @@ class _Link:
 
     async def greet(self, token: str | None) -> int:
         """Send the hello, and return the offset in its answer."""
-        await self._send(self._connection.hello(token))
+        await self._send(self._connection.encode_hello(token))
         while self._connection.offset is None:
             self._connection.check()
             await self._receive()
@@ -329,12 +333,12 @@ class _Link:
         async with self._sending:
             # Answers come in order, so the oldest frame is the next to make room.
             while len(self._connection.in_flight) >= self._frames_in_flight_max:
-                await self._settled(self._connection.in_flight[0])
+                await self._wait_until_settled(self._connection.in_flight[0])
             exchange, frame = self._connection.ask(request)
             self._waiting[exchange] = _Waiting(limit)
             await self._send(frame)
-        await self._settled(exchange)
-        return exchange.decisions()
+        await self._wait_until_settled(exchange)
+        return exchange.get_decisions()
 
     def end_if_overdue(self) -> None:
         """End the connection if the oldest frame has no answer after its time limit."""
@@ -350,7 +354,7 @@ class _Link:
             waiting.wake.set()
         self._waiting.clear()
 
-    async def _settled(self, exchange: Exchange) -> None:
+    async def _wait_until_settled(self, exchange: Exchange) -> None:
         """Wait until the exchange has its outcome, and read meanwhile if nobody else does."""
         while not exchange.is_settled:
             if self._is_being_read:

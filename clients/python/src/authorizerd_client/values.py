@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
 from authorizerd_client.errors import NOT_READY as NOT_READY_ERROR
-from authorizerd_client.errors import InvalidQuestionError, answer_error
+from authorizerd_client.errors import InvalidQuestionError, new_answer_error
 
 DENIED: Final = 0
 ALLOWED: Final = 1
@@ -57,6 +57,10 @@ class Decisions:
         """Return one value per question, in order: True only if the daemon allows it."""
         return [code == ALLOWED for code in self.codes]
 
+    def __bool__(self) -> bool:
+        """Raise TypeError: ``if client.decide_many(…)`` would otherwise allow everything."""
+        raise TypeError("decisions are neither true nor false: use .allowed")
+
     def is_allowed(self, number: int, question: AnyQuestion) -> bool:
         """Return True if the question at index ``number`` is allowed.
 
@@ -71,7 +75,7 @@ class Decisions:
                 "address or None, a Kafka operation, a Kafka resource type and a non-empty name"
             )
         if code == NOT_READY:
-            raise answer_error(NOT_READY_ERROR)
+            raise new_answer_error(NOT_READY_ERROR)
         return code == ALLOWED
 
 
