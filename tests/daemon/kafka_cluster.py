@@ -1,4 +1,4 @@
-"""A Kafka cluster for tests: its nodes answer, over streams in memory, as they were told to."""
+"""A Kafka cluster in memory, whose nodes give the answers that a test prepares."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SERVED: Final[Served] = {
 
 
 def without(api_key: ApiKey) -> Served:
-    """Return what a node serves that does not know this API."""
+    """Return the served APIs of a node that lacks this one."""
     return {key: versions for key, versions in SERVED.items() if key is not api_key}
 
 
@@ -51,7 +51,7 @@ SILENCE: Final = object()
 
 
 def answer(**fields: object) -> SimpleNamespace:
-    """Return a response that has these fields, an unthrottled one."""
+    """Return an unthrottled response with these fields."""
     return SimpleNamespace(throttle_time=NOT_THROTTLED, **fields)
 
 
@@ -62,7 +62,7 @@ def described(*resources: object) -> SimpleNamespace:
 def cluster_of(
     controller_id: int, *nodes: tuple[int, Address], error: int = 0, text: str | None = None
 ) -> SimpleNamespace:
-    """Return what DescribeCluster answers."""
+    """Return an answer to DescribeCluster."""
     return answer(
         error_code=error,
         error_message=text,
@@ -93,7 +93,7 @@ class KafkaNode:
 
     @property
     def names(self) -> list[str]:
-        """What was asked, as ``NAME version``."""
+        """The requests received, as ``NAME version``."""
         return [f"{request.api_key.name} {request.api_version}" for request in self.asked]
 
     async def serve(self, stream: trio.abc.Stream) -> None:
@@ -141,7 +141,7 @@ class KafkaNode:
 
 @dataclass
 class KafkaCluster:
-    """Nodes by address, and who may run them; connections to other addresses are refused."""
+    """Nodes by address; connections to other addresses are refused."""
 
     nursery: trio.Nursery
     nodes: dict[Address, KafkaNode] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""A Kafka listener over real sockets, and a client that says what a test tells it to."""
+"""A Kafka listener over real sockets, and a client that a test controls."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ HEADER = struct.Struct(">hhih")
 
 @dataclass
 class Echo:
-    """Answers each request by its own body once it may; tells who asked what."""
+    """Answer each request with its own body, once ``goes_on`` is set."""
 
     sessions: list[Session] = field(default_factory=list)
     bodies: list[bytes] = field(default_factory=list)
@@ -63,14 +63,14 @@ class Echo:
 
 
 def free_echo() -> Echo:
-    """Return one that answers at once."""
+    """Return an ``Echo`` that answers at once."""
     echo = Echo()
     echo.goes_on.set()
     return echo
 
 
 class Service:
-    """A listener that serves on ``port`` until it ``has_ended``; its clients go with it."""
+    """A listener on ``port``, and the clients that are closed with it."""
 
     def __init__(self, listener: KafkaListener, port: int, nursery: trio.Nursery) -> None:
         self.listener = listener
@@ -86,7 +86,7 @@ class Service:
 
     @property
     def statistics(self) -> tuple[int, int]:
-        """Connections that are open, and those that were broken."""
+        """The numbers of open and of broken connections."""
         seen = self.listener.statistics
         return seen.connections_open, seen.connections_broken
 
@@ -97,7 +97,7 @@ class Service:
 
 
 class Client:
-    """A client that says what a test tells it to."""
+    """A client that a test controls."""
 
     def __init__(self, stream: trio.SocketStream) -> None:
         self.stream = stream
@@ -107,7 +107,7 @@ class Client:
         await self.stream.send_all(b"".join(frames))
 
     async def receive(self) -> bytes:
-        """Return what the next frame holds."""
+        """Return the content of the next frame."""
         with trio.fail_after(ENOUGH_S):
             while len(self._received) < 4 or len(self._received) < 4 + self._size:
                 chunk = await self.stream.receive_some()
@@ -123,7 +123,7 @@ class Client:
         return int.from_bytes(self._received[:4], "big")
 
     async def ask(self, api_key: ApiKey, version: int, **fields: object) -> Any:  # noqa: ANN401
-        """Return the entity that answers."""
+        """Send a request; return the answer as an entity."""
         await self.send(request(api_key, version, **fields))
         return answer(api_key, version, await self.receive())
 
@@ -133,12 +133,12 @@ class Client:
         return await self.ask(ApiKey.SASL_AUTHENTICATE, 2, auth_bytes=token)
 
     async def echo(self, text: bytes) -> None:
-        """See that the connection is well."""
+        """Check that the connection still answers."""
         await self.send(to_echo(text))
         assert await self.receive() == echoed(text)
 
     async def is_closed(self) -> bool:
-        """Wait for the end of what is sent; say whether nothing came before."""
+        """Wait for the end of the stream; return True if nothing was sent before it."""
         with trio.fail_after(ENOUGH_S):
             try:
                 return not self._received and await self.stream.receive_some() == b""

@@ -86,20 +86,22 @@ def on_cluster(operation: Operation, permission: PermissionType = PermissionType
 
 
 PlugIn = Callable[[Authorizer], Authorizer]
-"""Makes an authorizer of another's making over the built-in one."""
+"""Create a custom authorizer over the built-in one."""
 
 
 def read_configuration(*lines: str) -> Configuration:
-    """Return the configuration of node 7, of which ROOT is the super user."""
+    """Return the configuration of node 7 with the super user ROOT."""
     text = "\n".join(("node.id=7", "log.dirs=/log", f"super.users={ROOT}", *lines))
     return parse(text, source="server.properties")
 
 
 class KafkaService:
-    """``events`` are what the audit log was given, at DEBUG; ROOT is a super user.
+    """The handlers and the parts behind them; ROOT is a super user.
 
-    ``faults`` are what a plugged-in authorizer did that it may not. ``read`` reads the
-    configuration anew.
+    Attributes:
+        events: the audited events, at level DEBUG.
+        faults: the errors that a plugged-in authorizer raised.
+        read: reads the configuration at a reload.
     """
 
     def __init__(self, running: Running, plug_in: PlugIn | None = None) -> None:
@@ -149,7 +151,7 @@ class KafkaService:
 
     @contextmanager
     def log_held(self) -> Iterator[None]:
-        """Let no append end within the block; then all, lest a test that fails wait for ever."""
+        """Block appends within the block; release them even if the test fails."""
         self.running.log.hold()
         try:
             yield
@@ -157,7 +159,7 @@ class KafkaService:
             self.running.log.released.set()
 
     async def load(self, *acls: Acl, cluster_changes: Sequence[ClusterChange] = ()) -> None:
-        """Publish what is as if it had stood in the log."""
+        """Publish ACLs and other changes as if they had been read from the log."""
         added = tuple(AclAdded(b"loaded" + n.to_bytes(10, "big"), a) for n, a in enumerate(acls))
         offset = len(added) + len(cluster_changes)
         if offset:
@@ -168,7 +170,7 @@ class KafkaService:
         await wait_all_tasks_blocked()
 
     async def commit(self, *cluster_changes: ClusterChange) -> None:
-        """Publish what another has written to the log."""
+        """Publish changes that another process has written to the log."""
         self.running.log.last_offset += len(cluster_changes)
         batch = ChangeBatch(self.running.log.last_offset, cluster_changes=cluster_changes)
         await self.running.feed.send(batch)
@@ -182,7 +184,7 @@ class KafkaService:
         principal: str = ROOT,
         listener_name: str = "BROKER",
     ) -> bytes:
-        """Return the body that answers ``body``."""
+        """Return the body of the answer to ``body``."""
         request = KafkaRequest(
             api_key=api_key, api_version=version, correlation_id=1, client_id="tests", body=body
         )
@@ -235,7 +237,7 @@ async def start(
     plug_in: PlugIn | None = None,
     cluster_changes: Sequence[ClusterChange] = (),
 ) -> KafkaService:
-    """Return a service that has loaded ``acls``, and what else a log says."""
+    """Return a service that has loaded ``acls`` and ``cluster_changes``."""
     running = Running(requests_max)
     await nursery.start(running.applier.run)
     await nursery.start(running.queue.run)

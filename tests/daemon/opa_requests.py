@@ -1,4 +1,4 @@
-"""What Kafka's OPA plugin sends: its bytes as they were captured, and requests made like them."""
+"""Requests of Kafka's OPA plugin: captured bytes, and variations of them."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ CAPTURED_HEAD = (
 
 
 def asked(*changes: tuple[str, object]) -> dict[str, Any]:
-    """Return the captured question with changes, each a dotted path below ``input`` and a value.
+    """Return the captured question, changed by dotted paths below ``input`` and values.
 
-    An ellipsis takes the field away.
+    An ellipsis removes the field.
     """
     body: dict[str, Any] = json.loads(CAPTURED_BODY)
     for path, value in changes:

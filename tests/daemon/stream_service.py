@@ -1,4 +1,4 @@
-"""A decision stream's server over memory or loopback, and a client that says what it is told to."""
+"""A decision stream's server over memory or loopback, and a client that a test controls."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def new_server(
 
 
 class Client:
-    """One connection; its greeting is taken by ``greet``."""
+    """One connection; ``greet`` exchanges the hellos."""
 
     def __init__(self, stream: trio.abc.Stream) -> None:
         self.stream = stream
@@ -88,7 +88,7 @@ class Client:
         return answer
 
     async def is_closed(self) -> bool:
-        """Wait for the end of what is sent; say whether nothing came before."""
+        """Wait for the end of the stream; return True if nothing was sent before it."""
         with trio.fail_after(ENOUGH_S):
             try:
                 assert self.frames.next_answer() is None

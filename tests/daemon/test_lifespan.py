@@ -72,7 +72,7 @@ class HeldSync:
 async def test_change_under_way_is_answered_and_durable_before_the_actors_and_the_audit_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A client that is told of its change at the end finds it after the next start."""
+    """A change that is acknowledged during the shutdown survives it."""
     sync, forced_end = HeldSync(), RecordedEnd()
     monkeypatch.setattr(os, "fdatasync", sync)
     log_dir, ready_file, audit = new_log(tmp_path), tmp_path / "ready.json", tmp_path / "audit.log"

@@ -39,7 +39,7 @@ from tests.daemon.kafka_service import ALICE, ROOT, start
 Fields = SimpleNamespace
 
 BESIDE_BYTES = 128 * 1024
-"""What a request takes whatever its size: a piece of its answer, frames of functions."""
+"""Memory that a request takes whatever its size: a chunk of its answer, frames of functions."""
 SHARE = 4
 """What share of the items that it may have a request has here, so that it is measured soon."""
 ITEMS = REQUEST_ITEMS_MAX // SHARE

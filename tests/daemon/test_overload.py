@@ -33,7 +33,7 @@ NO_ROOM = b"memory limit reached: retry later, or send smaller requests\n"
 
 
 class Overload:
-    """A switch that makes every turn of the loop overdue."""
+    """A switch that makes every turn of the loop overloaded."""
 
     is_there = False
 

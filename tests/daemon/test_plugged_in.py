@@ -37,7 +37,7 @@ FAILED = ApiError(
 
 
 class Slow(Authorizer):
-    """Allows everything; completes changes only when the test says so."""
+    """Allow everything; complete changes only when the test says so."""
 
     def __init__(self, standard: Authorizer) -> None:
         self.creations: list[Completion[None]] = []
@@ -256,7 +256,7 @@ def test_unusable_class_prevents_the_start(class_name: str, reason: str) -> None
 
 
 class Abstract(Authorizer):
-    """Lacks required methods of an authorizer."""
+    """A class that lacks required methods."""
 
     def __init__(self, standard: Authorizer) -> None: ...
 

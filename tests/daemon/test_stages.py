@@ -7,7 +7,7 @@ from authorizerd.daemon.stages import Stage, run_stages
 
 
 class Life:
-    """Stages that note each step of their lives."""
+    """Stages that record each step."""
 
     def __init__(self, failing: str = "") -> None:
         self.steps: list[str] = []

@@ -1,4 +1,4 @@
-"""The HTTP server over its connections: what requests are answered, and when."""
+"""The HTTP server over its connections: which requests are answered, and when."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DescribeAcls, CreateAcls, DeleteAcls: from the bytes of a request to those of its answer."""
+"""DescribeAcls, CreateAcls, DeleteAcls: from a request's bytes to its answer's bytes."""
 
 from __future__ import annotations
 

@@ -246,7 +246,7 @@ async def test_controllers_are_described_only_to_callers_with_alter(
             refused = answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
             assert refused != is_told
             assert not refused or answer.error_message == "Cluster authorization failed."
-        if is_told and not version:  # which asks for brokers, and does not know of types
+        if is_told and not version:  # version 0 has no types: it asks for brokers
             assert answer.error_code == ErrorCode.INVALID_REQUEST
 
 

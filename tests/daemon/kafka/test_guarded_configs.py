@@ -47,7 +47,7 @@ async def test_only_a_super_user_may_alter_guarded_keys(
         assert await alter(service, altered((key, SET, value))) == [OK]
     refused = guarded(key)
     before = service.authorizer.current_state().settings
-    if not (operation is DELETE and key == "super.users"):  # alice is one by then
+    if not (operation is DELETE and key == "super.users"):  # by then alice is a super user
         assert await alter(service, altered(change), principal=ALICE) == [refused]
     assert service.authorizer.current_state().settings == before
     assert await alter(service, altered(change), principal=ROOT) == [OK]
@@ -135,7 +135,7 @@ UNKNOWN = (
 
 
 class Unlisted(QuarantineAuthorizer):
-    """Fails when it is asked which keys it reconfigures."""
+    """Raise an error instead of listing the reconfigurable keys."""
 
     @property
     def reconfigurable_configs(self) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""The Kafka listener over real sockets: what a peer may send, and how it is handled."""
+"""The Kafka listener over real sockets: valid and invalid requests, and disconnects."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ async def test_requests_before_a_malformed_one_are_answered(nursery: trio.Nurser
 
 
 class Faulty:
-    """Handlers with a fault."""
+    """Handlers that raise an error."""
 
     def __init__(self, error: Exception) -> None:
         self._error = error

@@ -1,4 +1,4 @@
-"""Logging in at a Kafka listener: who is who after it, and what may not come before it."""
+"""Log-ins at a Kafka listener."""
 
 from __future__ import annotations
 

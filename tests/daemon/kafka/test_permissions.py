@@ -1,4 +1,4 @@
-"""What a request's sender may do: one state for all that a request asks, and no fault of ours."""
+"""The rights of a request's sender, judged by one state of the ACLs."""
 
 from __future__ import annotations
 

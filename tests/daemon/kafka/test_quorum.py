@@ -58,7 +58,7 @@ async def describe(
 
 
 def texts(answered: Any, version: int) -> list[str]:  # noqa: ANN401 - an entity of any version
-    """Return the texts of all errors, which there are from version 2 on."""
+    """Return the texts of all errors; they exist from version 2."""
     if version < 2:
         return []
     partitions = [each for topic in answered.topics for each in topic.partitions]

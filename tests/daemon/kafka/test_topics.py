@@ -1,4 +1,4 @@
-"""Metadata's topics: who learns of which, what may be done to them, by one state of the log."""
+"""Metadata's topics: which of them a caller sees, and with which operations."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ async def told(
     are_all: bool = False,
     wants_operations: bool = False,
 ) -> list[SimpleNamespace]:
-    """Return the answers about these names and ids, or about all topics."""
+    """Return the answers for these names and ids, or for all topics."""
     topics = [
         SimpleNamespace(name=each, topic_id=None)
         if isinstance(each, str)
@@ -255,7 +255,7 @@ async def test_operations_are_reported_for_missing_topics_with_legal_names(
 async def test_only_describe_is_audited_when_operations_are_requested(
     nursery: trio.Nursery,
 ) -> None:
-    """The questions about operations are no attempts: TRACE only, allowed or denied."""
+    """Questions about operations are audited at TRACE only, allowed or denied."""
     service = await start(nursery, acl("seen"), cluster_changes=TOPICS)
     await told(service, 13, "seen", "hidden", wants_operations=True)
     assert [

@@ -1,4 +1,4 @@
-"""The log's queue: whoever reads standard error holds nobody up."""
+"""The log's queue: a slow reader of standard error never blocks the daemon."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ WAIT_SECONDS = 30.0
 
 
 class Reader:
-    """Takes lines once it is told to; ``error`` is what it fails with, None for nothing."""
+    """A reader that accepts lines once it is told to; ``error`` is raised instead if it is set."""
 
     def __init__(self) -> None:
         self.reads = Event()

@@ -153,7 +153,7 @@ def test_journal_is_detected_by_the_descriptor() -> None:
 
 
 class StandardError:
-    """A file; ``text`` is all that was written there."""
+    """A temporary file; ``text`` is everything written to it."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -168,7 +168,7 @@ class StandardError:
 
 @contextmanager
 def own_standard_error() -> Iterator[StandardError]:
-    """Have nobody else's handlers, and standard error here."""
+    """Replace the root logger's handlers and standard error."""
     root = logging.getLogger()
     with (
         TemporaryFile("w+", buffering=1) as stream,

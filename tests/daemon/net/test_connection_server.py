@@ -30,7 +30,7 @@ Stream = trio.abc.HalfCloseableStream
 
 
 class Server(ConnectionServer):
-    """Echoes; HELLO establishes a connection, FAULT raises ``fault``, WAIT is answered late."""
+    """Echo requests; HELLO establishes a connection, FAULT raises ``fault``, WAIT waits."""
 
     def __init__(self, connections_max: int = 2, memory_bytes_max: int = 1000) -> None:
         super().__init__(

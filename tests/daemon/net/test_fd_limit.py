@@ -1,4 +1,4 @@
-"""The limit of open files: raised as far as it must be and may be, never lowered."""
+"""The limit of open files: raised as far as necessary and possible, never lowered."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WANTED = {"a": 1024, "b": 2048, "c": 1024}
 
 @pytest.fixture
 def limits(monkeypatch: pytest.MonkeyPatch) -> list[Limits]:
-    """The limits that the system is said to have, the newest last."""
+    """The simulated limits of the system, the newest last."""
     known: list[Limits] = []
     monkeypatch.setattr(resource, "getrlimit", lambda _: known[-1])
     monkeypatch.setattr(resource, "setrlimit", lambda _, limit: known.append(limit))

@@ -1,4 +1,4 @@
-"""The clock of a turn: work counts, and only since the loop last looked for what is ready."""
+"""Load shedding: only work in the current turn of the loop counts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TURN_MS_MAX = 50
 
 @pytest.fixture
 def worked_ns(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How long this thread has worked, as the clock is told."""
+    """The simulated CPU time of this thread."""
     worked = [0]
     monkeypatch.setattr(time, "thread_time_ns", lambda: worked[0])
     return worked

@@ -1,4 +1,4 @@
-"""The memory that connections reserve, against a plain sum."""
+"""The memory that connections reserve, compared with a plain sum."""
 
 from __future__ import annotations
 

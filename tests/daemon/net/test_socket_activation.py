@@ -45,7 +45,7 @@ def environment_of(count: int | str, names: str, pid: int | None = None) -> dict
 
 
 def handed(stack: ExitStack, *kinds: socket.SocketKind, listens: bool = True) -> int:
-    """Hand on sockets by inheritable descriptors next to each other; return the first."""
+    """Duplicate sockets to consecutive inheritable descriptors; return the first."""
     first = 600
     for number, kind in enumerate(kinds, first):
         with socket.socket(socket.AF_INET, kind) as bound:

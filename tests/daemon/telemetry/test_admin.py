@@ -1,4 +1,4 @@
-"""The admin port's handler. (Its answers are shown by tests/end_to_end/test_serve.)"""
+"""The admin port's handler; tests/end_to_end/test_serve.py checks its answers."""
 
 from __future__ import annotations
 

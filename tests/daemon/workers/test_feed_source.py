@@ -35,7 +35,7 @@ from tests.support.log_files import added
 
 
 class Told(Follower):
-    """Records the orders; a drain waits until the test lets it end."""
+    """Record the orders; a drain waits until the test releases it."""
 
     def __init__(self) -> None:
         self.told: list[str] = []

@@ -44,7 +44,7 @@ class Process(WorkerProcess):
 
 
 class Far:
-    """The far end: reads orders, and reports what the test says."""
+    """The far end: read orders, and send the reports that the test chooses."""
 
     def __init__(self) -> None:
         near, self._stream = memory_stream_pair()

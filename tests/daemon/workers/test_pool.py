@@ -1,4 +1,4 @@
-"""The pool with workers in this process, in virtual time: whom it waits for, and how long."""
+"""The pool with workers in this process, in virtual time."""
 
 from __future__ import annotations
 
