@@ -33,9 +33,9 @@ from authorizerd.daemon.gc_control import Collector
 from authorizerd.daemon.kafka.quorum import Leadership
 from authorizerd.daemon.kafka.request_latency import RequestTimes
 from authorizerd.daemon.settings import Settings
-from authorizerd.daemon.sources.own_log_directory import now_ms
 from authorizerd.daemon.sources.own_log_reader import LocalLogSource
 from authorizerd.daemon.sources.own_log_writer import Checkpointer, CheckpointPolicy, OwnLog
+from authorizerd.daemon.utc_time import now_ms
 from authorizerd.daemon.workers.pool import WorkerPool
 from authorizerd.image.cluster import ClusterImage
 from authorizerd.metadata.log import MetadataLog

@@ -1,9 +1,14 @@
-"""Format points in time, for the log and the audit: ISO 8601 in UTC, with milliseconds."""
+"""The time of day: in milliseconds, and as ISO 8601 in UTC."""
 
 from __future__ import annotations
 
 import time
 from functools import lru_cache
+
+
+def now_ms() -> int:
+    """Return milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
 
 
 def format_utc(time_s: float) -> str:

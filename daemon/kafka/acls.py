@@ -88,6 +88,7 @@ class AclHandlers:
         version = request.api_version
         if not self._rights.may(context, Operation.DESCRIBE):
             return [encode_describe_acls_error(version, _NOT_AUTHORIZED)], 0.0
+        # Decoded only now: a request without the right to ask costs nothing more.
         wanted = decode_describe_acls(version, request.body)
         try:
             validate_filter(wanted)
@@ -113,7 +114,7 @@ class AclHandlers:
         acls = await finish_in_turns(decode_create_acls(request.api_version, request.body))
         try:
             return await self._create(request, context, acls)
-        finally:
+        finally:  # freeing thousands of ACLs at once would block the loop
             await finish_in_turns(free(acls))
 
     async def _create(
@@ -182,6 +183,7 @@ class _CreationResults:
         return len(self._faults)
 
     def __iter__(self) -> Iterator[ApiError | None]:
+        # Only valid items were passed on, so the completions have gaps where faults are.
         completions = iter(self._completions)
         for fault in self._faults:
             yield _error_of(next(completions)) if fault is None else fault

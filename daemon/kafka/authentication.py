@@ -29,7 +29,7 @@ class OutOfTurnError(ClosingError):
 
 
 class _State(Enum):
-    STRANGER = auto()
+    UNAUTHENTICATED = auto()
     REQUEST_EXPECTED = auto()
     RAW_TOKEN_EXPECTED = auto()
     LOGGED_IN = auto()
@@ -40,13 +40,13 @@ class SaslExchange:
     """The state of one connection's log-in.
 
     Args:
-        users: who may log in with PLAIN; None if no log-in is required: all are ANONYMOUS then.
+        users: the users for PLAIN; None if no log-in is required (clients are then ANONYMOUS).
     """
 
     def __init__(self, users: PlainUsers | None) -> None:
         self._users = users
-        self._has_told_versions = False
-        self._state = _State.LOGGED_IN if users is None else _State.STRANGER
+        self._has_answered_versions = False
+        self._state = _State.LOGGED_IN if users is None else _State.UNAUTHENTICATED
         self.principal: str | None = ANONYMOUS if users is None else None
 
     @property
@@ -67,10 +67,10 @@ class SaslExchange:
         if self._state is _State.REQUEST_EXPECTED:
             self._state = _State.FAILED
             return ErrorCode.ILLEGAL_SASL_STATE
-        if self._state is _State.STRANGER:
-            if self._has_told_versions:
+        if self._state is _State.UNAUTHENTICATED:
+            if self._has_answered_versions:
                 raise OutOfTurnError("a second ApiVersions")
-            self._has_told_versions = True
+            self._has_answered_versions = True
         return ErrorCode.NONE
 
     def choose_mechanism(self, mechanism: str, version: int) -> SaslHandshakeAnswer:
@@ -84,7 +84,7 @@ class SaslExchange:
         if self._state is _State.REQUEST_EXPECTED:
             self._state = _State.FAILED
             return SaslHandshakeAnswer(ErrorCode.ILLEGAL_SASL_STATE, ())
-        if self._state is not _State.STRANGER:
+        if self._state is not _State.UNAUTHENTICATED:
             raise OutOfTurnError("a second SaslHandshake")
         if mechanism != MECHANISM:
             self._state = _State.FAILED
@@ -103,7 +103,7 @@ class SaslExchange:
             return SaslAuthenticateAnswer(ErrorCode.ILLEGAL_SASL_STATE, _LOGGED_IN_ALREADY)
         if self._state not in (_State.REQUEST_EXPECTED, _State.RAW_TOKEN_EXPECTED):
             raise OutOfTurnError("SaslAuthenticate before SaslHandshake")
-        assert self._users is not None, "nobody is a stranger where nobody has to log in"
+        assert self._users is not None, "without users, a connection starts logged in"
         try:
             self.principal = f"User:{authenticate_plain(token, self._users)}"
         except AuthenticationError as error:

@@ -94,6 +94,7 @@ class ClusterHandlers:
             node.node_id,
             wants_operations=getattr(asked, "include_topic_authorized_operations", False),
         )
+        # Version 0 cannot send null; there an empty list asks for all topics.
         are_all_asked = asked.topics is None or (request.api_version == 0 and not asked.topics)
         answer = MetadataAnswer(
             brokers=(node,),
@@ -117,6 +118,7 @@ class ClusterHandlers:
         is_controller = context.listener_name in self._cluster.controller_listeners
         served = CONTROLLER_ENDPOINTS if is_controller else BROKER_ENDPOINTS
         wanted = getattr(asked, "endpoint_type", BROKER_ENDPOINTS)
+        # Controllers answer administrators only (KIP-919); any client may describe the brokers.
         if is_controller and not self._rights.may(context, Operation.ALTER):
             error = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
             answer = _cluster_error(error, error.text)
@@ -193,7 +195,7 @@ class ClusterHandlers:
 def _select_topics(
     version: int, topics: Sequence[RequestedTopic]
 ) -> Steps[Sequence[RequestedTopic] | None]:
-    """Return, in steps, the topics that Kafka answers: if some are asked for by id, only those.
+    """Return, in steps, the topics to answer, as Kafka: if some are requested by id, only those.
 
     Return None if ids are used in a version that rejects them.
     """
@@ -212,7 +214,7 @@ def _select_topics(
 async def _write_no_metadata(
     request: KafkaRequest, asked: MetadataRequest, error: ErrorCode
 ) -> list[Chunk]:
-    """Refuse everything that is asked, with one error for each topic."""
+    """Refuse the whole request, with one error for each topic."""
     topics = LazyItems(partial(refuse_topic, request.api_version, error), asked.topics or ())
     return await write_body(request, MetadataAnswer(brokers=(), topics=topics, error_code=error))
 

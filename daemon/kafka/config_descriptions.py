@@ -94,7 +94,7 @@ class Descriptions:
 
 
 def merge_repeated(resources: Sequence[ResourceToDescribe]) -> Steps[list[WantedResource]]:
-    """Return, in steps, each resource once, however often it is repeated (`1` and `01` are one)."""
+    """Return, in steps, each resource once, and the keys of all its repeats (`1` is `01`)."""
     wanted: dict[tuple[int, str | int], WantedResource] = {}
     for number, each in enumerate(resources, 1):
         kind, name = each.resource_type, each.resource_name
@@ -157,7 +157,7 @@ def shorten(error: ApiError) -> str | None:
 
 def broker_number(text: str) -> int | None:
     """Return the broker id in a resource's name, None if it is not a number."""
-    if len(text) > _NUMBER_CHARACTERS_MAX:
+    if len(text) > _NUMBER_CHARACTERS_MAX:  # reading a long number takes quadratic time
         return None
     try:
         return int(text)
@@ -166,5 +166,5 @@ def broker_number(text: str) -> int | None:
 
 
 def invalid_request(text: str) -> ApiError:
-    """Return INVALID_REQUEST with a text of its own."""
+    """Return INVALID_REQUEST with this text."""
     return ApiError(ErrorCode.INVALID_REQUEST, text)

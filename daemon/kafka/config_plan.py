@@ -72,7 +72,7 @@ class ConfigPlan:
     def _check_whole(
         self, name: str, before: Map[str, str], changes: Changes, guarded: Changes
     ) -> None:
-        """Ask the authorizer, which may reject a combination of keys that are valid one by one."""
+        """Ask the authorizer: it may reject a combination of keys that are valid one by one."""
         after = {**before, **changes}
         values = {key: value for key, value in after.items() if value is not None}
         if name == EVERY_NODE:
@@ -83,6 +83,6 @@ class ConfigPlan:
 
 
 def _find_restored(wanted: Wanted, layers: Layers) -> Changes:
-    """Return the guarded keys that the file sets again, whatever the log says of them."""
+    """Return the removal of guarded keys that are to have the file's value again."""
     removed = wanted.removed or frozenset()
     return {name: None for name in layers.since_reload if name in removed}

@@ -75,7 +75,7 @@ _TWICE: Final = ApiError(ErrorCode.INVALID_REQUEST, "Each resource must appear a
 _RESOURCES_PER_STEP: Final = 16
 Resource = tuple[int, str]
 Want: TypeAlias = Callable[[Sequence[Alteration]], Steps[Wanted]]
-"""What finds out, of one resource's alterations, what they want."""
+"""Determine the changes that one resource's alterations ask for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +153,7 @@ class ConfigHandlers:
         checked = await finish_in_turns(
             self._check_all(asked.resources, lambda each: want(each, plugged, forbidden))
         )
+        # Only now, as in Kafka: an invalid resource is reported even to callers without the right.
         may = self._rights.may(context, Operation.ALTER_CONFIGS)
         altered = await self._alter(
             checked.wanted,
@@ -259,7 +260,7 @@ class ConfigHandlers:
             self._settings.refresh()
             self._settings.set_guarded(guarded)
 
-        if not may:
+        if not may:  # plan all the same, to report what else is wrong first
             planned = plan(self._image.newest).result
             return {name: _unless_authorized(error) for name, error in planned.items()}
         if validate_only or not wanted:

@@ -48,6 +48,8 @@ class _Handler(NamedTuple):
 
 
 class KafkaHandlers:
+    """Answer the requests of authenticated clients, each by the handler of its API."""
+
     def __init__(
         self,
         *,
@@ -106,7 +108,7 @@ class KafkaHandlers:
         remote_s = 0.0
         try:
             body, remote_s = await self._handle(request, context)
-        except NotReadyError:
+        except NotReadyError:  # nothing has been sent yet, even if a part was answered
             body = await self._handlers[request.api_key].refuse(request)
         total_s = time.perf_counter() - started
         self._times.observe(context.request_name, local_s=total_s - remote_s, remote_s=remote_s)

@@ -76,8 +76,8 @@ class KafkaListener(ConnectionServer):
     """Serve the Kafka protocol on one listener.
 
     Args:
-        users: who may log in with PLAIN; None if no log-in is required: all are ANONYMOUS then.
-        is_super_user: returns True for principals that may use a reserved place after their log-in.
+        users: the users for PLAIN; None if no log-in is required (clients are then ANONYMOUS).
+        is_super_user: returns True if a principal may use a reserved place after its log-in.
         is_controller: True if it serves the APIs of Kafka's controllers instead of the brokers'.
     """
 
@@ -129,7 +129,7 @@ class KafkaListener(ConnectionServer):
         if request.api_key not in _LISTING_APIS:
             return await self._handlers.answer(request, session)
         async with self._listing:
-            if connection.is_disconnected:
+            if connection.is_disconnected:  # after the wait: nobody needs this list any more
                 raise trio.BrokenResourceError
             return await self._handlers.answer(request, session)
 
@@ -192,7 +192,7 @@ class _Conversation:
                     listener_name=self._listener.name, principal=principal, host=self._host
                 )
                 body = await self._listener.answer(request, session, self._connection)
-        if self._listener.users is None:
+        if self._listener.users is None:  # the first answer takes the place of a log-in
             self._listener.establish(self._connection)
         return frame_response(request, body)
 
@@ -235,7 +235,7 @@ class _Conversation:
         """
         self._connection.hold_answer(sum(map(len, chunks)))
         together = bytearray()
-        chunks.reverse()
+        chunks.reverse()  # popped from the end, each chunk is freed once it is sent
         while chunks:
             together += chunks.pop()
             if len(together) >= SEND_BYTES:

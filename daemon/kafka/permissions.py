@@ -15,6 +15,8 @@ from authorizerd.actors.authorizer import Action, Authorize, Authorizer, Request
 
 
 class Rights:
+    """The rights that an authorizer gives, asked one by one or for a whole request."""
+
     def __init__(self, authorizer: Authorizer) -> None:
         self._authorizer = authorizer
 
@@ -78,5 +80,5 @@ def _are_allowed(
 ) -> list[bool]:
     try:
         return authorize(context, actions)
-    except InvalidQuestionError:
+    except InvalidQuestionError:  # no ACL can name such a principal, ``User:*`` for instance
         return [False] * len(actions)

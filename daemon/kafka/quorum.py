@@ -26,7 +26,7 @@ from authorizerd.daemon.kafka.requests import (
     RequestedQuorumTopic,
 )
 from authorizerd.daemon.kafka.responses import Cluster
-from authorizerd.daemon.sources.own_log_directory import now_ms
+from authorizerd.daemon.utc_time import now_ms
 from authorizerd.protocol.kafka.chunked_output import Chunk, Items, LazyItems
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from authorizerd.protocol.kafka.server_connection import KafkaRequest

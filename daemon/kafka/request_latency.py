@@ -39,7 +39,7 @@ class Histogram:
         self.sum_s = 0.0
 
     def observe(self, seconds: float) -> None:
-        self.counts[bisect_left(BOUNDS_S, seconds)] += 1
+        self.counts[bisect_left(BOUNDS_S, seconds)] += 1  # a bound belongs to its bucket
         self.sum_s += seconds
 
     def buckets(self) -> list[tuple[str, float]]:
@@ -53,6 +53,8 @@ class Histogram:
 
 
 class RequestTimes:
+    """The histograms of all APIs."""
+
     def __init__(self) -> None:
         self.local: Final[dict[str, Histogram]] = {}
         self.remote: Final[dict[str, Histogram]] = {}

@@ -88,15 +88,16 @@ class TopicAnswers:
     def of_requested(
         self, version: int, requested: Sequence[RequestedTopic]
     ) -> Steps[Items[MetadataTopic]]:
-        """Return one answer for each item of the request, including repeated ones."""
+        """Return one answer for each requested topic; a repeated one is answered once."""
         answers = _Answers(self._node_id)
         seen: set[tuple[str | None, UUID | None]] = set()
         for items in _slices(requested):
             named = {(item.name, getattr(item, "topic_id", None)): item for item in items}
             some = [item for name, item in named.items() if name not in seen]
-            seen.update(named)
+            seen.update(named)  # or a few repeated bytes would cause an answer of any size
             wanted = [self._resolve(item) for item in some]
             names = [each.name for each in wanted if each.name is not None]
+            # Items without a name are not questions, so the answers are for the others, in order.
             described = iter(self._rights.may_describe(ResourceType.TOPIC, names))
             for item, each in zip(some, wanted, strict=True):
                 if each.name is None:

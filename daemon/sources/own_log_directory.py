@@ -9,12 +9,12 @@ import base64
 import logging
 import os
 import re
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
 from authorizerd.daemon.errors import StartError
+from authorizerd.daemon.utc_time import now_ms
 from authorizerd.image.changes import CredentialAdded
 from authorizerd.metadata.directory import (
     METADATA_TOPIC_DIRECTORY,
@@ -41,11 +41,6 @@ _CLUSTER_ID: Final = re.compile(r"[!-\[\]-~]+")
 """Characters that a properties file holds unescaped, which excludes the backslash."""
 
 _logger = logging.getLogger(__name__)
-
-
-def now_ms() -> int:
-    """Return milliseconds since 1970."""
-    return time.time_ns() // 1_000_000
 
 
 def new_uuid(random_bytes: Callable[[int], bytes] = os.urandom) -> str:

@@ -8,7 +8,6 @@ appends.
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +20,7 @@ from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.actors.errors import UpdateRefusedError
 from authorizerd.actors.published import View
 from authorizerd.actors.update_queue import LogChange
+from authorizerd.daemon.utc_time import now_ms
 from authorizerd.image.changes import FeatureLevel
 from authorizerd.image.cluster import ClusterImage
 from authorizerd.metadata.checkpoint_writer import CheckpointState, retire, write_checkpoint
@@ -145,6 +145,7 @@ class Checkpointer:
             )
             return
         last = trio.current_time()
+        # What was read counts like what is written: a daemon may restart often.
         self._bytes_at_checkpoint = -self._bytes_read()
         while True:
             await trio.sleep(CHECK_SECONDS)
@@ -162,10 +163,10 @@ class Checkpointer:
         return newest is not None and newest.offset >= self.statistics.last_end_offset
 
     def _state(self) -> CheckpointState:
-        """Return what a checkpoint is made of.
+        """Return the content of a checkpoint.
 
-        A snapshot is not kept while others replace it: to free it would hold the event loop for
-        all that has changed meanwhile. Of the ACLs alone that is a small part.
+        It holds only the ACLs of the snapshot. A whole snapshot that is freed late blocks the loop
+        for everything that has changed meanwhile.
         """
         snapshot = self._snapshot.newest
         assert snapshot is not None, "a snapshot stays loaded"
@@ -185,7 +186,7 @@ class Checkpointer:
         return bool(interval_s) and trio.current_time() - last >= interval_s
 
     async def _write(self, state: CheckpointState) -> None:
-        bytes_written = self._writer.bytes_written
+        bytes_written = self._writer.bytes_written  # before: appends go on meanwhile
         try:
             path = await trio.to_thread.run_sync(
                 write_checkpoint, self._log_dir, state, self._storage
@@ -214,6 +215,6 @@ class Checkpointer:
         retire(
             find_files(self._log_dir, self._storage),
             bytes_max=bytes_max if bytes_max >= 0 else 2**63,
-            oldest_ms=int(time.time() * 1000) - keep_ms if keep_ms >= 0 else 0,
+            oldest_ms=now_ms() - keep_ms if keep_ms >= 0 else 0,
             storage=self._storage,
         )
