@@ -46,9 +46,9 @@ export interface AskOptions {
 }
 
 /**
- * A client with one connection, which the first call makes. If it breaks, the next call makes it
- * again, and a question that was being asked is sent once more. Every method rejects with an
- * `AuthorizerdError` if there is no decision; take that for a denial.
+ * A client with one connection. The first call connects, and so does the first call after a
+ * failure. If the connection breaks during a question, the client asks once more. Every method
+ * rejects with an `AuthorizerdError` if there is no decision: deny then.
  *
  * An open connection keeps the process running: call `close` at the end.
  */

@@ -188,7 +188,7 @@ async def test_invalid_hello_is_an_error(
 async def test_invalid_answer_is_never_a_permission(
     new_client: AnyClient, nursery: trio.Nursery, sent: bytes, error: str
 ) -> None:
-    """The second question fails like the first: no rest of an answer is taken for another's."""
+    """The second question fails like the first: the client discards what was left in its buffer."""
     client = new_client(await start_stand_in(nursery, GREETING, sent))
     for _ in range(2):
         with pytest.raises(AuthorizerdError) as raised:
@@ -241,7 +241,7 @@ async def test_peer_that_does_not_read_costs_the_time_limit(
 async def test_attempt_to_connect_has_its_own_limit(
     new_client: AnyClient, nursery: trio.Nursery
 ) -> None:
-    """Within the time of one call, a silent peer is tried more than once."""
+    """One call tries a silent peer several times within its own limit."""
     address = await start_stand_in(nursery, then_closes=False)
     client = new_client(address, timeout_seconds=1, connect_timeout_seconds=0.05)
     started = trio.current_time()

@@ -66,7 +66,7 @@ async def test_many_tasks_share_a_connection(nursery: trio.Nursery) -> None:
 
 
 async def test_broken_connection_fails_all_tasks(nursery: trio.Nursery) -> None:
-    """Those that wait for an answer, for room in flight, and those that ask later."""
+    """Tasks that wait for an answer, tasks that wait for room in flight, and tasks that ask later."""
     address = await start_stand_in(nursery, GREETING, b"")
     failed = 0
 
@@ -87,7 +87,7 @@ async def test_broken_connection_fails_all_tasks(nursery: trio.Nursery) -> None:
 
 
 async def test_cancelled_wait_leaves_other_tasks_alone(nursery: trio.Nursery) -> None:
-    """The cancelled task read for all; another task reads on."""
+    """The cancelled task was reading for all tasks; another task takes over."""
     place = Place(None)
     address = await start_on_loopback(nursery, new_server(place))
     decided: list[bool] = []
@@ -203,7 +203,7 @@ async def test_question_of_a_broken_connection_is_sent_once_more(nursery: trio.N
 
 
 async def test_silent_connection_is_replaced(nursery: trio.Nursery) -> None:
-    """After a time-out, and also if the callers themselves gave up before the time limit."""
+    """After a time-out, and also if the callers cancel before the time limit."""
     connections = []
 
     async def converse(number: int, stream: trio.SocketStream) -> None:

@@ -44,10 +44,11 @@ from authorizerd_client.values import (
 class Client:
     """A client with one connection. Threads may share it; they take turns.
 
-    The connection is made by the first question, and made again after it broke. A question whose
-    connection breaks is sent once more, if time remains: decisions change nothing, so asking twice
-    is safe. While the daemon cannot be reached, attempts to connect wait for increasing, random
-    delays of up to 5 seconds; a question that cannot wait that long fails at once.
+    The first question connects, and so does the first question after a failure. If the connection
+    breaks during a question, the client asks once more, within the time limit: questions change
+    nothing, so this is safe. While the daemon cannot be reached, attempts to connect wait for
+    increasing, random delays of up to 5 seconds. A question fails at once if its time limit ends
+    before the next attempt.
 
     Args:
         address: ``tcp://HOST:PORT``, ``HOST:PORT`` or ``unix:PATH``.

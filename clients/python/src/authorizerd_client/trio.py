@@ -48,10 +48,11 @@ FRAMES_IN_FLIGHT_MAX = 256
 class Client:
     """A client with one connection, for any number of tasks of one trio program.
 
-    The connection is made by the first question, and made again after it broke. A question whose
-    connection breaks is sent once more, if time remains: decisions change nothing, so asking twice
-    is safe. While the daemon cannot be reached, attempts to connect wait for increasing, random
-    delays of up to 5 seconds; a question that cannot wait that long fails at once.
+    The first question connects, and so does the first question after a failure. If the connection
+    breaks during a question, the client asks once more, within the time limit: questions change
+    nothing, so this is safe. While the daemon cannot be reached, attempts to connect wait for
+    increasing, random delays of up to 5 seconds. A question fails at once if its time limit ends
+    before the next attempt.
 
     Cancelling a call leaves the other calls alone. If it is cancelled while its frame is being
     sent, the connection is closed, because the daemon would misread the next frame; the other
