@@ -6,15 +6,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from authorizerd.acl.audit import AuditLevel
-from authorizerd.acl.builder import build
-from authorizerd.acl.model import (
-    Acl,
-    AclAdded,
-    Operation,
-    PatternType,
-    PermissionType,
-    ResourceType,
-)
+from authorizerd.acl.model import Acl
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.actors.auditor import Auditor
 from authorizerd.actors.published import Published
@@ -23,6 +15,7 @@ from authorizerd.daemon.decisions.callers import Caller, Callers
 from authorizerd.daemon.decisions.opa import OpaHandler
 from authorizerd.protocol.decisions.authzen import Vocabulary
 from authorizerd.protocol.http.messages import Request, Response
+from tests.support.acls import acl, snapshot_of
 from tests.support.audit import RecordingAuditLog
 from tests.support.authorizers import read_only_authorizer
 
@@ -38,33 +31,8 @@ def entry(name: str, principal: str, secret: str = "secret") -> str:
 TOKENS = entry("proxy", PROXY) + entry("root", ROOT) + entry("other", OTHER)
 
 
-def allow(
-    principal: str,
-    operation: Operation,
-    name: str,
-    resource_type: ResourceType = ResourceType.TOPIC,
-    *,
-    host: str = "*",
-    permission: PermissionType = PermissionType.ALLOW,
-) -> Acl:
-    return Acl(resource_type, name, PatternType.LITERAL, principal, host, operation, permission)
-
-
-def cluster_action(
-    principal: str, host: str = "*", permission: PermissionType = PermissionType.ALLOW
-) -> Acl:
-    return allow(
-        principal,
-        Operation.CLUSTER_ACTION,
-        "kafka-cluster",
-        ResourceType.CLUSTER,
-        host=host,
-        permission=permission,
-    )
-
-
-def snapshot_of(*acls: Acl) -> AclSnapshot:
-    return build(AclAdded(bytes(15) + bytes([number]), each) for number, each in enumerate(acls))
+def cluster_action(principal: str, *, host: str = "*", deny: bool = False) -> Acl:
+    return acl(principal, "CLUSTER_ACTION", host=host, deny=deny, cluster=True)
 
 
 def authzen_handler(place: Place) -> AuthZenHandler:

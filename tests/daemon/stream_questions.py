@@ -1,26 +1,25 @@
-"""Questions to ask a decision stream, the ACLs that judge them, and the decisions' codes."""
+"""Questions for a decision stream, the ACLs that decide them, and the codes of decisions."""
 
 from __future__ import annotations
 
-from authorizerd.acl.builder import build
-from authorizerd.acl.model import Acl, AclAdded, Operation
+from authorizerd.acl.model import Acl
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.protocol.decisions.stream import StreamQuestion
-from tests.daemon.decision_place import allow
+from tests.support.acls import acl, snapshot_of
 
 DENIED, ALLOWED, INVALID, NOT_READY = b"\0", b"\1", b"\2", b"\3"
 ALICE = "User:alice"
 MAY: StreamQuestion = (ALICE, "10.0.0.1", "READ", "TOPIC", "orders")
 MAY_NOT: StreamQuestion = (ALICE, "10.0.0.1", "WRITE", "TOPIC", "orders")
 ACLS = (
-    allow(ALICE, Operation.READ, "orders"),
-    allow("User:bob", Operation.READ, "orders", host="0:0:0:0:0:0:0:1"),
-    allow("User:*", Operation.READ, "status"),
+    acl(ALICE, "READ", topic="orders"),
+    acl("User:bob", "READ", topic="orders", host="0:0:0:0:0:0:0:1"),
+    acl("User:*", "READ", topic="status"),
 )
 
 
 def at_offset(offset: int, *held: Acl) -> AclSnapshot:
-    return build((AclAdded(bytes([n] * 16), acl) for n, acl in enumerate(held)), offset)
+    return snapshot_of(*held, offset=offset)
 
 
 def question(

@@ -11,7 +11,6 @@ import pytest
 import trio
 from trio.testing import MockClock, lockstep_stream_pair, wait_all_tasks_blocked
 
-from authorizerd.acl.model import Operation
 from authorizerd.config.bounds import ANSWERS_AT_ONCE_MAX, FREE_BYTES
 from authorizerd.daemon.decisions.stream_server import NO_CORRELATION_ID
 from authorizerd.daemon.net.connection import LOGIN_BYTES_MAX
@@ -20,10 +19,11 @@ from authorizerd.protocol.decisions.stream import Answer
 from authorizerd.protocol.http.messages import Request, Response
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from tests.daemon import http_service, kafka_listener_service, stream_service
-from tests.daemon.decision_place import Place, allow
+from tests.daemon.decision_place import Place
 from tests.daemon.http_service import GET, MemoryListener, receive_until, start_in_memory
 from tests.daemon.kafka_listener_service import Echo, free_echo, to_echo, until
 from tests.daemon.stream_service import FRAME_BYTES_MAX, IDLE_TIMEOUT_S
+from tests.support.acls import acl
 
 HALF = 20_000
 ROOM_BYTES = 3 * HALF // 2
@@ -94,7 +94,7 @@ async def test_client_that_waits_for_answers_is_deferred_from_the_second_refusal
 async def test_stream_client_is_deferred_from_the_second_refusal(
     nursery: trio.Nursery, autojump_clock: MockClock, overload: Overload
 ) -> None:
-    server = stream_service.new_server(Place(None, allow("User:alice", Operation.READ, "orders")))
+    server = stream_service.new_server(Place(None, acl("User:alice", "READ", topic="orders")))
     client = (await stream_service.start(nursery, server)).connect()
     await client.greet()
     started = trio.current_time()
@@ -166,7 +166,7 @@ async def test_stream_refuses_frames_under_overload(
     nursery: trio.Nursery, autojump_clock: MockClock, overload: Overload
 ) -> None:
     """Each frame is refused with its own number; the connection continues after a pause."""
-    server = stream_service.new_server(Place(None, allow("User:alice", Operation.READ, "orders")))
+    server = stream_service.new_server(Place(None, acl("User:alice", "READ", topic="orders")))
     client = (await stream_service.start(nursery, server)).connect()
     await client.greet()
     overload.is_there = True
@@ -190,7 +190,7 @@ async def test_stream_refuses_frames_above_the_memory_limit(
 ) -> None:
     """An incomplete frame has no number; its memory is released."""
     caplog.set_level(logging.INFO)
-    place = Place(None, allow("User:alice", Operation.READ, "orders"))
+    place = Place(None, acl("User:alice", "READ", topic="orders"))
     server = stream_service.new_server(place, memory_bytes_max=ROOM_BYTES)
     listener = await stream_service.start(nursery, server)
     first, second = listener.connect(), listener.connect()

@@ -13,7 +13,7 @@ import trio
 
 from authorizerd.acl.audit import AuditLevel
 from authorizerd.acl.decision import DEFAULT_DENY
-from authorizerd.acl.model import Operation, Question
+from authorizerd.acl.model import Question
 from authorizerd.actors.audit_log import AuditEvent
 from authorizerd.config.configuration import Configuration, parse
 from authorizerd.daemon.audit.setup import (
@@ -27,9 +27,10 @@ from authorizerd.daemon.decisions.authzen import EVALUATION_PATH
 from authorizerd.daemon.errors import StartError
 from authorizerd.protocol.http.messages import Request, Response
 from authorizerd.protocol.kafka.error_codes import ErrorCode
-from tests.daemon.decision_place import Place, allow, authzen_handler, opa_answer
+from tests.daemon.decision_place import Place, authzen_handler, opa_answer
 from tests.daemon.opa_requests import post
 from tests.daemon.stream_service import connected
+from tests.support.acls import acl
 from tests.support.requests import evaluation
 
 EVENT = AuditEvent(
@@ -201,7 +202,7 @@ async def test_every_surface_refuses_while_a_required_audit_cannot_be_written(
     nursery: trio.Nursery,
 ) -> None:
     """As before the load: plain text over HTTP, and no decision on the stream."""
-    place = Place(None, allow("User:alice", Operation.READ, "orders"))
+    place = Place(None, acl("User:alice", "READ", topic="orders"))
     request = Request(
         method="POST",
         path=EVALUATION_PATH,

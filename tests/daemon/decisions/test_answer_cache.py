@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from authorizerd.acl.decision import DEFAULT_ALLOW, DEFAULT_DENY
-from authorizerd.acl.model import Acl, Operation, PermissionType, Question, ResourceType
+from authorizerd.acl.model import Acl, Operation, Question, ResourceType
 from authorizerd.actors.decider import DecisionState
 from authorizerd.actors.plugged_authorizer import PluggedAuthorizer
 from authorizerd.daemon.decisions.answer_cache import (
@@ -24,13 +24,14 @@ from authorizerd.daemon.decisions.authzen import EVALUATION_PATH, EVALUATIONS_PA
 from authorizerd.daemon.decisions.callers import Callers
 from authorizerd.protocol.decisions.authzen import Vocabulary
 from authorizerd.protocol.http.messages import Request
-from tests.daemon.decision_place import Place, allow, authzen_handler, snapshot_of
+from tests.daemon.decision_place import Place, authzen_handler
+from tests.support.acls import acl, snapshot_of
 from tests.support.authorizers import Plug
 from tests.support.requests import evaluation
 
 VOCABULARY = Vocabulary({"user": "User"}, {"topic": 2})
-READ = allow("User:alice", Operation.READ, "t")
-DENIED = allow("User:alice", Operation.READ, "t", permission=PermissionType.DENY)
+READ = acl("User:alice", "READ", topic="t")
+DENIED = acl("User:alice", "READ", topic="t", deny=True)
 QUESTION = Question("User:alice", None, Operation.READ, ResourceType.TOPIC, "t")
 ALICE = evaluation("alice", topic="t")
 ANSWERED = Answered(QUESTION, DEFAULT_DENY, b"{}")

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from authorizerd.acl.model import Operation
 from authorizerd.daemon.decisions.authzen import EVALUATION_PATH, EVALUATIONS_PATH, AuthZenHandler
 from authorizerd.protocol.http.messages import Request, Response
-from tests.daemon.decision_place import OTHER, PROXY, Place, allow, authzen_handler, cluster_action
+from tests.daemon.decision_place import OTHER, PROXY, Place, authzen_handler, cluster_action
+from tests.support.acls import acl
 from tests.support.requests import evaluation
 
-READ = allow("User:alice", Operation.READ, "t")
+READ = acl("User:alice", "READ", topic="t")
 ITSELF, ALICE = PROXY.removeprefix("User:"), "alice"
 
 
@@ -59,7 +59,7 @@ async def test_without_a_valid_token_nothing_is_answered(
 @pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER "])
 async def test_a_caller_is_answered_about_itself(scheme: str, tmp_path: Path) -> None:
     """The scheme's name is case-insensitive."""
-    place = Place(tmp_path, allow(PROXY, Operation.READ, "t"))
+    place = Place(tmp_path, acl(PROXY, "READ", topic="t"))
     response = await ask(authzen_handler(place), f"{scheme} proxy.secret", ITSELF)
     assert response.status == 200
     assert json.loads(response.body)["decision"] is True
@@ -80,7 +80,7 @@ async def test_asking_about_others_requires_cluster_action(tmp_path: Path) -> No
 
 async def test_the_right_to_ask_is_checked_for_each_evaluation(tmp_path: Path) -> None:
     """A forbidden one is a denial with status 403, and reveals nothing else."""
-    handler = authzen_handler(Place(tmp_path, READ, allow(PROXY, Operation.READ, "t")))
+    handler = authzen_handler(Place(tmp_path, READ, acl(PROXY, "READ", topic="t")))
     response = await ask(handler, "Bearer proxy.secret", ITSELF, ALICE, ITSELF)
     assert response.status == 200
     first, second, third = json.loads(response.body)["evaluations"]

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from authorizerd.acl.errors import NotReadyError
-from authorizerd.acl.model import PermissionType
 from authorizerd.config.errors import ConfigurationError
 from authorizerd.daemon.decisions.callers import Callers, Trusted
 from tests.daemon.decision_place import (
@@ -19,8 +18,8 @@ from tests.daemon.decision_place import (
     Place,
     cluster_action,
     entry,
-    snapshot_of,
 )
+from tests.support.acls import snapshot_of
 
 
 @pytest.mark.parametrize("token", [None, "", "nonsense", "proxy.secret", b"\xff"])
@@ -63,8 +62,8 @@ def test_cluster_action_is_the_right_to_ask_about_others(tmp_path: Path) -> None
 def test_a_callers_host_counts_as_unknown(tmp_path: Path) -> None:
     """An ALLOW for one host does not apply, but a DENY for any host does."""
     here = "127.0.0.1"
-    assert not Place(tmp_path, cluster_action(PROXY, here)).may_ask_about("proxy", OTHER)
-    place = Place(tmp_path, cluster_action(PROXY), cluster_action(PROXY, here, PermissionType.DENY))
+    assert not Place(tmp_path, cluster_action(PROXY, host=here)).may_ask_about("proxy", OTHER)
+    place = Place(tmp_path, cluster_action(PROXY), cluster_action(PROXY, host=here, deny=True))
     assert not place.may_ask_about("proxy", OTHER)
 
 

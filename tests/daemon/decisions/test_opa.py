@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from authorizerd.acl.model import Operation
 from authorizerd.daemon.decisions.opa import is_opa_path
 from authorizerd.protocol.http.messages import Response
-from tests.daemon.decision_place import OTHER, PROXY, ROOT, Place, allow, cluster_action, opa_answer
+from tests.daemon.decision_place import OTHER, PROXY, ROOT, Place, cluster_action, opa_answer
 from tests.daemon.opa_requests import PATH, asked, post
+from tests.support.acls import acl
 
 TRUE, FALSE = b'{"result":true}', b'{"result":false}'
-DESCRIBE = allow("User:u1", Operation.DESCRIBE, "topic-1", host="192.168.64.1")
+DESCRIBE = acl("User:u1", "DESCRIBE", topic="topic-1", host="192.168.64.1")
 BY_TYPE = (
     ("action.resourcePattern", {"resourceType": "TOPIC", "name": "", "patternType": "PREFIXED"}),
     ("action.resourceReferenceCount", 0),
@@ -76,7 +76,7 @@ def test_authzens_paths_are_not_opas() -> None:
 
 async def test_an_empty_prefix_asks_by_resource_type() -> None:
     """KIP-679: implied operations do not count."""
-    place = Place(None, allow("User:u1", Operation.WRITE, "t"))
+    place = Place(None, acl("User:u1", "WRITE", topic="t"))
     write = ("action.operation", "WRITE")
     assert await decision(place, *BY_TYPE, write) == TRUE
     assert await decision(place, *BY_TYPE) == FALSE
@@ -205,7 +205,7 @@ async def test_a_token_is_read_from_the_header_or_the_query(
 
 async def test_asking_about_others_requires_cluster_action(tmp_path: Path) -> None:
     """For one resource and for a type. Any caller may ask about itself."""
-    place = Place(tmp_path, allow(PROXY, Operation.DESCRIBE, "topic-1"))
+    place = Place(tmp_path, acl(PROXY, "DESCRIBE", topic="topic-1"))
     for changes in ((), BY_TYPE):
         refused = await opa_answer(place, post(asked(*changes), query="token=proxy.secret"))
         assert_no_decision(refused, 403)

@@ -9,11 +9,10 @@ import msgspec
 import pytest
 import trio
 
-from authorizerd.acl.model import Operation, PermissionType
 from authorizerd.protocol.decisions.stream import Answer, Greeting, StreamQuestion
 from authorizerd.protocol.framing import frame
 from authorizerd.protocol.kafka.error_codes import ErrorCode
-from tests.daemon.decision_place import OTHER, PROXY, ROOT, Place, allow, cluster_action
+from tests.daemon.decision_place import OTHER, PROXY, ROOT, Place, cluster_action
 from tests.daemon.stream_questions import (
     ACLS,
     ALICE,
@@ -25,6 +24,7 @@ from tests.daemon.stream_questions import (
     question,
 )
 from tests.daemon.stream_service import connected, new_server, start
+from tests.support.acls import acl
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def about(*principals: str) -> list[StreamQuestion]:
 
 async def test_a_caller_may_ask_about_itself(nursery: trio.Nursery, tmp_path: Path) -> None:
     """One question about another principal without CLUSTER_ACTION refuses the whole frame."""
-    place = Place(tmp_path, *ACLS, allow(PROXY, Operation.READ, "orders"))
+    place = Place(tmp_path, *ACLS, acl(PROXY, "READ", topic="orders"))
     server, client = await connected(nursery, place, "proxy.secret")
     assert await client.ask(about(PROXY, PROXY)) == Answer(1, 0, 0, ALLOWED * 2)
     assert [line for line in place.audit_log.lines if "CLUSTER" in line] == []
@@ -86,7 +86,7 @@ async def test_with_cluster_action_a_caller_may_ask_about_all(
     server, client = await connected(nursery, place, token)
     assert await client.ask(about(ALICE, PROXY, OTHER)) == Answer(1, 0, 0, ALLOWED + DENIED * 2)
     assert (server.counts.allowed, server.counts.denied) == (1, 2)
-    place.snapshot.publish(at_offset(1, cluster_action(PROXY, permission=PermissionType.DENY)))
+    place.snapshot.publish(at_offset(1, cluster_action(PROXY, deny=True)))
     error = 0 if token == "root.secret" else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     assert (await client.ask(about(ALICE))).error_code == error
 
@@ -110,7 +110,7 @@ async def test_a_removed_token_is_invalid_on_an_open_connection(
     nursery: trio.Nursery, tmp_path: Path
 ) -> None:
     """Its caller cannot even ask about itself."""
-    place = Place(tmp_path, allow(PROXY, Operation.READ, "orders"))
+    place = Place(tmp_path, acl(PROXY, "READ", topic="orders"))
     _, client = await connected(nursery, place, "proxy.secret")
     assert (await client.ask(about(PROXY))).decisions == ALLOWED
     place.rewrite_tokens("")
