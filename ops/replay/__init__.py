@@ -1,5 +1,5 @@
-"""Recorded traffic on Spark: what a change of ACLs, or of load, would have done to it.
+"""Evaluate recorded traffic on Spark: against other ACLs, or as a load on a running daemon.
 
-**Invariant:** the daemon knows nothing of this package. What decides here is ``acl``, as in the
+**Invariant:** the daemon imports nothing of this package. Decisions come from ``acl``, as in the
 daemon.
 """

@@ -1,4 +1,4 @@
-"""``python -m authorizerd.replay``, which ``authorizerd replay`` becomes."""
+"""Run ``python -m authorizerd.replay``, which ``authorizerd replay`` executes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from authorizerd.replay.cli import main
 
 
 def run_and_exit() -> NoReturn:
-    """Run; a reader that has read enough changes no exit code."""
+    """Run the command; a closed pipe after it does not change the exit code."""
     code = main()
     try:
         sys.stdout.flush()

@@ -1,7 +1,6 @@
-"""A set of ACLs as a value: what a source gave, how it is identified, and under which settings.
+"""A set of ACLs as a value: its source, its digest, and the settings that it judges under.
 
-**Invariant:** two sets with equal ACLs have equal digests, wherever they were read and in whatever
-order.
+**Invariant:** sets with equal ACLs have equal digests, whatever their sources and their order.
 """
 
 from __future__ import annotations
@@ -17,17 +16,17 @@ from authorizerd.acl.model import Acl
 
 
 class DatedAcl(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """An ACL, and when the log says it was added: milliseconds since 1970, None if not known."""
+    """An ACL and the time when the log added it, in milliseconds since 1970; None if unknown."""
 
     acl: Acl
     added_ms: int | None = None
 
 
 class AclSet(msgspec.Struct, frozen=True, kw_only=True):
-    """The ACLs of ``source`` with the settings they are judged by.
+    """The ACLs of ``source``, and the settings that they judge under.
 
-    ``offset`` is the metadata offset whose state this is, and ``stamped_ms`` when the batch there
-    was stamped (milliseconds since 1970): None where the source has none.
+    ``offset`` is the metadata offset of this state, ``stamped_ms`` the timestamp of its
+    last batch, in milliseconds since 1970. Both are None for a source without offsets.
     """
 
     source: str
@@ -46,7 +45,7 @@ class AclSet(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def with_acls(self, acls: Iterable[Acl], source: str) -> Self:
-        """Return a set of other ACLs under the same settings; of no log, so without an offset."""
+        """Return a set of other ACLs with the same settings, without an offset."""
         dated = tuple(DatedAcl(acl) for acl in acls)
         return msgspec.structs.replace(
             self,
@@ -59,7 +58,7 @@ class AclSet(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def digest_of(acls: Iterable[Acl]) -> str:
-    """Return ``sha256:`` and the hash of the ACLs' canonical lines, sorted, without repeats."""
+    """Return ``sha256:`` and the hash of the ACLs' canonical lines, sorted and without repeats."""
     hashed = hashlib.sha256()
     for line in sorted({msgspec.json.encode(acl) for acl in acls}):
         hashed.update(line)

@@ -1,16 +1,16 @@
-"""How a job's driver speaks to whoever started it: each line says by its beginning whom it is for.
+"""The exit codes of a job, and the prefixes of the lines that its driver prints.
 
-**Invariant:** Spark merges what a Python driver writes to its two streams, and its own log stands
-between. These beginnings alone take them apart again.
+**Invariant:** Spark merges the two output streams of a Python driver, and adds its own log. Only
+these prefixes separate the lines again.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-MESSAGE: Final = "authorizerd replay: "  # for the user's standard error
-PROGRESS: Final = f"{MESSAGE}running: "  # likewise; on a terminal each replaces the one before
-TRACE: Final = "authorizerd replay trace: "  # for the file that is kept of a fault
+MESSAGE: Final = "authorizerd replay: "  # to the user's standard error
+PROGRESS: Final = f"{MESSAGE}running: "  # likewise; on a terminal, each replaces the previous one
+TRACE: Final = "authorizerd replay trace: "  # to the log file that is kept after a fault
 
 EXIT_DONE: Final = 0
 EXIT_FAULT: Final = 1

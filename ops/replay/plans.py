@@ -1,9 +1,9 @@
-"""What a job is told: read and checked where the command is run, carried to it as one JSON file.
+"""The input of a job: made and checked by the command, and sent to the job as one JSON file.
 
-**Invariant:** a plan is complete. A job reads no configuration, no ACLs and no clock of the machine
-that its command was typed on. Its tag is the command's name, the job's module and, with ``.json``,
-the summary that the job writes last into ``out``; ``overwrite`` says that ``out`` may hold
-something.
+**Invariant:** a plan is complete. A job reads no configuration, ACLs or clock of the machine where
+the command runs. The tag of a plan is the name of its command, of the room of its job, and of the
+summary (``TAG.json``) that the job writes last into ``out``. ``overwrite`` permits an ``out`` that
+is not empty.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from authorizerd.replay.acl_set import AclSet
 
 
 class IngestPlan(msgspec.Struct, frozen=True, kw_only=True, tag="ingest"):
-    """``inputs`` are paths, globs or URIs; ``time_zone`` is that of times without one."""
+    """``inputs`` are paths, globs or URIs; ``time_zone`` applies to times without a zone."""
 
     inputs: tuple[str, ...]
     out: str
@@ -27,7 +27,7 @@ class IngestPlan(msgspec.Struct, frozen=True, kw_only=True, tag="ingest"):
 
 
 class WhatIfPlan(msgspec.Struct, frozen=True, kw_only=True, tag="whatif"):
-    """``baseline`` is None where the recorded decisions are what is compared with."""
+    """``baseline`` is None to compare with the recorded decisions."""
 
     events: str
     out: str
@@ -37,10 +37,10 @@ class WhatIfPlan(msgspec.Struct, frozen=True, kw_only=True, tag="whatif"):
 
 
 class UsagePlan(msgspec.Struct, frozen=True, kw_only=True, tag="usage"):
-    """``lookback_days`` is how far before the last event the window begins; None: all of it.
+    """The window begins ``lookback_days`` before the last event; None: with the first event.
 
-    A wide grant that served up to ``names_max`` names is suggested as that many literal ones.
-    ``assume_in_force`` takes ACLs whose age is unknown for older than the window.
+    For a wide grant that served at most ``names_max`` names, the job suggests literal ACLs.
+    ``assume_in_force`` treats ACLs of unknown age as older than the window.
     """
 
     events: str
@@ -53,11 +53,11 @@ class UsagePlan(msgspec.Struct, frozen=True, kw_only=True, tag="usage"):
 
 
 class LoadPlan(msgspec.Struct, frozen=True, kw_only=True, tag="load"):
-    """Recorded questions for a live daemon; see docs/replay-load.md for what each field does.
+    """Recorded questions for a running daemon; docs/replay-load.md explains each field.
 
-    ``target`` is ``HOST:PORT``, or ``unix:PATH`` of a stream. ``rate`` and ``profile`` are read by
-    ``replay.load.pacing``, ``fail_on`` by ``replay.load.thresholds``; ``loop`` 0 is as
-    often as ``duration_s`` needs. ``token`` is a secret, and stands in no result.
+    ``target`` is ``HOST:PORT``, or ``unix:PATH`` for a stream. ``load.plan.pacing`` parses ``rate``
+    and ``profile``, ``load.thresholds`` parses ``fail_on``. ``loop`` 0 repeats the events until
+    ``duration_s`` is over. ``token`` is a secret, and no result contains it.
     """
 
     events: str
@@ -86,7 +86,7 @@ class LoadPlan(msgspec.Struct, frozen=True, kw_only=True, tag="load"):
     overwrite: bool = False
 
     def __repr__(self) -> str:
-        """Return what may stand in a log: no token."""
+        """Return a text that is safe to log: without the token."""
         return f"LoadPlan(run_id={self.run_id!r}, target={self.target!r})"
 
     @property
@@ -95,7 +95,7 @@ class LoadPlan(msgspec.Struct, frozen=True, kw_only=True, tag="load"):
 
     @property
     def ends_s(self) -> float | None:
-        """When the load ends, in seconds from its start; None: with its last question."""
+        """End of the load, in seconds from its start; None: with its last question."""
         return None if self.duration_s is None else self.warm_up_s + self.duration_s
 
 
@@ -106,13 +106,14 @@ _encoder: Final = msgspec.json.Encoder()
 
 
 def encode_plan(plan: Plan) -> bytes:
+    """Return the content of the plan file."""
     return _encoder.encode(plan)
 
 
 def decode_plan(data: bytes) -> Plan:
-    """Return the plan of a file that ``encode_plan`` made.
+    """Return the plan of a plan file.
 
     Raises:
-        msgspec.DecodeError: it is another's.
+        msgspec.DecodeError: ``data`` is not a plan file.
     """
     return _decoder.decode(data)

@@ -1,16 +1,16 @@
-"""ACLs written by hand or by a program: a YAML or JSON document of a small, strict form.
+"""ACLs in a YAML or JSON document of a small, strict form.
 
     acls:
       - principal: User:alice
-        host: 10.0.0.7            # every host, "*", if left out
+        host: 10.0.0.7            # default: every host, "*"
         operation: [READ, WRITE]  # one, or a list
         permission_type: ALLOW
         resource_type: TOPIC
         resource_name: orders
-        pattern_type: PREFIXED    # LITERAL if left out
+        pattern_type: PREFIXED    # default: LITERAL
 
-**Invariant:** nothing is guessed. An unknown key, a value of the wrong kind, a key or an ACL that
-stands twice, and an ACL that Kafka would refuse to create: each is an error that names its place.
+**Invariant:** nothing is guessed. An unknown key, a value of the wrong type, a repeated key or ACL,
+and an ACL that Kafka would reject are errors that name their place.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from authorizerd.acl.model import (
 from authorizerd.acl.validation import validate_new_acl, validate_resource
 
 Value: TypeAlias = Any
-"""What a document holds, before anything is known of it."""
+"""A parsed document, or a part of one, before validation."""
 
 _REQUIRED: Final = (
     "principal",
@@ -51,7 +51,7 @@ _SAFE_LOADER: Final[type[yaml.SafeLoader]] = getattr(yaml, "CSafeLoader", yaml.S
 
 
 class DocumentError(Exception):
-    """A document that is not of the form above; ``place`` is as in ``acls[3].operation``."""
+    """A document that does not have this form; ``place`` is, for example, ``acls[3].operation``."""
 
     def __init__(self, place: str, reason: str) -> None:
         super().__init__(place, reason)
@@ -63,7 +63,7 @@ def parse_yaml(text: str) -> Value:
     """Return the value of a YAML document.
 
     Raises:
-        DocumentError: it is none, or a key stands twice in one mapping.
+        DocumentError: the text is not YAML, or repeats a key in a mapping.
     """
     try:
         _check_depth(text)
@@ -77,21 +77,21 @@ def parse_yaml(text: str) -> Value:
 
 
 def _check_depth(text: str) -> None:
-    """Refuse what is nested so deep that the loader, native code, would end the process."""
+    """Reject deep nesting, with which the loader, native code, would crash the process."""
     depth = 0
     for event in yaml.parse(text, Loader=_SAFE_LOADER):
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
             if depth > _DEPTH_MAX:
-                raise DocumentError(f"line {event.start_mark.line + 1}", "nested too deep")
+                raise DocumentError(f"line {event.start_mark.line + 1}", "nested too deeply")
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
 
 
 class _StrictLoader(_SAFE_LOADER):  # type: ignore[misc]
-    """The loader of plain values, which takes no key twice.
+    """A loader of plain values that rejects repeated keys, and merge keys.
 
-    Nor does it merge mappings into others: a few lines of that can make any amount of keys.
+    A few lines with merge keys could expand to any number of keys.
     """
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
@@ -101,9 +101,9 @@ class _StrictLoader(_SAFE_LOADER):  # type: ignore[misc]
                 continue
             fault = None
             if key.tag == _MERGE_TAG:
-                fault = "a merge key, which is not taken"
+                fault = "merge keys are not supported"
             elif (key.tag, key.value) in seen:
-                fault = f"key {key.value!r} stands twice"
+                fault = f"duplicate key {key.value!r}"
             if fault is not None:
                 raise yaml.constructor.ConstructorError(None, None, fault, key.start_mark)
             seen.add((key.tag, key.value))
@@ -115,7 +115,7 @@ def parse_json(text: str) -> Value:
     """Return the value of a JSON document.
 
     Raises:
-        DocumentError: it is none, or a key stands twice in one object.
+        DocumentError: the text is not JSON, or repeats a key in an object.
     """
     try:
         return json.loads(text, object_pairs_hook=_object)
@@ -129,7 +129,7 @@ def _object(pairs: list[tuple[str, Value]]) -> dict[str, Value]:
     held: dict[str, Value] = {}
     for key, value in pairs:
         if key in held:
-            raise DocumentError("document", f"key {key!r} stands twice in one object")
+            raise DocumentError("document", f"duplicate key {key!r} in an object")
         held[key] = value
     return held
 
@@ -139,15 +139,15 @@ def _first_line(error: BaseException) -> str:
 
 
 def read_document(value: Value) -> Iterator[Acl]:
-    """Yield the ACLs of a document's value, in its order.
+    """Yield the ACLs of a parsed document, in its order.
 
     Raises:
-        DocumentError: it is not of the form that this module tells.
+        DocumentError: the document does not have the form above.
     """
     _check_keys("document", value, required=("acls",), optional=())
     entries = value["acls"]
     if not isinstance(entries, list):
-        raise DocumentError("acls", f"a list of ACLs is needed, not {_kind(entries)}")
+        raise DocumentError("acls", f"expected a list of ACLs, found {_kind(entries)}")
     places: dict[Acl, str] = {}
     for number, entry in enumerate(entries):
         place = f"acls[{number}]"
@@ -163,7 +163,9 @@ def _acls_of(place: str, entry: Value) -> Iterator[Acl]:
     fields: Mapping[str, Value] = {**_OPTIONAL, **entry}
     operations = fields["operation"]
     if isinstance(operations, list) and not operations:
-        raise DocumentError(f"{place}.operation", "an empty list gives no ACL")
+        raise DocumentError(
+            f"{place}.operation", "expected at least one operation, found an empty list"
+        )
     for operation in operations if isinstance(operations, list) else [operations]:
         acl = Acl(
             _code(place, "resource_type", fields["resource_type"], ResourceType),
@@ -186,30 +188,30 @@ def _check_keys(
     place: str, value: Value, *, required: tuple[str, ...], optional: tuple[str, ...]
 ) -> None:
     if not isinstance(value, dict):
-        raise DocumentError(place, f"a mapping is needed, not {_kind(value)}")
+        raise DocumentError(place, f"expected a mapping, found {_kind(value)}")
     for key in value:
         if key not in required and key not in optional:
             known = ", ".join((*required, *optional))
-            raise DocumentError(place, f"unknown key {key!r}; known are {known}")
+            raise DocumentError(place, f"unknown key {key!r}: expected one of {known}")
     for key in required:
         if key not in value:
-            raise DocumentError(place, f"lacks {key!r}")
+            raise DocumentError(place, f"missing key {key!r}")
 
 
 def _text(place: str, key: str, value: Value) -> str:
     if not isinstance(value, str):
-        raise DocumentError(f"{place}.{key}", f"text is needed, not {_kind(value)}: quote it")
+        raise DocumentError(f"{place}.{key}", f"expected text in quotes, found {_kind(value)}")
     if any("\ud800" <= character <= "\udfff" for character in value):
-        raise DocumentError(f"{place}.{key}", "half a surrogate pair, which is no text")
+        raise DocumentError(f"{place}.{key}", "expected text, found half of a surrogate pair")
     return value
 
 
 def _code(place: str, key: str, value: Value, codes: type[Code]) -> int:
-    """Return the code that a name stands for: Kafka's, in any case, with or without ``_``."""
+    """Return the code of a name: Kafka's, in upper or lower case, with or without ``_``."""
     name = _text(place, key, value)
     code = _CODES[codes].get(ascii_upper(name.replace("_", "")))
     if code is None:
-        raise DocumentError(f"{place}.{key}", f"{name!r} is no {codes.__name__}")
+        raise DocumentError(f"{place}.{key}", f"unknown {codes.__name__} {name!r}")
     return code
 
 
@@ -228,4 +230,4 @@ PARSERS: Final[Mapping[str, Callable[[str], Value]]] = {
     ".yml": parse_yaml,
     ".json": parse_json,
 }
-"""By the end of a file's name: what reads it."""
+"""Parsers by the suffix of the file's name."""

@@ -1,8 +1,8 @@
-"""What ``kafka-acls --list`` prints, and ``authorizerd acls --list``, read back.
+"""Read the output of ``kafka-acls --list`` and ``authorizerd acls --list``.
 
-**Invariant:** a line is read in the one way that it can be read, or refused by its number.
-Principals and names may hold commas, brackets and spaces; a line in which it is not certain where
-the principal ends is refused, since a guess could turn one grant into another.
+**Invariant:** a line is read if it has exactly one reading; otherwise it is an error with its
+number. Principals and names may contain commas, brackets and spaces. If it is unclear where the
+principal ends, the line is rejected: a guess could turn one grant into another.
 
 Source: Kafka 4.3 AclCommand; ResourcePattern and AccessControlEntry.toString.
 """
@@ -28,7 +28,7 @@ _QUOTED_MAX: Final = 200
 
 
 class ListingError(Exception):
-    """A line that is not one of a listing; ``line`` counts from 1."""
+    """A line that is not part of a listing; ``line`` counts from 1."""
 
     def __init__(self, line: int, reason: str) -> None:
         super().__init__(line, reason)
@@ -37,13 +37,13 @@ class ListingError(Exception):
 
 
 def read_listing(text: str) -> Iterator[Acl]:
-    """Yield the ACLs of a listing in its order; one that stands twice is yielded twice.
+    """Yield the ACLs of a listing in its order, with any repeats.
 
     Raises:
-        ListingError: a line is malformed, or an ACL stands under no resource.
+        ListingError: a line is malformed, or an ACL comes before any resource.
     """
     pattern: tuple[int, str, int] | None = None
-    # Not splitlines: that would cut a name at the line separators of Unicode.
+    # splitlines would also cut names at Unicode's line separators.
     for number, ended in enumerate(text.split("\n"), 1):
         line = ended.removesuffix("\r")
         if not line.strip(" \t"):
@@ -58,20 +58,22 @@ def read_listing(text: str) -> Iterator[Acl]:
             )
         elif entry := _ENTRY.fullmatch(line):
             if pattern is None:
-                raise ListingError(number, "an ACL that stands under no resource")
+                raise ListingError(number, "expected a resource before the first ACL")
             yield _acl(number, pattern, entry)
         else:
-            raise ListingError(number, f"no line of a listing of ACLs: {_quoted(line)}")
+            raise ListingError(
+                number, f"expected a line of a listing of ACLs, found {_quoted(line)}"
+            )
 
 
 def _acl(number: int, pattern: tuple[int, str, int], entry: re.Match[str]) -> Acl:
     parts = entry[1].split(_HOST)
     if len(parts) < 2:
-        raise ListingError(number, f"no host: {_quoted(entry[0])}")
+        raise ListingError(number, f"missing host: {_quoted(entry[0])}")
     if len(parts) > 2:
         raise ListingError(
             number,
-            f"`{_HOST}` stands there more than once: {_quoted(entry[0])} can be read in two ways",
+            f"ambiguous line: `{_HOST}` occurs more than once in {_quoted(entry[0])}",
         )
     operation = _code(number, Operation, entry[2])
     permission_type = _code(number, PermissionType, entry[3])
@@ -79,10 +81,10 @@ def _acl(number: int, pattern: tuple[int, str, int], entry: re.Match[str]) -> Ac
 
 
 def _code(number: int, codes: type[Code], name: str) -> int:
-    """Return the code of a name. UNKNOWN is one: so codes from the future are listed."""
+    """Return the code of a name; kafka-acls lists codes from newer versions as UNKNOWN."""
     code = codes.named(name)
     if code is None or name in ("ANY", "MATCH"):
-        raise ListingError(number, f"{name} is no {codes.__name__} of an ACL")
+        raise ListingError(number, f"unknown {codes.__name__} {name!r}")
     return int(code)
 
 

@@ -1,6 +1,6 @@
-"""The ACLs that a running daemon or cluster serves, as ``authorizerd acls --list`` lists them.
+"""The ACLs that a running daemon or cluster serves, from ``authorizerd acls --list``.
 
-It runs as a process of its own: this package imports nothing of the daemon's.
+The command runs as a separate process, so that this package imports nothing of the daemon.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 
 SCHEME: Final = "kafka://"
 TIMEOUT_S: Final = 600.0
-"""Well above the times that the command itself gives up after."""
+"""Well above the command's own time limits."""
 
 # -P: a folder named "authorizerd" in the working directory must not be imported.
 _LIST_ACLS: Final = (sys.executable, "-P", "-m", "authorizerd.cli.main", "acls")
@@ -36,7 +36,7 @@ def list_acls(
     """
     servers = source.removeprefix(SCHEME)
     if not servers or any(character in servers for character in "/?#@ "):
-        raise ListingFailedError("an address of the form kafka://HOST:PORT is needed")
+        raise ListingFailedError("expected an address of the form kafka://HOST:PORT")
     words = [*command, "--bootstrap-server", servers, "--list"]
     if command_config is not None:
         words += ["--command-config", str(command_config)]
@@ -45,7 +45,7 @@ def list_acls(
             words, stdin=subprocess.DEVNULL, capture_output=True, timeout=TIMEOUT_S, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise ListingFailedError(f"the ACLs could not be listed: {error}") from error
+        raise ListingFailedError(f"cannot list the ACLs: {error}") from error
     if done.returncode:
         output, complaint = (
             done.stdout.decode(errors="replace"),
@@ -55,13 +55,13 @@ def list_acls(
     try:
         return done.stdout.decode()
     except UnicodeDecodeError as error:
-        raise ListingFailedError(f"byte {error.start} of the listing is not UTF-8") from error
+        raise ListingFailedError(f"the listing is not valid UTF-8 at byte {error.start}") from error
 
 
 def _reason(output: str, complaint: str, exit_code: int) -> str:
-    """Return the one line that says most: what the command told last, but for its help."""
-    told = [line.strip() for line in output.splitlines() if line.startswith(_ERROR_HEADING)]
-    told += [line.strip() for line in complaint.splitlines() if line.strip()][:1]
-    if not told:
+    """Return the most informative line: the command's error, without its help."""
+    errors = [line.strip() for line in output.splitlines() if line.startswith(_ERROR_HEADING)]
+    errors += [line.strip() for line in complaint.splitlines() if line.strip()][:1]
+    if not errors:
         return f"listing the ACLs failed with exit code {exit_code}"
-    return told[0].removeprefix(_ERROR_HEADING)
+    return errors[0].removeprefix(_ERROR_HEADING)

@@ -1,8 +1,9 @@
-"""The ACLs of a metadata log, at its end or as of an earlier moment, each with when it was added.
+"""The ACLs of a metadata log, at its end or at an earlier moment, with the times they were added.
 
-**Invariant:** what shows is what a broker served then: whole batches, and a metadata transaction
-only once it has ended. The log is read from as far back as it can be believed, so that as many ACLs
-as possible are dated; those that the first checkpoint holds are older than the log tells.
+**Invariant:** the ACLs are those that a broker served at that moment: whole batches, and metadata
+transactions only once they have ended. To date as many ACLs as possible, reading starts at the
+earliest point from which the log is intact. ACLs of the first checkpoint have no date: they are
+older than the log.
 """
 
 from __future__ import annotations
@@ -24,15 +25,15 @@ from authorizerd.replay.text import format_time
 
 
 class OutOfReachError(Exception):
-    """A moment that the log does not tell of."""
+    """The log does not cover the requested moment."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogState:
-    """The ACLs once the batch that ends at ``offset`` was applied.
+    """The ACLs after the batch that ends at ``offset``.
 
-    ``stamped_ms`` is that batch's time, milliseconds since 1970; None where a checkpoint is all
-    that there is.
+    ``stamped_ms`` is that batch's timestamp, in milliseconds since 1970; None if the state comes
+    only from a checkpoint.
     """
 
     acls: tuple[DatedAcl, ...]
@@ -41,28 +42,28 @@ class LogState:
 
 
 def read_checkpoint(path: Path) -> LogState:
-    """Return what one checkpoint file holds; blocks.
+    """Return the state in one checkpoint file; blocks.
 
     Raises:
-        MetadataLogError, ChangeError: it is none, or one that cannot be believed.
+        MetadataLogError, ChangeError: the file is not a checkpoint, or is damaged.
     """
     return _state(LogFiles((), (parse_checkpoint_name(path),)), None)
 
 
 def read_log(log_dir: Path, as_of: AsOf | None, *, now_ms: int) -> LogState:
-    """Return the state of the log below ``log_dir`` at ``as_of``, at its end for None; blocks.
+    """Return the state of the log in ``log_dir`` at ``as_of``, or at its end for None; blocks.
 
     Args:
-        now_ms: milliseconds since 1970. The log's end is its state at every time after its last
-            batch, but not at one that is still to come.
+        now_ms: milliseconds since 1970. The end of the log is its state from its last batch until
+            now, but not in the future.
 
     Raises:
-        OutOfReachError: ``as_of`` is earlier than what is retained, or beyond the end.
-        MetadataLogError, ChangeError, OSError: it is no log, or one that cannot be believed.
+        OutOfReachError: ``as_of`` is before the retained part of the log, or after its end.
+        MetadataLogError, ChangeError, OSError: there is no log, or it is damaged.
     """
     files = find_files(log_dir)
     check_names(log_dir, DISK)
-    # A log that ends below a checkpoint has lost its end: read with that, it is refused.
+    # A log that ends below a checkpoint has lost its end. Reading both reports the error.
     end_min = max((checkpoint.end_offset for checkpoint in files.checkpoints), default=0)
     for start in _starts(files):
         try:
@@ -76,7 +77,7 @@ def read_log(log_dir: Path, as_of: AsOf | None, *, now_ms: int) -> LogState:
 
 
 def _starts(files: LogFiles) -> Iterator[LogFiles]:
-    """Yield the ways to read the log from one place on, the earliest place first."""
+    """Yield the possible starting points for reading the log, earliest first."""
     first = files.segments[0].base_offset if files.segments else None
     if first == 0:
         yield replace(files, checkpoints=())
@@ -86,7 +87,7 @@ def _starts(files: LogFiles) -> Iterator[LogFiles]:
 
 
 def _limit(files: LogFiles, as_of: AsOf | None, now_ms: int) -> int | None:
-    """Return the offset at which ``as_of`` ends the log, None for the log's own end."""
+    """Return the last offset that ``as_of`` includes; None for the end of the log."""
     match as_of:
         case AtTime():
             return _offset_at(files, as_of, now_ms)
@@ -98,7 +99,7 @@ def _limit(files: LogFiles, as_of: AsOf | None, now_ms: int) -> int | None:
 def _offset_at(files: LogFiles, time: AtTime, now_ms: int) -> int:
     """Return the last offset of the last batch stamped at or before ``time``.
 
-    All of the log is looked through, since the clocks of two controllers may differ.
+    The whole log is read, since the clocks of two controllers may differ.
     """
     found: int | None = None
     first: LogBatch | None = None
@@ -112,13 +113,13 @@ def _offset_at(files: LogFiles, time: AtTime, now_ms: int) -> int:
         if stamped_ms <= time.time_ms:
             found = batch.last_offset
     if first is None:
-        raise OutOfReachError(f"nothing but a checkpoint is there, which tells nothing of {time}")
+        raise OutOfReachError(f"the log has only a checkpoint, so its state at {time} is unknown")
     if found is None:
         started = format_time(first.placed.batch.max_timestamp_ms)
-        raise OutOfReachError(f"the log reaches back to {started} only, not to {time}")
+        raise OutOfReachError(f"the log begins at {started}, after {time}")
     if time.time_ms > max(last_ms, now_ms):
         raise OutOfReachError(
-            f"the log ends at offset {found}, stamped {format_time(last_ms)}, and {time} is in the "
+            f"the log ends at offset {found}, at {format_time(last_ms)}, and {time} is in the "
             "future"
         )
     return found
@@ -133,7 +134,7 @@ def _state(files: LogFiles, limit: int | None) -> LogState:
     for batch in log.batches():
         if limit is not None and batch.last_offset > limit:
             if offset < 0:
-                raise OutOfReachError(f"the log does not reach back to offset {limit}")
+                raise OutOfReachError(f"the log begins after offset {limit}")
             break
         offset, stamped_ms = batch.last_offset, _stamped_ms(batch)
         for step in replay.steps(batch):
@@ -147,22 +148,22 @@ def _state(files: LogFiles, limit: int | None) -> LogState:
 
 
 def _stamped_ms(batch: LogBatch) -> int | None:
-    """Return when a batch of the log was written; a checkpoint's tell nothing of what is in it."""
+    """Return when a batch was written; None for a checkpoint, whose ACLs are older than itself."""
     return None if batch.is_checkpoint else batch.placed.batch.max_timestamp_ms
 
 
 class _DatedAcls:
-    """ACLs by id, as the changes of a log leave them."""
+    """ACLs by ID, with the changes of a log applied."""
 
     def __init__(self) -> None:
         self._acls: dict[bytes, DatedAcl] = {}
         self._bindings: set[Acl] = set()
 
     def apply(self, changes: Iterable[Change], added_ms: int | None) -> None:
-        """Make ``changes``, which all showed at ``added_ms``.
+        """Apply ``changes``, which became visible at ``added_ms``.
 
         Raises:
-            ChangeError: one of them does not fit those before.
+            ChangeError: a change contradicts an earlier one.
         """
         for change in changes:
             if type(change) is AclAdded:
@@ -179,11 +180,11 @@ class _DatedAcls:
                 self._bindings.remove(removed.acl)
 
     def sorted(self) -> tuple[DatedAcl, ...]:
-        return in_order(self._acls.values())
+        return sort_acls(self._acls.values())
 
 
-def in_order(acls: Iterable[DatedAcl]) -> tuple[DatedAcl, ...]:
-    """Return ``acls`` in the order of their fields: one state is one tuple, whatever its ids."""
+def sort_acls(acls: Iterable[DatedAcl]) -> tuple[DatedAcl, ...]:
+    """Return ``acls`` sorted by their fields, so that equal states are equal tuples."""
     return tuple(sorted(acls, key=_fields))
 
 

@@ -1,6 +1,6 @@
-"""One way in to every source of ACLs: a log, a checkpoint, a listing, a document, a live server.
+"""Read a set of ACLs from any source: a log, a checkpoint, a listing, a document, a live server.
 
-**Invariant:** a source gives all of its ACLs or an ``AclSourceError``; never some of them.
+**Invariant:** a source gives all of its ACLs, or an ``AclSourceError``.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from authorizerd.replay.acls.live import SCHEME, ListingFailedError, list_acls
 from authorizerd.replay.acls.log import (
     LogState,
     OutOfReachError,
-    in_order,
     read_checkpoint,
     read_log,
+    sort_acls,
 )
 
 _CHECKPOINT_SUFFIX = ".checkpoint"
@@ -41,15 +41,15 @@ def read_acl_source(
     """Return the ACLs of ``source``, to be judged under the settings given; blocks.
 
     Args:
-        source: a log directory (that holds ``__cluster_metadata-0``, or is it), a ``.checkpoint``,
-            ``.yaml``, ``.yml`` or ``.json`` file, ``kafka://HOST:PORT``, or any other file: what
-            kafka-acls --list printed.
-        as_of: the moment of a log that is meant (``parse_as_of``); None: its end.
+        source: a log directory (``__cluster_metadata-0`` or its parent), a ``.checkpoint``,
+            ``.yaml``, ``.yml`` or ``.json`` file, ``kafka://HOST:PORT``, or any other file, which
+            must contain the output of kafka-acls --list.
+        as_of: the moment of a log (``parse_as_of``); None: its end.
         super_users: principals, each ``Type:name``.
-        command_config: for ``kafka://``: the connection's properties.
+        command_config: for ``kafka://``: a properties file for the connection.
 
     Raises:
-        AclSourceError: there is no such source, it cannot be believed, or not at ``as_of``.
+        AclSourceError: the source does not exist, is damaged, or does not cover ``as_of``.
     """
     state = _read(source, _moment(source, as_of), command_config)
     return AclSet(
@@ -77,7 +77,7 @@ def _read(source: str, as_of: AsOf | None, command_config: Path | None) -> LogSt
     if not source.startswith(SCHEME) and path.is_dir():
         return _of_log(source, path, as_of)
     if as_of is not None:
-        raise AclSourceError(source, "only the directory of a log tells what was, as of a moment")
+        raise AclSourceError(source, "--as-of requires the directory of a metadata log")
     if source.startswith(SCHEME):
         try:
             listing = list_acls(source, command_config)
@@ -134,5 +134,5 @@ def _of_document(source: str, text: str, suffix: str) -> LogState:
 
 
 def _undated(acls: Iterable[Acl]) -> LogState:
-    """Return ACLs of which nothing but themselves is known; -1 stands for no offset."""
-    return LogState(in_order(DatedAcl(acl) for acl in dict.fromkeys(acls)), -1, None)
+    """Return ACLs without dates; the offset -1 means that there is none."""
+    return LogState(sort_acls(DatedAcl(acl) for acl in dict.fromkeys(acls)), -1, None)

@@ -1,6 +1,6 @@
-"""Sum up a Parquet file of events by tuple: who asked what, and the answers.
+"""Sum up a Parquet file of events by tuple: the request, and its answers.
 
-**Invariant:** the sums of parts, summed again, are the sums of the whole.
+**Invariant:** the sums of the parts, summed again, are the sums of the whole.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SUMS: Final = (
 
 
 def sum_events(content: pyarrow.Buffer) -> Iterator[pyarrow.Table]:
-    """Yield the rows of ``SUMS`` of the events in a Parquet file, row group by row group."""
+    """Yield the sums of the events in a Parquet file, with ``SUMS``, row group by row group."""
     file = parquet.ParquetFile(pyarrow.BufferReader(content))
     for group in range(file.num_row_groups):
         events = file.read_row_group(group, columns=[*SUMMED_BY, "at"], use_threads=False)

@@ -1,1 +1,1 @@
-"""Recorded traffic sent once more, to a live daemon, on the recorded schedule."""
+"""``replay load``: send recorded questions to a running daemon, on the recorded schedule."""

@@ -1,7 +1,6 @@
-"""Check the plan of a load before it starts, in the launcher and in the job.
+"""Check the plan of a load before it starts, in the command and again in the job.
 
-**Invariant:** a plan that passes is carried out as it stands; nothing in it is corrected in
-silence.
+**Invariant:** a plan that passes is carried out unchanged; no value is silently corrected.
 """
 
 from __future__ import annotations
@@ -22,17 +21,17 @@ _SPEED_MIN: Final = 1e-3
 
 
 def check_plan(plan: LoadPlan) -> None:
-    """Look at everything that can be wrong before the events are read.
+    """Check everything that can be checked before the events are read.
 
     Raises:
-        LoadError: something is; the text says what.
+        LoadError: a value is unusable; the text names it.
     """
     parse_target(plan.target)
     parse_thresholds(plan.fail_on)
     _check_choice("surface", plan.surface, SURFACES)
     _check_choice("mode", plan.mode, MODES)
     if plan.surface == HTTP and plan.target.startswith(UNIX_PREFIX):
-        raise LoadError(f"target {plan.target!r}: HTTP is asked at HOST:PORT")
+        raise LoadError(f"target {plan.target!r}: expected HOST:PORT, since the surface is http")
     _check_token(plan.token)
     _check_numbers(plan)
     _check_pacing(plan)
@@ -40,12 +39,12 @@ def check_plan(plan: LoadPlan) -> None:
 
 def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
     if value not in choices:
-        raise LoadError(f"{name} {value!r}: not {' or '.join(choices)}")
+        raise LoadError(f"{name} {value!r}: expected {' or '.join(choices)}")
 
 
 def _check_token(token: str | None) -> None:
     if token is not None and not (token.isascii() and token.isprintable() and token.strip()):
-        raise LoadError("token: not one line of printable ASCII")
+        raise LoadError("token: expected one line of printable ASCII")
 
 
 def _check_numbers(plan: LoadPlan) -> None:
@@ -57,7 +56,7 @@ def _check_numbers(plan: LoadPlan) -> None:
     }
     for name, (count, least, most) in counts.items():
         if not least <= count <= most:
-            raise LoadError(f"{name} {count}: not from {least} to {most}")
+            raise LoadError(f"{name} {count}: expected {least} to {most}")
     times = {
         "warmup": plan.warm_up_s,
         "start-margin": plan.start_margin_s,
@@ -65,9 +64,9 @@ def _check_numbers(plan: LoadPlan) -> None:
     }
     for name, time in times.items():
         if not 0 <= time <= _TIME_MAX:
-            raise LoadError(f"{name} {time:g}: not from 0 to {_TIME_MAX:g}")
+            raise LoadError(f"{name} {time:g}: expected 0 to {_TIME_MAX:g}")
     if not _SPEED_MIN <= plan.speed <= _TIME_MAX:
-        raise LoadError(f"speed {plan.speed:g}: not from {_SPEED_MIN:g} to {_TIME_MAX:g}")
+        raise LoadError(f"speed {plan.speed:g}: expected {_SPEED_MIN:g} to {_TIME_MAX:g}")
     above_0 = {
         "rate": plan.rate,
         "duration": plan.duration_s,
@@ -76,14 +75,20 @@ def _check_numbers(plan: LoadPlan) -> None:
     }
     for name, number in above_0.items():
         if number is not None and not 0 < number <= _TIME_MAX * 100:
-            raise LoadError(f"{name} {number:g}: not above 0, or too large")
+            raise LoadError(
+                f"{name} {number:g}: expected a number above 0, at most {_TIME_MAX * 100:g}"
+            )
 
 
 def _check_pacing(plan: LoadPlan) -> None:
     segments = parse_profile(plan.profile, plan.rate)
     if segments and plan.speed != 1:
-        raise LoadError("speed: changes recorded times, which a rate or a profile does without")
+        raise LoadError(
+            "speed: has no effect with a rate or a profile, which replace the recorded times"
+        )
     if not plan.is_open and (segments or plan.speed != 1):
-        raise LoadError("mode closed: has no schedule, so no speed, rate or profile")
+        raise LoadError("mode closed: has no schedule, so remove speed, rate and profile")
     if not plan.loop and (plan.duration_s is None or not plan.is_open):
-        raise LoadError("loop 0: as often as the duration needs; it needs one, and mode open")
+        raise LoadError(
+            "loop 0: repeats until the duration is over, so it requires duration and mode open"
+        )

@@ -1,7 +1,7 @@
-"""The job of ``replay load``: recorded questions sent to a live daemon, as they came or as told.
+"""The job of ``replay load``: send recorded questions to a running daemon, and measure it.
 
-**Invariant:** nothing is sent before the target was asked and the plan is whole. Whatever happens
-after the first question, ``load.json`` is written, and says whether the run may be believed.
+**Invariant:** nothing is sent before the target has answered a probe and the plan is complete. Once
+the first question may have been sent, ``load.json`` is written, and says whether the run is valid.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from authorizerd.replay.text import encode_json
 
 
 def run(spark: SparkSession, plan: LoadPlan) -> int:
-    """Write ``load.json``; return 0, 3 where a threshold failed, 1 where the run is not valid.
+    """Write ``load.json``; return 0, 3 if a threshold failed, or 1 if the run is not valid.
 
     Raises:
-        JobError, LoadError: events, plan, target or cluster will not do; nothing was sent.
+        JobError, LoadError: events, plan, target or cluster are unusable; nothing was sent.
         OSError: a file cannot be read or written.
     """
     check_plan(plan)
@@ -69,7 +69,7 @@ def _sent_report(
     try:
         return with_results(report, send(spark, plan, planned.frames), terms)
     except (Py4JJavaError, PySparkException) as error:
-        reason = f"the sending stage failed, and what it had sent is not known: {one_line(error)}"
+        reason = f"the sending stage failed, so it is unknown how much it sent: {one_line(error)}"
         return msgspec.structs.replace(report, valid=False, invalid_reasons=[reason])
 
 

@@ -1,23 +1,24 @@
-"""A run in a few lines for whoever started it; ``load.json`` has all of it."""
+"""The lines that the console shows after a run; ``load.json`` has all figures."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from authorizerd.replay.load.report import LoadReport, Percentiles
+from authorizerd.replay.text import format_count
 
 _MISMATCHES_SHOWN = 3
 
 
 def summary_lines(report: LoadReport) -> Iterator[str]:
-    """Yield what was planned, and what came of it."""
+    """Yield the plan and the results of a run."""
     plan = report.plan
     yield (
         f"run {report.run_id}: {plan.questions} questions in {plan.frames} frames on "
         f"{len(plan.lanes)} lanes, {plan.planned_s:.3f} s, plan {plan.hash}"
     )
     for reason, events in plan.not_asked.items():
-        yield f"not asked: {events} events: {reason}"
+        yield f"not asked: {format_count(events, 'event')}: {reason}"
     if report.latency is None:
         return
     yield (
@@ -26,7 +27,7 @@ def summary_lines(report: LoadReport) -> Iterator[str]:
         f"dropped {report.dropped}, late {report.late}, not sent {report.not_sent}"
     )
     for error, count in report.errors.items():
-        yield f"error {error}: {count} questions"
+        yield f"error {error}: {format_count(count, 'question')}"
     yield f"offered {_rate(report.offered_per_s)}, served {_rate(report.served_per_s)}"
     yield f"latency   {_latency(report.latency.corrected)}"
     yield f"service   {_latency(report.latency.service)}"
@@ -39,7 +40,7 @@ def summary_lines(report: LoadReport) -> Iterator[str]:
 
 
 def fault_lines(report: LoadReport) -> Iterator[str]:
-    """Yield why a run is not to be believed, and which thresholds failed."""
+    """Yield why a run is not valid, and which thresholds failed."""
     if report.death is not None:
         yield f"target {report.target} was lost at {report.death.at}: {report.death.reason}"
     for reason in report.invalid_reasons:

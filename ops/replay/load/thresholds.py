@@ -1,14 +1,14 @@
-"""What a load must reach to be good: ``p99<5ms,mismatch=0``, read and judged.
+"""Parse and judge the thresholds of a load, such as ``p99<5ms,mismatch=0``.
 
-**Invariant:** a threshold on a figure that was not measured has failed.
+**Invariant:** a threshold fails if its figure was not measured.
 
     thresholds = threshold *( "," threshold )
     threshold  = ( "p50" | "p90" | "p99" | "p99.9" | "max" ) ( "<" | "<=" ) duration
                | ( "mismatch" | "errors" | "dropped" ) "=" "0"
-               | "rate" ">=" number            ; questions answered a second
+               | "rate" ">=" number            ; answered questions per second
     duration   = number ( "us" | "ms" | "s" )
 
-Percentiles are of the corrected latency: from the time at which a question was to be asked.
+Percentiles are those of the corrected latency, which counts from the time a question was due.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _COMPARISONS: Final[dict[str, Callable[[float, float], bool]]] = {
 
 
 class Threshold(msgspec.Struct, frozen=True):
-    """``limit`` is in nanoseconds where ``figure`` is a percentile."""
+    """One condition; ``limit`` is in nanoseconds if ``figure`` is a percentile."""
 
     text: str
     figure: str
@@ -45,7 +45,7 @@ class Threshold(msgspec.Struct, frozen=True):
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """``measured`` is in milliseconds for a percentile; None where nothing was measured."""
+    """A judged threshold; ``measured`` is None if there is no figure, and percentiles are in ms."""
 
     threshold: str
     measured: float | None
@@ -53,7 +53,7 @@ class Verdict(msgspec.Struct, frozen=True):
 
     @property
     def measured_text(self) -> str:
-        """Return what was measured, with its unit."""
+        """The measured value with its unit."""
         if self.measured is None:
             return "nothing"
         is_time = self.threshold.startswith(("p", "max"))
@@ -62,10 +62,10 @@ class Verdict(msgspec.Struct, frozen=True):
 
 
 def parse_thresholds(text: str) -> tuple[Threshold, ...]:
-    """Return the thresholds of one text; an empty one has none.
+    """Return the thresholds in ``text``, which may be empty.
 
     Raises:
-        LoadError: one is none; it is named, with what is wrong.
+        LoadError: a threshold is malformed; the text names it.
     """
     if not text.strip():
         return ()
@@ -75,11 +75,11 @@ def parse_thresholds(text: str) -> tuple[Threshold, ...]:
 def _parsed(text: str) -> Threshold:
     found = _SHAPE.fullmatch(text)
     if found is None:
-        raise LoadError(f"threshold {text!r}: not of the form p99<5ms, mismatch=0 or rate>=1000")
+        raise LoadError(f"threshold {text!r}: expected the form p99<5ms, mismatch=0 or rate>=1000")
     figure, comparison, number, unit = found.groups()
     allowed = _comparisons_of(text, figure)
     if comparison not in allowed:
-        raise LoadError(f"threshold {text!r}: {figure} is compared by {' or '.join(allowed)}")
+        raise LoadError(f"threshold {text!r}: expected {' or '.join(allowed)} after {figure}")
     return Threshold(text, figure, comparison, _limit_of(text, figure, float(number), unit))
 
 
@@ -91,23 +91,23 @@ def _comparisons_of(text: str, figure: str) -> tuple[str, ...]:
     if figure == RATE:
         return (">=",)
     known = ", ".join((*PERCENTILES, *COUNTS, RATE))
-    raise LoadError(f"threshold {text!r}: {figure!r} is not one of {known}")
+    raise LoadError(f"threshold {text!r}: unknown figure {figure!r}: expected one of {known}")
 
 
 def _limit_of(text: str, figure: str, number: float, unit: str) -> float:
     if figure in PERCENTILES:
         if unit not in _UNITS_NS:
-            raise LoadError(f"threshold {text!r}: a duration needs a unit: us, ms or s")
+            raise LoadError(f"threshold {text!r}: expected a unit after the duration: us, ms or s")
         return number * _UNITS_NS[unit]
     if unit:
-        raise LoadError(f"threshold {text!r}: {figure} has no unit")
+        raise LoadError(f"threshold {text!r}: expected no unit after {figure}")
     if figure in COUNTS and number:
-        raise LoadError(f"threshold {text!r}: {figure} can only be held to 0")
+        raise LoadError(f"threshold {text!r}: expected 0 for {figure}")
     return number
 
 
 def judge(threshold: Threshold, measured: float | None) -> Verdict:
-    """Return whether ``measured``, in the unit of the limit, keeps to the threshold."""
+    """Return the verdict on ``measured``, which has the unit of the limit."""
     if measured is None:
         return Verdict(threshold.text, None, False)
     passed = _COMPARISONS[threshold.comparison](measured, threshold.limit)

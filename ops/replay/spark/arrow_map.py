@@ -1,7 +1,7 @@
-"""``DataFrame.mapInArrow`` without pandas, which it asks for and never uses.
+"""``DataFrame.mapInArrow`` without pandas, which Spark requires here but does not use.
 
-Spark makes it of the same call as its functions over pandas, whose check comes first. Here is what
-stands behind that check; with pandas installed, Spark's own road is taken.
+Spark implements it with the same call as its pandas functions, whose check for pandas comes first.
+This module calls the code behind that check. If pandas is installed, it calls Spark's own method.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ def map_in_arrow(
     *,
     barrier: bool = False,
 ) -> DataFrame:
-    """Return the rows that ``function`` makes of the frame's Arrow batches, partition by partition.
+    """Return the rows that ``function`` makes from the Arrow batches of each partition.
 
     Args:
-        schema: of what it makes.
-        barrier: all partitions run at once, or none.
+        schema: of the result.
+        barrier: run all partitions at the same time, or none.
     """
     if _HAS_PANDAS:
         return frame.mapInArrow(function, schema, barrier)

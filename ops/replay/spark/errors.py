@@ -1,7 +1,7 @@
-"""What keeps a job from its result, each said in one line."""
+"""Errors that end a job; the text of each is one line for the user."""
 
 from __future__ import annotations
 
 
 class JobError(Exception):
-    """Input that cannot be used, or a cluster that cannot do the job; the text names which."""
+    """Unusable input, or a cluster that cannot run the job; the text names it."""

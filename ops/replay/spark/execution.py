@@ -1,7 +1,7 @@
-"""A plan carried out: the executors looked at, the output's place prepared, the job run.
+"""Run a plan: check the executors, prepare the output, run the job.
 
-**Invariant:** a summary stands only beside the results that it sums up. An earlier one is removed
-first.
+**Invariant:** a summary exists only next to the results that it describes. An earlier one is
+removed first.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from authorizerd.replay.plans import Plan
 from authorizerd.replay.spark.errors import JobError
 from authorizerd.replay.spark.files import is_occupied, remove_file
 from authorizerd.replay.spark.probe import probe_executors
-from authorizerd.replay.spark.progress import telling_progress
+from authorizerd.replay.spark.progress import printing_progress
 
 
 def run_plan(spark: SparkSession, plan: Plan) -> int:
     """Run the plan's job and return its exit code.
 
     Raises:
-        JobError: an executor cannot run it, or ``out`` holds something that is to be kept.
+        JobError: an executor cannot run the job, or ``out`` is not empty.
     """
     command = str(plan.__struct_config__.tag)
     if is_occupied(spark, plan.out):
         if not plan.overwrite:
             raise JobError(f"--out: {plan.out}: not empty; --overwrite replaces its results")
         remove_file(spark, f"{plan.out}/{command}.json")
-    with telling_progress(spark):
+    with printing_progress(spark):
         probe_executors(spark)
         code: int = import_module(f"authorizerd.replay.{command}.job").run(spark, plan)
     return code

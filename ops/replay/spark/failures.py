@@ -1,7 +1,6 @@
-"""A fault of a job in one line, whichever of three languages it rose in.
+"""Describe a fault of a job in one line, whether it comes from Python, Java or Spark SQL.
 
-**Invariant:** the line names what went wrong, not where Spark was when it did; that is in the
-trace.
+**Invariant:** the line names the cause, not where Spark was when it occurred; the trace has that.
 """
 
 from __future__ import annotations
@@ -17,12 +16,12 @@ CHARACTERS_MAX: Final = 1_000
 _TRACEBACK: Final = "Traceback (most recent call last):\n"
 _RAISED: Final = re.compile(r"^(?=\S)(?:[\w.]+\.)?(\w+)(?:: (.*))?$", re.MULTILINE)
 _LINE_CHARACTERS: Final = 300
-_CAUSES_MAX: Final = 30  # a chain of Java's causes may be a ring
+_CAUSES_MAX: Final = 30  # a chain of Java causes may be circular
 _OUR_PACKAGES: Final = ("authorizerd.",)
 
 
 def one_line(error: BaseException) -> str:
-    """Return what went wrong, at most ``CHARACTERS_MAX`` characters."""
+    """Return the cause of ``error``, in at most ``CHARACTERS_MAX`` characters."""
     if isinstance(error, Py4JJavaError):
         said = _java_cause(error.java_exception)
     elif isinstance(error, Py4JError):
@@ -37,15 +36,15 @@ def one_line(error: BaseException) -> str:
 
 
 def is_named(error: BaseException) -> bool:
-    """Return whether the error is one of ours, whose text says all there is to say."""
+    """Return True for an error of this project, whose text is complete."""
     return type(error).__module__.startswith(_OUR_PACKAGES)
 
 
 def _java_cause(thrown: Any) -> str:  # noqa: ANN401 - an object of Java's
-    """Return a Python traceback's last line, or what the innermost cause says.
+    """Return the last line of a Python traceback, or the message of the innermost cause.
 
-    A cause that only ends what the error above it says is passed over: ``error=2`` alone does
-    not tell which program could not be run.
+    A cause is skipped if its message only repeats the end of the message above it: ``error=2`` does
+    not say which program could not be run.
     """
     name, said = "", ""
     for _ in range(_CAUSES_MAX):
@@ -63,7 +62,7 @@ def _java_cause(thrown: Any) -> str:  # noqa: ANN401 - an object of Java's
 
 
 def _python_cause(text: str) -> str | None:
-    """Return what a Python worker raised, None if ``text`` holds no traceback."""
+    """Return the error that a Python worker raised; None if ``text`` has no traceback."""
     _, found, after = text.rpartition(_TRACEBACK)
     raised = _RAISED.search(after) if found else None
     if raised is None:

@@ -1,6 +1,6 @@
-"""Small text files, read and written wherever Spark does: a disk, HDFS, an object store.
+"""Read and write small text files on any file system of Spark: disks, HDFS, object stores.
 
-**Invariant:** a file is there whole or not at all, as far as the file system can rename.
+**Invariant:** a file is written completely or not at all, as far as the file system can rename.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ def read_text(spark: SparkSession, uri: str) -> str:
     """Return the UTF-8 text of the file at ``uri``.
 
     Raises:
-        FileNotFoundError: there is none.
+        FileNotFoundError: the file does not exist.
         OSError: it cannot be read, or is larger than ``TEXT_BYTES_MAX``.
         UnicodeDecodeError: it is not UTF-8.
     """
     path, system = _located(spark, uri)
     try:
         if not system.exists(path):
-            raise FileNotFoundError(f"{uri} is not there")
+            raise FileNotFoundError(f"{uri} does not exist")
         size = system.getFileStatus(path).getLen()
         if size > TEXT_BYTES_MAX:
-            raise OSError(f"{uri}: {size} bytes; at most {TEXT_BYTES_MAX} are read")
+            raise OSError(f"{uri}: {size} bytes exceed the limit of {TEXT_BYTES_MAX}")
         stream = system.open(path)
         try:
             data: bytes = _java(spark).org.apache.commons.io.IOUtils.toByteArray(stream)
@@ -39,7 +39,7 @@ def read_text(spark: SparkSession, uri: str) -> str:
 
 
 def write_text(spark: SparkSession, uri: str, text: str) -> None:
-    """Write a file in place of the one that may be there, making its directories.
+    """Write or replace a file, and create its directories.
 
     Raises:
         OSError: it cannot be written.
@@ -56,16 +56,16 @@ def write_text(spark: SparkSession, uri: str, text: str) -> None:
             stream.close()
         system.delete(path, False)
         if not system.rename(aside, path):
-            raise OSError(f"{uri}: cannot be put in place of what is there")
+            raise OSError(f"{uri}: the old file cannot be replaced")
     except Py4JJavaError as error:
         raise OSError(_said(uri, error)) from error
 
 
 def is_occupied(spark: SparkSession, uri: str) -> bool:
-    """Return whether ``uri`` is a file, or a directory that holds something.
+    """Return True if ``uri`` is a file, or a directory that is not empty.
 
     Raises:
-        OSError: it cannot be looked at.
+        OSError: its file system cannot be read.
     """
     path, system = _located(spark, uri)
     try:
@@ -75,7 +75,7 @@ def is_occupied(spark: SparkSession, uri: str) -> bool:
 
 
 def remove_file(spark: SparkSession, uri: str) -> None:
-    """Remove a file; none there is as good.
+    """Remove a file if it exists.
 
     Raises:
         OSError: it cannot be removed.
@@ -88,17 +88,17 @@ def remove_file(spark: SparkSession, uri: str) -> None:
 
 
 def qualified(spark: SparkSession, uri: str) -> str:
-    """Return ``uri`` in full, as the file system that it names lists its files.
+    """Return ``uri`` in the absolute form in which its file system lists files.
 
     Raises:
-        OSError: there is no such file system.
+        OSError: the file system is unknown.
     """
     path, system = _located(spark, uri)
     return str(system.makeQualified(path).toString())
 
 
 def _located(spark: SparkSession, uri: str) -> tuple[Any, Any]:
-    """Return Hadoop's path and its file system; their types are Java's."""
+    """Return Hadoop's path and file system, which are Java objects."""
     try:
         path = _java(spark).org.apache.hadoop.fs.Path(uri)
         return path, path.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())
@@ -106,7 +106,7 @@ def _located(spark: SparkSession, uri: str) -> tuple[Any, Any]:
         raise OSError(_said(uri, error)) from error
 
 
-def _java(spark: SparkSession) -> Any:  # noqa: ANN401 - py4j makes its attributes when asked
+def _java(spark: SparkSession) -> Any:  # noqa: ANN401 - py4j resolves attributes at run time
     return spark.sparkContext._jvm
 
 

@@ -1,7 +1,7 @@
-"""The script that spark-submit runs: reads the plan, starts Spark, and hands over to the job.
+"""The script that spark-submit runs: read the plan, start Spark, and run the job.
 
-**Invariant:** it alone decides what a user reads of a fault: one line, with the trace in the log.
-It is copied out of its package, so everything else comes from the zip that the job carries.
+**Invariant:** only this module decides what a user sees of a fault: one line, with the trace in the
+log. The script is copied out of its package, so it imports everything from the job's archive.
 """
 
 from __future__ import annotations
@@ -18,16 +18,19 @@ from authorizerd.replay.spark.speech import Speaker, trace, trace_warning
 
 
 def main(plan_name: str) -> int:
-    """Run the job of the plan file that ``--files`` brought, and return its exit code."""
+    """Run the job of the plan file that ``--files`` carried, and return its exit code."""
     sys.stderr = Speaker(sys.stdout)
     warnings.showwarning = trace_warning
     missing = missing_modules(REQUIRED_MODULES)
     if missing:
-        print(f"the driver's Python, {sys.executable}, lacks {', '.join(missing)}", file=sys.stderr)
+        print(
+            f"the driver's Python, {sys.executable}, lacks {', '.join(missing)}: install them",
+            file=sys.stderr,
+        )
         return EXIT_FAULT
     try:
         return _run(plan_name)
-    except Exception as error:  # noqa: BLE001 - whatever it is, it is told, and kept
+    except Exception as error:  # noqa: BLE001 - every fault is reported and logged
         if not is_named(error):
             trace(traceback.format_exc())
         print(one_line(error), file=sys.stderr)
@@ -35,7 +38,7 @@ def main(plan_name: str) -> int:
 
 
 def _run(plan_name: str) -> int:
-    # What these need has been looked for by now.
+    # Imported late: the modules that these need have been checked by now.
     from pyspark import SparkFiles
 
     from authorizerd.replay.plans import decode_plan
@@ -44,7 +47,7 @@ def _run(plan_name: str) -> int:
 
     spark = session_builder("authorizerd replay").getOrCreate()
     try:
-        # On YARN and Kubernetes a driver in the cluster finds the files where it was started.
+        # On YARN and Kubernetes, a driver in the cluster has the files in its working directory.
         carried = Path(SparkFiles.get(plan_name))
         plan = decode_plan((carried if carried.exists() else Path(plan_name)).read_bytes())
         return run_plan(spark, plan)

@@ -1,6 +1,6 @@
-"""A look at the Python of each executor before anything is asked of it.
+"""Check the Python of each executor before the job starts.
 
-**Invariant:** imports nothing that may be missing, so that it can say what is.
+**Invariant:** this module imports nothing that may be missing, since it reports missing modules.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ REQUIRED_MODULES: Final = ("immutables", "msgspec", "pyarrow")
 PYTHON_MIN: Final = (3, 11)
 
 _ROUNDS_MAX: Final = 5
-_TASK_SECONDS: Final = 0.2  # long enough that no executor takes two while another has none
+_TASK_SECONDS: Final = 0.2  # long enough that every executor gets a task
 
 
 class Finding(NamedTuple):
-    """``process`` is one for each executor: its Python workers' parent."""
+    """The Python of one executor; ``process`` identifies it: the parent of its Python workers."""
 
     host: str
     process: int
@@ -33,10 +33,10 @@ class Finding(NamedTuple):
 
 
 def probe_executors(spark: SparkSession) -> None:
-    """Look at every executor that there is now; a local master's have this very Python.
+    """Check every running executor; those of a local master have this process's Python.
 
     Raises:
-        JobError: one lacks something; the text says which, what and where.
+        JobError: an executor lacks a module; the text names both.
     """
     from authorizerd.replay.spark.errors import JobError
 
@@ -51,13 +51,15 @@ def probe_executors(spark: SparkSession) -> None:
         unfit = sorted({_complaint(finding) for finding in seen if finding.missing})
         if unfit:
             raise JobError("; ".join(unfit))
-        executors = context._jsc.sc().getExecutorMemoryStatus().size() - 1  # one is the driver
+        executors = (
+            context._jsc.sc().getExecutorMemoryStatus().size() - 1
+        )  # one of them is the driver
         if len({(finding.host, finding.process) for finding in seen}) >= executors:
             return
 
 
 def missing_modules(names: Iterable[str]) -> tuple[str, ...]:
-    """Return what this Python lacks: of ``names``, and of the version that is needed."""
+    """Return the ``names`` that this Python cannot import, and the version that it should have."""
     missing = tuple(name for name in names if not _is_importable(name))
     if sys.version_info < PYTHON_MIN:
         return (f"Python {'.'.join(map(str, PYTHON_MIN))}", *missing)
@@ -74,7 +76,7 @@ def _look(_: Iterable[int]) -> Iterator[Finding]:
 def _is_importable(name: str) -> bool:
     try:
         import_module(name)
-    except ImportError:  # also a wheel of another platform, which is there and does not load
+    except ImportError:  # also for a wheel of another platform
         return False
     return True
 

@@ -1,4 +1,4 @@
-"""A line each few seconds while Spark works: which stages run, and how far they are."""
+"""Print the running stages and their progress every few seconds."""
 
 from __future__ import annotations
 
@@ -17,36 +17,36 @@ SECONDS_BETWEEN: Final = 3.0
 
 
 @contextmanager
-def telling_progress(
+def printing_progress(
     spark: SparkSession, seconds_between: float = SECONDS_BETWEEN
 ) -> Iterator[None]:
-    """Tell of progress for as long as the block runs."""
+    """Print the progress while the block runs."""
     done = threading.Event()
-    teller = threading.Thread(
-        target=_tell, args=(spark.sparkContext, done, seconds_between), daemon=True
+    printer = threading.Thread(
+        target=_print_progress, args=(spark.sparkContext, done, seconds_between), daemon=True
     )
-    teller.start()
+    printer.start()
     try:
         yield
     finally:
         done.set()
-        teller.join()
+        printer.join()
 
 
-def _tell(context: SparkContext, done: threading.Event, seconds_between: float) -> None:
+def _print_progress(context: SparkContext, done: threading.Event, seconds_between: float) -> None:
     before = ""
     while not done.wait(seconds_between):
         try:
             now = stages_text(context)
         except Py4JError:
-            return  # Spark has gone, and the job's own thread says so
+            return  # Spark has ended, which the job's own thread reports
         if now and now != before:
             print(f"{PROGRESS}{now}", flush=True)
         before = now
 
 
 def stages_text(context: SparkContext) -> str:
-    """Return how far the stages are that run now; empty if none does."""
+    """Return the progress of the running stages; empty if none is running."""
     tracker = context.statusTracker()
     texts = []
     for number in sorted(tracker.getActiveStageIds()):

@@ -1,7 +1,6 @@
-"""The Spark session of a job, and the settings that results depend on.
+"""The Spark session of a job, with the settings that results depend on.
 
-**Invariant:** no result depends on a machine's time zone, and a cluster's defaults do not change
-these.
+**Invariant:** no result depends on a machine's time zone or on a cluster's defaults.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ SETTINGS: Final = {
 
 
 def session_builder(name: str) -> SparkSession.Builder:
-    """Return a builder with the settings of every job; master and memory are spark-submit's."""
+    """Return a builder with the settings of every job; spark-submit sets master and memory."""
     builder: SparkSession.Builder = SparkSession.builder
     builder = builder.appName(name)
     for key, value in SETTINGS.items():

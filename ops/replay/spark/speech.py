@@ -1,4 +1,4 @@
-"""Print a driver's messages with a prefix that names the addressee (``messages``)."""
+"""Prefix the lines that a driver prints, so that ``submit`` can sort them (``messages``)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from authorizerd.replay.messages import MESSAGE, TRACE
 
 
 class Speaker(io.TextIOBase):
-    """Stands in for standard error: each line that is written is a message to the user."""
+    """Replaces standard error: each line becomes a message to the user."""
 
     def __init__(self, out: TextIO) -> None:
         super().__init__()
@@ -24,14 +24,14 @@ class Speaker(io.TextIOBase):
     def write(self, text: str) -> int:
         *lines, self._unfinished = (self._unfinished + text).split("\n")
         for line in lines:
-            begun = line if line.startswith(MESSAGE) else f"{MESSAGE}{line}"
-            self._out.write(f"{begun}\n")
+            prefixed = line if line.startswith(MESSAGE) else f"{MESSAGE}{line}"
+            self._out.write(f"{prefixed}\n")
         self._out.flush()
         return len(text)
 
 
 def trace(text: str) -> None:
-    """Say what only the log is to hold."""
+    """Print lines that only the log gets."""
     sys.stdout.write("".join(f"{TRACE}{line}\n" for line in text.splitlines()))
     sys.stdout.flush()
 
@@ -44,5 +44,5 @@ def trace_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    """Say a warning of Python's to the log, as ``warnings.showwarning`` is called."""
+    """Print a Python warning to the log; replaces ``warnings.showwarning``."""
     trace(warnings.formatwarning(message, category, filename, lineno, line))

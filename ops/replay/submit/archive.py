@@ -1,7 +1,7 @@
-"""The zip that a job carries to the cluster: what decides, and the job itself.
+"""The zip archive that a job carries to the cluster: the ACL core and the jobs.
 
-**Invariant:** equal sources make equal bytes, on any day and any machine, so that the hash in the
-name says which code gave a result.
+**Invariant:** equal sources give equal bytes on every machine, so the hash in the archive's name
+identifies the code behind a result.
 """
 
 from __future__ import annotations
@@ -17,6 +17,14 @@ from typing import Final
 import authorizerd
 
 PACKAGES: Final = ("acl", "image", "protocol", "replay")
+NOT_SHIPPED: Final = (
+    "replay/__main__.py",
+    "replay/acls/",
+    "replay/cli.py",
+    "replay/report/",
+    "replay/submit/",
+)
+"""Modules of the command; import contracts keep them out of the jobs."""
 
 _ROOT: Final = Path(authorizerd.__file__).parent
 _FIXED_TIME: Final = (1980, 1, 1, 0, 0, 0)
@@ -25,6 +33,8 @@ _HASH_CHARACTERS: Final = 16
 
 @dataclass(frozen=True, kw_only=True)
 class Archive:
+    """The bytes of the archive, and their hash."""
+
     data: bytes
     sha256: str
 
@@ -34,7 +44,7 @@ class Archive:
 
 
 def make_archive(root: Path = _ROOT) -> Archive:
-    """Return the zip of the packages below ``root``: their modules, sorted, not compressed."""
+    """Return the zip of the shipped modules below ``root``, sorted and uncompressed."""
     written = io.BytesIO()
     with zipfile.ZipFile(written, "w") as archive:
         for name, path in sorted(_modules(root)):
@@ -47,4 +57,6 @@ def _modules(root: Path) -> Iterator[tuple[str, Path]]:
     yield f"{root.name}/__init__.py", root / "__init__.py"
     for package in PACKAGES:
         for path in (root / package).rglob("*.py"):
-            yield f"{root.name}/{path.relative_to(root).as_posix()}", path
+            name = path.relative_to(root).as_posix()
+            if not name.startswith(NOT_SHIPPED):
+                yield f"{root.name}/{name}", path

@@ -1,7 +1,7 @@
-"""What keeps a job from being submitted, each said in one line."""
+"""Errors that prevent a submission; the text of each is one line for the user."""
 
 from __future__ import annotations
 
 
 class SubmissionError(Exception):
-    """Spark cannot be started as it was asked for: the text names what, and what would cure it."""
+    """Spark cannot be started with these options; the text names the reason and the remedy."""

@@ -1,7 +1,7 @@
-"""The Java that Spark runs on: which one it would take, and whether that will do.
+"""Find the Java that Spark would use, and check its version.
 
-**Invariant:** what is looked at is what ``spark-class`` would start. Without a look Spark fails
-late, in words that name no cause.
+**Invariant:** the checked program is the one that ``spark-class`` starts. Without this check, Spark
+fails late, with a message that does not name the cause.
 """
 
 from __future__ import annotations
@@ -22,21 +22,22 @@ _SECONDS_MAX: Final = 60
 
 
 def find_java(environment: Mapping[str, str]) -> Path:
-    """Return the ``java`` of version 17 or later that Spark would start.
+    """Return the ``java`` that Spark would start, of version 17 or later.
 
     Raises:
-        SubmissionError: there is none, it does not run, or it is older.
-    Source:  Spark 4's ``bin/spark-class``: JAVA_HOME wins over PATH.
+        SubmissionError: Java is missing, does not run, or is older.
+
+    Source: Spark 4's ``bin/spark-class``: JAVA_HOME takes precedence over PATH.
     """
     java = _named_java(environment)
     printed = _printed_version(java, environment)
     found = _VERSION.search(printed)
     if found is None:
         said = printed.strip().partition("\n")[0]
-        raise SubmissionError(f"{java} -version does not tell its version: {said!r}")
+        raise SubmissionError(f"{java} -version: expected a version, found {said!r}")
     if int(found[1]) < JAVA_VERSION_MIN:
         raise SubmissionError(
-            f"{java} is Java {found[1]}; Spark 4 needs {JAVA_VERSION_MIN} or later (set JAVA_HOME)"
+            f"{java} is Java {found[1]}; Spark 4 needs {JAVA_VERSION_MIN} or later: set JAVA_HOME"
         )
     return java
 
@@ -46,12 +47,12 @@ def _named_java(environment: Mapping[str, str]) -> Path:
     if home:
         java = Path(home, "bin", "java")
         if not java.is_file():
-            raise SubmissionError(f"JAVA_HOME is {home}, but {java} is not there")
+            raise SubmissionError(f"JAVA_HOME is {home}, but {java} does not exist")
         return java
     found = shutil.which("java", path=environment.get("PATH", ""))
     if found is None:
         raise SubmissionError(
-            f"no java found: install Java {JAVA_VERSION_MIN} or later, or set JAVA_HOME"
+            f"Java not found: install Java {JAVA_VERSION_MIN} or later, or set JAVA_HOME"
         )
     return Path(found)
 

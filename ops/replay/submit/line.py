@@ -1,7 +1,7 @@
-"""The spark-submit line of a job.
+"""The spark-submit command line of a job.
 
-Invariant: it is complete. Pasted into a shell beside the files that it names, it runs the same job,
-once the secrets that are not shown are put back.
+**Invariant:** the line is complete. Pasted into a shell next to the files that it names, it runs
+the same job, once the hidden secrets are put back.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from authorizerd.replay.submit.work_directory import PLAN_NAME, WorkDirectory
 
 LOCAL_DRIVER_MEMORY: Final = "2g"
 REDACTED: Final = "*********(redacted)"
-"""What Spark's own pages show in place of a secret."""
+"""Spark's own pages show the same text in place of a secret."""
 
 _JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 _SECRET: Final = re.compile("secret|password|token|access[.]?key|credential", re.IGNORECASE)
-"""``spark.redaction.regex``, looked for in keys and values, and what Hadoop's keys add to it."""
+"""``spark.redaction.regex``, applied to keys and values, extended by Hadoop's keys."""
 _DEFAULTS: Final = {"spark.ui.showConsoleProgress": "false"}
-_LOCAL_DEFAULTS: Final = {  # what one machine does by itself no other needs to reach
+_LOCAL_DEFAULTS: Final = {  # a local job needs no connections from other machines
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.ui.enabled": "false",
-    "spark.sql.shuffle.partitions": "8",  # 200, the default, take longer than most local jobs
+    "spark.sql.shuffle.partitions": "8",  # the default of 200 takes longer than most local jobs
 }
-_DEFAULTS_OF: Final = {  # a task that ran twice would send its load twice
+_DEFAULTS_OF: Final = {  # a task that runs twice would send its load twice
     "load": {"spark.speculation": "false", "spark.task.maxFailures": "1"},
 }
 
@@ -38,7 +38,7 @@ _DEFAULTS_OF: Final = {  # a task that ran twice would send its load twice
 def spark_submit_line(
     options: SparkOptions, files: WorkDirectory, spark_home: Path, name: str
 ) -> list[str]:
-    """Return the words of the line that runs the job ``name`` by the plan in ``files``."""
+    """Return the words of the line that runs the job ``name`` with the plan in ``files``."""
     named = {key: value for key, _, value in (setting.partition("=") for setting in options.conf)}
     defaults = _DEFAULTS | _LOCAL_DEFAULTS if options.is_local else _DEFAULTS
     settings = defaults | _DEFAULTS_OF.get(name, {}) | _python_settings(options) | named
@@ -58,7 +58,7 @@ def spark_submit_line(
 
 
 def show_line(line: Sequence[str]) -> str:
-    """Return the line as a shell reads it, without the values of settings that may be secrets."""
+    """Return the line in a shell's syntax, with settings that may be secret redacted."""
     shown = list(line)
     for place, word in enumerate(shown[1:], start=1):
         if shown[place - 1] == "--conf" and _SECRET.search(word):
@@ -67,7 +67,7 @@ def show_line(line: Sequence[str]) -> str:
 
 
 def _python_settings(options: SparkOptions) -> dict[str, str]:
-    """Return which Pythons run the job: on this machine, unless told otherwise, this one."""
+    """Return the settings for the Pythons of the job: on this machine, this one by default."""
     settings = {}
     if options.deploy_mode == "client":
         settings["spark.pyspark.driver.python"] = sys.executable

@@ -1,7 +1,6 @@
-"""spark-submit as a child process: what it says is sorted, and no signal leaves it behind.
+"""Run spark-submit as a child process: sort its output, and forward signals.
 
-**Invariant:** the child leads a process group of its own, and the group is gone before a run
-returns.
+**Invariant:** the child leads a process group, and the whole group has ended before a run returns.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _CAUSE: Final = re.compile(r'(?:Exception in thread "main" (?:[\w.$]+: )?|Error:
 
 
 class StoppedError(BaseException):
-    """A signal came that ends the run; not an ``Exception``, as KeyboardInterrupt is none."""
+    """A signal ends the run. Like KeyboardInterrupt, this is not an ``Exception``."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -36,10 +35,10 @@ class StoppedError(BaseException):
 
 
 class Sorter:
-    """Sends each line where it belongs; used by two threads, one for each stream of the child.
+    """Forwards each line to its destination; two threads use it, one per stream of the child.
 
-    ``is_message_seen``, ``is_trace_seen``: whether the job told the user something, and whether
-    something only the log holds. ``cause`` is what spark-submit itself died of, if it said so.
+    ``is_message_seen``: the job printed a message for the user. ``is_trace_seen``: it printed lines
+    that only the log contains. ``cause`` is spark-submit's own error, if it printed one.
     """
 
     def __init__(self, log: IO[str], *, verbose: bool) -> None:
@@ -54,7 +53,7 @@ class Sorter:
         self.cause: str | None = None
 
     def take_output(self, line: str) -> None:
-        """Take a line of standard output: where Spark puts both streams of a Python driver."""
+        """Handle a line of standard output, where Spark sends both streams of a Python driver."""
         with self._lock:
             if line.startswith(PROGRESS):
                 self._show_progress(line)
@@ -68,7 +67,7 @@ class Sorter:
                 self._show(line, sys.stdout)
 
     def take_log(self, line: str) -> None:
-        """Take a line of standard error: where Spark itself speaks."""
+        """Handle a line of standard error, which only Spark itself uses."""
         with self._lock:
             found = _CAUSE.match(line)
             if found is not None and self.cause is None:
@@ -101,11 +100,11 @@ class Sorter:
 def run_submission(
     line: Sequence[str], environment: Mapping[str, str], log: Path, *, verbose: bool
 ) -> tuple[int, Sorter]:
-    """Run spark-submit to its end; return its exit code and what was seen of its words.
+    """Run spark-submit to its end; return its exit code and the sorter of its output.
 
     Raises:
-        StoppedError: a signal came; the child and all that it started are gone.
-        OSError: it cannot be started.
+        StoppedError: a signal arrived; the child's process group has ended.
+        OSError: spark-submit cannot be started.
     """
     with open(log, "x", encoding="utf-8") as kept, _stopping_by_signals():
         sorter = Sorter(kept, verbose=verbose)
@@ -138,7 +137,7 @@ def run_submission(
 
 
 def _read(child: subprocess.Popen[str], stream: IO[str], take: Callable[[str], None]) -> None:
-    """Take each line; a child whose words nobody reads any more, or can keep, is ended."""
+    """Handle each line; end the child if the output or the log cannot be written."""
     with stream:
         try:
             for line in stream:
@@ -151,7 +150,7 @@ def _read(child: subprocess.Popen[str], stream: IO[str], take: Callable[[str], N
 def _stopping_by_signals() -> Iterator[None]:
     def stop(number: int, _: FrameType | None) -> None:
         for later in _SIGNALS:
-            signal.signal(later, signal.SIG_IGN)  # the child is being ended already
+            signal.signal(later, signal.SIG_IGN)  # the child is already being ended
         raise StoppedError(number)
 
     before = {number: signal.signal(number, stop) for number in _SIGNALS}
@@ -163,7 +162,7 @@ def _stopping_by_signals() -> Iterator[None]:
 
 
 def _end_group(child: subprocess.Popen[str]) -> None:
-    """End the child, first as it likes to be, and whatever else is left of its group."""
+    """End the child, gracefully if it reacts in time, and the rest of its process group."""
     if child.poll() is None:
         child.terminate()
         try:

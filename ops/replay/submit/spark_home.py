@@ -1,7 +1,6 @@
-"""The Spark that submits a job: which one, and of what version.
+"""Find the Spark that submits a job, and check its version.
 
-**Invariant:** nothing is started to find out; a Spark tells its version by the name of its core's
-jar.
+**Invariant:** nothing is started for this: the name of the core's jar contains the version.
 """
 
 from __future__ import annotations
@@ -24,23 +23,23 @@ def find_spark_home(named: Path | None, environment: Mapping[str, str]) -> Path:
     """Return the home of a Spark 4: the named one, SPARK_HOME's, or the installed pyspark's.
 
     Raises:
-        SubmissionError: there is none, or it is of another version.
+        SubmissionError: there is no Spark, or it has another version.
     """
     home, origin = _home(named, environment)
     if not os.access(home / "bin" / "spark-submit", os.X_OK):
-        raise SubmissionError(f"{origin} is {home}, which holds no bin/spark-submit")
+        raise SubmissionError(f"{origin} is {home}, but {home}/bin/spark-submit does not exist")
     version = spark_version(home)
     if version is None:
-        raise SubmissionError(f"{origin} is {home}, whose jars/ holds no Spark")
+        raise SubmissionError(f"{origin} is {home}, but no Spark was found in {home}/jars")
     if version.partition(".")[0] != SPARK_VERSION:
         raise SubmissionError(
-            f"{origin} is {home}, which is Spark {version}; this needs Spark {SPARK_VERSION}.x"
+            f"{origin} is {home}, with Spark {version}: expected Spark {SPARK_VERSION}.x"
         )
     return home
 
 
 def spark_version(home: Path) -> str | None:
-    """Return the version of the Spark at ``home``, None where there is none."""
+    """Return the version of the Spark at ``home``; None if there is no Spark."""
     found = [_CORE_JAR.fullmatch(path.name) for path in home.glob("jars/spark-core_*.jar")]
     return next((match[1] for match in found if match is not None), None)
 
@@ -53,6 +52,6 @@ def _home(named: Path | None, environment: Mapping[str, str]) -> tuple[Path, str
     installed = find_spec("pyspark")
     if installed is None or installed.origin is None:
         raise SubmissionError(
-            "no Spark found: install authorizerd[replay], set SPARK_HOME or give --spark-home"
+            "Spark not found: install authorizerd[replay], set SPARK_HOME, or use --spark-home"
         )
     return Path(installed.origin).parent, "pyspark"

@@ -1,7 +1,7 @@
-"""The way of a job from its plan to spark-submit's exit code.
+"""Submit a job: from its plan to the exit code of spark-submit.
 
-**Invariant:** what can be found wrong here is found before anything is started, and told in one
-line.
+**Invariant:** every problem that can be detected here is reported in one line before anything
+starts.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _SIGNAL_EXIT: Final = 128
 
 
 def submit(plan: Plan, options: SparkOptions) -> int:
-    """Run the job of ``plan`` and return its exit code; with ``only_print`` say how instead.
+    """Run the job of ``plan`` and return its exit code, or print the line with ``only_print``.
 
     Raises:
-        SubmissionError: it cannot be started.
+        SubmissionError: the job cannot be started.
     """
     environment = _environment()
     spark_home = find_spark_home(options.spark_home, environment)
@@ -39,14 +39,14 @@ def submit(plan: Plan, options: SparkOptions) -> int:
     try:
         files = make_work_directory(plan, archive)
     except OSError as error:
-        raise SubmissionError(f"the job's files cannot be written: {error}") from error
+        raise SubmissionError(f"cannot write the job's files: {error}") from error
     line = spark_submit_line(options, files, spark_home, _name(plan))
     _say(f"the job's code is {archive.name}, sha256 {archive.sha256}")
     if options.only_print:
-        _say(f"nothing was run; the line's files are kept in {files.path}")
+        _say(f"nothing was run; the files of the line are in {files.path}")
         shown = show_line(line)
         if REDACTED in shown:
-            _say(f"put back what the line shows as {REDACTED}: it may be a secret")
+            _say(f"replace {REDACTED} in the line: it hides settings that may be secret")
         print(shown)
         return EXIT_DONE
     _say(show_line(line))
@@ -54,9 +54,9 @@ def submit(plan: Plan, options: SparkOptions) -> int:
 
 
 def _environment() -> dict[str, str]:
-    """Return this environment, without what would put other code before the job's."""
+    """Return this process's environment, made safe for Python's import path."""
     environment = dict(os.environ)
-    environment["PYTHONSAFEPATH"] = "1"  # a folder named "acl" where the command is typed
+    environment["PYTHONSAFEPATH"] = "1"  # a folder "acl" in the working directory would be imported
     return environment
 
 
@@ -76,7 +76,7 @@ def _run(
         _say("stopped")
         return _SIGNAL_EXIT + stopped.number
     except OSError as error:
-        raise SubmissionError(f"spark-submit cannot be run: {error}") from error
+        raise SubmissionError(f"cannot run spark-submit: {error}") from error
     finally:
         if is_log_wanted:
             files.remove_but_log()
@@ -86,13 +86,13 @@ def _run(
 
 
 def _report(code: int, sorter: Sorter, files: WorkDirectory) -> bool:
-    """Tell the user of what the job did not tell itself; return whether the log explains more."""
+    """Report a fault that the job did not report itself; return True if the log explains more."""
     is_told = code in (EXIT_DONE, EXIT_DENIED) or (code == EXIT_FAULT and sorter.is_message_seen)
     if not is_told:
         _say(f"Spark: {sorter.cause}" if sorter.cause else f"Spark ended with exit code {code}")
     is_log_wanted = sorter.is_trace_seen or not is_told
     if is_log_wanted:
-        _say(f"all that Spark said is in {files.log}")
+        _say(f"Spark's output is in {files.log}")
     return is_log_wanted
 
 

@@ -1,6 +1,6 @@
-"""The temporary directory of one submission: what Spark is given, and what it said.
+"""The temporary directory of one submission: the files for Spark, and its log.
 
-**Invariant:** nobody else reads it. A plan holds ACLs, and the names of those they are for.
+**Invariant:** only the owner can read it, since a plan contains ACLs and principals.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ appender.stderr.layout.pattern = %d{yyyy-MM-dd HH:mm:ss} %p %c{1}: %m%n%ex
 
 @dataclass(frozen=True, kw_only=True)
 class WorkDirectory:
+    """The paths of one submission's files."""
+
     path: Path
     archive: Path
 
@@ -52,18 +54,20 @@ class WorkDirectory:
         return self.path / "spark.log"
 
     def remove(self) -> None:
+        """Delete the directory."""
         shutil.rmtree(self.path, ignore_errors=True)
 
     def remove_but_log(self) -> None:
+        """Delete all files except the log."""
         for path in (self.archive, self.plan, self.entry, self.logging):
             path.unlink(missing_ok=True)
 
 
 def make_work_directory(plan: Plan, archive: Archive) -> WorkDirectory:
-    """Make the directory with all its files but the log.
+    """Create the directory, with all files except the log.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: the directory or a file cannot be written.
     """
     path = Path(tempfile.mkdtemp(prefix="authorizerd-replay-"))
     made = WorkDirectory(path=path, archive=path / archive.name)

@@ -1,1 +1,1 @@
-"""Which ACLs recorded traffic used, and what narrower ones would have served."""
+"""``replay usage``: find the ACLs that recorded traffic used, and narrower ones for it."""

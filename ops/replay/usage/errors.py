@@ -1,7 +1,7 @@
-"""Why nothing is claimed: evidence that is not there, told in one line."""
+"""Errors for missing evidence; the text of each is one line for the user."""
 
 from __future__ import annotations
 
 
 class UsageError(Exception):
-    """What was recorded, or what is known of the ACLs, does not carry the claim."""
+    """The record, or the dates of the ACLs, do not support a claim."""

@@ -12,17 +12,18 @@ from authorizerd.acl.model import Acl
 from authorizerd.acl.printable import escape_unprintable
 from authorizerd.replay.acl_set import AclSet
 from authorizerd.replay.judging.report import Count
+from authorizerd.replay.text import format_count
 from authorizerd.replay.usage.errors import UsageError
 from authorizerd.replay.usage.matching import distinct
 from authorizerd.replay.usage.report import Proof
 from authorizerd.replay.usage.suggestions import Suggestions
 
 PASSES_MAX: Final = 3
-"""Putting back what allowed a tuple settles it, so the second pass finds nothing."""
+"""The first pass puts back every ACL that a change needs, so the second finds no change."""
 
 
 class Changed(NamedTuple):
-    """Tuples that the suggested set answers otherwise, with the name and principal of one."""
+    """Tuples that the suggested set answers differently, with the name and principal of one."""
 
     newly_denied: Count
     newly_allowed: Count
@@ -31,26 +32,26 @@ class Changed(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """Where two sets differ: in all, and by each ACL taken away that had a part in it."""
+    """The differences between two sets: in total, and by each removed ACL that contributed."""
 
     whole: Changed | None
     by_acl: Mapping[Acl, Changed]
 
 
 Compare = Callable[[AclSet], Comparison]
-"""Run the recorded tuples through the old set and this one."""
+"""A function that evaluates the recorded tuples with the old set and this one."""
 
 
 def prove(
     acl_set: AclSet, suggestions: Suggestions, compare: Compare, *, tuples: int
 ) -> tuple[Suggestions, Proof | None]:
-    """Return the suggestions that change no answer, and the proof; no proof where there are none.
+    """Return the suggestions that change no answer, and the proof unless none is left.
 
     Args:
-        tuples: how many ``compare`` runs through.
+        tuples: the number of tuples that ``compare`` evaluates.
 
     Raises:
-        UsageError: a difference is left that no ACL taken away explains.
+        UsageError: a difference remains that no removed ACL explains.
     """
     for is_last in (False,) * (PASSES_MAX - 1) + (True,):
         if not (suggestions.removals or suggestions.narrowings):
@@ -60,7 +61,7 @@ def prove(
         if whole is None:
             return suggestions, _proof(suggested, tuples)
         if is_last:
-            raise UsageError(f"nothing can be suggested: of the suggested ACLs, {_reason(whole)}")
+            raise UsageError(f"no suggestion is safe: with the suggested ACLs, {_reason(whole)}")
         suggestions = suggestions.without({acl: _reason(by_acl[acl]) for acl in by_acl})
     return suggestions, None
 
@@ -76,15 +77,17 @@ def _proof(suggested: AclSet, tuples: int) -> Proof:
 
 
 def suggested_set(acl_set: AclSet, suggestions: Suggestions) -> AclSet:
-    """Return what the set would become, under the same settings."""
+    """Return the suggested set, with the same settings."""
     acls = suggestions.resulting(item.acl for item in distinct(acl_set))
     return acl_set.with_acls(acls, source=f"{acl_set.source}, as suggested")
 
 
 def _reason(changed: Changed) -> str:
-    told = " and ".join(
-        f"{count.events} events would be newly {outcome}"
+    changes = " and ".join(
+        f"{format_count(count.events, 'event')} would be newly {outcome}"
         for outcome, count in (("denied", changed.newly_denied), ("allowed", changed.newly_allowed))
         if count.events
     )
-    return escape_unprintable(f"{told}, such as of {changed.principal} on {changed.resource_name}")
+    return escape_unprintable(
+        f"{changes}, such as those of {changed.principal} on {changed.resource_name}"
+    )

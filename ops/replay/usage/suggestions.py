@@ -1,7 +1,7 @@
-"""Which grants could go, and which wide ones narrower ones would have served.
+"""Suggest grants to remove, and narrower replacements for wide grants.
 
-**Invariant:** a suggestion takes grants away and never a denial. What narrower ACLs grant, the wide
-one that they replace granted too, so a suggested set allows nothing that the old one denied.
+**Invariant:** a suggestion removes grants, never denials. The ACLs that replace a wide grant permit
+only what it permitted, so a suggested set allows nothing that the old one denied.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from authorizerd.replay.usage.matching import is_wide
 
 
 class AclUsage(NamedTuple):
-    """How often one ACL was used: ``alone`` where no other would have decided the same.
+    """The use of one ACL: ``alone`` counts requests that no other ACL decided the same.
 
-    ``last_ms`` is milliseconds since 1970. ``names`` are those that a wide ACL was used for, in
-    order and cut off after so many as were wanted; ``names_count`` counts all of them, and
-    ``name_min`` and ``name_max`` are the first and the last (None for an ACL that is not wide).
+    ``last_ms`` is milliseconds since 1970. ``names`` are the first names, in order, that a wide ACL
+    was used for; ``names_count`` counts all of them, ``name_min`` and ``name_max`` are the first
+    and the last. They are empty, 0 and None for an ACL that is not wide.
     """
 
     events_alone: int
@@ -43,7 +43,7 @@ class AclUsage(NamedTuple):
 
 
 class Narrowing(NamedTuple):
-    """A wide grant, and what would have served the ``names_count`` names that it was used for."""
+    """A wide grant, and narrower ones for the ``names_count`` names that it was used for."""
 
     wide: Acl
     names_count: int
@@ -51,32 +51,34 @@ class Narrowing(NamedTuple):
 
 
 class LeftOut(NamedTuple):
-    """A grant that could go or be narrowed, but for ``reason``."""
+    """A grant that is kept for ``reason``, although its use suggests a change."""
 
     acl: Acl
     reason: str
 
 
 class Suggestions(NamedTuple):
+    """Changes to a set of ACLs."""
+
     removals: tuple[Acl, ...] = ()
     narrowings: tuple[Narrowing, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
 
     def taken(self) -> Iterator[Acl]:
-        """Yield the ACLs that would go."""
+        """Yield the ACLs that the suggestions remove or replace."""
         yield from self.removals
         for narrowing in self.narrowings:
             yield narrowing.wide
 
     def resulting(self, acls: Iterable[Acl]) -> tuple[Acl, ...]:
-        """Return what ``acls`` would become: what stays, in its order, then what is new."""
+        """Return the changed set: the ACLs that stay, in their order, then the new ones."""
         taken = set(self.taken())
         staying = (acl for acl in acls if acl not in taken)
         new = (acl for narrowing in self.narrowings for acl in narrowing.narrower)
         return tuple(dict.fromkeys((*staying, *new)))
 
     def without(self, reasons: Mapping[Acl, str]) -> Self:
-        """Return the suggestions that are left when the ACLs named by ``reasons`` stay."""
+        """Return the suggestions without those for the ACLs in ``reasons``, which stay."""
         left_out = tuple(LeftOut(acl, reasons[acl]) for acl in self.taken() if acl in reasons)
         return type(self)(
             tuple(acl for acl in self.removals if acl not in reasons),
@@ -88,7 +90,7 @@ class Suggestions(NamedTuple):
 def suggest(
     judged: Collection[Acl], usage: Mapping[Acl, AclUsage], *, names_max: int
 ) -> Suggestions:
-    """Return what use suggests for the ACLs that were in force for all of the window."""
+    """Return the suggestions for ``judged``, the ACLs in force for the whole window."""
     removals: list[Acl] = []
     narrowings: list[Narrowing] = []
     reasons: dict[Acl, str] = {}
@@ -110,22 +112,22 @@ def suggest(
 
 
 def narrower_acls(wide: Acl, used: AclUsage, *, names_max: int) -> tuple[Acl, ...]:
-    """Return ACLs that speak of every name that ``wide`` was used for and of less than it does.
+    """Return narrower ACLs that match every name that ``wide`` was used for.
 
-    One for each name if they are few, else one for their common prefix; none where that is no
-    narrower.
+    There is one ACL for each name, or one for their common prefix if there are too many names; or
+    none if that prefix is not narrower.
     """
     if not is_wide(wide):
         return ()
     if used.names_count <= names_max:
-        # A literal "*" is the wildcard itself, and Kafka creates no ACL for the empty name.
+        # A literal "*" is the wildcard, and Kafka rejects ACLs for the empty name.
         if WILDCARD in used.names or "" in used.names:
             return ()
         return tuple(_with_pattern(wide, PatternType.LITERAL, name) for name in used.names)
     assert used.name_min is not None and used.name_max is not None  # noqa: PT018
     prefix = _common_prefix(used.name_min, used.name_max)
     if is_wildcard(wide.pattern_type, wide.resource_name):
-        # The wildcard misses names such as "*a", which a prefix "*" would match.
+        # The wildcard does not match names such as "*a", which a prefix "*" would.
         is_narrower = prefix != "" and not prefix.startswith(WILDCARD)
     else:
         is_narrower = len(prefix) > len(wide.resource_name)
@@ -133,7 +135,7 @@ def narrower_acls(wide: Acl, used: AclUsage, *, names_max: int) -> tuple[Acl, ..
 
 
 def _common_prefix(first: str, last: str) -> str:
-    """Return what two names begin with: of the first and last in order, what all between do."""
+    """Return the common prefix of two names, and so of all names that sort between them."""
     length = 0
     for one, other in zip(first, last, strict=False):
         if one != other:
@@ -147,10 +149,10 @@ def _with_pattern(acl: Acl, pattern_type: PatternType, name: str) -> Acl:
 
 
 def keep_resources_closed(acl_set: AclSet, suggestions: Suggestions) -> Suggestions:
-    """Return what is left of ``suggestions`` when no resource may lose its last ACL.
+    """Return the suggestions that leave every resource with an ACL.
 
-    Under allow.everyone.if.no.acl.found that would open it to everyone; no request need have been
-    recorded for it.
+    With allow.everyone.if.no.acl.found, a resource without ACLs is open to everyone. The record may
+    contain no request for it, so comparing answers would not find this.
     """
     if not acl_set.allow_everyone_if_no_acl_found:
         return suggestions
@@ -158,7 +160,7 @@ def keep_resources_closed(acl_set: AclSet, suggestions: Suggestions) -> Suggesti
     types = build_index(acl_set.with_acls(resulting, acl_set.source)).snapshot.types
     return suggestions.without(
         {
-            acl: "the last ACL of resources that allow.everyone.if.no.acl.found would open"
+            acl: "it is the last ACL of resources that allow.everyone.if.no.acl.found would open"
             for acl in suggestions.taken()
             if acl.resource_type in RESOURCE_TYPES
             and not _covers(types[acl.resource_type].resources, acl)
@@ -167,7 +169,7 @@ def keep_resources_closed(acl_set: AclSet, suggestions: Suggestions) -> Suggesti
 
 
 def _covers(resources: Patterns, acl: Acl) -> bool:
-    """Say whether every name that ``acl`` speaks of meets a pattern of ``resources``."""
+    """Return True if every name that ``acl`` matches also matches a pattern of ``resources``."""
     name = acl.resource_name
     if is_wildcard(acl.pattern_type, name):
         return bool(resources.wildcard or resources.prefixes.get("", 0))

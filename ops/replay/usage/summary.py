@@ -1,36 +1,38 @@
-"""What the command says at its end, in few lines; the whole of it stands in ``usage.json``."""
+"""The lines that the console shows after a run; ``usage.json`` has all results."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
 from authorizerd.acl.printable import escape_unprintable
+from authorizerd.replay.text import format_count
 from authorizerd.replay.usage.report import UsageReport
 
 
 def summary(report: UsageReport) -> Iterator[str]:
-    """Yield lines without their ends."""
+    """Yield the lines, without newlines."""
     window, acls = report.window, report.acls
     yield escape_unprintable(
-        f"{acls.acls:,} ACLs of {acls.source}, {_counted(window.tuples, 'tuple')} of "
-        f"{_counted(window.allowed_events, 'allowed event')} and "
-        f"{_counted(window.denied_events, 'denied event')}"
+        f"{format_count(acls.acls, 'ACL')} of {acls.source}, "
+        f"{format_count(window.tuples, 'tuple')} of "
+        f"{format_count(window.allowed_events, 'allowed event')} and "
+        f"{format_count(window.denied_events, 'denied event')}"
     )
     yield f"window: {window.begins_at} to {window.ends_at}"
     yield f"allowed decisions were logged from {window.allowed_first_at} to " + (
         window.allowed_last_at
     )
     for reason, count in sorted(report.not_evaluated.items()):
-        yield f"not evaluated: {_counted(count.events, 'event')} ({reason})"
+        yield f"not evaluated: {format_count(count.events, 'event')} ({reason})"
     if report.disagreeing.events:
         yield (
-            f"recorded otherwise than these ACLs decide: "
-            f"{_counted(report.disagreeing.events, 'event')}"
+            f"decided differently by these ACLs than recorded: "
+            f"{format_count(report.disagreeing.events, 'event')}"
         )
     denials = sum(item.acl.permission_type != "ALLOW" for item in report.unused)
     yield (
-        f"used: {len(report.used):,}; never used: {len(report.unused) - denials:,} that allow, "
-        f"{denials:,} that deny"
+        f"used: {len(report.used):,}; never used: {len(report.unused) - denials:,} ALLOW, "
+        f"{denials:,} DENY"
     )
     for key, found in report.not_judged.items():
         yield f"not judged, {key.replace('_', ' ')}: {len(found):,}"
@@ -40,28 +42,24 @@ def summary(report: UsageReport) -> Iterator[str]:
 def _suggested(report: UsageReport) -> Iterator[str]:
     suggestions = report.suggestions
     yield (
-        f"suggested: {_counted(len(suggestions.removals), 'removal')}, "
-        f"{_counted(len(suggestions.narrowings), 'narrowing')}"
+        f"suggested: {format_count(len(suggestions.removals), 'removal')}, "
+        f"{format_count(len(suggestions.narrowings), 'narrowing')}"
     )
     if suggestions.left_out:
-        yield f"left out, for the reasons given: {len(suggestions.left_out):,}"
+        yield f"not suggested, with reasons in usage.json: {len(suggestions.left_out):,}"
     if suggestions.proof is not None:
         yield (
-            f"proof: over {_counted(suggestions.proof.tuples, 'tuple')} the suggested ACLs deny "
-            "and allow nothing newly"
+            f"proof: evaluated on {format_count(suggestions.proof.tuples, 'tuple')}, the suggested "
+            "ACLs change no decision"
         )
 
 
 def script_comments(report: UsageReport) -> Sequence[str]:
-    """Return what stands at the head of ``commands.sh``."""
+    """Return the comments at the top of ``commands.sh``."""
     window, acls = report.window, report.acls
     return (
-        "Suggested from recorded traffic; read usage.json beside it before running this.",
+        "Suggested from recorded traffic. Read usage.json before you run this script.",
         f"ACLs: {acls.source} ({acls.digest})",
-        f"Allowed decisions seen: {window.allowed_first_at} to {window.allowed_last_at}",
-        "No denial is removed. What is used more rarely than that is not known to be used.",
+        f"Allowed decisions recorded: {window.allowed_first_at} to {window.allowed_last_at}",
+        "The script removes no DENY. A grant that is used less often may look unused.",
     )
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"

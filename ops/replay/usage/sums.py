@@ -1,6 +1,7 @@
-"""What Spark sums for ``usage``: the tuples of the window, judged by the workers.
+"""Sum up use on Spark: the tuples of the window, judged by the workers.
 
-**Invariant:** the driver is sent sums, one row an ACL at most, and no more names than it asked for.
+**Invariant:** the driver receives only sums: at most one row per ACL, with a limited number of
+names.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ _CHANGE_COLUMNS: Final = (
 
 
 class Summed(NamedTuple):
-    """The use of each ACL that was used, and what used none."""
+    """The use of each used ACL, and the requests that used none."""
 
     usage: dict[Acl, AclUsage]
     not_evaluated: dict[str, Count]
@@ -55,7 +56,7 @@ class Summed(NamedTuple):
 
 
 class SentSet(NamedTuple):
-    """A set that each executor was sent once."""
+    """A set of ACLs that Spark sends to each executor once."""
 
     key: str
     broadcast: Broadcast[bytes]
@@ -65,7 +66,7 @@ class SentSet(NamedTuple):
 
 
 class Workers:
-    """The recorded tuples, and the set of ACLs that they are judged by."""
+    """The recorded tuples, and the ACLs that judge them."""
 
     def __init__(self, spark: SparkSession, tuples: DataFrame, acl_set: AclSet) -> None:
         self._spark = spark
@@ -77,7 +78,7 @@ class Workers:
         self._set.broadcast.destroy()
 
     def sum_uses(self, names_max: int) -> Summed:
-        """Return what the tuples used; of each wide ACL at most ``names_max`` names are listed."""
+        """Return the use by all tuples, with at most ``names_max`` names for each wide ACL."""
         rows = map_in_arrow(self._tuples, partial(_uses, self._set), _USE_COLUMNS)
         summed = Summed({}, {}, Count(), Count())
         for row in _sums(rows, names_max).collect():
@@ -96,7 +97,7 @@ class Workers:
         return summed
 
     def compare(self, other: AclSet) -> Comparison:
-        """Return which tuples ``other`` answers otherwise, and whose part in that it was."""
+        """Return the tuples that ``other`` answers differently, in total and by removed ACL."""
         sent = self._sent(other)
         try:
             changing = partial(_changes, self._set, sent)
@@ -113,9 +114,9 @@ class Workers:
 
 
 def tuples_within(events: DataFrame, window: Window) -> DataFrame:
-    """Return the distinct questions of the window, with the fields of ``RecordedTuple``.
+    """Return the distinct requests of the window, with the fields of ``RecordedTuple``.
 
-    The tuples that ingest wrote do not do: they are of all its time.
+    The tuples that ingest wrote cover the whole record, so they cannot be used here.
     """
     at_ms = functions.unix_millis("at")
     allowed, denied = functions.col("allowed"), ~functions.col("allowed")
@@ -133,10 +134,10 @@ def tuples_within(events: DataFrame, window: Window) -> DataFrame:
 
 
 def window_report(tuples: DataFrame, window: Window, lookback_days: float | None) -> WindowReport:
-    """Return what the window holds.
+    """Return the figures of the window.
 
     Raises:
-        UsageError: nothing that was allowed.
+        UsageError: the window contains no allowed request.
     """
     total = tuples.agg(
         functions.count("*").alias("tuples"),
@@ -147,8 +148,8 @@ def window_report(tuples: DataFrame, window: Window, lookback_days: float | None
     ).collect()[0]
     if not total.allowed_events:
         raise UsageError(
-            f"nothing that was allowed is recorded from {format_time(window.begins_ms)} on, so no "
-            f"ACL can be called unused. {HOW_TO_LOG_ALLOWED}"
+            f"no allowed request was recorded since {format_time(window.begins_ms)}, so no ACL can "
+            f"be called unused. {HOW_TO_LOG_ALLOWED}"
         )
     return WindowReport(
         begins_at=format_time(window.begins_ms),
@@ -175,7 +176,7 @@ def _changes(
 
 
 def _sums(rows: DataFrame, names_max: int) -> DataFrame:
-    """Return one row an ACL, and one a reason, with the fields of ``AclUsage``."""
+    """Return one row per ACL, and one per reason, with the fields of ``AclUsage``."""
     alone, events, label = (functions.col(name) for name in ("is_alone", "events", "label"))
     by_name = rows.groupBy("number", "label").agg(
         functions.sum(functions.when(alone, events).otherwise(0)).alias("events_alone"),
@@ -184,7 +185,7 @@ def _sums(rows: DataFrame, names_max: int) -> DataFrame:
         functions.count_if(~alone).alias("tuples_with_others"),
         functions.max("last_ms").alias("last_ms"),
     )
-    # Numbered first: a list of all the names of one wildcard may be larger than a worker.
+    # Number the names first: a list of all names of one wildcard may exceed a worker's memory.
     place = functions.row_number().over(Partitions.partitionBy("number").orderBy("label"))
     is_listed = (functions.col("number") >= 0) & (functions.col("place") <= names_max)
     reason = functions.when(functions.col("number") == NOT_EVALUATED, label)
@@ -210,7 +211,7 @@ def _usage_of(row: Row) -> AclUsage:
 
 
 def _changes_summed(rows: DataFrame) -> DataFrame:
-    """Return one row an ACL and one for all, each with an example."""
+    """Return one row per ACL and one for all, each with an example."""
     is_allowed, events = functions.col("is_allowed"), functions.col("events")
     example = functions.struct("principal", "resource_name")
     return rows.groupBy("number").agg(

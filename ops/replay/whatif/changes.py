@@ -1,7 +1,7 @@
-"""Find the decisions that a candidate set of ACLs changes, per batch of distinct tuples.
+"""Find the decisions that a candidate set of ACLs changes, in a batch of distinct tuples.
 
-**Invariant:** a tuple changes where the candidate denies what was allowed, or allows what was
-denied, and only then; a rule is looked for only where something changed.
+**Invariant:** a tuple changes only if the candidate denies what was allowed, or allows what was
+denied. Rules are looked up only for changed tuples.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ CHANGES_SCHEMA: Final = pa.schema(
 def changes(
     batch: pa.RecordBatch, candidate: AclIndex, baseline: AclIndex | None
 ) -> Iterator[pa.RecordBatch]:
-    """Yield what changes of a batch of tuples, at most one batch, of ``CHANGES_SCHEMA``.
+    """Yield the changed tuples of a batch, as at most one batch with ``CHANGES_SCHEMA``.
 
-    Without a baseline the recorded decisions are what is compared with: ``events``, the times and
-    ``baseline_rule`` are those of the recorded events that were decided otherwise. With one, events
-    and times are those of all that the tuple stands for.
+    Without a baseline, the candidate is compared with the recorded decisions: ``events``, the times
+    and ``baseline_rule`` are those of the events whose decision changes. With a baseline, events
+    and times are those of the whole tuple.
 
     Raises:
-        InvalidQuestionError: a tuple that cannot be asked (``questions.unasked_reason``).
+        InvalidQuestionError: ``questions.unasked_reasons`` has a reason for a tuple.
     """
     allowed = decide(candidate, batch)
     if baseline is None:
@@ -85,10 +85,10 @@ def changes(
 
 
 def _of_both(name: str, batch: pa.RecordBatch) -> pa.Array:
-    """Return a figure of all events of a tuple."""
+    """Return a figure for all events of a tuple."""
     denied, allowed = (batch.column(f"{verdict}_{name}") for verdict in ("denied", "allowed"))
     if name == "events":
         return pc.add(denied, allowed)
     earlier_or_later = {"first_at": pc.min_element_wise, "last_at": pc.max_element_wise}[name]
-    # Arrow orders numbers element by element, and times not.
+    # Arrow has element-wise minimum and maximum for numbers, but not for times.
     return earlier_or_later(denied.cast(pa.int64()), allowed.cast(pa.int64())).cast(_TIME)

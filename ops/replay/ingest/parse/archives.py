@@ -1,8 +1,7 @@
-"""Lines out of compressed logs, unpacked as a stream: gzip, bzip2, xz, Zstandard.
+"""Unpack the lines of compressed logs as a stream: gzip, bzip2, xz, Zstandard.
 
-**Invariant:** of an archive that breaks off everything before the break is kept, and the break
-itself is a line with a fault, so that it is counted and its file named. What is held at once is
-bounded.
+**Invariant:** of a damaged archive, everything before the damage is kept. The damage itself is
+reported as a line with a fault, so that it is counted and the file is named. Memory is bounded.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ class _Unpacked(Protocol):
 
 
 class _Zstandard:
-    """pyarrow's reader, which has ``read`` alone."""
+    """Adapt pyarrow's reader, which has no ``read1``."""
 
     def __init__(self, packed: bytes) -> None:
         self._stream = pyarrow.CompressedInputStream(pyarrow.BufferReader(packed), "zstd")
@@ -52,9 +51,10 @@ _BREAKS: Final = (OSError, EOFError, zlib.error, lzma.LZMAError, pyarrow.ArrowEx
 
 
 def unpack_lines(name: str, packed: bytes) -> Iterator[Lines]:
-    """Yield the lines of the archive called ``name``, at most ``LINES_MAX`` at a time.
+    """Yield the lines of the archive ``name``, at most ``LINES_MAX`` at a time.
 
-    A break is the last of them: the piece of a line that stood there, with its reason.
+    If the archive is damaged, the last item is the unfinished line before the damage, with its
+    reason.
     """
     suffix = next(suffix for suffix in SUFFIXES if name.endswith(suffix))
     pending = b""
@@ -62,7 +62,7 @@ def unpack_lines(name: str, packed: bytes) -> Iterator[Lines]:
         unpacked = _READERS[suffix](packed)
         while piece := unpacked.read1(PIECE_BYTES):
             *lines, pending = (pending + piece).split(b"\n")
-            # A line too long is set aside whatever follows, so no more of it is kept.
+            # A line that is too long is set aside anyway, so only its beginning is kept.
             pending = pending[: LINE_BYTES_MAX + 1]
             for start in range(0, len(lines), LINES_MAX):
                 yield lines[start : start + LINES_MAX], None

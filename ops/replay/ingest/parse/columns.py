@@ -1,9 +1,9 @@
-"""Lines in Arrow's arrays to columns of events: a log repeats itself, so what repeats is read once.
+"""Parse lines in Arrow arrays into columns of events, each distinct line once.
 
-**Invariant:** of each line the columns say what ``parse_line`` says. A plain beginning (the
-broker's time and a level, a container's stamp before them) holds no marker, and no other time that
-counts: lines that differ in that alone are one event at several instants. It is read once, and each
-line's own time is put in its place.
+**Invariant:** the columns contain what ``parse_line`` reads in each line. A plain beginning (the
+broker's time and a level, perhaps after a container's timestamp) contains no marker and no other
+time that counts, so lines that differ only there are the same event at different times. Such an
+event is parsed once, and gets the time of each line.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _TIMED: Final = (
     r"\[?(?P<second>2[0-9]{3}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}),(?P<ms>[0-9]{3})\]? "
     rf"(?P<rest>(?:{'|'.join(LEVELS)}) {PRINCIPAL}.*)$"
 )
-# So long may a line be whose time is replaced: the longer is not too long for the parser either.
+# ONE_TIME may be longer than the time it replaces, and must not make a line too long to parse.
 _LENGTH_MAX: Final = LINE_BYTES_MAX - len(ONE_TIME)
 _NO_VALUES: Final = (None,) * len(Event.__struct_fields__)
 
@@ -62,7 +62,7 @@ _Row = tuple[Any, ...]
 
 
 class EventReader:
-    """Reads lines; ``zone`` is that of a time without one."""
+    """Reads lines; ``zone`` applies to times without a zone."""
 
     def __init__(self, zone: tzinfo, line_format: LineFormat) -> None:
         self._zone = zone
@@ -74,7 +74,7 @@ class EventReader:
         is_long = compute.greater(compute.binary_length(lines), _LENGTH_MAX)
         second = compute.if_else(is_long, None, compute.struct_field(timed, "second"))
         second_ms, beginning = self._seconds(second)
-        # Null where the line is long, its beginning not plain, or no time: it is read as it is.
+        # Null for a long line or one without a plain beginning: such a line is parsed unchanged.
         as_of_one_time = compute.binary_join_element_wise(
             beginning, compute.struct_field(timed, "rest"), b""
         )
@@ -99,7 +99,7 @@ class EventReader:
     def _seconds(
         self, seconds: pyarrow.BinaryArray
     ) -> tuple[pyarrow.Int64Array, pyarrow.BinaryArray]:
-        """Return when each begins, and the one time that stands for it; null for no time."""
+        """Return each second in ms, and ``ONE_TIME`` in its place; both null if it is no time."""
         texts = seconds.dictionary_encode()
         begin_ms = list(map(self._ms, texts.dictionary.to_pylist()))
         beginnings = [None if ms is None else ONE_TIME for ms in begin_ms]
@@ -148,7 +148,7 @@ class EventReader:
 
 
 def set_aside(line: bytes, reason: Reason) -> pyarrow.RecordBatch:
-    """Return the columns of a line that is not to be read at all."""
+    """Return the columns of one line that is set aside unread."""
     return pyarrow.RecordBatch.from_pylist([{"line": line, "reason": reason}], SCHEMA)
 
 

@@ -1,7 +1,6 @@
 """One recorded decision, and the reasons why a line is not an event.
 
-**Invariant:** a line is an ``Event`` or has a ``Reason``; nothing is guessed and nothing is
-dropped.
+**Invariant:** a line is an ``Event`` or has a ``Reason``. Nothing is guessed or dropped.
 """
 
 from __future__ import annotations
@@ -13,10 +12,10 @@ import msgspec
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What an audit line says; names are Kafka's (``DESCRIBE``, ``TOPIC``, ``LITERAL``).
+    """The content of an audit line, with Kafka's names (``DESCRIBE``, ``TOPIC``, ``LITERAL``).
 
-    ``at_ms`` is milliseconds since 1970. ``host`` is None where the line says ``unknown``;
-    ``request``, ``reference_count`` and ``rule`` are None where its layout has none of them.
+    ``at_ms`` is milliseconds since 1970. ``host`` is None for ``unknown``; ``request``,
+    ``reference_count`` and ``rule`` are None if the layout of the line lacks them.
     """
 
     at_ms: int
@@ -34,24 +33,24 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Reason(StrEnum):
-    """Why a line was set aside; docs/replay-ingest.md says what to do about each."""
+    """Why a line was set aside; docs/replay-ingest.md says what to do for each."""
 
-    NO_DECISION = "no_decision"  # some other message of the log
-    AMBIGUOUS = "ambiguous"  # a marker of the layout stands twice, or within a name
+    NO_DECISION = "no_decision"  # another message of the log
+    AMBIGUOUS = "ambiguous"  # a marker of the layout occurs twice, or inside a name
     UNKNOWN_LAYOUT = "unknown_layout"  # each marker at most once, but not in a known order
     NO_TIME = "no_time"
     BAD_TIME = "bad_time"  # no such day, hour or zone
     PARTIAL_LINE = "partial_line"  # a container runtime cut the line in pieces
     BAD_JSON = "bad_json"  # begins with a brace but is not an audit event
-    MASKED = "masked"  # the daemon was told to hide names: who it was is not to be known
+    MASKED = "masked"  # the daemon hides names, so the principal is unknown
     NOT_UTF_8 = "not_utf_8"
-    CONTROL_CHARACTER = "control_character"  # U+0001, which no log that is well holds
+    CONTROL_CHARACTER = "control_character"  # U+0001, which only damaged logs contain
     TOO_LONG = "too_long"  # more than LINE_BYTES_MAX
     MISSING_VALUE = "missing_value"  # a Parquet row without a value that every event has
-    BROKEN_ARCHIVE = "broken_archive"  # the piece of a line at which an archive broke off
+    BROKEN_ARCHIVE = "broken_archive"  # the unfinished line before the damage of an archive
 
 
 UNKNOWN_LEVEL: Final = "UNKNOWN"
 UNKNOWN_HOST: Final = "unknown"
 SEPARATOR: Final = "\x01"
-LINE_BYTES_MAX: Final = 256 * 1024  # principal and name, each twice, take some 130,000 at most
+LINE_BYTES_MAX: Final = 256 * 1024  # principal and name, each twice, take at most about 130,000

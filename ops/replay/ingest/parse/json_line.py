@@ -1,7 +1,6 @@
-"""The audit line that this daemon writes under ``authorizerd.audit.format=json``.
+"""Parse the audit lines that this daemon writes with ``authorizerd.audit.format=json``.
 
-**Invariant:** every value that an event has is in the object and of its kind, or the line is set
-aside.
+**Invariant:** the object has every value of an event, each of its type, or the line is set aside.
 """
 
 from __future__ import annotations
@@ -14,10 +13,12 @@ import msgspec
 from authorizerd.replay.ingest.parse.event import UNKNOWN_LEVEL, Event, Reason
 from authorizerd.replay.ingest.parse.times import find_head
 
-_INT_32 = msgspec.Meta(ge=-(2**31), lt=2**31)  # what Kafka counts with, and the column holds
+_INT_32 = msgspec.Meta(ge=-(2**31), lt=2**31)  # the type of Kafka's count, and of the column
 
 
 class _AuditRecord(msgspec.Struct, frozen=True):
+    """The keys of ``daemon.audit.format`` that an event needs."""
+
     time: str
     principal: str
     allowed: bool
@@ -37,7 +38,7 @@ _decoder = msgspec.json.Decoder(_AuditRecord)
 
 
 def parse_json_line(text: str, zone: tzinfo) -> Event | Reason:
-    """Return what an audit object says; ``zone`` is that of a time without one."""
+    """Return the event of an audit object; ``zone`` applies to a time without one."""
     try:
         record = _decoder.decode(text)
     except msgspec.DecodeError:

@@ -1,8 +1,8 @@
-"""The audit line of Kafka's authorizers, in every layout that brokers and their containers write.
+"""Parse the audit lines of Kafka's authorizers, in every layout of brokers and their containers.
 
-**Invariant:** a line is read only if there is one way to read it. Principals, groups and client
-names are chosen by those who are judged, so a marker that stands anywhere but in its own place,
-once, makes the line ambiguous: no name can turn a recorded Denied into Allowed.
+**Invariant:** a line is read only if it has exactly one reading. Clients choose the names of
+principals, groups and resources, so a marker outside its place, or a second time, makes a line
+ambiguous: no name can turn a recorded Denied into Allowed.
 
 Source: Kafka SimpleAclAuthorizer, AclAuthorizer and StandardAuthorizerData (buildAuditMessage).
 """
@@ -36,22 +36,24 @@ SINGLE_MARKERS: Final = (PRINCIPAL, HOST, RESOURCE, REQUEST, COUNT, RULE)
 MARKERS: Final = (*VERDICTS, *OPERATIONS, *SINGLE_MARKERS)
 
 PATTERN_TYPES: Final = ("LITERAL", "PREFIXED", "ANY", "MATCH", "UNKNOWN")
-PARTIAL: Final = re.compile(r" (?:stdout|stderr) P ")  # CRI's tag of a piece that another follows
+PARTIAL: Final = re.compile(r" (?:stdout|stderr) P ")  # CRI's tag of a partial line
 _verdict: Final = re.compile(" is (Allowed|Denied) ")
 _WORD: Final = re.compile(r"[A-Za-z_]+")
 _NUMBER: Final = re.compile(r"([0-9]{1,9})(.*)", re.DOTALL)
-# log4j's %c, and Strimzi's %t behind it. Bounded, or a name of many such words would take for ever.
+# log4j's %c, and Strimzi's %t after it. Bounded, or a hostile name would take forever to match.
 TAIL: Final = r" \([A-Za-z0-9_.$-]{0,100}uthorizer[A-Za-z0-9_.$-]{0,100}\)(?: \[[^\[\]]{0,200}\])?"
 _tail: Final = re.compile(f"(?s)(.*){TAIL}")
 
 
 class _SetAsideError(Exception):
+    """The line is not an event."""
+
     def __init__(self, reason: Reason) -> None:
         self.reason = reason
 
 
 def parse_kafka_line(text: str, zone: tzinfo) -> Event | Reason:
-    """Return what an audit line says; ``zone`` is that of a time without one."""
+    """Return the event of an audit line; ``zone`` applies to a time without one."""
     if PRINCIPAL not in text or _verdict.search(text) is None:
         return Reason.NO_DECISION
     try:
@@ -60,8 +62,8 @@ def parse_kafka_line(text: str, zone: tzinfo) -> Event | Reason:
         return unreadable.reason
 
 
-def stands_twice(text: str) -> bool:
-    """Return whether a marker is in ``text`` more than once; words of one meaning are one."""
+def has_marker_twice(text: str) -> bool:
+    """Return True if ``text`` contains a marker more than once; synonyms count as one marker."""
     one_meaning = (tuple(VERDICTS), OPERATIONS, *((marker,) for marker in SINGLE_MARKERS))
     return any(sum(map(text.count, markers)) > 1 for markers in one_meaning)
 
@@ -69,7 +71,7 @@ def stands_twice(text: str) -> bool:
 def _parsed(text: str, zone: tzinfo) -> Event:
     before, rest = _cut(text, PRINCIPAL, text)
     verdict = _verdict.search(rest)
-    # The blank after the verdict is the one before the operation.
+    # The blank after the verdict is also the first character of the operation's marker.
     if verdict is None or not rest.startswith(OPERATIONS, verdict.end() - 1):
         raise _unread(text)
     principal = rest[: verdict.start()]
@@ -78,12 +80,12 @@ def _parsed(text: str, zone: tzinfo) -> Event:
     resource_type, rest = _cut(rest, ":", text)
     if not _WORD.fullmatch(operation) or not _WORD.fullmatch(resource_type):
         raise _unread(text)
-    pattern_type, name, request, count, rule = _after_the_type(rest)
-    # A marker may share its blanks with the ones round the field.
+    pattern_type, name, request, count, rule = _split_after_type(rest)
+    # A marker may share its blanks with those around a field.
     fields = f" {SEPARATOR} ".join(("", before, principal, host, name, request, rule, ""))
     if any(marker in fields for marker in MARKERS):
         raise _SetAsideError(Reason.AMBIGUOUS)
-    head, at_ms = _moment(before, zone)
+    head, at_ms = _find_time(before, zone)
     return Event(
         at_ms=at_ms,
         allowed=VERDICTS[verdict.group()],
@@ -100,9 +102,9 @@ def _parsed(text: str, zone: tzinfo) -> Event:
     )
 
 
-@lru_cache(64)  # words are few, but come with every line
+@lru_cache(64)  # there are few words, but each line has some
 def constant_name(word: str) -> str:
-    """Return ``TransactionalId`` as ``TRANSACTIONAL_ID``; what is in capitals stays as it is."""
+    """Return ``TRANSACTIONAL_ID`` for ``TransactionalId``; capitals stay unchanged."""
     return ascii_upper(re.sub(r"([a-z])([A-Z])", r"\1_\2", word))
 
 
@@ -114,13 +116,13 @@ def _cut(text: str, marker: str, line: str) -> tuple[str, str]:
 
 
 def _unread(line: str) -> _SetAsideError:
-    return _SetAsideError(Reason.AMBIGUOUS if stands_twice(line) else Reason.UNKNOWN_LAYOUT)
+    return _SetAsideError(Reason.AMBIGUOUS if has_marker_twice(line) else Reason.UNKNOWN_LAYOUT)
 
 
-def _after_the_type(text: str) -> tuple[str, str, str, str, str]:
+def _split_after_type(text: str) -> tuple[str, str, str, str, str]:
     """Return pattern type, name, request, count and rule; the last three may be empty."""
     pattern_type, colon, rest = text.partition(":")
-    if not colon or pattern_type not in PATTERN_TYPES:  # before 2.0 there was none
+    if not colon or pattern_type not in PATTERN_TYPES:  # Kafka before 2.0 logged no pattern type
         pattern_type, rest = "LITERAL", text
     name, found_request, after = rest.partition(REQUEST)
     request, found_count, after = after.partition(COUNT)
@@ -128,19 +130,19 @@ def _after_the_type(text: str) -> tuple[str, str, str, str, str]:
     if found_request and found_count and number:
         count, ending = number.groups()
         if ending.startswith(RULE):
-            return pattern_type, name, request, count, _without_tail(ending[len(RULE) :])
-        if not _without_tail(ending):
+            return pattern_type, name, request, count, _remove_tail(ending[len(RULE) :])
+        if not _remove_tail(ending):
             return pattern_type, name, request, count, ""
-    return pattern_type, _without_tail(rest), "", "", ""
+    return pattern_type, _remove_tail(rest), "", "", ""
 
 
-def _without_tail(text: str) -> str:
+def _remove_tail(text: str) -> str:
     found = _tail.fullmatch(text)
     return found.group(1) if found else text
 
 
-@lru_cache(64)  # who reads lines that differ in their times alone asks of one time only
-def _moment(before: str, zone: tzinfo) -> tuple[Head, int]:
+@lru_cache(64)  # EventReader replaces the time of most lines by one time
+def _find_time(before: str, zone: tzinfo) -> tuple[Head, int]:
     if PARTIAL.search(before):
         raise _SetAsideError(Reason.PARTIAL_LINE)
     head = find_head(before)

@@ -1,6 +1,6 @@
-"""One line of a log: unwrapped from what a container runtime put round it, and read.
+"""Parse one line of a log: remove what a container runtime added, and read the rest.
 
-**Invariant:** the bytes of a line decide alone what it is; no line depends on another.
+**Invariant:** the result depends only on the bytes of the line, never on other lines.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ _cri_json: Final = re.compile(r"^[0-9T:.Z+-]+ (?:stdout|stderr) F \{")
 
 
 class _DockerRecord(msgspec.Struct, frozen=True):
+    """A line of Docker's json-file driver."""
+
     log: str
     time: str
 
@@ -34,7 +36,10 @@ _docker_decoder: Final = msgspec.json.Decoder(_DockerRecord)
 def parse_line(
     line: bytes, zone: tzinfo, line_format: LineFormat = "auto"
 ) -> Event | Reason | None:
-    """Return what a line says, None for a blank one; ``zone`` is that of a time without one."""
+    """Return the event of a line, or why there is none; None for a blank line.
+
+    ``zone`` applies to a time without one.
+    """
     if len(line) > LINE_BYTES_MAX:
         return Reason.TOO_LONG
     try:
@@ -54,7 +59,7 @@ def parse_line(
 
 
 def _unwrapped(text: str) -> str | Reason:
-    """Return the line within Docker's or CRI's, or why there is none within Docker's."""
+    """Return the line inside Docker's or CRI's, or the fault of Docker's."""
     if text.startswith(DOCKER_JSON):
         try:
             record = _docker_decoder.decode(text)
@@ -63,7 +68,7 @@ def _unwrapped(text: str) -> str | Reason:
         if not record.log.endswith("\n"):
             return Reason.PARTIAL_LINE
         inner = record.log.rstrip("\r\n")
-        # Docker's time serves where the line has none of its own.
+        # Docker's time is used if the line has none of its own.
         return inner if inner.startswith("{") else f"{record.time} {inner}"
     if _cri_json.match(text):
         return text[text.index("{") :]

@@ -1,8 +1,8 @@
-"""Plain lines of Kafka's audit log in Arrow's arrays, read without a step of Python for each.
+"""Parse plain lines of Kafka's audit log in Arrow arrays, without Python code for each line.
 
-**Invariant:** a plain line says what ``parse_kafka_line`` reads in it, and there is no other way to
-read it. Every marker of the layout holds a blank that follows no comma; a plain field holds no
-blank, and a plain rule none but after commas: so none of them can hold a marker.
+**Invariant:** a plain line yields what ``parse_kafka_line`` reads in it, and has no other reading.
+Every marker of the layout contains a blank that does not follow a comma. A plain field contains no
+blank, and a plain rule only blanks after commas, so neither can contain a marker.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from authorizerd.replay.ingest.parse.times import LEVELS
 ONE_TIME: Final = b"[2000-01-01 00:00:00,000] "
 """Replaces the time at the beginning of a plain line."""
 
-_FIELD: Final = "[!-~]+"  # ASCII, so that its bytes are a text's
+_FIELD: Final = "[!-~]+"  # ASCII, so the bytes are valid UTF-8
 _WORD: Final = "[A-Za-z_]+"
 _TAIL: Final = r" \(kafka\.authorizer\.logger\)(?: \[[!-Z^-~]{1,100}\])?$"
 _PLAIN: Final = (
@@ -40,7 +40,7 @@ _PLAIN: Final = (
     rf"(?:{RULE}{_FIELD}(?:, {_FIELD})*)?{_TAIL}"
 )
 _COUNT_AND_RULE: Final = rf"^(?P<count>[0-9]+)(?:{RULE}(?P<rule>.+))?$"
-_PLACES: Final = {  # of what is told, among the words of a plain line
+_PLACES: Final = {  # of the values, among the words of a plain line
     "level": 2,
     "principal": 5,
     "verdict": 7,
@@ -54,7 +54,7 @@ _WORDS: Final = _PLACES["ending"] + 1
 
 
 def are_plain(lines: pyarrow.BinaryArray) -> pyarrow.BooleanArray:
-    """Return which of the lines are plain ones."""
+    """Return which of the lines are plain."""
     return compute.match_substring_regex(lines, _PLAIN)
 
 
@@ -62,27 +62,27 @@ def read_plain(lines: pyarrow.BinaryArray) -> dict[str, pyarrow.Array]:
     """Return the columns of plain lines, by the names of ``Event``'s fields, without the time."""
     words = compute.split_pattern(lines, " ", max_splits=_WORDS - 1).flatten()
     texts = words.view(pyarrow.string())
-    told = {name: _every(texts, place, _WORDS) for name, place in _PLACES.items()}
-    resource = compute.split_pattern(told["resource"], ":", max_splits=2).flatten()
-    ending = compute.replace_substring_regex(told["ending"], _TAIL, "")
+    values = {name: _every(texts, place, _WORDS) for name, place in _PLACES.items()}
+    resource = compute.split_pattern(values["resource"], ":", max_splits=2).flatten()
+    ending = compute.replace_substring_regex(values["ending"], _TAIL, "")
     count_and_rule = compute.extract_regex(ending, _COUNT_AND_RULE)
     return {
-        "allowed": compute.equal(told["verdict"], "Allowed"),
-        "principal": told["principal"],
-        "host": _none_where(told["host"], UNKNOWN_HOST),
-        "operation": _constants(told["operation"]),
+        "allowed": compute.equal(values["verdict"], "Allowed"),
+        "principal": values["principal"],
+        "host": _none_where(values["host"], UNKNOWN_HOST),
+        "operation": _constants(values["operation"]),
         "resource_type": _constants(_every(resource, 0, 3)),
         "resource_name": _every(resource, 2, 3),
         "pattern_type": _every(resource, 1, 3),
-        "request": told["request"],
+        "request": values["request"],
         "reference_count": compute.struct_field(count_and_rule, "count").cast(pyarrow.int32()),
         "rule": _none_where(compute.struct_field(count_and_rule, "rule"), ""),
-        "level": told["level"],
+        "level": values["level"],
     }
 
 
-def _every(values: pyarrow.StringArray, first: int, step: int) -> pyarrow.StringArray:
-    return values.take(pyarrow.array(range(first, len(values), step), pyarrow.int64()))
+def _every(texts: pyarrow.StringArray, first: int, step: int) -> pyarrow.StringArray:
+    return texts.take(pyarrow.array(range(first, len(texts), step), pyarrow.int64()))
 
 
 def _none_where(values: pyarrow.StringArray, nothing: str) -> pyarrow.StringArray:

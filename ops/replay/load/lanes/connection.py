@@ -1,7 +1,6 @@
-"""A socket and a clock: how a lane of the load is joined to the world.
+"""The socket and the clock of a lane.
 
-**Invariant:** nothing here waits longer than it was told to, and an error says which target it is
-of.
+**Invariant:** no call waits longer than its caller allows, and each error names the target.
 """
 
 from __future__ import annotations
@@ -25,21 +24,21 @@ def parse_target(target: str) -> tuple[str, int] | str:
     """Return host and port, or the path of a Unix socket.
 
     Raises:
-        LoadError: it is neither.
+        LoadError: ``target`` is neither.
     """
     if target.startswith(UNIX_PREFIX) and len(target) > len(UNIX_PREFIX):
         return target.removeprefix(UNIX_PREFIX)
     host, _, port = target.rpartition(":")
     if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) <= _PORT_MAX:
-        raise LoadError(f"target {target!r}: not HOST:PORT or unix:PATH")
+        raise LoadError(f"target {target!r}: expected HOST:PORT or unix:PATH")
     return host.strip("[]"), int(port)
 
 
-def greeted_socket(target: str, surface: Surface) -> socket.socket:
-    """Return a connection to ``target`` that has been welcomed.
+def connect(target: str, surface: Surface) -> socket.socket:
+    """Connect to ``target``, and return the socket once the target has answered the greeting.
 
     Raises:
-        LoadError: nobody is there, or does not want this client; the text names the target.
+        LoadError: the target does not answer, or rejects this client; the text names the target.
     """
     address = parse_target(target)
     connected: socket.socket | None = None
@@ -50,9 +49,9 @@ def greeted_socket(target: str, surface: Surface) -> socket.socket:
         while not surface.is_greeted():
             data = connected.recv(_RECEIVE_BYTES)
             if not data:
-                raise LoadError("closes the connection without an answer")
+                raise LoadError("it closed the connection without an answer")
             if time.monotonic() > give_up:
-                raise LoadError(f"does not answer within {CONNECT_SECONDS:g} s")
+                raise LoadError(f"it did not answer within {CONNECT_SECONDS:g} s")
             surface.receive_data(data)
     except (LoadError, DecodeError, OSError) as error:
         if connected is not None:
@@ -63,22 +62,22 @@ def greeted_socket(target: str, surface: Surface) -> socket.socket:
 
 
 def probe(target: str, surface: Surface) -> None:
-    """Connect, ask one question and leave.
+    """Connect, ask one question, and disconnect.
 
     Raises:
-        LoadError: as ``greeted_socket``.
+        LoadError: as ``connect``.
     """
-    greeted_socket(target, surface).close()
+    connect(target, surface).close()
 
 
 def reason_of(error: Exception) -> str:
-    """Return what an error of a connection says, in a few words."""
+    """Return a short text for an error of a connection."""
     if isinstance(error, TimeoutError):
         return "no answer in time"
     if isinstance(error, OSError):
         return error.strerror or str(error) or type(error).__name__
     if isinstance(error, DecodeError):
-        return f"answers with what is no frame: {error}"
+        return f"its answer is not a frame: {error}"
     return str(error)
 
 
@@ -98,7 +97,7 @@ def _connected(address: tuple[str, int] | str) -> socket.socket:
 
 
 class SocketLine:
-    """One connection, and the time since the load's start, which may lie ahead."""
+    """One connection, with a clock that counts from the load's start, even before it."""
 
     def __init__(self, connected: socket.socket, start_ns: int) -> None:
         self._socket = connected
@@ -106,25 +105,25 @@ class SocketLine:
         self._start_ns = start_ns
 
     def now_ns(self) -> int:
-        """Return the time since the start, negative before it."""
+        """Return the time since the start; it is negative before the start."""
         return time.monotonic_ns() - self._start_ns
 
     def send(self, data: bytes | memoryview) -> int:
-        """Return how many bytes the socket took, 0 while it is full."""
+        """Return the number of bytes that the socket took; 0 if its buffer is full."""
         try:
             return self._socket.send(data)
         except BlockingIOError:
             return 0
 
     def receive(self) -> bytes | None:
-        """Return what has come: nothing yet is None, and no more is empty."""
+        """Return the received bytes; None if there are none yet, empty at the end of the stream."""
         try:
             return self._socket.recv(_RECEIVE_BYTES)
         except BlockingIOError:
             return None
 
     def wait(self, until_ns: int, *, to_send: bool) -> bool:
-        """Wait for bytes, for room to send some if so, or for the time; say whether some came."""
+        """Wait for bytes, for buffer space if ``to_send``, or the time; return True for bytes."""
         seconds = max(0, until_ns - self.now_ns()) / 1e9
         writers = self._sockets if to_send else ()
         readable, _, _ = select.select(self._sockets, writers, (), seconds)

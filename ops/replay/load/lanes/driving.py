@@ -1,7 +1,7 @@
-"""One lane from its connection to its result: ready, agreed with the others, sent, told.
+"""Run one lane: connect, agree with the other lanes on a start, send, and report.
 
-**Invariant:** either all lanes send or none does. A lane that cannot send reports it where the
-others wait.
+**Invariant:** either all lanes send or none does. A lane that cannot send says so at the barrier,
+where the others wait.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Final
 import msgspec
 
 from authorizerd.replay.load.errors import LoadError
-from authorizerd.replay.load.lanes.connection import SocketLine, greeted_socket
+from authorizerd.replay.load.lanes.connection import SocketLine, connect
 from authorizerd.replay.load.lanes.lane import Lane, LaneRules
 from authorizerd.replay.load.lanes.surfaces import Surface, surface_of
 from authorizerd.replay.load.lanes.tally import LaneResult, Tally
@@ -25,22 +25,22 @@ from authorizerd.replay.load.plan.frames import Frame
 from authorizerd.replay.plans import LoadPlan
 
 READY_BYTES: Final = 256 * 1024 * 1024
-"""Frames that a lane holds before the start; the others are read between two sends."""
+"""Size of the frames that a lane reads before the start; it reads the others between sends."""
 
 
 class Arrival(msgspec.Struct, frozen=True):
-    """A lane that is ready, or why it is not; ``at_s`` is seconds since 1970 by its own clock."""
+    """Why a lane is not ready, or None; ``at_s`` is seconds since 1970 by the lane's clock."""
 
     lane: int
     at_s: float
     refused: str | None = None
 
 
-def agreed_start(arrivals: list[Arrival], margin_s: float) -> float:
-    """Return when all lanes start: the same on each of them.
+def agree_on_start(arrivals: list[Arrival], margin_s: float) -> float:
+    """Return the time at which all lanes start; each lane computes the same.
 
     Raises:
-        LoadError: one cannot.
+        LoadError: a lane is not ready.
     """
     for arrival in sorted(arrivals, key=lambda each: each.lane):
         if arrival.refused is not None:
@@ -56,18 +56,18 @@ def drive(
     *,
     refused: str | None = None,
 ) -> LaneResult:
-    """Send the frames of one lane, at the time that all agree on, and return what came of it.
+    """Send the frames of one lane, from the agreed start on, and return the result.
 
     Args:
-        gather: gives its text to every lane, waits for theirs, and returns all of them.
+        gather: sends its text to every lane, waits for the texts of all, and returns them.
         refused: why this lane must not send.
     """
     surface = surface_of(plan.surface, plan.target, plan.token)
     connected: socket.socket | None = None
     try:
         if refused is None:
-            connected = greeted_socket(plan.target, surface)
-            frames = _made_ready(frames)
+            connected = connect(plan.target, surface)
+            frames = _read_ahead(frames)
     except LoadError as error:
         refused = str(error)
     try:
@@ -76,9 +76,9 @@ def drive(
             msgspec.json.decode(text, type=Arrival)
             for text in gather(msgspec.json.encode(arrived).decode())
         ]
-        start_s = agreed_start(arrivals, plan.start_margin_s)
-        assert connected is not None, "this lane is one of those that agreed"
-        return _sent(plan, lane, frames, surface, connected, start_s)
+        start_s = agree_on_start(arrivals, plan.start_margin_s)
+        assert connected is not None, "a lane without a connection is refused above"
+        return _run_lane(plan, lane, frames, surface, connected, start_s)
     except LoadError as error:
         return LaneResult(lane=lane, refused=str(error))
     finally:
@@ -86,7 +86,7 @@ def drive(
             connected.close()
 
 
-def _made_ready(frames: Iterator[Frame]) -> Iterator[Frame]:
+def _read_ahead(frames: Iterator[Frame]) -> Iterator[Frame]:
     ready: list[Frame] = []
     size = 0
     for frame in frames:
@@ -97,7 +97,7 @@ def _made_ready(frames: Iterator[Frame]) -> Iterator[Frame]:
     return chain(ready, frames)
 
 
-def _sent(
+def _run_lane(
     plan: LoadPlan,
     lane: int,
     frames: Iterator[Frame],
@@ -117,13 +117,13 @@ def _sent(
 
 
 def _closed_end_ns(plan: LoadPlan) -> int | None:
-    """Return when a closed loop stops; an open one was cut when it was planned."""
+    """Return when a closed loop stops; an open one was cut off by its plan."""
     return None if plan.is_open or plan.ends_s is None else int(plan.ends_s * 1e9)
 
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """Keep the garbage collector out: its pauses would be taken for the target's."""
+    """Turn the garbage collector off: its pauses would look like the target's."""
     gc.collect()
     gc.freeze()
     gc.disable()

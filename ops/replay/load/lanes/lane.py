@@ -1,11 +1,11 @@
-"""One lane of the load: its frames sent when they are due, and what became of each.
+"""One lane of the load: send frames when they are due, and record the answers.
 
-**Invariant:** in an open loop the schedule never moves. What the target holds up is late, and its
-latency runs from when it was due all the same; what could not be sent for too long is dropped, and
-counts with the time it had waited. In a closed loop a frame is due when it is sent.
+**Invariant:** in an open loop, the schedule never moves. A frame that the target holds up is late,
+and its latency still counts from when it was due. A frame that is too late is dropped, and counts
+with the time that it has waited. In a closed loop, a frame is due when it is sent.
 
-*Send lag* is what the generator itself is to blame for: how long after its time a frame was sent,
-less the time in which the lane sat waiting because the target had not answered or not read.
+The *send lag* is the delay that the generator causes itself: the time between due and sent, without
+the time in which the lane only waited because the target had not answered or read.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _FAR_NS: Final = 3_600_000_000_000
 
 
 class Line(Protocol):
-    """A connection, and the time since the start: see ``connection.SocketLine``."""
+    """A connection with a clock: see ``connection.SocketLine``."""
 
     def now_ns(self) -> int: ...
     def send(self, data: bytes | memoryview) -> int: ...
@@ -36,12 +36,12 @@ class Line(Protocol):
 
 
 class LaneRules(msgspec.Struct, frozen=True, kw_only=True):
-    """Times from the start, in nanoseconds; ``depth`` frames may be in flight."""
+    """The limits of a lane. Times count from the start; ``depth`` frames may be in flight."""
 
     is_open: bool
     depth: int
     end_ns: int | None = None
-    """When a closed loop stops sending; None: with the last frame."""
+    """Time at which a closed loop stops sending; None: with the last frame."""
     drop_after_ns: int = 10_000_000_000
     answer_ns_max: int = 30_000_000_000
 
@@ -55,20 +55,20 @@ class Sent(msgspec.Struct, frozen=True, gc=False):
 
 
 class BlockedTime:
-    """When the lane could do nothing but wait for the target, as far back as it may matter."""
+    """The times during which the lane could only wait for the target."""
 
     def __init__(self) -> None:
         self._spans: deque[tuple[int, int]] = deque()
         self._total_ns = 0
 
     def add(self, begin_ns: int, end_ns: int) -> None:
-        """Add a span that begins where the last one ended, or later."""
+        """Add a span, which must not begin before the end of the last one."""
         if end_ns > begin_ns:
             self._spans.append((begin_ns, end_ns))
             self._total_ns += end_ns - begin_ns
 
     def since(self, due_ns: int) -> int:
-        """Return how much of the time since ``due_ns`` was so; never asked about earlier times."""
+        """Return the blocked time since ``due_ns``, which must not decrease between calls."""
         spans = self._spans
         while spans and spans[0][0] < due_ns:
             begin, end = spans.popleft()
@@ -80,7 +80,7 @@ class BlockedTime:
 
 
 class Lane:
-    """Sends ``frames``, in order of their times, over one line."""
+    """Sends ``frames``, ordered by time, over one connection."""
 
     def __init__(
         self, frames: Iterator[Frame], surface: Surface, line: Line, rules: LaneRules, tally: Tally
@@ -96,10 +96,10 @@ class Lane:
         self._blocked = BlockedTime()
 
     def run(self) -> None:
-        """Send all there is and take the answers; what ends it early is in the tally."""
+        """Send all frames and receive the answers; the tally records an early end."""
         try:
             self._send_what_is_due()
-            while not self._is_done():  # True also if the time is up and nothing is pending
+            while not self._is_done():  # also True if the time is up and nothing is pending
                 self._wait()
                 self._send_what_is_due()
         except (LoadError, DecodeError, OSError) as error:
@@ -149,7 +149,7 @@ class Lane:
         self._unsent = self._unsent[taken:]
 
     def _wait(self) -> None:
-        """Wait for an answer, or until something else is to be done; take what has come."""
+        """Wait for an answer or for the next action, and receive what has arrived."""
         begin_ns = self._line.now_ns()
         has_answers = self._line.wait(self._wake_ns(begin_ns), to_send=bool(self._unsent))
         now_ns = self._line.now_ns()
@@ -186,14 +186,17 @@ class Lane:
 
     def _take(self, answer: Answer, now_ns: int) -> None:
         if not self._in_flight:
-            raise LoadError("an answer that nobody asked for")
+            raise LoadError("received an answer without a question")
         sent = self._in_flight[0]
         if answer.number is not None and answer.number != sent.frame.number:
             said = "" if answer.error is None else f", with error {answer.error}"
-            raise LoadError(f"an answer to frame {answer.number}, not to {sent.frame.number}{said}")
+            raise LoadError(
+                f"expected an answer to frame {sent.frame.number}, found one to frame "
+                f"{answer.number}{said}"
+            )
         if answer.error is None and len(answer.decisions) != len(sent.frame.recorded):
             raise LoadError(
-                f"{len(answer.decisions)} decisions on {len(sent.frame.recorded)} questions"
+                f"expected {len(sent.frame.recorded)} decisions, found {len(answer.decisions)}"
             )
         self._in_flight.popleft()
         self._tally.answered(sent, answer, now_ns)

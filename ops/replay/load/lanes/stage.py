@@ -1,7 +1,7 @@
-"""The sending stage of a load: one task a lane, all at once, each with a connection of its own.
+"""The sending stage of a load, on Spark: one barrier task per lane, each with its own connection.
 
-**Invariant:** no question is sent twice. The stage is not one that Spark makes again: its tasks
-give straight to the driver, they are not speculated on, and a second attempt of one sends nothing.
+**Invariant:** no question is sent twice. Spark never recomputes this stage: its tasks return their
+results directly to the driver, speculation is off, and a second attempt of a task sends nothing.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ _LOOK_SECONDS: Final = 0.5
 
 
 def check_cluster(spark: SparkSession, lanes: int, seconds: float = _SLOTS_SECONDS) -> None:
-    """See that Spark runs every task once, and has a slot for each lane.
+    """Check that Spark runs every task only once, and has a slot for each lane.
 
     Args:
-        seconds: how long executors that are starting are waited for.
+        seconds: maximum wait for executors that are starting.
 
     Raises:
-        LoadError: it does not, or has not.
+        LoadError: a task could run twice, or there are too few slots.
     """
     settings, master = spark.sparkContext.getConf(), str(spark.sparkContext.master)
     refusal = attempts_refusal(
@@ -54,31 +54,31 @@ def check_cluster(spark: SparkSession, lanes: int, seconds: float = _SLOTS_SECON
     while (slots := _slots(spark)) < lanes:
         if time.monotonic() >= give_up:
             raise LoadError(
-                f"lanes: {lanes} need as many task slots at once, and Spark has {slots}: "
-                "fewer --lanes, or more cores for the executors"
+                f"{lanes} lanes need {lanes} task slots, and Spark has {slots}: use fewer --lanes, "
+                "or give the executors more cores"
             )
         time.sleep(_LOOK_SECONDS)
 
 
 def attempts_refusal(master: str, *, failures: str | None, speculation: str | None) -> str | None:
-    """Return why a task could run twice under these settings, None where it cannot."""
+    """Return why a task could run twice with these settings, or None if it cannot."""
     if speculation == "true":
-        return f"{_SPECULATION} is true: a task that ran twice would send its load twice"
+        return f"{_SPECULATION} is true: set it to false, or a task could send its load twice"
     _, comma, local_failures = master.removesuffix("]").partition(",")
     if master.startswith("local"):
-        # A local master has its own count, 1 unless it is named: local[THREADS,FAILURES].
+        # A local master ignores the setting: local[THREADS,FAILURES], with a default of 1.
         failures = local_failures.strip() if comma else "1"
     if failures != "1":
-        shown = "not set, so 4" if failures is None else failures
-        return f"{_FAILURES} is {shown}: must be 1, or a task that failed would send its load again"
+        shown = "not set, which means 4" if failures is None else failures
+        return f"{_FAILURES} is {shown}: set it to 1, or a failed task would send its load again"
     return None
 
 
 def send(spark: SparkSession, plan: LoadPlan, frames: DataFrame) -> list[LaneResult]:
-    """Send the planned frames and return what each lane tells.
+    """Send the planned frames and return the result of each lane.
 
     Raises:
-        LoadError: a lane could not begin, so none has.
+        LoadError: a lane was not ready, so no lane has sent anything.
     """
     rows_before = spark.conf.get(_BATCH_ROWS)
     spark.conf.set(_BATCH_ROWS, ROWS_AT_ONCE)
@@ -96,16 +96,16 @@ def send(spark: SparkSession, plan: LoadPlan, frames: DataFrame) -> list[LaneRes
 
 def _send(plan: LoadPlan, batches: Batches) -> Batches:
     context = BarrierTaskContext.get()
-    assert context is not None, "a task of a barrier has one"
+    assert context is not None, "only called in a barrier task"
     attempt = context.attemptNumber()
     result = drive(
         plan,
         context.partitionId(),
         frames_in(batches),
         context.allGather,
-        refused=f"this is attempt {attempt + 1}, and one is all there may be" if attempt else None,
+        refused=f"Spark started attempt {attempt + 1}; only one may send" if attempt else None,
     )
-    for _ in batches:  # what an early end has left: Spark's other side waits until it is read
+    for _ in batches:  # read the rest after an early end, since Spark waits for it
         pass
     yield pa.RecordBatch.from_pydict(
         {"result": pa.array([msgspec.json.encode(result)], pa.binary())}
@@ -113,7 +113,7 @@ def _send(plan: LoadPlan, batches: Batches) -> Batches:
 
 
 def _slots(spark: SparkSession) -> int:
-    """Return how many tasks can run at once."""
+    """Return the number of tasks that can run at the same time."""
     context = spark.sparkContext._jsc.sc()
     profile = context.resourceProfileManager().defaultResourceProfile()
     return int(context.maxNumConcurrentTasks(profile))

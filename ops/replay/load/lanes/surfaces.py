@@ -1,6 +1,6 @@
-"""A lane's end of a connection to the target: what to send, and what came, without the socket.
+"""The client side of a surface, without a socket: encode requests and decode answers.
 
-**Invariant:** an answer is taken for nothing else than it is. What cannot be read ends the lane.
+**Invariant:** an answer is read in one way only. An unreadable answer ends the lane.
 """
 
 from __future__ import annotations
@@ -38,7 +38,10 @@ _NO_OFFSET: Final = -1
 
 
 class Answer(msgspec.Struct, frozen=True, gc=False):
-    """``number`` is None where the surface has none; ``error`` is of all the questions."""
+    """An answer to a frame: an error for all of its questions, or a byte for each decision.
+
+    ``number`` is the frame's, or None if the surface does not number its answers.
+    """
 
     number: int | None
     error: str | None
@@ -47,42 +50,44 @@ class Answer(msgspec.Struct, frozen=True, gc=False):
 
 
 class Surface(Protocol):
+    """One connection's protocol; ``surface_of`` makes it."""
+
     def greeting(self) -> bytes:
-        """Return what a connection begins with; it is answered once."""
+        """Return the first bytes of a connection; the target answers them once."""
 
     def is_greeted(self) -> bool:
-        """Say whether the answer to the greeting has come.
+        """Return True once the target has accepted the greeting.
 
         Raises:
-            LoadError, DecodeError: the target does not want this client.
+            LoadError, DecodeError: the target rejects this client.
         """
 
     def request(self, body: bytes) -> bytes:
-        """Return what is sent for one planned body."""
+        """Return the bytes to send for a planned body."""
 
     def receive_data(self, data: bytes) -> None: ...
 
     def next_answer(self) -> Answer | None:
-        """Return the next answer, None until all of it has come.
+        """Return the next answer, or None until it has fully arrived.
 
         Raises:
-            LoadError, DecodeError: it is none.
+            LoadError, DecodeError: the received bytes are not an answer.
         """
 
 
 def surface_of(name: str, target: str, token: str | None) -> Surface:
-    """Return the end of a new connection."""
+    """Return the protocol of a new connection."""
     return HttpSurface(target, token) if name == HTTP else StreamSurface(token)
 
 
 def error_named(code: int) -> str:
-    """Return a Kafka error as people know it: number and name."""
+    """Return the number and name of a Kafka error."""
     name = _ERROR_NAMES.get(code)
     return str(code) if name is None else f"{code} {name}"
 
 
 class StreamSurface:
-    """The decision stream: a hello, and a question, behind which the load begins."""
+    """The decision stream: a hello and one question, then the load."""
 
     def __init__(self, token: str | None) -> None:
         self._connection = StreamClientConnection(_ANSWER_BYTES_MAX)
@@ -99,9 +104,9 @@ class StreamSurface:
             if greeting is None:
                 return False
             if greeting.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED:
-                raise LoadError(f"refuses the token ({error_named(greeting.error_code)})")
+                raise LoadError(f"it rejects the token ({error_named(greeting.error_code)})")
             if greeting.error_code or greeting.version != STREAM_VERSION:
-                raise LoadError(f"refuses the hello ({error_named(greeting.error_code)})")
+                raise LoadError(f"it rejects the hello ({error_named(greeting.error_code)})")
             self._has_greeting = True
         return _is_welcome(self.next_answer())
 
@@ -120,11 +125,15 @@ class StreamSurface:
 
 
 class _Context(msgspec.Struct):
+    """The context of a decision, as the daemon writes it."""
+
     offset: int = _NO_OFFSET
     error: object = None
 
 
 class _Decision(msgspec.Struct):
+    """One evaluation's answer."""
+
     decision: bool
     context: _Context | None = None
 
@@ -136,6 +145,8 @@ class _Decision(msgspec.Struct):
 
 
 class _Decisions(msgspec.Struct):
+    """The body of an answer."""
+
     evaluations: list[_Decision]
 
 
@@ -148,7 +159,7 @@ _OK: Final = 200
 
 
 class HttpSurface:
-    """AuthZEN's evaluations over one kept connection, its requests sent one behind the other."""
+    """AuthZEN evaluations over one persistent connection, with pipelined requests."""
 
     def __init__(self, target: str, token: str | None) -> None:
         authorization = "" if token is None else f"Authorization: Bearer {token}\r\n"
@@ -174,12 +185,12 @@ class HttpSurface:
         end = self._received.find(_HEAD_END)
         if end < 0:
             if len(self._received) > _HEAD_BYTES_MAX:
-                raise LoadError("answers with what is no HTTP")
+                raise LoadError("its answer is not HTTP")
             return None
         head = bytes(self._received[: end + len(_HEAD_END)])
         status, length = _STATUS.match(head), _LENGTH.search(head)
         if status is None or length is None or int(length[1]) > _ANSWER_BYTES_MAX:
-            raise LoadError("answers with what is no HTTP, or of no stated length")
+            raise LoadError("its answer is not HTTP, or has no Content-Length")
         begin = len(head)
         if len(self._received) < begin + int(length[1]):
             return None
@@ -194,7 +205,7 @@ def _answered(status: int, body: bytes) -> Answer:
     try:
         decisions = _decode_decisions(body).evaluations
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise LoadError(f"answers with what is no list of decisions: {error}") from None
+        raise LoadError(f"its answer is not a list of decisions: {error}") from None
     offsets = [each.context.offset for each in decisions if each.context is not None]
     return Answer(
         None, None, max(offsets, default=_NO_OFFSET), bytes(each.code for each in decisions)
@@ -203,22 +214,22 @@ def _answered(status: int, body: bytes) -> Answer:
 
 _UNWELCOME: Final = {
     f"{ErrorCode.CLUSTER_AUTHORIZATION_FAILED.value} CLUSTER_AUTHORIZATION_FAILED": (
-        "does not let this token's principal ask about others: it needs CLUSTER_ACTION"
+        "the token's principal may not ask about others: it needs CLUSTER_ACTION"
     ),
-    "HTTP 401": "refuses the token (HTTP 401)",
-    "HTTP 403": "does not let this token's principal ask about others: it needs CLUSTER_ACTION",
-    "HTTP 404": "has no AuthZEN evaluations (HTTP 404)",
+    "HTTP 401": "it rejects the token (HTTP 401)",
+    "HTTP 403": "the token's principal may not ask about others: it needs CLUSTER_ACTION",
+    "HTTP 404": "it has no AuthZEN endpoint (HTTP 404)",
 }
 
 
 def _is_welcome(answer: Answer | None) -> bool:
-    """Say whether the first question was answered; one that is not ready yet is no refusal."""
+    """Return True once the first question is answered; "not ready" counts as an answer."""
     if answer is None:
         return False
     if answer.error is not None and answer.error not in NOT_READY_ERRORS:
-        raise LoadError(_UNWELCOME.get(answer.error, f"answers with {answer.error}"))
+        raise LoadError(_UNWELCOME.get(answer.error, f"it answered with {answer.error}"))
     if answer.error is None and (len(answer.decisions) != 1 or INVALID in answer.decisions):
         if answer.decisions:
-            raise LoadError("does not let this caller ask about others: it needs CLUSTER_ACTION")
-        raise LoadError("answers one question with no decision")
+            raise LoadError("this caller may not ask about others: it needs CLUSTER_ACTION")
+        raise LoadError("it answered a question without a decision")
     return True

@@ -1,6 +1,6 @@
-"""The questions of one lane made into frames, each due when its first question is.
+"""Pack the questions of a lane into frames, each due when its first question is.
 
-**Invariant:** the same questions give the same frames, and a digest says whether two plans are one.
+**Invariant:** equal questions give equal frames, and a digest shows whether two plans are equal.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from authorizerd.replay.load.plan.questions import ENCODE_BODY, FRAME_BYTES_MAX
 
 
 class TimedQuestion(msgspec.Struct, frozen=True, gc=False):
-    """A question in its surface's bytes, when it is due, and whether it was allowed."""
+    """An encoded question, the time when it is due, and the recorded answer."""
 
     due_us: int
     allowed: bool
@@ -22,7 +22,7 @@ class TimedQuestion(msgspec.Struct, frozen=True, gc=False):
 
 
 class Frame(msgspec.Struct, frozen=True, gc=False):
-    """``recorded`` has a byte a question: 1 where the record says allowed, 0 where denied."""
+    """A request of several questions; ``recorded`` has one byte for each: 1 allowed, 0 denied."""
 
     number: int
     due_us: int
@@ -35,8 +35,8 @@ def frames_of(
 ) -> Iterator[Frame]:
     """Yield frames of at most ``batch`` questions, all due less than ``linger_us`` apart.
 
-    A frame is due with its first question: the others go out early by less than ``linger_us``, so
-    that no latency counts the time in which a client would have gathered them.
+    A frame is due with its first question. The others are sent early, by less than ``linger_us``,
+    so that no latency includes the time in which a client would have collected them.
     """
     waiting: list[TimedQuestion] = []
     size = number = 0
@@ -62,7 +62,7 @@ def _frame(number: int, questions: list[TimedQuestion], surface: str) -> Frame:
 
 
 class LaneDigest(msgspec.Struct, frozen=True, kw_only=True):
-    """One lane of a plan: what it holds, and the hash of all of it."""
+    """The size of one lane of a plan, and the hash of its frames."""
 
     lane: int
     digest: str
@@ -72,7 +72,7 @@ class LaneDigest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LaneHash:
-    """Takes the frames of a lane in order, for its digest."""
+    """Computes the digest of a lane from its frames, in order."""
 
     def __init__(self) -> None:
         self._hash = hashlib.sha256()
@@ -96,7 +96,7 @@ class LaneHash:
 
 
 def plan_hash(lanes: Iterable[LaneDigest]) -> str:
-    """Return the hash of a whole plan, whatever order its lanes were looked at in."""
+    """Return the hash of a whole plan; the order of ``lanes`` does not matter."""
     lines = [
         f"{lane.lane} {lane.frames} {lane.digest}\n"
         for lane in sorted(lanes, key=lambda lane: lane.lane)

@@ -1,7 +1,7 @@
-"""The place of each event in the whole record, when the record is looked at in parts.
+"""Find the position of each event in the whole record, when Spark reads the record in parts.
 
-**Invariant:** number and elapsed time are those of one walk over all events, whatever the parts. A
-gap above the cap counts as the cap.
+**Invariant:** number and elapsed time are those of one pass over all events, whatever the parts. A
+gap above the maximum counts as the maximum.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import msgspec
 
 
 class Stretch(msgspec.Struct, frozen=True):
-    """The events of one part, in order: how many, and how long with gaps capped."""
+    """The length of one part: its events, and its time with gaps capped."""
 
     part: int
     events: int
@@ -22,7 +22,7 @@ class Stretch(msgspec.Struct, frozen=True):
 
 
 class Walk:
-    """Goes through one part's events in order."""
+    """Computes the positions of one part's events, in order."""
 
     def __init__(self, place: Place, gap_max_ms: int | None) -> None:
         self._number = place.number
@@ -39,7 +39,7 @@ class Walk:
 
 
 class Place(msgspec.Struct, frozen=True):
-    """Where a part begins: its first event's number, elapsed time and time."""
+    """The beginning of a part: the number, elapsed time and time of its first event."""
 
     number: int
     elapsed_ms: int
@@ -50,7 +50,7 @@ class Place(msgspec.Struct, frozen=True):
 
 
 class Layout(msgspec.Struct, frozen=True):
-    """Where each part begins. ``period_ms`` is from one round to the next: all, and a mean gap."""
+    """The beginning of each part. A round lasts ``period_ms``: the whole record and a mean gap."""
 
     places: dict[int, Place]
     events: int
@@ -62,7 +62,7 @@ def capped(gap_ms: int, gap_max_ms: int | None) -> int:
 
 
 def stretches(rows: Iterable[tuple[int, int]], gap_max_ms: int | None) -> Iterator[Stretch]:
-    """Yield the stretches of (part, at_ms) in order; a part's rows stand together."""
+    """Yield the stretches of sorted rows of (part, at_ms); the rows of a part are adjacent."""
     current: Stretch | None = None
     events = elapsed_ms = last_ms = 0
     for part, at_ms in rows:
@@ -80,7 +80,7 @@ def stretches(rows: Iterable[tuple[int, int]], gap_max_ms: int | None) -> Iterat
 
 
 def places(found: Iterable[Stretch], gap_max_ms: int | None) -> Layout:
-    """Return where each part begins; parts are in the order of their numbers."""
+    """Return the beginning of each part; parts follow each other by number."""
     begins: dict[int, Place] = {}
     number = elapsed_ms = 0
     before: Stretch | None = None

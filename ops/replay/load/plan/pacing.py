@@ -1,10 +1,10 @@
-"""Schedule the questions: as recorded, faster or slower, or at custom rates.
+"""Schedule the questions: as recorded, faster or slower, or at given rates.
 
-**Invariant:** the time of a question follows from its number and its place in the record alone.
-Nothing that happens during the load moves it.
+**Invariant:** the time of a question follows only from its number and its place in the record.
+Nothing that happens during the load changes it.
 
-Rates are piecewise linear: ``constant``, ``ramp:FROM:TO:SECONDS``, ``step:RATE:SECONDS,…``; the
-last one is kept until the questions end.
+Rates are piecewise linear: ``constant``, ``ramp:FROM:TO:SECONDS``, ``step:RATE:SECONDS,…``. The
+last rate continues until the questions end.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SECONDS_MAX: Final = 1e7
 
 
 class Segment(msgspec.Struct, frozen=True):
-    """A stretch of ``seconds`` in which the rate, in questions a second, changes evenly."""
+    """A time of ``seconds`` during which the rate, in questions per second, changes linearly."""
 
     start_rate: float
     end_rate: float
@@ -34,16 +34,16 @@ class Segment(msgspec.Struct, frozen=True):
         return (self.start_rate + self.end_rate) / 2 * self.seconds
 
     def seconds_until(self, questions: float) -> float:
-        """Return how far into the segment so many questions have been asked."""
+        """Return the time within the segment at which so many questions have been asked."""
         slope = (self.end_rate - self.start_rate) / self.seconds
         root = math.sqrt(max(0.0, self.start_rate**2 + 2 * slope * questions))
         return 2 * questions / (self.start_rate + root) if questions else 0.0
 
 
 class Pacing(msgspec.Struct, frozen=True, kw_only=True):
-    """``segments`` are empty where the recorded times count, which ``speed`` divides.
+    """The schedule of a load. Without ``segments``, it is the recorded times divided by ``speed``.
 
-    ``period_ms`` is how long one round of the record takes, until the next may begin.
+    One round of the record takes ``period_ms``, until the next one begins.
     """
 
     events: int
@@ -52,11 +52,11 @@ class Pacing(msgspec.Struct, frozen=True, kw_only=True):
     segments: tuple[Segment, ...] = ()
 
     def due_us(self, number: int, elapsed_ms: float) -> int | None:
-        """Return when a question is due, in microseconds from the start; None: never.
+        """Return when a question is due, in microseconds from the start; None if never.
 
         Args:
-            number: how many questions of all rounds come before it.
-            elapsed_ms: from the first event of the record to this one, gaps capped.
+            number: the number of questions before it, in all rounds.
+            elapsed_ms: time from the first event of the record to this one, with gaps capped.
         """
         if not self.segments:
             rounds = number // self.events
@@ -65,7 +65,7 @@ class Pacing(msgspec.Struct, frozen=True, kw_only=True):
         return None if seconds is None else round(seconds * US_PER_S)
 
     def rounds_for(self, seconds: float) -> int:
-        """Return how many rounds of the record have questions for so many seconds."""
+        """Return the number of rounds that provide questions for so many seconds."""
         if not self.segments:
             return max(1, math.ceil(seconds * 1000 * self.speed / self.period_ms))
         return max(1, math.ceil(self._questions_within(seconds) / self.events))
@@ -92,23 +92,23 @@ class Pacing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse_profile(text: str, rate: float | None) -> tuple[Segment, ...]:
-    """Return the segments of ``--profile`` and ``--rate``; none: the recorded times count.
+    """Return the segments of ``--profile`` and ``--rate``; none to follow the recorded times.
 
     Raises:
-        LoadError: the profile is none, or there is a rate beside its own.
+        LoadError: the profile is malformed, or ``rate`` contradicts it.
     """
     kind, _, rest = text.partition(":")
     if kind == "constant" and not rest:
         return () if rate is None else (_segment(text, rate, rate, 1.0),)
     if rate is not None:
-        raise LoadError(f"profile {text!r}: has rates of its own; leave --rate out")
+        raise LoadError(f"profile {text!r}: contains rates, so remove --rate")
     if kind == "ramp":
         return _not_idle(text, [_segment(text, *_numbers(text, rest, 3))])
     if kind == "step":
         steps = [_numbers(text, step, 2) for step in rest.split(",")]
         return _not_idle(text, [_segment(text, at, at, seconds) for at, seconds in steps])
     raise LoadError(
-        f"profile {text!r}: not constant, ramp:FROM:TO:SECONDS or step:RATE:SECONDS,RATE:SECONDS"
+        f"profile {text!r}: expected constant, ramp:FROM:TO:SECONDS or step:RATE:SECONDS,…"
     )
 
 
@@ -116,22 +116,24 @@ def _numbers(text: str, part: str, wanted: int) -> list[float]:
     try:
         numbers = [float(number) for number in part.split(":")]
     except ValueError:
-        raise LoadError(f"profile {text!r}: {part!r} holds what is no number") from None
+        raise LoadError(f"profile {text!r}: expected numbers, found {part!r}") from None
     if len(numbers) != wanted:
-        raise LoadError(f"profile {text!r}: {part!r} has {len(numbers)} numbers, not {wanted}")
+        raise LoadError(f"profile {text!r}: expected {wanted} numbers, found {part!r}")
     return numbers
 
 
 def _not_idle(text: str, segments: list[Segment]) -> tuple[Segment, ...]:
     if not any(segment.questions for segment in segments):
-        raise LoadError(f"profile {text!r}: asks nothing")
+        raise LoadError(f"profile {text!r}: expected a rate above 0")
     return tuple(segments)
 
 
 def _segment(text: str, start_rate: float, end_rate: float, seconds: float) -> Segment:
     for rate in (start_rate, end_rate):
         if rate != 0 and not _RATE_MIN <= rate <= _RATE_MAX:
-            raise LoadError(f"profile {text!r}: a rate is 0, or {_RATE_MIN:g} to {_RATE_MAX:g}")
+            raise LoadError(
+                f"profile {text!r}: expected rates of 0, or {_RATE_MIN:g} to {_RATE_MAX:g}"
+            )
     if not 0 < seconds <= _SECONDS_MAX:
-        raise LoadError(f"profile {text!r}: a stretch is above 0 and at most {_SECONDS_MAX:g} s")
+        raise LoadError(f"profile {text!r}: expected times above 0 and up to {_SECONDS_MAX:g} s")
     return Segment(start_rate, end_rate, seconds)

@@ -1,7 +1,7 @@
-"""Principals spread over lanes, evenly by what they ask.
+"""Distribute principals over lanes, evenly by their number of questions.
 
-**Invariant:** a principal has one lane, so that its questions are asked in the order of the record;
-which one depends on the counts alone.
+**Invariant:** each principal has one lane, so its questions keep the recorded order. The lane
+depends only on the counts.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Final
 from zlib import crc32
 
 PLACED_MAX: Final = 10_000
-"""The most frequent principals are placed one by one, the others by their name's checksum."""
+"""So many of the most frequent principals are placed individually, others by checksum."""
 
 
 class Spread:
-    """Lanes by principal: the most frequent first, each on the lane that has least so far."""
+    """Lanes by principal: the most frequent first, each on the lane with the fewest questions."""
 
     def __init__(self, counts: Iterable[tuple[str, int]], lanes: int) -> None:
         self._lanes = lanes

@@ -1,8 +1,8 @@
-"""The planning stage of a load: recorded events made into frames, each with its time, by lane.
+"""The planning stage of a load, on Spark: pack recorded events into frames, by lane.
 
-**Invariant:** equal events and equal options give equal frames, however Spark shared out the work.
-The order is that of (at, sequence), over all files; each principal's questions keep it within its
-lane.
+**Invariant:** equal events and equal options give equal frames, however Spark distributes the work.
+Events are ordered by (at, sequence) over all files; in its lane, each principal's questions keep
+this order.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 QUESTIONS_MAX: Final = 200_000_000
 ROWS_AT_ONCE: Final = 256
-"""Frames in an Arrow batch of the sending stage: one is read between two sends."""
+"""Frames in an Arrow batch; the sending stage reads one batch between two sends."""
 
 _QUESTIONS: Final = (
     "at_ms bigint, reason string, principal string, allowed boolean, question binary"
@@ -61,12 +61,12 @@ _PLACED: Final = "lane int, number bigint, elapsed_ms bigint, allowed boolean, q
 _FRAMES: Final = "lane int, number bigint, due_us bigint, body binary, recorded binary"
 _REMEMBERED: Final = 100_000
 _PARTS_EACH: Final = 4
-"""Parts for each task that runs at once."""
+"""Parts for each task slot."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedLoad:
-    """``frames`` are persisted: one partition a lane, in order. ``events`` are those asked."""
+    """``frames`` are persisted: one partition per lane, in order. ``events`` counts those asked."""
 
     frames: DataFrame
     lanes: list[LaneDigest]
@@ -76,10 +76,10 @@ class PlannedLoad:
 
 
 def plan_load(spark: SparkSession, plan: LoadPlan) -> PlannedLoad:
-    """Make the frames; the caller must unpersist them.
+    """Return the planned frames, which the caller must unpersist.
 
     Raises:
-        LoadError: there is nothing to ask, or too much.
+        LoadError: there are no questions, or too many.
     """
     events = spark.read.parquet(f"{plan.events}/events").select(
         sql.unix_millis("at").alias("at_ms"),
@@ -99,7 +99,7 @@ def plan_load(spark: SparkSession, plan: LoadPlan) -> PlannedLoad:
 
 
 def _parts(spark: SparkSession) -> int:
-    """Return into how many parts the record is cut: Spark's own 200 are kept once persisted."""
+    """Return the number of parts. Spark's default of 200 would remain, since they are persisted."""
     wanted = int(spark.conf.get("spark.sql.shuffle.partitions") or _PARTS_EACH)
     return min(wanted, _PARTS_EACH * spark.sparkContext.defaultParallelism)
 
@@ -116,7 +116,9 @@ def _planned(plan: LoadPlan, ordered: DataFrame) -> PlannedLoad:
         for row in ordered.where(sql.col("reason").isNotNull()).groupBy("reason").count().collect()
     }
     if not layout.events:
-        raise LoadError(f"events: {plan.events}: none that can be asked ({not_asked or 'empty'})")
+        raise LoadError(
+            f"events: {plan.events}: no event can be asked ({not_asked or 'there are none'})"
+        )
     pacing = Pacing(
         events=layout.events,
         period_ms=layout.period_ms,
@@ -125,7 +127,9 @@ def _planned(plan: LoadPlan, ordered: DataFrame) -> PlannedLoad:
     )
     rounds = plan.loop or pacing.rounds_for(plan.ends_s or 0)
     if rounds * layout.events > QUESTIONS_MAX:
-        raise LoadError(f"{rounds} times {layout.events} questions; at most {QUESTIONS_MAX}")
+        raise LoadError(
+            f"{rounds} rounds of {layout.events} questions exceed the limit of {QUESTIONS_MAX}"
+        )
     frames = _frames(plan, asked, layout.places, gap_max_ms, pacing, rounds).persist()
     try:
         lanes = [
@@ -133,7 +137,7 @@ def _planned(plan: LoadPlan, ordered: DataFrame) -> PlannedLoad:
             for row in map_in_arrow(frames, _digest, "digest binary").collect()
         ]
         if not sum(lane.questions for lane in lanes):
-            raise LoadError("nothing is due within the duration")
+            raise LoadError("no question is due within the duration")
     except BaseException:
         frames.unpersist()
         raise
@@ -229,7 +233,7 @@ def _frame(plan: LoadPlan, pacing: Pacing, batches: Batches) -> Batches:
 
 
 def _timed(plan: LoadPlan, pacing: Pacing, batches: Batches) -> Iterator[TimedQuestion]:
-    """Yield the questions of a lane until one is due after the load's end."""
+    """Yield the questions of a lane that are due before the load's end."""
     end_us = None if plan.ends_s is None else plan.ends_s * US_PER_S
     for batch in batches:
         for number, elapsed_ms, allowed, question in _rows(
@@ -254,7 +258,7 @@ def _frame_batch(lane: int, frames: list[Frame]) -> pa.RecordBatch:
 
 
 def frames_in(batches: Iterable[pa.RecordBatch]) -> Iterator[Frame]:
-    """Yield the frames of a planned lane."""
+    """Yield the frames in the batches of a lane."""
     for batch in batches:
         for fields in _rows(batch, "number", "due_us", "body", "recorded"):
             yield Frame(*fields)
@@ -274,5 +278,5 @@ def _rows(batch: pa.RecordBatch, *names: str) -> Iterator[tuple]:  # type: ignor
 
 def _partition() -> int:
     context = TaskContext.get()
-    assert context is not None, "a worker has one"
+    assert context is not None, "only called in a worker"
     return context.partitionId()

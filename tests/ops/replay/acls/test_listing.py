@@ -65,16 +65,16 @@ def test_line_ends_and_blanks_of_other_versions_are_taken(ended: str) -> None:
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ("Error: something", "no line of a listing"),
-        (ENTRY[:-1], "no line of a listing"),
-        (ENTRY.replace("READ", "Read"), "no line of a listing"),
-        (ENTRY.replace("READ", "READS"), "READS is no Operation"),
-        (ENTRY.replace("READ", "ANY"), "ANY is no Operation"),
-        (ENTRY.replace("ALLOW", "PERMIT"), "PERMIT is no PermissionType"),
-        (ENTRY.replace(", host=*", ""), "no host"),
-        (ENTRY.replace("*", "*, host=*"), "in two ways"),
-        (HEADING.replace("TOPIC", "TOPICS"), "TOPICS is no ResourceType"),
-        (HEADING.replace("LITERAL", "MATCH"), "MATCH is no PatternType"),
+        ("Error: something", "expected a line of a listing"),
+        (ENTRY[:-1], "expected a line of a listing"),
+        (ENTRY.replace("READ", "Read"), "expected a line of a listing"),
+        (ENTRY.replace("READ", "READS"), "unknown Operation 'READS'"),
+        (ENTRY.replace("READ", "ANY"), "unknown Operation 'ANY'"),
+        (ENTRY.replace("ALLOW", "PERMIT"), "unknown PermissionType 'PERMIT'"),
+        (ENTRY.replace(", host=*", ""), "missing host"),
+        (ENTRY.replace("*", "*, host=*"), "ambiguous line"),
+        (HEADING.replace("TOPIC", "TOPICS"), "unknown ResourceType 'TOPICS'"),
+        (HEADING.replace("LITERAL", "MATCH"), "unknown PatternType 'MATCH'"),
         ("x" * 10_000, "…'"),
     ],
 )
@@ -89,7 +89,7 @@ def test_a_malformed_line_is_named_by_its_number(line: str, reason: str) -> None
 def test_an_acl_without_a_resource_is_refused() -> None:
     """A principal's heading begins anew: what stands under it needs a resource of its own."""
     for text in (ENTRY, f"{HEADING}\n{ENTRY}\nACLs for principal `User:b`\n{ENTRY}"):
-        with pytest.raises(ListingError, match="under no resource"):
+        with pytest.raises(ListingError, match="expected a resource before"):
             list(read_listing(text))
 
 

@@ -146,7 +146,7 @@ def test_an_offset_beyond_the_end_is_refused(tmp_path: Path, as_of: AtOffset) ->
 
 def test_a_time_before_the_first_batch_is_refused(tmp_path: Path) -> None:
     """The error says how far back one may ask."""
-    with pytest.raises(OutOfReachError, match=r"reaches back to 2026-10-14T17:46:40.000Z only"):
+    with pytest.raises(OutOfReachError, match=r"the log begins at 2026-10-14T17:46:40.000Z"):
         read(usual_log(tmp_path), at(-0.001))
 
 
@@ -202,9 +202,9 @@ def test_the_checkpoint_itself_is_the_earliest_offset(tmp_path: Path) -> None:
     """What retention has taken cannot be answered."""
     retained_log(tmp_path)
     assert acls_of(read(tmp_path, AtOffset(2))) == numbers(1, 2)
-    with pytest.raises(OutOfReachError, match="does not reach back to offset 1"):
+    with pytest.raises(OutOfReachError, match="the log begins after offset 1"):
         read(tmp_path, AtOffset(1))
-    with pytest.raises(OutOfReachError, match=r"reaches back to 2026-10-14T17:47:10.000Z only"):
+    with pytest.raises(OutOfReachError, match=r"the log begins at 2026-10-14T17:47:10.000Z"):
         read(tmp_path, at(29))
 
 
@@ -233,7 +233,7 @@ def test_a_checkpoint_alone_tells_of_no_time(tmp_path: Path) -> None:
     """Its ACLs are older than it, and nobody can say by how much."""
     path = write_checkpoint(tmp_path, 20, [METADATA_VERSION, added(9)], epoch=0)
     assert read_checkpoint(path) == read(tmp_path) == LogState((DatedAcl(added(9).acl),), 19, None)
-    with pytest.raises(OutOfReachError, match="nothing but a checkpoint"):
+    with pytest.raises(OutOfReachError, match="the log has only a checkpoint"):
         read(tmp_path, at(0))
 
 

@@ -32,7 +32,7 @@ PLANS: dict[str, Callable[[str, str], Plan]] = {
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        (None, "--events: .* expected the output of ingest: .*ingest.json is not there"),
+        (None, "--events: .* expected the output of ingest: .*ingest.json does not exist"),
         ("{}", "--events: .*ingest.json: .*missing required field"),
         ("no", "--events: .*ingest.json: "),
     ],

@@ -161,7 +161,7 @@ def test_nothing_is_read_for_a_target_that_refuses(spark: SparkSession, tmp_path
         load(spark, tmp_path, events_of(3), target=address)
     with (
         target_server(token="id.secret") as server,
-        pytest.raises(LoadError, match="refuses the token"),
+        pytest.raises(LoadError, match="it rejects the token"),
     ):
         load(spark, tmp_path, events_of(3), target=server.address, token="id.other")
     assert not (tmp_path / "out").exists()

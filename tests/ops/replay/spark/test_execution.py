@@ -49,7 +49,7 @@ def test_progress_is_told_while_stages_run(
     spark: SparkSession, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """How many tasks of how many, and nothing where nothing runs."""
-    from authorizerd.replay.spark.progress import stages_text, telling_progress
+    from authorizerd.replay.spark.progress import printing_progress, stages_text
 
     def wait(rows: object) -> object:
         import time
@@ -58,7 +58,7 @@ def test_progress_is_told_while_stages_run(
         return rows
 
     assert stages_text(spark.sparkContext) == ""
-    with telling_progress(spark, seconds_between=0.05):
+    with printing_progress(spark, seconds_between=0.05):
         spark.sparkContext.parallelize([1, 2, 3], 3).mapPartitions(wait).count()  # type: ignore[arg-type]
     lines = capsys.readouterr().out.splitlines()
     assert all(line.startswith("authorizerd replay: running: stage ") for line in lines)

@@ -27,7 +27,7 @@ def test_a_text_is_read_as_it_was_written_and_replaced_whole(
     assert sorted(path.name for path in folder.glob("[!.]*")) == ["ingest.json"]
     remove_file(spark, uri)
     remove_file(spark, uri)
-    with pytest.raises(FileNotFoundError, match=r"ingest\.json is not there"):
+    with pytest.raises(FileNotFoundError, match=r"ingest\.json does not exist"):
         read_text(spark, uri)
 
 

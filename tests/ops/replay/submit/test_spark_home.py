@@ -26,13 +26,17 @@ def test_the_named_spark_wins_over_the_environment_s_and_that_over_pyspark_s(
 
 def test_what_is_no_spark_4_is_refused(tmp_path: Path) -> None:
     """By what it lacks, or by the version that it is."""
-    with pytest.raises(SubmissionError, match=f"--spark-home is {tmp_path}, which holds no bin"):
+    with pytest.raises(
+        SubmissionError, match=f"--spark-home is {tmp_path}, but .*/bin/spark-submit does not exist"
+    ):
         find_spark_home(tmp_path, {})
     old = write_spark(tmp_path / "old", version="3.5.6")
-    with pytest.raises(SubmissionError, match=r"SPARK_HOME is .*old, which is Spark 3\.5\.6"):
+    with pytest.raises(
+        SubmissionError, match=r"SPARK_HOME is .*old, with Spark 3\.5\.6: expected Spark 4"
+    ):
         find_spark_home(None, {"SPARK_HOME": str(old)})
     (old / "jars/spark-core_2.13-3.5.6.jar").unlink()
-    with pytest.raises(SubmissionError, match="whose jars/ holds no Spark"):
+    with pytest.raises(SubmissionError, match="no Spark was found in"):
         find_spark_home(old, {})
 
 

@@ -97,7 +97,7 @@ print("authorizerd replay: KeyError: 'topic'"); sys.exit(1)"""
     submission = Submission(tmp_path, script)
     code, printed, (what, where) = submission.run()
     assert (code, printed, what) == (1, "", "authorizerd replay: KeyError: 'topic'")
-    log = Path(where.removeprefix("authorizerd replay: all that Spark said is in "))
+    log = Path(where.removeprefix("authorizerd replay: Spark's output is in "))
     assert log.read_text() == "WARN before it\nTraceback (most recent call last):\n"
     assert submission.left() == ["spark.log"]
 
@@ -212,7 +212,7 @@ def test_a_printed_line_runs_the_same_job_later(tmp_path: Path) -> None:
     submission.environment["JAVA_HOME"] = "/no/java"
     code, printed, said = submission.run("--print")
     assert code == 0
-    assert said[-1].startswith("authorizerd replay: nothing was run; the line's files are kept in")
+    assert said[-1].startswith("authorizerd replay: nothing was run; the files of the line are in")
     assert {"plan.json", "replay_job.py", "log4j2.properties"} < set(submission.left())
     words = shlex.split(printed)
     assert all(Path(word).exists() for word in words if word.startswith(str(submission.temporary)))
@@ -223,6 +223,6 @@ def test_without_java_nothing_is_started(tmp_path: Path) -> None:
     """One line, and no file is left."""
     submission = Submission(tmp_path, "print('started')")
     submission.environment["JAVA_HOME"] = "/no/java"
-    said = ["authorizerd replay: JAVA_HOME is /no/java, but /no/java/bin/java is not there"]
+    said = ["authorizerd replay: JAVA_HOME is /no/java, but /no/java/bin/java does not exist"]
     assert submission.run() == (1, "", said)
     assert submission.left() == []

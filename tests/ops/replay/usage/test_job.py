@@ -135,7 +135,7 @@ def test_the_last_days_alone_count_and_what_breaks_is_named(
     assert report.suggestions.removals == (named(old),)
     (left_out,) = report.suggestions.left_out
     assert left_out.acl == named(kept)
-    assert left_out.reason == "2 events would be newly denied, such as of User:a on kept"
+    assert left_out.reason == "2 events would be newly denied, such as those of User:a on kept"
     proof = report.suggestions.proof
     assert proof is not None
     assert (proof.tuples, proof.newly_denied) == (2, Count())
@@ -150,7 +150,7 @@ def test_without_evidence_nothing_is_written(
     cases: list[tuple[str, list[Event], UsagePlan, str]] = []
     for name, events, lookback_days, acl_set, said in (
         ("all", denials, None, acls, "=DEBUG"),
-        ("late", [read_of("t"), denials[1]], 1.0, acls, "nothing that was allowed is recorded"),
+        ("late", [read_of("t"), denials[1]], 1.0, acls, "no allowed request was recorded"),
         ("undated", [read_of("t")], None, undated, "--assume-in-force"),
     ):
         plan = plan_of(tmp_path / name, acl_set, lookback_days=lookback_days)

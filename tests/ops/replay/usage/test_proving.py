@@ -12,7 +12,7 @@ from authorizerd.replay.usage.suggestions import LeftOut, Suggestions
 from tests.ops.replay.usage.strategies import acl_set_of, topic_read
 
 DENIED = Changed(Count(events=3, tuples=1), Count(), "t\n", "User:a")
-REASON = "3 events would be newly denied, such as of User:a on t\\n"
+REASON = "3 events would be newly denied, such as those of User:a on t\\n"
 A, B = topic_read("a"), topic_read("b")
 
 
@@ -54,6 +54,6 @@ def test_a_difference_that_nothing_explains_suggests_nothing() -> None:
         runs.append(other)
         return Comparison(opened, {})
 
-    with pytest.raises(UsageError, match="2 events would be newly allowed, such as of User:b on t"):
+    with pytest.raises(UsageError, match="2 events would be newly allowed, such as those of"):
         prove(acl_set_of([A]), Suggestions((A,)), compare, tuples=1)
     assert len(runs) == 3

@@ -138,13 +138,13 @@ def test_the_summary_says_what_was_found_in_few_lines() -> None:
         "window: b to e",
         "allowed decisions were logged from f to l",
         "not evaluated: 1 event (unknown operation)",
-        "recorded otherwise than these ACLs decide: 2 events",
-        "used: 1; never used: 1 that allow, 0 that deny",
+        "decided differently by these ACLs than recorded: 2 events",
+        "used: 1; never used: 1 ALLOW, 0 DENY",
         "not judged, added within: 1",
         "not judged, age unknown: 1",
         "suggested: 1 removal, 1 narrowing",
-        "left out, for the reasons given: 1",
-        "proof: over 2 tuples the suggested ACLs deny and allow nothing newly",
+        "not suggested, with reasons in usage.json: 1",
+        "proof: evaluated on 2 tuples, the suggested ACLs change no decision",
     ]
     assert any("f to l" in comment for comment in script_comments(example_report()))
 

@@ -5,7 +5,7 @@ import socket
 import pytest
 
 from authorizerd.replay.load.errors import LoadError
-from authorizerd.replay.load.lanes.connection import SocketLine, greeted_socket, probe
+from authorizerd.replay.load.lanes.connection import SocketLine, connect, probe
 from authorizerd.replay.load.lanes.surfaces import StreamSurface
 from tests.ops.replay.load.lanes.target_server import target_server
 
@@ -25,7 +25,7 @@ def test_a_token_that_is_refused_is_one_line_that_names_the_target() -> None:
     with target_server(token="id.secret") as server, pytest.raises(LoadError) as raised:
         probe(server.address, StreamSurface(None))
     assert str(raised.value) == (
-        f"target {server.address}: refuses the token (58 SASL_AUTHENTICATION_FAILED)"
+        f"target {server.address}: it rejects the token (58 SASL_AUTHENTICATION_FAILED)"
     )
 
 
@@ -74,4 +74,4 @@ def test_a_line_neither_blocks_nor_forgets() -> None:
 def test_a_unix_socket_that_is_not_there_is_named() -> None:
     """The path stands in the line."""
     with pytest.raises(LoadError, match=r"target unix:/nowhere/stream: No such file"):
-        greeted_socket("unix:/nowhere/stream", StreamSurface(None))
+        connect("unix:/nowhere/stream", StreamSurface(None))

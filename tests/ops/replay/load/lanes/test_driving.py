@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from authorizerd.replay.load.errors import LoadError
-from authorizerd.replay.load.lanes.driving import Arrival, agreed_start, drive
+from authorizerd.replay.load.lanes.driving import Arrival, agree_on_start, drive
 from authorizerd.replay.load.lanes.tally import LaneResult
 from authorizerd.replay.plans import LoadPlan
 from tests.ops.replay.load.lanes.runs import frames_each
@@ -26,13 +26,13 @@ def alone(text: str) -> list[str]:
 def test_all_start_a_margin_after_the_last_has_come() -> None:
     """Whoever was ready first waits for the others."""
     arrivals = [Arrival(0, 10.0), Arrival(1, 12.5), Arrival(2, 11.0)]
-    assert agreed_start(arrivals, 3.0) == 15.5
+    assert agree_on_start(arrivals, 3.0) == 15.5
 
 
 def test_one_that_cannot_keeps_all_from_starting() -> None:
     """The line says which lane, and why."""
     with pytest.raises(LoadError, match="lane 1: no target"):
-        agreed_start([Arrival(0, 10.0), Arrival(1, 12.5, "no target")], 3.0)
+        agree_on_start([Arrival(0, 10.0), Arrival(1, 12.5, "no target")], 3.0)
 
 
 def test_a_lane_sends_what_it_was_given_and_tells_when() -> None:
@@ -93,5 +93,7 @@ def test_where_one_lane_is_not_let_in_no_lane_sends() -> None:
         for thread in threads:
             thread.join()
         assert (server.hellos, server.frames) == (2, 0)
-    reason = f"lane 1: target {server.address}: refuses the token (58 SASL_AUTHENTICATION_FAILED)"
+    reason = (
+        f"lane 1: target {server.address}: it rejects the token (58 SASL_AUTHENTICATION_FAILED)"
+    )
     assert [results[lane].refused for lane in (0, 1)] == [reason, reason]

@@ -160,20 +160,20 @@ def test_an_answer_to_another_frame_ends_the_lane() -> None:
     """After it no answer can be matched with its question."""
     target = VirtualTarget(answers={3: encode_answer(4, 0, 7, b"\1")})
     result = run_lane(target, frames_each(1000, 10))
-    assert result.ended == "an answer to frame 4, not to 3"
+    assert result.ended == "expected an answer to frame 3, found one to frame 4"
     assert (result.answered, result.unanswered) == (3, 1)
 
 
 def test_too_few_decisions_end_the_lane() -> None:
     """Nor is it known which question they are to."""
     target = VirtualTarget(answers={3: encode_answer(3, 0, 7, b"\1")})
-    assert run_lane(target, frames_each(1000, 10, batch=2)).ended == "1 decisions on 2 questions"
+    assert run_lane(target, frames_each(1000, 10, batch=2)).ended == "expected 2 decisions, found 1"
 
 
 def test_bytes_that_are_no_frame_end_the_lane() -> None:
     """They are named as that, not as a crash of the generator."""
     target = VirtualTarget(answers={3: b"\x7f\xff\xff\xff"})
-    assert "no frame" in (run_lane(target, frames_each(1000, 10)).ended or "")
+    assert "not a frame" in (run_lane(target, frames_each(1000, 10)).ended or "")
 
 
 @given(

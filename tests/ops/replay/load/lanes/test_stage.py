@@ -12,7 +12,7 @@ import pytest
         ("local[2,1]", None, None, None),
         ("local[2, 4]", "1", None, "spark.task.maxFailures is 4"),
         ("yarn", "1", "false", None),
-        ("yarn", None, None, "spark.task.maxFailures is not set, so 4"),
+        ("yarn", None, None, "spark.task.maxFailures is not set, which means 4"),
         ("spark://h:7077", "2", None, "spark.task.maxFailures is 2"),
         ("yarn", "1", "true", "spark.speculation is true"),
     ],

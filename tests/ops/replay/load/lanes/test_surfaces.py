@@ -55,20 +55,20 @@ def test_http_shows_its_token_in_every_request() -> None:
     ("surface", "said", "complaint"),
     [
         (StreamSurface(None), encode_hello(ErrorCode.SASL_AUTHENTICATION_FAILED, -1),
-         "refuses the token (58 SASL_AUTHENTICATION_FAILED)"),
+         "it rejects the token (58 SASL_AUTHENTICATION_FAILED)"),
         (StreamSurface(None), encode_hello(ErrorCode.UNSUPPORTED_VERSION, -1),
-         "refuses the hello (35 UNSUPPORTED_VERSION)"),
+         "it rejects the hello (35 UNSUPPORTED_VERSION)"),
         (StreamSurface(None),
          encode_hello(ErrorCode.NONE, 7)
          + encode_answer(0, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, 7, b""), "CLUSTER_ACTION"),
         (StreamSurface(None), encode_hello(ErrorCode.NONE, 7) + encode_answer(0, 0, 7, b""),
-         "one question with no decision"),
-        (HttpSurface("h:1", None), http(401, b"expected a token"), "refuses the token (HTTP 401)"),
+         "it answered a question without a decision"),
+        (HttpSurface("h:1", None), http(401, b"expected a token"), "rejects the token (HTTP 401)"),
         (HttpSurface("h:1", None), http(200, FORBIDDEN), "CLUSTER_ACTION"),
-        (HttpSurface("h:1", None), http(404, b""), "no AuthZEN evaluations"),
-        (HttpSurface("h:1", None), http(500, b""), "answers with HTTP 500"),
-        (HttpSurface("h:1", None), http(200, b"hello"), "no list of decisions"),
-        (HttpSurface("h:1", None), b"SSH-2.0-x\r\n\r\n", "no HTTP"),
+        (HttpSurface("h:1", None), http(404, b""), "no AuthZEN endpoint"),
+        (HttpSurface("h:1", None), http(500, b""), "it answered with HTTP 500"),
+        (HttpSurface("h:1", None), http(200, b"hello"), "not a list of decisions"),
+        (HttpSurface("h:1", None), b"SSH-2.0-x\r\n\r\n", "not HTTP"),
     ],
 )  # fmt: skip
 def test_who_is_not_wanted_is_told_why(surface: Surface, said: bytes, complaint: str) -> None:
@@ -131,5 +131,5 @@ def test_an_answer_that_never_states_its_end_is_refused() -> None:
     """Nothing is kept without a bound."""
     surface = HttpSurface("h:1", None)
     surface.receive_data(b"x" * 70000)
-    with pytest.raises(LoadError, match="no HTTP"):
+    with pytest.raises(LoadError, match="not HTTP"):
         surface.next_answer()
