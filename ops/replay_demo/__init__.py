@@ -1,1 +1,1 @@
-"""A real broker's recorded traffic through every command of ``authorizerd replay``."""
+"""Run a real broker's recorded traffic through every command of ``authorizerd replay``."""

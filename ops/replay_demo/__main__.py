@@ -1,7 +1,7 @@
-"""``make replay-demo``: a real broker's traffic through the whole pipeline, each step checked.
+"""``make replay-demo``: run a real broker's traffic through the pipeline, and check each step.
 
-**Invariant:** every step is the command as anybody types it. What an earlier run left is replaced;
-the exit code is 1 if anything is not as it must be.
+**Invariant:** every step is a command that a user could type. The results of an earlier run are
+replaced. The exit code is 1 if a result is not as expected.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ T = TypeVar("T")
 
 FOLDER: Final = Path(".run/replay-demo")
 RUN: Final = FOLDER / "run"
-"""Holds one result of each kind, for the report."""
+"""Contains one result of each kind, for the report."""
 EVENTS: Final = RUN / "events"
 SPEED: Final = 20
 SEND_LAG_MS: Final = 1000
-"""Daemon and generator share this machine: it is the answers that are shown, not their speed."""
+"""A generous limit: daemon and generator share this machine, and only the answers matter."""
 FAIL_ON: Final = "mismatch=0,errors=0,dropped=0"
 
-_SMALL: Final = (  # 13,518 lines: what Spark does by itself for millions is of no use
+_SMALL: Final = (  # for 13,518 lines, settings for millions only cost time
     *("--conf", "spark.sql.shuffle.partitions=2"),
     *("--conf", "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1"),
 )
@@ -83,17 +83,17 @@ def main() -> int:
 def _demonstrate() -> None:
     shutil.rmtree(FOLDER, ignore_errors=True)
     recording = unpack_recording(FOLDER / "recorded")
-    _say("an Apache Kafka 4.3.1 broker's metadata log and audit log, as it wrote them")
+    _say("unpacked the metadata log and audit log of an Apache Kafka 4.3.1 broker")
     times = _ingest(recording)
     then = read_acl_source(str(recording.log_dir), as_of=times.last_text, super_users=[SUPER_USER])
     expectations.check_acls(then)
-    _say(f"{len(then.acls):,} ACLs were in force when the last client asked, {times.last_text}")
+    _say(f"{len(then.acls):,} ACLs were in force at the last client's request, {times.last_text}")
     _compare(recording, then, times)
     _compare_later(recording)
     _find_used(recording, times)
     _load(then)
     _replay("report", "--run", RUN)
-    _say(f"every answer is as it must be; the report: {RUN / 'report.html'}")
+    _say(f"all results are as expected; the report: {RUN / 'report.html'}")
 
 
 def _ingest(recording: Recording) -> ClientTimes:
@@ -108,7 +108,7 @@ def _compare(recording: Recording, then: AclSet, times: ClientTimes) -> None:
     out = FOLDER / "same"
     _what_if(recording, out, "--as-of", times.last_text)
     expectations.check_same(_result(out / "whatif.json", decode_whatif), then)
-    _say("the ACLs of the time decide every one of them as it was decided")
+    _say("the ACLs of that time decide every request as recorded")
 
 
 def _compare_later(recording: Recording) -> None:
@@ -118,7 +118,7 @@ def _compare_later(recording: Recording) -> None:
     expectations.check_later(found, read_acl_source(str(recording.log_dir)))
     (allowed,) = found.newly_allowed.details
     _say(
-        f"those at the log's end deny nothing newly; newly allowed: {allowed.principal} "
+        f"the ACLs at the log's end newly deny nothing; they newly allow: {allowed.principal} "
         f"{allowed.operation} {allowed.resource_type} {allowed.resource_name}, "
         f"{allowed.events} events"
     )
@@ -130,7 +130,7 @@ def _what_if(recording: Recording, out: Path, *moment: str) -> None:
 
 
 def _find_used(recording: Recording, times: ClientTimes) -> None:
-    """Judge from the first client's request on: before it the ACLs were still being made."""
+    """Judge from the first client's request on; the ACLs were created before it."""
     days = (times.end - times.first).total_seconds() / _DAY_SECONDS
     _submit(
         *("usage", "--events", EVENTS, "--acls", recording.log_dir, "--super-users", SUPER_USER),
@@ -140,8 +140,8 @@ def _find_used(recording: Recording, times: ClientTimes) -> None:
     found = _result(RUN / "usage" / "usage.json", decode_usage)
     expectations.check_usage(found)
     _say(
-        f"{len(found.used)} ACLs were used, {len(found.unused):,} never; "
-        f"{len(found.suggestions.removals):,} could go, which changes no recorded answer"
+        f"{len(found.used)} ACLs were used, {len(found.unused):,} were never used; removing "
+        f"{len(found.suggestions.removals):,} would change no recorded answer"
     )
 
 
@@ -149,7 +149,7 @@ def _load(then: AclSet) -> None:
     log_dir = FOLDER / "daemon" / "log"
     write_log(log_dir, then)
     if read_acl_source(str(log_dir)).digest != then.digest:
-        raise DemonstrationError("the daemon's log does not hold the ACLs of the time")
+        raise DemonstrationError("the daemon's log does not contain the ACLs of that time")
     settings = {"super.users": SUPER_USER}
     with ready_daemon(FOLDER / "daemon", log_dir, settings) as daemon:
         _say(f"a daemon with those {len(then.acls):,} ACLs is ready, process {daemon.process_id}")
@@ -162,7 +162,7 @@ def _load(then: AclSet) -> None:
     expectations.check_load(found)
     _say(
         f"{found.answered:,} questions in {found.plan.planned_s:.1f} s, {SPEED} times as fast as "
-        f"they came: {found.mismatches} answers differ from the recorded ones"
+        f"recorded: {found.mismatches} answers differ from the record"
     )
 
 
@@ -171,11 +171,11 @@ def _submit(*words: str | Path) -> None:
 
 
 def _replay(*words: str | Path) -> None:
-    """Run a command of ``authorizerd replay`` to its end; it ends with this process, too.
+    """Run a command of ``authorizerd replay`` to its end; it also ends if this process does.
 
     Raises:
-        DemonstrationError: its exit code is not 0.
-        subprocess.TimeoutExpired: it took too long.
+        DemonstrationError: the exit code is not 0.
+        subprocess.TimeoutExpired: the command took too long.
     """
     print(f"$ {shlex.join(['authorizerd', 'replay', *map(str, words)])}", flush=True)
     begun = time.monotonic()

@@ -1,6 +1,6 @@
-"""What each command must find in the recording; the figures are facts of it, counted elsewhere.
+"""The expected results of each command; the figures were counted independently.
 
-**Invariant:** a result that is not as it must be ends the demonstration.
+**Invariant:** an unexpected result ends the demonstration.
 """
 
 from __future__ import annotations
@@ -16,53 +16,77 @@ from authorizerd.replay.whatif.report import WhatIf
 
 EVENTS: Final = 13_518
 ACLS: Final = 1_616
-"""In force when the last client asked."""
+"""ACLs in force at the last client's request."""
 NEWLY_ALLOWED: Final = 2
-"""Events that the ACLs at the log's end allow, and those of the time did not."""
+"""Events that the ACLs at the log's end allow, and the ACLs of that time denied."""
 
 
 class DemonstrationError(Exception):
-    """Something is not as it must be; the text says what was found instead."""
+    """An unexpected result; the text names what was expected and found."""
 
 
 def check_ingest(found: Ingested) -> None:
-    """Raises: DemonstrationError, where a line was lost or set aside."""
+    """Check the figures of ingest.
+
+    Raises:
+        DemonstrationError: a line was lost or set aside.
+    """
     _check("events", found.events, EVENTS)
     _check("lines", found.lines, EVENTS)
 
 
 def check_acls(found: AclSet) -> None:
-    """Raises: DemonstrationError, where these are not as many as then."""
+    """Check the ACLs of that time.
+
+    Raises:
+        DemonstrationError: their number differs.
+    """
     _check("ACLs of the time", len(found.acls), ACLS)
 
 
 def check_same(found: WhatIf, acls: AclSet) -> None:
-    """Raises: DemonstrationError, where the ACLs of the time decide anything otherwise."""
+    """Check that the ACLs of that time change nothing.
+
+    Raises:
+        DemonstrationError: they decide a request differently.
+    """
     _check_judged(found, acls.digest)
     _check("events newly denied", found.newly_denied.events, 0)
     _check("events newly allowed", found.newly_allowed.events, 0)
 
 
 def check_later(found: WhatIf, acls: AclSet) -> None:
-    """Raises: DemonstrationError, where later ACLs change more or less than they do."""
+    """Check the changes by the later ACLs.
+
+    Raises:
+        DemonstrationError: they change other requests than expected.
+    """
     _check_judged(found, acls.digest)
     _check("events newly denied", found.newly_denied.events, 0)
     _check("events newly allowed", found.newly_allowed.events, NEWLY_ALLOWED)
 
 
 def check_usage(found: UsageReport) -> None:
-    """Raises: DemonstrationError, where an ACL or a recorded decision is not accounted for."""
+    """Check the use of ACLs.
+
+    Raises:
+        DemonstrationError: an ACL or a recorded decision is missing.
+    """
     sorted_acls = len(found.used) + len(found.unused) + sum(map(len, found.not_judged.values()))
     _check("ACLs sorted", sorted_acls, ACLS)
-    _check("events that the ACLs decide otherwise", found.disagreeing.events, 0)
+    _check("events that the ACLs decide differently", found.disagreeing.events, 0)
     if found.suggestions.proof is None:
-        raise DemonstrationError("usage: nothing is suggested, or nothing proved")
+        raise DemonstrationError("usage: expected suggestions with a proof, found none")
 
 
 def check_load(found: LoadReport) -> None:
-    """Raises: DemonstrationError, where an answer is not the recorded one, or is not there."""
+    """Check the answers of the daemon.
+
+    Raises:
+        DemonstrationError: an answer is missing or differs from the record.
+    """
     _check("answers", found.answered, EVENTS)
-    _check("answers that are not as recorded", found.mismatches, 0)
+    _check("answers that differ from the record", found.mismatches, 0)
 
 
 def _check_judged(found: WhatIf, digest: str) -> None:
@@ -74,4 +98,4 @@ def _check_judged(found: WhatIf, digest: str) -> None:
 
 def _check(what: str, found: object, expected: object) -> None:
     if found != expected:
-        raise DemonstrationError(f"{what}: {found}, and must be {expected}")
+        raise DemonstrationError(f"{what}: expected {expected}, found {found}")

@@ -1,6 +1,6 @@
-"""The recording that the demonstration works on: a broker's metadata log and its audit log.
+"""The recording for the demonstration: a broker's metadata log and audit log.
 
-**Invariant:** it is read only. What a daemon gets is a log of its own, with the ACLs of one moment.
+**Invariant:** the recording is only read. The daemon gets its own log, with the ACLs of one moment.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from authorizerd.replay.acl_set import AclSet
 
 ARCHIVE: Final = Path(__file__).parents[2] / "tests" / "data" / "kafka-4.3.1.tar.xz"
 SUPER_USER: Final = "User:admin"
-"""The broker's own; all others are clients."""
+"""The broker's principal; all others are clients."""
 
 _LOG_DIR: Final = "kafka-4.3.1"
 _AUDIT_LOG: Final = "kafka-authorizer.log"
@@ -34,7 +34,7 @@ _EPOCH: Final = 1
 
 @dataclass(frozen=True, kw_only=True)
 class Recording:
-    """``log_dir`` holds ``__cluster_metadata-0``."""
+    """The paths of the unpacked recording; ``log_dir`` contains ``__cluster_metadata-0``."""
 
     log_dir: Path
     audit_log: Path
@@ -42,7 +42,7 @@ class Recording:
 
 @dataclass(frozen=True, kw_only=True)
 class ClientTimes:
-    """When clients asked first and last, and when anybody asked last; in UTC."""
+    """The times of the first and last client request, and of the last request of all; in UTC."""
 
     first: datetime
     last: datetime
@@ -57,7 +57,7 @@ def unpack_recording(folder: Path) -> Recording:
     """Unpack the recording below ``folder``.
 
     Raises:
-        OSError, tarfile.TarError, lzma.LZMAError: it is not there, or damaged.
+        OSError, tarfile.TarError, lzma.LZMAError: the archive is missing or damaged.
     """
     with tarfile.open(ARCHIVE) as archive:
         archive.extractall(folder, filter="data")
@@ -71,7 +71,7 @@ def client_times(events: Path) -> ClientTimes:
     """Return the times of the events that an ingest wrote below ``events``.
 
     Raises:
-        OSError, ValueError: there are none, or none of a client.
+        OSError, ValueError: there are no events, or none of a client.
     """
     rows = parquet.read_table(events / "events", columns=["at", "principal"]).to_pylist()
     of_clients = [row["at"] for row in rows if row["principal"] != SUPER_USER]
@@ -81,10 +81,10 @@ def client_times(events: Path) -> ClientTimes:
 
 
 def write_log(log_dir: Path, acl_set: AclSet) -> None:
-    """Write a log that holds one checkpoint: ``acl_set``, at the offset and time that it has.
+    """Write a log with one checkpoint: ``acl_set``, at its offset and time.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: the log cannot be written.
     """
     (log_dir / METADATA_TOPIC_DIRECTORY).mkdir(parents=True)
     state = CheckpointState(
