@@ -72,5 +72,5 @@ def test_events_that_were_not_accepted_are_refused(
         assert run(spark, PLANS[command](str(events), str(tmp_path / "out"))) == 1
     except JobError as error:  # which becomes exit code 1, and one line
         said = str(error)
-    assert "more than its ingest accepted" in said + capsys.readouterr().err
+    assert "this ingest was not accepted" in said + capsys.readouterr().err
     assert not (tmp_path / "out").exists()
